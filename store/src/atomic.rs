@@ -1,0 +1,221 @@
+//! Files that are replaced whole, or not at all.
+//!
+//! The steps are: temporary file, write, fsync, rename, fsync the directory. Leaving out the
+//! first fsync can lose the old content as well as the new one after a power cut; leaving out
+//! the second can lose an acknowledged change. The steps are separate calls ([`Staged`])
+//! because callers do the slow ones before they take a lock.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, OFlags, RenameFlags};
+use uuid::Uuid;
+
+use crate::error::{IoContext, Result};
+use crate::fault::{self, pass};
+
+/// Whether a change must survive a power cut before it is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// fsync the file and its directory.
+    #[default]
+    Full,
+    /// Leave it to the operating system; for data that can be rebuilt.
+    Relaxed,
+}
+
+/// A complete file under a temporary name. Removed again unless it is published or kept.
+#[derive(Debug)]
+pub struct Staged {
+    path: PathBuf,
+    armed: bool,
+}
+
+impl Staged {
+    /// Writes `bytes` to a new temporary file in `tmp_dir`.
+    pub fn write(tmp_dir: &Path, bytes: &[u8], durability: Durability) -> Result<Self> {
+        let path = tmp_dir.join(Uuid::new_v4().simple().to_string());
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+            .context("create", &path)?;
+        // From here on a failure removes the file.
+        let staged = Self { path, armed: true };
+        let path = &staged.path;
+        pass(fault::STAGE_OPENED).context("write", path)?;
+        file.write_all(bytes).context("write", path)?;
+        pass(fault::STAGE_WRITTEN).context("write", path)?;
+        if durability == Durability::Full {
+            file.sync_data().context("sync", path)?;
+        }
+        pass(fault::STAGE_SYNCED).context("sync", path)?;
+        Ok(staged)
+    }
+
+    /// Takes up a file that an earlier process staged and [kept](Self::keep).
+    pub fn adopt(path: PathBuf) -> Self {
+        Self { path, armed: false }
+    }
+
+    /// Leaves the file in place when this value goes; its path was recorded somewhere.
+    pub fn keep(&mut self) -> &Path {
+        self.armed = false;
+        &self.path
+    }
+
+    /// Moves the file over `dest`, replacing what is there.
+    pub fn replace(mut self, dest: &Path) -> Result<()> {
+        rename(&self.path, dest)?;
+        self.armed = false;
+        pass(fault::PUBLISH_REPLACED).context("replace", dest)
+    }
+
+    /// Moves the file to `dest` unless something is there already; says whether it did.
+    pub fn create(mut self, dest: &Path) -> Result<bool> {
+        if !rename_new(&self.path, dest)? {
+            return Ok(false);
+        }
+        self.armed = false;
+        pass(fault::PUBLISH_CREATED).context("create", dest)?;
+        Ok(true)
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if self.armed
+            && let Err(error) = std::fs::remove_file(&self.path)
+        {
+            tracing::debug!(path = %self.path.display(), %error, "temporary file left behind");
+        }
+    }
+}
+
+/// Replaces `dest` with `bytes` in all five steps.
+pub fn replace(tmp_dir: &Path, dest: &Path, bytes: &[u8], durability: Durability) -> Result<()> {
+    Staged::write(tmp_dir, bytes, durability)?.replace(dest)?;
+    sync_parent(dest, durability)
+}
+
+/// Removes `path`; a file that is gone already is fine. Says whether it was there.
+pub fn remove(path: &Path) -> Result<bool> {
+    match std::fs::remove_file(path) {
+        Ok(()) => {
+            pass(fault::REMOVED).context("remove", path)?;
+            Ok(true)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error).context("remove", path),
+    }
+}
+
+/// Makes the names in the directory of `path` survive a power cut.
+pub fn sync_parent(path: &Path, durability: Durability) -> Result<()> {
+    match path.parent() {
+        Some(dir) => sync_dir(dir, durability),
+        None => Ok(()),
+    }
+}
+
+/// Makes the names in `dir` survive a power cut.
+pub fn sync_dir(dir: &Path, durability: Durability) -> Result<()> {
+    pass(fault::DIR_SYNC).context("sync", dir)?;
+    if durability == Durability::Full {
+        File::open(dir).and_then(|dir| dir.sync_all()).context("sync", dir)?;
+    }
+    Ok(())
+}
+
+/// Renames `from` to `to`, replacing it.
+#[expect(clippy::disallowed_methods, reason = "the one place that renames")]
+pub fn rename(from: &Path, to: &Path) -> Result<()> {
+    std::fs::rename(from, to).context("replace", to)
+}
+
+/// Renames `from` to `to` unless `to` exists; says whether it did.
+pub fn rename_new(from: &Path, to: &Path) -> Result<bool> {
+    match rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::EXIST) => Ok(false),
+        // Some network and user-space file systems lack the flag. A hard link never replaces
+        // either, but it does not work on directories; there the caller sees the error.
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
+            match std::fs::hard_link(from, to) {
+                Ok(()) => {
+                    std::fs::remove_file(from).context("remove", from)?;
+                    Ok(true)
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+                Err(error) => Err(error).context("create", to),
+            }
+        }
+        Err(errno) => Err(errno).context("create", to),
+    }
+}
+
+/// Reads a regular file, `None` if there is none.
+///
+/// Never follows a symlink in the last component and never blocks on a FIFO that somebody
+/// put where a file is expected.
+pub fn read(path: &Path) -> Result<Option<Vec<u8>>> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path);
+    let mut file = match file {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error).context("read", path),
+    };
+    let meta = file.metadata().context("read", path)?;
+    if !meta.is_file() {
+        let error = io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
+        return Err(error).context("read", path);
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0) + 1);
+    file.read_to_end(&mut bytes).context("read", path)?;
+    Ok(Some(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn replace_leaves_one_private_file_and_no_temporary() {
+        let dir = tempfile::tempdir().unwrap();
+        let dest = dir.path().join("x.json");
+        replace(dir.path(), &dest, b"one", Durability::Full).unwrap();
+        replace(dir.path(), &dest, b"two", Durability::Full).unwrap();
+        assert_eq!(read(&dest).unwrap().unwrap(), b"two");
+        assert_eq!(std::fs::metadata(&dest).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn create_never_replaces() {
+        let dir = tempfile::tempdir().unwrap();
+        let dest = dir.path().join("x.json");
+        let stage = |bytes| Staged::write(dir.path(), bytes, Durability::Relaxed).unwrap();
+        assert!(stage(b"one").create(&dest).unwrap());
+        assert!(!stage(b"two").create(&dest).unwrap());
+        assert_eq!(read(&dest).unwrap().unwrap(), b"one");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "the loser cleaned up");
+    }
+
+    #[test]
+    fn read_refuses_links_directories_and_fifos() {
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink("/etc/passwd", &link).unwrap();
+        assert!(read(&link).is_err());
+        assert!(read(dir.path()).is_err());
+        let fifo = dir.path().join("fifo");
+        rustix::fs::mkfifoat(CWD, &fifo, rustix::fs::Mode::RWXU).unwrap();
+        assert!(read(&fifo).is_err(), "and does not hang");
+        assert!(read(&dir.path().join("none")).unwrap().is_none());
+    }
+}

@@ -1,0 +1,152 @@
+//! Named points at which a test can crash the process or make a write fail.
+//!
+//! Every step that changes a file passes a point. Points are declared with
+//! [`fault_points!`](crate::fault_points), which also builds the crate's list of them, so a
+//! test can visit every point there is, including those added after the test was written:
+//! a point that is not in the list cannot be passed, and one that is never passed is dead
+//! code the compiler reports.
+//!
+//! Without the `fault-injection` feature [`pass`] is an empty inline function. With it:
+//!
+//! * `CCB_FAULT=crash:NAME:N` aborts the process at its N-th pass of NAME (from 1), without
+//!   running destructors, as `kill -9` would.
+//! * `CCB_FAULT=enospc:NAME:N` (also `eio`, `erofs`) makes that pass return the error.
+//! * `CCB_FAULT_TRACE=FILE` appends the name of every point passed.
+
+use std::io;
+
+/// A named write point. Only [`fault_points!`](crate::fault_points) makes one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Point(&'static str);
+
+impl Point {
+    /// Used by [`fault_points!`](crate::fault_points); declare points with the macro.
+    #[doc(hidden)]
+    pub const fn declare(name: &'static str) -> Self {
+        Self(name)
+    }
+
+    /// The name tests use.
+    pub const fn name(self) -> &'static str {
+        self.0
+    }
+}
+
+/// Declares a crate's write points and `FAULT_POINTS`, the list of all of them.
+#[macro_export]
+macro_rules! fault_points {
+    ($($(#[$doc:meta])* $NAME:ident = $name:literal;)*) => {
+        $($(#[$doc])* pub(crate) const $NAME: $crate::fault::Point =
+            $crate::fault::Point::declare($name);)*
+        /// Every write point of this crate, for tests that visit all of them.
+        pub const FAULT_POINTS: &[$crate::fault::Point] = &[$($NAME),*];
+    };
+}
+
+crate::fault_points! {
+    /// A temporary file exists and is empty.
+    STAGE_OPENED = "stage.opened";
+    /// Its content is written but not yet on disk.
+    STAGE_WRITTEN = "stage.written";
+    /// Its content is on disk; it has no name anybody looks for.
+    STAGE_SYNCED = "stage.synced";
+    /// It has taken the place of the old file.
+    PUBLISH_REPLACED = "publish.replaced";
+    /// It has appeared under a new name.
+    PUBLISH_CREATED = "publish.created";
+    /// A file is gone from its directory.
+    REMOVED = "remove.done";
+    /// The directory itself is about to be written to disk.
+    DIR_SYNC = "dir.sync";
+    /// A torn tail is about to be cut off a log.
+    LOG_CUT = "log.cut";
+    /// Half of an append has reached the log.
+    LOG_HALF = "log.half";
+    /// An append is complete.
+    LOG_APPENDED = "log.appended";
+    /// A lock directory is recorded but not yet published.
+    LOCKDIR_RECORDED = "lockdir.recorded";
+    /// A lock directory is in place.
+    LOCKDIR_TAKEN = "lockdir.taken";
+    /// A lock directory is gone, its record still there.
+    LOCKDIR_RELEASED = "lockdir.released";
+}
+
+/// Marks that the process has come to `point`.
+///
+/// Returns an error, or does not return, only when a test asked for it.
+#[cfg(not(feature = "fault-injection"))]
+#[inline(always)]
+pub fn pass(_point: Point) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(feature = "fault-injection")]
+pub use injection::pass;
+
+#[cfg(feature = "fault-injection")]
+mod injection {
+    use std::collections::HashMap;
+    use std::fs::OpenOptions;
+    use std::io::{self, Write};
+    use std::sync::{LazyLock, Mutex};
+
+    use super::Point;
+
+    struct Plan {
+        /// `None` aborts, an error number fails the pass.
+        errno: Option<i32>,
+        point: String,
+        nth: u32,
+    }
+
+    static PLAN: LazyLock<Option<Plan>> = LazyLock::new(|| {
+        let text = std::env::var("CCB_FAULT").ok()?;
+        let mut parts = text.splitn(3, ':');
+        let errno = match parts.next()? {
+            "crash" => None,
+            "enospc" => Some(rustix::io::Errno::NOSPC.raw_os_error()),
+            "eio" => Some(rustix::io::Errno::IO.raw_os_error()),
+            "erofs" => Some(rustix::io::Errno::ROFS.raw_os_error()),
+            _ => return None,
+        };
+        let point = parts.next()?.to_owned();
+        Some(Plan { errno, point, nth: parts.next()?.parse().ok()? })
+    });
+    static TRACE: LazyLock<Option<String>> =
+        LazyLock::new(|| std::env::var("CCB_FAULT_TRACE").ok());
+    static PASSES: LazyLock<Mutex<HashMap<Point, u32>>> = LazyLock::new(Mutex::default);
+
+    /// Marks that the process has come to `point`; see the module.
+    pub fn pass(point: Point) -> io::Result<()> {
+        if let Some(path) = &*TRACE {
+            let mut trace = OpenOptions::new().create(true).append(true).open(path)?;
+            trace.write_all(format!("{}\n", point.name()).as_bytes())?;
+        }
+        let Some(plan) = &*PLAN else { return Ok(()) };
+        if plan.point != point.name() {
+            return Ok(());
+        }
+        let mut passes = PASSES.lock().map_err(|_| io::Error::other("poisoned"))?;
+        let count = passes.entry(point).or_default();
+        *count += 1;
+        if *count != plan.nth {
+            return Ok(());
+        }
+        match plan.errno {
+            None => std::process::abort(),
+            Some(errno) => Err(io::Error::from_raw_os_error(errno)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn point_names_are_unique() {
+        let mut names: Vec<_> = super::FAULT_POINTS.iter().map(|p| p.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), super::FAULT_POINTS.len());
+    }
+}

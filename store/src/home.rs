@@ -1,0 +1,53 @@
+//! Every path under the home directory, named once.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{IoContext, Result, StoreError};
+use crate::name::Name;
+
+/// The directory that holds all shared state (`~/.claude` unless told otherwise).
+#[derive(Debug, Clone)]
+pub struct Home(PathBuf);
+
+impl Home {
+    /// A home at `path`, which need not exist yet but must be valid UTF-8.
+    pub fn new(path: PathBuf) -> Result<Self> {
+        if path.to_str().is_none() {
+            return Err(StoreError::Io {
+                verb: "use as home",
+                path,
+                source: std::io::Error::new(
+                    std::io::ErrorKind::InvalidInput,
+                    "the path is not valid UTF-8",
+                ),
+            });
+        }
+        Ok(Self(path))
+    }
+
+    /// The directory itself.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Where all task lists are.
+    pub fn lists(&self) -> PathBuf {
+        self.0.join("tasks")
+    }
+
+    /// One task list.
+    pub fn list(&self, list: &Name) -> PathBuf {
+        self.lists().join(list.as_str())
+    }
+
+    /// The user's own settings.
+    pub fn settings(&self) -> PathBuf {
+        self.0.join("ccb.json")
+    }
+}
+
+/// Creates `dir` and its missing parents, readable by this user alone.
+pub fn create_private_dir(dir: &Path) -> Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).context("create", dir)
+}

@@ -1,0 +1,63 @@
+//! The only crate that touches files.
+//!
+//! Everything `ccb` knows lives in files that several processes, and other tools, read and
+//! write at the same time. This crate holds the few primitives that make this safe, and
+//! nothing that knows what the files mean.
+//!
+//! | module | promise |
+//! |---|---|
+//! | [`atomic`] | a reader sees the old file or the new one, never half of one; what was acknowledged survives a power cut |
+//! | [`lock`] | one holder at a time, released by the kernel when the holder dies; waiting has a limit and the error names the holder |
+//! | [`lockdir`] | the lock *directories* other tools use on the same files |
+//! | [`log`] | append-only lines; a line torn by a crash is cut off, never glued to the next |
+//! | [`name`] | one rule for the names of lists, teams and agents |
+//! | [`home`] | every path under the home directory, named once |
+//! | [`clock`] | time that tests can set |
+//! | [`settings`] | layered settings with errors that name the nearest key |
+//! | [`watch`] | "something changed" hints, with a slow tick behind them |
+//! | [`fault`] | named write points at which a test can crash or fail the process |
+//!
+//! # Lock order
+//!
+//! A list's lock file first, then its lock directories (`.lock.lock/`, then `<id>.json.lock/`
+//! in ascending order). Nothing holds the locks of two lists, or of a list and an inbox, at
+//! once.
+//!
+//! # What is not here
+//!
+//! No async runtime, no git, no argument parsing, no printing. With the `fault-injection`
+//! feature (tests only) [`fault`] reads two environment variables; nothing else does.
+
+pub mod atomic;
+pub mod clock;
+mod error;
+pub mod fault;
+pub mod home;
+pub mod lock;
+pub mod lockdir;
+pub mod log;
+pub mod name;
+pub mod settings;
+pub mod watch;
+
+pub use error::{Result, StoreError};
+pub use fault::FAULT_POINTS;
+
+/// 64-bit FNV-1a: a stable fingerprint for noticing that bytes changed.
+///
+/// Not for security; chosen because its value never changes between releases.
+pub fn fingerprint(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// The candidate most like `given`, if any is close enough to be a likely slip.
+pub fn nearest<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::jaro_winkler(given, candidate), candidate))
+        .filter(|(score, _)| *score > 0.75)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate)
+}

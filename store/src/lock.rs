@@ -1,0 +1,183 @@
+//! Advisory locks on files that are never deleted.
+//!
+//! The kernel releases such a lock when its holder dies, however it dies. Deleting a lock file
+//! would let two processes hold "the same" lock, so nobody does. A lock protects one short
+//! read-modify-write; who owns a task is data, not a held lock.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use crate::error::{IoContext, Result, StoreError};
+
+/// How long to wait for a lock unless settings say otherwise.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// An exclusive lock, held until this value is dropped.
+#[derive(Debug)]
+#[must_use = "the lock is released when this is dropped"]
+pub struct FileLock {
+    file: Option<File>,
+}
+
+impl FileLock {
+    /// Waits up to `timeout` for the exclusive lock on `path`, creating the file if needed.
+    ///
+    /// `what` says in words what the lock protects, for the error. Not reentrant: a second
+    /// call in the same process waits for the first guard.
+    pub fn exclusive(path: &Path, what: &str, timeout: Duration) -> Result<Self> {
+        let file = open(path)?;
+        if try_lock(&file).context("lock", path)? {
+            return Ok(Self { file: Some(file) });
+        }
+        // Blocking in the kernel's queue on a thread of its own: polling would starve us
+        // behind processes that lock and unlock in a loop, and the call has no time limit.
+        let started = Instant::now();
+        let (sender, receiver) = mpsc::channel();
+        std::thread::Builder::new()
+            .name("lock".into())
+            .spawn(move || {
+                let result = lock(&file).map(|()| Self { file: Some(file) });
+                // If nobody waits any more the guard comes back in the error and is dropped,
+                // which releases the lock.
+                drop(sender.send(result));
+            })
+            .context("lock", path)?;
+        match receiver.recv_timeout(timeout) {
+            Ok(result) => result.context("lock", path),
+            Err(_) => Err(StoreError::LockTimeout {
+                what: what.to_owned(),
+                path: path.to_owned(),
+                holder: holder(path),
+                waited: started.elapsed(),
+            }),
+        }
+    }
+
+    /// Takes the lock if nobody holds it.
+    pub fn try_exclusive(path: &Path) -> Result<Option<Self>> {
+        let file = open(path)?;
+        Ok(try_lock(&file).context("lock", path)?.then_some(Self { file: Some(file) }))
+    }
+}
+
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        if let Some(file) = self.file.take() {
+            // Closing the descriptor releases the lock.
+            drop(file);
+            // The lock is not handed over to the first in the queue; without the yield this
+            // process would often take it again before that one has woken up.
+            rustix::thread::sched_yield();
+        }
+    }
+}
+
+fn open(path: &Path) -> Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+        .context("open", path)
+}
+
+fn try_lock(file: &File) -> io::Result<bool> {
+    loop {
+        // Spelled out because std has methods of the same name that would win.
+        match fs4::FileExt::try_lock(file) {
+            Ok(()) => return Ok(true),
+            Err(fs4::TryLockError::WouldBlock) => return Ok(false),
+            Err(fs4::TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(fs4::TryLockError::Error(error)) => return Err(error),
+        }
+    }
+}
+
+fn lock(file: &File) -> io::Result<()> {
+    loop {
+        match fs4::FileExt::lock(file) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+/// Says who holds the lock on `path`, as far as the kernel tells.
+fn holder(path: &Path) -> String {
+    holder_pid(path).map_or_else(|| "another process".to_owned(), describe_process)
+}
+
+/// Finds the lock's holder in the kernel's table of locks (Linux only).
+fn holder_pid(path: &Path) -> Option<u32> {
+    let inode = std::fs::metadata(path).ok()?.ino().to_string();
+    let table = std::fs::read_to_string("/proc/locks").ok()?;
+    // "1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF"; waiters have "->" as second field.
+    table.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let [_, kind, _, _, pid, device_and_inode, ..] = fields[..] else { return None };
+        let same = device_and_inode.rsplit(':').next() == Some(inode.as_str());
+        (kind != "->" && same).then(|| pid.parse().ok()).flatten()
+    })
+}
+
+fn describe_process(pid: u32) -> String {
+    let proc = PathBuf::from(format!("/proc/{pid}"));
+    let command = std::fs::read(proc.join("cmdline"))
+        .map(|bytes| String::from_utf8_lossy(&bytes).replace('\0', " ").trim().to_owned())
+        .unwrap_or_default();
+    let short: String = command.chars().filter(|c| !c.is_control()).take(80).collect();
+    let stopped = std::fs::read_to_string(proc.join("status"))
+        .is_ok_and(|status| status.lines().any(|line| line.starts_with("State:\tT")));
+    match (short.is_empty(), stopped) {
+        (true, _) => format!("process {pid}"),
+        (false, false) => format!("process {pid} ({short})"),
+        (false, true) => format!("process {pid} ({short}), which is stopped"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_holder_waits_and_the_error_names_the_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(".lock");
+        let first = FileLock::exclusive(&path, "the list", DEFAULT_TIMEOUT).unwrap();
+        let error =
+            FileLock::exclusive(&path, "the list", Duration::from_millis(30)).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("the list"), "{text}");
+        if cfg!(target_os = "linux") {
+            assert!(text.contains(&format!("process {}", std::process::id())), "{text}");
+        }
+        assert!(FileLock::try_exclusive(&path).unwrap().is_none());
+        drop(first);
+        // The waiter that gave up must not hold the lock for long once it gets it.
+        let again = FileLock::exclusive(&path, "the list", DEFAULT_TIMEOUT).unwrap();
+        drop(again);
+        assert!(path.exists(), "lock files are never deleted");
+    }
+
+    #[test]
+    fn a_child_process_does_not_inherit_the_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(".lock");
+        let held = FileLock::exclusive(&path, "x", DEFAULT_TIMEOUT).unwrap();
+        let mut child = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(held);
+        let free = FileLock::try_exclusive(&path).unwrap().is_some();
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert!(free, "the lock must be free while the child still runs");
+    }
+}

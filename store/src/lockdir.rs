@@ -1,0 +1,338 @@
+//! Lock *directories*, as other tools take them on the same files.
+//!
+//! Such a tool locks `f` by making the directory `f.lock`, keeps its mtime fresh while it
+//! holds it, and takes over one that is ten seconds old. Nothing releases it when its holder
+//! is killed, so ours must be recognisable: each is made under a temporary name, written to a
+//! record, and only then published under its real name. Callers hold a [file
+//! lock](crate::lock) around all of this, so whoever finds a record when it takes the file
+//! lock knows that the recorded holder is dead and removes its directories at once.
+//!
+//! A directory is ours if its inode *and* its exact mtime are the recorded ones: inode numbers
+//! are reused at once, and no other tool sets an mtime with our nanoseconds.
+
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{CWD, Timespec, Timestamps};
+use uuid::Uuid;
+
+use crate::atomic::rename_new;
+use crate::clock::Clock;
+use crate::error::{IoContext, Result};
+use crate::fault::{self, pass};
+
+/// A directory whose mtime is older than this belongs to nobody.
+pub const STALE_AFTER: Duration = Duration::from_secs(10);
+
+/// Takes lock directories for one list.
+#[derive(Debug)]
+pub struct LockDirs {
+    tmp_dir: PathBuf,
+    record: PathBuf,
+}
+
+/// What came of trying to take lock directories.
+#[derive(Debug)]
+pub enum Take {
+    /// All of them are held.
+    Held(HeldDirs),
+    /// Somebody else holds one; none is held.
+    Busy {
+        /// The one in the way.
+        path: PathBuf,
+        /// How long ago its holder last touched it.
+        age: Duration,
+    },
+}
+
+/// Lock directories held by this process; released when dropped.
+#[derive(Debug)]
+pub struct HeldDirs {
+    held: Vec<Identity>,
+    record: PathBuf,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Identity {
+    path: PathBuf,
+    inode: u64,
+    mtime: (i64, i64),
+}
+
+impl LockDirs {
+    /// Temporary directories are made in `tmp_dir`; `record` lists what is held.
+    pub fn new(tmp_dir: PathBuf, record: PathBuf) -> Self {
+        Self { tmp_dir, record }
+    }
+
+    /// Removes what a holder that died left behind. The caller holds the file lock.
+    pub fn sweep(&self) -> Result<usize> {
+        let text = match std::fs::read(&self.record) {
+            Ok(bytes) if bytes.is_empty() => return Ok(0),
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+            Err(error) => return Err(error).context("read", &self.record),
+        };
+        let mut removed = 0;
+        for identity in text.lines().filter_map(Identity::parse) {
+            if Identity::of(&identity.path)?.as_ref() == Some(&identity) {
+                remove_dir(&identity.path)?;
+                removed += 1;
+            }
+        }
+        clear(&self.record)?;
+        Ok(removed)
+    }
+
+    /// Takes all of `paths`, in the order given, or none. Does not wait.
+    pub fn take(&self, paths: &[PathBuf], clock: &dyn Clock) -> Result<Take> {
+        let mut held = HeldDirs { held: Vec::new(), record: self.record.clone() };
+        for path in paths {
+            let mut tries = 0;
+            while !self.take_one(path, &mut held)? {
+                let Some(found) = Identity::of(path)? else {
+                    continue; // Released in between.
+                };
+                let age = found.age(clock.now_ms());
+                tries += 1;
+                if age < STALE_AFTER || tries > 3 {
+                    return Ok(Take::Busy { path: path.clone(), age });
+                }
+                self.take_over(&found)?;
+            }
+        }
+        Ok(Take::Held(held))
+    }
+
+    fn take_one(&self, path: &Path, held: &mut HeldDirs) -> Result<bool> {
+        let made = self.tmp_dir.join(Uuid::new_v4().simple().to_string());
+        std::fs::DirBuilder::new().mode(0o700).create(&made).context("create", &made)?;
+        let identity = match self.publish(&made, path) {
+            Ok(Some(identity)) => identity,
+            other => {
+                drop(std::fs::remove_dir(&made));
+                return other.map(|_| false);
+            }
+        };
+        held.held.push(identity);
+        pass(fault::LOCKDIR_TAKEN).context("lock", path)?;
+        Ok(true)
+    }
+
+    /// Stamps and records the directory `made`, then gives it the name `path`.
+    fn publish(&self, made: &Path, path: &Path) -> Result<Option<Identity>> {
+        stamp(made)?;
+        let mut identity = Identity::of(made)?
+            .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+            .context("lock", made)?;
+        path.clone_into(&mut identity.path);
+        let mut record = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .mode(0o600)
+            .open(&self.record)
+            .context("open", &self.record)?;
+        record.write_all(identity.line().as_bytes()).context("write", &self.record)?;
+        pass(fault::LOCKDIR_RECORDED).context("lock", path)?;
+        Ok(rename_new(made, path)?.then_some(identity))
+    }
+
+    /// Moves a stale directory aside and removes it if it still is the one judged stale.
+    ///
+    /// Removing it by name could remove the lock of somebody who took it over a moment ago.
+    fn take_over(&self, stale: &Identity) -> Result<()> {
+        let aside = self.tmp_dir.join(Uuid::new_v4().simple().to_string());
+        match crate::atomic::rename(&stale.path, &aside) {
+            Ok(()) => {}
+            Err(_) if !stale.path.exists() => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        let moved = Identity::of(&aside)?;
+        if moved.is_some_and(|m| (m.inode, m.mtime) == (stale.inode, stale.mtime)) {
+            tracing::info!(path = %stale.path.display(), "took over a stale lock directory");
+            return remove_dir(&aside);
+        }
+        if !rename_new(&aside, &stale.path)? {
+            remove_dir(&aside)?;
+        }
+        Ok(())
+    }
+}
+
+impl HeldDirs {
+    /// Whether nobody has taken any of them over; checked right before a change.
+    pub fn still_ours(&self) -> Result<bool> {
+        for identity in &self.held {
+            if Identity::of(&identity.path)?.as_ref() != Some(identity) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Releases them all.
+    pub fn release(mut self) -> Result<()> {
+        self.release_all()
+    }
+
+    fn release_all(&mut self) -> Result<()> {
+        if self.held.is_empty() {
+            return Ok(());
+        }
+        for identity in std::mem::take(&mut self.held).iter().rev() {
+            if Identity::of(&identity.path)?.as_ref() == Some(identity) {
+                remove_dir(&identity.path)?;
+            }
+            pass(fault::LOCKDIR_RELEASED).context("unlock", &identity.path)?;
+        }
+        clear(&self.record)
+    }
+}
+
+impl Drop for HeldDirs {
+    fn drop(&mut self) {
+        if let Err(error) = self.release_all() {
+            tracing::warn!(%error, "lock directory not released; the next command removes it");
+        }
+    }
+}
+
+impl Identity {
+    fn of(path: &Path) -> Result<Option<Self>> {
+        match std::fs::symlink_metadata(path) {
+            Ok(meta) => Ok(Some(Self {
+                path: path.to_owned(),
+                inode: meta.ino(),
+                mtime: (meta.mtime(), meta.mtime_nsec()),
+            })),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error).context("read", path),
+        }
+    }
+
+    fn line(&self) -> String {
+        let (seconds, nanos) = self.mtime;
+        format!("{} {seconds} {nanos} {}\n", self.inode, self.path.display())
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        let mut parts = line.splitn(4, ' ');
+        let inode = parts.next()?.parse().ok()?;
+        let mtime = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        Some(Self { path: parts.next()?.into(), inode, mtime })
+    }
+
+    /// Zero for an mtime in the future: some tools set one up to a second ahead.
+    fn age(&self, now_ms: i64) -> Duration {
+        let mtime_ms = self.mtime.0 * 1000 + self.mtime.1 / 1_000_000;
+        Duration::from_millis(now_ms.saturating_sub(mtime_ms).try_into().unwrap_or(0))
+    }
+}
+
+/// Gives the directory an mtime of now with nanoseconds nobody else would set.
+fn stamp(dir: &Path) -> Result<()> {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    let odd = i64::from(Uuid::new_v4().as_fields().0 % 999_983) + 1;
+    let time = Timespec { tv_sec: now.tv_sec, tv_nsec: now.tv_nsec / 1_000_000 * 1_000_000 + odd };
+    let times = Timestamps { last_access: time, last_modification: time };
+    let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
+    rustix::fs::utimensat(CWD, dir, &times, flags).context("lock", dir)
+}
+
+fn remove_dir(path: &Path) -> Result<()> {
+    match std::fs::remove_dir(path) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error).context("remove", path),
+    }
+}
+
+fn clear(record: &Path) -> Result<()> {
+    let file = std::fs::OpenOptions::new().write(true).open(record);
+    file.and_then(|file| file.set_len(0)).context("clear", record)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+
+    fn fixture() -> (tempfile::TempDir, LockDirs, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("tmp")).unwrap();
+        let dirs = LockDirs::new(dir.path().join("tmp"), dir.path().join("held"));
+        let lock = dir.path().join("1.json.lock");
+        (dir, dirs, lock)
+    }
+
+    fn set_age(path: &Path, seconds: i64) {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+        let time = Timespec { tv_sec: now.tv_sec - seconds, tv_nsec: 0 };
+        let times = Timestamps { last_access: time, last_modification: time };
+        rustix::fs::utimensat(CWD, path, &times, rustix::fs::AtFlags::empty()).unwrap();
+    }
+
+    #[test]
+    fn takes_and_releases() {
+        let (dir, dirs, lock) = fixture();
+        let Take::Held(held) = dirs.take(std::slice::from_ref(&lock), &SystemClock).unwrap() else {
+            panic!("nobody else is here")
+        };
+        assert!(lock.is_dir() && held.still_ours().unwrap());
+        let busy = dirs.take(std::slice::from_ref(&lock), &SystemClock).unwrap();
+        assert!(matches!(busy, Take::Busy { .. }));
+        held.release().unwrap();
+        assert!(!lock.exists());
+        assert_eq!(std::fs::read_dir(dir.path().join("tmp")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn all_or_none() {
+        let (dir, dirs, lock) = fixture();
+        let other = dir.path().join("2.json.lock");
+        std::fs::create_dir(&other).unwrap();
+        let take = dirs.take(&[lock.clone(), other.clone()], &SystemClock).unwrap();
+        assert!(matches!(take, Take::Busy { path, .. } if path == other));
+        assert!(!lock.exists() && other.exists());
+    }
+
+    #[test]
+    fn a_stale_one_is_taken_over_and_a_future_one_is_not() {
+        let (_dir, dirs, lock) = fixture();
+        std::fs::create_dir(&lock).unwrap();
+        set_age(&lock, -1);
+        let take = dirs.take(std::slice::from_ref(&lock), &SystemClock).unwrap();
+        assert!(matches!(take, Take::Busy { .. }));
+        set_age(&lock, 11);
+        let take = dirs.take(std::slice::from_ref(&lock), &SystemClock).unwrap();
+        assert!(matches!(take, Take::Held(_)));
+    }
+
+    #[test]
+    fn sweep_removes_a_dead_holders_directory_but_not_a_strangers() {
+        let (_dir, dirs, lock) = fixture();
+        let Take::Held(mut held) = dirs.take(std::slice::from_ref(&lock), &SystemClock).unwrap()
+        else {
+            panic!("free")
+        };
+        held.held.clear(); // As if the process had died: nothing is released.
+        drop(held);
+        assert_eq!(dirs.sweep().unwrap(), 1);
+        assert!(!lock.exists());
+
+        // Ours again, but another tool took it over (same name, perhaps the same inode).
+        let Take::Held(mut held) = dirs.take(std::slice::from_ref(&lock), &SystemClock).unwrap()
+        else {
+            panic!("free")
+        };
+        std::fs::remove_dir(&lock).unwrap();
+        std::fs::create_dir(&lock).unwrap();
+        assert!(!held.still_ours().unwrap());
+        held.held.clear();
+        drop(held);
+        assert_eq!(dirs.sweep().unwrap(), 0);
+        assert!(lock.exists(), "a stranger's lock is left alone");
+    }
+}

@@ -1,0 +1,195 @@
+//! Append-only files of lines.
+//!
+//! A writer holds a lock. A crash can leave half a line at the end; the next writer cuts it
+//! off before it appends, because that line was never acknowledged. Readers take no lock and
+//! ignore an unfinished last line.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::atomic::Durability;
+use crate::error::{IoContext, Result};
+use crate::fault::{self, pass};
+
+/// An append-only file of lines.
+#[derive(Debug, Clone)]
+pub struct LineLog {
+    path: PathBuf,
+}
+
+/// Complete lines and where the next ones begin.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Lines {
+    /// Each without its newline.
+    pub lines: Vec<Vec<u8>>,
+    /// Pass it to the next [`LineLog::read_from`].
+    pub next_offset: u64,
+}
+
+impl LineLog {
+    /// The log at `path`, which need not exist.
+    pub fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its length in bytes, 0 if there is none.
+    pub fn len(&self) -> Result<u64> {
+        match std::fs::metadata(&self.path) {
+            Ok(meta) => Ok(meta.len()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+            Err(error) => Err(error).context("read", &self.path),
+        }
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Appends `lines`, each of which must be free of newlines. The caller holds the lock.
+    ///
+    /// Returns what was cut off the end because a crash had torn it, and the new length.
+    pub fn append(&self, lines: &[Vec<u8>], durability: Durability) -> Result<(Vec<u8>, u64)> {
+        let path = &self.path;
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(path)
+            .context("open", path)?;
+        let (torn, end) = cut_torn_tail(&mut file).context("repair", path)?;
+        let mut bytes = Vec::with_capacity(lines.iter().map(|line| line.len() + 1).sum());
+        for line in lines {
+            debug_assert!(!line.contains(&b'\n'), "a line has no newline in it");
+            bytes.extend_from_slice(line);
+            bytes.push(b'\n');
+        }
+        if let Err(error) = write_at_end(&mut file, end, &bytes) {
+            // Disk full half-way: take back what got there, so that nobody reads it later.
+            drop(file.set_len(end));
+            return Err(error).context("append to", path);
+        }
+        if durability == Durability::Full {
+            file.sync_data().context("sync", path)?;
+        }
+        pass(fault::LOG_APPENDED).context("append to", path)?;
+        Ok((torn, end + bytes.len() as u64))
+    }
+
+    /// Reads the complete lines from `offset` on.
+    pub fn read_from(&self, offset: u64) -> Result<Lines> {
+        let mut file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Lines { lines: Vec::new(), next_offset: offset });
+            }
+            Err(error) => return Err(error).context("read", &self.path),
+        };
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(offset))
+            .and_then(|_| file.read_to_end(&mut bytes))
+            .context("read", &self.path)?;
+        let complete = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |last| last + 1);
+        bytes.truncate(complete);
+        let lines = bytes
+            .split(|b| *b == b'\n')
+            .filter(|line| !line.is_empty())
+            .map(<[u8]>::to_vec)
+            .collect();
+        Ok(Lines { lines, next_offset: offset + complete as u64 })
+    }
+}
+
+fn write_at_end(file: &mut File, end: u64, bytes: &[u8]) -> io::Result<()> {
+    file.seek(SeekFrom::Start(end))?;
+    let half = bytes.len() / 2;
+    file.write_all(&bytes[..half])?;
+    pass(fault::LOG_HALF)?;
+    file.write_all(&bytes[half..])
+}
+
+/// Cuts off everything after the last newline; returns it and the new length.
+fn cut_torn_tail(file: &mut File) -> io::Result<(Vec<u8>, u64)> {
+    const STEP: u64 = 4096;
+    let len = file.metadata()?.len();
+    let mut start = len;
+    let mut tail = Vec::new();
+    loop {
+        if let Some(last) = tail.iter().rposition(|b| *b == b'\n') {
+            tail.drain(..=last);
+            start += last as u64 + 1;
+            break;
+        }
+        if start == 0 {
+            break;
+        }
+        let from = start.saturating_sub(STEP);
+        let mut block = vec![0; usize::try_from(start - from).unwrap_or(0)];
+        file.seek(SeekFrom::Start(from))?;
+        file.read_exact(&mut block)?;
+        block.append(&mut tail);
+        tail = block;
+        start = from;
+    }
+    if !tail.is_empty() {
+        pass(fault::LOG_CUT)?;
+        file.set_len(start)?;
+    }
+    Ok((tail, start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn append(log: &LineLog, text: &str) -> (Vec<u8>, u64) {
+        log.append(&[text.as_bytes().to_vec()], Durability::Relaxed).unwrap()
+    }
+
+    #[test]
+    fn appends_and_reads_from_an_offset() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = LineLog::new(dir.path().join("log"));
+        assert_eq!(log.read_from(0).unwrap(), Lines::default());
+        append(&log, "one");
+        let first = log.read_from(0).unwrap();
+        append(&log, "two");
+        assert_eq!(log.read_from(first.next_offset).unwrap().lines, vec![b"two".to_vec()]);
+    }
+
+    proptest! {
+        /// Wherever a crash cuts the file, complete lines survive, the torn one goes, and
+        /// what is appended afterwards is whole.
+        #[test]
+        fn any_truncation_recovers(
+            lines in prop::collection::vec("[a-z]{0,9000}", 1..6),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let dir = tempfile::tempdir().unwrap();
+            let log = LineLog::new(dir.path().join("log"));
+            for line in &lines {
+                append(&log, line);
+            }
+            let bytes = std::fs::read(log.path()).unwrap();
+            let cut = cut.index(bytes.len() + 1);
+            OpenOptions::new().write(true).open(log.path()).unwrap().set_len(cut as u64).unwrap();
+            let whole: Vec<Vec<u8>> = log.read_from(0).unwrap().lines;
+            let (torn, _) = append(&log, "after");
+            let keep = bytes[..cut].iter().rposition(|b| *b == b'\n').map_or(0, |n| n + 1);
+            prop_assert_eq!(&torn[..], &bytes[keep..cut]);
+            let mut expected = whole;
+            expected.push(b"after".to_vec());
+            prop_assert_eq!(log.read_from(0).unwrap().lines, expected);
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! "Something changed, look again" for one directory.
+//!
+//! Events are hints and nothing more: queues overflow, file systems differ, and a user may
+//! have only 128 watchers. A tick stands behind them, faster when no watcher could be had.
+
+use std::path::Path;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+
+/// Waits for changes in a directory.
+#[derive(Debug)]
+pub struct DirWatch {
+    events: mpsc::Receiver<()>,
+    tick: Duration,
+    // Held so that watching goes on.
+    _watcher: Option<RecommendedWatcher>,
+    _sender: mpsc::SyncSender<()>,
+}
+
+impl DirWatch {
+    /// Watches `dir` (not what is below its sub-directories); never fails.
+    pub fn new(dir: &Path) -> Self {
+        // One waiting hint is enough: it says "look again", not what happened.
+        let (sender, events) = mpsc::sync_channel(1);
+        let hints = sender.clone();
+        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+            // Our own reading makes access events, which say nothing.
+            if !matches!(&event, Ok(event) if event.kind.is_access()) {
+                hints.try_send(()).ok();
+            }
+        })
+        .and_then(|mut watcher| {
+            watcher.watch(dir, RecursiveMode::NonRecursive)?;
+            Ok(watcher)
+        });
+        let (watcher, tick) = match watcher {
+            Ok(watcher) => (Some(watcher), Duration::from_secs(2)),
+            Err(error) => {
+                tracing::info!(%error, dir = %dir.display(), "no watcher, looking regularly");
+                (None, Duration::from_millis(250))
+            }
+        };
+        Self { events, tick, _watcher: watcher, _sender: sender }
+    }
+
+    /// Waits for a hint or the tick, at most `limit`.
+    pub fn wait(&self, limit: Duration) {
+        match self.events.recv_timeout(self.tick.min(limit)) {
+            Ok(()) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_directory_falls_back_to_the_tick() {
+        let watch = DirWatch::new(Path::new("/nonexistent/dir"));
+        watch.wait(Duration::from_millis(1));
+    }
+}
