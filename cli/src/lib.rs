@@ -1,1 +1,76 @@
-//! x
+//! The `ccb` command line.
+//!
+//! The only crate that prints, exits, and reads the environment. Each command is one file in
+//! `commands` with its arguments beside its code; what it does is a call into a library.
+
+mod args;
+mod commands;
+mod context;
+mod env;
+mod error;
+mod output;
+mod table;
+
+use std::ffi::OsString;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::Cli;
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+use crate::output::Output;
+
+/// Runs the command line of this process and returns its exit code.
+pub fn main() -> ExitCode {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    // Known before the arguments are parsed, because parsing errors are printed as JSON too.
+    let json = args.iter().any(|arg| arg == "--json");
+    let code = match catch_unwind(AssertUnwindSafe(|| run(&args, json))) {
+        Ok(code) => code,
+        Err(_) => {
+            let error = CommandError::internal("a bug in ccb; please report what is printed above");
+            Output::new(json).error(&error);
+            Exit::Internal.code()
+        }
+    };
+    ExitCode::from(code)
+}
+
+fn run(args: &[OsString], json: bool) -> u8 {
+    let mut out = Output::new(json);
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => return out.usage(&error),
+    };
+    start_logging(&cli);
+    let result = Context::new(&cli, out).and_then(|mut context| commands::run(&cli, &mut context));
+    match result {
+        Ok(exit) => exit.code(),
+        Err(CommandError::ClosedStdout) => Exit::Done.code(),
+        Err(error) => {
+            Output::new(json).error(&error);
+            error.exit().code()
+        }
+    }
+}
+
+fn start_logging(cli: &Cli) {
+    let level = match (cli.global.quiet, cli.global.verbose) {
+        (true, _) => tracing::Level::ERROR,
+        (false, 0) => tracing::Level::WARN,
+        (false, 1) => tracing::Level::INFO,
+        (false, 2) => tracing::Level::DEBUG,
+        (false, _) => tracing::Level::TRACE,
+    };
+    let log = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_target(false)
+        .without_time();
+    // A second call in one process (tests) keeps the first logger.
+    log.with_writer(std::io::stderr)
+        .with_ansi(false)
+        .try_init()
+        .ok();
+}

@@ -14,7 +14,7 @@ use rustix::fs::{CWD, OFlags, RenameFlags};
 use uuid::Uuid;
 
 use crate::error::{IoContext, Result};
-use crate::fault::{self, pass};
+use crate::fault::{self, pass, reached};
 
 /// Whether a change must survive a power cut before it is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -61,17 +61,25 @@ impl Staged {
         Self { path, armed: false }
     }
 
-    /// Leaves the file in place when this value goes; its path was recorded somewhere.
-    pub fn keep(&mut self) -> &Path {
+    /// Leaves the file in place when this value goes: its name was recorded somewhere.
+    pub fn keep(&mut self) {
         self.armed = false;
-        &self.path
+    }
+
+    /// Its name in the temporary directory.
+    pub fn name(&self) -> String {
+        self.path
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default()
     }
 
     /// Moves the file over `dest`, replacing what is there.
     pub fn replace(mut self, dest: &Path) -> Result<()> {
         rename(&self.path, dest)?;
         self.armed = false;
-        pass(fault::PUBLISH_REPLACED).context("replace", dest)
+        reached(fault::PUBLISH_REPLACED);
+        Ok(())
     }
 
     /// Moves the file to `dest` unless something is there already; says whether it did.
@@ -80,7 +88,7 @@ impl Staged {
             return Ok(false);
         }
         self.armed = false;
-        pass(fault::PUBLISH_CREATED).context("create", dest)?;
+        reached(fault::PUBLISH_CREATED);
         Ok(true)
     }
 }
@@ -105,7 +113,7 @@ pub fn replace(tmp_dir: &Path, dest: &Path, bytes: &[u8], durability: Durability
 pub fn remove(path: &Path) -> Result<bool> {
     match std::fs::remove_file(path) {
         Ok(()) => {
-            pass(fault::REMOVED).context("remove", path)?;
+            reached(fault::REMOVED);
             Ok(true)
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -125,7 +133,9 @@ pub fn sync_parent(path: &Path, durability: Durability) -> Result<()> {
 pub fn sync_dir(dir: &Path, durability: Durability) -> Result<()> {
     pass(fault::DIR_SYNC).context("sync", dir)?;
     if durability == Durability::Full {
-        File::open(dir).and_then(|dir| dir.sync_all()).context("sync", dir)?;
+        File::open(dir)
+            .and_then(|dir| dir.sync_all())
+            .context("sync", dir)?;
     }
     Ok(())
 }
@@ -163,7 +173,10 @@ pub fn rename_new(from: &Path, to: &Path) -> Result<bool> {
 /// put where a file is expected.
 pub fn read(path: &Path) -> Result<Option<Vec<u8>>> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path);
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path);
     let mut file = match file {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -191,7 +204,10 @@ mod tests {
         replace(dir.path(), &dest, b"one", Durability::Full).unwrap();
         replace(dir.path(), &dest, b"two", Durability::Full).unwrap();
         assert_eq!(read(&dest).unwrap().unwrap(), b"two");
-        assert_eq!(std::fs::metadata(&dest).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            std::fs::metadata(&dest).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 
@@ -203,7 +219,11 @@ mod tests {
         assert!(stage(b"one").create(&dest).unwrap());
         assert!(!stage(b"two").create(&dest).unwrap());
         assert_eq!(read(&dest).unwrap().unwrap(), b"one");
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "the loser cleaned up");
+        assert_eq!(
+            std::fs::read_dir(dir.path()).unwrap().count(),
+            1,
+            "the loser cleaned up"
+        );
     }
 
     #[test]

@@ -50,7 +50,9 @@ pub fn rfc3339(ms: i64) -> String {
 
 /// Reads what [`rfc3339`] wrote, or any other RFC 3339 time.
 pub fn parse_rfc3339(text: &str) -> Option<i64> {
-    text.parse::<Timestamp>().ok().map(Timestamp::as_millisecond)
+    text.parse::<Timestamp>()
+        .ok()
+        .map(Timestamp::as_millisecond)
 }
 
 #[cfg(test)]
@@ -60,7 +62,10 @@ mod tests {
     #[test]
     fn times_round_trip_with_milliseconds() {
         assert_eq!(rfc3339(1_700_000_000_007), "2023-11-14T22:13:20.007Z");
-        assert_eq!(parse_rfc3339("2023-11-14T22:13:20.007Z"), Some(1_700_000_000_007));
+        assert_eq!(
+            parse_rfc3339("2023-11-14T22:13:20.007Z"),
+            Some(1_700_000_000_007)
+        );
         assert_eq!(parse_rfc3339("yesterday"), None);
         assert_eq!(rfc3339(0), "1970-01-01T00:00:00.000Z");
     }

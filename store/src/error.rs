@@ -87,9 +87,9 @@ impl StoreError {
             Self::LockTimeout { .. } => {
                 Some("if that process hangs, end it; the lock is released by itself".into())
             }
-            Self::BadName { .. } => Some(
-                "use a letter or digit, then up to 63 letters, digits, '.', '_' or '-'".into(),
-            ),
+            Self::BadName { .. } => {
+                Some("use a letter or digit, then up to 63 letters, digits, '.', '_' or '-'".into())
+            }
             Self::NameClash { existing, .. } => Some(format!("did you mean {existing:?}?")),
             Self::Settings { .. } => None,
             Self::NewerVersion { .. } => Some("upgrade ccb to change this file".into()),
@@ -104,6 +104,10 @@ pub(crate) trait IoContext<T> {
 
 impl<T, E: Into<io::Error>> IoContext<T> for Result<T, E> {
     fn context(self, verb: &'static str, path: &Path) -> Result<T> {
-        self.map_err(|source| StoreError::Io { verb, path: path.to_owned(), source: source.into() })
+        self.map_err(|source| StoreError::Io {
+            verb,
+            path: path.to_owned(),
+            source: source.into(),
+        })
     }
 }

@@ -10,7 +10,8 @@
 //!
 //! * `CCB_FAULT=crash:NAME:N` aborts the process at its N-th pass of NAME (from 1), without
 //!   running destructors, as `kill -9` would.
-//! * `CCB_FAULT=enospc:NAME:N` (also `eio`, `erofs`) makes that pass return the error.
+//! * `CCB_FAULT=enospc:NAME:N` (also `eio`, `erofs`) makes that pass return the error, where
+//!   the point stands before a step that can fail.
 //! * `CCB_FAULT_TRACE=FILE` appends the name of every point passed.
 
 use std::io;
@@ -72,7 +73,7 @@ crate::fault_points! {
     LOCKDIR_RELEASED = "lockdir.released";
 }
 
-/// Marks that the process has come to `point`.
+/// Marks that the process is about to do something that can fail.
 ///
 /// Returns an error, or does not return, only when a test asked for it.
 #[cfg(not(feature = "fault-injection"))]
@@ -83,6 +84,15 @@ pub fn pass(_point: Point) -> io::Result<()> {
 
 #[cfg(feature = "fault-injection")]
 pub use injection::pass;
+
+/// Marks that the process has done something that cannot be taken back; only a crash can be
+/// asked for here.
+#[inline]
+pub fn reached(point: Point) {
+    if let Err(error) = pass(point) {
+        tracing::debug!(point = point.name(), %error, "an error makes no sense here, ignored");
+    }
+}
 
 #[cfg(feature = "fault-injection")]
 mod injection {
@@ -111,7 +121,11 @@ mod injection {
             _ => return None,
         };
         let point = parts.next()?.to_owned();
-        Some(Plan { errno, point, nth: parts.next()?.parse().ok()? })
+        Some(Plan {
+            errno,
+            point,
+            nth: parts.next()?.parse().ok()?,
+        })
     });
     static TRACE: LazyLock<Option<String>> =
         LazyLock::new(|| std::env::var("CCB_FAULT_TRACE").ok());

@@ -49,5 +49,9 @@ impl Home {
 /// Creates `dir` and its missing parents, readable by this user alone.
 pub fn create_private_dir(dir: &Path) -> Result<()> {
     use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).context("create", dir)
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
+        .context("create", dir)
 }

@@ -60,7 +60,9 @@ impl FileLock {
     /// Takes the lock if nobody holds it.
     pub fn try_exclusive(path: &Path) -> Result<Option<Self>> {
         let file = open(path)?;
-        Ok(try_lock(&file).context("lock", path)?.then_some(Self { file: Some(file) }))
+        Ok(try_lock(&file)
+            .context("lock", path)?
+            .then_some(Self { file: Some(file) }))
     }
 }
 
@@ -120,7 +122,9 @@ fn holder_pid(path: &Path) -> Option<u32> {
     // "1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF"; waiters have "->" as second field.
     table.lines().find_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
-        let [_, kind, _, _, pid, device_and_inode, ..] = fields[..] else { return None };
+        let [_, kind, _, _, pid, device_and_inode, ..] = fields[..] else {
+            return None;
+        };
         let same = device_and_inode.rsplit(':').next() == Some(inode.as_str());
         (kind != "->" && same).then(|| pid.parse().ok()).flatten()
     })
@@ -129,9 +133,18 @@ fn holder_pid(path: &Path) -> Option<u32> {
 fn describe_process(pid: u32) -> String {
     let proc = PathBuf::from(format!("/proc/{pid}"));
     let command = std::fs::read(proc.join("cmdline"))
-        .map(|bytes| String::from_utf8_lossy(&bytes).replace('\0', " ").trim().to_owned())
+        .map(|bytes| {
+            String::from_utf8_lossy(&bytes)
+                .replace('\0', " ")
+                .trim()
+                .to_owned()
+        })
         .unwrap_or_default();
-    let short: String = command.chars().filter(|c| !c.is_control()).take(80).collect();
+    let short: String = command
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(80)
+        .collect();
     let stopped = std::fs::read_to_string(proc.join("status"))
         .is_ok_and(|status| status.lines().any(|line| line.starts_with("State:\tT")));
     match (short.is_empty(), stopped) {
@@ -150,12 +163,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(".lock");
         let first = FileLock::exclusive(&path, "the list", DEFAULT_TIMEOUT).unwrap();
-        let error =
-            FileLock::exclusive(&path, "the list", Duration::from_millis(30)).unwrap_err();
+        let error = FileLock::exclusive(&path, "the list", Duration::from_millis(30)).unwrap_err();
         let text = error.to_string();
         assert!(text.contains("the list"), "{text}");
         if cfg!(target_os = "linux") {
-            assert!(text.contains(&format!("process {}", std::process::id())), "{text}");
+            assert!(
+                text.contains(&format!("process {}", std::process::id())),
+                "{text}"
+            );
         }
         assert!(FileLock::try_exclusive(&path).unwrap().is_none());
         drop(first);

@@ -21,7 +21,7 @@ use uuid::Uuid;
 use crate::atomic::rename_new;
 use crate::clock::Clock;
 use crate::error::{IoContext, Result};
-use crate::fault::{self, pass};
+use crate::fault::{self, pass, reached};
 
 /// A directory whose mtime is older than this belongs to nobody.
 pub const STALE_AFTER: Duration = Duration::from_secs(10);
@@ -88,7 +88,10 @@ impl LockDirs {
 
     /// Takes all of `paths`, in the order given, or none. Does not wait.
     pub fn take(&self, paths: &[PathBuf], clock: &dyn Clock) -> Result<Take> {
-        let mut held = HeldDirs { held: Vec::new(), record: self.record.clone() };
+        let mut held = HeldDirs {
+            held: Vec::new(),
+            record: self.record.clone(),
+        };
         for path in paths {
             let mut tries = 0;
             while !self.take_one(path, &mut held)? {
@@ -98,7 +101,10 @@ impl LockDirs {
                 let age = found.age(clock.now_ms());
                 tries += 1;
                 if age < STALE_AFTER || tries > 3 {
-                    return Ok(Take::Busy { path: path.clone(), age });
+                    return Ok(Take::Busy {
+                        path: path.clone(),
+                        age,
+                    });
                 }
                 self.take_over(&found)?;
             }
@@ -108,7 +114,10 @@ impl LockDirs {
 
     fn take_one(&self, path: &Path, held: &mut HeldDirs) -> Result<bool> {
         let made = self.tmp_dir.join(Uuid::new_v4().simple().to_string());
-        std::fs::DirBuilder::new().mode(0o700).create(&made).context("create", &made)?;
+        std::fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&made)
+            .context("create", &made)?;
         let identity = match self.publish(&made, path) {
             Ok(Some(identity)) => identity,
             other => {
@@ -117,7 +126,7 @@ impl LockDirs {
             }
         };
         held.held.push(identity);
-        pass(fault::LOCKDIR_TAKEN).context("lock", path)?;
+        reached(fault::LOCKDIR_TAKEN);
         Ok(true)
     }
 
@@ -134,7 +143,9 @@ impl LockDirs {
             .mode(0o600)
             .open(&self.record)
             .context("open", &self.record)?;
-        record.write_all(identity.line().as_bytes()).context("write", &self.record)?;
+        record
+            .write_all(identity.line().as_bytes())
+            .context("write", &self.record)?;
         pass(fault::LOCKDIR_RECORDED).context("lock", path)?;
         Ok(rename_new(made, path)?.then_some(identity))
     }
@@ -185,7 +196,7 @@ impl HeldDirs {
             if Identity::of(&identity.path)?.as_ref() == Some(identity) {
                 remove_dir(&identity.path)?;
             }
-            pass(fault::LOCKDIR_RELEASED).context("unlock", &identity.path)?;
+            reached(fault::LOCKDIR_RELEASED);
         }
         clear(&self.record)
     }
@@ -221,7 +232,11 @@ impl Identity {
         let mut parts = line.splitn(4, ' ');
         let inode = parts.next()?.parse().ok()?;
         let mtime = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-        Some(Self { path: parts.next()?.into(), inode, mtime })
+        Some(Self {
+            path: parts.next()?.into(),
+            inode,
+            mtime,
+        })
     }
 
     /// Zero for an mtime in the future: some tools set one up to a second ahead.
@@ -235,8 +250,14 @@ impl Identity {
 fn stamp(dir: &Path) -> Result<()> {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
     let odd = i64::from(Uuid::new_v4().as_fields().0 % 999_983) + 1;
-    let time = Timespec { tv_sec: now.tv_sec, tv_nsec: now.tv_nsec / 1_000_000 * 1_000_000 + odd };
-    let times = Timestamps { last_access: time, last_modification: time };
+    let time = Timespec {
+        tv_sec: now.tv_sec,
+        tv_nsec: now.tv_nsec / 1_000_000 * 1_000_000 + odd,
+    };
+    let times = Timestamps {
+        last_access: time,
+        last_modification: time,
+    };
     let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
     rustix::fs::utimensat(CWD, dir, &times, flags).context("lock", dir)
 }
@@ -251,7 +272,8 @@ fn remove_dir(path: &Path) -> Result<()> {
 
 fn clear(record: &Path) -> Result<()> {
     let file = std::fs::OpenOptions::new().write(true).open(record);
-    file.and_then(|file| file.set_len(0)).context("clear", record)
+    file.and_then(|file| file.set_len(0))
+        .context("clear", record)
 }
 
 #[cfg(test)]
@@ -269,23 +291,37 @@ mod tests {
 
     fn set_age(path: &Path, seconds: i64) {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
-        let time = Timespec { tv_sec: now.tv_sec - seconds, tv_nsec: 0 };
-        let times = Timestamps { last_access: time, last_modification: time };
+        let time = Timespec {
+            tv_sec: now.tv_sec - seconds,
+            tv_nsec: 0,
+        };
+        let times = Timestamps {
+            last_access: time,
+            last_modification: time,
+        };
         rustix::fs::utimensat(CWD, path, &times, rustix::fs::AtFlags::empty()).unwrap();
     }
 
     #[test]
     fn takes_and_releases() {
         let (dir, dirs, lock) = fixture();
-        let Take::Held(held) = dirs.take(std::slice::from_ref(&lock), &SystemClock).unwrap() else {
+        let Take::Held(held) = dirs
+            .take(std::slice::from_ref(&lock), &SystemClock)
+            .unwrap()
+        else {
             panic!("nobody else is here")
         };
         assert!(lock.is_dir() && held.still_ours().unwrap());
-        let busy = dirs.take(std::slice::from_ref(&lock), &SystemClock).unwrap();
+        let busy = dirs
+            .take(std::slice::from_ref(&lock), &SystemClock)
+            .unwrap();
         assert!(matches!(busy, Take::Busy { .. }));
         held.release().unwrap();
         assert!(!lock.exists());
-        assert_eq!(std::fs::read_dir(dir.path().join("tmp")).unwrap().count(), 0);
+        assert_eq!(
+            std::fs::read_dir(dir.path().join("tmp")).unwrap().count(),
+            0
+        );
     }
 
     #[test]
@@ -293,7 +329,9 @@ mod tests {
         let (dir, dirs, lock) = fixture();
         let other = dir.path().join("2.json.lock");
         std::fs::create_dir(&other).unwrap();
-        let take = dirs.take(&[lock.clone(), other.clone()], &SystemClock).unwrap();
+        let take = dirs
+            .take(&[lock.clone(), other.clone()], &SystemClock)
+            .unwrap();
         assert!(matches!(take, Take::Busy { path, .. } if path == other));
         assert!(!lock.exists() && other.exists());
     }
@@ -303,17 +341,23 @@ mod tests {
         let (_dir, dirs, lock) = fixture();
         std::fs::create_dir(&lock).unwrap();
         set_age(&lock, -1);
-        let take = dirs.take(std::slice::from_ref(&lock), &SystemClock).unwrap();
+        let take = dirs
+            .take(std::slice::from_ref(&lock), &SystemClock)
+            .unwrap();
         assert!(matches!(take, Take::Busy { .. }));
         set_age(&lock, 11);
-        let take = dirs.take(std::slice::from_ref(&lock), &SystemClock).unwrap();
+        let take = dirs
+            .take(std::slice::from_ref(&lock), &SystemClock)
+            .unwrap();
         assert!(matches!(take, Take::Held(_)));
     }
 
     #[test]
     fn sweep_removes_a_dead_holders_directory_but_not_a_strangers() {
         let (_dir, dirs, lock) = fixture();
-        let Take::Held(mut held) = dirs.take(std::slice::from_ref(&lock), &SystemClock).unwrap()
+        let Take::Held(mut held) = dirs
+            .take(std::slice::from_ref(&lock), &SystemClock)
+            .unwrap()
         else {
             panic!("free")
         };
@@ -323,7 +367,9 @@ mod tests {
         assert!(!lock.exists());
 
         // Ours again, but another tool took it over (same name, perhaps the same inode).
-        let Take::Held(mut held) = dirs.take(std::slice::from_ref(&lock), &SystemClock).unwrap()
+        let Take::Held(mut held) = dirs
+            .take(std::slice::from_ref(&lock), &SystemClock)
+            .unwrap()
         else {
             panic!("free")
         };

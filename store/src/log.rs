@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use crate::atomic::Durability;
 use crate::error::{IoContext, Result};
-use crate::fault::{self, pass};
+use crate::fault::{self, pass, reached};
 
 /// An append-only file of lines.
 #[derive(Debug, Clone)]
@@ -81,7 +81,7 @@ impl LineLog {
         if durability == Durability::Full {
             file.sync_data().context("sync", path)?;
         }
-        pass(fault::LOG_APPENDED).context("append to", path)?;
+        reached(fault::LOG_APPENDED);
         Ok((torn, end + bytes.len() as u64))
     }
 
@@ -90,7 +90,10 @@ impl LineLog {
         let mut file = match File::open(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Lines { lines: Vec::new(), next_offset: offset });
+                return Ok(Lines {
+                    lines: Vec::new(),
+                    next_offset: offset,
+                });
             }
             Err(error) => return Err(error).context("read", &self.path),
         };
@@ -98,14 +101,20 @@ impl LineLog {
         file.seek(SeekFrom::Start(offset))
             .and_then(|_| file.read_to_end(&mut bytes))
             .context("read", &self.path)?;
-        let complete = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |last| last + 1);
+        let complete = bytes
+            .iter()
+            .rposition(|b| *b == b'\n')
+            .map_or(0, |last| last + 1);
         bytes.truncate(complete);
         let lines = bytes
             .split(|b| *b == b'\n')
             .filter(|line| !line.is_empty())
             .map(<[u8]>::to_vec)
             .collect();
-        Ok(Lines { lines, next_offset: offset + complete as u64 })
+        Ok(Lines {
+            lines,
+            next_offset: offset + complete as u64,
+        })
     }
 }
 
@@ -153,7 +162,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn append(log: &LineLog, text: &str) -> (Vec<u8>, u64) {
-        log.append(&[text.as_bytes().to_vec()], Durability::Relaxed).unwrap()
+        log.append(&[text.as_bytes().to_vec()], Durability::Relaxed)
+            .unwrap()
     }
 
     #[test]
@@ -164,7 +174,10 @@ mod tests {
         append(&log, "one");
         let first = log.read_from(0).unwrap();
         append(&log, "two");
-        assert_eq!(log.read_from(first.next_offset).unwrap().lines, vec![b"two".to_vec()]);
+        assert_eq!(
+            log.read_from(first.next_offset).unwrap().lines,
+            vec![b"two".to_vec()]
+        );
     }
 
     proptest! {

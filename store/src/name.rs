@@ -15,12 +15,19 @@ pub struct Name(String);
 impl Name {
     /// Checks `given`; `what` ("list", "agent") goes into the error.
     pub fn new(what: &'static str, given: &str) -> Result<Self> {
-        let bad = |why| StoreError::BadName { what, given: given.to_owned(), why };
+        let bad = |why| StoreError::BadName {
+            what,
+            given: given.to_owned(),
+            why,
+        };
         let first = given.chars().next().ok_or_else(|| bad("it is empty"))?;
         if !first.is_ascii_alphanumeric() {
             return Err(bad("it must start with a letter or digit"));
         }
-        if !given.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')) {
+        if !given
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
+        {
             return Err(bad("only letters, digits, '.', '_' and '-' are allowed"));
         }
         if given.len() > 64 {
@@ -43,7 +50,13 @@ impl Name {
     pub fn derived(text: &str, suffix: &str) -> Self {
         let clean: String = text
             .chars()
-            .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '-' })
+            .map(|c| {
+                if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') {
+                    c
+                } else {
+                    '-'
+                }
+            })
             .take(64 - suffix.len() - 1)
             .collect();
         let clean = clean.trim_start_matches(['-', '_']);
@@ -65,7 +78,9 @@ impl Name {
         };
         for entry in entries {
             let entry = entry.context("list", parent)?.file_name();
-            let Some(existing) = entry.to_str() else { continue };
+            let Some(existing) = entry.to_str() else {
+                continue;
+            };
             if existing != self.0 && existing.eq_ignore_ascii_case(&self.0) {
                 return Err(StoreError::NameClash {
                     what,
@@ -124,8 +139,13 @@ mod tests {
     fn names_that_differ_only_in_case_clash() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("Fixers")).unwrap();
-        let clash = Name::new("list", "fixers").unwrap().check_no_clash("list", dir.path());
+        let clash = Name::new("list", "fixers")
+            .unwrap()
+            .check_no_clash("list", dir.path());
         assert!(matches!(clash, Err(StoreError::NameClash { .. })));
-        Name::new("list", "Fixers").unwrap().check_no_clash("list", dir.path()).unwrap();
+        Name::new("list", "Fixers")
+            .unwrap()
+            .check_no_clash("list", dir.path())
+            .unwrap();
     }
 }

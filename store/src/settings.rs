@@ -64,14 +64,18 @@ impl Settings {
             serde_json::from_slice(bytes).map_err(|error| file.error(error.to_string()))?;
         let root = file.object(&root, "the file")?;
         file.check_keys(root, "", SECTIONS)?;
-        let Some(section) = root.get("taskboard") else { return Ok(()) };
+        let Some(section) = root.get("taskboard") else {
+            return Ok(());
+        };
         let section = file.object(section, "taskboard")?;
         file.check_keys(section, "taskboard.", TASKBOARD)?;
         if let Some(value) = section.get("lock") {
             self.lock_mode = match value.as_str() {
                 Some("shared") => LockMode::Shared,
                 Some("flock") => LockMode::Flock,
-                _ => return Err(file.error("taskboard.lock must be \"shared\" or \"flock\"".into())),
+                _ => {
+                    return Err(file.error("taskboard.lock must be \"shared\" or \"flock\"".into()));
+                }
             };
         }
         if let Some(value) = section.get("durable") {
@@ -80,9 +84,12 @@ impl Settings {
                 .ok_or_else(|| file.error("taskboard.durable must be true or false".into()))?;
         }
         if let Some(value) = section.get("lockTimeoutMs") {
-            let ms = value.as_u64().filter(|ms| (1..=3_600_000).contains(ms)).ok_or_else(|| {
-                file.error("taskboard.lockTimeoutMs must be a number from 1 to 3600000".into())
-            })?;
+            let ms = value
+                .as_u64()
+                .filter(|ms| (1..=3_600_000).contains(ms))
+                .ok_or_else(|| {
+                    file.error("taskboard.lockTimeoutMs must be a number from 1 to 3600000".into())
+                })?;
             self.lock_timeout = Duration::from_millis(ms);
         }
         Ok(())
@@ -95,11 +102,16 @@ struct File<'a> {
 
 impl File<'_> {
     fn error(&self, why: String) -> StoreError {
-        StoreError::Settings { path: self.path.to_owned(), why }
+        StoreError::Settings {
+            path: self.path.to_owned(),
+            why,
+        }
     }
 
     fn object<'v>(&self, value: &'v Value, what: &str) -> Result<&'v Map<String, Value>> {
-        value.as_object().ok_or_else(|| self.error(format!("{what} must be an object")))
+        value
+            .as_object()
+            .ok_or_else(|| self.error(format!("{what} must be an object")))
     }
 
     fn check_keys(&self, map: &Map<String, Value>, prefix: &str, known: &[&str]) -> Result<()> {
@@ -121,11 +133,17 @@ mod tests {
 
     fn load(texts: &[&str]) -> Result<Settings> {
         let dir = tempfile::tempdir().unwrap();
-        let paths: Vec<PathBuf> =
-            (0..texts.len()).map(|n| dir.path().join(format!("{n}.json"))).collect();
+        let paths: Vec<PathBuf> = (0..texts.len())
+            .map(|n| dir.path().join(format!("{n}.json")))
+            .collect();
         for (path, text) in paths.iter().zip(texts) {
-            atomic::replace(dir.path(), path, text.as_bytes(), atomic::Durability::Relaxed)
-                .unwrap();
+            atomic::replace(
+                dir.path(),
+                path,
+                text.as_bytes(),
+                atomic::Durability::Relaxed,
+            )
+            .unwrap();
         }
         Settings::load(&paths)
     }
@@ -144,7 +162,9 @@ mod tests {
 
     #[test]
     fn mistakes_name_the_nearest_key() {
-        let error = load(&[r#"{"taskboard":{"lokc":"flock"}}"#]).unwrap_err().to_string();
+        let error = load(&[r#"{"taskboard":{"lokc":"flock"}}"#])
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("did you mean \"taskboard.lock\""), "{error}");
         assert!(load(&["{"]).is_err());
         assert!(load(&[r#"{"taskboard":{"lock":"both"}}"#]).is_err());

@@ -42,7 +42,12 @@ impl DirWatch {
                 (None, Duration::from_millis(250))
             }
         };
-        Self { events, tick, _watcher: watcher, _sender: sender }
+        Self {
+            events,
+            tick,
+            _watcher: watcher,
+            _sender: sender,
+        }
     }
 
     /// Waits for a hint or the tick, at most `limit`.

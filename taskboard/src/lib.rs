@@ -1,1 +1,74 @@
-//! x
+//! A list of tasks that many processes work off at once.
+//!
+//! One human-readable JSON file per task, in the format Claude Code reads and writes, is the
+//! truth. Everything that changes it goes through one [lock section](txn); everything that
+//! only looks takes no lock ([`Board::snapshot`]).
+//!
+//! # States
+//!
+//! ```text
+//! pending ──claim──▶ in_progress ──complete──▶ completed
+//!    ▲  └─assign (owner set, still pending)        │
+//!    └──────────release / lease ends───────────────┘ reopen
+//! ```
+//!
+//! * *Ready*: pending, no owner, not parked, every blocker completed. A blocker whose file is
+//!   missing is resolved; one whose file cannot be read is not.
+//! * A claim checks and writes owner and status in one step under the lock.
+//! * An id is never given out twice: the high-water mark only grows.
+//! * `blockedBy` is the truth about an edge, `blocks` is derived from it; both are written
+//!   together, and a half edge another tool left is completed by the next change.
+//!
+//! # Files
+//!
+//! ```text
+//! <list>/<id>.json        a task           .lock             locked while the list changes
+//! <list>/.highwatermark   the highest id   .ccb/             ours, listed below
+//! .ccb/log.jsonl          numbered changes (log.1.jsonl: the ones before)
+//! .ccb/seen.json          where the log stood at some point; saves reading all of it
+//! .ccb/intent.json        a change of several files that is being made
+//! .ccb/held               lock directories we hold
+//! .ccb/tmp/               files on their way; .ccb/corrupt/: files the doctor set aside
+//! ```
+//!
+//! Losing `.ccb` loses history and a change that was being made, never a task.
+//!
+//! # What is not here
+//!
+//! No processes, no printing, no environment. Hooks and checks are the caller's: it passes
+//! [`Hooks`], which are called outside every lock.
+
+mod board;
+mod changes;
+mod claim;
+mod complete;
+mod create;
+mod doctor;
+mod edges;
+mod error;
+mod fault;
+mod format;
+mod graph;
+mod id;
+mod intent;
+mod remove;
+mod snapshot;
+mod task;
+mod txn;
+mod update;
+mod watch;
+
+pub use board::{Board, BoardOptions, Caller, Hooks, Veto};
+pub use changes::Change;
+pub use claim::{ClaimRequest, Claimed, LeaseTerm, Next, Nothing};
+pub use complete::Completed;
+pub use create::{NewTask, Reference};
+pub use doctor::{Finding, FindingKind};
+pub use error::{BoardError, Category, Refusal};
+pub use fault::FAULT_POINTS;
+pub use graph::{Graph, TreeLine};
+pub use id::TaskId;
+pub use snapshot::{Snapshot, Unreadable};
+pub use task::{Lease, Status, Task};
+pub use update::Update;
+pub use watch::Watch;

@@ -1,0 +1,46 @@
+//! The arguments every command shares.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, Parser};
+
+use crate::commands::Command;
+
+/// Runs many coding agents on one git repository at once, safely.
+#[derive(Debug, Parser)]
+#[command(name = "ccb", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct Global {
+    /// Use this team, and its task list
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) team: Option<String>,
+    /// Use this task list
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) list: Option<String>,
+    /// Act as this agent [default: $CCB_AGENT, else "user"]
+    #[arg(long = "as", global = true, value_name = "AGENT")]
+    pub(crate) agent: Option<String>,
+    /// Keep state here [default: $CCB_HOME, $CLAUDE_CONFIG_DIR, else ~/.claude]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) home: Option<PathBuf>,
+    /// Run as if started in this directory
+    #[arg(short = 'C', global = true, value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Print only what was asked for
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Say more on stderr; twice for even more
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+}

@@ -1,0 +1,21 @@
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+use crate::args::Cli;
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// Which shell
+    shell: Shell,
+}
+
+pub(crate) fn run(args: &CompletionsArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "ccb", &mut script);
+    context
+        .out
+        .text(String::from_utf8_lossy(&script).trim_end())?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,58 @@
+//! One file per command: its arguments and what it does.
+
+mod completions;
+mod demo;
+mod doctor;
+mod task;
+
+use clap::{CommandFactory, Subcommand};
+
+use crate::args::Cli;
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+
+/// What `ccb` can do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Work with the task board: create, claim, complete, watch
+    #[command(subcommand, visible_alias = "tasks")]
+    Task(task::TaskCommand),
+    /// Look for damage on the task board, and repair it with --fix
+    Doctor(doctor::DoctorArgs),
+    /// Show several processes working off one task board (no key, no network)
+    Demo(demo::DemoArgs),
+    /// Print a completion script for your shell
+    Completions(completions::CompletionsArgs),
+}
+
+pub(crate) fn run(cli: &Cli, context: &mut Context) -> Result<Exit, CommandError> {
+    match &cli.command {
+        Some(Command::Task(command)) => task::run(command, context),
+        Some(Command::Doctor(args)) => doctor::run(args, context),
+        Some(Command::Demo(args)) => demo::run(args, context),
+        Some(Command::Completions(args)) => completions::run(args, context),
+        None => {
+            let message = if cli.global.team.is_some() {
+                "this version has no team sessions yet; use --team with a command"
+            } else {
+                "say what to do"
+            };
+            if !context.out.is_json() {
+                context
+                    .out
+                    .note(&Cli::command().render_help().ansi().to_string());
+            }
+            Err(CommandError::usage("usage", message).with_hint("for example `ccb task list`"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,155 @@
+use clap::Args;
+use serde_json::json;
+use store::name::Name;
+use taskboard::{Task, Update};
+
+use super::create::{OurMetadata, description};
+use super::{done, id, line};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+use crate::output::GREEN;
+
+#[derive(Debug, Args)]
+pub(crate) struct UpdateArgs {
+    /// The task's id
+    #[arg(allow_negative_numbers = true)]
+    id: String,
+    /// A new subject
+    #[arg(long, value_name = "TEXT")]
+    subject: Option<String>,
+    /// A new description; `-` reads it from standard input
+    #[arg(short, long, value_name = "TEXT")]
+    description: Option<String>,
+    /// A new activity text; empty removes it
+    #[arg(long, value_name = "TEXT")]
+    active_form: Option<String>,
+    /// pending gives it back, in_progress claims it, completed completes it
+    #[arg(long)]
+    status: Option<String>,
+    /// Assign it to this agent; empty gives it back
+    #[arg(long, value_name = "AGENT")]
+    owner: Option<String>,
+    #[command(flatten)]
+    ours: OurMetadata,
+    /// The token the claim came with
+    #[arg(long, value_name = "N")]
+    token: Option<u64>,
+    /// Even if somebody else owns it or a blocker is open
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReleaseArgs {
+    /// The task's id
+    #[arg(allow_negative_numbers = true)]
+    id: String,
+    /// The token the claim came with
+    #[arg(long, value_name = "N")]
+    token: Option<u64>,
+    /// Even if somebody else owns it
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RmArgs {
+    /// The task's id
+    #[arg(allow_negative_numbers = true)]
+    id: String,
+    /// Even if somebody else is working on it
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EdgeArgs {
+    /// The task that comes first
+    #[arg(allow_negative_numbers = true, value_name = "A")]
+    blocker: String,
+    /// The task that waits for it
+    #[arg(allow_negative_numbers = true, value_name = "B")]
+    dependent: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ResetArgs {
+    /// Even if tasks are in progress or unreadable
+    #[arg(long)]
+    force: bool,
+}
+
+pub(crate) fn update(args: &UpdateArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let id = id(&args.id)?;
+    let text = |text: &String| (!text.is_empty()).then(|| text.clone());
+    let update = Update {
+        subject: args.subject.clone(),
+        description: description(args.description.as_deref())?,
+        active_form: args.active_form.as_ref().map(text),
+        owner: args.owner.as_ref().map(text),
+        status: args.status.as_deref().map(str::parse).transpose()?,
+        metadata: args.ours.to_map()?,
+    };
+    if let Some(Some(owner)) = &update.owner {
+        Name::new("agent", owner)?;
+    }
+    let caller = context.caller(args.token, args.force);
+    let updated = context.board().update(id, &update, &caller, None)?;
+    if update.status == Some(taskboard::Status::Completed) {
+        return done::answer(&updated, context);
+    }
+    changed("updated", &updated.task, context)
+}
+
+pub(crate) fn release(args: &ReleaseArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let caller = context.caller(args.token, args.force);
+    let task = context.board().release(id(&args.id)?, &caller)?;
+    changed("released", &task, context)
+}
+
+pub(crate) fn rm(args: &RmArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let caller = context.caller(None, args.force);
+    let task = context.board().delete(id(&args.id)?, &caller)?;
+    changed("deleted", &task, context)
+}
+
+pub(crate) fn block(args: &EdgeArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let (blocker, dependent) = (id(&args.blocker)?, id(&args.dependent)?);
+    let task = context.board().block(blocker, dependent)?;
+    changed(
+        &format!("{dependent} now waits for {blocker}:"),
+        &task,
+        context,
+    )
+}
+
+pub(crate) fn unblock(args: &EdgeArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let (blocker, dependent) = (id(&args.blocker)?, id(&args.dependent)?);
+    let task = context.board().unblock(blocker, dependent)?;
+    changed(
+        &format!("{dependent} no longer waits for {blocker}:"),
+        &task,
+        context,
+    )
+}
+
+pub(crate) fn reset(args: &ResetArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let board = context.board();
+    let count = board.reset(args.force)?;
+    let text = || {
+        format!(
+            "{GREEN}✔{GREEN:#} deleted {count} tasks of {:?}",
+            board.name().as_str()
+        )
+    };
+    context.out.answer(|| json!({ "deleted": count }), text)?;
+    Ok(Exit::Done)
+}
+
+fn changed(verb: &str, task: &Task, context: &mut Context) -> Result<Exit, CommandError> {
+    let text = || format!("{GREEN}✔{GREEN:#} {verb} {}", line(task));
+    context
+        .out
+        .answer(|| json!({ "task": task.to_json() }), text)?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,140 @@
+use clap::Args;
+use serde_json::{Value, json};
+use store::StoreError;
+use taskboard::{BoardError, ClaimRequest, Claimed, LeaseTerm, Next, Nothing, Refusal, TaskId};
+
+use super::{id, join, line};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+use crate::output::{GREEN, YELLOW};
+
+#[derive(Debug, Args)]
+pub(crate) struct ClaimArgs {
+    /// The task's id
+    #[arg(allow_negative_numbers = true)]
+    id: String,
+    #[command(flatten)]
+    terms: Terms,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NextArgs {
+    #[command(flatten)]
+    terms: Terms,
+}
+
+#[derive(Debug, Args)]
+struct Terms {
+    /// Refuse if the agent has other unfinished work
+    #[arg(long)]
+    check_busy: bool,
+    /// Give the task back after this time unless it is claimed again
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+    lease: Option<u32>,
+}
+
+impl Terms {
+    fn request(&self, context: &Context) -> ClaimRequest {
+        ClaimRequest {
+            agent: context.agent().to_owned(),
+            check_busy: self.check_busy,
+            lease: self
+                .lease
+                .map(|seconds| LeaseTerm::Milliseconds(i64::from(seconds) * 1000)),
+        }
+    }
+}
+
+pub(crate) fn claim(args: &ClaimArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let id = id(&args.id)?;
+    let request = args.terms.request(context);
+    match context.board().claim(id, &request) {
+        Ok(claimed) => won(&claimed, context),
+        Err(error) => refuse(error, context),
+    }
+}
+
+pub(crate) fn next(args: &NextArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let request = args.terms.request(context);
+    match context.board().claim_next(&request) {
+        Ok(Next::Claimed(claimed)) => won(&claimed, context),
+        Ok(Next::Nothing(why)) => {
+            let text = || match why {
+                Nothing::AllDone => format!("{GREEN}✔{GREEN:#} everything is done"),
+                Nothing::NothingReady => {
+                    "nothing is ready: what is left is taken, blocked or parked".into()
+                }
+                Nothing::Cycle => format!(
+                    "{YELLOW}!{YELLOW:#} what is left waits for itself in a circle; `ccb task graph` shows it"
+                ),
+            };
+            context
+                .out
+                .answer(|| lost(why.as_str(), Value::Null, &[], &[]), text)?;
+            Ok(Exit::NotFound)
+        }
+        Ok(Next::Busy(with)) => {
+            let agent = request.agent;
+            let text = || format!("{YELLOW}!{YELLOW:#} {agent} is busy with {}", join(&with));
+            context
+                .out
+                .answer(|| lost("agent_busy", Value::Null, &[], &with), text)?;
+            Ok(Exit::Refused)
+        }
+        Err(error) => refuse(error, context),
+    }
+}
+
+fn won(claimed: &Claimed, context: &mut Context) -> Result<Exit, CommandError> {
+    let Claimed { task, token } = claimed;
+    let json = || json!({"claimed": true, "task": task.to_json(), "token": token});
+    let text = || {
+        let token = token
+            .map(|token| format!(", token {token}"))
+            .unwrap_or_default();
+        format!("{GREEN}✔{GREEN:#} claimed {}{token}", line(task))
+    };
+    context.out.answer(json, text)?;
+    Ok(Exit::Done)
+}
+
+/// A refusal is an answer under `--json`, and an error for people.
+fn refuse(error: BoardError, context: &mut Context) -> Result<Exit, CommandError> {
+    let answer = match &error {
+        BoardError::NotFound { .. } | BoardError::Corrupt { .. } => {
+            Some(lost(error.kind(), Value::Null, &[], &[]))
+        }
+        BoardError::Store(StoreError::LockTimeout { .. }) => {
+            let mut answer = lost(error.kind(), Value::Null, &[], &[]);
+            answer["message"] = error.to_string().into();
+            Some(answer)
+        }
+        BoardError::Refused { task, reason } => {
+            let (blocked_by, busy_with): (&[TaskId], &[TaskId]) = match reason {
+                Refusal::Blocked { by } => (by, &[]),
+                Refusal::AgentBusy { with, .. } => (&[], with),
+                _ => (&[], &[]),
+            };
+            Some(lost(reason.kind(), task.to_json(), blocked_by, busy_with))
+        }
+        _ => None,
+    };
+    let error = CommandError::from(error);
+    match answer {
+        Some(answer) if context.out.is_json() => {
+            context.out.json(&answer)?;
+            Ok(error.exit())
+        }
+        _ => Err(error),
+    }
+}
+
+fn lost(reason: &str, task: Value, blocked_by: &[TaskId], busy_with: &[TaskId]) -> Value {
+    json!({
+        "claimed": false,
+        "reason": reason,
+        "task": task,
+        "blockedBy": blocked_by,
+        "busyWith": busy_with,
+    })
+}

@@ -1,0 +1,223 @@
+use std::io::Read;
+use std::path::Path;
+
+use clap::Args;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use taskboard::{BoardError, NewTask, Reference};
+
+use super::{ids, join, line};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+use crate::output::GREEN;
+
+#[derive(Debug, Args)]
+pub(crate) struct CreateArgs {
+    /// What is to be done, in one line
+    #[arg(required_unless_present = "from", conflicts_with = "from")]
+    subject: Option<String>,
+    /// The details; `-` reads them from standard input
+    #[arg(short, long, conflicts_with = "from")]
+    description: Option<String>,
+    /// The subject as an activity ("Fixing the build")
+    #[arg(long, value_name = "TEXT", conflicts_with = "from")]
+    active_form: Option<String>,
+    /// A task it waits for
+    #[arg(long, value_name = "ID", conflicts_with = "from")]
+    blocked_by: Vec<String>,
+    /// A task that waits for it
+    #[arg(long, value_name = "ID", conflicts_with = "from")]
+    blocks: Vec<String>,
+    #[command(flatten)]
+    ours: OurMetadata,
+    /// Create one task per line of this JSONL file, all or none; `-` is standard input
+    #[arg(
+        long,
+        value_name = "FILE",
+        long_help = "Create one task per line of this JSONL file, all or none; `-` is standard \
+            input. A row has `subject` and, if wanted, `description`, `activeForm`, `blockedBy`, \
+            `blocks`, `priority`, `run`, `verify`, `agent`, `paths`, `metadata` and `key`. Other \
+            rows can name the key in `blockedBy` and `blocks`."
+    )]
+    from: Option<String>,
+}
+
+/// What can be said about a task besides its text.
+#[derive(Debug, Args)]
+pub(super) struct OurMetadata {
+    /// Higher goes first [default: 0]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    priority: Option<i64>,
+    /// The command that does it
+    #[arg(long, value_name = "CMD")]
+    run: Option<String>,
+    /// The command that proves it is done
+    #[arg(long, value_name = "CMD")]
+    verify: Option<String>,
+    /// Metadata; the value is JSON, `null` removes the key
+    #[arg(long = "meta", value_name = "KEY=JSON")]
+    metadata: Vec<String>,
+}
+
+impl OurMetadata {
+    pub(super) fn to_map(&self) -> Result<Map<String, Value>, CommandError> {
+        let mut map = Map::new();
+        for text in &self.metadata {
+            let bad = |why: &str| {
+                CommandError::usage("invalid", format!("--meta {text:?}: {why}"))
+                    .with_hint("for example --meta 'area=\"parser\"' or --meta tries=3")
+            };
+            let (key, value) = text.split_once('=').ok_or_else(|| bad("there is no ="))?;
+            if key.is_empty() {
+                return Err(bad("the key is empty"));
+            }
+            let value = serde_json::from_str(value)
+                .map_err(|error| bad(&format!("the value is not JSON ({error})")))?;
+            map.insert(key.to_owned(), value);
+        }
+        put_ours(&mut map, "priority", self.priority.map(Value::from));
+        put_ours(&mut map, "run", self.run.clone().map(Value::from));
+        put_ours(&mut map, "verify", self.verify.clone().map(Value::from));
+        Ok(map)
+    }
+}
+
+fn put_ours(metadata: &mut Map<String, Value>, key: &str, value: Option<Value>) {
+    if let Some(value) = value {
+        let ours = metadata.entry("ccb").or_insert_with(|| json!({}));
+        if let Some(ours) = ours.as_object_mut() {
+            ours.insert(key.to_owned(), value);
+        }
+    }
+}
+
+/// A line of `--from`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Row {
+    key: Option<String>,
+    subject: String,
+    #[serde(default)]
+    description: String,
+    active_form: Option<String>,
+    #[serde(default)]
+    blocked_by: Vec<String>,
+    #[serde(default)]
+    blocks: Vec<String>,
+    priority: Option<i64>,
+    run: Option<String>,
+    verify: Option<String>,
+    agent: Option<String>,
+    paths: Option<Vec<String>>,
+    #[serde(default)]
+    metadata: Map<String, Value>,
+}
+
+impl Row {
+    fn into_task(self, keys: &[String]) -> NewTask {
+        // A key of the batch wins over an id of the same look.
+        let reference = |text: String| match text.parse() {
+            Ok(id) if !keys.contains(&text) => Reference::Id(id),
+            _ => Reference::Key(text),
+        };
+        let mut metadata = self.metadata;
+        put_ours(&mut metadata, "priority", self.priority.map(Value::from));
+        put_ours(&mut metadata, "run", self.run.map(Value::from));
+        put_ours(&mut metadata, "verify", self.verify.map(Value::from));
+        put_ours(&mut metadata, "agent", self.agent.map(Value::from));
+        put_ours(&mut metadata, "paths", self.paths.map(Value::from));
+        NewTask {
+            key: self.key,
+            subject: self.subject,
+            description: self.description,
+            active_form: self.active_form,
+            blocked_by: self.blocked_by.into_iter().map(reference).collect(),
+            blocks: self.blocks.into_iter().map(reference).collect(),
+            metadata,
+        }
+    }
+}
+
+pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let board = context.board();
+    if let Some(from) = &args.from {
+        let batch = read_rows(from, &context.directory)?;
+        let tasks = board.create(&batch, None)?;
+        let json = || {
+            let tasks: Vec<Value> = tasks.iter().map(taskboard::Task::to_json).collect();
+            json!({ "tasks": tasks })
+        };
+        let ids: Vec<_> = tasks.iter().map(|task| task.id).collect();
+        let text = || match (ids.first(), ids.last()) {
+            (Some(first), Some(last)) if ids.len() > 8 => {
+                format!(
+                    "{GREEN}✔{GREEN:#} created {} tasks, {first} to {last}",
+                    ids.len()
+                )
+            }
+            (Some(_), _) => format!("{GREEN}✔{GREEN:#} created {}", join(&ids)),
+            _ => "nothing to create: there are no rows".into(),
+        };
+        context.out.answer(json, text)?;
+        return Ok(Exit::Done);
+    }
+    let references = |texts: &[String]| -> Result<Vec<Reference>, BoardError> {
+        Ok(ids(texts)?.into_iter().map(Reference::Id).collect())
+    };
+    let new = NewTask {
+        key: None,
+        subject: args.subject.clone().unwrap_or_default(),
+        description: description(args.description.as_deref())?.unwrap_or_default(),
+        active_form: args.active_form.clone(),
+        blocked_by: references(&args.blocked_by)?,
+        blocks: references(&args.blocks)?,
+        metadata: args.ours.to_map()?,
+    };
+    for task in board.create(&[new], None)? {
+        let text = || format!("{GREEN}✔{GREEN:#} created {}", line(&task));
+        context
+            .out
+            .answer(|| json!({ "task": task.to_json() }), text)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// A description given on the command line, or on standard input.
+pub(super) fn description(given: Option<&str>) -> Result<Option<String>, CommandError> {
+    match given {
+        Some("-") => read_stdin().map(Some),
+        other => Ok(other.map(str::to_owned)),
+    }
+}
+
+fn read_stdin() -> Result<String, CommandError> {
+    let mut bytes = Vec::new();
+    std::io::stdin()
+        .read_to_end(&mut bytes)
+        .map_err(|error| CommandError::failed("io", format!("cannot read stdin: {error}")))?;
+    String::from_utf8(bytes)
+        .map_err(|_| CommandError::usage("invalid", "standard input is not valid UTF-8"))
+}
+
+fn read_rows(from: &str, directory: &Path) -> Result<Vec<NewTask>, CommandError> {
+    let text = if from == "-" {
+        read_stdin()?
+    } else {
+        std::fs::read_to_string(directory.join(from))
+            .map_err(|error| CommandError::usage("io", format!("cannot read {from}: {error}")))?
+    };
+    let mut rows: Vec<Row> = Vec::new();
+    for (n, line) in text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.trim().is_empty())
+    {
+        let row = serde_json::from_str(line).map_err(|error| {
+            CommandError::usage("invalid", format!("{from}, line {}: {error}", n + 1))
+                .with_hint("`ccb task create --help` lists what a row can have")
+        })?;
+        rows.push(row);
+    }
+    let keys: Vec<String> = rows.iter().filter_map(|row| row.key.clone()).collect();
+    Ok(rows.into_iter().map(|row| row.into_task(&keys)).collect())
+}

@@ -1,0 +1,110 @@
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use clap::Args;
+use serde_json::{Value, json};
+use store::clock::{Clock, SystemClock, rfc3339};
+use taskboard::{Completed, Hooks, Task, Veto};
+
+use super::{id, join, line};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+use crate::output::{CYAN, GREEN, YELLOW};
+
+#[derive(Debug, Args)]
+pub(crate) struct DoneArgs {
+    /// The task's id
+    #[arg(allow_negative_numbers = true)]
+    id: String,
+    /// The token the claim came with
+    #[arg(long, value_name = "N")]
+    token: Option<u64>,
+    /// Run the task's check first; if it fails, the task stays as it is
+    #[arg(long)]
+    verify: bool,
+    /// Even if somebody else owns it or a blocker is open
+    #[arg(long)]
+    force: bool,
+}
+
+pub(crate) fn run(args: &DoneArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let id = id(&args.id)?;
+    let caller = context.caller(args.token, args.force);
+    let check = Check {
+        directory: context.directory.clone(),
+    };
+    let hooks: Option<&dyn Hooks> = args.verify.then_some(&check);
+    match context.board().complete(id, &caller, hooks) {
+        Ok(completed) => answer(&completed, context),
+        Err(taskboard::BoardError::Vetoed { reason }) => Err(CommandError::failed(
+            "verify_failed",
+            format!("task {id} is not done: {reason}"),
+        )
+        .with_hint("fix what the check found and try again")),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What completing a task answers, here and in `update --status completed`.
+pub(super) fn answer(completed: &Completed, context: &mut Context) -> Result<Exit, CommandError> {
+    let json = || {
+        let mut answer =
+            json!({"task": completed.task.to_json(), "unblocked": completed.unblocked});
+        if let Some(nudge) = &completed.nudge {
+            answer["nudge"] = nudge.clone().into();
+        }
+        answer
+    };
+    let text = || {
+        let mut text = format!("{GREEN}✔{GREEN:#} {}", line(&completed.task));
+        if !completed.unblocked.is_empty() {
+            text.push_str(&format!("\n  now ready: {}", join(&completed.unblocked)));
+        }
+        match &completed.nudge {
+            Some(nudge) => text.push_str(&format!("\n{YELLOW}!{YELLOW:#} {nudge}")),
+            None => text.push_str(&format!(
+                "\n  {CYAN}`ccb task next`{CYAN:#} gives you the next one"
+            )),
+        }
+        text
+    };
+    context.out.answer(json, text)?;
+    Ok(Exit::Done)
+}
+
+/// Runs the task's own check in the working directory.
+struct Check {
+    directory: PathBuf,
+}
+
+impl Hooks for Check {
+    fn before_complete(&self, task: &Task) -> Result<Option<Value>, Veto> {
+        let Some(command) = task.verify_command() else {
+            let reason = "it has no check; give it one with `ccb task update --verify CMD`, or \
+                leave out --verify";
+            return Err(Veto {
+                reason: reason.into(),
+            });
+        };
+        // Its output goes to stderr whole: stdout is for our answer.
+        let status = Command::new("sh")
+            .args(["-c", command])
+            .current_dir(&self.directory)
+            .stdin(Stdio::null())
+            .stdout(std::io::stderr())
+            .status();
+        match status {
+            Ok(status) if status.success() => Ok(Some(json!({
+                "verified": true,
+                "command": command,
+                "at": rfc3339(SystemClock.now_ms()),
+            }))),
+            Ok(status) => Err(Veto {
+                reason: format!("the check `{command}` failed ({status})"),
+            }),
+            Err(error) => Err(Veto {
+                reason: format!("the check could not be run: {error}"),
+            }),
+        }
+    }
+}

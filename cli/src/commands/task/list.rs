@@ -1,0 +1,145 @@
+use clap::Args;
+use serde_json::{Value, json};
+use taskboard::{Graph, Snapshot, Status, Task};
+
+use super::join;
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+use crate::output::{CYAN, DIM, GREEN, PLAIN, RED, YELLOW, clean_line, terminal_width};
+use crate::table::{self, Cell};
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Only tasks with this status (pending, in_progress, completed)
+    #[arg(long)]
+    status: Option<String>,
+    /// Only tasks of this owner
+    #[arg(long, value_name = "AGENT")]
+    owner: Option<String>,
+    /// Only tasks that can be claimed now
+    #[arg(long)]
+    ready: bool,
+    /// Also tasks that are marked as internal
+    #[arg(long)]
+    all: bool,
+}
+
+pub(crate) fn run(args: &ListArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let status: Option<Status> = args.status.as_deref().map(str::parse).transpose()?;
+    let snapshot = context.board().snapshot()?;
+    let tasks: Vec<&Task> = snapshot
+        .tasks()
+        .filter(|task| args.all || !task.is_internal())
+        .filter(|task| status.is_none_or(|status| task.status == status))
+        .filter(|task| args.owner.is_none() || task.owner == args.owner)
+        .filter(|task| !args.ready || snapshot.is_ready(task))
+        .collect();
+    let cycles = Graph::new(&snapshot).cycles();
+    let json = || {
+        let mut answer = json!({"tasks": tasks.iter().map(|t| t.to_json()).collect::<Vec<_>>()});
+        let unreadable: Vec<Value> = snapshot
+            .unreadable()
+            .iter()
+            .map(|(id, bad)| json!({"id": id, "path": bad.path, "detail": bad.detail}))
+            .collect();
+        if !unreadable.is_empty() {
+            answer["unreadable"] = unreadable.into();
+        }
+        if !cycles.is_empty() {
+            answer["cycles"] = json!(cycles);
+        }
+        answer
+    };
+    let text = || {
+        if tasks.is_empty() && snapshot.unreadable().is_empty() {
+            return "no tasks; `ccb task create SUBJECT` makes one".to_owned();
+        }
+        let mut rows: Vec<[Cell; 5]> = tasks.iter().map(|task| row(&snapshot, task)).collect();
+        for id in snapshot.unreadable().keys() {
+            let empty = || Cell::new("", PLAIN);
+            let state = Cell::new("✘ unreadable", RED);
+            rows.push([
+                Cell::new(id.to_string(), PLAIN),
+                state,
+                empty(),
+                empty(),
+                empty(),
+            ]);
+        }
+        let heads = ["ID", "STATE", "SUBJECT", "OWNER", "WAITS FOR"];
+        format!(
+            "{}\n\n{}",
+            table::render(heads, &rows, 2, terminal_width()),
+            counts(&snapshot)
+        )
+    };
+    context.out.answer(json, text)?;
+    for (id, bad) in snapshot.unreadable() {
+        let detail = clean_line(&bad.detail);
+        context.out.note(&format!(
+            "{YELLOW}warning:{YELLOW:#} task {id} is unreadable ({detail}); see `ccb doctor`"
+        ));
+    }
+    for cycle in cycles {
+        let ids = join(&cycle);
+        context.out.note(&format!(
+            "{YELLOW}warning:{YELLOW:#} tasks {ids} wait for each other"
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+/// A task's state as people think of it.
+pub(super) fn state(snapshot: &Snapshot, task: &Task) -> (&'static str, anstyle::Style) {
+    match task.status {
+        Status::Completed => ("✔ done", GREEN),
+        Status::InProgress => ("● in progress", YELLOW),
+        Status::Pending if task.parked().is_some() => ("‖ parked", RED),
+        Status::Pending if !snapshot.open_blockers(task.id).is_empty() => ("◌ blocked", DIM),
+        Status::Pending if task.owner.is_some() => ("◐ assigned", CYAN),
+        Status::Pending => ("○ ready", CYAN),
+    }
+}
+
+fn row(snapshot: &Snapshot, task: &Task) -> [Cell; 5] {
+    let (word, style) = state(snapshot, task);
+    let faded = if task.status == Status::Completed {
+        DIM
+    } else {
+        PLAIN
+    };
+    let waits_for = match task.status {
+        Status::Completed => String::new(),
+        _ => join(&snapshot.open_blockers(task.id)),
+    };
+    [
+        Cell::new(task.id.to_string(), faded),
+        Cell::new(word, style),
+        Cell::new(&task.subject, faded),
+        Cell::new(task.owner.as_deref().unwrap_or_default(), faded),
+        Cell::new(waits_for, PLAIN),
+    ]
+}
+
+fn counts(snapshot: &Snapshot) -> String {
+    let mut words: Vec<(&str, usize)> = Vec::new();
+    let shown = snapshot.tasks().filter(|task| !task.is_internal());
+    let mut total = 0;
+    for task in shown {
+        total += 1;
+        let word = state(snapshot, task)
+            .0
+            .split_once(' ')
+            .map_or("", |(_, word)| word);
+        match words.iter_mut().find(|(known, _)| *known == word) {
+            Some((_, count)) => *count += 1,
+            None => words.push((word, 1)),
+        }
+    }
+    let parts: Vec<String> = words
+        .iter()
+        .map(|(word, n)| format!("{n} {word}"))
+        .collect();
+    let noun = if total == 1 { "task" } else { "tasks" };
+    format!("{total} {noun}: {}", parts.join(", "))
+}

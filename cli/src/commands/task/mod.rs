@@ -1,0 +1,107 @@
+//! `ccb task …`.
+
+mod change;
+mod claim;
+mod create;
+mod done;
+mod graph;
+mod list;
+mod show;
+mod watch;
+
+use clap::Subcommand;
+use taskboard::{BoardError, Status, Task, TaskId};
+
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+use crate::output::{BOLD, clean_line};
+
+/// What can be done with tasks.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TaskCommand {
+    /// Put a task, or many, on the board
+    #[command(visible_alias = "add")]
+    Create(create::CreateArgs),
+    /// Show the tasks there are
+    #[command(visible_alias = "ls")]
+    List(list::ListArgs),
+    /// Show one task with everything about it
+    Show(show::ShowArgs),
+    /// Change a task
+    Update(change::UpdateArgs),
+    /// Take a task, so that nobody else does
+    Claim(claim::ClaimArgs),
+    /// Take the best task there is
+    Next(claim::NextArgs),
+    /// Complete a task
+    Done(done::DoneArgs),
+    /// Give a task back
+    Release(change::ReleaseArgs),
+    /// Delete a task; its id is not used again
+    Rm(change::RmArgs),
+    /// Make task B wait for task A
+    Block(change::EdgeArgs),
+    /// Make task B no longer wait for task A
+    Unblock(change::EdgeArgs),
+    /// Show what waits for what
+    Graph(graph::GraphArgs),
+    /// Print changes as they happen
+    Watch(watch::WatchArgs),
+    /// Delete all tasks; ids go on where they were
+    Reset(change::ResetArgs),
+}
+
+pub(crate) fn run(command: &TaskCommand, context: &mut Context) -> Result<Exit, CommandError> {
+    match command {
+        TaskCommand::Create(args) => create::run(args, context),
+        TaskCommand::List(args) => list::run(args, context),
+        TaskCommand::Show(args) => show::run(args, context),
+        TaskCommand::Update(args) => change::update(args, context),
+        TaskCommand::Claim(args) => claim::claim(args, context),
+        TaskCommand::Next(args) => claim::next(args, context),
+        TaskCommand::Done(args) => done::run(args, context),
+        TaskCommand::Release(args) => change::release(args, context),
+        TaskCommand::Rm(args) => change::rm(args, context),
+        TaskCommand::Block(args) => change::block(args, context),
+        TaskCommand::Unblock(args) => change::unblock(args, context),
+        TaskCommand::Graph(args) => graph::run(args, context),
+        TaskCommand::Watch(args) => watch::run(args, context),
+        TaskCommand::Reset(args) => change::reset(args, context),
+    }
+}
+
+/// A task id on the command line. Checked when the command runs, so that the error is the
+/// same in every place an id can stand.
+fn id(text: &str) -> Result<TaskId, BoardError> {
+    text.parse()
+}
+
+fn ids(texts: &[String]) -> Result<Vec<TaskId>, BoardError> {
+    texts.iter().map(|text| id(text)).collect()
+}
+
+fn join(ids: &[TaskId]) -> String {
+    ids.iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// A task in one line.
+fn line(task: &Task) -> String {
+    let status = match task.status {
+        Status::Pending => "pending",
+        Status::InProgress => "in progress",
+        Status::Completed => "completed",
+    };
+    let owner = task
+        .owner
+        .as_ref()
+        .map(|owner| format!(", {}", clean_line(owner)));
+    let subject = clean_line(&task.subject);
+    format!(
+        "{BOLD}{}{BOLD:#} {subject} ({status}{})",
+        task.id,
+        owner.unwrap_or_default()
+    )
+}

@@ -1,0 +1,87 @@
+use clap::Args;
+use serde_json::json;
+use store::clock::rfc3339;
+use taskboard::{Snapshot, Task};
+
+use super::list::state;
+use super::{id, join};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+use crate::output::{BOLD, DIM, clean, clean_line};
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// The task's id
+    #[arg(allow_negative_numbers = true)]
+    id: String,
+}
+
+pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let id = id(&args.id)?;
+    let snapshot = context.board().snapshot()?;
+    let task = snapshot.require(id)?;
+    context.out.answer(
+        || json!({ "task": task.to_json() }),
+        || describe(&snapshot, task),
+    )?;
+    Ok(Exit::Done)
+}
+
+fn describe(snapshot: &Snapshot, task: &Task) -> String {
+    let (word, style) = state(snapshot, task);
+    let mut lines = vec![
+        format!("{BOLD}{} {}{BOLD:#}", task.id, clean_line(&task.subject)),
+        format!("{style}{word}{style:#}"),
+    ];
+    let mut field = |name: &str, value: String| {
+        if !value.is_empty() {
+            lines.push(format!("{DIM}{name:<12}{DIM:#}{value}"));
+        }
+    };
+    field(
+        "owner",
+        task.owner.as_deref().map(clean_line).unwrap_or_default(),
+    );
+    field("waits for", join(&snapshot.open_blockers(task.id)));
+    field(
+        "blocked by",
+        join(&snapshot.blockers(task.id).collect::<Vec<_>>()),
+    );
+    field(
+        "blocks",
+        join(&snapshot.dependents(task.id).collect::<Vec<_>>()),
+    );
+    if task.priority() != 0 {
+        field("priority", task.priority().to_string());
+    }
+    field(
+        "run",
+        task.run_command().map(clean_line).unwrap_or_default(),
+    );
+    field(
+        "verify",
+        task.verify_command().map(clean_line).unwrap_or_default(),
+    );
+    field("parked", task.parked().map(clean_line).unwrap_or_default());
+    if let Some(lease) = task.lease() {
+        let until = lease
+            .expires_at
+            .map(|end| format!(", until {}", rfc3339(end)));
+        let run = lease.run.map(|run| format!(", run {run}"));
+        let more = [run, until].into_iter().flatten().collect::<String>();
+        field("lease", format!("token {}{more}", lease.token));
+    }
+    let other: Vec<String> = task
+        .metadata
+        .iter()
+        .flatten()
+        .filter(|(key, _)| *key != "ccb")
+        .map(|(key, value)| format!("{}={}", clean_line(key), clean_line(&value.to_string())))
+        .collect();
+    field("metadata", other.join(" "));
+    if !task.description.is_empty() {
+        lines.push(String::new());
+        lines.push(clean(&task.description));
+    }
+    lines.join("\n")
+}

@@ -1,0 +1,21 @@
+//! The environment variables ccb reads, named once.
+
+/// Where all state is, before `CLAUDE_CONFIG_DIR` and `~/.claude`.
+pub(crate) const HOME: &str = "CCB_HOME";
+/// Claude Code's own directory.
+pub(crate) const CLAUDE_CONFIG_DIR: &str = "CLAUDE_CONFIG_DIR";
+/// The task list to use.
+pub(crate) const TASK_LIST: &str = "CLAUDE_CODE_TASK_LIST_ID";
+/// The team whose list to use.
+pub(crate) const TEAM: &str = "CLAUDE_CODE_TEAM_NAME";
+/// The session whose list to use.
+pub(crate) const SESSION: &str = "CLAUDE_CODE_SESSION_ID";
+/// Who is calling.
+pub(crate) const AGENT: &str = "CCB_AGENT";
+/// Set inside an agent the engine started: its identity is fixed.
+pub(crate) const RUN_ID: &str = "CCB_RUN_ID";
+
+/// A variable's value; an empty one counts as unset.
+pub(crate) fn var(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}

@@ -1,0 +1,194 @@
+//! Errors as the user sees them, and the only table of exit codes.
+
+use std::error::Error;
+use std::io;
+
+use serde_json::{Map, Value, json};
+use store::StoreError;
+use taskboard::{BoardError, Category};
+
+/// The documented exit codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Done,
+    Failed,
+    Usage,
+    NotFound,
+    Refused,
+    TimedOut,
+    Internal,
+    /// Ended by this signal; state is consistent.
+    Signal(u8),
+}
+
+impl Exit {
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::NotFound => 3,
+            Self::Refused => 4,
+            Self::TimedOut => 5,
+            Self::Internal => 70,
+            Self::Signal(signal) => 128 + signal,
+        }
+    }
+}
+
+/// Why a command failed.
+#[derive(Debug)]
+pub(crate) enum CommandError {
+    /// The board said no.
+    Board(BoardError),
+    /// Something the command itself found.
+    Other {
+        exit: Exit,
+        kind: &'static str,
+        message: String,
+        hint: Option<String>,
+    },
+    /// Nobody reads our output any more, which is fine.
+    ClosedStdout,
+}
+
+impl CommandError {
+    pub(crate) fn usage(kind: &'static str, message: impl Into<String>) -> Self {
+        Self::Other {
+            exit: Exit::Usage,
+            kind,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    pub(crate) fn failed(kind: &'static str, message: impl Into<String>) -> Self {
+        Self::Other {
+            exit: Exit::Failed,
+            kind,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::Other {
+            exit: Exit::Internal,
+            kind: "internal",
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    pub(crate) fn with_hint(self, text: impl Into<String>) -> Self {
+        match self {
+            Self::Other {
+                exit,
+                kind,
+                message,
+                ..
+            } => Self::Other {
+                exit,
+                kind,
+                message,
+                hint: Some(text.into()),
+            },
+            other => other,
+        }
+    }
+
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Self::Board(error) => match error.category() {
+                Category::Invalid => Exit::Usage,
+                Category::NotFound => Exit::NotFound,
+                Category::Refused => Exit::Refused,
+                Category::TimedOut => Exit::TimedOut,
+                Category::Failed => Exit::Failed,
+            },
+            Self::Other { exit, .. } => *exit,
+            Self::ClosedStdout => Exit::Done,
+        }
+    }
+
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Board(error) => error.kind(),
+            Self::Other { kind, .. } => kind,
+            Self::ClosedStdout => "closed_stdout",
+        }
+    }
+
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Self::Board(error) => error.hint(),
+            Self::Other { hint, .. } => hint.clone(),
+            Self::ClosedStdout => None,
+        }
+    }
+
+    /// The message with what caused it.
+    pub(crate) fn message(&self) -> String {
+        match self {
+            Self::Board(error) => with_causes(error),
+            Self::Other { message, .. } => message.clone(),
+            Self::ClosedStdout => "standard output was closed".into(),
+        }
+    }
+
+    /// `{"error":{"kind","message","hint"?,…}}`.
+    pub(crate) fn to_json(&self) -> Value {
+        let mut error = Map::new();
+        error.insert("kind".into(), self.kind().into());
+        error.insert("message".into(), self.message().into());
+        if let Some(hint) = self.hint() {
+            error.insert("hint".into(), hint.into());
+        }
+        match self {
+            Self::Board(BoardError::Cycle { path }) => {
+                error.insert("cycle".into(), json!(path));
+            }
+            Self::Board(BoardError::Refused { task, .. }) => {
+                error.insert("task".into(), task.to_json());
+            }
+            _ => {}
+        }
+        json!({ "error": error })
+    }
+}
+
+fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        // Transparent errors repeat their cause.
+        if !text.ends_with(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+impl From<BoardError> for CommandError {
+    fn from(error: BoardError) -> Self {
+        Self::Board(error)
+    }
+}
+
+impl From<StoreError> for CommandError {
+    fn from(error: StoreError) -> Self {
+        Self::Board(error.into())
+    }
+}
+
+impl From<io::Error> for CommandError {
+    /// Only for errors of writing to stdout.
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::ClosedStdout,
+            _ => Self::failed("io", format!("cannot write to standard output: {error}")),
+        }
+    }
+}

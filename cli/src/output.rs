@@ -1,0 +1,141 @@
+//! The owner of standard output.
+
+use std::io::{self, IsTerminal, Write};
+
+use anstyle::{AnsiColor, Style};
+use serde_json::Value;
+
+use crate::error::{CommandError, Exit};
+
+pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
+pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
+pub(crate) const RED: Style = AnsiColor::Red.on_default();
+pub(crate) const CYAN: Style = AnsiColor::Cyan.on_default();
+pub(crate) const DIM: Style = Style::new().dimmed();
+pub(crate) const BOLD: Style = Style::new().bold();
+pub(crate) const PLAIN: Style = Style::new();
+
+/// Writes what a command has to say, for people or as JSON.
+#[derive(Debug)]
+pub(crate) struct Output {
+    json: bool,
+}
+
+impl Output {
+    pub(crate) fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// One JSON document on one line.
+    pub(crate) fn json(&mut self, value: &Value) -> Result<(), CommandError> {
+        let mut stdout = io::stdout().lock();
+        writeln!(stdout, "{value}")?;
+        stdout.flush()?;
+        Ok(())
+    }
+
+    /// Text for people; colours are dropped where they do not belong.
+    pub(crate) fn text(&mut self, text: &str) -> Result<(), CommandError> {
+        let mut stdout = anstream::stdout().lock();
+        writeln!(stdout, "{text}")?;
+        stdout.flush()?;
+        Ok(())
+    }
+
+    /// The one or the other.
+    pub(crate) fn answer(
+        &mut self,
+        json: impl FnOnce() -> Value,
+        text: impl FnOnce() -> String,
+    ) -> Result<(), CommandError> {
+        if self.json {
+            self.json(&json())
+        } else {
+            self.text(&text())
+        }
+    }
+
+    /// Something the user should know that is not the answer; on stderr.
+    pub(crate) fn note(&mut self, text: &str) {
+        writeln!(anstream::stderr(), "{text}").ok();
+    }
+
+    /// What went wrong: JSON on stdout, or words on stderr.
+    pub(crate) fn error(&mut self, error: &CommandError) {
+        if self.json {
+            self.json(&error.to_json()).ok();
+            return;
+        }
+        let mut text = format!("{RED}error:{RED:#} {}", clean(&error.message()));
+        if let Some(hint) = error.hint() {
+            text.push_str(&format!("\n  {CYAN}hint:{CYAN:#} {}", clean(&hint)));
+        }
+        self.note(&text);
+    }
+
+    /// Help, version, or a mistake in the arguments.
+    pub(crate) fn usage(&mut self, error: &clap::Error) -> u8 {
+        if !error.use_stderr() {
+            error.print().ok();
+            return Exit::Done.code();
+        }
+        if self.json {
+            let text = error.render().to_string();
+            let message = text
+                .trim_start_matches("error: ")
+                .split("\n\n")
+                .next()
+                .unwrap_or(&text);
+            let error = CommandError::usage("usage", message.trim())
+                .with_hint("run the command with --help to see what it takes");
+            self.error(&error);
+        } else {
+            error.print().ok();
+        }
+        Exit::Usage.code()
+    }
+}
+
+/// Text of unknown origin without characters that would steer the terminal or reorder it.
+pub(crate) fn clean(text: &str) -> String {
+    let keep = |c: char| {
+        let steers = c.is_control() && c != '\n' && c != '\t';
+        let reorders = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if steers || reorders { '\u{fffd}' } else { c }
+    };
+    text.chars().map(keep).collect()
+}
+
+/// The same on one line.
+pub(crate) fn clean_line(text: &str) -> String {
+    clean(text).replace(['\n', '\t'], " ")
+}
+
+/// How wide the terminal is, if stdout is one.
+pub(crate) fn terminal_width() -> Option<usize> {
+    let stdout = io::stdout();
+    if !stdout.is_terminal() {
+        return None;
+    }
+    rustix::termios::tcgetwinsize(&stdout)
+        .ok()
+        .map(|size| usize::from(size.ws_col))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terminal_tricks_are_taken_out() {
+        assert_eq!(
+            clean("a\x1b[31mb\u{202e}c\nd"),
+            "a\u{fffd}[31mb\u{fffd}c\nd"
+        );
+        assert_eq!(clean_line("a\nb\tc"), "a b c");
+    }
+}

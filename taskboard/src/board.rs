@@ -1,0 +1,214 @@
+//! Opening a list and looking at it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use store::atomic::{self, Durability};
+use store::clock::{Clock, SystemClock};
+use store::home::{Home, create_private_dir};
+use store::lockdir::LockDirs;
+use store::name::Name;
+use store::settings::{LockMode, Settings};
+
+use crate::changes::Paths;
+use crate::error::{BoardError, Refusal};
+use crate::id::TaskId;
+use crate::snapshot::Snapshot;
+use crate::task::Task;
+
+/// One task list.
+#[derive(Debug)]
+pub struct Board {
+    pub(crate) name: Name,
+    pub(crate) lists: PathBuf,
+    pub(crate) dir: PathBuf,
+    pub(crate) options: BoardOptions,
+    pub(crate) lock_dirs: LockDirs,
+}
+
+/// How a board behaves.
+#[derive(Debug, Clone)]
+pub struct BoardOptions {
+    /// Whether lock directories of other tools are respected.
+    pub lock_mode: LockMode,
+    /// Whether a change survives a power cut before it is acknowledged.
+    pub durability: Durability,
+    /// How long to wait for the list's lock.
+    pub lock_timeout: Duration,
+    /// Where the time comes from.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl From<&Settings> for BoardOptions {
+    fn from(settings: &Settings) -> Self {
+        Self {
+            lock_mode: settings.lock_mode,
+            durability: if settings.durable {
+                Durability::Full
+            } else {
+                Durability::Relaxed
+            },
+            lock_timeout: settings.lock_timeout,
+            clock: Arc::new(SystemClock),
+        }
+    }
+}
+
+impl Default for BoardOptions {
+    fn default() -> Self {
+        Self::from(&Settings::default())
+    }
+}
+
+/// Who wants to change a task, and how much they insist.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// The agent's (or person's) name.
+    pub agent: String,
+    /// The token of the lease it believes to hold.
+    pub token: Option<u64>,
+    /// Change what belongs to others, and what is blocked.
+    pub force: bool,
+}
+
+impl Caller {
+    /// A caller without token that does not insist.
+    pub fn new(agent: impl Into<String>) -> Self {
+        Self {
+            agent: agent.into(),
+            token: None,
+            force: false,
+        }
+    }
+
+    /// Refuses if the token given is not the task's current one.
+    pub(crate) fn check_token(&self, task: &Task) -> Result<(), BoardError> {
+        match self.token {
+            Some(token) if task.lease().is_none_or(|lease| lease.token != token) => {
+                Err(BoardError::refused(task, Refusal::LeaseLost { token }))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses if somebody else owns the task.
+    pub(crate) fn check_owner(&self, task: &Task) -> Result<(), BoardError> {
+        match &task.owner {
+            Some(owner) if !self.force && *owner != self.agent => Err(BoardError::refused(
+                task,
+                Refusal::AlreadyClaimed {
+                    owner: owner.clone(),
+                },
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Questions the board asks before a change is made. Called outside every lock.
+pub trait Hooks {
+    /// Before a task becomes visible. Its id is reserved and lost if refused.
+    fn before_create(&self, task: &Task) -> Result<(), Veto> {
+        let _ = task;
+        Ok(())
+    }
+
+    /// Before a task is completed. The change is made only if the task is still exactly the
+    /// one shown. What is returned is kept as its result.
+    fn before_complete(&self, task: &Task) -> Result<Option<Value>, Veto> {
+        let _ = task;
+        Ok(None)
+    }
+}
+
+/// A hook's refusal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Veto {
+    /// Told to whoever wanted the change.
+    pub reason: String,
+}
+
+impl Board {
+    /// The list `name` in `home`; it is created by the first change.
+    pub fn new(home: &Home, name: Name, options: BoardOptions) -> Self {
+        let dir = home.list(&name);
+        let ours = dir.join(".ccb");
+        let lock_dirs = LockDirs::new(ours.join("tmp"), ours.join("held"));
+        Self {
+            name,
+            lists: home.lists(),
+            dir,
+            options,
+            lock_dirs,
+        }
+    }
+
+    /// The list's name.
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// The list's directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// All tasks as they are now, read without a lock.
+    pub fn snapshot(&self) -> Result<Snapshot, BoardError> {
+        Snapshot::load(&self.dir)
+    }
+
+    pub(crate) fn create_dirs(&self) -> Result<(), BoardError> {
+        let tmp = self.tmp_dir();
+        if !tmp.is_dir() {
+            self.name.check_no_clash("list", &self.lists)?;
+            create_private_dir(&tmp)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn task_path(&self, id: TaskId) -> PathBuf {
+        self.dir.join(id.file_name())
+    }
+
+    pub(crate) fn tmp_dir(&self) -> PathBuf {
+        self.dir.join(".ccb/tmp")
+    }
+
+    pub(crate) fn intent_path(&self) -> PathBuf {
+        self.dir.join(".ccb/intent.json")
+    }
+
+    pub(crate) fn high_water_path(&self) -> PathBuf {
+        self.dir.join(".highwatermark")
+    }
+
+    pub(crate) fn history_paths(&self) -> Paths {
+        Paths::new(&self.dir.join(".ccb"))
+    }
+
+    pub(crate) fn durability(&self) -> Durability {
+        self.options.durability
+    }
+
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.options.clock.now_ms()
+    }
+
+    /// The highest id ever given out according to `.highwatermark`, 0 if there is none.
+    pub(crate) fn read_high_water(&self) -> Result<u64, BoardError> {
+        let path = self.high_water_path();
+        let Some(bytes) = atomic::read(&path)? else {
+            return Ok(0);
+        };
+        let text = String::from_utf8_lossy(&bytes);
+        text.trim().parse().ok().filter(|mark| *mark <= TaskId::MAX).ok_or_else(|| {
+            BoardError::invalid(
+                path.display().to_string(),
+                "it does not hold a number; `ccb doctor --fix` sets it from the tasks there are",
+            )
+        })
+    }
+}

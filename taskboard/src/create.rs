@@ -1,0 +1,343 @@
+//! New tasks: one, or many that refer to each other.
+
+use std::collections::HashMap;
+
+use petgraph::algo::toposort;
+use petgraph::graphmap::DiGraphMap;
+use serde_json::{Map, Value};
+use store::atomic::Staged;
+
+use crate::board::{Board, Hooks};
+use crate::error::BoardError;
+use crate::format;
+use crate::graph;
+use crate::id::TaskId;
+use crate::intent::{Intent, Step};
+use crate::snapshot::Snapshot;
+use crate::task::{Status, Task, check_description, check_line, check_metadata};
+use crate::txn::{Stop, Txn};
+
+/// What a task is to be.
+#[derive(Debug, Clone, Default)]
+pub struct NewTask {
+    /// A name by which other tasks of the same batch can refer to it.
+    pub key: Option<String>,
+    /// What is to be done, in one line.
+    pub subject: String,
+    /// The details.
+    pub description: String,
+    /// The subject as an activity.
+    pub active_form: Option<String>,
+    /// What it waits for.
+    pub blocked_by: Vec<Reference>,
+    /// What waits for it.
+    pub blocks: Vec<Reference>,
+    /// Anything else; `ccb` may hold `priority`, `run`, `agent`, `verify` and `paths`.
+    pub metadata: Map<String, Value>,
+}
+
+/// Another task, existing or of the same batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reference {
+    /// One that is on the board.
+    Id(TaskId),
+    /// One of the batch.
+    Key(String),
+}
+
+/// A task of the batch with its references resolved to existing ids and batch positions.
+struct Resolved<'n> {
+    new: &'n NewTask,
+    blocked_by: Vec<Target>,
+    blocks: Vec<Target>,
+}
+
+#[derive(Clone, Copy)]
+enum Target {
+    Existing(TaskId),
+    Batch(usize),
+}
+
+impl Target {
+    fn id(self, ids: &[TaskId]) -> TaskId {
+        match self {
+            Self::Existing(id) => id,
+            Self::Batch(n) => ids[n],
+        }
+    }
+}
+
+impl Board {
+    /// Puts all of `batch` on the board, or none of it.
+    pub fn create(
+        &self,
+        batch: &[NewTask],
+        hooks: Option<&dyn Hooks>,
+    ) -> Result<Vec<Task>, BoardError> {
+        let batch = resolve(batch)?;
+        if batch.is_empty() {
+            return Ok(Vec::new());
+        }
+        loop {
+            let ids = self.transact(|txn| {
+                check_edges(
+                    &txn.snapshot,
+                    &batch,
+                    &provisional(&txn.snapshot, batch.len()),
+                )?;
+                txn.reserve_ids(batch.len())
+            })?;
+            let tasks = build(&batch, &ids);
+            if let Some(hooks) = hooks {
+                for task in &tasks {
+                    hooks
+                        .before_create(task)
+                        .map_err(|veto| BoardError::Vetoed {
+                            reason: veto.reason,
+                        })?;
+                }
+            }
+            let mut staged = Vec::with_capacity(tasks.len());
+            for task in &tasks {
+                let bytes = format::to_bytes(task);
+                staged.push(Staged::write(&self.tmp_dir(), &bytes, self.durability())?);
+            }
+            if self.publish(&batch, &tasks, staged)? {
+                return Ok(tasks);
+            }
+            // Another tool ignored the high-water mark and took one of our ids.
+        }
+    }
+
+    fn publish(
+        &self,
+        batch: &[Resolved<'_>],
+        tasks: &[Task],
+        staged: Vec<Staged>,
+    ) -> Result<bool, BoardError> {
+        let ids: Vec<TaskId> = tasks.iter().map(|task| task.id).collect();
+        let links = links_to_existing(batch, &ids);
+        let mut staged = Some(staged);
+        self.transact(|txn| {
+            check_edges(&txn.snapshot, batch, &ids)?;
+            if ids.iter().any(|id| self.task_path(*id).exists()) {
+                return Ok(false);
+            }
+            let Some(files) = staged.take() else {
+                return Err(BoardError::invalid("create", "tried twice").into());
+            };
+            match (<[Staged; 1]>::try_from(files), tasks) {
+                (Ok([file]), [task]) if links.is_empty() => txn.publish(file, task),
+                (Ok(one), _) => publish_many(txn, &ids, one.into(), &links, &mut staged),
+                (Err(files), _) => publish_many(txn, &ids, files, &links, &mut staged),
+            }
+        })
+    }
+}
+
+/// Publishes the files as one intent; gives them back if it is to be tried again.
+fn publish_many(
+    txn: &mut Txn<'_>,
+    ids: &[TaskId],
+    mut files: Vec<Staged>,
+    links: &[Step],
+    give_back: &mut Option<Vec<Staged>>,
+) -> Result<bool, Stop> {
+    let mut steps: Vec<Step> = Vec::with_capacity(ids.len() + links.len());
+    for (id, file) in ids.iter().zip(&files) {
+        steps.push(Step::Publish {
+            id: *id,
+            staged: file.name(),
+        });
+    }
+    // The links first: if another tool is busy with one of those tasks, nothing has happened.
+    steps.splice(0..0, links.iter().cloned());
+    let result = txn.carry_out("create", &Intent::new("create", steps));
+    match &result {
+        Err(Stop::Retry { .. }) => *give_back = Some(files),
+        Ok(()) | Err(Stop::Error(BoardError::Unfinished { .. })) => {
+            files.iter_mut().for_each(Staged::keep);
+        }
+        Err(Stop::Error(_)) => {}
+    }
+    result.map(|()| true)
+}
+
+/// Checks every task of the batch and finds what its references mean.
+fn resolve(batch: &[NewTask]) -> Result<Vec<Resolved<'_>>, BoardError> {
+    let mut keys: HashMap<&str, usize> = HashMap::new();
+    for (n, new) in batch.iter().enumerate() {
+        if let Some(key) = &new.key
+            && keys.insert(key, n).is_some()
+        {
+            return Err(BoardError::invalid(
+                format!("key {key:?}"),
+                "it is used twice",
+            ));
+        }
+    }
+    let target = |reference: &Reference| match reference {
+        Reference::Id(id) => Ok(Target::Existing(*id)),
+        Reference::Key(key) => keys
+            .get(key.as_str())
+            .map(|n| Target::Batch(*n))
+            .ok_or_else(|| {
+                let near = store::nearest(key, keys.keys().copied());
+                let hint = near
+                    .map(|near| format!("; did you mean {near:?}?"))
+                    .unwrap_or_default();
+                BoardError::invalid(
+                    format!("{key:?}"),
+                    format!("neither a task id nor the key of a task in this batch{hint}"),
+                )
+            }),
+    };
+    let mut resolved = Vec::with_capacity(batch.len());
+    for new in batch {
+        check_line("subject", &new.subject)?;
+        check_description(&new.description)?;
+        if let Some(text) = &new.active_form {
+            check_line("active form", text)?;
+        }
+        check_metadata(&new.metadata)?;
+        resolved.push(Resolved {
+            new,
+            blocked_by: new
+                .blocked_by
+                .iter()
+                .map(target)
+                .collect::<Result<_, _>>()?,
+            blocks: new.blocks.iter().map(target).collect::<Result<_, _>>()?,
+        });
+    }
+    Ok(resolved)
+}
+
+/// The ids the batch would get if it were created now, for naming a cycle before any id is
+/// spent on it.
+fn provisional(snapshot: &Snapshot, count: usize) -> Vec<TaskId> {
+    let last = snapshot.max_id();
+    (1..=count as u64)
+        .filter_map(|n| TaskId::new(last.saturating_add(n)))
+        .collect()
+}
+
+/// Refuses references to tasks that are not there, and cycles.
+fn check_edges(
+    snapshot: &Snapshot,
+    batch: &[Resolved<'_>],
+    ids: &[TaskId],
+) -> Result<(), BoardError> {
+    for resolved in batch {
+        for target in resolved.blocked_by.iter().chain(&resolved.blocks) {
+            if let Target::Existing(id) = target {
+                snapshot.require(*id)?;
+            }
+        }
+    }
+    let new = edges_of(batch, ids)?;
+    if new.is_empty() {
+        return Ok(());
+    }
+    let mut edges: DiGraphMap<TaskId, ()> = DiGraphMap::new();
+    for task in snapshot.tasks() {
+        for before in snapshot.blockers(task.id) {
+            edges.add_edge(before, task.id, ());
+        }
+    }
+    let mut all = edges.clone();
+    all.extend(new.iter().copied());
+    if toposort(&all, None).is_ok() {
+        return Ok(());
+    }
+    // There is a cycle somewhere; it counts against the batch only if the batch closes it.
+    for (blocker, dependent) in new {
+        if let Some(path) = graph::cycle_with(&edges, blocker, dependent) {
+            return Err(BoardError::Cycle { path });
+        }
+        edges.add_edge(blocker, dependent, ());
+    }
+    Ok(())
+}
+
+/// All edges of the batch as (blocker, dependent).
+fn edges_of(batch: &[Resolved<'_>], ids: &[TaskId]) -> Result<Vec<(TaskId, TaskId)>, BoardError> {
+    if ids.len() < batch.len() {
+        return Err(BoardError::invalid("task ids", "there are none left"));
+    }
+    let mut edges = Vec::new();
+    for (resolved, id) in batch.iter().zip(ids) {
+        edges.extend(
+            resolved
+                .blocked_by
+                .iter()
+                .map(|blocker| (blocker.id(ids), *id)),
+        );
+        edges.extend(
+            resolved
+                .blocks
+                .iter()
+                .map(|dependent| (*id, dependent.id(ids))),
+        );
+    }
+    Ok(edges)
+}
+
+fn build(batch: &[Resolved<'_>], ids: &[TaskId]) -> Vec<Task> {
+    let edges = edges_of(batch, ids).unwrap_or_default();
+    let mut blocks: HashMap<TaskId, Vec<TaskId>> = HashMap::new();
+    let mut blocked_by: HashMap<TaskId, Vec<TaskId>> = HashMap::new();
+    for (blocker, dependent) in edges {
+        blocks.entry(blocker).or_default().push(dependent);
+        blocked_by.entry(dependent).or_default().push(blocker);
+    }
+    let sorted = |list: Option<Vec<TaskId>>| {
+        let mut list = list.unwrap_or_default();
+        list.sort_unstable();
+        list.dedup();
+        list
+    };
+    batch
+        .iter()
+        .zip(ids)
+        .map(|(Resolved { new, .. }, id)| Task {
+            id: *id,
+            subject: new.subject.clone(),
+            description: new.description.clone(),
+            active_form: new.active_form.clone(),
+            owner: None,
+            status: Status::Pending,
+            blocks: sorted(blocks.remove(id)),
+            blocked_by: sorted(blocked_by.remove(id)),
+            metadata: (!new.metadata.is_empty()).then(|| new.metadata.clone()),
+            extra: Map::new(),
+        })
+        .collect()
+}
+
+/// The other side of the edges between the batch and tasks that exist.
+fn links_to_existing(batch: &[Resolved<'_>], ids: &[TaskId]) -> Vec<Step> {
+    let mut links: HashMap<TaskId, (Vec<TaskId>, Vec<TaskId>)> = HashMap::new();
+    for (resolved, id) in batch.iter().zip(ids) {
+        for target in &resolved.blocked_by {
+            if let Target::Existing(blocker) = target {
+                links.entry(*blocker).or_default().0.push(*id);
+            }
+        }
+        for target in &resolved.blocks {
+            if let Target::Existing(dependent) = target {
+                links.entry(*dependent).or_default().1.push(*id);
+            }
+        }
+    }
+    let mut steps: Vec<Step> = links
+        .into_iter()
+        .map(|(id, (blocks, blocked_by))| Step::Link {
+            id,
+            blocks,
+            blocked_by,
+        })
+        .collect();
+    steps.sort_by_key(Step::id);
+    steps
+}

@@ -1,0 +1,329 @@
+//! Finding and repairing what other tools, hands or disks broke.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use store::StoreError;
+use store::atomic::{self, Staged};
+use store::clock::rfc3339;
+use store::fault::reached;
+use store::home::create_private_dir;
+use store::lockdir::STALE_AFTER;
+
+use crate::board::Board;
+use crate::changes;
+use crate::error::BoardError;
+use crate::fault;
+use crate::format;
+use crate::graph::Graph;
+use crate::id::TaskId;
+use crate::snapshot::Snapshot;
+use crate::task::{Status, Task};
+use crate::txn::{ListDir, Stop, Txn};
+
+/// Something that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// What sort of thing.
+    pub kind: FindingKind,
+    /// In words.
+    pub message: String,
+    /// What was done about it, if anything was.
+    pub fixed: Option<String>,
+}
+
+/// The sorts of things the doctor finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FindingKind {
+    /// A task file that cannot be read as a task.
+    Unreadable,
+    /// An edge on one side only.
+    HalfEdge,
+    /// Tasks that wait for each other in a circle. Only a person can say which edge is wrong.
+    Cycle,
+    /// `.highwatermark` is lower than an id in use, or not a number.
+    HighWater,
+    /// A change that an interrupted command began.
+    UnfinishedChange,
+    /// A lock directory nobody refreshes.
+    StaleLock,
+    /// A temporary file nobody will come back for.
+    OldTemporary,
+    /// A file whose name looks like a task's but is not.
+    StrayFile,
+}
+
+impl FindingKind {
+    /// A stable word for programs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unreadable => "unreadable",
+            Self::HalfEdge => "half_edge",
+            Self::Cycle => "cycle",
+            Self::HighWater => "high_water",
+            Self::UnfinishedChange => "unfinished_change",
+            Self::StaleLock => "stale_lock",
+            Self::OldTemporary => "old_temporary",
+            Self::StrayFile => "stray_file",
+        }
+    }
+}
+
+/// Temporary files are left alone for this long: their owner may be waiting for a hook.
+const TEMPORARY_AGE: Duration = Duration::from_secs(24 * 3600);
+
+impl Board {
+    /// Looks for trouble; with `fix`, repairs what can be repaired without losing anything.
+    pub fn doctor(&self, fix: bool) -> Result<Vec<Finding>, BoardError> {
+        if !self.dir.is_dir() {
+            return Ok(Vec::new());
+        }
+        let mut findings = self.examine()?;
+        if fix {
+            for finding in &mut findings {
+                finding.fixed = self.treat(finding)?;
+            }
+        }
+        Ok(findings.into_iter().map(|case| case.finding()).collect())
+    }
+
+    fn examine(&self) -> Result<Vec<Case>, BoardError> {
+        let snapshot = self.snapshot()?;
+        let mut cases = Vec::new();
+        let mut add = |kind, message: String, subject| {
+            cases.push(Case {
+                kind,
+                message,
+                subject,
+                fixed: None,
+            });
+        };
+        for (id, bad) in snapshot.unreadable() {
+            let message = format!("task {id} is unreadable ({})", bad.detail);
+            add(FindingKind::Unreadable, message, Subject::Task(*id));
+        }
+        for (blocker, dependent) in snapshot.half_edges() {
+            let message = format!(
+                "only one of {blocker} and {dependent} says that {blocker} blocks {dependent}"
+            );
+            add(
+                FindingKind::HalfEdge,
+                message,
+                Subject::Edge(blocker, dependent),
+            );
+        }
+        for cycle in Graph::new(&snapshot).cycles() {
+            let ids: Vec<String> = cycle.iter().map(ToString::to_string).collect();
+            let message = format!(
+                "tasks {} wait for each other; break the circle with `ccb task unblock`",
+                ids.join(", ")
+            );
+            add(FindingKind::Cycle, message, Subject::Nothing);
+        }
+        match self.read_high_water() {
+            Ok(mark) if mark == 0 || mark >= snapshot.max_id() => {}
+            Ok(mark) => {
+                let message = format!(
+                    ".highwatermark says {mark}, but {} is in use",
+                    snapshot.max_id()
+                );
+                add(FindingKind::HighWater, message, Subject::Nothing);
+            }
+            Err(error) => add(FindingKind::HighWater, error.to_string(), Subject::Nothing),
+        }
+        if self.intent_path().exists() {
+            let message = "an interrupted command left a change unfinished".to_owned();
+            add(FindingKind::UnfinishedChange, message, Subject::Nothing);
+        }
+        for path in entries(&self.dir)? {
+            let name = path
+                .file_name()
+                .and_then(|name| name.to_str())
+                .unwrap_or_default();
+            if name.ends_with(".lock") && path.is_dir() && age(&path) > STALE_AFTER {
+                let message = format!("{name}/ is a lock nobody holds");
+                add(FindingKind::StaleLock, message, Subject::Path(path));
+            } else if name.ends_with(".json") && TaskId::from_file_name(name).is_none() {
+                let message = format!("{name:?} is not a task: its name is not a number");
+                add(FindingKind::StrayFile, message, Subject::Nothing);
+            }
+        }
+        for path in entries(&self.tmp_dir())? {
+            if age(&path) > TEMPORARY_AGE {
+                let message = format!("{} was left by an interrupted command", path.display());
+                add(FindingKind::OldTemporary, message, Subject::Path(path));
+            }
+        }
+        Ok(cases)
+    }
+
+    fn treat(&self, case: &Case) -> Result<Option<String>, BoardError> {
+        Ok(match (case.kind, &case.subject) {
+            (FindingKind::Unreadable, Subject::Task(id)) => self
+                .transact(|txn| txn.replace_by_tombstone(*id))?
+                .map(|path| format!("moved to {}; the task is parked", path.display())),
+            (FindingKind::HalfEdge, Subject::Edge(blocker, dependent)) => {
+                self.transact(|_| Ok(()))?;
+                let left = self
+                    .snapshot()?
+                    .half_edges()
+                    .contains(&(*blocker, *dependent));
+                (!left).then(|| "completed".to_owned())
+            }
+            (FindingKind::HighWater, _) => {
+                let mark = self.transact(|txn| txn.rebuild_high_water())?;
+                Some(format!("set to {mark}"))
+            }
+            (FindingKind::UnfinishedChange, _) => {
+                self.transact(|_| Ok(()))?;
+                Some("finished".to_owned())
+            }
+            (FindingKind::StaleLock, Subject::Path(path)) => {
+                self.transact(|txn| txn.clear_stale_dir(path))?;
+                Some("removed".to_owned())
+            }
+            (FindingKind::OldTemporary, Subject::Path(path)) => {
+                self.transact(|_| {
+                    if path.is_dir() {
+                        std::fs::remove_dir(path).ok();
+                        return Ok(());
+                    }
+                    atomic::remove(path).map(|_| ()).map_err(Stop::from)
+                })?;
+                Some("removed".to_owned())
+            }
+            _ => None,
+        })
+    }
+
+    /// Moves an unreadable file out of the way. The caller holds the lock.
+    pub(crate) fn set_aside(&self, id: TaskId) -> Result<PathBuf, BoardError> {
+        let dest = self.aside_path(id)?;
+        atomic::rename(&self.task_path(id), &dest)?;
+        Ok(dest)
+    }
+
+    fn aside_path(&self, id: TaskId) -> Result<PathBuf, BoardError> {
+        let dir = self.dir.join(".ccb/corrupt");
+        create_private_dir(&dir)?;
+        Ok(dir.join(format!("{id}-{}.json", self.now_ms())))
+    }
+}
+
+impl Txn<'_> {
+    /// Puts a parked task in the place of an unreadable file, which is kept elsewhere. The
+    /// tombstone still blocks what waited for the task. `None` if the file is fine by now.
+    fn replace_by_tombstone(&mut self, id: TaskId) -> Result<Option<PathBuf>, Stop> {
+        let Some(bad) = self.snapshot.unreadable().get(&id).cloned() else {
+            return Ok(None);
+        };
+        let logged = changes::last_logged(&self.board.history_paths(), id)?;
+        let aside = self.board.aside_path(id)?;
+        let now = rfc3339(self.board.now_ms());
+        let task = tombstone(id, logged, &self.snapshot, &bad.detail, &aside, &now);
+        let bytes = format::to_bytes(&task);
+        let staged = Staged::write(&self.board.tmp_dir(), &bytes, self.board.durability())?;
+        let held = self.take_dirs(ListDir::Leave, &[id])?;
+        // A second name first, so that the file is never without one; what cannot have one
+        // (a directory) is moved.
+        let path = self.board.task_path(id);
+        if std::fs::hard_link(&path, &aside).is_err() {
+            atomic::rename(&path, &aside)?;
+        }
+        reached(fault::SET_ASIDE);
+        atomic::sync_parent(&aside, self.board.durability())?;
+        staged.replace(&path)?;
+        drop(held);
+        self.note_changed("set-aside", id)?;
+        Ok(Some(aside))
+    }
+
+    fn clear_stale_dir(&mut self, path: &Path) -> Result<(), Stop> {
+        self.take_paths(&[path.to_owned()]).map(drop)
+    }
+}
+
+/// What stands in for a task that cannot be read: what the history knows of it, parked.
+fn tombstone(
+    id: TaskId,
+    logged: Option<Task>,
+    snapshot: &Snapshot,
+    detail: &str,
+    aside: &Path,
+    now: &str,
+) -> Task {
+    let mut task = logged.unwrap_or_else(|| Task {
+        id,
+        subject: format!("Task {id}, whose file was unreadable"),
+        description: String::new(),
+        active_form: None,
+        owner: None,
+        status: Status::Pending,
+        blocks: snapshot.dependents(id).collect(),
+        blocked_by: snapshot.blockers(id).collect(),
+        metadata: None,
+        extra: Map::new(),
+    });
+    task.make_pending();
+    let parked: Value = json!({
+        "reason": format!("its file was unreadable ({detail}); this is what was known of it"),
+        "file": aside.display().to_string(),
+        "at": now,
+    });
+    task.set_ours("parked", Some(parked));
+    task
+}
+
+struct Case {
+    kind: FindingKind,
+    message: String,
+    subject: Subject,
+    fixed: Option<String>,
+}
+
+enum Subject {
+    Task(TaskId),
+    Edge(TaskId, TaskId),
+    Path(PathBuf),
+    Nothing,
+}
+
+impl Case {
+    fn finding(self) -> Finding {
+        Finding {
+            kind: self.kind,
+            message: self.message,
+            fixed: self.fixed,
+        }
+    }
+}
+
+fn entries(dir: &Path) -> Result<Vec<PathBuf>, BoardError> {
+    let failed = |source| StoreError::Io {
+        verb: "list",
+        path: dir.to_owned(),
+        source,
+    };
+    let mut paths = Vec::new();
+    match std::fs::read_dir(dir) {
+        Ok(entries) => {
+            for entry in entries {
+                paths.push(entry.map_err(failed)?.path());
+            }
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(failed(error).into()),
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+fn age(path: &Path) -> Duration {
+    let modified = std::fs::symlink_metadata(path).and_then(|meta| meta.modified());
+    modified
+        .ok()
+        .and_then(|time| time.elapsed().ok())
+        .unwrap_or_default()
+}

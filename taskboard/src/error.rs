@@ -1,0 +1,251 @@
+use std::path::PathBuf;
+
+use store::StoreError;
+
+use crate::id::TaskId;
+use crate::task::Task;
+
+/// Why the board did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BoardError {
+    /// A file, lock, name or setting.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Something that is not a task id.
+    #[error("{given:?} is not a task id")]
+    BadId {
+        /// As given.
+        given: String,
+    },
+    /// Input that breaks a rule.
+    #[error("{what}: {why}")]
+    Invalid {
+        /// Which input.
+        what: String,
+        /// The rule.
+        why: String,
+    },
+    /// No such task.
+    #[error("there is no task {id}")]
+    NotFound {
+        /// The id asked for.
+        id: TaskId,
+    },
+    /// The task's file cannot be read as a task.
+    #[error("the file of task {id} is unreadable ({detail}): {}", path.display())]
+    Corrupt {
+        /// The task.
+        id: TaskId,
+        /// Its file, which is left as it is.
+        path: PathBuf,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// The change would make tasks wait for each other in a circle.
+    #[error("that would make a cycle: {}", display_path(path))]
+    Cycle {
+        /// The tasks on it; the first one comes again at the end.
+        path: Vec<TaskId>,
+    },
+    /// The task is not in a state that allows it.
+    #[error("task {}: {reason}", task.id)]
+    Refused {
+        /// The task as it was found.
+        task: Box<Task>,
+        /// Why.
+        reason: Refusal,
+    },
+    /// A hook said no.
+    #[error("refused by a hook: {reason}")]
+    Vetoed {
+        /// The hook's words.
+        reason: String,
+    },
+    /// The task kept changing while a hook or check was looking at it.
+    #[error("task {id} changed while it was being checked")]
+    ChangedMeanwhile {
+        /// The task.
+        id: TaskId,
+    },
+    /// The change was recorded but could not be carried through; the next command will.
+    #[error("{what} is recorded but not finished: {source}")]
+    Unfinished {
+        /// What was being done.
+        what: &'static str,
+        /// What stopped it.
+        source: Box<BoardError>,
+    },
+}
+
+/// Why a task cannot be claimed, completed or changed by this caller.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Somebody else owns it.
+    #[error("owned by {owner}")]
+    AlreadyClaimed {
+        /// The owner.
+        owner: String,
+    },
+    /// It is completed.
+    #[error("already completed")]
+    AlreadyResolved,
+    /// It waits for other tasks.
+    #[error("blocked by {}", display_list(by))]
+    Blocked {
+        /// The ones that are not completed.
+        by: Vec<TaskId>,
+    },
+    /// It failed too often and waits for someone to act.
+    #[error("parked: {reason}")]
+    Parked {
+        /// What was noted when it was parked.
+        reason: String,
+    },
+    /// The agent has other unfinished work.
+    #[error("{agent} is busy with {}", display_list(with))]
+    AgentBusy {
+        /// The agent.
+        agent: String,
+        /// What it owns.
+        with: Vec<TaskId>,
+    },
+    /// The token given is not the current one.
+    #[error("the lease with token {token} is lost")]
+    LeaseLost {
+        /// The token given.
+        token: u64,
+    },
+}
+
+/// Groups of errors that callers treat alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Category {
+    /// Wrong input or configuration.
+    Invalid,
+    /// It is not there.
+    NotFound,
+    /// It may not be done now, or by this caller.
+    Refused,
+    /// Somebody held a lock for too long.
+    TimedOut,
+    /// The system did not let us.
+    Failed,
+}
+
+impl BoardError {
+    pub(crate) fn refused(task: &Task, reason: Refusal) -> Self {
+        Self::Refused {
+            task: Box::new(task.clone()),
+            reason,
+        }
+    }
+
+    /// Input that breaks a rule.
+    pub fn invalid(what: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::Invalid {
+            what: what.into(),
+            why: why.into(),
+        }
+    }
+
+    /// A stable word for programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Store(StoreError::LockTimeout { .. }) => "lock_timeout",
+            Self::Store(StoreError::Settings { .. }) => "bad_settings",
+            Self::Store(StoreError::BadName { .. } | StoreError::NameClash { .. }) => "bad_name",
+            Self::Store(StoreError::NewerVersion { .. }) => "newer_version",
+            Self::Store(_) => "io",
+            Self::BadId { .. } => "bad_id",
+            Self::Invalid { .. } => "invalid",
+            Self::NotFound { .. } => "task_not_found",
+            Self::Corrupt { .. } => "corrupt",
+            Self::Cycle { .. } => "cycle",
+            Self::Refused { reason, .. } => reason.kind(),
+            Self::Vetoed { .. } => "vetoed",
+            Self::ChangedMeanwhile { .. } => "changed_meanwhile",
+            Self::Unfinished { .. } => "unfinished",
+        }
+    }
+
+    /// The group it belongs to.
+    pub fn category(&self) -> Category {
+        match self {
+            Self::Store(StoreError::LockTimeout { .. }) => Category::TimedOut,
+            Self::Store(StoreError::Io { .. }) => Category::Failed,
+            Self::Store(_) | Self::BadId { .. } | Self::Invalid { .. } => Category::Invalid,
+            Self::NotFound { .. } => Category::NotFound,
+            Self::Unfinished { source, .. } => source.category(),
+            Self::Corrupt { .. }
+            | Self::Cycle { .. }
+            | Self::Refused { .. }
+            | Self::Vetoed { .. }
+            | Self::ChangedMeanwhile { .. } => Category::Refused,
+        }
+    }
+
+    /// What the user can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Store(error) => error.hint(),
+            Self::BadId { .. } => Some("task ids are numbers such as 12".into()),
+            Self::NotFound { .. } => Some("`ccb task list` shows the tasks there are".into()),
+            Self::Corrupt { .. } => {
+                Some("repair the file by hand, or run `ccb doctor --fix` to set it aside".into())
+            }
+            Self::Refused { reason, task } => reason.hint(task.id),
+            Self::ChangedMeanwhile { .. } => Some("look at the task and try again".into()),
+            Self::Unfinished { .. } => Some("the next ccb command on this list finishes it".into()),
+            Self::Invalid { .. } | Self::Cycle { .. } | Self::Vetoed { .. } => None,
+        }
+    }
+}
+
+impl Refusal {
+    /// A stable word for programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::AlreadyClaimed { .. } => "already_claimed",
+            Self::AlreadyResolved => "already_resolved",
+            Self::Blocked { .. } => "blocked",
+            Self::Parked { .. } => "parked",
+            Self::AgentBusy { .. } => "agent_busy",
+            Self::LeaseLost { .. } => "lease_lost",
+        }
+    }
+
+    fn hint(&self, id: TaskId) -> Option<String> {
+        match self {
+            Self::AlreadyClaimed { owner } => Some(format!(
+                "act as its owner with `--as {owner}`, or override with `--force`"
+            )),
+            Self::AlreadyResolved => Some(format!(
+                "`ccb task update {id} --status pending` opens it again"
+            )),
+            Self::Blocked { .. } => Some(format!("`ccb task show {id}` says what it waits for")),
+            Self::Parked { .. } => Some(format!(
+                "`ccb task update {id} --status pending` makes it ready again"
+            )),
+            Self::AgentBusy { .. } => Some("finish or release that first".into()),
+            Self::LeaseLost { .. } => {
+                Some("stop working on it: it may be somebody else's by now".into())
+            }
+        }
+    }
+}
+
+pub(crate) fn display_list(ids: &[TaskId]) -> String {
+    ids.iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn display_path(ids: &[TaskId]) -> String {
+    ids.iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(" → ")
+}

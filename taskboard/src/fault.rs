@@ -1,0 +1,20 @@
+//! The board's own write points; those of single files are the store's.
+
+store::fault_points! {
+    /// A crash left an intent, which is about to be carried out again.
+    INTENT_REDO = "intent.redo";
+    /// An intent is on disk; from here on the change will happen.
+    INTENT_WRITTEN = "intent.written";
+    /// One step of an intent is done.
+    INTENT_STEP = "intent.step";
+    /// All steps are done, the intent is still there.
+    INTENT_APPLIED = "intent.applied";
+    /// Ids are reserved; nothing uses them yet.
+    IDS_RESERVED = "ids.reserved";
+    /// All files of a lock section are in place, its log lines are not written.
+    SECTION_COMMITTED = "section.committed";
+    /// The full log has been moved aside.
+    LOG_ROTATED = "log.rotated";
+    /// An unreadable file has been set aside, its tombstone is not in place.
+    SET_ASIDE = "doctor.set-aside";
+}

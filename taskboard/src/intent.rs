@@ -1,0 +1,281 @@
+//! Changes of several files that happen as a whole.
+//!
+//! The intent is written and synced before the first file is touched. If the process dies
+//! half-way, the next lock section carries the steps out again. A step says what is to be
+//! true of a file, not what to write into it, so doing it twice, or after another tool has
+//! changed the file, is fine.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use store::StoreError;
+use store::atomic::{self, Staged};
+use store::fault::reached;
+use store::lockdir::{HeldDirs, STALE_AFTER};
+
+use crate::board::Board;
+use crate::error::BoardError;
+use crate::fault;
+use crate::format;
+use crate::id::TaskId;
+use crate::snapshot::{self, Read};
+use crate::task::Task;
+use crate::txn::{ListDir, Stop, Txn, release, take_dirs};
+
+/// A change of several files, on disk while it is being made.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Intent {
+    v: u64,
+    op: String,
+    pub(crate) steps: Vec<Step>,
+}
+
+/// What is to be true of one file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "do")]
+pub(crate) enum Step {
+    /// The staged file is the task's file.
+    Publish { id: TaskId, staged: String },
+    /// There is no such file.
+    Remove { id: TaskId },
+    /// The task names these others.
+    Link {
+        id: TaskId,
+        #[serde(default)]
+        blocks: Vec<TaskId>,
+        #[serde(default)]
+        blocked_by: Vec<TaskId>,
+    },
+    /// The task does not name them.
+    Unlink {
+        id: TaskId,
+        #[serde(default)]
+        blocks: Vec<TaskId>,
+        #[serde(default)]
+        blocked_by: Vec<TaskId>,
+    },
+}
+
+const INTENT_VERSION: u64 = 1;
+/// How many lock directories are held at once; more would be held for too long.
+const STEPS_AT_ONCE: usize = 16;
+
+impl Intent {
+    pub(crate) fn new(op: &str, steps: Vec<Step>) -> Self {
+        Self {
+            v: INTENT_VERSION,
+            op: op.to_owned(),
+            steps,
+        }
+    }
+}
+
+impl Step {
+    pub(crate) fn id(&self) -> TaskId {
+        match self {
+            Self::Publish { id, .. }
+            | Self::Remove { id }
+            | Self::Link { id, .. }
+            | Self::Unlink { id, .. } => *id,
+        }
+    }
+}
+
+impl Txn<'_> {
+    /// Makes a change of several files that happens as a whole, whatever happens to us.
+    pub(crate) fn carry_out(&mut self, op: &'static str, intent: &Intent) -> Result<(), Stop> {
+        let durability = self.board.durability();
+        let path = self.board.intent_path();
+        let bytes = serde_json::to_vec_pretty(intent)
+            .map_err(|error| BoardError::invalid("intent", error.to_string()))?;
+        if intent
+            .steps
+            .iter()
+            .any(|step| matches!(step, Step::Publish { .. }))
+        {
+            atomic::sync_dir(&self.board.tmp_dir(), durability)?;
+        }
+        atomic::replace(&self.board.tmp_dir(), &path, &bytes, durability)?;
+        self.dirty = true;
+        reached(fault::INTENT_WRITTEN);
+        match apply(self.board, intent) {
+            Ok(()) => {}
+            Err((0, stop)) => {
+                // Not one file was touched: take it back as if it had never been.
+                atomic::remove(&path)?;
+                return Err(stop);
+            }
+            Err((_, stop)) => {
+                let source = match stop {
+                    Stop::Error(error) => error,
+                    Stop::Retry { path, age } => busy(path, age),
+                };
+                return Err(BoardError::Unfinished {
+                    what: op,
+                    source: Box::new(source),
+                }
+                .into());
+            }
+        }
+        finish_intent(self.board)?;
+        for step in &intent.steps {
+            self.note_changed(op, step.id())?;
+        }
+        Ok(())
+    }
+}
+
+/// Carries out what a dead process left unfinished; says which tasks it touched.
+pub(crate) fn redo_intent(board: &Board) -> Result<HashMap<TaskId, &'static str>, Stop> {
+    let path = board.intent_path();
+    let Some(bytes) = atomic::read(&path)? else {
+        return Ok(HashMap::new());
+    };
+    let intent: Intent = serde_json::from_slice(&bytes).map_err(|error| {
+        BoardError::invalid(
+            path.display().to_string(),
+            format!("unreadable intent: {error}"),
+        )
+    })?;
+    if intent.v > INTENT_VERSION {
+        let found = intent.v;
+        return Err(StoreError::NewerVersion {
+            path,
+            found,
+            known: INTENT_VERSION,
+        }
+        .into());
+    }
+    reached(fault::INTENT_REDO);
+    tracing::info!(
+        op = intent.op,
+        "finishing what an interrupted command began"
+    );
+    apply(board, &intent).map_err(|(_, stop)| stop)?;
+    finish_intent(board)?;
+    Ok(intent
+        .steps
+        .iter()
+        .map(|step| (step.id(), "recover"))
+        .collect())
+}
+
+fn finish_intent(board: &Board) -> Result<(), BoardError> {
+    let path = board.intent_path();
+    atomic::sync_dir(&board.dir, board.durability())?;
+    reached(fault::INTENT_APPLIED);
+    atomic::remove(&path)?;
+    // If its removal were lost in a power cut, the intent would come back and undo what was
+    // done after it.
+    atomic::sync_parent(&path, board.durability())?;
+    Ok(())
+}
+
+/// Carries out all steps; an error says how many were done before it.
+fn apply(board: &Board, intent: &Intent) -> Result<(), (usize, Stop)> {
+    let mut done = 0;
+    for steps in intent.steps.chunks(STEPS_AT_ONCE) {
+        let ids: Vec<TaskId> = steps
+            .iter()
+            .filter(|step| !matches!(step, Step::Publish { .. }))
+            .map(Step::id)
+            .collect();
+        let held = take_dirs_patiently(board, &ids, done > 0).map_err(|stop| (done, stop))?;
+        for step in steps {
+            apply_step(board, step).map_err(|error| (done, error.into()))?;
+            done += 1;
+            reached(fault::INTENT_STEP);
+        }
+        release(held).map_err(|error| (done, error.into()))?;
+    }
+    Ok(())
+}
+
+/// Once a change has begun it is worth waiting for the rest of its files.
+fn take_dirs_patiently(
+    board: &Board,
+    ids: &[TaskId],
+    begun: bool,
+) -> Result<Option<HeldDirs>, Stop> {
+    let deadline = Instant::now() + STALE_AFTER + Duration::from_secs(2);
+    loop {
+        match take_dirs(board, ListDir::Leave, ids) {
+            Err(Stop::Retry { .. }) if begun && Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            result => return result,
+        }
+    }
+}
+
+fn apply_step(board: &Board, step: &Step) -> Result<(), BoardError> {
+    let path = board.task_path(step.id());
+    match step {
+        Step::Publish { id, staged } => {
+            let staged = board.tmp_dir().join(staged);
+            if staged.exists() && !Staged::adopt(staged).create(&path)? {
+                tracing::error!(%id, "another tool has taken a reserved id");
+            }
+        }
+        Step::Remove { .. } => {
+            atomic::remove(&path)?;
+        }
+        Step::Link {
+            id,
+            blocks,
+            blocked_by,
+        } => edit(board, *id, |task| {
+            blocks
+                .iter()
+                .for_each(|other| insert(&mut task.blocks, *other));
+            blocked_by
+                .iter()
+                .for_each(|other| insert(&mut task.blocked_by, *other));
+        })?,
+        Step::Unlink {
+            id,
+            blocks,
+            blocked_by,
+        } => edit(board, *id, |task| {
+            task.blocks.retain(|other| !blocks.contains(other));
+            task.blocked_by.retain(|other| !blocked_by.contains(other));
+        })?,
+    }
+    Ok(())
+}
+
+/// Changes a task's file as it is now. One that is gone or unreadable is passed over: the
+/// half edge this may leave is completed once the file can be read.
+fn edit(board: &Board, id: TaskId, change: impl Fn(&mut Task)) -> Result<(), BoardError> {
+    let Read::Task(entry) = snapshot::read_task(&board.dir, id)? else {
+        tracing::warn!(%id, "cannot update its edges: the file is not readable");
+        return Ok(());
+    };
+    let mut task = entry.task.clone();
+    change(&mut task);
+    if task == entry.task {
+        return Ok(());
+    }
+    let bytes = format::to_bytes(&task);
+    Staged::write(&board.tmp_dir(), &bytes, board.durability())?.replace(&board.task_path(id))?;
+    Ok(())
+}
+
+pub(crate) fn insert(list: &mut Vec<TaskId>, id: TaskId) {
+    if !list.contains(&id) {
+        list.push(id);
+        list.sort_unstable();
+    }
+}
+
+fn busy(path: PathBuf, age: Duration) -> BoardError {
+    StoreError::LockTimeout {
+        what: "a task".into(),
+        path,
+        holder: "another tool".into(),
+        waited: age,
+    }
+    .into()
+}
