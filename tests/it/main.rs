@@ -1,0 +1,7 @@
+//! Tests that run real `ccb` processes. One module per promise.
+
+/// Many processes at once: every task claimed once, every id given once.
+mod concurrency;
+
+/// The binary the tests run.
+pub const CCB: &str = env!("CARGO_BIN_EXE_ccb-under-test");
