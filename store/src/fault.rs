@@ -14,8 +14,6 @@
 //!   the point stands before a step that can fail.
 //! * `CCB_FAULT_TRACE=FILE` appends the name of every point passed.
 
-use std::io;
-
 /// A named write point. Only [`fault_points!`](crate::fault_points) makes one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Point(&'static str);
@@ -78,7 +76,7 @@ crate::fault_points! {
 /// Returns an error, or does not return, only when a test asked for it.
 #[cfg(not(feature = "fault-injection"))]
 #[inline(always)]
-pub fn pass(_point: Point) -> io::Result<()> {
+pub fn pass(_point: Point) -> std::io::Result<()> {
     Ok(())
 }
 

@@ -2,6 +2,8 @@
 
 /// Many processes at once: every task claimed once, every id given once.
 mod concurrency;
+/// A crash at every write point of every operation.
+mod crash;
 
 /// The binary the tests run.
 pub const CCB: &str = env!("CARGO_BIN_EXE_ccb-under-test");

@@ -21,14 +21,30 @@ pub struct Answer {
 }
 
 impl TestHome {
-    /// An empty home; `binary` is the `ccb` to run.
+    /// An empty home on the disk; `binary` is the `ccb` to run.
     pub fn new(binary: &str) -> Self {
+        Self::within(&std::env::temp_dir(), binary)
+    }
+
+    /// An empty home in memory where there is such a place: for tests that start thousands
+    /// of processes and ask nothing of the disk.
+    pub fn in_memory(binary: &str) -> Self {
+        let memory = Path::new("/dev/shm");
+        let usable = tempfile::tempfile_in(memory).is_ok();
+        let root = if usable {
+            memory.to_owned()
+        } else {
+            std::env::temp_dir()
+        };
+        Self::within(&root, binary)
+    }
+
+    fn within(root: &Path, binary: &str) -> Self {
         let dir = tempfile::Builder::new()
             .prefix("ccb-test-")
-            .tempdir()
-            .expect("a scratch directory");
+            .tempdir_in(root);
         Self {
-            dir,
+            dir: dir.expect("a scratch directory"),
             binary: binary.into(),
             list: "board".into(),
         }
@@ -100,8 +116,25 @@ impl TestHome {
         std::fs::write(self.path().join("ccb.json"), json).expect("settings");
     }
 
+    /// A home with the same content.
+    pub fn copy(&self) -> Self {
+        let root = self.path().parent().expect("a parent");
+        let binary = self.binary.to_string_lossy();
+        let copy = Self {
+            list: self.list.clone(),
+            ..Self::within(root, &binary)
+        };
+        copy_dir(self.path(), copy.path());
+        copy
+    }
+
     /// All task files, parsed straight from disk, in numeric order.
     pub fn tasks_on_disk(&self) -> Vec<Value> {
+        self.tasks_on_disk_but(None)
+    }
+
+    /// The same without one that is allowed not to parse.
+    pub fn tasks_on_disk_but(&self, tolerated: Option<u64>) -> Vec<Value> {
         let Ok(entries) = std::fs::read_dir(self.list_dir()) else {
             return Vec::new();
         };
@@ -115,13 +148,28 @@ impl TestHome {
                     .parse()
                     .ok()?;
                 let text = std::fs::read_to_string(&path).expect("readable");
-                let value = serde_json::from_str(&text)
-                    .unwrap_or_else(|error| panic!("{}: {error}: {text:?}", path.display()));
-                Some((id, value))
+                match serde_json::from_str(&text) {
+                    Ok(value) => Some((id, value)),
+                    Err(_) if tolerated == Some(id) => None,
+                    Err(error) => panic!("{}: {error}: {text:?}", path.display()),
+                }
             })
             .collect();
         tasks.sort_by_key(|(id, _)| *id);
         tasks.into_iter().map(|(_, task)| task).collect()
+    }
+}
+
+fn copy_dir(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).expect("a directory") {
+        let entry = entry.expect("an entry");
+        let dest = to.join(entry.file_name());
+        if entry.file_type().expect("a type").is_dir() {
+            std::fs::create_dir(&dest).expect("a new directory");
+            copy_dir(&entry.path(), &dest);
+        } else {
+            std::fs::copy(entry.path(), &dest).expect("a copy");
+        }
     }
 }
 

@@ -1,0 +1,420 @@
+//! Kills the process at every write point of every operation and looks at what is left.
+//!
+//! Each scenario is run once with a trace to learn which points it passes, then once per pass
+//! with a crash at exactly that pass. Afterwards the next command must find the board either
+//! as it was before the operation or as it is after it, never in between. Where the crash
+//! left a change half made, the recovery itself is crashed at each of its points as well.
+//!
+//! Points are discovered, not listed, so new ones are covered; the last check fails if a
+//! declared point is passed by no scenario.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::sync::Mutex;
+
+use harness::{Answer, TestHome};
+use serde_json::{Value, json};
+
+use crate::CCB;
+
+struct Scenario {
+    name: &'static str,
+    setup: fn(&TestHome),
+    command: &'static [&'static str],
+}
+
+const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "first task of a list",
+        setup: |_| {},
+        command: &["task", "create", "one"],
+    },
+    Scenario {
+        name: "create",
+        setup: three,
+        command: &["task", "create", "four"],
+    },
+    Scenario {
+        name: "create with edges",
+        setup: three,
+        command: &[
+            "task",
+            "create",
+            "four",
+            "--blocked-by",
+            "1",
+            "--blocks",
+            "2",
+            "--blocks",
+            "3",
+        ],
+    },
+    Scenario {
+        name: "create a batch",
+        setup: |home| {
+            three(home);
+            let rows = [
+                json!({"key": "a", "subject": "a", "blockedBy": ["1"]}),
+                json!({"key": "b", "subject": "b", "blockedBy": ["a"], "blocks": ["3"]}),
+                json!({"subject": "c", "blockedBy": ["a", "b"]}),
+            ];
+            let text: Vec<String> = rows.iter().map(ToString::to_string).collect();
+            std::fs::write(home.path().join("rows.jsonl"), text.join("\n")).unwrap();
+        },
+        command: &["task", "create", "--from", "rows.jsonl"],
+    },
+    Scenario {
+        name: "claim",
+        setup: three,
+        command: &["task", "claim", "1", "--as", "a"],
+    },
+    Scenario {
+        name: "claim with busy check and lease",
+        setup: three,
+        command: &[
+            "task",
+            "claim",
+            "1",
+            "--as",
+            "a",
+            "--check-busy",
+            "--lease",
+            "600",
+        ],
+    },
+    Scenario {
+        name: "next",
+        setup: three,
+        command: &["task", "next", "--as", "a"],
+    },
+    Scenario {
+        name: "next after a lease ran out",
+        setup: |home| {
+            three(home);
+            home.ok(&["task", "claim", "1", "--as", "gone", "--lease", "600"]);
+            edit(home, 1, |task| {
+                task["metadata"]["ccb"]["lease"]["expiresAt"] = "2020-01-01T00:00:00.000Z".into();
+            });
+        },
+        command: &["task", "next", "--as", "a"],
+    },
+    Scenario {
+        name: "done",
+        setup: claimed,
+        command: &["task", "done", "1", "--as", "a"],
+    },
+    Scenario {
+        name: "release",
+        setup: claimed,
+        command: &["task", "release", "1", "--as", "a"],
+    },
+    Scenario {
+        name: "update",
+        setup: three,
+        command: &[
+            "task",
+            "update",
+            "2",
+            "--subject",
+            "new",
+            "--owner",
+            "b",
+            "--meta",
+            "k=1",
+        ],
+    },
+    Scenario {
+        name: "block",
+        setup: three,
+        command: &["task", "block", "2", "3"],
+    },
+    Scenario {
+        name: "unblock",
+        setup: chained,
+        command: &["task", "unblock", "1", "2"],
+    },
+    Scenario {
+        name: "delete",
+        setup: chained,
+        command: &["task", "rm", "2"],
+    },
+    Scenario {
+        name: "reset",
+        setup: chained,
+        command: &["task", "reset"],
+    },
+    Scenario {
+        name: "repair of half edges",
+        setup: |home| {
+            three(home);
+            edit(home, 1, |task| task["blocks"] = json!(["2"]));
+            edit(home, 3, |task| task["blockedBy"] = json!(["1"]));
+        },
+        command: &["task", "claim", "1", "--as", "a"],
+    },
+    Scenario {
+        name: "doctor sets a file aside",
+        setup: |home| {
+            chained(home);
+            std::fs::write(home.task_file(2), "{ not a task").unwrap();
+        },
+        command: &["doctor", "--fix"],
+    },
+    Scenario {
+        name: "rotation of a full log",
+        setup: |home| {
+            three(home);
+            // One line as large as the limit, with a number the next change goes on from.
+            let log = home.list_dir().join(".ccb/log.jsonl");
+            let mut text = std::fs::read_to_string(&log).unwrap();
+            let pad = "x".repeat(16 * 1024 * 1024);
+            let last = text.lines().last().unwrap().to_owned();
+            let mut line: Value = serde_json::from_str(&last).unwrap();
+            line["seq"] = (line["seq"].as_u64().unwrap() + 1).into();
+            line["pad"] = pad.into();
+            text.push_str(&format!("{line}\n"));
+            std::fs::write(&log, text).unwrap();
+        },
+        command: &["task", "claim", "1", "--as", "a"],
+    },
+];
+
+/// What the "next command" is: it repairs what it finds and spends an id of its own.
+const RECOVERY: &[&str] = &["task", "create", "probe"];
+
+#[test]
+fn every_crash_point_of_every_operation_recovers() {
+    let visited: Mutex<BTreeSet<String>> = Mutex::default();
+    let crashes = Mutex::new(0);
+    let queue: Mutex<Vec<&Scenario>> = Mutex::new(SCENARIOS.iter().collect());
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while let Some(scenario) = { queue.lock().unwrap().pop() } {
+                    let (points, count) = sweep(scenario);
+                    visited.lock().unwrap().extend(points);
+                    *crashes.lock().unwrap() += count;
+                }
+            });
+        }
+    });
+    println!("{} crashes", crashes.into_inner().unwrap());
+    let visited = visited.into_inner().unwrap();
+    let declared = store::FAULT_POINTS.iter().chain(taskboard::FAULT_POINTS);
+    let missed: Vec<_> = declared
+        .map(|point| point.name())
+        .filter(|name| !visited.contains(*name))
+        .collect();
+    assert!(missed.is_empty(), "no scenario passes {missed:?}");
+}
+
+/// Crashes one scenario everywhere; returns the points it passed and how often it crashed.
+fn sweep(scenario: &Scenario) -> (BTreeSet<String>, usize) {
+    let template = TestHome::in_memory(CCB);
+    (scenario.setup)(&template);
+    let untouched = template.copy();
+    untouched.ok(RECOVERY);
+    let before = state(&untouched);
+    let whole = template.copy();
+    let passes = traced(&whole, scenario.command);
+    whole.ok(RECOVERY);
+    let after = state(&whole);
+    let expected = [&before, &after];
+
+    let mut visited: BTreeSet<String> = passes.iter().map(|(point, _)| point.clone()).collect();
+    let mut crashes = 0;
+    for pass in &passes {
+        let home = template.copy();
+        crash(&home, scenario.command, pass);
+        crashes += 1;
+        home.tasks_on_disk_but(unreadable_on_purpose(scenario));
+        let half_made = home.list_dir().join(".ccb/intent.json").exists();
+        let recovery = traced(&home, RECOVERY);
+        visited.extend(recovery.iter().map(|(point, _)| point.clone()));
+        check(scenario, pass, &home, &expected);
+        if !half_made {
+            continue;
+        }
+        for again in &recovery {
+            let home = template.copy();
+            crash(&home, scenario.command, pass);
+            crash(&home, RECOVERY, again);
+            crashes += 2;
+            home.ok(RECOVERY);
+            check(scenario, pass, &home, &expected);
+        }
+    }
+    (visited, crashes)
+}
+
+/// After a recovery: all or nothing, nothing left lying about, a gapless history.
+fn check(scenario: &Scenario, pass: &(String, usize), home: &TestHome, expected: &[&Value]) {
+    let at = format!("{}, crash at {}:{}", scenario.name, pass.0, pass.1);
+    let found = state(home);
+    assert!(
+        expected.contains(&&found),
+        "{at}: neither before nor after:\n{found:#}"
+    );
+    let ours = home.list_dir().join(".ccb");
+    assert!(
+        !ours.join("intent.json").exists(),
+        "{at}: an intent is left"
+    );
+    for entry in std::fs::read_dir(home.list_dir()).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let lock_dir = name.ends_with(".lock") && name != ".lock";
+        assert!(!lock_dir, "{at}: {name} is left");
+    }
+    let history = home.run(&["--json", "task", "watch", "--since", "0", "--no-follow"]);
+    let mut last: BTreeMap<String, Value> = BTreeMap::new();
+    let mut seq = None;
+    for line in history
+        .json_lines()
+        .iter()
+        .filter(|line| line.get("event").is_none())
+    {
+        let number = line["seq"].as_u64().unwrap();
+        assert_eq!(
+            seq.unwrap_or(number - 1) + 1,
+            number,
+            "{at}: a gap in {history:?}"
+        );
+        seq = Some(number);
+        last.insert(
+            line["id"].as_str().unwrap().to_owned(),
+            line["task"].clone(),
+        );
+    }
+    last.retain(|_, task| !task.is_null());
+    let on_disk: BTreeMap<String, Value> = home
+        .tasks_on_disk_but(unreadable_on_purpose(scenario))
+        .into_iter()
+        .map(|task| (task["id"].as_str().unwrap().to_owned(), task))
+        .collect();
+    for (id, task) in &on_disk {
+        assert_eq!(
+            last.get(id),
+            Some(task),
+            "{at}: the history of {id} is wrong"
+        );
+    }
+    // The id given out last is the highest there ever was.
+    let probes = on_disk.values().filter(|task| task["subject"] == "probe");
+    let newest = probes.map(|task| number(task)).max().unwrap();
+    assert!(
+        on_disk.values().all(|task| number(task) <= newest),
+        "{at}: an id came twice"
+    );
+}
+
+/// The doctor's scenario begins with a file that does not parse.
+fn unreadable_on_purpose(scenario: &Scenario) -> Option<u64> {
+    (scenario.command[0] == "doctor").then_some(2)
+}
+
+/// The tasks without what differs from run to run.
+fn state(home: &TestHome) -> Value {
+    let mut tasks = Vec::new();
+    for id in ids_on_disk(&home.list_dir()) {
+        let text = std::fs::read_to_string(home.task_file(id)).unwrap();
+        let Ok(mut task) = serde_json::from_str::<Value>(&text) else {
+            tasks.push(json!({"id": id, "unreadable": text}));
+            continue;
+        };
+        if task["subject"] == "probe" {
+            continue;
+        }
+        for pointer in ["/metadata/ccb/lease/token", "/metadata/ccb/lease/expiresAt"] {
+            if let Some(value) = task.pointer_mut(pointer) {
+                *value = "varies".into();
+            }
+        }
+        for pointer in ["/metadata/ccb/parked/at", "/metadata/ccb/parked/file"] {
+            if let Some(value) = task.pointer_mut(pointer) {
+                *value = "varies".into();
+            }
+        }
+        tasks.push(task);
+    }
+    tasks.into()
+}
+
+fn ids_on_disk(list: &Path) -> BTreeSet<u64> {
+    let Ok(entries) = std::fs::read_dir(list) else {
+        return BTreeSet::new();
+    };
+    entries
+        .filter_map(|entry| {
+            entry
+                .unwrap()
+                .file_name()
+                .to_str()?
+                .strip_suffix(".json")?
+                .parse()
+                .ok()
+        })
+        .collect()
+}
+
+fn number(task: &Value) -> u64 {
+    task["id"].as_str().unwrap().parse().unwrap()
+}
+
+/// Runs a command to its end and returns each point it passed with the number of the pass.
+fn traced(home: &TestHome, command: &[&str]) -> Vec<(String, usize)> {
+    let file = home.path().join("trace");
+    let output = home
+        .command(command)
+        .env("CCB_FAULT_TRACE", &file)
+        .output()
+        .unwrap();
+    let answer = Answer::of(output);
+    assert_eq!(answer.code, Some(0), "{command:?}: {answer:?}");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    text.lines()
+        .map(|point| {
+            let count = counts.entry(point).or_default();
+            *count += 1;
+            (point.to_owned(), *count)
+        })
+        .collect()
+}
+
+fn crash(home: &TestHome, command: &[&str], (point, nth): &(String, usize)) {
+    let fault = format!("crash:{point}:{nth}");
+    let output = home
+        .command(command)
+        .env("CCB_FAULT", &fault)
+        .output()
+        .unwrap();
+    let aborted = output.status.signal() == Some(rustix::process::Signal::ABORT.as_raw());
+    assert!(aborted, "{command:?} did not come to {fault}: {output:?}");
+}
+
+fn three(home: &TestHome) {
+    for subject in ["one", "two", "three"] {
+        home.create(subject);
+    }
+}
+
+fn chained(home: &TestHome) {
+    three(home);
+    home.ok(&["task", "block", "1", "2"]);
+    home.ok(&["task", "block", "2", "3"]);
+}
+
+fn claimed(home: &TestHome) {
+    chained(home);
+    home.ok(&["task", "claim", "1", "--as", "a", "--lease", "600"]);
+}
+
+/// Changes a task's file as another tool would: in place.
+fn edit(home: &TestHome, id: u64, change: impl Fn(&mut Value)) {
+    let path = home.task_file(id);
+    let mut task: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    change(&mut task);
+    std::fs::write(&path, task.to_string()).unwrap();
+}
