@@ -115,15 +115,14 @@ impl File<'_> {
     }
 
     fn check_keys(&self, map: &Map<String, Value>, prefix: &str, known: &[&str]) -> Result<()> {
-        for key in map.keys().filter(|key| !known.contains(&key.as_str())) {
-            let near = crate::nearest(key, known.iter().copied());
-            let tail = near.map_or_else(
-                || format!("; known here: {}", known.join(", ")),
-                |near| format!("; did you mean \"{prefix}{near}\"?"),
-            );
-            return Err(self.error(format!("unknown key \"{prefix}{key}\"{tail}")));
-        }
-        Ok(())
+        let Some(key) = map.keys().find(|key| !known.contains(&key.as_str())) else {
+            return Ok(());
+        };
+        let tail = crate::nearest(key, known.iter().copied()).map_or_else(
+            || format!("; known here: {}", known.join(", ")),
+            |near| format!("; did you mean \"{prefix}{near}\"?"),
+        );
+        Err(self.error(format!("unknown key \"{prefix}{key}\"{tail}")))
     }
 }
 

@@ -95,7 +95,7 @@ impl Board {
         check_line("agent", &request.agent)?;
         self.transact(|txn| {
             check_claim(&txn.snapshot, id, request)?;
-            Ok(take(txn, id, request)?)
+            take(txn, id, request)
         })
     }
 

@@ -62,7 +62,7 @@ impl Board {
                 .map_err(|veto| BoardError::Vetoed {
                     reason: veto.reason,
                 })?;
-            match self.commit_completion(id, caller, update, fingerprint, result) {
+            match self.commit_completion(id, caller, update, fingerprint, result.as_ref()) {
                 Err(BoardError::ChangedMeanwhile { .. }) if !last_try => {}
                 outcome => return outcome,
             }
@@ -76,7 +76,7 @@ impl Board {
         caller: &Caller,
         update: &Update,
         shown: Option<u64>,
-        result: Option<Value>,
+        result: Option<&Value>,
     ) -> Result<Completed, BoardError> {
         self.transact(|txn| {
             let task = txn.snapshot.require(id)?;
@@ -90,7 +90,7 @@ impl Board {
             task.status = Status::Completed;
             task.end_lease();
             task.set_ours("parked", None);
-            if let Some(result) = &result {
+            if let Some(result) = result {
                 task.set_ours("result", Some(result.clone()));
             }
             txn.write("complete", task.clone(), ListDir::Leave)?;

@@ -86,7 +86,7 @@ impl Board {
                 finding.fixed = self.treat(finding)?;
             }
         }
-        Ok(findings.into_iter().map(|case| case.finding()).collect())
+        Ok(findings.into_iter().map(Case::finding).collect())
     }
 
     fn examine(&self) -> Result<Vec<Case>, BoardError> {
@@ -173,7 +173,7 @@ impl Board {
                 (!left).then(|| "completed".to_owned())
             }
             (FindingKind::HighWater, _) => {
-                let mark = self.transact(|txn| txn.rebuild_high_water())?;
+                let mark = self.transact(|txn: &mut Txn<'_>| txn.rebuild_high_water())?;
                 Some(format!("set to {mark}"))
             }
             (FindingKind::UnfinishedChange, _) => {

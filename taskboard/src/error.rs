@@ -74,7 +74,7 @@ pub enum BoardError {
         /// What was being done.
         what: &'static str,
         /// What stopped it.
-        source: Box<BoardError>,
+        source: Box<Self>,
     },
 }
 

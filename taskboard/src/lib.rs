@@ -1,7 +1,7 @@
 //! A list of tasks that many processes work off at once.
 //!
 //! One human-readable JSON file per task, in the format Claude Code reads and writes, is the
-//! truth. Everything that changes it goes through one [lock section](txn); everything that
+//! truth. Everything that changes it goes through one lock section (`txn`); everything that
 //! only looks takes no lock ([`Board::snapshot`]).
 //!
 //! # States

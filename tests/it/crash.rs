@@ -301,7 +301,7 @@ fn check(scenario: &Scenario, pass: &(String, usize), home: &TestHome, expected:
     }
     // The id given out last is the highest there ever was.
     let probes = on_disk.values().filter(|task| task["subject"] == "probe");
-    let newest = probes.map(|task| number(task)).max().unwrap();
+    let newest = probes.map(number).max().unwrap();
     assert!(
         on_disk.values().all(|task| number(task) <= newest),
         "{at}: an id came twice"

@@ -16,7 +16,7 @@ use crate::error::{CommandError, Exit};
 pub(crate) enum Command {
     /// Work with the task board: create, claim, complete, watch
     #[command(subcommand, visible_alias = "tasks")]
-    Task(task::TaskCommand),
+    Task(Box<task::TaskCommand>),
     /// Look for damage on the task board, and repair it with --fix
     Doctor(doctor::DoctorArgs),
     /// Show several processes working off one task board (no key, no network)

@@ -70,7 +70,7 @@ pub(crate) fn next(args: &NextArgs, context: &mut Context) -> Result<Exit, Comma
             };
             context
                 .out
-                .answer(|| lost(why.as_str(), Value::Null, &[], &[]), text)?;
+                .answer(|| lost(why.as_str(), &Value::Null, &[], &[]), text)?;
             Ok(Exit::NotFound)
         }
         Ok(Next::Busy(with)) => {
@@ -78,7 +78,7 @@ pub(crate) fn next(args: &NextArgs, context: &mut Context) -> Result<Exit, Comma
             let text = || format!("{YELLOW}!{YELLOW:#} {agent} is busy with {}", join(&with));
             context
                 .out
-                .answer(|| lost("agent_busy", Value::Null, &[], &with), text)?;
+                .answer(|| lost("agent_busy", &Value::Null, &[], &with), text)?;
             Ok(Exit::Refused)
         }
         Err(error) => refuse(error, context),
@@ -102,10 +102,10 @@ fn won(claimed: &Claimed, context: &mut Context) -> Result<Exit, CommandError> {
 fn refuse(error: BoardError, context: &mut Context) -> Result<Exit, CommandError> {
     let answer = match &error {
         BoardError::NotFound { .. } | BoardError::Corrupt { .. } => {
-            Some(lost(error.kind(), Value::Null, &[], &[]))
+            Some(lost(error.kind(), &Value::Null, &[], &[]))
         }
         BoardError::Store(StoreError::LockTimeout { .. }) => {
-            let mut answer = lost(error.kind(), Value::Null, &[], &[]);
+            let mut answer = lost(error.kind(), &Value::Null, &[], &[]);
             answer["message"] = error.to_string().into();
             Some(answer)
         }
@@ -115,7 +115,7 @@ fn refuse(error: BoardError, context: &mut Context) -> Result<Exit, CommandError
                 Refusal::AgentBusy { with, .. } => (&[], with),
                 _ => (&[], &[]),
             };
-            Some(lost(reason.kind(), task.to_json(), blocked_by, busy_with))
+            Some(lost(reason.kind(), &task.to_json(), blocked_by, busy_with))
         }
         _ => None,
     };
@@ -129,7 +129,7 @@ fn refuse(error: BoardError, context: &mut Context) -> Result<Exit, CommandError
     }
 }
 
-fn lost(reason: &str, task: Value, blocked_by: &[TaskId], busy_with: &[TaskId]) -> Value {
+fn lost(reason: &str, task: &Value, blocked_by: &[TaskId], busy_with: &[TaskId]) -> Value {
     json!({
         "claimed": false,
         "reason": reason,
