@@ -5,9 +5,9 @@
 //! the second can lose an acknowledged change. The steps are separate calls ([`Staged`])
 //! because callers do the slow ones before they take a lock.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, OFlags, RenameFlags};
@@ -26,10 +26,37 @@ pub enum Durability {
     Relaxed,
 }
 
+/// What tells cheaply whether a file is still the one that was read.
+///
+/// Equal stamps do not prove equal content (clocks are coarse, inode numbers are reused);
+/// different ones prove that something happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stamp {
+    /// When the content last changed, in nanoseconds since the epoch.
+    pub mtime_ns: i64,
+    /// Its length in bytes.
+    pub size: u64,
+}
+
+impl Stamp {
+    /// The stamp in a file's metadata.
+    pub fn of(meta: &Metadata) -> Self {
+        let mtime_ns = meta
+            .mtime()
+            .wrapping_mul(1_000_000_000)
+            .wrapping_add(meta.mtime_nsec());
+        Self {
+            mtime_ns,
+            size: meta.len(),
+        }
+    }
+}
+
 /// A complete file under a temporary name. Removed again unless it is published or kept.
 #[derive(Debug)]
 pub struct Staged {
     path: PathBuf,
+    stamp: Stamp,
     armed: bool,
 }
 
@@ -44,7 +71,11 @@ impl Staged {
             .open(&path)
             .context("create", &path)?;
         // From here on a failure removes the file.
-        let staged = Self { path, armed: true };
+        let mut staged = Self {
+            path,
+            stamp: Stamp::default(),
+            armed: true,
+        };
         let path = &staged.path;
         pass(fault::STAGE_OPENED).context("write", path)?;
         file.write_all(bytes).context("write", path)?;
@@ -53,17 +84,27 @@ impl Staged {
             file.sync_data().context("sync", path)?;
         }
         pass(fault::STAGE_SYNCED).context("sync", path)?;
+        staged.stamp = Stamp::of(&file.metadata().context("read", path)?);
         Ok(staged)
     }
 
     /// Takes up a file that an earlier process staged and [kept](Self::keep).
     pub fn adopt(path: PathBuf) -> Self {
-        Self { path, armed: false }
+        Self {
+            path,
+            stamp: Stamp::default(),
+            armed: false,
+        }
     }
 
     /// Leaves the file in place when this value goes: its name was recorded somewhere.
     pub fn keep(&mut self) {
         self.armed = false;
+    }
+
+    /// Its stamp, which publishing does not change.
+    pub fn stamp(&self) -> Stamp {
+        self.stamp
     }
 
     /// Its name in the temporary directory.
@@ -172,6 +213,11 @@ pub fn rename_new(from: &Path, to: &Path) -> Result<bool> {
 /// Never follows a symlink in the last component and never blocks on a FIFO that somebody
 /// put where a file is expected.
 pub fn read(path: &Path) -> Result<Option<Vec<u8>>> {
+    Ok(read_stamped(path)?.map(|(bytes, _)| bytes))
+}
+
+/// [`read`]s a file together with its stamp.
+pub fn read_stamped(path: &Path) -> Result<Option<(Vec<u8>, Stamp)>> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = OpenOptions::new()
         .read(true)
@@ -189,7 +235,7 @@ pub fn read(path: &Path) -> Result<Option<Vec<u8>>> {
     }
     let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0) + 1);
     file.read_to_end(&mut bytes).context("read", path)?;
-    Ok(Some(bytes))
+    Ok(Some((bytes, Stamp::of(&meta))))
 }
 
 #[cfg(test)]

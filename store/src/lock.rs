@@ -8,7 +8,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use crate::error::{IoContext, Result, StoreError};
@@ -19,9 +19,7 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 /// An exclusive lock, held until this value is dropped.
 #[derive(Debug)]
 #[must_use = "the lock is released when this is dropped"]
-pub struct FileLock {
-    file: Option<File>,
-}
+pub struct FileLock(ReusableLock);
 
 impl FileLock {
     /// Waits up to `timeout` for the exclusive lock on `path`, creating the file if needed.
@@ -29,52 +27,133 @@ impl FileLock {
     /// `what` says in words what the lock protects, for the error. Not reentrant: a second
     /// call in the same process waits for the first guard.
     pub fn exclusive(path: &Path, what: &str, timeout: Duration) -> Result<Self> {
-        let file = open(path)?;
-        if try_lock(&file).context("lock", path)? {
-            return Ok(Self { file: Some(file) });
-        }
-        // Blocking in the kernel's queue on a thread of its own: polling would starve us
-        // behind processes that lock and unlock in a loop, and the call has no time limit.
-        let started = Instant::now();
-        let (sender, receiver) = mpsc::channel();
-        std::thread::Builder::new()
-            .name("lock".into())
-            .spawn(move || {
-                let result = lock(&file).map(|()| Self { file: Some(file) });
-                // If nobody waits any more the guard comes back in the error and is dropped,
-                // which releases the lock.
-                drop(sender.send(result));
-            })
-            .context("lock", path)?;
-        match receiver.recv_timeout(timeout) {
-            Ok(result) => result.context("lock", path),
-            Err(_) => Err(StoreError::LockTimeout {
-                what: what.to_owned(),
-                path: path.to_owned(),
-                holder: holder(path),
-                waited: started.elapsed(),
-            }),
-        }
+        let mut lock = ReusableLock::new(path.to_owned());
+        lock.acquire(what, timeout)?;
+        Ok(Self(lock))
     }
 
     /// Takes the lock if nobody holds it.
     pub fn try_exclusive(path: &Path) -> Result<Option<Self>> {
-        let file = open(path)?;
-        Ok(try_lock(&file)
-            .context("lock", path)?
-            .then_some(Self { file: Some(file) }))
+        let mut lock = ReusableLock::new(path.to_owned());
+        Ok(lock.try_acquire()?.then_some(Self(lock)))
     }
 }
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        if let Some(file) = self.file.take() {
-            // Closing the descriptor releases the lock.
-            drop(file);
+        self.0.release();
+    }
+}
+
+/// A lock that is taken and released many times without opening its file again.
+#[derive(Debug)]
+pub struct ReusableLock {
+    path: PathBuf,
+    file: Option<Arc<File>>,
+    waiter: Option<Waiter>,
+}
+
+/// A thread that blocks in the kernel on our behalf, because that call has no time limit.
+#[derive(Debug)]
+struct Waiter {
+    requests: mpsc::Sender<Arc<File>>,
+    replies: mpsc::Receiver<io::Result<()>>,
+}
+
+impl ReusableLock {
+    /// The lock on `path`, not yet taken.
+    pub fn new(path: PathBuf) -> Self {
+        Self {
+            path,
+            file: None,
+            waiter: None,
+        }
+    }
+
+    /// Waits up to `timeout` for the lock. Must not be held already.
+    pub fn acquire(&mut self, what: &str, timeout: Duration) -> Result<()> {
+        if self.try_acquire()? {
+            return Ok(());
+        }
+        // Waiting in the kernel's queue, not by trying again and again: that would starve us
+        // behind processes that lock and unlock in a loop.
+        let started = Instant::now();
+        let file = self.file()?;
+        let waiter = match &self.waiter {
+            Some(waiter) => waiter,
+            None => self
+                .waiter
+                .insert(Waiter::start().context("lock", &self.path)?),
+        };
+        waiter
+            .requests
+            .send(file)
+            .map_err(io::Error::other)
+            .context("lock", &self.path)?;
+        match waiter.replies.recv_timeout(timeout) {
+            Ok(result) => result.context("lock", &self.path),
+            Err(_) => {
+                // The thread may get the lock later. It then holds the last reference to this
+                // open file, and dropping that releases the lock.
+                self.file = None;
+                self.waiter = None;
+                Err(StoreError::LockTimeout {
+                    what: what.to_owned(),
+                    path: self.path.clone(),
+                    holder: holder(&self.path),
+                    waited: started.elapsed(),
+                })
+            }
+        }
+    }
+
+    /// Takes the lock if nobody holds it.
+    pub fn try_acquire(&mut self) -> Result<bool> {
+        let file = self.file()?;
+        try_lock(&file).context("lock", &self.path)
+    }
+
+    /// Releases the lock, if it is held.
+    pub fn release(&mut self) {
+        if let Some(file) = &self.file {
+            if let Err(error) = fs4::FileExt::unlock(&**file) {
+                tracing::error!(%error, path = %self.path.display(), "unlock failed");
+                // Closing the file releases the lock as well.
+                self.file = None;
+            }
             // The lock is not handed over to the first in the queue; without the yield this
             // process would often take it again before that one has woken up.
             rustix::thread::sched_yield();
         }
+    }
+
+    /// The open lock file. One that was deleted since is no lock any more: open the new one.
+    fn file(&mut self) -> Result<Arc<File>> {
+        if let Some(file) = &self.file
+            && file.metadata().context("lock", &self.path)?.nlink() > 0
+        {
+            return Ok(Arc::clone(file));
+        }
+        Ok(Arc::clone(self.file.insert(Arc::new(open(&self.path)?))))
+    }
+}
+
+impl Waiter {
+    fn start() -> io::Result<Self> {
+        let (requests, incoming) = mpsc::channel::<Arc<File>>();
+        let (outgoing, replies) = mpsc::channel();
+        std::thread::Builder::new()
+            .name("lock".into())
+            .spawn(move || {
+                for file in incoming {
+                    let result = lock(&file);
+                    drop(file);
+                    if outgoing.send(result).is_err() {
+                        return;
+                    }
+                }
+            })?;
+        Ok(Self { requests, replies })
     }
 }
 

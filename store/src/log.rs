@@ -6,7 +6,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::atomic::Durability;
@@ -118,6 +118,154 @@ impl LineLog {
     }
 }
 
+/// A log that one process reads and appends to again and again, under a lock.
+///
+/// Keeps the file open and remembers how far it was read, so that an append costs one write.
+#[derive(Debug)]
+pub struct LogTail {
+    path: PathBuf,
+    file: Option<File>,
+    inode: u64,
+    end: u64,
+    torn: bool,
+}
+
+/// What was appended since the last look.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Fresh {
+    /// Complete lines with their newlines.
+    pub bytes: Vec<u8>,
+    /// The file was replaced: what comes now does not continue what was read before.
+    pub restarted: bool,
+}
+
+impl LogTail {
+    /// The log at `path`, to be read from `offset` on.
+    pub fn new(path: PathBuf, offset: u64) -> Self {
+        Self {
+            path,
+            file: None,
+            inode: 0,
+            end: offset,
+            torn: false,
+        }
+    }
+
+    /// How far it was read, which is its end after [`Self::read_new`].
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Reads what was appended since the last call.
+    ///
+    /// A log that was moved aside is read to its end before the new one is begun.
+    pub fn read_new(&mut self) -> Result<Fresh> {
+        let now = match std::fs::metadata(&self.path) {
+            Ok(meta) => Some(meta),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error).context("read", &self.path),
+        };
+        let mut fresh = Fresh::default();
+        let same = now.as_ref().is_some_and(|meta| meta.ino() == self.inode);
+        if let (Some(file), Some(meta), true) = (&self.file, &now, same) {
+            if meta.len() == self.end {
+                self.torn = false;
+                return Ok(fresh);
+            }
+            if meta.len() > self.end {
+                (fresh.bytes, self.torn) =
+                    read_lines(file, self.end).context("read", &self.path)?;
+                self.end += fresh.bytes.len() as u64;
+                return Ok(fresh);
+            }
+        }
+        if let Some(file) = self.file.take()
+            && !same
+        {
+            (fresh.bytes, _) = read_lines(&file, self.end).context("read", &self.path)?;
+            self.end = 0;
+        }
+        let Some(meta) = now else {
+            fresh.restarted = self.end > 0;
+            self.end = 0;
+            return Ok(fresh);
+        };
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(&self.path)
+            .context("open", &self.path)?;
+        if meta.len() < self.end {
+            fresh.restarted = true;
+            self.end = 0;
+        }
+        let (more, torn) = read_lines(&file, self.end).context("read", &self.path)?;
+        self.end += more.len() as u64;
+        self.torn = torn;
+        self.inode = meta.ino();
+        self.file = Some(file);
+        fresh.bytes.extend(more);
+        Ok(fresh)
+    }
+
+    /// Appends complete lines. [`Self::read_new`] was called under the same lock.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        let path = &self.path;
+        if self.file.is_none() {
+            let file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(0o600)
+                .open(path)
+                .context("open", path)?;
+            self.inode = file.metadata().context("open", path)?.ino();
+            self.file = Some(file);
+        }
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
+        if self.torn {
+            pass(fault::LOG_CUT).context("repair", path)?;
+            file.set_len(self.end).context("repair", path)?;
+            self.torn = false;
+        }
+        let half = bytes.len() / 2;
+        let written = file
+            .write_all_at(&bytes[..half], self.end)
+            .and_then(|()| pass(fault::LOG_HALF))
+            .and_then(|()| file.write_all_at(&bytes[half..], self.end + half as u64));
+        if let Err(error) = written {
+            drop(file.set_len(self.end));
+            return Err(error).context("append to", path);
+        }
+        self.end += bytes.len() as u64;
+        reached(fault::LOG_APPENDED);
+        Ok(())
+    }
+}
+
+/// The complete lines from `offset` on, and whether an unfinished one follows.
+fn read_lines(file: &File, offset: u64) -> io::Result<(Vec<u8>, bool)> {
+    let mut bytes = Vec::new();
+    let mut chunk = vec![0; 64 * 1024];
+    loop {
+        let count = file.read_at(&mut chunk, offset + bytes.len() as u64)?;
+        if count == 0 {
+            break;
+        }
+        bytes.extend_from_slice(&chunk[..count]);
+    }
+    let complete = bytes
+        .iter()
+        .rposition(|b| *b == b'\n')
+        .map_or(0, |last| last + 1);
+    let torn = complete < bytes.len();
+    bytes.truncate(complete);
+    Ok((bytes, torn))
+}
+
 fn write_at_end(file: &mut File, end: u64, bytes: &[u8]) -> io::Result<()> {
     file.seek(SeekFrom::Start(end))?;
     let half = bytes.len() / 2;
@@ -178,6 +326,48 @@ mod tests {
             log.read_from(first.next_offset).unwrap().lines,
             vec![b"two".to_vec()]
         );
+    }
+
+    #[test]
+    fn a_tail_follows_appends_rotation_and_loss() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let mut writer = LogTail::new(path.clone(), 0);
+        let mut reader = LogTail::new(path.clone(), 0);
+        assert_eq!(reader.read_new().unwrap(), Fresh::default());
+        writer.read_new().unwrap();
+        writer.append(b"one\n").unwrap();
+        assert_eq!(reader.read_new().unwrap().bytes, b"one\n");
+
+        // Torn by a crash: invisible, and cut off by the next append.
+        OpenOptions::new()
+            .append(true)
+            .open(&path)
+            .unwrap()
+            .write_all(b"tor")
+            .unwrap();
+        assert_eq!(reader.read_new().unwrap(), Fresh::default());
+        writer.read_new().unwrap();
+        writer.append(b"two\n").unwrap();
+        writer.append(b"three\n").unwrap();
+        crate::atomic::rename(&path, &dir.path().join("old")).unwrap();
+        writer.read_new().unwrap();
+        writer.append(b"four\n").unwrap();
+        let fresh = reader.read_new().unwrap();
+        assert_eq!(
+            String::from_utf8(fresh.bytes).unwrap(),
+            "two\nthree\nfour\n"
+        );
+        assert!(!fresh.restarted);
+
+        OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_len(0)
+            .unwrap();
+        assert!(reader.read_new().unwrap().restarted);
+        assert_eq!(reader.end(), 0);
     }
 
     proptest! {

@@ -4,8 +4,8 @@
 //! have only 128 watchers. A tick stands behind them, faster when no watcher could be had.
 
 use std::path::Path;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 
@@ -14,6 +14,7 @@ use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 pub struct DirWatch {
     events: mpsc::Receiver<()>,
     tick: Duration,
+    looked: Instant,
     // Held so that watching goes on.
     _watcher: Option<RecommendedWatcher>,
     _sender: mpsc::SyncSender<()>,
@@ -45,16 +46,21 @@ impl DirWatch {
         Self {
             events,
             tick,
+            looked: Instant::now(),
             _watcher: watcher,
             _sender: sender,
         }
     }
 
-    /// Waits for a hint or the tick, at most `limit`.
-    pub fn wait(&self, limit: Duration) {
-        match self.events.recv_timeout(self.tick.min(limit)) {
-            Ok(()) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+    /// Waits for a hint or the tick, at most `limit`; says whether it is time to look.
+    pub fn wait(&mut self, limit: Duration) -> bool {
+        let until_tick = self.tick.saturating_sub(self.looked.elapsed());
+        let hint = self.events.recv_timeout(until_tick.min(limit)).is_ok();
+        let look = hint || self.looked.elapsed() >= self.tick;
+        if look {
+            self.looked = Instant::now();
         }
+        look
     }
 }
 
@@ -64,7 +70,19 @@ mod tests {
 
     #[test]
     fn a_missing_directory_falls_back_to_the_tick() {
-        let watch = DirWatch::new(Path::new("/nonexistent/dir"));
-        watch.wait(Duration::from_millis(1));
+        let mut watch = DirWatch::new(Path::new("/nonexistent/dir"));
+        assert!(
+            !watch.wait(Duration::from_millis(1)),
+            "the limit is not a reason to look"
+        );
+        assert!(watch.wait(Duration::from_secs(60)), "the tick is");
+    }
+
+    #[test]
+    fn a_change_is_a_hint() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut watch = DirWatch::new(dir.path());
+        std::fs::create_dir(dir.path().join("new")).unwrap();
+        assert!(watch.wait(Duration::from_secs(60)));
     }
 }

@@ -1,7 +1,7 @@
 //! Opening a list and looking at it.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -15,6 +15,7 @@ use store::settings::{LockMode, Settings};
 use crate::changes::Paths;
 use crate::error::{BoardError, Refusal};
 use crate::id::TaskId;
+use crate::live::Live;
 use crate::snapshot::Snapshot;
 use crate::task::Task;
 
@@ -26,6 +27,7 @@ pub struct Board {
     pub(crate) dir: PathBuf,
     pub(crate) options: BoardOptions,
     pub(crate) lock_dirs: LockDirs,
+    pub(crate) live: Mutex<Live>,
 }
 
 /// How a board behaves.
@@ -136,12 +138,14 @@ impl Board {
         let dir = home.list(&name);
         let ours = dir.join(".ccb");
         let lock_dirs = LockDirs::new(ours.join("tmp"), ours.join("held"));
+        let live = Mutex::new(Live::new(dir.join(".lock")));
         Self {
             name,
             lists: home.lists(),
             dir,
             options,
             lock_dirs,
+            live,
         }
     }
 
@@ -175,6 +179,10 @@ impl Board {
 
     pub(crate) fn tmp_dir(&self) -> PathBuf {
         self.dir.join(".ccb/tmp")
+    }
+
+    pub(crate) fn index_path(&self) -> PathBuf {
+        self.dir.join(".ccb/index")
     }
 
     pub(crate) fn intent_path(&self) -> PathBuf {

@@ -1,38 +1,27 @@
-//! The numbered history of a list: what `watch` reads.
+//! The numbered history of a list: what `watch` reads, and what keeps indexes up to date.
 //!
-//! `.ccb/log.jsonl` has one line per change, `{"seq","ts","op","id","task","print"}`, where
-//! `print` is the fingerprint of the file after the change. Comparing the last print of every
-//! task with the files shows what other tools (or a process that died before it could write
-//! its line) changed; the first process that sees this under the lock gives it a number.
-//! `.ccb/seen.json` saves reading the log from the start; it may be lost at any time.
+//! `.ccb/log.jsonl` has one line per change:
+//! `{"seq","ts","op","id","foreign"?,"slim","task"}`. `slim` is what the [index](crate::index)
+//! needs, so that a process that follows the board does not have to look at the task itself.
 //!
-//! The log is bounded: at [`ROTATE_AT`] it becomes `log.1.jsonl` and a new one begins.
+//! The log is bounded: when it is full it becomes `log.1.jsonl` and a new one begins.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use store::StoreError;
-use store::atomic::{self, Durability};
+use store::atomic::Stamp;
 use store::clock::rfc3339;
-use store::fault::reached;
 use store::log::LineLog;
 
 use crate::error::BoardError;
-use crate::fault;
 use crate::id::TaskId;
-use crate::snapshot::Snapshot;
-use crate::task::Task;
-
-/// The log is rotated when it is larger than this.
-const ROTATE_AT: u64 = 16 * 1024 * 1024;
-/// A checkpoint is written when this much was logged since the last one.
-const CHECKPOINT_EVERY: u64 = 64 * 1024;
-const VERSION: u64 = 1;
+use crate::index::Slim;
+use crate::task::{Status, Task};
 
 /// One numbered change of one task.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Change {
     /// Counts up by one per change of the list.
     pub seq: u64,
@@ -43,8 +32,10 @@ pub struct Change {
     /// To which task.
     pub id: TaskId,
     /// The task afterwards; `None` when it was deleted.
+    #[serde(default)]
     pub task: Option<Value>,
     /// It was made by another tool, or by a process that died at it.
+    #[serde(default)]
     pub foreign: bool,
 }
 
@@ -67,304 +58,217 @@ pub(crate) struct Draft {
     pub(crate) op: &'static str,
     pub(crate) id: TaskId,
     /// `None` when it was deleted.
-    pub(crate) after: Option<(Value, u64)>,
+    pub(crate) after: Option<(Slim, Value)>,
     pub(crate) foreign: bool,
 }
 
-#[derive(Deserialize)]
-struct LoggedHead {
-    seq: u64,
-    id: TaskId,
-    print: Option<String>,
+/// What an index has to know of a change.
+#[derive(Debug)]
+pub(crate) struct Head {
+    pub(crate) seq: u64,
+    pub(crate) id: TaskId,
+    pub(crate) slim: Option<Slim>,
 }
 
-#[derive(Deserialize)]
-struct Logged {
-    seq: u64,
-    ts: String,
-    op: String,
-    id: TaskId,
-    #[serde(default)]
-    task: Option<Value>,
-    #[serde(default)]
-    foreign: bool,
-}
+/// Status, owner, parked, flags, priority, blockedBy, blocks, lease end, run, fingerprint,
+/// mtime, size: an array, because it is parsed once per process and change.
+#[derive(Serialize, Deserialize)]
+struct Packed<'a>(
+    u8,
+    Option<std::borrow::Cow<'a, str>>,
+    Option<std::borrow::Cow<'a, str>>,
+    u8,
+    i64,
+    Vec<u64>,
+    Vec<u64>,
+    Option<i64>,
+    Option<std::borrow::Cow<'a, str>>,
+    u64,
+    i64,
+    u64,
+);
 
 #[derive(Serialize, Deserialize)]
-struct Checkpoint {
-    v: u64,
+struct Line<'a> {
     seq: u64,
-    offset: u64,
-    /// Of the first bytes of the log it belongs to.
-    log: String,
-    max_id: u64,
-    seen: HashMap<TaskId, String>,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    ts: &'a str,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    op: &'a str,
+    id: TaskId,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    foreign: bool,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    slim: Option<Packed<'a>>,
 }
 
-/// The history as one lock section sees it.
-#[derive(Debug)]
-pub(crate) struct History {
-    paths: Paths,
-    seq: u64,
-    offset: u64,
-    checkpoint_at: u64,
-    max_id: u64,
-    seen: HashMap<TaskId, u64>,
+/// The lines for `drafts`, numbered from `seq` + 1 on.
+pub(crate) fn lines(drafts: &[Draft], seq: u64, now_ms: i64) -> Result<Vec<u8>, BoardError> {
+    let ts = rfc3339(now_ms);
+    let mut bytes = Vec::with_capacity(drafts.len() * 512);
+    for (draft, seq) in drafts.iter().zip(seq + 1..) {
+        let slim = draft.after.as_ref().map(|(slim, _)| pack(slim));
+        let line = Line {
+            seq,
+            ts: &ts,
+            op: draft.op,
+            id: draft.id,
+            foreign: draft.foreign,
+            slim,
+        };
+        let failed = |error: serde_json::Error| BoardError::invalid("log line", error.to_string());
+        serde_json::to_writer(&mut bytes, &line).map_err(failed)?;
+        if let Some((_, task)) = &draft.after {
+            // In front of the closing brace; see `head`.
+            bytes.pop();
+            bytes.extend_from_slice(TASK);
+            serde_json::to_writer(&mut bytes, task).map_err(failed)?;
+            bytes.push(b'}');
+        }
+        bytes.push(b'\n');
+    }
+    Ok(bytes)
 }
 
+/// What stands between the head of a line and the task. It cannot come earlier: a quote
+/// inside a JSON string is escaped.
+const TASK: &[u8] = b",\"task\":";
+
+/// Reads the part of a line that the index needs, without parsing the task.
+pub(crate) fn head(line: &[u8]) -> Option<Head> {
+    let end = find(line, TASK);
+    let line: Line<'_> = match end {
+        Some(end) => {
+            let mut head = Vec::with_capacity(end + 1);
+            head.extend_from_slice(&line[..end]);
+            head.push(b'}');
+            return parse_head(&head);
+        }
+        None => serde_json::from_slice(line).ok()?,
+    };
+    Some(Head {
+        seq: line.seq,
+        id: line.id,
+        slim: line.slim.map(unpack).transpose().ok()?,
+    })
+}
+
+fn parse_head(bytes: &[u8]) -> Option<Head> {
+    let line: Line<'_> = serde_json::from_slice(bytes).ok()?;
+    Some(Head {
+        seq: line.seq,
+        id: line.id,
+        slim: Some(unpack(line.slim?).ok()?),
+    })
+}
+
+fn find(text: &[u8], pattern: &[u8]) -> Option<usize> {
+    // A comma is rare enough in a head for this to be as good as anything.
+    let mut from = 0;
+    while let Some(at) = text[from..].iter().position(|b| *b == pattern[0]) {
+        if text[from + at..].starts_with(pattern) {
+            return Some(from + at);
+        }
+        from += at + 1;
+    }
+    None
+}
+
+fn pack(slim: &Slim) -> Packed<'_> {
+    let numbers = |ids: &[TaskId]| ids.iter().map(|id| id.get()).collect();
+    let status = match slim.status {
+        Status::Pending => 0,
+        Status::InProgress => 1,
+        Status::Completed => 2,
+    };
+    Packed(
+        status,
+        slim.owner.as_deref().map(Into::into),
+        slim.parked.as_deref().map(Into::into),
+        u8::from(slim.internal) | u8::from(slim.checks) << 1,
+        slim.priority,
+        numbers(&slim.blocked_by),
+        numbers(&slim.blocks),
+        slim.lease_end,
+        slim.run.as_deref().map(Into::into),
+        slim.fingerprint,
+        slim.stamp.mtime_ns,
+        slim.stamp.size,
+    )
+}
+
+fn unpack(packed: Packed<'_>) -> Result<Slim, BoardError> {
+    let bad = || BoardError::invalid("log line", "not what ccb writes");
+    let ids = |numbers: Vec<u64>| -> Result<Box<[TaskId]>, BoardError> {
+        numbers
+            .into_iter()
+            .map(|n| TaskId::new(n).ok_or_else(bad))
+            .collect()
+    };
+    Ok(Slim {
+        status: match packed.0 {
+            0 => Status::Pending,
+            1 => Status::InProgress,
+            2 => Status::Completed,
+            _ => return Err(bad()),
+        },
+        owner: packed.1.map(|text| text.into_owned().into()),
+        parked: packed.2.map(|text| text.into_owned().into()),
+        internal: packed.3 & 1 != 0,
+        checks: packed.3 & 2 != 0,
+        priority: packed.4,
+        blocked_by: ids(packed.5)?,
+        blocks: ids(packed.6)?,
+        lease_end: packed.7,
+        run: packed.8.map(|text| text.into_owned().into()),
+        fingerprint: packed.9,
+        stamp: Stamp {
+            mtime_ns: packed.10,
+            size: packed.11,
+        },
+    })
+}
+
+/// Where the history is.
 #[derive(Debug, Clone)]
 pub(crate) struct Paths {
-    log: LineLog,
-    old: PathBuf,
-    checkpoint: PathBuf,
-    tmp: PathBuf,
+    pub(crate) log: PathBuf,
+    pub(crate) old: PathBuf,
 }
 
 impl Paths {
     pub(crate) fn new(ours: &Path) -> Self {
         Self {
-            log: LineLog::new(ours.join("log.jsonl")),
+            log: ours.join("log.jsonl"),
             old: ours.join("log.1.jsonl"),
-            checkpoint: ours.join("seen.json"),
-            tmp: ours.join("tmp"),
         }
     }
 }
 
-impl History {
-    /// Reads what was logged so far. The caller holds the lock.
-    pub(crate) fn load(paths: Paths) -> Result<Self, BoardError> {
-        let mut history = Self {
-            paths,
-            seq: 0,
-            offset: 0,
-            checkpoint_at: 0,
-            max_id: 0,
-            seen: HashMap::new(),
-        };
-        // Where to go on in the log before the last rotation, if it is to be read at all.
-        if let Some(offset) = history.resume_from_checkpoint()? {
-            let old = LineLog::new(history.paths.old.clone());
-            history.replay(&old.read_from(offset)?.lines);
-        }
-        let lines = history.paths.log.read_from(history.offset)?;
-        history.replay(&lines.lines);
-        history.offset = lines.next_offset;
-        Ok(history)
-    }
-
-    fn resume_from_checkpoint(&mut self) -> Result<Option<u64>, BoardError> {
-        let from_the_start = Ok(Some(0));
-        let Some(bytes) = atomic::read(&self.paths.checkpoint)? else {
-            return from_the_start;
-        };
-        let Ok(checkpoint) = serde_json::from_slice::<Checkpoint>(&bytes) else {
-            tracing::warn!(path = %self.paths.checkpoint.display(), "unreadable, ignored");
-            return from_the_start;
-        };
-        if checkpoint.v > VERSION {
-            return Err(StoreError::NewerVersion {
-                path: self.paths.checkpoint.clone(),
-                found: checkpoint.v,
-                known: VERSION,
-            }
-            .into());
-        }
-        let old = LineLog::new(self.paths.old.clone());
-        let fits = |log: &LineLog| -> Result<bool, BoardError> {
-            Ok(checkpoint.log == log_identity(log.path())? && log.len()? >= checkpoint.offset)
-        };
-        let (offset, in_old) = if fits(&self.paths.log)? {
-            (checkpoint.offset, None)
-        } else if fits(&old)? {
-            (0, Some(checkpoint.offset))
-        } else {
-            return from_the_start;
-        };
-        self.offset = offset;
-        self.checkpoint_at = offset;
-        self.seq = checkpoint.seq;
-        self.max_id = checkpoint.max_id;
-        self.seen = checkpoint
-            .seen
-            .into_iter()
-            .filter_map(|(id, print)| Some((id, u64::from_str_radix(&print, 16).ok()?)))
-            .collect();
-        Ok(in_old)
-    }
-
-    fn replay(&mut self, lines: &[Vec<u8>]) {
-        for line in lines {
-            let Ok(head) = serde_json::from_slice::<LoggedHead>(line) else {
-                tracing::warn!(log = %self.paths.log.path().display(), "malformed line skipped");
-                continue;
-            };
-            self.seq = self.seq.max(head.seq);
-            self.max_id = self.max_id.max(head.id.get());
-            match head
-                .print
-                .and_then(|print| u64::from_str_radix(&print, 16).ok())
-            {
-                Some(print) => self.seen.insert(head.id, print),
-                None => self.seen.remove(&head.id),
-            };
-        }
-    }
-
-    /// The number of the last change.
-    pub(crate) fn seq(&self) -> u64 {
-        self.seq
-    }
-
-    /// The highest id that ever appears in the history that is left.
-    pub(crate) fn max_id(&self) -> u64 {
-        self.max_id
-    }
-
-    /// What differs between the history and the files. `recovered` names what we redid
-    /// ourselves after a crash.
-    pub(crate) fn unlogged(
-        &self,
-        snapshot: &Snapshot,
-        recovered: &HashMap<TaskId, &'static str>,
-    ) -> Vec<Draft> {
-        let mut drafts = Vec::new();
-        let mut add = |id, guess, after| {
-            let op = recovered.get(&id).copied();
-            drafts.push(Draft {
-                op: op.unwrap_or(guess),
-                id,
-                after,
-                foreign: op.is_none(),
-            });
-        };
-        for (id, entry) in snapshot.entries() {
-            let seen = self.seen.get(&id);
-            if seen != Some(&entry.fingerprint) {
-                let guess = if seen.is_some() { "update" } else { "create" };
-                add(id, guess, Some((entry.task.to_json(), entry.fingerprint)));
-            }
-        }
-        let mut gone: Vec<TaskId> = self
-            .seen
-            .keys()
-            .filter(|id| snapshot.get(**id).is_none() && !snapshot.unreadable().contains_key(id))
-            .copied()
-            .collect();
-        gone.sort_unstable();
-        for id in gone {
-            add(id, "delete", None);
-        }
-        drafts
-    }
-
-    /// Numbers `drafts` and writes them down.
-    pub(crate) fn append(&mut self, drafts: &[Draft], now_ms: i64) -> Result<(), BoardError> {
-        if drafts.is_empty() {
-            return Ok(());
-        }
-        self.rotate_if_large()?;
-        let ts = rfc3339(now_ms);
-        let mut lines = Vec::with_capacity(drafts.len());
-        for (draft, seq) in drafts.iter().zip(self.seq + 1..) {
-            let mut line = Map::new();
-            line.insert("seq".into(), seq.into());
-            line.insert("ts".into(), ts.clone().into());
-            line.insert("op".into(), draft.op.into());
-            line.insert("id".into(), draft.id.to_string().into());
-            if draft.foreign {
-                line.insert("foreign".into(), true.into());
-            }
-            if let Some((task, print)) = &draft.after {
-                line.insert("print".into(), format!("{print:x}").into());
-                line.insert("task".into(), task.clone());
-            }
-            lines.push(Value::Object(line).to_string().into_bytes());
-        }
-        let (torn, offset) = self.paths.log.append(&lines, Durability::Relaxed)?;
-        if !torn.is_empty() {
-            tracing::info!(
-                bytes = torn.len(),
-                "cut an unfinished line off the change log"
-            );
-        }
-        self.replay(&lines);
-        self.offset = offset;
-        if offset.saturating_sub(self.checkpoint_at) > CHECKPOINT_EVERY {
-            self.write_checkpoint()?;
-        }
-        Ok(())
-    }
-
-    fn rotate_if_large(&mut self) -> Result<(), BoardError> {
-        if self.offset < ROTATE_AT {
-            return Ok(());
-        }
-        // Belongs to the log that is about to be moved, and is valid before and after.
-        self.write_checkpoint()?;
-        atomic::rename(self.paths.log.path(), &self.paths.old)?;
-        reached(fault::LOG_ROTATED);
-        self.offset = 0;
-        self.checkpoint_at = 0;
-        Ok(())
-    }
-
-    fn write_checkpoint(&mut self) -> Result<(), BoardError> {
-        let checkpoint = Checkpoint {
-            v: VERSION,
-            seq: self.seq,
-            offset: self.offset,
-            log: log_identity(self.paths.log.path())?,
-            max_id: self.max_id,
-            seen: self
-                .seen
-                .iter()
-                .map(|(id, print)| (*id, format!("{print:x}")))
-                .collect(),
-        };
-        let bytes = serde_json::to_vec(&checkpoint)
-            .map_err(|error| BoardError::invalid("checkpoint", error.to_string()))?;
-        let Paths {
-            tmp, checkpoint, ..
-        } = &self.paths;
-        atomic::replace(tmp, checkpoint, &bytes, Durability::Relaxed)?;
-        self.checkpoint_at = self.offset;
-        Ok(())
-    }
-}
-
-/// The start of the log's first line, which tells it from the one before a rotation.
-fn log_identity(path: &Path) -> Result<String, BoardError> {
+/// The start of a log's first line, which tells it from the one before a rotation.
+pub(crate) fn log_identity(path: &Path) -> Result<u64, BoardError> {
     use std::io::Read;
+    let failed = |source| StoreError::Io {
+        verb: "read",
+        path: path.to_owned(),
+        source,
+    };
     let mut start = Vec::new();
     match std::fs::File::open(path) {
         Ok(file) => {
-            file.take(48)
-                .read_to_end(&mut start)
-                .map_err(|source| StoreError::Io {
-                    verb: "read",
-                    path: path.to_owned(),
-                    source,
-                })?;
+            file.take(48).read_to_end(&mut start).map_err(failed)?;
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(source) => {
-            return Err(StoreError::Io {
-                verb: "read",
-                path: path.to_owned(),
-                source,
-            }
-            .into());
-        }
+        Err(error) => return Err(failed(error).into()),
     }
-    Ok(format!("{:x}", store::fingerprint(&start)))
+    Ok(store::fingerprint(&start))
 }
 
 /// Reads changes as they are logged, without a lock.
 #[derive(Debug)]
 pub(crate) struct ChangeReader {
     paths: Paths,
-    identity: String,
+    identity: Option<u64>,
     offset: u64,
     last: u64,
 }
@@ -374,7 +278,7 @@ impl ChangeReader {
     pub(crate) fn new(paths: Paths, since: u64) -> Self {
         Self {
             paths,
-            identity: String::new(),
+            identity: None,
             offset: 0,
             last: since,
         }
@@ -389,52 +293,37 @@ impl ChangeReader {
     ///
     /// An error if changes between the last one returned and the first one left are gone.
     pub(crate) fn read(&mut self) -> Result<Vec<Change>, BoardError> {
-        let identity = log_identity(self.paths.log.path())?;
+        let identity = log_identity(&self.paths.log)?;
         let mut lines = Vec::new();
-        if identity != self.identity {
+        if self.identity != Some(identity) {
             // The first read, or the log was rotated: the rest of the old one comes first.
             lines = LineLog::new(self.paths.old.clone()).read_from(0)?.lines;
             self.offset = 0;
         }
-        let new = self.paths.log.read_from(self.offset)?;
+        let new = LineLog::new(self.paths.log.clone()).read_from(self.offset)?;
         lines.extend(new.lines);
-        let mut changes = Vec::new();
+        let mut changes: Vec<Change> = Vec::new();
         for line in lines {
-            let Ok(logged) = serde_json::from_slice::<Logged>(&line) else {
+            let Ok(change) = serde_json::from_slice::<Change>(&line) else {
                 continue;
             };
-            if logged.seq <= self.last {
+            if change.seq <= self.last {
                 continue;
             }
-            if logged.seq > self.last + 1 && changes.is_empty() {
+            if change.seq > self.last + 1 && changes.is_empty() {
                 return Err(BoardError::invalid(
                     format!("--since {}", self.last),
                     format!(
                         "changes before {} are gone; read the list and go on from {}",
-                        logged.seq,
-                        logged.seq - 1
+                        change.seq,
+                        change.seq - 1
                     ),
                 ));
             }
-            self.last = logged.seq;
-            let Logged {
-                seq,
-                ts,
-                op,
-                id,
-                task,
-                foreign,
-            } = logged;
-            changes.push(Change {
-                seq,
-                ts,
-                op,
-                id,
-                task,
-                foreign,
-            });
+            self.last = change.seq;
+            changes.push(change);
         }
-        self.identity = identity;
+        self.identity = Some(identity);
         self.offset = new.next_offset;
         Ok(changes)
     }
@@ -443,12 +332,12 @@ impl ChangeReader {
 /// The last version of task `id` in the history, for rebuilding one whose file is unreadable.
 pub(crate) fn last_logged(paths: &Paths, id: TaskId) -> Result<Option<Task>, BoardError> {
     let mut last = None;
-    for log in [&LineLog::new(paths.old.clone()), &paths.log] {
-        for line in log.read_from(0)?.lines {
-            if let Ok(logged) = serde_json::from_slice::<Logged>(&line)
-                && logged.id == id
+    for path in [&paths.old, &paths.log] {
+        for line in LineLog::new(path.clone()).read_from(0)?.lines {
+            if let Ok(change) = serde_json::from_slice::<Change>(&line)
+                && change.id == id
             {
-                last = logged.task;
+                last = change.task;
             }
         }
     }

@@ -1,12 +1,18 @@
 //! Taking a task, and giving it back.
 
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use store::atomic::Durability;
+
 use crate::board::{Board, Caller};
+use crate::change::{Change, Edited};
 use crate::error::{BoardError, Refusal};
-use crate::graph::Graph;
 use crate::id::TaskId;
-use crate::snapshot::Snapshot;
+use crate::index::{Index, Slim};
+use crate::section::{ListDir, Section, Stop};
+use crate::snapshot::Entry;
 use crate::task::{Lease, Status, Task, check_line};
-use crate::txn::{ListDir, Txn, all_completed};
 
 /// Who wants a task, and on what terms.
 #[derive(Debug, Clone)]
@@ -89,87 +95,184 @@ impl Nothing {
     }
 }
 
+/// How long other processes' announcements are respected when there is nothing else to take.
+/// Longer than a claim takes on a slow disk; what counts in the end is who writes first.
+const COURTESY: Duration = Duration::from_secs(1);
+
 impl Board {
     /// Claims task `id`: owner and status change in one step, or nothing does.
     pub fn claim(&self, id: TaskId, request: &ClaimRequest) -> Result<Claimed, BoardError> {
         check_line("agent", &request.agent)?;
-        self.transact(|txn| {
-            check_claim(&txn.snapshot, id, request)?;
-            take(txn, id, request)
-        })
+        self.take(request, |section| {
+            Ok(Ok::<_, BoardError>(section.read(id)?))
+        })?
     }
 
     /// Claims the best task the agent can have, with nothing in between for others to take.
     pub fn claim_next(&self, request: &ClaimRequest) -> Result<Next, BoardError> {
         check_line("agent", &request.agent)?;
-        self.transact(|txn| {
+        let started = Instant::now();
+        let claimed = self.take(request, |section| {
             if request.check_busy {
-                let busy = in_progress(&txn.snapshot, &request.agent, None);
+                let busy = in_progress(section.index(), &request.agent, None);
                 if !busy.is_empty() {
-                    return Ok(Next::Busy(busy));
+                    return Ok(Err(Next::Busy(busy)));
                 }
             }
-            match pick(&txn.snapshot, &request.agent) {
-                Some(id) => Ok(Next::Claimed(Box::new(take(txn, id, request)?))),
-                None => Ok(Next::Nothing(why_nothing(&txn.snapshot))),
-            }
+            choose_next(section, &request.agent, started.elapsed() < COURTESY)
+        })?;
+        Ok(match claimed {
+            Ok(claimed) => Next::Claimed(Box::new(claimed)),
+            Err(other) => other,
         })
+    }
+
+    fn take<X>(
+        &self,
+        request: &ClaimRequest,
+        choose: impl FnMut(&mut Section<'_>) -> Result<Result<Entry, X>, Stop>,
+    ) -> Result<Result<Claimed, X>, BoardError> {
+        let now = self.now_ms();
+        let changed = self.change(Change {
+            list: request.list_dir(),
+            choose,
+            edit: |index: &Index, task: &Task| {
+                check_claim(index, task, request)?;
+                let mut task = task.clone();
+                start(&mut task, request, now);
+                Ok(Edited { op: "claim", task })
+            },
+            then: |_: &Index| (),
+        })?;
+        Ok(changed.map(|(task, ())| {
+            let token = task.lease().map(|lease| lease.token);
+            Claimed { task, token }
+        }))
     }
 
     /// Gives a task back: pending, no owner, no lease.
     pub fn release(&self, id: TaskId, caller: &Caller) -> Result<Task, BoardError> {
-        self.transact(|txn| {
-            let task = txn.snapshot.require(id)?;
-            caller.check_token(task)?;
-            if task.status == Status::Completed {
-                return Err(BoardError::refused(task, Refusal::AlreadyResolved).into());
-            }
-            caller.check_owner(task)?;
-            let mut task = task.clone();
-            task.make_pending();
-            txn.write("release", task.clone(), ListDir::Leave)?;
-            Ok(task)
-        })
+        let changed = self.change(Change {
+            list: ListDir::Leave,
+            choose: |section: &mut Section<'_>| Ok(Ok::<_, BoardError>(section.read(id)?)),
+            edit: |_: &Index, task: &Task| {
+                caller.check_token(task)?;
+                if task.status == Status::Completed {
+                    return Err(BoardError::refused(task, Refusal::AlreadyResolved));
+                }
+                caller.check_owner(task)?;
+                let mut task = task.clone();
+                task.make_pending();
+                Ok(Edited {
+                    op: "release",
+                    task,
+                })
+            },
+            then: |_: &Index| (),
+        })?;
+        changed.map(|(task, ())| task)
     }
 
     /// Returns everything unfinished that `agent` owns; used when the agent is gone.
     pub fn unassign(&self, agent: &str) -> Result<Vec<Task>, BoardError> {
-        self.return_tasks(|task| task.owner.as_deref() == Some(agent))
+        self.return_tasks(|slim| slim.owner.as_deref() == Some(agent))
     }
 
     /// Returns everything unfinished that the run `run` holds; used when the run is gone.
     pub fn unassign_run(&self, run: &str) -> Result<Vec<Task>, BoardError> {
-        self.return_tasks(|task| task.lease().is_some_and(|l| l.run.as_deref() == Some(run)))
+        self.return_tasks(|slim| slim.run.as_deref() == Some(run))
     }
 
-    fn return_tasks(&self, belongs: impl Fn(&Task) -> bool) -> Result<Vec<Task>, BoardError> {
+    fn return_tasks(&self, belongs: impl Fn(&Slim) -> bool) -> Result<Vec<Task>, BoardError> {
         // Kept across attempts: what an interrupted attempt returned is returned.
         let mut returned = Vec::new();
-        self.transact(|txn| {
-            let tasks: Vec<Task> = txn
-                .snapshot
-                .tasks()
-                .filter(|task| task.status != Status::Completed && belongs(task))
-                .cloned()
+        self.section(|section| {
+            // Whoever is gone is gone: nothing of its may be overlooked.
+            section.scan(&HashMap::new())?;
+            let open = |slim: &Slim| slim.status != Status::Completed && belongs(slim);
+            let ids: Vec<TaskId> = section
+                .index()
+                .iter()
+                .filter(|(_, slim)| open(slim))
+                .map(|(id, _)| id)
                 .collect();
-            for mut task in tasks {
+            for id in ids {
+                let before = section.read(id)?;
+                let mut task = before.task.clone();
                 task.make_pending();
-                txn.write("unassign", task.clone(), ListDir::Leave)?;
+                section.stage_and_write("unassign", &before, task.clone(), ListDir::Leave)?;
                 returned.push(task);
             }
             Ok(())
         })?;
         Ok(returned)
     }
+
+    /// What can be claimed now, best first.
+    pub fn ready(&self) -> Result<Vec<TaskId>, BoardError> {
+        self.section(|section| Ok(section.live().index.ready()))
+    }
+}
+
+/// Picks the best task for `agent`, makes sure that the files say so too, and announces it.
+fn choose_next(
+    section: &mut Section<'_>,
+    agent: &str,
+    courteous: bool,
+) -> Result<Result<Entry, Next>, Stop> {
+    let mut looked = false;
+    let mut check_alive = false;
+    loop {
+        let reserved = if courteous {
+            section.live().slots.reserved(check_alive)?
+        } else {
+            HashSet::new()
+        };
+        if let Some(id) = section.live().index.pick(agent, &reserved) {
+            match section.read(id) {
+                Ok(before) if pickable(section.index(), id, agent) => {
+                    if section.board.durability() == Durability::Full {
+                        section.live().slots.reserve(id)?;
+                    }
+                    return Ok(Ok(before));
+                }
+                // The index was wrong, and has been put right.
+                Ok(_) | Err(BoardError::NotFound { .. } | BoardError::Corrupt { .. }) => continue,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if !reserved.is_empty() && !check_alive {
+            check_alive = true;
+        } else if !reserved.is_empty()
+            && section.live().index.pick(agent, &HashSet::new()).is_some()
+        {
+            // All that is left is about to be taken by others. Whether it is will be known soon.
+            let path = section.board.dir().join(".ccb/slots");
+            return Err(Stop::Retry {
+                path,
+                age: Duration::ZERO,
+            });
+        } else if !looked {
+            // Before saying that there is nothing, look whether a hand edit changed that.
+            looked = true;
+            section.scan(&HashMap::new())?;
+        } else {
+            return Ok(Err(Next::Nothing(why_nothing(section.index()))));
+        }
+    }
+}
+
+fn pickable(index: &Index, id: TaskId, agent: &str) -> bool {
+    let owner = index.get(id).and_then(|slim| slim.owner.as_deref());
+    index.can_start(id) && owner.is_none_or(|owner| owner == agent)
 }
 
 /// The rules of a claim, in the order in which they are checked.
 pub(crate) fn check_claim(
-    snapshot: &Snapshot,
-    id: TaskId,
+    index: &Index,
+    task: &Task,
     request: &ClaimRequest,
 ) -> Result<(), BoardError> {
-    let task = snapshot.require(id)?;
     let refused = |reason| Err(BoardError::refused(task, reason));
     let mine = task.owner.as_ref() == Some(&request.agent);
     if let Some(owner) = &task.owner
@@ -185,16 +288,16 @@ pub(crate) fn check_claim(
     if mine && task.status == Status::InProgress {
         return Ok(());
     }
-    if let Some(obstacle) = snapshot.start_obstacle(task) {
+    if let Some(obstacle) = index.start_obstacle(task.id) {
         return refused(obstacle);
     }
     if request.check_busy {
         // Work that was assigned but not begun keeps an agent from taking more, but not from
         // beginning with it.
         let with = if mine {
-            in_progress(snapshot, &request.agent, Some(id))
+            in_progress(index, &request.agent, Some(task.id))
         } else {
-            unfinished(snapshot, &request.agent)
+            index.owned_by(&request.agent).map(|(id, _)| id).collect()
         };
         if !with.is_empty() {
             return refused(Refusal::AgentBusy {
@@ -204,19 +307,6 @@ pub(crate) fn check_claim(
         }
     }
     Ok(())
-}
-
-/// Makes the task the agent's. The rules have been checked.
-pub(crate) fn take(
-    txn: &mut Txn<'_>,
-    id: TaskId,
-    request: &ClaimRequest,
-) -> Result<Claimed, crate::txn::Stop> {
-    let mut task = txn.snapshot.require(id)?.clone();
-    start(&mut task, request, txn.board.now_ms());
-    txn.write("claim", task.clone(), request.list_dir())?;
-    let token = task.lease().map(|lease| lease.token);
-    Ok(Claimed { task, token })
 }
 
 /// Owner, status and lease of a claim.
@@ -244,23 +334,13 @@ pub(crate) fn start(task: &mut Task, request: &ClaimRequest, now_ms: i64) {
     }
 }
 
-/// The task `agent` should do next: one assigned to it, else the best ready one.
-fn pick(snapshot: &Snapshot, agent: &str) -> Option<TaskId> {
-    let graph = Graph::new(snapshot);
-    let visible = || snapshot.tasks().filter(|task| !task.is_internal());
-    let assigned = visible().filter(|t| t.owner.as_deref() == Some(agent) && snapshot.can_start(t));
-    let best = graph.best(assigned);
-    best.or_else(|| graph.best(visible().filter(|task| snapshot.is_ready(task))))
-        .map(|t| t.id)
-}
-
-fn why_nothing(snapshot: &Snapshot) -> Nothing {
-    if all_completed(snapshot).0 {
+fn why_nothing(index: &Index) -> Nothing {
+    if index.all_completed() {
         Nothing::AllDone
-    } else if snapshot
-        .tasks()
-        .all(|task| task.status != Status::InProgress)
-        && !Graph::new(snapshot).cycles().is_empty()
+    } else if index
+        .iter()
+        .all(|(_, slim)| slim.status != Status::InProgress)
+        && !index.cycles().is_empty()
     {
         Nothing::Cycle
     } else {
@@ -268,20 +348,12 @@ fn why_nothing(snapshot: &Snapshot) -> Nothing {
     }
 }
 
-fn in_progress(snapshot: &Snapshot, agent: &str, except: Option<TaskId>) -> Vec<TaskId> {
-    owned(snapshot, agent, |task| {
-        task.status == Status::InProgress && Some(task.id) != except
-    })
-}
-
-fn unfinished(snapshot: &Snapshot, agent: &str) -> Vec<TaskId> {
-    owned(snapshot, agent, |task| task.status != Status::Completed)
-}
-
-fn owned(snapshot: &Snapshot, agent: &str, filter: impl Fn(&Task) -> bool) -> Vec<TaskId> {
-    snapshot
-        .tasks()
-        .filter(|task| task.owner.as_deref() == Some(agent) && filter(task))
-        .map(|task| task.id)
+fn in_progress(index: &Index, agent: &str, except: Option<TaskId>) -> Vec<TaskId> {
+    let busy =
+        |(id, slim): &(TaskId, &Slim)| slim.status == Status::InProgress && Some(*id) != except;
+    index
+        .owned_by(agent)
+        .filter(busy)
+        .map(|(id, _)| id)
         .collect()
 }

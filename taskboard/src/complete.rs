@@ -3,11 +3,12 @@
 use serde_json::Value;
 
 use crate::board::{Board, Caller, Hooks};
+use crate::change::{Change, Edited};
 use crate::error::{BoardError, Refusal};
 use crate::id::TaskId;
-use crate::snapshot::Snapshot;
+use crate::index::Index;
+use crate::section::{ListDir, Section};
 use crate::task::{Status, Task};
-use crate::txn::{ListDir, all_completed};
 use crate::update::Update;
 
 /// What completing a task brought about.
@@ -55,8 +56,8 @@ impl Board {
         for last_try in [false, true] {
             let snapshot = self.snapshot()?;
             let shown = snapshot.require(id)?;
-            check(&snapshot, shown, caller)?;
-            let fingerprint = snapshot.entry(id).map(|entry| entry.fingerprint);
+            check(snapshot.index(), shown, caller)?;
+            let fingerprint = snapshot.index().get(id).map(|slim| slim.fingerprint);
             let result = hooks
                 .before_complete(shown)
                 .map_err(|veto| BoardError::Vetoed {
@@ -78,67 +79,68 @@ impl Board {
         shown: Option<u64>,
         result: Option<&Value>,
     ) -> Result<Completed, BoardError> {
-        self.transact(|txn| {
-            let task = txn.snapshot.require(id)?;
-            check(&txn.snapshot, task, caller)?;
-            if shown.is_some() && txn.snapshot.entry(id).map(|e| e.fingerprint) != shown {
-                return Err(BoardError::ChangedMeanwhile { id }.into());
-            }
-            let waiting = waiting_for(&txn.snapshot, id);
-            let mut task = task.clone();
-            update.edit(&mut task)?;
-            task.status = Status::Completed;
-            task.end_lease();
-            task.set_ours("parked", None);
-            if let Some(result) = result {
-                task.set_ours("result", Some(result.clone()));
-            }
-            txn.write("complete", task.clone(), ListDir::Leave)?;
-            let can_start = |id: &TaskId| {
-                txn.snapshot
-                    .get(*id)
-                    .is_some_and(|task| txn.snapshot.can_start(task))
-            };
-            Ok(Completed {
-                task,
-                unblocked: waiting.into_iter().filter(can_start).collect(),
-                nudge: nudge(&txn.snapshot),
-            })
+        let completed = self.change(Change {
+            list: ListDir::Leave,
+            choose: |section: &mut Section<'_>| {
+                let before = section.read(id)?;
+                if shown.is_some_and(|shown| shown != before.fingerprint) {
+                    return Ok(Err(BoardError::ChangedMeanwhile { id }));
+                }
+                Ok(Ok(before))
+            },
+            edit: |index: &Index, task: &Task| {
+                check(index, task, caller)?;
+                let mut task = task.clone();
+                update.edit(&mut task)?;
+                task.status = Status::Completed;
+                task.end_lease();
+                task.set_ours("parked", None);
+                if let Some(result) = result {
+                    task.set_ours("result", Some(result.clone()));
+                }
+                Ok(Edited {
+                    op: "complete",
+                    task,
+                })
+            },
+            then: |index: &Index| (unblocked(index, id), nudge(index)),
+        })?;
+        let (task, (unblocked, nudge)) = completed?;
+        Ok(Completed {
+            task,
+            unblocked,
+            nudge,
         })
     }
 }
 
 /// The rules of a completion.
-fn check(snapshot: &Snapshot, task: &Task, caller: &Caller) -> Result<(), BoardError> {
+fn check(index: &Index, task: &Task, caller: &Caller) -> Result<(), BoardError> {
     caller.check_token(task)?;
     if task.status == Status::Completed {
         return Err(BoardError::refused(task, Refusal::AlreadyResolved));
     }
     caller.check_owner(task)?;
-    let open = snapshot.open_blockers(task.id);
+    let open = index.open_blockers(task.id);
     if !open.is_empty() && !caller.force {
         return Err(BoardError::refused(task, Refusal::Blocked { by: open }));
     }
     Ok(())
 }
 
-/// Dependents of `id` that cannot start yet.
-fn waiting_for(snapshot: &Snapshot, id: TaskId) -> Vec<TaskId> {
-    snapshot
+/// What waited for `id` alone: it was open until now, so nothing that waits for it could
+/// start before.
+fn unblocked(index: &Index, id: TaskId) -> Vec<TaskId> {
+    let mut ids: Vec<TaskId> = index
         .dependents(id)
-        .filter(|id| {
-            snapshot
-                .get(*id)
-                .is_some_and(|task| !snapshot.can_start(task))
-        })
-        .collect()
+        .filter(|id| index.can_start(*id))
+        .collect();
+    ids.sort_unstable();
+    ids
 }
 
-fn nudge(snapshot: &Snapshot) -> Option<String> {
-    let (done, count) = all_completed(snapshot);
-    let checks = |task: &Task| {
-        task.verify_command().is_some() || task.subject.to_lowercase().contains("verif")
-    };
-    let unchecked = !snapshot.tasks().any(checks);
-    (done && count >= NUDGE_FROM && unchecked).then(|| NUDGE.to_owned())
+fn nudge(index: &Index) -> Option<String> {
+    let shown = || index.iter().filter(|(_, slim)| !slim.internal);
+    let finished = index.all_completed() && shown().count() >= NUDGE_FROM;
+    (finished && !shown().any(|(_, slim)| slim.checks)).then(|| NUDGE.to_owned())
 }

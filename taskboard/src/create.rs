@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use petgraph::algo::toposort;
-use petgraph::graphmap::DiGraphMap;
+
 use serde_json::{Map, Value};
 use store::atomic::Staged;
 
@@ -12,10 +12,10 @@ use crate::error::BoardError;
 use crate::format;
 use crate::graph;
 use crate::id::TaskId;
+use crate::index::Index;
 use crate::intent::{Intent, Step};
-use crate::snapshot::Snapshot;
+use crate::section::{Section, Stop};
 use crate::task::{Status, Task, check_description, check_line, check_metadata};
-use crate::txn::{Stop, Txn};
 
 /// What a task is to be.
 #[derive(Debug, Clone, Default)]
@@ -79,13 +79,9 @@ impl Board {
             return Ok(Vec::new());
         }
         loop {
-            let ids = self.transact(|txn| {
-                check_edges(
-                    &txn.snapshot,
-                    &batch,
-                    &provisional(&txn.snapshot, batch.len()),
-                )?;
-                txn.reserve_ids(batch.len())
+            let ids = self.section(|section| {
+                check_edges(section, &batch, &provisional(section.index(), batch.len()))?;
+                section.reserve_ids(batch.len())
             })?;
             let tasks = build(&batch, &ids);
             if let Some(hooks) = hooks {
@@ -118,8 +114,8 @@ impl Board {
         let ids: Vec<TaskId> = tasks.iter().map(|task| task.id).collect();
         let links = links_to_existing(batch, &ids);
         let mut staged = Some(staged);
-        self.transact(|txn| {
-            check_edges(&txn.snapshot, batch, &ids)?;
+        self.section(|section| {
+            check_edges(section, batch, &ids)?;
             if ids.iter().any(|id| self.task_path(*id).exists()) {
                 return Ok(false);
             }
@@ -127,9 +123,9 @@ impl Board {
                 return Err(BoardError::invalid("create", "tried twice").into());
             };
             match (<[Staged; 1]>::try_from(files), tasks) {
-                (Ok([file]), [task]) if links.is_empty() => txn.publish(file, task),
-                (Ok(one), _) => publish_many(txn, &ids, one.into(), &links, &mut staged),
-                (Err(files), _) => publish_many(txn, &ids, files, &links, &mut staged),
+                (Ok([file]), [task]) if links.is_empty() => section.publish(file, task),
+                (Ok(one), _) => publish_many(section, &ids, one.into(), &links, &mut staged),
+                (Err(files), _) => publish_many(section, &ids, files, &links, &mut staged),
             }
         })
     }
@@ -137,7 +133,7 @@ impl Board {
 
 /// Publishes the files as one intent; gives them back if it is to be tried again.
 fn publish_many(
-    txn: &mut Txn<'_>,
+    section: &mut Section<'_>,
     ids: &[TaskId],
     mut files: Vec<Staged>,
     links: &[Step],
@@ -152,7 +148,7 @@ fn publish_many(
     }
     // The links first: if another tool is busy with one of those tasks, nothing has happened.
     steps.splice(0..0, links.iter().cloned());
-    let result = txn.carry_out("create", &Intent::new("create", steps));
+    let result = section.carry_out("create", &Intent::new("create", steps));
     match &result {
         Err(Stop::Retry { .. }) => *give_back = Some(files),
         Ok(()) | Err(Stop::Error(BoardError::Unfinished { .. })) => {
@@ -215,8 +211,8 @@ fn resolve(batch: &[NewTask]) -> Result<Vec<Resolved<'_>>, BoardError> {
 
 /// The ids the batch would get if it were created now, for naming a cycle before any id is
 /// spent on it.
-fn provisional(snapshot: &Snapshot, count: usize) -> Vec<TaskId> {
-    let last = snapshot.max_id();
+fn provisional(index: &Index, count: usize) -> Vec<TaskId> {
+    let last = index.max_id();
     (1..=count as u64)
         .filter_map(|n| TaskId::new(last.saturating_add(n)))
         .collect()
@@ -224,14 +220,14 @@ fn provisional(snapshot: &Snapshot, count: usize) -> Vec<TaskId> {
 
 /// Refuses references to tasks that are not there, and cycles.
 fn check_edges(
-    snapshot: &Snapshot,
+    section: &Section<'_>,
     batch: &[Resolved<'_>],
     ids: &[TaskId],
 ) -> Result<(), BoardError> {
     for resolved in batch {
         for target in resolved.blocked_by.iter().chain(&resolved.blocks) {
             if let Target::Existing(id) = target {
-                snapshot.require(*id)?;
+                section.require(*id)?;
             }
         }
     }
@@ -239,12 +235,7 @@ fn check_edges(
     if new.is_empty() {
         return Ok(());
     }
-    let mut edges: DiGraphMap<TaskId, ()> = DiGraphMap::new();
-    for task in snapshot.tasks() {
-        for before in snapshot.blockers(task.id) {
-            edges.add_edge(before, task.id, ());
-        }
-    }
+    let mut edges = section.index().edges();
     let mut all = edges.clone();
     all.extend(new.iter().copied());
     if toposort(&all, None).is_ok() {

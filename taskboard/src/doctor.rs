@@ -18,9 +18,10 @@ use crate::fault;
 use crate::format;
 use crate::graph::Graph;
 use crate::id::TaskId;
-use crate::snapshot::Snapshot;
+use crate::index::{Index, Slim};
+use crate::section::{ListDir, Section, Stop};
+use crate::snapshot::{Read, read_task};
 use crate::task::{Status, Task};
-use crate::txn::{ListDir, Stop, Txn};
 
 /// Something that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,11 +124,11 @@ impl Board {
             add(FindingKind::Cycle, message, Subject::Nothing);
         }
         match self.read_high_water() {
-            Ok(mark) if mark == 0 || mark >= snapshot.max_id() => {}
+            Ok(mark) if mark == 0 || mark >= snapshot.index().max_id() => {}
             Ok(mark) => {
                 let message = format!(
                     ".highwatermark says {mark}, but {} is in use",
-                    snapshot.max_id()
+                    snapshot.index().max_id()
                 );
                 add(FindingKind::HighWater, message, Subject::Nothing);
             }
@@ -162,10 +163,10 @@ impl Board {
     fn treat(&self, case: &Case) -> Result<Option<String>, BoardError> {
         Ok(match (case.kind, &case.subject) {
             (FindingKind::Unreadable, Subject::Task(id)) => self
-                .transact(|txn| txn.replace_by_tombstone(*id))?
+                .section(|section| section.replace_by_tombstone(*id))?
                 .map(|path| format!("moved to {}; the task is parked", path.display())),
             (FindingKind::HalfEdge, Subject::Edge(blocker, dependent)) => {
-                self.transact(|_| Ok(()))?;
+                self.section(|_| Ok(()))?;
                 let left = self
                     .snapshot()?
                     .half_edges()
@@ -173,19 +174,20 @@ impl Board {
                 (!left).then(|| "completed".to_owned())
             }
             (FindingKind::HighWater, _) => {
-                let mark = self.transact(|txn: &mut Txn<'_>| txn.rebuild_high_water())?;
+                let mark =
+                    self.section(|section: &mut Section<'_>| section.rebuild_high_water())?;
                 Some(format!("set to {mark}"))
             }
             (FindingKind::UnfinishedChange, _) => {
-                self.transact(|_| Ok(()))?;
+                self.section(|_| Ok(()))?;
                 Some("finished".to_owned())
             }
             (FindingKind::StaleLock, Subject::Path(path)) => {
-                self.transact(|txn| txn.clear_stale_dir(path))?;
+                self.section(|section| section.clear_stale_dir(path))?;
                 Some("removed".to_owned())
             }
             (FindingKind::OldTemporary, Subject::Path(path)) => {
-                self.transact(|_| {
+                self.section(|_| {
                     if path.is_dir() {
                         std::fs::remove_dir(path).ok();
                         return Ok(());
@@ -212,17 +214,17 @@ impl Board {
     }
 }
 
-impl Txn<'_> {
+impl Section<'_> {
     /// Puts a parked task in the place of an unreadable file, which is kept elsewhere. The
     /// tombstone still blocks what waited for the task. `None` if the file is fine by now.
     fn replace_by_tombstone(&mut self, id: TaskId) -> Result<Option<PathBuf>, Stop> {
-        let Some(bad) = self.snapshot.unreadable().get(&id).cloned() else {
+        let Read::Unreadable(bad) = read_task(&self.board.dir, id)? else {
             return Ok(None);
         };
         let logged = changes::last_logged(&self.board.history_paths(), id)?;
         let aside = self.board.aside_path(id)?;
         let now = rfc3339(self.board.now_ms());
-        let task = tombstone(id, logged, &self.snapshot, &bad.detail, &aside, &now);
+        let task = tombstone(id, logged, self.index(), &bad.detail, &aside, &now);
         let bytes = format::to_bytes(&task);
         let staged = Staged::write(&self.board.tmp_dir(), &bytes, self.board.durability())?;
         let held = self.take_dirs(ListDir::Leave, &[id])?;
@@ -249,11 +251,19 @@ impl Txn<'_> {
 fn tombstone(
     id: TaskId,
     logged: Option<Task>,
-    snapshot: &Snapshot,
+    index: &Index,
     detail: &str,
     aside: &Path,
     now: &str,
 ) -> Task {
+    // What the other tasks say of it is all that is left if the history knows nothing.
+    let naming = |list: fn(&Slim) -> &[TaskId]| -> Vec<TaskId> {
+        index
+            .iter()
+            .filter(|(_, slim)| list(slim).contains(&id))
+            .map(|(id, _)| id)
+            .collect()
+    };
     let mut task = logged.unwrap_or_else(|| Task {
         id,
         subject: format!("Task {id}, whose file was unreadable"),
@@ -261,8 +271,8 @@ fn tombstone(
         active_form: None,
         owner: None,
         status: Status::Pending,
-        blocks: snapshot.dependents(id).collect(),
-        blocked_by: snapshot.blockers(id).collect(),
+        blocks: naming(|slim| &slim.blocked_by),
+        blocked_by: naming(|slim| &slim.blocks),
         metadata: None,
         extra: Map::new(),
     });

@@ -2,7 +2,7 @@
 
 use crate::board::Board;
 use crate::error::BoardError;
-use crate::graph::Graph;
+use crate::graph::cycle_with;
 use crate::id::TaskId;
 use crate::intent::{Intent, Step};
 use crate::task::Task;
@@ -10,11 +10,12 @@ use crate::task::Task;
 impl Board {
     /// Makes `dependent` wait for `blocker`. Returns the dependent.
     pub fn block(&self, blocker: TaskId, dependent: TaskId) -> Result<Task, BoardError> {
-        self.transact(|txn| {
-            let from = txn.snapshot.require(blocker)?;
-            let to = txn.snapshot.require(dependent)?;
+        self.section(|section| {
+            let from = section.read(blocker)?.task;
+            let to = section.read(dependent)?.task;
             if !(from.blocks.contains(&dependent) && to.blocked_by.contains(&blocker)) {
-                if let Some(path) = Graph::new(&txn.snapshot).cycle_with(blocker, dependent) {
+                let edges = section.index().edges();
+                if let Some(path) = cycle_with(&edges, blocker, dependent) {
                     return Err(BoardError::Cycle { path }.into());
                 }
                 let steps = vec![
@@ -29,9 +30,9 @@ impl Board {
                         blocked_by: vec![],
                     },
                 ];
-                txn.carry_out("block", &Intent::new("block", steps))?;
+                section.carry_out("block", &Intent::new("block", steps))?;
             }
-            Ok(txn.snapshot.require(dependent)?.clone())
+            Ok(section.read(dependent)?.task)
         })
     }
 
@@ -39,9 +40,9 @@ impl Board {
     ///
     /// The blocker may be gone already; the dependent must be there.
     pub fn unblock(&self, blocker: TaskId, dependent: TaskId) -> Result<Task, BoardError> {
-        self.transact(|txn| {
-            txn.snapshot.require(dependent)?;
-            if txn.snapshot.blockers(dependent).any(|id| id == blocker) {
+        self.section(|section| {
+            section.read(dependent)?;
+            if section.index().blockers(dependent).any(|id| id == blocker) {
                 let steps = vec![
                     Step::Unlink {
                         id: dependent,
@@ -54,9 +55,9 @@ impl Board {
                         blocked_by: vec![],
                     },
                 ];
-                txn.carry_out("unblock", &Intent::new("unblock", steps))?;
+                section.carry_out("unblock", &Intent::new("unblock", steps))?;
             }
-            Ok(txn.snapshot.require(dependent)?.clone())
+            Ok(section.read(dependent)?.task)
         })
     }
 }

@@ -9,6 +9,8 @@ store::fault_points! {
     INTENT_STEP = "intent.step";
     /// All steps are done, the intent is still there.
     INTENT_APPLIED = "intent.applied";
+    /// The high-water mark is about to be raised.
+    HIGH_WATER = "ids.high-water";
     /// Ids are reserved; nothing uses them yet.
     IDS_RESERVED = "ids.reserved";
     /// All files of a lock section are in place, its log lines are not written.

@@ -9,8 +9,9 @@ use petgraph::visit::Topo;
 use serde_json::{Value, json};
 
 use crate::id::TaskId;
+use crate::index::Index;
 use crate::snapshot::Snapshot;
-use crate::task::{Status, Task};
+use crate::task::Status;
 
 /// A snapshot seen as a graph; an edge leads from a task to one that waits for it.
 #[derive(Debug)]
@@ -38,40 +39,27 @@ impl<'s> Graph<'s> {
         for id in ids.chain(snapshot.unreadable().keys().copied()) {
             edges.add_node(id);
         }
-        let known: Vec<TaskId> = edges.nodes().collect();
-        for id in known {
-            for dependent in snapshot.dependents(id) {
-                if edges.contains_node(dependent) {
-                    edges.add_edge(id, dependent, ());
+        for task in snapshot.tasks() {
+            let before = snapshot
+                .blockers(task.id)
+                .into_iter()
+                .map(|other| (other, task.id));
+            let after = snapshot
+                .dependents(task.id)
+                .into_iter()
+                .map(|other| (task.id, other));
+            for (from, to) in before.chain(after) {
+                if edges.contains_node(from) && edges.contains_node(to) {
+                    edges.add_edge(from, to, ());
                 }
             }
         }
         Self { snapshot, edges }
     }
 
-    /// The cycle that an edge from `blocker` to `dependent` would close, if it would.
-    pub fn cycle_with(&self, blocker: TaskId, dependent: TaskId) -> Option<Vec<TaskId>> {
-        cycle_with(&self.edges, blocker, dependent)
-    }
-
     /// Groups of unfinished tasks that wait for each other in a circle.
     pub fn cycles(&self) -> Vec<Vec<TaskId>> {
-        // A completed task holds nobody up, so a circle through one is none.
-        let mut open = DiGraphMap::<TaskId, ()>::new();
-        for (from, to, ()) in self.edges.all_edges() {
-            if self.is_unfinished(from) && self.is_unfinished(to) {
-                open.add_edge(from, to, ());
-            }
-        }
-        let mut cycles: Vec<Vec<TaskId>> = kosaraju_scc(&open)
-            .into_iter()
-            .filter(|group| group.len() > 1 || open.contains_edge(group[0], group[0]))
-            .collect();
-        for cycle in &mut cycles {
-            cycle.sort_unstable();
-        }
-        cycles.sort_unstable();
-        cycles
+        self.snapshot.index().cycles()
     }
 
     /// Tasks by how many rounds of others must come first; those on a cycle are left out.
@@ -94,7 +82,7 @@ impl<'s> Graph<'s> {
 
     /// The longest chain of unfinished tasks.
     pub fn critical_path(&self) -> Vec<TaskId> {
-        let chains = self.chains();
+        let chains = chains(self.snapshot.index());
         let start = chains
             .iter()
             .max_by_key(|(id, length)| (**length, std::cmp::Reverse(**id)));
@@ -110,48 +98,6 @@ impl<'s> Graph<'s> {
                 .min();
         }
         path
-    }
-
-    /// For every unfinished task, the length of the longest chain that starts with it.
-    pub fn chains(&self) -> HashMap<TaskId, usize> {
-        // Backwards from the tasks nobody waits for, so that no recursion is needed. What
-        // leads into a cycle counts as a chain up to the cycle.
-        let mut chains: HashMap<TaskId, usize> = HashMap::new();
-        let mut waiting: HashMap<TaskId, usize> = HashMap::new();
-        let mut done = Vec::new();
-        for id in self.edges.nodes().filter(|id| self.is_unfinished(*id)) {
-            let after = self
-                .edges
-                .neighbors(id)
-                .filter(|n| self.is_unfinished(*n))
-                .count();
-            chains.insert(id, 1);
-            waiting.insert(id, after);
-            if after == 0 {
-                done.push(id);
-            }
-        }
-        while let Some(id) = done.pop() {
-            let length = chains[&id] + 1;
-            for before in self.edges.neighbors_directed(id, petgraph::Incoming) {
-                let Some(left) = waiting.get_mut(&before) else {
-                    continue;
-                };
-                let chain = chains.entry(before).or_insert(1);
-                *chain = (*chain).max(length);
-                *left -= 1;
-                if *left == 0 {
-                    done.push(before);
-                }
-            }
-        }
-        chains
-    }
-
-    fn is_unfinished(&self, id: TaskId) -> bool {
-        self.snapshot
-            .get(id)
-            .is_none_or(|task| task.status != Status::Completed)
     }
 
     /// Drawn from the tasks that wait for nothing down to those that wait for them.
@@ -321,20 +267,6 @@ impl<'s> Graph<'s> {
             },
         }
     }
-
-    /// The order in which ready tasks are handed out: priority, then the longest chain that
-    /// waits for the task, then the lowest id.
-    pub(crate) fn best<'t>(&self, tasks: impl Iterator<Item = &'t Task>) -> Option<&'t Task> {
-        let chains = self.chains();
-        let chain = |task: &Task| chains.get(&task.id).copied().unwrap_or(0);
-        tasks.min_by_key(|task| {
-            (
-                std::cmp::Reverse(task.priority()),
-                std::cmp::Reverse(chain(task)),
-                task.id,
-            )
-        })
-    }
 }
 
 enum Mark {
@@ -343,6 +275,74 @@ enum Mark {
     Ready,
     Waiting,
     Unreadable,
+}
+
+/// For every unfinished task, the length of the longest chain of unfinished tasks that
+/// starts with it. What leads into a cycle counts as a chain up to the cycle.
+pub(crate) fn chains(index: &Index) -> HashMap<TaskId, usize> {
+    // Backwards from the tasks nobody waits for, so that no recursion is needed.
+    let mut chains: HashMap<TaskId, usize> = HashMap::with_capacity(index.len());
+    let mut waiting: HashMap<TaskId, usize> = HashMap::new();
+    let mut done = Vec::new();
+    let unreadable = index.unreadable().keys().copied();
+    for id in index
+        .iter()
+        .map(|(id, _)| id)
+        .chain(unreadable)
+        .filter(|id| index.is_open(*id))
+    {
+        let after = index
+            .dependents(id)
+            .filter(|next| index.is_open(*next))
+            .count();
+        chains.insert(id, 1);
+        if after > 0 {
+            waiting.insert(id, after);
+        } else {
+            done.push(id);
+        }
+    }
+    if waiting.is_empty() {
+        return chains;
+    }
+    while let Some(id) = done.pop() {
+        let length = chains.get(&id).map_or(1, |length| length + 1);
+        for before in index.blockers(id) {
+            let Some(left) = waiting.get_mut(&before) else {
+                continue;
+            };
+            *left -= 1;
+            if *left == 0 {
+                done.push(before);
+            }
+            let chain = chains.entry(before).or_insert(1);
+            *chain = (*chain).max(length);
+        }
+    }
+    chains
+}
+
+/// Groups of tasks in a circle of `edges`, counting only those that are open: a completed
+/// task holds nobody up.
+pub(crate) fn cycles(
+    edges: &DiGraphMap<TaskId, ()>,
+    is_open: impl Fn(TaskId) -> bool,
+) -> Vec<Vec<TaskId>> {
+    let mut open = DiGraphMap::<TaskId, ()>::new();
+    for (from, to, ()) in edges.all_edges() {
+        if is_open(from) && is_open(to) {
+            open.add_edge(from, to, ());
+        }
+    }
+    let mut cycles: Vec<Vec<TaskId>> = kosaraju_scc(&open)
+        .into_iter()
+        .filter(|group| group.len() > 1 || open.contains_edge(group[0], group[0]))
+        .collect();
+    for cycle in &mut cycles {
+        cycle.sort_unstable();
+    }
+    cycles.sort_unstable();
+    cycles
 }
 
 /// The cycle that an edge would close in `edges`, starting and ending with `blocker`.

@@ -20,9 +20,9 @@ use crate::error::BoardError;
 use crate::fault;
 use crate::format;
 use crate::id::TaskId;
+use crate::section::{ListDir, Section, Stop, release, take_dirs};
 use crate::snapshot::{self, Read};
 use crate::task::Task;
-use crate::txn::{ListDir, Stop, Txn, release, take_dirs};
 
 /// A change of several files, on disk while it is being made.
 #[derive(Debug, Serialize, Deserialize)]
@@ -83,7 +83,7 @@ impl Step {
     }
 }
 
-impl Txn<'_> {
+impl Section<'_> {
     /// Makes a change of several files that happens as a whole, whatever happens to us.
     pub(crate) fn carry_out(&mut self, op: &'static str, intent: &Intent) -> Result<(), Stop> {
         let durability = self.board.durability();
@@ -99,6 +99,7 @@ impl Txn<'_> {
         }
         atomic::replace(&self.board.tmp_dir(), &path, &bytes, durability)?;
         self.dirty = true;
+        self.slow = true;
         reached(fault::INTENT_WRITTEN);
         match apply(self.board, intent) {
             Ok(()) => {}

@@ -1,7 +1,7 @@
 //! A list of tasks that many processes work off at once.
 //!
 //! One human-readable JSON file per task, in the format Claude Code reads and writes, is the
-//! truth. Everything that changes it goes through one lock section (`txn`); everything that
+//! truth. Everything that changes it goes through one lock section (`section`); everything that
 //! only looks takes no lock ([`Board::snapshot`]).
 //!
 //! # States
@@ -25,7 +25,8 @@
 //! <list>/<id>.json        a task           .lock             locked while the list changes
 //! <list>/.highwatermark   the highest id   .ccb/             ours, listed below
 //! .ccb/log.jsonl          numbered changes (log.1.jsonl: the ones before)
-//! .ccb/seen.json          where the log stood at some point; saves reading all of it
+//! .ccb/index              the index at some point of the log; saves reading everything
+//! .ccb/slots, workers/    who is about to claim what; see `slots`
 //! .ccb/intent.json        a change of several files that is being made
 //! .ccb/held               lock directories we hold
 //! .ccb/tmp/               files on their way; .ccb/corrupt/: files the doctor set aside
@@ -39,6 +40,7 @@
 //! [`Hooks`], which are called outside every lock.
 
 mod board;
+mod change;
 mod changes;
 mod claim;
 mod complete;
@@ -50,11 +52,15 @@ mod fault;
 mod format;
 mod graph;
 mod id;
+mod index;
+mod index_file;
 mod intent;
+mod live;
 mod remove;
+mod section;
+mod slots;
 mod snapshot;
 mod task;
-mod txn;
 mod update;
 mod watch;
 

@@ -1,6 +1,6 @@
 //! Taking tasks off the board.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::board::{Board, Caller};
 use crate::error::{BoardError, Refusal};
@@ -10,13 +10,13 @@ use crate::task::{Status, Task};
 impl Board {
     /// Deletes a task and every mention of it. Returns what it was.
     pub fn delete(&self, id: TaskId, caller: &Caller) -> Result<Task, BoardError> {
-        self.transact(|txn| {
-            let task = txn.snapshot.require(id)?.clone();
+        self.section(|section| {
+            let task = section.read(id)?.task;
             caller.check_token(&task)?;
             if task.status == Status::InProgress {
                 caller.check_owner(&task)?;
             }
-            txn.remove("delete", &BTreeSet::from([id]))?;
+            section.remove("delete", &BTreeSet::from([id]))?;
             Ok(task)
         })
     }
@@ -26,28 +26,31 @@ impl Board {
     /// Refused while a task is in progress or a file is unreadable, unless forced; with
     /// force, unreadable files are set aside, not deleted.
     pub fn reset(&self, force: bool) -> Result<usize, BoardError> {
-        self.transact(|txn| {
+        self.section(|section| {
+            // Everything is about to go: better look at it first.
+            section.scan(&HashMap::new())?;
             if !force {
-                if let Some(task) = txn
-                    .snapshot
-                    .tasks()
-                    .find(|t| t.status == Status::InProgress)
-                {
+                let busy = section
+                    .index()
+                    .iter()
+                    .find(|(_, s)| s.status == Status::InProgress);
+                if let Some((id, _)) = busy {
+                    let task = &section.read(id)?.task;
                     let owner = task.owner.clone().unwrap_or_else(|| "nobody".into());
                     return Err(BoardError::refused(task, Refusal::AlreadyClaimed { owner }).into());
                 }
-                if let Some(id) = txn.snapshot.unreadable().keys().next() {
-                    txn.snapshot.require(*id)?;
+                if let Some(id) = section.index().unreadable().keys().next().copied() {
+                    section.read(id)?;
                 }
             }
-            let unreadable: Vec<TaskId> = txn.snapshot.unreadable().keys().copied().collect();
+            let unreadable: Vec<TaskId> = section.index().unreadable().keys().copied().collect();
             for id in unreadable {
                 self.set_aside(id)?;
-                txn.snapshot.take_out(id);
+                section.note_changed("reset", id)?;
             }
-            let ids: BTreeSet<TaskId> = txn.snapshot.tasks().map(|task| task.id).collect();
+            let ids: BTreeSet<TaskId> = section.index().iter().map(|(id, _)| id).collect();
             if !ids.is_empty() {
-                txn.remove("reset", &ids)?;
+                section.remove("reset", &ids)?;
             }
             Ok(ids.len())
         })

@@ -1,30 +1,39 @@
 //! The whole board at one moment, and what can be read off it.
 
-use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use store::{StoreError, atomic};
+use store::StoreError;
+use store::atomic::{self, Stamp};
 
-use crate::error::{BoardError, Refusal};
+use crate::error::BoardError;
 use crate::format;
 use crate::id::TaskId;
-use crate::task::{Status, Task};
+use crate::index::{Index, Slim};
+use crate::task::Task;
 
 /// All tasks of a list as they were read.
 #[derive(Debug)]
 pub struct Snapshot {
-    tasks: BTreeMap<TaskId, Entry>,
+    tasks: BTreeMap<TaskId, Task>,
     unreadable: BTreeMap<TaskId, Unreadable>,
-    edges: OnceCell<Edges>,
+    index: Index,
 }
 
+/// A task as read from its file.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) task: Task,
     /// Of the file's bytes; tells whether it changed since.
     pub(crate) fingerprint: u64,
+    pub(crate) stamp: Stamp,
+}
+
+impl Entry {
+    pub(crate) fn slim(&self) -> Slim {
+        Slim::of(&self.task, self.fingerprint, self.stamp)
+    }
 }
 
 /// A task file that cannot be read as a task. Never treated as absent.
@@ -36,11 +45,14 @@ pub struct Unreadable {
     pub detail: String,
 }
 
-/// Both directions of every edge, whichever side it is written on.
-#[derive(Debug, Default)]
-struct Edges {
-    blockers: HashMap<TaskId, BTreeSet<TaskId>>,
-    dependents: HashMap<TaskId, BTreeSet<TaskId>>,
+impl Unreadable {
+    pub(crate) fn error(&self, id: TaskId) -> BoardError {
+        BoardError::Corrupt {
+            id,
+            path: self.path.clone(),
+            detail: self.detail.clone(),
+        }
+    }
 }
 
 /// What reading one task file gave.
@@ -56,28 +68,36 @@ const PATIENCE: Duration = Duration::from_secs(1);
 impl Snapshot {
     /// Reads every task file in `dir`.
     pub(crate) fn load(dir: &Path) -> Result<Self, BoardError> {
-        let mut snapshot = Self {
-            tasks: BTreeMap::new(),
-            unreadable: BTreeMap::new(),
-            edges: OnceCell::new(),
-        };
+        let mut tasks = BTreeMap::new();
+        let mut slim = Vec::new();
+        let mut unreadable = BTreeMap::new();
         for id in list_ids(dir)? {
             match read_task(dir, id)? {
                 Read::Task(entry) => {
-                    snapshot.tasks.insert(id, *entry);
+                    slim.push((id, entry.slim()));
+                    tasks.insert(id, entry.task);
                 }
                 Read::Absent => {}
-                Read::Unreadable(unreadable) => {
-                    snapshot.unreadable.insert(id, unreadable);
+                Read::Unreadable(bad) => {
+                    unreadable.insert(id, bad);
                 }
             }
         }
-        Ok(snapshot)
+        let stamps = unreadable
+            .keys()
+            .map(|id| (*id, Stamp::default()))
+            .collect();
+        let index = Index::build(slim, stamps);
+        Ok(Self {
+            tasks,
+            unreadable,
+            index,
+        })
     }
 
     /// All readable tasks, by number.
     pub fn tasks(&self) -> impl Iterator<Item = &Task> {
-        self.tasks.values().map(|entry| &entry.task)
+        self.tasks.values()
     }
 
     /// Files that cannot be read as tasks.
@@ -87,152 +107,49 @@ impl Snapshot {
 
     /// The task with this id, if it is there and readable.
     pub fn get(&self, id: TaskId) -> Option<&Task> {
-        self.tasks.get(&id).map(|entry| &entry.task)
+        self.tasks.get(&id)
     }
 
     /// The task with this id, or the error that says why not.
     pub fn require(&self, id: TaskId) -> Result<&Task, BoardError> {
-        if let Some(task) = self.get(id) {
-            return Ok(task);
-        }
-        Err(match self.unreadable.get(&id) {
-            Some(bad) => BoardError::Corrupt {
-                id,
-                path: bad.path.clone(),
-                detail: bad.detail.clone(),
-            },
+        self.get(id).ok_or_else(|| match self.unreadable.get(&id) {
+            Some(bad) => bad.error(id),
             None => BoardError::NotFound { id },
         })
     }
 
-    pub(crate) fn entries(&self) -> impl Iterator<Item = (TaskId, &Entry)> {
-        self.tasks.iter().map(|(id, entry)| (*id, entry))
-    }
-
-    pub(crate) fn entry(&self, id: TaskId) -> Option<&Entry> {
-        self.tasks.get(&id)
-    }
-
-    pub(crate) fn put(&mut self, entry: Entry) {
-        self.edges = OnceCell::new();
-        self.unreadable.remove(&entry.task.id);
-        self.tasks.insert(entry.task.id, entry);
-    }
-
-    pub(crate) fn take_out(&mut self, id: TaskId) {
-        self.edges = OnceCell::new();
-        self.tasks.remove(&id);
-        self.unreadable.remove(&id);
-    }
-
-    /// The highest id in use, 0 on an empty board.
-    pub(crate) fn max_id(&self) -> u64 {
-        let readable = self.tasks.last_key_value().map_or(0, |(id, _)| id.get());
-        let unreadable = self
-            .unreadable
-            .last_key_value()
-            .map_or(0, |(id, _)| id.get());
-        readable.max(unreadable)
+    pub(crate) fn index(&self) -> &Index {
+        &self.index
     }
 
     /// Tasks that `id` waits for or once waited for, on either side's word.
-    pub fn blockers(&self, id: TaskId) -> impl Iterator<Item = TaskId> {
-        self.edges()
-            .blockers
-            .get(&id)
-            .into_iter()
-            .flatten()
-            .copied()
+    pub fn blockers(&self, id: TaskId) -> Vec<TaskId> {
+        let mut ids: Vec<TaskId> = self.index.blockers(id).collect();
+        ids.sort_unstable();
+        ids
     }
 
     /// Tasks that wait for `id`, on either side's word.
-    pub fn dependents(&self, id: TaskId) -> impl Iterator<Item = TaskId> {
-        self.edges()
-            .dependents
-            .get(&id)
-            .into_iter()
-            .flatten()
-            .copied()
+    pub fn dependents(&self, id: TaskId) -> Vec<TaskId> {
+        let mut ids: Vec<TaskId> = self.index.dependents(id).collect();
+        ids.sort_unstable();
+        ids
     }
 
     /// The blockers of `id` that are not completed. One whose file is missing is resolved;
     /// one whose file is unreadable is not.
     pub fn open_blockers(&self, id: TaskId) -> Vec<TaskId> {
-        self.blockers(id)
-            .filter(|blocker| self.is_open(*blocker))
-            .collect()
-    }
-
-    fn is_open(&self, id: TaskId) -> bool {
-        match self.get(id) {
-            Some(task) => task.status != Status::Completed,
-            None => self.unreadable.contains_key(&id),
-        }
+        self.index.open_blockers(id)
     }
 
     /// Whether anybody may claim it now.
     pub fn is_ready(&self, task: &Task) -> bool {
-        task.owner.is_none() && self.can_start(task)
-    }
-
-    /// Pending, not parked, and nothing it waits for is open.
-    pub(crate) fn can_start(&self, task: &Task) -> bool {
-        task.status == Status::Pending
-            && task.parked().is_none()
-            && !self.blockers(task.id).any(|blocker| self.is_open(blocker))
-    }
-
-    /// What stands in the way of starting `task`, in the order the rules name it.
-    pub(crate) fn start_obstacle(&self, task: &Task) -> Option<Refusal> {
-        let open = self.open_blockers(task.id);
-        if !open.is_empty() {
-            return Some(Refusal::Blocked { by: open });
-        }
-        task.parked().map(|reason| Refusal::Parked {
-            reason: reason.to_owned(),
-        })
+        self.index.is_ready(task.id)
     }
 
     /// Edges written on one side only, although both tasks are there: (blocker, dependent).
     pub fn half_edges(&self) -> Vec<(TaskId, TaskId)> {
-        let mut half = Vec::new();
-        for (&dependent, blockers) in &self.edges().blockers {
-            for &blocker in blockers {
-                let (Some(from), Some(to)) = (self.get(blocker), self.get(dependent)) else {
-                    continue;
-                };
-                if !from.blocks.contains(&dependent) || !to.blocked_by.contains(&blocker) {
-                    half.push((blocker, dependent));
-                }
-            }
-        }
-        half.sort_unstable();
-        half
-    }
-
-    fn edges(&self) -> &Edges {
-        self.edges.get_or_init(|| {
-            let mut edges = Edges::default();
-            for task in self.tasks() {
-                for &blocker in &task.blocked_by {
-                    edges.insert(blocker, task.id);
-                }
-                for &dependent in &task.blocks {
-                    edges.insert(task.id, dependent);
-                }
-            }
-            edges
-        })
-    }
-}
-
-impl Edges {
-    fn insert(&mut self, blocker: TaskId, dependent: TaskId) {
-        self.blockers.entry(dependent).or_default().insert(blocker);
-        self.dependents
-            .entry(blocker)
-            .or_default()
-            .insert(dependent);
+        self.index.half_edges().iter().copied().collect()
     }
 }
 
@@ -261,12 +178,16 @@ pub(crate) fn read_task(dir: &Path, id: TaskId) -> Result<Read, BoardError> {
     let path = dir.join(id.file_name());
     let mut deadline = None;
     loop {
-        let detail = match atomic::read(&path) {
+        let detail = match atomic::read_stamped(&path) {
             Ok(None) => return Ok(Read::Absent),
-            Ok(Some(bytes)) => match format::parse(id, &bytes) {
+            Ok(Some((bytes, stamp))) => match format::parse(id, &bytes) {
                 Ok(task) => {
                     let fingerprint = store::fingerprint(&bytes);
-                    return Ok(Read::Task(Box::new(Entry { task, fingerprint })));
+                    return Ok(Read::Task(Box::new(Entry {
+                        task,
+                        fingerprint,
+                        stamp,
+                    })));
                 }
                 Err(detail) => detail,
             },

@@ -3,13 +3,14 @@
 use serde_json::{Map, Value};
 
 use crate::board::{Board, Caller, Hooks};
+use crate::change::{Change, Edited};
 use crate::claim::{ClaimRequest, check_claim, start};
 use crate::complete::Completed;
 use crate::error::{BoardError, Refusal};
 use crate::id::TaskId;
-use crate::snapshot::Snapshot;
+use crate::index::Index;
+use crate::section::{ListDir, Section};
 use crate::task::{Status, Task, check_description, check_line};
-use crate::txn::ListDir;
 
 /// What is to change; everything left out stays.
 #[derive(Debug, Clone, Default)]
@@ -58,6 +59,44 @@ impl Update {
         }
         task.merge_metadata(&self.metadata)
     }
+
+    /// What the task is to be, if the rules allow it.
+    fn apply(
+        &self,
+        index: &Index,
+        before: &Task,
+        caller: &Caller,
+        now_ms: i64,
+    ) -> Result<Edited, BoardError> {
+        caller.check_token(before)?;
+        let mut task = before.clone();
+        let op = match self.status {
+            Some(Status::InProgress) => {
+                let agent = match &self.owner {
+                    Some(Some(owner)) => owner.clone(),
+                    _ => caller.agent.clone(),
+                };
+                let request = ClaimRequest::new(agent);
+                if !caller.force {
+                    check_claim(index, before, &request)?;
+                }
+                start(&mut task, &request, now_ms);
+                "claim"
+            }
+            Some(Status::Pending) => {
+                // A completed task is nobody's any more; anyone may open it again.
+                if before.status != Status::Completed {
+                    caller_may_move(before, self, caller)?;
+                }
+                task.make_pending();
+                task.owner = self.owner.clone().flatten();
+                "release"
+            }
+            _ => change_owner(&mut task, self, caller)?,
+        };
+        self.edit(&mut task)?;
+        Ok(Edited { op, task })
+    }
 }
 
 impl Board {
@@ -80,48 +119,24 @@ impl Board {
             };
             return self.complete_with(id, &caller, hooks, update);
         }
-        self.transact(|txn| {
-            let task = txn.snapshot.require(id)?;
-            caller.check_token(task)?;
-            let mut task = task.clone();
-            let op = match update.status {
-                Some(Status::InProgress) => {
-                    let agent = match &update.owner {
-                        Some(Some(owner)) => owner.clone(),
-                        _ => caller.agent.clone(),
-                    };
-                    let request = ClaimRequest::new(agent);
-                    if !caller.force {
-                        check_claim(&txn.snapshot, id, &request)?;
-                    }
-                    start(&mut task, &request, txn.board.now_ms());
-                    "claim"
-                }
-                Some(Status::Pending) => {
-                    // A completed task is nobody's any more; anyone may open it again.
-                    if task.status != Status::Completed {
-                        caller_may_move(&task, update, caller)?;
-                    }
-                    task.make_pending();
-                    task.owner = update.owner.clone().flatten();
-                    "release"
-                }
-                _ => change_owner(&txn.snapshot, &mut task, update, caller)?,
-            };
-            update.edit(&mut task)?;
-            txn.write(op, task.clone(), ListDir::Leave)?;
-            Ok(Completed {
-                task,
-                unblocked: Vec::new(),
-                nudge: None,
-            })
+        let now = self.now_ms();
+        let changed = self.change(Change {
+            list: ListDir::Leave,
+            choose: |section: &mut Section<'_>| Ok(Ok::<_, BoardError>(section.read(id)?)),
+            edit: |index: &Index, before: &Task| update.apply(index, before, caller, now),
+            then: |_: &Index| (),
+        })?;
+        let (task, ()) = changed?;
+        Ok(Completed {
+            task,
+            unblocked: Vec::new(),
+            nudge: None,
         })
     }
 }
 
 /// Assigns, gives back or leaves alone, as `update.owner` says.
 fn change_owner(
-    snapshot: &Snapshot,
     task: &mut Task,
     update: &Update,
     caller: &Caller,
@@ -132,11 +147,10 @@ fn change_owner(
     if *new == task.owner {
         return Ok("update");
     }
-    let before = snapshot.require(task.id)?;
     if task.status == Status::Completed && !caller.force {
-        return Err(BoardError::refused(before, Refusal::AlreadyResolved));
+        return Err(BoardError::refused(task, Refusal::AlreadyResolved));
     }
-    caller_may_move(before, update, caller)?;
+    caller_may_move(task, update, caller)?;
     match (new, task.status) {
         (_, Status::Completed) => task.owner.clone_from(new),
         (None, _) => {

@@ -43,14 +43,8 @@ fn describe(snapshot: &Snapshot, task: &Task) -> String {
         task.owner.as_deref().map(clean_line).unwrap_or_default(),
     );
     field("waits for", join(&snapshot.open_blockers(task.id)));
-    field(
-        "blocked by",
-        join(&snapshot.blockers(task.id).collect::<Vec<_>>()),
-    );
-    field(
-        "blocks",
-        join(&snapshot.dependents(task.id).collect::<Vec<_>>()),
-    );
+    field("blocked by", join(&snapshot.blockers(task.id)));
+    field("blocks", join(&snapshot.dependents(task.id)));
     if task.priority() != 0 {
         field("priority", task.priority().to_string());
     }

@@ -1,0 +1,127 @@
+//! Changing one task, with the slow part outside the lock.
+//!
+//! The new file has to be on disk before it takes the old one's place, and a lock held
+//! meanwhile would make every process wait for every other's disk. So a durable change has
+//! two short sections: in the first the task is chosen and the rules are checked; then the
+//! new file is written and synced; in the second the rules are checked again, and the file
+//! takes its place if the task is still the one that was seen. If not, it starts over.
+//!
+//! Where nothing is synced there is nothing to wait for, and one section does it all.
+
+use std::time::Duration;
+
+use store::atomic::Durability;
+
+use crate::board::Board;
+use crate::error::BoardError;
+use crate::index::Index;
+use crate::section::{ListDir, Patience, Prepared, Section, Stop};
+use crate::snapshot::Entry;
+use crate::task::Task;
+
+/// What a change makes of a task.
+pub(crate) struct Edited {
+    /// For the history.
+    pub(crate) op: &'static str,
+    pub(crate) task: Task,
+}
+
+/// What is done to one task.
+pub(crate) struct Change<Choose, Edit, Then> {
+    /// Finds and reads the task, in a section; the inner error ends the change.
+    pub(crate) choose: Choose,
+    /// Checks the rules and says what the task is to be. Called again before the change is
+    /// made, so it must depend on nothing but its arguments.
+    pub(crate) edit: Edit,
+    /// Looks at the board right after the change, in the same section.
+    pub(crate) then: Then,
+    pub(crate) list: ListDir,
+}
+
+enum First<R> {
+    Done(Box<Task>, R),
+    Prepare(Box<(Edited, Entry)>),
+}
+
+impl Board {
+    /// Carries out a change and returns the task as it is now, with what `then` said.
+    pub(crate) fn change<X, R, Choose, Edit, Then>(
+        &self,
+        mut change: Change<Choose, Edit, Then>,
+    ) -> Result<Result<(Task, R), X>, BoardError>
+    where
+        Choose: FnMut(&mut Section<'_>) -> Result<Result<Entry, X>, Stop>,
+        Edit: FnMut(&Index, &Task) -> Result<Edited, BoardError>,
+        Then: FnMut(&Index) -> R,
+    {
+        let mut patience = Patience::new(self);
+        loop {
+            let first = self.section(|section| {
+                let before = match (change.choose)(section)? {
+                    Ok(before) => before,
+                    Err(end) => return Ok(Err(end)),
+                };
+                let edited = (change.edit)(section.index(), &before.task)?;
+                if self.durability() == Durability::Full && edited.task != before.task {
+                    return Ok(Ok(First::Prepare(Box::new((edited, before)))));
+                }
+                let task = Box::new(edited.task.clone());
+                section.stage_and_write(edited.op, &before, edited.task, change.list)?;
+                Ok(Ok(First::Done(task, (change.then)(section.index()))))
+            })?;
+            let (edited, before) = match first {
+                Err(end) => return Ok(Err(end)),
+                Ok(First::Done(task, answer)) => return Ok(Ok((*task, answer))),
+                Ok(First::Prepare(both)) => *both,
+            };
+            if let Some(answer) = self.commit(&mut change, &edited, &before)? {
+                return Ok(Ok((edited.task, answer)));
+            }
+            // Somebody else changed it in between. Rarely often in a row, but not for ever.
+            patience.wait(self.task_path(edited.task.id), Duration::ZERO)?;
+        }
+    }
+
+    /// The second section; `None` if the task was not the one that was seen.
+    fn commit<R, Choose, Edit, Then>(
+        &self,
+        change: &mut Change<Choose, Edit, Then>,
+        edited: &Edited,
+        before: &Entry,
+    ) -> Result<Option<R>, BoardError>
+    where
+        Edit: FnMut(&Index, &Task) -> Result<Edited, BoardError>,
+        Then: FnMut(&Index) -> R,
+    {
+        let prepared = Prepared::new(self, edited.task.clone());
+        let (mut prepared, failed) = match prepared {
+            Ok(prepared) => (Some(prepared), None),
+            Err(error) => (None, Some(error)),
+        };
+        let done = self.section(|section| {
+            section.live().slots.clear()?;
+            // Gone if this section is run again because another tool was in the way.
+            let Some(ready) = prepared.take() else {
+                return Ok(None);
+            };
+            let now = section
+                .index()
+                .get(before.task.id)
+                .map(|slim| slim.fingerprint);
+            if now != Some(before.fingerprint) {
+                return Ok(None);
+            }
+            // What no longer holds is explained by the first section of the next round.
+            match (change.edit)(section.index(), &before.task) {
+                Ok(again) if again.task == edited.task => {}
+                _ => return Ok(None),
+            }
+            section.write(edited.op, before, ready, change.list)?;
+            Ok(Some((change.then)(section.index())))
+        })?;
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(done),
+        }
+    }
+}

@@ -1,0 +1,454 @@
+//! What has to be known of every task to decide about any of them.
+//!
+//! A few fields per task, without its texts, and what follows from them: who waits for whom,
+//! what is ready, who owns what. It is the same whether it was built from the files (by a
+//! reader), loaded from disk, or kept up to date from the change log (by a lock section).
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet};
+
+use petgraph::graphmap::DiGraphMap;
+use store::atomic::Stamp;
+
+use crate::error::Refusal;
+use crate::graph;
+use crate::id::TaskId;
+use crate::task::{Status, Task};
+
+/// The fields of a task that decisions depend on.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Slim {
+    pub(crate) status: Status,
+    pub(crate) owner: Option<Box<str>>,
+    /// Why it is parked, if it is.
+    pub(crate) parked: Option<Box<str>>,
+    pub(crate) internal: bool,
+    /// It checks something: has a `verify`, or says so in its subject.
+    pub(crate) checks: bool,
+    pub(crate) priority: i64,
+    pub(crate) blocked_by: Box<[TaskId]>,
+    pub(crate) blocks: Box<[TaskId]>,
+    /// When its lease ends by itself, if it has one that does.
+    pub(crate) lease_end: Option<i64>,
+    /// The run that holds its lease.
+    pub(crate) run: Option<Box<str>>,
+    /// Of the file's bytes.
+    pub(crate) fingerprint: u64,
+    pub(crate) stamp: Stamp,
+}
+
+impl Slim {
+    pub(crate) fn of(task: &Task, fingerprint: u64, stamp: Stamp) -> Self {
+        let lease = task.lease();
+        Self {
+            status: task.status,
+            owner: task.owner.as_deref().map(Into::into),
+            parked: task.parked().map(Into::into),
+            internal: task.is_internal(),
+            checks: task.verify_command().is_some()
+                || task.subject.to_lowercase().contains("verif"),
+            priority: task.priority(),
+            blocked_by: task.blocked_by.as_slice().into(),
+            blocks: task.blocks.as_slice().into(),
+            lease_end: lease.as_ref().and_then(|lease| lease.expires_at),
+            run: lease.and_then(|lease| lease.run).map(Into::into),
+            fingerprint,
+            stamp,
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.status != Status::Completed
+    }
+}
+
+/// The order in which ready tasks are handed out: priority, then the longest chain of
+/// unfinished tasks that begins with it, then the lowest id.
+type Rank = (i64, usize, Reverse<TaskId>);
+
+/// The slim side of a whole board.
+#[derive(Debug, Default)]
+pub(crate) struct Index {
+    entries: BTreeMap<TaskId, Slim>,
+    /// Files that are there but cannot be read as tasks.
+    unreadable: BTreeMap<TaskId, Stamp>,
+    /// Edges that only one of their two tasks names, as (blocker, dependent).
+    half_edges: BTreeSet<(TaskId, TaskId)>,
+    /// Tasks that name one that is not there.
+    mentions: HashMap<TaskId, BTreeSet<TaskId>>,
+    /// Leases that end by themselves, soonest first.
+    leases: BTreeSet<(i64, TaskId)>,
+    /// Unfinished tasks by owner.
+    owned: HashMap<Box<str>, BTreeSet<TaskId>>,
+    /// How many tasks that are shown in lists are not completed.
+    open: usize,
+    /// Lengths of chains longer than one; computed when needed, dropped when edges change.
+    chains: Option<HashMap<TaskId, usize>>,
+    /// At least all ready tasks; what is no longer ready, or ranks differently by now, is
+    /// thrown out when it comes up.
+    ready: Option<BinaryHeap<Rank>>,
+}
+
+impl Index {
+    pub(crate) fn get(&self, id: TaskId) -> Option<&Slim> {
+        self.entries.get(&id)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (TaskId, &Slim)> {
+        self.entries.iter().map(|(id, slim)| (*id, slim))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(crate) fn unreadable(&self) -> &BTreeMap<TaskId, Stamp> {
+        &self.unreadable
+    }
+
+    /// The highest id in use, 0 on an empty board.
+    pub(crate) fn max_id(&self) -> u64 {
+        let readable = self.entries.last_key_value().map_or(0, |(id, _)| id.get());
+        let unreadable = self
+            .unreadable
+            .last_key_value()
+            .map_or(0, |(id, _)| id.get());
+        readable.max(unreadable)
+    }
+
+    /// Takes in the task as it is now.
+    pub(crate) fn put(&mut self, id: TaskId, slim: Slim) {
+        self.unreadable.remove(&id);
+        let old = self.forget(id);
+        let edges_changed = match &old {
+            Some(old) => old.blocked_by != slim.blocked_by || old.blocks != slim.blocks,
+            None => !slim.blocked_by.is_empty() || !slim.blocks.is_empty(),
+        };
+        // Chains consist of unfinished tasks. One whose blockers are all completed is at the
+        // beginning of its chains, so completing it shortens nobody else's.
+        let was_open = old.as_ref().is_none_or(Slim::is_open);
+        let ends_chain =
+            was_open != slim.is_open() && slim.blocked_by.iter().any(|b| self.is_open(*b));
+        let reopened = old.is_some() && !was_open && slim.is_open();
+        if edges_changed || ends_chain || reopened {
+            self.chains = None;
+            self.ready = None;
+        }
+        if slim.is_open() && !slim.internal {
+            self.open += 1;
+        }
+        if let Some(end) = slim.lease_end {
+            self.leases.insert((end, id));
+        }
+        if let (Some(owner), true) = (&slim.owner, slim.is_open()) {
+            self.owned.entry(owner.clone()).or_default().insert(id);
+        }
+        self.entries.insert(id, slim);
+        // Whoever named it while it was not there, and whoever it no longer names.
+        let mut others = self.mentions.remove(&id).unwrap_or_default();
+        if edges_changed || !others.is_empty() {
+            others.extend(
+                old.iter()
+                    .flat_map(|old| old.blocked_by.iter().chain(&old.blocks)),
+            );
+            self.compare_edges(id, others);
+        }
+        self.note_ready(id);
+    }
+
+    /// The index of these tasks and unreadable files.
+    pub(crate) fn build(
+        tasks: impl IntoIterator<Item = (TaskId, Slim)>,
+        unreadable: BTreeMap<TaskId, Stamp>,
+    ) -> Self {
+        let mut index = Self {
+            unreadable,
+            ..Self::default()
+        };
+        for (id, slim) in tasks {
+            index.put(id, slim);
+        }
+        index
+    }
+
+    /// The task's file is gone.
+    pub(crate) fn remove(&mut self, id: TaskId) {
+        self.unreadable.remove(&id);
+        let Some(old) = self.forget(id) else { return };
+        let half: Vec<(TaskId, TaskId)> = self
+            .half_edges
+            .iter()
+            .filter(|(a, b)| *a == id || *b == id)
+            .copied()
+            .collect();
+        let others = half.iter().flat_map(|(a, b)| [a, b]);
+        let others: Vec<TaskId> = others
+            .chain(&old.blocked_by)
+            .chain(&old.blocks)
+            .copied()
+            .collect();
+        for other in others {
+            let names = |their: &Slim| their.blocks.contains(&id) || their.blocked_by.contains(&id);
+            if self.get(other).is_some_and(names) {
+                self.mentions.entry(id).or_default().insert(other);
+            }
+        }
+        self.half_edges.retain(|(a, b)| *a != id && *b != id);
+        self.chains = None;
+        self.ready = None;
+    }
+
+    /// The task's file cannot be read.
+    pub(crate) fn put_unreadable(&mut self, id: TaskId, stamp: Stamp) {
+        self.remove(id);
+        self.unreadable.insert(id, stamp);
+    }
+
+    fn forget(&mut self, id: TaskId) -> Option<Slim> {
+        let old = self.entries.remove(&id)?;
+        if old.is_open() && !old.internal {
+            self.open -= 1;
+        }
+        if let Some(end) = old.lease_end {
+            self.leases.remove(&(end, id));
+        }
+        if let Some(owner) = &old.owner
+            && let Some(owned) = self.owned.get_mut(owner)
+        {
+            owned.remove(&id);
+            if owned.is_empty() {
+                self.owned.remove(owner);
+            }
+        }
+        Some(old)
+    }
+
+    /// Finds out which edges of `id` are on one side only, after its lists or those of the
+    /// tasks in `others` changed.
+    fn compare_edges(&mut self, id: TaskId, others: impl IntoIterator<Item = TaskId>) {
+        self.half_edges.retain(|(a, b)| *a != id && *b != id);
+        let Some(slim) = self.entries.get(&id) else {
+            return;
+        };
+        let named = slim.blocked_by.iter().chain(&slim.blocks).copied();
+        let others: BTreeSet<TaskId> = named.chain(others).collect();
+        for other in others {
+            let Some(their) = self.entries.get(&other) else {
+                self.mentions.entry(other).or_default().insert(id);
+                continue;
+            };
+            if slim.blocked_by.contains(&other) != their.blocks.contains(&id) {
+                self.half_edges.insert((other, id));
+            }
+            if slim.blocks.contains(&other) != their.blocked_by.contains(&id) {
+                self.half_edges.insert((id, other));
+            }
+        }
+    }
+
+    /// Edges that only one of their two tasks names, as (blocker, dependent).
+    pub(crate) fn half_edges(&self) -> &BTreeSet<(TaskId, TaskId)> {
+        &self.half_edges
+    }
+
+    /// Tasks that `id` waits for or once waited for, on either side's word.
+    pub(crate) fn blockers(&self, id: TaskId) -> impl Iterator<Item = TaskId> {
+        let named = self.get(id).map_or(&[][..], |slim| &slim.blocked_by);
+        let half = self
+            .half_edges
+            .iter()
+            .filter(move |(_, to)| *to == id)
+            .map(|(from, _)| *from);
+        named
+            .iter()
+            .copied()
+            .chain(half.filter(move |from| !named.contains(from)))
+    }
+
+    /// Tasks that wait for `id`, on either side's word.
+    pub(crate) fn dependents(&self, id: TaskId) -> impl Iterator<Item = TaskId> {
+        let named = self.get(id).map_or(&[][..], |slim| &slim.blocks);
+        let half = self
+            .half_edges
+            .iter()
+            .filter(move |(from, _)| *from == id)
+            .map(|(_, to)| *to);
+        named
+            .iter()
+            .copied()
+            .chain(half.filter(move |to| !named.contains(to)))
+    }
+
+    /// Whether others have to wait for it. A task that is not there is resolved; one that
+    /// cannot be read is not.
+    pub(crate) fn is_open(&self, id: TaskId) -> bool {
+        self.get(id)
+            .map_or_else(|| self.unreadable.contains_key(&id), Slim::is_open)
+    }
+
+    /// The blockers of `id` that are not completed.
+    pub(crate) fn open_blockers(&self, id: TaskId) -> Vec<TaskId> {
+        let mut open: Vec<TaskId> = self.blockers(id).filter(|b| self.is_open(*b)).collect();
+        open.sort_unstable();
+        open
+    }
+
+    /// Pending, not parked, and nothing it waits for is open.
+    pub(crate) fn can_start(&self, id: TaskId) -> bool {
+        self.get(id).is_some_and(|slim| {
+            slim.status == Status::Pending
+                && slim.parked.is_none()
+                && !self.blockers(id).any(|blocker| self.is_open(blocker))
+        })
+    }
+
+    /// Whether anybody may claim it now.
+    pub(crate) fn is_ready(&self, id: TaskId) -> bool {
+        self.get(id).is_some_and(|slim| slim.owner.is_none()) && self.can_start(id)
+    }
+
+    /// What stands in the way of starting `id`, in the order the rules name it.
+    pub(crate) fn start_obstacle(&self, id: TaskId) -> Option<Refusal> {
+        let open = self.open_blockers(id);
+        if !open.is_empty() {
+            return Some(Refusal::Blocked { by: open });
+        }
+        let reason = self.get(id)?.parked.as_deref()?;
+        Some(Refusal::Parked {
+            reason: reason.to_owned(),
+        })
+    }
+
+    /// Unfinished tasks of `agent`.
+    pub(crate) fn owned_by(&self, agent: &str) -> impl Iterator<Item = (TaskId, &Slim)> {
+        let ids = self.owned.get(agent).into_iter().flatten();
+        ids.filter_map(|id| Some((*id, self.get(*id)?)))
+    }
+
+    /// Tasks whose lease ran out.
+    pub(crate) fn expired(&self, now_ms: i64) -> Vec<TaskId> {
+        self.leases
+            .iter()
+            .take_while(|(end, _)| *end <= now_ms)
+            .map(|(_, id)| *id)
+            .collect()
+    }
+
+    /// Whether nothing is left to do.
+    pub(crate) fn all_completed(&self) -> bool {
+        self.open == 0 && self.unreadable.is_empty()
+    }
+
+    /// The task `agent` should do next, one assigned to it or the best ready one, leaving out
+    /// those in `reserved`.
+    pub(crate) fn pick(&mut self, agent: &str, reserved: &HashSet<TaskId>) -> Option<TaskId> {
+        self.rank_all();
+        let assigned: Vec<TaskId> = self
+            .owned_by(agent)
+            .filter(|(id, slim)| !slim.internal && self.can_start(*id))
+            .map(|(id, _)| id)
+            .collect();
+        if let Some(best) = assigned.into_iter().max_by_key(|id| self.rank(*id)) {
+            return Some(best);
+        }
+        let mut ready = self.ready.take()?;
+        let mut aside = Vec::new();
+        let mut best = None;
+        while let Some(rank) = ready.pop() {
+            let id = rank.2.0;
+            let visible = self.get(id).is_some_and(|slim| !slim.internal);
+            if !visible || !self.is_ready(id) || self.rank(id) != rank {
+                continue;
+            }
+            // It stays in the heap: it is ready until it is really claimed.
+            aside.push(rank);
+            if !reserved.contains(&id) {
+                best = Some(id);
+                break;
+            }
+        }
+        ready.extend(aside);
+        self.ready = Some(ready);
+        best
+    }
+
+    /// All ready tasks, best first.
+    pub(crate) fn ready(&mut self) -> Vec<TaskId> {
+        self.rank_all();
+        let mut ids: Vec<TaskId> = self
+            .iter()
+            .filter(|(id, slim)| !slim.internal && self.is_ready(*id))
+            .map(|(id, _)| id)
+            .collect();
+        ids.sort_by_key(|id| Reverse(self.rank(*id)));
+        ids
+    }
+
+    fn rank(&self, id: TaskId) -> Rank {
+        let priority = self.get(id).map_or(0, |slim| slim.priority);
+        let chain = self.chains.as_ref().and_then(|chains| chains.get(&id));
+        (priority, chain.copied().unwrap_or(1), Reverse(id))
+    }
+
+    fn rank_all(&mut self) {
+        if self.chains.is_none() {
+            let mut chains = graph::chains(self);
+            chains.retain(|_, length| *length > 1);
+            self.chains = Some(chains);
+            self.ready = None;
+        }
+        if self.ready.is_none() {
+            let ready: Vec<Rank> = self
+                .iter()
+                .filter(|(id, _)| self.is_ready(*id))
+                .map(|(id, _)| self.rank(id))
+                .collect();
+            self.ready = Some(ready.into());
+        }
+    }
+
+    /// Adds `id`, and what waits for it, to the ready ones where they have become ready.
+    fn note_ready(&mut self, id: TaskId) {
+        if self.ready.is_none() || self.chains.is_none() {
+            return;
+        }
+        if self
+            .ready
+            .as_ref()
+            .is_some_and(|ready| ready.len() > 2 * self.entries.len() + 64)
+        {
+            // Mostly things that are no longer ready.
+            self.ready = None;
+            return;
+        }
+        let concerned: Vec<TaskId> = std::iter::once(id).chain(self.dependents(id)).collect();
+        for id in concerned {
+            if self.is_ready(id) {
+                let rank = self.rank(id);
+                if let Some(ready) = &mut self.ready {
+                    ready.push(rank);
+                }
+            }
+        }
+    }
+
+    /// All edges, on either side's word; an edge leads to the task that waits.
+    pub(crate) fn edges(&self) -> DiGraphMap<TaskId, ()> {
+        let mut edges = DiGraphMap::new();
+        for (id, slim) in self.iter() {
+            edges.add_node(id);
+            for blocker in &slim.blocked_by {
+                edges.add_edge(*blocker, id, ());
+            }
+        }
+        for (blocker, dependent) in &self.half_edges {
+            edges.add_edge(*blocker, *dependent, ());
+        }
+        edges
+    }
+
+    /// Groups of unfinished tasks that wait for each other in a circle.
+    pub(crate) fn cycles(&self) -> Vec<Vec<TaskId>> {
+        graph::cycles(&self.edges(), |id| self.is_open(id))
+    }
+}

@@ -1,0 +1,320 @@
+//! What a process keeps between lock sections: the open files and the index.
+
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use store::StoreError;
+use store::atomic::{self, Durability, Stamp};
+use store::fault::reached;
+use store::lock::ReusableLock;
+use store::log::{LineLog, LogTail};
+
+use crate::board::Board;
+use crate::changes::{self, Draft, Paths, head, log_identity};
+use crate::error::BoardError;
+use crate::fault;
+use crate::id::TaskId;
+use crate::index::Index;
+use crate::index_file::{self, Position};
+use crate::slots::Slots;
+use crate::snapshot::{self, Read};
+
+/// The log is rotated when it is larger than this.
+const ROTATE_AT: u64 = 16 * 1024 * 1024;
+/// The index file is written when at least this much was logged since, and at least as much
+/// as the file is long, so that its cost per change does not grow with the board.
+const INDEX_EVERY: u64 = 256 * 1024;
+
+/// A board as one process has it open.
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub(crate) lock: ReusableLock,
+    loaded: Option<Loaded>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) index: Index,
+    pub(crate) slots: Slots,
+    paths: Paths,
+    log: LogTail,
+    seq: u64,
+    max_id: u64,
+    /// Where in the log the index file stands, and how long it is.
+    index_at: u64,
+    index_size: u64,
+    /// Which directory this is; another one means that the list was deleted and made anew.
+    dir_inode: u64,
+    /// The index may not be what the files say.
+    doubtful: bool,
+    /// The index file is missing or wrong, and everyone who starts pays for it.
+    index_due: bool,
+}
+
+/// What a look at every file found.
+pub(crate) struct Scanned {
+    pub(crate) drafts: Vec<Draft>,
+    /// The directory's mtime before the look: what changes later is found by the next one.
+    pub(crate) settled: i64,
+}
+
+impl Live {
+    pub(crate) fn new(lock: PathBuf) -> Self {
+        Self {
+            lock: ReusableLock::new(lock),
+            loaded: None,
+        }
+    }
+
+    /// Brings the index up to date with everything ccb processes did. The lock is held.
+    pub(crate) fn sync(&mut self, board: &Board) -> Result<&mut Loaded, BoardError> {
+        let dir_inode = dir_meta(&board.dir)?.ino();
+        let usable = match &mut self.loaded {
+            Some(loaded) if loaded.dir_inode == dir_inode => loaded.follow_log()?,
+            _ => false,
+        };
+        if !usable {
+            self.loaded = None;
+        }
+        match &mut self.loaded {
+            Some(loaded) => Ok(loaded),
+            empty => Ok(empty.insert(Loaded::open(board, dir_inode)?)),
+        }
+    }
+}
+
+impl Loaded {
+    fn open(board: &Board, dir_inode: u64) -> Result<Self, BoardError> {
+        let ours = board.dir.join(".ccb");
+        let paths = Paths::new(&ours);
+        let file = atomic::read(&board.index_path())?;
+        let index_size = file.as_ref().map_or(0, Vec::len) as u64;
+        let (index, at) = file
+            .as_deref()
+            .and_then(index_file::decode)
+            .unwrap_or_default();
+        let in_log = at.log == log_identity(&paths.log)?;
+        let mut loaded = Self {
+            index,
+            slots: Slots::open(&ours)?,
+            log: LogTail::new(paths.log.clone(), if in_log { at.offset } else { 0 }),
+            seq: at.seq,
+            max_id: at.max_id,
+            index_at: if in_log { at.offset } else { 0 },
+            index_size,
+            dir_inode,
+            doubtful: false,
+            index_due: false,
+            paths,
+        };
+        if !in_log {
+            // It stands somewhere in the log before this one, or in one that is gone.
+            let in_old = at.log == log_identity(&loaded.paths.old)?;
+            let old = LineLog::new(loaded.paths.old.clone());
+            let lines = old.read_from(if in_old { at.offset } else { 0 })?.lines;
+            lines.iter().for_each(|line| loaded.apply(line));
+            loaded.doubtful |= !in_old;
+        }
+        let fresh = loaded.log.read_new()?;
+        loaded.doubtful |= fresh.restarted;
+        loaded.apply_all(&fresh.bytes);
+        Ok(loaded)
+    }
+
+    /// Takes in what others logged; `false` if that does not continue what we know.
+    fn follow_log(&mut self) -> Result<bool, BoardError> {
+        let fresh = self.log.read_new()?;
+        self.apply_all(&fresh.bytes);
+        Ok(!fresh.restarted && !self.doubtful)
+    }
+
+    fn apply_all(&mut self, bytes: &[u8]) {
+        for line in bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
+            self.apply(line);
+        }
+    }
+
+    fn apply(&mut self, line: &[u8]) {
+        let Some(head) = head(line) else {
+            tracing::warn!(log = %self.paths.log.display(), "malformed line skipped");
+            self.doubtful = true;
+            return;
+        };
+        if head.seq <= self.seq {
+            return;
+        }
+        // A gap: part of the history is gone, and with it what it said about the tasks.
+        self.doubtful |= head.seq > self.seq + 1;
+        self.seq = head.seq;
+        self.max_id = self.max_id.max(head.id.get());
+        match head.slim {
+            Some(slim) => self.index.put(head.id, slim),
+            None => self.index.remove(head.id),
+        }
+    }
+
+    /// The number of the last change.
+    pub(crate) fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    /// The highest id that is in use or in the history that is left.
+    pub(crate) fn max_id(&self) -> u64 {
+        self.max_id.max(self.index.max_id())
+    }
+
+    /// Whether something other than ccb may have changed the directory.
+    pub(crate) fn foreign_change(&self, dir: &Path) -> Result<bool, BoardError> {
+        if self.doubtful {
+            return Ok(true);
+        }
+        let now = Stamp::of(&dir_meta(dir)?).mtime_ns;
+        Ok(self.slots.settled()? != Some(now))
+    }
+
+    /// Compares every file with the index and takes in what differs. `recovered` names what
+    /// we redid ourselves after a crash.
+    pub(crate) fn scan(
+        &mut self,
+        board: &Board,
+        recovered: &HashMap<TaskId, &'static str>,
+    ) -> Result<Scanned, BoardError> {
+        let dir = &board.dir;
+        let settled = Stamp::of(&dir_meta(dir)?).mtime_ns;
+        let mut drafts = Vec::new();
+        let ids = snapshot::list_ids(dir)?;
+        for id in &ids {
+            let stamp = match std::fs::symlink_metadata(dir.join(id.file_name())) {
+                Ok(meta) => Stamp::of(&meta),
+                Err(_) => continue,
+            };
+            let known = match self.index.get(*id) {
+                Some(slim) => Some(slim.stamp),
+                None => self.index.unreadable().get(id).copied(),
+            };
+            if known != Some(stamp) || self.doubtful {
+                drafts.extend(self.refresh(dir, *id, recovered.get(id).copied())?);
+            }
+        }
+        let gone: Vec<TaskId> = self
+            .index
+            .iter()
+            .map(|(id, _)| id)
+            .filter(|id| !ids.contains(id))
+            .collect();
+        for id in gone {
+            drafts.extend(self.refresh(dir, id, recovered.get(&id).copied())?);
+        }
+        let bad: Vec<TaskId> = self
+            .index
+            .unreadable()
+            .keys()
+            .filter(|id| !ids.contains(id))
+            .copied()
+            .collect();
+        bad.into_iter().for_each(|id| self.index.remove(id));
+        self.index_due |= std::mem::take(&mut self.doubtful);
+        Ok(Scanned { drafts, settled })
+    }
+
+    /// Takes in one task as its file is now; says what changed, if it did. `op` is what we
+    /// did to it ourselves.
+    pub(crate) fn refresh(
+        &mut self,
+        dir: &Path,
+        id: TaskId,
+        op: Option<&'static str>,
+    ) -> Result<Option<Draft>, BoardError> {
+        let before = self.index.get(id).map(|slim| slim.fingerprint);
+        let foreign = op.is_none();
+        match snapshot::read_task(dir, id)? {
+            Read::Task(entry) => {
+                let slim = entry.slim();
+                self.index.put(id, slim.clone());
+                if before == Some(entry.fingerprint) {
+                    return Ok(None);
+                }
+                let guess = if before.is_some() { "update" } else { "create" };
+                let op = op.unwrap_or(guess);
+                Ok(Some(Draft {
+                    op,
+                    id,
+                    after: Some((slim, entry.task.to_json())),
+                    foreign,
+                }))
+            }
+            Read::Absent => {
+                self.index.remove(id);
+                let op = op.unwrap_or("delete");
+                Ok(before.map(|_| Draft {
+                    op,
+                    id,
+                    after: None,
+                    foreign,
+                }))
+            }
+            // No change to speak of until it can be read again, but it blocks what waits.
+            Read::Unreadable(bad) => {
+                let meta = std::fs::symlink_metadata(&bad.path);
+                let stamp = meta.map(|meta| Stamp::of(&meta)).unwrap_or_default();
+                self.index.put_unreadable(id, stamp);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Numbers `drafts` and writes them down. The index has them already.
+    pub(crate) fn append(&mut self, board: &Board, drafts: &[Draft]) -> Result<(), BoardError> {
+        if !drafts.is_empty() {
+            let bytes = changes::lines(drafts, self.seq, board.now_ms())?;
+            self.log.append(&bytes)?;
+            self.seq += drafts.len() as u64;
+            for draft in drafts {
+                self.max_id = self.max_id.max(draft.id.get());
+            }
+        }
+        // Only now: an index file must not know anything the log does not say.
+        let logged = self.log.end().saturating_sub(self.index_at);
+        let full = self.log.end() >= ROTATE_AT;
+        if full || self.index_due || logged > INDEX_EVERY.max(self.index_size) {
+            self.write_index(board)?;
+        }
+        if full {
+            // The index file belongs to the log that is moved, and is valid before and after.
+            atomic::rename(&self.paths.log, &self.paths.old)?;
+            reached(fault::LOG_ROTATED);
+            self.log = LogTail::new(self.paths.log.clone(), 0);
+            self.index_at = 0;
+        }
+        Ok(())
+    }
+
+    fn write_index(&mut self, board: &Board) -> Result<(), BoardError> {
+        let at = Position {
+            seq: self.seq,
+            offset: self.log.end(),
+            log: log_identity(&self.paths.log)?,
+            max_id: self.max_id,
+        };
+        let bytes = index_file::encode(&self.index, at);
+        atomic::replace(
+            &board.tmp_dir(),
+            &board.index_path(),
+            &bytes,
+            Durability::Relaxed,
+        )?;
+        self.index_at = at.offset;
+        self.index_due = false;
+        self.index_size = bytes.len() as u64;
+        Ok(())
+    }
+}
+
+fn dir_meta(dir: &Path) -> Result<std::fs::Metadata, StoreError> {
+    std::fs::metadata(dir).map_err(|source| StoreError::Io {
+        verb: "read",
+        path: dir.to_owned(),
+        source,
+    })
+}

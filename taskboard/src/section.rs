@@ -1,0 +1,582 @@
+//! One lock section: everything that changes the board goes through here.
+//!
+//! A section begins with the list's lock and the repair of whatever a crash or another tool
+//! left: lock directories of a dead process, an unfinished intent, changes without a number,
+//! expired leases, half edges. Then comes the operation itself.
+//!
+//! The index says what to do; the files say whether it is so. A section looks at the whole
+//! directory only if its mtime shows that something other than ccb was there. It always looks
+//! at the file it is about to change, and at those of its blockers, because a hand edit in
+//! place leaves no other trace.
+//!
+//! While lock directories are held nothing slow happens: content is written and synced
+//! before they are taken, the directory is synced after the lock is released.
+
+use std::collections::{BTreeSet, HashMap};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::{MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use petgraph::graphmap::DiGraphMap;
+use store::StoreError;
+use store::atomic::{self, Staged, Stamp};
+use store::fault::{pass, reached};
+use store::lockdir::{HeldDirs, STALE_AFTER, Take};
+use store::settings::LockMode;
+
+use crate::board::Board;
+use crate::changes::Draft;
+use crate::error::BoardError;
+use crate::fault;
+use crate::format;
+use crate::graph;
+use crate::id::TaskId;
+use crate::index::{Index, Slim};
+use crate::intent::{Intent, Step, insert, redo_intent};
+use crate::live::{Live, Loaded};
+use crate::snapshot::{self, Entry, Read};
+use crate::task::Task;
+
+/// Why a section ended without a result.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// For good.
+    Error(BoardError),
+    /// Another tool is in the way (its lock directory, or what it changed since we looked);
+    /// nothing was changed, try again.
+    Retry { path: PathBuf, age: Duration },
+}
+
+impl From<BoardError> for Stop {
+    fn from(error: BoardError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Self {
+        Self::Error(error.into())
+    }
+}
+
+/// Whether the lock directory of the whole list is needed besides those of single tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ListDir {
+    Take,
+    Leave,
+}
+
+/// A lock section under way.
+#[derive(Debug)]
+pub(crate) struct Section<'b> {
+    pub(crate) board: &'b Board,
+    live: &'b mut Loaded,
+    drafts: Vec<Draft>,
+    /// The directory has to be synced before the change is acknowledged.
+    pub(crate) dirty: bool,
+    /// Its mtime is another one because of us.
+    touched: bool,
+    /// The mtime up to which everything foreign is taken in, once it is logged.
+    settled: Option<i64>,
+    /// So much time was spent that another tool may have been here unseen.
+    pub(crate) slow: bool,
+}
+
+impl Board {
+    /// Runs `body` in a lock section, again if another tool is in the way.
+    pub(crate) fn section<T>(
+        &self,
+        mut body: impl FnMut(&mut Section<'_>) -> Result<T, Stop>,
+    ) -> Result<T, BoardError> {
+        self.create_dirs()?;
+        let mut patience = Patience::new(self);
+        loop {
+            match self.attempt(&mut body) {
+                Ok((value, dirty)) => {
+                    if dirty {
+                        // Outside the lock, where the kernel merges it with those of others.
+                        atomic::sync_dir(&self.dir, self.durability())?;
+                    }
+                    return Ok(value);
+                }
+                Err(Stop::Error(error)) => return Err(error),
+                Err(Stop::Retry { path, age }) => patience.wait(path, age)?,
+            }
+        }
+    }
+
+    fn attempt<T>(
+        &self,
+        body: &mut impl FnMut(&mut Section<'_>) -> Result<T, Stop>,
+    ) -> Result<(T, bool), Stop> {
+        let mut live = self.live();
+        live.lock
+            .acquire(&self.lock_name(), self.options.lock_timeout)?;
+        let result = self.locked(&mut live, body);
+        live.lock.release();
+        result
+    }
+
+    fn locked<T>(
+        &self,
+        live: &mut Live,
+        body: &mut impl FnMut(&mut Section<'_>) -> Result<T, Stop>,
+    ) -> Result<(T, bool), Stop> {
+        if self.options.lock_mode == LockMode::Shared {
+            self.lock_dirs.sweep()?;
+        }
+        let recovered = redo_intent(self)?;
+        let live = live.sync(self)?;
+        let mut section = Section::new(self, live);
+        if !recovered.is_empty() || section.live.foreign_change(&self.dir)? {
+            section.scan(&recovered)?;
+        }
+        let result = match section.repair() {
+            // A task in another tool's hands must not stop work on the others.
+            Ok(()) | Err(Stop::Retry { .. }) => body(&mut section),
+            Err(stop) => Err(stop),
+        };
+        // What was repaired is to be kept and numbered even if the operation was refused.
+        let finished = section.finish();
+        let dirty = section.dirty;
+        let value = result?;
+        finished?;
+        Ok((value, dirty))
+    }
+
+    fn live(&self) -> MutexGuard<'_, Live> {
+        // A thread that panicked in a section left files that the next section repairs.
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn lock_name(&self) -> String {
+        format!("the task list {:?}", self.name.as_str())
+    }
+}
+
+/// Waiting for another tool, outside the lock: one task in its hands must not stop the rest.
+pub(crate) struct Patience {
+    what: String,
+    started: Instant,
+    limit: Duration,
+    pause: Duration,
+}
+
+impl Patience {
+    pub(crate) fn new(board: &Board) -> Self {
+        Self {
+            what: board.lock_name(),
+            started: Instant::now(),
+            // A lock directory of a killed process is free after STALE_AFTER at the latest, so
+            // waiting a little longer than that means never failing because of one.
+            limit: board
+                .options
+                .lock_timeout
+                .max(STALE_AFTER + Duration::from_secs(2)),
+            pause: Duration::from_micros(300),
+        }
+    }
+
+    /// Pauses, or fails when it has taken too long.
+    pub(crate) fn wait(&mut self, path: PathBuf, age: Duration) -> Result<(), BoardError> {
+        let waited = self.started.elapsed();
+        if waited > self.limit {
+            let holder = format!(
+                "another tool, which last touched it {:.1} s ago",
+                age.as_secs_f32()
+            );
+            let what = self.what.clone();
+            return Err(StoreError::LockTimeout {
+                what,
+                path,
+                holder,
+                waited,
+            }
+            .into());
+        }
+        std::thread::sleep(self.pause);
+        self.pause = (self.pause * 2).min(Duration::from_millis(4));
+        Ok(())
+    }
+}
+
+impl<'b> Section<'b> {
+    fn new(board: &'b Board, live: &'b mut Loaded) -> Self {
+        Self {
+            board,
+            live,
+            drafts: Vec::new(),
+            dirty: false,
+            touched: false,
+            settled: None,
+            slow: false,
+        }
+    }
+
+    pub(crate) fn index(&self) -> &Index {
+        &self.live.index
+    }
+
+    pub(crate) fn live(&mut self) -> &mut Loaded {
+        self.live
+    }
+
+    /// Compares every file with the index and takes in what differs.
+    pub(crate) fn scan(
+        &mut self,
+        recovered: &HashMap<TaskId, &'static str>,
+    ) -> Result<(), BoardError> {
+        let scanned = self.live.scan(self.board, recovered)?;
+        self.drafts.extend(scanned.drafts);
+        self.settled = Some(scanned.settled);
+        Ok(())
+    }
+
+    /// Reads the task with this id, taking in what a hand edit changed.
+    pub(crate) fn read(&mut self, id: TaskId) -> Result<Entry, BoardError> {
+        let entry = match snapshot::read_task(&self.board.dir, id)? {
+            Read::Task(entry) => *entry,
+            Read::Absent => {
+                self.take_in(id)?;
+                return Err(BoardError::NotFound { id });
+            }
+            Read::Unreadable(bad) => {
+                self.take_in(id)?;
+                return Err(bad.error(id));
+            }
+        };
+        if self.index().get(id).map(|slim| slim.fingerprint) != Some(entry.fingerprint) {
+            self.take_in(id)?;
+        }
+        self.check_blockers(id)?;
+        Ok(entry)
+    }
+
+    /// Takes in hand edits of the tasks that `id` waits for.
+    fn check_blockers(&mut self, id: TaskId) -> Result<(), BoardError> {
+        let blockers: Vec<TaskId> = self.index().blockers(id).collect();
+        for blocker in blockers {
+            let path = self.board.task_path(blocker);
+            let stamp = std::fs::symlink_metadata(path)
+                .ok()
+                .map(|meta| Stamp::of(&meta));
+            let known = match self.index().get(blocker) {
+                Some(slim) => Some(slim.stamp),
+                None => self.index().unreadable().get(&blocker).copied(),
+            };
+            if stamp != known {
+                self.take_in(blocker)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_in(&mut self, id: TaskId) -> Result<(), BoardError> {
+        let draft = self.live.refresh(&self.board.dir, id, None)?;
+        self.drafts.extend(draft);
+        Ok(())
+    }
+
+    /// The task with this id must be there and readable.
+    pub(crate) fn require(&self, id: TaskId) -> Result<&Slim, BoardError> {
+        if let Some(slim) = self.index().get(id) {
+            return Ok(slim);
+        }
+        match snapshot::read_task(&self.board.dir, id)? {
+            Read::Unreadable(bad) => Err(bad.error(id)),
+            Read::Task(_) | Read::Absent => Err(BoardError::NotFound { id }),
+        }
+    }
+
+    /// Returns tasks whose lease ran out and completes edges that are on one side only.
+    fn repair(&mut self) -> Result<(), Stop> {
+        for id in self.index().expired(self.board.now_ms()) {
+            let before = self.read(id)?;
+            let mut task = before.task.clone();
+            task.make_pending();
+            self.stage_and_write("expire", &before, task, ListDir::Leave)?;
+        }
+        self.repair_half_edges()
+    }
+
+    fn repair_half_edges(&mut self) -> Result<(), Stop> {
+        if self.index().half_edges().is_empty() {
+            return Ok(());
+        }
+        let half = self.index().half_edges().clone();
+        let mut whole = DiGraphMap::<TaskId, ()>::new();
+        for (from, to, ()) in self.index().edges().all_edges() {
+            if !half.contains(&(from, to)) {
+                whole.add_edge(from, to, ());
+            }
+        }
+        for (blocker, dependent) in half {
+            // Completing it would make a cycle for good; it stays visible as it is.
+            if graph::cycle_with(&whole, blocker, dependent).is_some() {
+                continue;
+            }
+            whole.add_edge(blocker, dependent, ());
+            for (id, is_dependent) in [(dependent, true), (blocker, false)] {
+                let before = self.read(id)?;
+                let mut task = before.task.clone();
+                if is_dependent {
+                    insert(&mut task.blocked_by, blocker);
+                } else {
+                    insert(&mut task.blocks, dependent);
+                }
+                self.stage_and_write("repair", &before, task, ListDir::Leave)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces the file of one task, if it changed.
+    pub(crate) fn stage_and_write(
+        &mut self,
+        op: &'static str,
+        before: &Entry,
+        task: Task,
+        list: ListDir,
+    ) -> Result<(), Stop> {
+        if before.task == task {
+            return Ok(());
+        }
+        let prepared = Prepared::new(self.board, task)?;
+        self.write(op, before, prepared, list)
+    }
+
+    /// Puts the prepared file in the place of the one that was read as `before`.
+    pub(crate) fn write(
+        &mut self,
+        op: &'static str,
+        before: &Entry,
+        prepared: Prepared,
+        list: ListDir,
+    ) -> Result<(), Stop> {
+        let Prepared {
+            task,
+            staged,
+            fingerprint,
+        } = prepared;
+        let id = task.id;
+        let held = self.take_dirs(list, &[id])?;
+        let path = self.board.task_path(id);
+        let now = atomic::read(&path)?.map(|bytes| store::fingerprint(&bytes));
+        if now != Some(before.fingerprint) || !still_ours(held.as_ref())? {
+            return Err(Stop::Retry {
+                path,
+                age: Duration::ZERO,
+            });
+        }
+        let stamp = staged.stamp();
+        // If this fails after the rename, the next section numbers the change.
+        self.dirty = true;
+        staged.replace(&path)?;
+        release(held)?;
+        let slim = Slim::of(&task, fingerprint, stamp);
+        self.live.index.put(id, slim.clone());
+        self.drafts.push(Draft {
+            op,
+            id,
+            after: Some((slim, task.to_json())),
+            foreign: false,
+        });
+        Ok(())
+    }
+
+    /// Takes in what we did to task `id` by other means than [`Self::write`].
+    pub(crate) fn note_changed(&mut self, op: &'static str, id: TaskId) -> Result<(), Stop> {
+        let draft = self.live.refresh(&self.board.dir, id, Some(op))?;
+        self.drafts.extend(draft);
+        Ok(())
+    }
+
+    /// Publishes one staged file under a new id; says whether the id was free.
+    pub(crate) fn publish(&mut self, staged: Staged, task: &Task) -> Result<bool, Stop> {
+        self.dirty = true;
+        let created = staged.create(&self.board.task_path(task.id))?;
+        if created {
+            self.note_changed("create", task.id)?;
+        }
+        Ok(created)
+    }
+
+    /// Reserves `count` ids: nobody, ccb or another tool, will be given any of them again.
+    pub(crate) fn reserve_ids(&mut self, count: usize) -> Result<Vec<TaskId>, Stop> {
+        let held = self.take_dirs(ListDir::Take, &[])?;
+        let last = self.last_id()?;
+        let ids: Option<Vec<TaskId>> = (1..=count as u64)
+            .map(|n| TaskId::new(last.saturating_add(n)))
+            .collect();
+        let ids = ids.ok_or_else(|| BoardError::invalid("task ids", "there are none left"))?;
+        self.raise_high_water(last + count as u64)?;
+        release(held)?;
+        reached(fault::IDS_RESERVED);
+        Ok(ids)
+    }
+
+    /// The highest id that was ever given out. The list's lock directory is held.
+    fn last_id(&self) -> Result<u64, BoardError> {
+        Ok(self.live.max_id().max(self.board.read_high_water()?))
+    }
+
+    /// Writes a higher mark over the lower one, in place: it never gets shorter, and until a
+    /// task is deleted the files themselves say the same, so that no sync is needed.
+    fn raise_high_water(&mut self, last: u64) -> Result<(), BoardError> {
+        let path = self.board.high_water_path();
+        let failed = |source| StoreError::Io {
+            verb: "write",
+            path: path.clone(),
+            source,
+        };
+        let file = match std::fs::OpenOptions::new().write(true).open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return self.write_high_water(last);
+            }
+            Err(error) => return Err(failed(error).into()),
+        };
+        pass(fault::HIGH_WATER).map_err(failed)?;
+        file.write_all_at(last.to_string().as_bytes(), 0)
+            .map_err(failed)?;
+        Ok(())
+    }
+
+    /// Replaces the mark durably: from now on it alone remembers the highest id.
+    fn write_high_water(&mut self, last: u64) -> Result<(), BoardError> {
+        // The sync of the directory after the section makes the name durable.
+        self.dirty = true;
+        let bytes = last.to_string().into_bytes();
+        Staged::write(&self.board.tmp_dir(), &bytes, self.board.durability())?
+            .replace(&self.board.high_water_path())?;
+        Ok(())
+    }
+
+    /// Sets the high-water mark to the highest id anybody knows of, whatever it says now.
+    pub(crate) fn rebuild_high_water(&mut self) -> Result<u64, Stop> {
+        let held = self.take_dirs(ListDir::Take, &[])?;
+        let last = self
+            .live
+            .max_id()
+            .max(self.board.read_high_water().unwrap_or(0));
+        self.write_high_water(last)?;
+        release(held)?;
+        Ok(last)
+    }
+
+    /// Removes task files and every mention of them; ids stay used.
+    pub(crate) fn remove(&mut self, op: &'static str, ids: &BTreeSet<TaskId>) -> Result<(), Stop> {
+        let held = self.take_dirs(ListDir::Take, &[])?;
+        let last = self.last_id()?;
+        self.write_high_water(last)?;
+        release(held)?;
+        let mut steps: Vec<Step> = ids.iter().map(|id| Step::Remove { id: *id }).collect();
+        for (id, slim) in self.index().iter().filter(|(id, _)| !ids.contains(id)) {
+            let named = |list: &[TaskId]| -> Vec<TaskId> {
+                list.iter().filter(|id| ids.contains(id)).copied().collect()
+            };
+            let (blocks, blocked_by) = (named(&slim.blocks), named(&slim.blocked_by));
+            if !blocks.is_empty() || !blocked_by.is_empty() {
+                steps.push(Step::Unlink {
+                    id,
+                    blocks,
+                    blocked_by,
+                });
+            }
+        }
+        self.carry_out(op, &Intent::new(op, steps))
+    }
+
+    pub(crate) fn take_dirs(
+        &mut self,
+        list: ListDir,
+        ids: &[TaskId],
+    ) -> Result<Option<HeldDirs>, Stop> {
+        self.touched = true;
+        take_dirs(self.board, list, ids)
+    }
+
+    pub(crate) fn take_paths(&mut self, paths: &[PathBuf]) -> Result<HeldDirs, Stop> {
+        self.touched = true;
+        take_paths(self.board, paths)
+    }
+
+    /// Gives the section's changes their numbers.
+    fn finish(&mut self) -> Result<(), BoardError> {
+        reached(fault::SECTION_COMMITTED);
+        let drafts = std::mem::take(&mut self.drafts);
+        if let Err(error) = self.live.append(self.board, &drafts) {
+            // The change itself is safe; the next section finds and numbers it.
+            tracing::warn!(%error, "the change log could not be written");
+            return Ok(());
+        }
+        if (self.dirty || self.touched) && !self.slow {
+            let meta = std::fs::metadata(&self.board.dir).map_err(|source| StoreError::Io {
+                verb: "read",
+                path: self.board.dir.clone(),
+                source,
+            })?;
+            self.settled = Some(Stamp::of(&meta).mtime_ns);
+        }
+        match self.settled {
+            Some(mtime_ns) => self.live.slots.set_settled(mtime_ns),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A task's new file, written and synced, but not in its place.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    task: Task,
+    staged: Staged,
+    fingerprint: u64,
+}
+
+impl Prepared {
+    pub(crate) fn new(board: &Board, task: Task) -> Result<Self, BoardError> {
+        let bytes = format::to_bytes(&task);
+        let staged = Staged::write(&board.tmp_dir(), &bytes, board.durability())?;
+        Ok(Self {
+            task,
+            staged,
+            fingerprint: store::fingerprint(&bytes),
+        })
+    }
+}
+
+/// Takes the lock directories of `ids`, and of the list if asked, unless they are turned off.
+pub(crate) fn take_dirs(
+    board: &Board,
+    list: ListDir,
+    ids: &[TaskId],
+) -> Result<Option<HeldDirs>, Stop> {
+    if board.options.lock_mode == LockMode::Flock {
+        return Ok(None);
+    }
+    let mut ids = ids.to_vec();
+    ids.sort_unstable();
+    ids.dedup();
+    let list = (list == ListDir::Take).then(|| board.dir.join(".lock.lock"));
+    let tasks = ids
+        .iter()
+        .map(|id| board.dir.join(format!("{}.lock", id.file_name())));
+    let paths: Vec<PathBuf> = list.into_iter().chain(tasks).collect();
+    take_paths(board, &paths).map(Some)
+}
+
+fn take_paths(board: &Board, paths: &[PathBuf]) -> Result<HeldDirs, Stop> {
+    match board.lock_dirs.take(paths, &*board.options.clock)? {
+        Take::Held(held) => Ok(held),
+        Take::Busy { path, age } => Err(Stop::Retry { path, age }),
+    }
+}
+
+fn still_ours(held: Option<&HeldDirs>) -> Result<bool, StoreError> {
+    held.map_or(Ok(true), HeldDirs::still_ours)
+}
+
+pub(crate) fn release(held: Option<HeldDirs>) -> Result<(), StoreError> {
+    held.map_or(Ok(()), HeldDirs::release)
+}
