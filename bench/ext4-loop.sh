@@ -4,7 +4,7 @@
 #
 #   bench/ext4-loop.sh [DIR]            make it below DIR (default: $TMPDIR or /tmp), mount it
 #   bench/ext4-loop.sh --umount [DIR]   unmount it and delete the file
-#   SIZE=4G bench/ext4-loop.sh          another size (default 2G; the file is sparse)
+#   SIZE=8G bench/ext4-loop.sh          another size (default 4G; the file is sparse)
 set -eu
 
 umount=no
@@ -40,7 +40,7 @@ if mountpoint -q "$mnt"; then
 fi
 mkdir -p "$mnt"
 rm -f "$image"
-truncate -s "${SIZE:-2G}" "$image"
+truncate -s "${SIZE:-4G}" "$image"
 # One inode per 4 KiB: boards are many small files. Tables are written at once and not in the
 # background while something is being measured.
 mkfs.ext4 -q -F -i 4096 -O has_journal -E lazy_itable_init=0,lazy_journal_init=0 "$image"

@@ -44,7 +44,7 @@ pub(crate) struct Cli {
     /// Compare only these designs of claims, as in ccb,sqlite
     #[arg(long, value_name = "DESIGN,…", value_delimiter = ',')]
     designs: Vec<Design>,
-    /// Write claims.csv, claims.svg and results.json into this directory
+    /// Write the numbers as JSON, and the claims as CSV and SVG too, into this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// The ccb binary to start [default: build it]
@@ -129,7 +129,7 @@ pub(crate) struct Options {
     pub(crate) processes: Vec<u32>,
     pub(crate) sizes: Vec<u64>,
     pub(crate) designs: Vec<Design>,
-    pub(crate) out: Option<PathBuf>,
+    out: Option<PathBuf>,
     pub(crate) ccb: Option<PathBuf>,
 }
 
@@ -151,6 +151,10 @@ impl Options {
         } else {
             cli.dirs
         };
+        if let Some(out) = &cli.out {
+            std::fs::create_dir_all(out)
+                .map_err(|error| format!("--out {}: {error}", out.display()))?;
+        }
         Ok(Self {
             parts: cli.only,
             rounds: cli.rounds,
@@ -172,6 +176,18 @@ impl Options {
 
     pub(crate) fn wants(&self, part: Part) -> bool {
         self.parts.is_empty() || self.parts.contains(&part)
+    }
+
+    /// Writes a file of results, if they are wanted.
+    pub(crate) fn save(
+        &self,
+        name: &str,
+        content: impl FnOnce() -> Result<String, Failure>,
+    ) -> Result<(), Failure> {
+        match &self.out {
+            Some(out) => Ok(std::fs::write(out.join(name), content()?)?),
+            None => Ok(()),
+        }
     }
 
     /// How many boards of this size are claimed per cell: small ones are gone in a moment.

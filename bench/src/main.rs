@@ -10,7 +10,7 @@
 //! sudo bench/ext4-loop.sh --umount
 //! ```
 //!
-//! Tables go to stdout as Markdown, progress to stderr; `--out` adds CSV, JSON and a plot.
+//! Tables go to stdout as Markdown, progress to stderr; `--out` adds JSON, CSV and a plot.
 //! `--help` lists what can be left out or changed. It needs no network, makes temporary
 //! directories in each `--dir` only, and removes them at the end, also after Ctrl-C.
 //!
@@ -58,7 +58,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use clap::Parser;
-use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::args::{Cli, Inner, Options, Part};
@@ -88,33 +87,31 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<(), Failure> {
     catch_signals()?;
     println!("{}", environment::header(&options.places));
-    if let Some(out) = &options.out {
-        std::fs::create_dir_all(out)?;
-    }
-    let mut results = json!({"environment": environment::header(&options.places)});
     if options.wants(Part::Claims) {
         let outcomes = claims::run(options)?;
         claims_report::print(options, &outcomes);
-        results["claims"] = serde_json::to_value(&outcomes)?;
-        if let Some(out) = &options.out {
-            std::fs::write(out.join("claims.csv"), claims_report::csv(&outcomes))?;
-            std::fs::write(out.join("claims.svg"), plot::claims(options, &outcomes))?;
-        }
+        options.save("claims.json", || json(options, &outcomes))?;
+        options.save("claims.csv", || Ok(claims_report::csv(&outcomes)))?;
+        options.save("claims.svg", || Ok(plot::claims(options, &outcomes)))?;
     }
     if options.wants(Part::Scaling) {
         let samples = scaling::run(options)?;
         scaling::print(options, &samples);
-        results["scaling"] = serde_json::to_value(&samples)?;
+        options.save("scaling.json", || json(options, &samples))?;
     }
     if options.wants(Part::Startup) {
         let samples = startup::run(options)?;
         startup::print(options, &samples);
-        results["startup"] = serde_json::to_value(&samples)?;
-    }
-    if let Some(out) = &options.out {
-        std::fs::write(out.join("results.json"), format!("{results:#}\n"))?;
+        options.save("startup.json", || json(options, &samples))?;
     }
     Ok(())
+}
+
+/// Numbers together with where they were taken.
+fn json(options: &Options, results: &impl serde::Serialize) -> Result<String, Failure> {
+    let environment = environment::header(&options.places);
+    let value = serde_json::json!({"environment": environment, "results": results});
+    Ok(format!("{value:#}\n"))
 }
 
 /// From here on Ctrl-C and SIGTERM end the run at the next [`check_interrupted`]; a second one

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
+use tempfile::TempDir;
 
 use crate::args::Options;
 use crate::designs::{Design, ccb};
@@ -44,94 +45,113 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Sample>, Failure> {
                     place.label,
                     design.label()
                 );
-                let board = place.scratch()?;
-                design.prepare(board.path(), tasks)?;
-                place.flush()?;
                 let mut bench = Bench {
                     place,
                     tasks,
                     design,
-                    board: board.path(),
                     fresh: if options.quick { 3 } else { 7 },
                     repeat: if options.quick { 5 } else { 20 },
                     edits: 0,
-                    samples: Vec::new(),
+                    times: Vec::new(),
+                    memory: Vec::new(),
                 };
-                bench.reading()?;
-                bench.opening()?;
-                bench.creating()?;
-                samples.extend(bench.samples);
+                let board = bench.board()?;
+                bench.reading(board.path())?;
+                bench.opening(board.path())?;
+                bench.creating(board)?;
+                samples.extend(bench.times);
+                samples.extend(bench.memory);
             }
         }
     }
     Ok(samples)
 }
 
-/// One board under measurement.
+/// One design at one size.
 struct Bench<'a> {
     place: &'a Place,
     tasks: u64,
     design: Design,
-    board: &'a Path,
     /// How many fresh processes a number is the median of.
     fresh: usize,
     /// How often one process repeats an operation, at most.
     repeat: usize,
     edits: u32,
-    samples: Vec<Sample>,
+    times: Vec<Sample>,
+    memory: Vec<Sample>,
 }
 
 impl Bench<'_> {
+    /// A new board.
+    fn board(&self) -> Result<TempDir, Failure> {
+        check_interrupted()?;
+        let board = self.place.scratch()?;
+        self.design.prepare(board.path(), self.tasks)?;
+        self.place.flush()?;
+        Ok(board)
+    }
+
     /// List and ready set in a process that has the board open already.
-    fn reading(&mut self) -> Result<(), Failure> {
-        let list = self.probe(false, Operation::List, self.repeat)?;
-        self.memory("list all tasks", list.memory_kib);
+    fn reading(&mut self, board: &Path) -> Result<(), Failure> {
+        let list = self.probe(board, false, Operation::List, self.repeat)?;
         self.time("list all tasks", list.later);
-        let ready = self.probe(false, Operation::Ready, self.repeat)?;
+        self.memory("list all tasks", list.memory_kib);
+        let ready = self.probe(board, false, Operation::Ready, self.repeat)?;
         self.time("ready set", ready.later);
         Ok(())
     }
 
     /// A fresh process until its first answer; and once more after a hand edit each time.
-    fn opening(&mut self) -> Result<(), Failure> {
+    fn opening(&mut self, board: &Path) -> Result<(), Failure> {
         for operation in [Operation::Ready, Operation::Claim] {
             let what = match operation {
                 Operation::Claim => "open, first claim",
                 _ => "open, ready set",
             };
-            let (times, memory) = self.fresh(operation, false)?;
+            let (times, memory) = self.fresh(board, operation, false)?;
             self.time(what, times);
             if operation == Operation::Claim {
                 self.memory(what, memory);
             }
             if self.design != Design::Sqlite {
-                let (times, _) = self.fresh(operation, true)?;
+                let (times, _) = self.fresh(board, operation, true)?;
                 self.time(&format!("{what}, a file edited by hand"), times);
                 // Whatever is still to be noted about the last edit is noted now.
-                self.probe(false, Operation::Claim, 1)?;
+                self.probe(board, false, Operation::Claim, 1)?;
             }
         }
         Ok(())
     }
 
     /// One task, and a batch, durable and not.
-    fn creating(&mut self) -> Result<(), Failure> {
+    fn creating(&mut self, board: TempDir) -> Result<(), Failure> {
         for durable in [true, false] {
+            let single = self.probe(board.path(), durable, Operation::Create, self.repeat)?;
             let sync = if durable { "durable" } else { "not durable" };
-            let single = self.probe(durable, Operation::Create, self.repeat)?;
             self.time(&format!("create one, {sync}"), single.later);
-            let batch = self.probe(durable, Operation::Batch, 4)?;
-            self.time(
-                &format!("create {}, {sync}", thousands(BATCH as u64)),
-                batch.later,
-            );
+        }
+        drop(board);
+        for durable in [true, false] {
+            // A new board, and only once where a batch more would make it much larger.
+            let board = self.board()?;
+            let repeat = if self.tasks < 10 * BATCH as u64 { 1 } else { 3 };
+            let mut batch = self.probe(board.path(), durable, Operation::Batch, repeat)?;
+            batch.later.push(batch.first);
+            let sync = if durable { "durable" } else { "not durable" };
+            let what = format!("create {}, {sync}", thousands(BATCH as u64));
+            self.time(&what, batch.later);
         }
         Ok(())
     }
 
-    fn probe(&self, durable: bool, operation: Operation, repeat: usize) -> Result<Found, Failure> {
-        // The first time opens the board; at least one more is needed for the others.
-        let mut found = probe::start(self.design, self.board, durable, operation, repeat.max(2))?;
+    fn probe(
+        &self,
+        board: &Path,
+        durable: bool,
+        operation: Operation,
+        repeat: usize,
+    ) -> Result<Found, Failure> {
+        let mut found = probe::start(self.design, board, durable, operation, repeat)?;
         if found.later.is_empty() {
             found.later.push(found.first);
         }
@@ -140,14 +160,18 @@ impl Bench<'_> {
     }
 
     /// Times and highest memory of several fresh processes.
-    fn fresh(&mut self, op: Operation, edit: bool) -> Result<(Vec<Duration>, u64), Failure> {
+    fn fresh(
+        &mut self,
+        board: &Path,
+        operation: Operation,
+        edit: bool,
+    ) -> Result<(Vec<Duration>, u64), Failure> {
         let (mut times, mut memory) = (Vec::new(), 0);
         for _ in 0..self.fresh {
-            check_interrupted()?;
             if edit {
-                self.edit_by_hand()?;
+                self.edit_by_hand(board)?;
             }
-            let found = probe::start(self.design, self.board, false, op, 1)?;
+            let found = probe::start(self.design, board, false, operation, 1)?;
             times.push(found.first);
             memory = memory.max(found.memory_kib);
         }
@@ -155,9 +179,9 @@ impl Bench<'_> {
     }
 
     /// Changes a word in the file of the last task, which is the last to be claimed, in place.
-    fn edit_by_hand(&mut self) -> Result<(), Failure> {
+    fn edit_by_hand(&mut self, board: &Path) -> Result<(), Failure> {
         self.edits += 1;
-        let file = ccb::list_dir(self.board).join(format!("{}.json", self.tasks));
+        let file = ccb::list_dir(board).join(format!("{}.json", self.tasks));
         let text = std::fs::read_to_string(&file)?;
         let subject = format!("\"subject\": \"Edited {} times: ", self.edits);
         let (before, after) = text.split_once("\"subject\": \"").ok_or("no subject")?;
@@ -167,23 +191,26 @@ impl Bench<'_> {
 
     fn time(&mut self, what: &str, times: Vec<Duration>) {
         let p50 = Spread::of(times).p50;
-        self.sample(&format!("{what}, ms"), p50.as_secs_f64() * 1e3, ms(p50));
+        let sample = self.sample(format!("{what}, ms"), p50.as_secs_f64() * 1e3, ms(p50));
+        self.times.push(sample);
     }
 
     fn memory(&mut self, what: &str, kib: u64) {
         let mib = kib as f64 / 1024.0;
-        self.sample(&format!("{what}, peak memory MiB"), mib, significant(mib));
+        let what = format!("{what}, peak memory MiB");
+        let sample = self.sample(what, mib, significant(mib));
+        self.memory.push(sample);
     }
 
-    fn sample(&mut self, what: &str, value: f64, text: String) {
-        self.samples.push(Sample {
+    fn sample(&self, what: String, value: f64, text: String) -> Sample {
+        Sample {
             place: self.place.label.clone(),
             tasks: self.tasks,
             design: self.design,
-            what: what.to_owned(),
+            what,
             value,
             text,
-        });
+        }
     }
 }
 

@@ -45,10 +45,14 @@ pub(crate) struct Database {
     connection: Connection,
 }
 
-/// A row, as far as anybody wants it after a claim or in a list.
+/// A whole task, as a caller that shows it or works on it would have it.
 struct Row {
     id: u64,
     owner: Option<String>,
+    _priority: i64,
+    /// Subject, description and status.
+    _texts: [String; 3],
+    _metadata: Option<Value>,
 }
 
 /// Makes the database and fills it.
@@ -169,14 +173,14 @@ impl Claimer for Database {
     }
 }
 
-/// Takes every column out of the row, as a caller that shows the task would.
 fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
-    let texts: [String; 4] = [row.get(1)?, row.get(2)?, row.get(4)?, row.get(6)?];
-    let metadata: Option<Value> = serde_json::from_str(&texts[3]).ok();
-    std::hint::black_box((&texts, metadata, row.get::<_, i64>(5)?));
+    let metadata: String = row.get(6)?;
     Ok(Row {
         id: row.get(0)?,
         owner: row.get(3)?,
+        _priority: row.get(5)?,
+        _texts: [row.get(1)?, row.get(2)?, row.get(4)?],
+        _metadata: serde_json::from_str(&metadata).ok(),
     })
 }
 
