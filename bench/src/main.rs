@@ -1,0 +1,134 @@
+//! Measures ccb's task board beside SQLite and beside the plain design it replaces.
+//!
+//! # Running it
+//!
+//! ```text
+//! cargo run --release --manifest-path bench/Cargo.toml -- --quick
+//! sudo bench/ext4-loop.sh                     # prints a directory on a journaled ext4
+//! cargo run --release --manifest-path bench/Cargo.toml -- \
+//!     --dir /dev/shm --dir DIRECTORY --out docs/benchmarks > tables.md
+//! sudo bench/ext4-loop.sh --umount
+//! ```
+//!
+//! Tables go to stdout as Markdown, progress to stderr; `--out` adds JSON, CSV and a plot.
+//! `--help` lists what can be left out or changed. It needs no network, makes temporary
+//! directories in each `--dir` only, and removes them at the end, also after Ctrl-C.
+//!
+//! # Reading it
+//!
+//! * **Compare within a table, not between runs.** fsync on a shared disk wanders by a factor
+//!   of ten over minutes. All designs of a cell run in turn within the same minute; the column
+//!   "× SQLite" is what can be quoted.
+//! * **Claims.** Real processes open the board, warm up, sleep until the same instant, and then
+//!   claim until nothing is left or time is up. Of N tasks nine tenths can be claimed
+//!   ([`workload`]). The wait of a claim runs from wanting a task to having it, failed attempts
+//!   included. p50 and p99 are over all claims, so a design that lets one worker take nearly
+//!   everything has small ones although the others wait in vain. *p50 by time* is the wait a
+//!   worker is in when asked at a random moment, also one that ends without a task; *max* is
+//!   the longest any worker waited for any answer; *empty-handed* are workers without a single
+//!   claim; *Jain* is 1 if all got the same and 1/n if one got everything. On boards of 100
+//!   tasks one worker can be through before the others were scheduled at all, so fairness means
+//!   little there.
+//! * **durable** means fsync before the claim is acknowledged (SQLite: synchronous=FULL); not
+//!   durable leaves it to the operating system (SQLite: NORMAL). On tmpfs fsync does nothing.
+//! * *double* counts tasks claimed twice, or owned by somebody else than their claimer in the
+//!   end. It must be 0.
+//!
+//! # Layout
+//!
+//! [`designs`] are the boards; [`claims`], [`scaling`] and [`startup`] the three parts;
+//! [`fleet`] and [`probe`] the processes they start (this binary again).
+
+mod args;
+mod claims;
+mod claims_report;
+mod designs;
+mod environment;
+mod fleet;
+mod plot;
+mod probe;
+mod scaling;
+mod startup;
+mod stats;
+mod table;
+mod workload;
+
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use clap::Parser;
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::args::{Cli, Inner, Options, Part};
+
+/// Anything that ends the benchmark; told to the user as it is.
+pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match &cli.inner {
+        Some(Inner::Worker(args)) => fleet::work(args),
+        Some(Inner::Probe(args)) => probe::run(args),
+        Some(Inner::ClaimOne(args)) => startup::claim_one(args),
+        None => Options::new(cli).and_then(|options| run(&options)),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("ccb-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), Failure> {
+    catch_signals()?;
+    println!("{}", environment::header(&options.places));
+    if options.wants(Part::Claims) {
+        let outcomes = claims::run(options)?;
+        claims_report::print(options, &outcomes);
+        options.save("claims.json", || json(options, &outcomes))?;
+        options.save("claims.csv", || Ok(claims_report::csv(&outcomes)))?;
+        options.save("claims.svg", || Ok(plot::claims(options, &outcomes)))?;
+    }
+    if options.wants(Part::Scaling) {
+        let samples = scaling::run(options)?;
+        scaling::print(options, &samples);
+        options.save("scaling.json", || json(options, &samples))?;
+    }
+    if options.wants(Part::Startup) {
+        let samples = startup::run(options)?;
+        startup::print(options, &samples);
+        options.save("startup.json", || json(options, &samples))?;
+    }
+    Ok(())
+}
+
+/// Numbers together with where they were taken.
+fn json(options: &Options, results: &impl serde::Serialize) -> Result<String, Failure> {
+    let environment = environment::header(&options.places);
+    let value = serde_json::json!({"environment": environment, "results": results});
+    Ok(format!("{value:#}\n"))
+}
+
+/// From here on Ctrl-C and SIGTERM end the run at the next [`check_interrupted`]; a second one
+/// ends it at once.
+fn catch_signals() -> Result<(), Failure> {
+    let flag = INTERRUPTED.get_or_init(Arc::default);
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(flag))?;
+        signal_hook::flag::register(signal, Arc::clone(flag))?;
+    }
+    Ok(())
+}
+
+/// An error if the user wants to stop. Called often enough for that to be soon.
+pub(crate) fn check_interrupted() -> Result<(), Failure> {
+    match INTERRUPTED.get() {
+        Some(flag) if flag.load(Ordering::Relaxed) => Err("interrupted".into()),
+        _ => Ok(()),
+    }
+}
