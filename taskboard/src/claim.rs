@@ -297,7 +297,13 @@ pub(crate) fn check_claim(
         let with = if mine {
             in_progress(index, &request.agent, Some(task.id))
         } else {
-            index.owned_by(&request.agent).map(|(id, _)| id).collect()
+            let agent = &request.agent;
+            let mut all: Vec<TaskId> = index
+                .working_on(agent)
+                .chain(index.assigned_to(agent))
+                .collect();
+            all.sort_unstable();
+            all
         };
         if !with.is_empty() {
             return refused(Refusal::AgentBusy {
@@ -349,11 +355,8 @@ fn why_nothing(index: &Index) -> Nothing {
 }
 
 fn in_progress(index: &Index, agent: &str, except: Option<TaskId>) -> Vec<TaskId> {
-    let busy =
-        |(id, slim): &(TaskId, &Slim)| slim.status == Status::InProgress && Some(*id) != except;
     index
-        .owned_by(agent)
-        .filter(busy)
-        .map(|(id, _)| id)
+        .working_on(agent)
+        .filter(|id| Some(*id) != except)
         .collect()
 }

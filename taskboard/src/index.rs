@@ -66,6 +66,8 @@ impl Slim {
 /// unfinished tasks that begins with it, then the lowest id.
 type Rank = (i64, usize, Reverse<TaskId>);
 
+type Owners = HashMap<Box<str>, BTreeSet<TaskId>>;
+
 /// The slim side of a whole board.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
@@ -78,8 +80,10 @@ pub(crate) struct Index {
     mentions: HashMap<TaskId, BTreeSet<TaskId>>,
     /// Leases that end by themselves, soonest first.
     leases: BTreeSet<(i64, TaskId)>,
-    /// Unfinished tasks by owner.
-    owned: HashMap<Box<str>, BTreeSet<TaskId>>,
+    /// Tasks in progress, by owner.
+    working: Owners,
+    /// Pending tasks with an owner, by owner.
+    assigned: Owners,
     /// How many tasks that are shown in lists are not completed.
     open: usize,
     /// Lengths of chains longer than one; computed when needed, dropped when edges change.
@@ -140,8 +144,10 @@ impl Index {
         if let Some(end) = slim.lease_end {
             self.leases.insert((end, id));
         }
-        if let (Some(owner), true) = (&slim.owner, slim.is_open()) {
-            self.owned.entry(owner.clone()).or_default().insert(id);
+        if let Some(owner) = &slim.owner
+            && let Some(owners) = self.owners(slim.status)
+        {
+            owners.entry(owner.clone()).or_default().insert(id);
         }
         self.entries.insert(id, slim);
         // Whoever named it while it was not there, and whoever it no longer names.
@@ -213,14 +219,23 @@ impl Index {
             self.leases.remove(&(end, id));
         }
         if let Some(owner) = &old.owner
-            && let Some(owned) = self.owned.get_mut(owner)
+            && let Some(owners) = self.owners(old.status)
+            && let Some(ids) = owners.get_mut(owner)
         {
-            owned.remove(&id);
-            if owned.is_empty() {
-                self.owned.remove(owner);
+            ids.remove(&id);
+            if ids.is_empty() {
+                owners.remove(owner);
             }
         }
         Some(old)
+    }
+
+    fn owners(&mut self, status: Status) -> Option<&mut Owners> {
+        match status {
+            Status::Pending => Some(&mut self.assigned),
+            Status::InProgress => Some(&mut self.working),
+            Status::Completed => None,
+        }
     }
 
     /// Finds out which edges of `id` are on one side only, after its lists or those of the
@@ -319,10 +334,14 @@ impl Index {
         })
     }
 
-    /// Unfinished tasks of `agent`.
-    pub(crate) fn owned_by(&self, agent: &str) -> impl Iterator<Item = (TaskId, &Slim)> {
-        let ids = self.owned.get(agent).into_iter().flatten();
-        ids.filter_map(|id| Some((*id, self.get(*id)?)))
+    /// What `agent` is working on.
+    pub(crate) fn working_on(&self, agent: &str) -> impl Iterator<Item = TaskId> {
+        self.working.get(agent).into_iter().flatten().copied()
+    }
+
+    /// What waits for `agent` to begin with it.
+    pub(crate) fn assigned_to(&self, agent: &str) -> impl Iterator<Item = TaskId> {
+        self.assigned.get(agent).into_iter().flatten().copied()
     }
 
     /// Tasks whose lease ran out.
@@ -343,12 +362,11 @@ impl Index {
     /// those in `reserved`.
     pub(crate) fn pick(&mut self, agent: &str, reserved: &HashSet<TaskId>) -> Option<TaskId> {
         self.rank_all();
-        let assigned: Vec<TaskId> = self
-            .owned_by(agent)
-            .filter(|(id, slim)| !slim.internal && self.can_start(*id))
-            .map(|(id, _)| id)
-            .collect();
-        if let Some(best) = assigned.into_iter().max_by_key(|id| self.rank(*id)) {
+        let visible = |id: &TaskId| self.get(*id).is_some_and(|slim| !slim.internal);
+        let assigned = self
+            .assigned_to(agent)
+            .filter(|id| visible(id) && self.can_start(*id));
+        if let Some(best) = assigned.max_by_key(|id| self.rank(*id)) {
             return Some(best);
         }
         let mut ready = self.ready.take()?;
