@@ -4,6 +4,10 @@
 mod concurrency;
 /// A crash at every write point of every operation.
 mod crash;
+/// Another tool on the same list: its locks, its crashes, and ours.
+mod interop;
 
 /// The binary the tests run.
 pub const CCB: &str = env!("CARGO_BIN_EXE_ccb-under-test");
+/// The other tool that shares its files.
+pub const FOREIGN_TOOL: &str = env!("CARGO_BIN_EXE_foreign-tool");
