@@ -33,8 +33,8 @@ pub(crate) fn foreign_at(home: &TestHome, args: &[&str], word: &str) -> Child {
 }
 
 const SHARED: [u64; 3] = [1, 2, 3];
-const FOREIGN_ROUNDS: u64 = 12;
-const CCB_ROUNDS: u64 = 8;
+const FOREIGN_ROUNDS: u64 = 30;
+const CCB_ROUNDS: u64 = 12;
 
 #[test]
 fn nothing_is_lost_when_both_tools_hammer_one_list() {

@@ -22,6 +22,8 @@ const STALE_MS: i64 = 10_000;
 const RETRIES: u32 = 30;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+/// It is not fast: between its steps others get their turn and see what is half done.
+const STEP: Duration = Duration::from_millis(1);
 
 /// The other tool, at work on one list.
 #[derive(Debug)]
@@ -94,6 +96,7 @@ impl ForeignTool {
         };
         let mut task: Map<String, Value> = serde_json::from_slice(&bytes)?;
         change(&mut task);
+        std::thread::park_timeout(STEP);
         write_in_place(&path, &Value::Object(task), half_way)?;
         Ok(true)
     }
@@ -243,7 +246,7 @@ fn write_in_place(path: &Path, task: &Value, half_way: impl FnOnce()) -> io::Res
     let (first, second) = text.as_bytes().split_at(text.len() / 2);
     let mut file = File::create(path)?;
     file.write_all(first)?;
-    rustix::thread::sched_yield();
+    std::thread::park_timeout(STEP);
     half_way();
     file.write_all(second)
 }
