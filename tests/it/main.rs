@@ -6,6 +6,8 @@ mod concurrency;
 mod crash;
 /// Another tool on the same list: its locks, its crashes, and ours.
 mod interop;
+/// What another tool writes, and what it can read of ours.
+mod interop_files;
 
 /// The binary the tests run.
 pub const CCB: &str = env!("CARGO_BIN_EXE_ccb-under-test");

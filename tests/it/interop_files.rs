@@ -1,0 +1,453 @@
+//! Task files another tool wrote: half written, broken, half edges, cycles; and ours for it.
+
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use harness::{Answer, ForeignTool, TestHome, make_stale, set_mtime};
+use serde_json::{Map, Value, json};
+
+use crate::CCB;
+use crate::interop::foreign_at;
+
+/// A reader that comes while the other tool is writing waits and sees the whole task.
+#[test]
+fn a_half_written_file_is_waited_for() {
+    for (command, answer_key) in [
+        (["--json", "task", "list"].as_slice(), "/tasks/0/subject"),
+        (&["--json", "task", "show", "1"], "/task/subject"),
+        (&["--json", "task", "claim", "1"], "/task/subject"),
+        (&["--json", "task", "next"], "/task/subject"),
+    ] {
+        let home = TestHome::new(CCB);
+        home.create("before");
+        let writer = foreign_at(&home, &["half", "1"], "half");
+        let half = std::fs::read(home.task_file(1)).unwrap();
+        assert!(
+            serde_json::from_slice::<Value>(&half).is_err(),
+            "it must not be whole"
+        );
+        let reads = reads::Reads::of(&home.task_file(1));
+        let reader = home
+            .command(command)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // The second read shows that the first one met half a file.
+        reads.wait_for(2);
+        let answer = finish(writer, reader);
+        assert_eq!(answer.code, Some(0), "{command:?}: {answer:?}");
+        let json = answer.json();
+        let subject = json.pointer(answer_key);
+        assert_eq!(
+            subject,
+            Some(&json!("written in two goes")),
+            "{command:?}: {answer:?}"
+        );
+        assert_eq!(json.get("unreadable"), None);
+        assert_eq!(home.lock_dirs(), Vec::<String>::new());
+    }
+}
+
+fn finish(mut writer: Child, reader: Child) -> Answer {
+    drop(writer.stdin.take());
+    assert!(writer.wait().unwrap().success());
+    Answer::of(reader.wait_with_output().unwrap())
+}
+
+/// Notices how often a file is read, by the kernel's word.
+mod reads {
+    use std::mem::MaybeUninit;
+    use std::os::fd::OwnedFd;
+    use std::path::Path;
+    use std::time::Duration;
+
+    use harness::wait_until;
+    use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
+
+    pub(super) struct Reads(OwnedFd);
+
+    impl Reads {
+        pub(super) fn of(path: &Path) -> Self {
+            let watch = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).unwrap();
+            inotify::add_watch(&watch, path, WatchFlags::OPEN).unwrap();
+            Self(watch)
+        }
+
+        pub(super) fn wait_for(&self, count: u32) {
+            let mut seen = 0;
+            wait_until(Duration::from_secs(5), "somebody to read the file", || {
+                // One event at a time: the kernel merges equal ones that wait in the queue.
+                let mut buffer = [MaybeUninit::uninit(); 512];
+                seen += u32::from(Reader::new(&self.0, &mut buffer).next().is_ok());
+                seen >= count
+            });
+        }
+    }
+}
+
+const BROKEN: &[u8] = b"{\"id\":\"1\",\"subject\":\"bro";
+
+/// A board where 2 waits for 1, and the file of 1 has been broken for a while.
+fn broken_board() -> TestHome {
+    let home = TestHome::new(CCB);
+    home.create("one");
+    home.ok(&["task", "create", "two", "--blocked-by", "1"]);
+    home.create("three");
+    std::fs::write(home.task_file(1), BROKEN).unwrap();
+    make_stale(&home.task_file(1));
+    home
+}
+
+#[test]
+fn a_broken_file_is_reported_and_left_alone() {
+    let home = broken_board();
+    let list = home.ok(&["task", "list"]);
+    assert_eq!(ids(&list["tasks"]), ["2", "3"]);
+    assert_eq!(list["unreadable"][0]["id"], "1");
+    assert!(
+        list["unreadable"][0]["path"]
+            .as_str()
+            .unwrap()
+            .ends_with("1.json")
+    );
+    let graph = home.ok(&["task", "graph"]);
+    assert!(
+        graph["nodes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|n| n["status"] == "unreadable")
+    );
+
+    let claim = home.fails(4, &["task", "claim", "1"]);
+    assert_eq!(
+        (&claim["claimed"], &claim["reason"]),
+        (&json!(false), &json!("corrupt"))
+    );
+    assert_eq!(
+        home.fails(4, &["task", "show", "1"])["error"]["kind"],
+        "corrupt"
+    );
+    let blocked = home.fails(4, &["task", "claim", "2"]);
+    assert_eq!(blocked["reason"], "blocked");
+    assert_eq!(blocked["blockedBy"], json!(["1"]));
+    for refused in [
+        ["task", "done", "1"].as_slice(),
+        &["task", "update", "1", "--subject", "x"],
+        &["task", "release", "1"],
+        &["task", "rm", "1"],
+        &["task", "block", "1", "3"],
+        &["task", "reset"],
+    ] {
+        assert_eq!(
+            home.fails(4, refused)["error"]["kind"],
+            "corrupt",
+            "{refused:?}"
+        );
+    }
+    // The rest of the board works, and the id is not given out again.
+    assert_eq!(home.ok(&["task", "next"])["task"]["id"], "3");
+    assert_eq!(home.fails(3, &["task", "next"])["reason"], "nothing_ready");
+    assert_eq!(home.create("four"), 4);
+
+    let doctor = home.fails(1, &["doctor"]);
+    assert_eq!(doctor["findings"][0]["kind"], "unreadable");
+    assert_eq!(doctor["left"], 1);
+    assert_eq!(std::fs::read(home.task_file(1)).unwrap(), BROKEN);
+}
+
+#[test]
+fn the_doctor_sets_a_broken_file_aside_and_its_place_still_blocks() {
+    let home = broken_board();
+    let doctor = home.ok(&["doctor", "--fix"]);
+    assert_eq!(doctor["left"], 0);
+    assert!(doctor["findings"][0]["fixed"].is_string(), "{doctor}");
+    let kept: Vec<_> = std::fs::read_dir(home.list_dir().join(".ccb/corrupt"))
+        .unwrap()
+        .map(|entry| std::fs::read(entry.unwrap().path()).unwrap())
+        .collect();
+    assert_eq!(kept, [BROKEN]);
+
+    home.check_task_files("after doctor --fix");
+    let tombstone = home.ok(&["task", "show", "1"])["task"].clone();
+    assert_eq!(tombstone["status"], "pending");
+    assert_eq!(tombstone["subject"], "one", "the history knows it");
+    assert_eq!(home.fails(4, &["task", "claim", "1"])["reason"], "parked");
+    assert_eq!(
+        home.fails(4, &["task", "claim", "2"])["blockedBy"],
+        json!(["1"])
+    );
+    assert_eq!(home.ok(&["doctor"])["findings"], json!([]));
+    // Somebody looked at it and takes it up again.
+    home.ok(&["task", "update", "1", "--status", "pending"]);
+    home.ok(&["task", "claim", "1"]);
+}
+
+/// A file broken by a killed writer is waited for only as long as the writer may be alive.
+#[test]
+fn a_stale_lock_beside_a_broken_file_delays_nobody() {
+    let home = broken_board();
+    for name in ["1.json.lock", ".lock.lock"] {
+        let lock = home.list_dir().join(name);
+        std::fs::create_dir(&lock).unwrap();
+        make_stale(&lock);
+    }
+    let quickest = (0..3)
+        .map(|_| {
+            let started = Instant::now();
+            home.ok(&["task", "list"]);
+            started.elapsed()
+        })
+        .min();
+    assert!(quickest < Some(Duration::from_millis(900)), "{quickest:?}");
+}
+
+fn ids(tasks: &Value) -> Vec<&str> {
+    tasks
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|task| task["id"].as_str().unwrap())
+        .collect()
+}
+
+/// A board of `count` tasks as the other tool makes them.
+fn foreign_board(count: u64) -> (TestHome, ForeignTool) {
+    let home = TestHome::new(CCB);
+    let tool = ForeignTool::new(home.list_dir());
+    for n in 1..=count {
+        assert_eq!(tool.create(&format!("task {n}"), &Map::new()).unwrap(), n);
+    }
+    (home, tool)
+}
+
+fn set(tool: &ForeignTool, id: u64, key: &str, value: Value) {
+    assert!(
+        tool.update(id, |task| drop(task.insert(key.into(), value)))
+            .unwrap()
+    );
+}
+
+#[test]
+fn half_edges_count_and_are_completed() {
+    let (home, tool) = foreign_board(4);
+    set(&tool, 1, "blocks", json!(["2"]));
+    set(&tool, 3, "blockedBy", json!(["1"]));
+    let before = home.board_bytes();
+    let graph = home.ok(&["task", "graph"]);
+    let edges = json!([{"from": "1", "to": "2"}, {"from": "1", "to": "3"}]);
+    assert_eq!((&graph["edges"], &graph["halfEdges"]), (&edges, &edges));
+    assert_eq!(graph["ready"], json!(["1", "4"]));
+    assert_eq!(
+        ids(&home.ok(&["task", "list", "--ready"])["tasks"]),
+        ["1", "4"]
+    );
+    let kinds: Vec<Value> = findings(&home);
+    assert_eq!(kinds, ["half_edge", "half_edge"]);
+    assert_eq!(home.board_bytes(), before, "looking changes nothing");
+
+    home.ok(&["task", "claim", "4"]);
+    let tasks = home.tasks_on_disk();
+    assert_eq!(tasks[0]["blocks"], json!(["2", "3"]));
+    assert_eq!(tasks[1]["blockedBy"], json!(["1"]));
+    assert_eq!(tasks[2]["blockedBy"], json!(["1"]));
+    for id in ["2", "3"] {
+        assert_eq!(
+            home.fails(4, &["task", "claim", id])["blockedBy"],
+            json!(["1"])
+        );
+    }
+    assert_eq!(findings(&home), Vec::<Value>::new());
+}
+
+fn findings(home: &TestHome) -> Vec<Value> {
+    let doctor = home.run(&["--json", "doctor"]);
+    let json = doctor.json();
+    let kinds = json["findings"].as_array().unwrap().iter();
+    let kinds: Vec<Value> = kinds.map(|finding| finding["kind"].clone()).collect();
+    assert_eq!(
+        doctor.code,
+        Some(i32::from(!kinds.is_empty())),
+        "{doctor:?}"
+    );
+    kinds
+}
+
+#[test]
+fn a_half_edge_that_would_close_a_cycle_stays_half() {
+    let (home, tool) = foreign_board(2);
+    set(&tool, 1, "blocks", json!(["2"]));
+    set(&tool, 2, "blockedBy", json!(["1"]));
+    set(&tool, 1, "blockedBy", json!(["2"]));
+    // A change that repairs what can be repaired.
+    home.ok(&["task", "update", "1", "--meta", "touched=true"]);
+    let tasks = home.tasks_on_disk();
+    assert_eq!(tasks[0]["blockedBy"], json!(["2"]), "it is not taken away");
+    assert_eq!(tasks[1]["blocks"], json!([]), "nor made whole");
+
+    let cycle = json!([["1", "2"]]);
+    assert_eq!(home.ok(&["task", "list"])["cycles"], cycle);
+    let graph = home.ok(&["task", "graph"]);
+    assert_eq!(graph["cycles"], cycle);
+    assert_eq!(graph["halfEdges"], json!([{"from": "2", "to": "1"}]));
+    assert_eq!(findings(&home), ["half_edge", "cycle"]);
+    let fixed = home.fails(1, &["doctor", "--fix"]);
+    assert_eq!(
+        fixed["left"], 2,
+        "only a person can say which edge is wrong: {fixed}"
+    );
+    assert_eq!(home.fails(3, &["task", "next"])["reason"], "cycle");
+
+    home.ok(&["task", "unblock", "2", "1"]);
+    assert_eq!(findings(&home), Vec::<Value>::new());
+    assert_eq!(home.ok(&["task", "next"])["task"]["id"], "1");
+}
+
+#[test]
+fn a_whole_cycle_of_the_other_tool_is_reported() {
+    let (home, tool) = foreign_board(3);
+    for (id, other) in [(1, "2"), (2, "1")] {
+        set(&tool, id, "blocks", json!([other]));
+        set(&tool, id, "blockedBy", json!([other]));
+    }
+    set(&tool, 3, "blockedBy", json!(["3"]));
+    set(&tool, 3, "blocks", json!(["3"]));
+    assert_eq!(
+        home.ok(&["task", "list"])["cycles"],
+        json!([["1", "2"], ["3"]])
+    );
+    assert_eq!(findings(&home), ["cycle", "cycle"]);
+    assert_eq!(home.fails(3, &["task", "next"])["reason"], "cycle");
+    let tree = home.run(&["task", "graph"]);
+    assert!(tree.stdout.contains("wait for each other"), "{tree:?}");
+    // Work that is not on the circle goes on, and the circle can be broken.
+    home.create("free");
+    assert_eq!(home.ok(&["task", "next"])["task"]["id"], "4");
+    home.ok(&["task", "unblock", "1", "2"]);
+    home.ok(&["task", "unblock", "3", "3"]);
+    assert_eq!(home.ok(&["task", "next"])["task"]["id"], "2");
+}
+
+/// Creating a task the way the other tool does leaves the board sound.
+#[test]
+fn tasks_of_the_other_tool_are_no_damage() {
+    let home = TestHome::new(CCB);
+    home.create("ours");
+    let tool = ForeignTool::new(home.list_dir());
+    assert_eq!(tool.create("theirs", &Map::new()).unwrap(), 2);
+    assert_eq!(findings(&home), Vec::<Value>::new());
+    assert_eq!(home.create("ours again"), 3);
+}
+
+/// What the other tool deletes stays deleted, and its id is not used again.
+#[test]
+fn ids_the_other_tool_deleted_are_not_reused() {
+    let (home, tool) = foreign_board(3);
+    tool.delete(3).unwrap();
+    assert_eq!(home.create("four"), 4);
+    home.ok(&["task", "rm", "4"]);
+    assert_eq!(tool.create("five", &Map::new()).unwrap(), 5);
+}
+
+/// Every kind of command leaves files the other tool accepts, with its keys untouched.
+#[test]
+fn our_files_satisfy_the_other_tools_schema() {
+    let home = TestHome::new(CCB);
+    let rows = "{\"key\":\"a\",\"subject\":\"a\",\"activeForm\":\"Doing a\",\"priority\":2}\n\
+                {\"subject\":\"b\",\"blockedBy\":[\"a\"],\"verify\":\"true\",\"paths\":[\"src\"]}\n";
+    let answer = home.run_with_input(&["task", "create", "--from", "-"], rows.as_bytes());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    home.check_task_files("create --from");
+    let theirs = json!({"deep": [null, 1e-7, {"k": 12345678901234567_u64}]});
+    let tool = ForeignTool::new(home.list_dir());
+    for id in [1, 2] {
+        set(&tool, id, "theirKey", theirs.clone());
+        set(
+            &tool,
+            id,
+            "metadata",
+            json!({"their meta": theirs, "_internal": false}),
+        );
+    }
+    for command in [
+        [
+            "task",
+            "create",
+            "c",
+            "-d",
+            "d",
+            "--active-form",
+            "Doing c",
+            "--run",
+            "true",
+        ]
+        .as_slice(),
+        &[
+            "task",
+            "create",
+            "e",
+            "--blocked-by",
+            "1",
+            "--blocks",
+            "3",
+            "--meta",
+            "x=null",
+        ],
+        &["task", "claim", "1", "--as", "a", "--lease", "600"],
+        &[
+            "task",
+            "update",
+            "1",
+            "--as",
+            "a",
+            "--active-form",
+            "",
+            "--priority",
+            "-3",
+        ],
+        &["task", "release", "1", "--as", "a"],
+        &["task", "update", "1", "--owner", "b"],
+        &[
+            "task",
+            "update",
+            "1",
+            "--owner",
+            "",
+            "--as",
+            "b",
+            "--meta",
+            "list=[1,\"a\"]",
+        ],
+        &["task", "next", "--as", "a", "--check-busy"],
+        &["task", "done", "1", "--as", "a"],
+        &["task", "update", "1", "--status", "pending"],
+        &[
+            "task",
+            "update",
+            "2",
+            "--status",
+            "in_progress",
+            "--as",
+            "b",
+            "--force",
+        ],
+        &["task", "block", "1", "3"],
+        &["task", "unblock", "1", "3"],
+        &["task", "done", "2", "--as", "b", "--force", "--verify"],
+        &["task", "rm", "3"],
+        &["doctor", "--fix"],
+    ] {
+        home.ok(command);
+        home.check_task_files(&format!("{command:?}"));
+        for task in &home.tasks_on_disk()[..2] {
+            assert_eq!(task["theirKey"], theirs, "{command:?}");
+            assert_eq!(task["metadata"]["their meta"], theirs, "{command:?}");
+        }
+    }
+    std::fs::write(home.task_file(2), "").unwrap();
+    set_mtime(&home.task_file(2), 0).unwrap();
+    home.ok(&["doctor", "--fix"]);
+    home.check_task_files("a tombstone");
+    home.ok(&["task", "reset"]);
+    assert!(home.tasks_on_disk().is_empty());
+}
