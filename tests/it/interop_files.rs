@@ -362,12 +362,11 @@ fn our_files_satisfy_the_other_tools_schema() {
     let tool = ForeignTool::new(home.list_dir());
     for id in [1, 2] {
         set(&tool, id, "theirKey", theirs.clone());
-        set(
-            &tool,
-            id,
-            "metadata",
-            json!({"their meta": theirs, "_internal": false}),
-        );
+        let add = |task: &mut Map<String, Value>| {
+            let metadata = task.entry("metadata").or_insert_with(|| json!({}));
+            metadata["their meta"] = theirs.clone();
+        };
+        assert!(tool.update(id, add).unwrap());
     }
     for command in [
         [

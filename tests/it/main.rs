@@ -1,5 +1,9 @@
 //! Tests that run real `ccb` processes. One module per promise.
 
+/// Claims won and refused, `next`, leases.
+mod claims;
+/// The answers and exit codes of the commands.
+mod commands;
 /// Many processes at once: every task claimed once, every id given once.
 mod concurrency;
 /// A crash at every write point of every operation.
