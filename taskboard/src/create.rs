@@ -87,7 +87,7 @@ impl Board {
                 )?;
                 txn.reserve_ids(batch.len())
             })?;
-            let tasks = build(&batch, &ids);
+            let tasks = build(&batch, &ids)?;
             if let Some(hooks) = hooks {
                 for task in &tasks {
                     hooks
@@ -283,8 +283,8 @@ fn edges_of(batch: &[Resolved<'_>], ids: &[TaskId]) -> Result<Vec<(TaskId, TaskI
     Ok(edges)
 }
 
-fn build(batch: &[Resolved<'_>], ids: &[TaskId]) -> Vec<Task> {
-    let edges = edges_of(batch, ids).unwrap_or_default();
+fn build(batch: &[Resolved<'_>], ids: &[TaskId]) -> Result<Vec<Task>, BoardError> {
+    let edges = edges_of(batch, ids)?;
     let mut blocks: HashMap<TaskId, Vec<TaskId>> = HashMap::new();
     let mut blocked_by: HashMap<TaskId, Vec<TaskId>> = HashMap::new();
     for (blocker, dependent) in edges {
@@ -300,17 +300,22 @@ fn build(batch: &[Resolved<'_>], ids: &[TaskId]) -> Vec<Task> {
     batch
         .iter()
         .zip(ids)
-        .map(|(Resolved { new, .. }, id)| Task {
-            id: *id,
-            subject: new.subject.clone(),
-            description: new.description.clone(),
-            active_form: new.active_form.clone(),
-            owner: None,
-            status: Status::Pending,
-            blocks: sorted(blocks.remove(id)),
-            blocked_by: sorted(blocked_by.remove(id)),
-            metadata: (!new.metadata.is_empty()).then(|| new.metadata.clone()),
-            extra: Map::new(),
+        .map(|(Resolved { new, .. }, id)| {
+            let mut task = Task {
+                id: *id,
+                subject: new.subject.clone(),
+                description: new.description.clone(),
+                active_form: new.active_form.clone(),
+                owner: None,
+                status: Status::Pending,
+                blocks: sorted(blocks.remove(id)),
+                blocked_by: sorted(blocked_by.remove(id)),
+                metadata: None,
+                extra: Map::new(),
+            };
+            // Merged rather than copied, because `null` means absent.
+            task.merge_metadata(&new.metadata)?;
+            Ok(task)
         })
         .collect()
 }
