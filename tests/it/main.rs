@@ -8,10 +8,16 @@ mod commands;
 mod concurrency;
 /// A crash at every write point of every operation.
 mod crash;
+/// Many tasks at once, all or none.
+mod create_from;
+/// The dependency graph in all its forms, and the stream of changes.
+mod graph_watch;
 /// Another tool on the same list: its locks, its crashes, and ours.
 mod interop;
 /// What another tool writes, and what it can read of ours.
 mod interop_files;
+/// Home, list, identity, output: what a command finds around it.
+mod surroundings;
 
 /// The binary the tests run.
 pub const CCB: &str = env!("CARGO_BIN_EXE_ccb-under-test");
