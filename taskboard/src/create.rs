@@ -67,6 +67,18 @@ impl Target {
     }
 }
 
+impl NewTask {
+    /// Checks everything but its references, as [`Board::create`] does for the whole batch.
+    pub fn check(&self) -> Result<(), BoardError> {
+        check_line("subject", &self.subject)?;
+        check_description(&self.description)?;
+        if let Some(text) = &self.active_form {
+            check_line("active form", text)?;
+        }
+        check_metadata(&self.metadata)
+    }
+}
+
 impl Board {
     /// Puts all of `batch` on the board, or none of it.
     pub fn create(
@@ -194,12 +206,7 @@ fn resolve(batch: &[NewTask]) -> Result<Vec<Resolved<'_>>, BoardError> {
     };
     let mut resolved = Vec::with_capacity(batch.len());
     for new in batch {
-        check_line("subject", &new.subject)?;
-        check_description(&new.description)?;
-        if let Some(text) = &new.active_form {
-            check_line("active form", text)?;
-        }
-        check_metadata(&new.metadata)?;
+        new.check()?;
         resolved.push(Resolved {
             new,
             blocked_by: new
