@@ -1,5 +1,7 @@
 //! Tests that run real `ccb` processes. One module per promise.
 
+/// Bad input, bad settings, a bad home, a held lock: a clear error and nothing changed.
+mod bad_input;
 /// Claims won and refused, `next`, leases.
 mod claims;
 /// The answers and exit codes of the commands.
@@ -18,6 +20,8 @@ mod interop;
 mod interop_files;
 /// Home, list, identity, output: what a command finds around it.
 mod surroundings;
+/// A write error at every write point of every operation.
+mod write_errors;
 
 /// The binary the tests run.
 pub const CCB: &str = env!("CARGO_BIN_EXE_ccb-under-test");
