@@ -4,14 +4,7 @@ use harness::TestHome;
 use serde_json::{Value, json};
 
 use crate::CCB;
-
-fn board(subjects: &[&str]) -> TestHome {
-    let home = TestHome::new(CCB);
-    for subject in subjects {
-        home.create(subject);
-    }
-    home
-}
+use crate::commands::board;
 
 /// A refused claim: exactly these keys, no `error`.
 fn refused(home: &TestHome, code: i32, args: &[&str], reason: &str) -> Value {

@@ -1,11 +1,15 @@
 //! Tests that run real `ccb` processes. One module per promise.
 
-/// Bad input, bad settings, a bad home, a held lock: a clear error and nothing changed.
+/// Bad input: a clear error and nothing changed.
 mod bad_input;
+/// Bad settings, a bad home, a held lock: the same.
+mod bad_luck;
 /// Claims won and refused, `next`, leases.
 mod claims;
 /// The answers and exit codes of the commands.
 mod commands;
+/// Completing tasks, with and without their checks.
+mod completion;
 /// Many processes at once: every task claimed once, every id given once.
 mod concurrency;
 /// A crash at every write point of every operation.
@@ -16,6 +20,8 @@ mod create_from;
 mod graph_watch;
 /// Another tool on the same list: its locks, its crashes, and ours.
 mod interop;
+/// Edges and ids as another tool writes them.
+mod interop_edges;
 /// What another tool writes, and what it can read of ours.
 mod interop_files;
 /// Home, list, identity, output: what a command finds around it.
