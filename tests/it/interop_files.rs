@@ -184,6 +184,40 @@ fn the_doctor_sets_a_broken_file_aside_and_its_place_still_blocks() {
     home.ok(&["task", "claim", "1"]);
 }
 
+/// A reset that fails has not opened the way for what the broken task blocks.
+#[test]
+fn a_forced_reset_sets_broken_files_aside_last() {
+    let home = broken_board();
+    let reset = ["--json", "task", "reset", "--force"];
+    for point in ["stage.opened:1", "dir.sync:1"] {
+        let mut command = home.command(&reset);
+        let output = command.env("CCB_FAULT", format!("enospc:{point}")).output();
+        assert_eq!(Answer::of(output.unwrap()).code, Some(1), "{point}");
+        assert_eq!(std::fs::read(home.task_file(1)).unwrap(), BROKEN, "{point}");
+        let claim = home.fails(4, &["task", "claim", "2"]);
+        assert_eq!(claim["reason"], "blocked", "{point}");
+    }
+    home.ok(&["task", "reset", "--force"]);
+    assert_eq!(
+        home.board_bytes().keys().collect::<Vec<_>>(),
+        [".highwatermark"]
+    );
+    let kept = std::fs::read_dir(home.list_dir().join(".ccb/corrupt")).unwrap();
+    assert_eq!(kept.count(), 1);
+    assert_eq!(home.create("four"), 4);
+}
+
+/// The id of a file that never was readable is not given out again either.
+#[test]
+fn a_reset_of_nothing_but_a_broken_file_keeps_its_id() {
+    let home = TestHome::new(CCB);
+    std::fs::create_dir_all(home.list_dir()).unwrap();
+    std::fs::write(home.task_file(5), BROKEN).unwrap();
+    make_stale(&home.task_file(5));
+    home.ok(&["task", "reset", "--force"]);
+    assert_eq!(home.create("six"), 6);
+}
+
 /// A file broken by a killed writer is waited for only as long as the writer may be alive.
 #[test]
 fn a_stale_lock_beside_a_broken_file_delays_nobody() {
