@@ -41,13 +41,14 @@ impl Board {
                 }
             }
             let unreadable: Vec<TaskId> = txn.snapshot.unreadable().keys().copied().collect();
+            let ids: BTreeSet<TaskId> = txn.snapshot.tasks().map(|task| task.id).collect();
+            if !ids.is_empty() || !unreadable.is_empty() {
+                txn.remove("reset", &ids)?;
+            }
+            // Last: while there are tasks, an unreadable one holds up what waits for it.
             for id in unreadable {
                 self.set_aside(id)?;
                 txn.snapshot.take_out(id);
-            }
-            let ids: BTreeSet<TaskId> = txn.snapshot.tasks().map(|task| task.id).collect();
-            if !ids.is_empty() {
-                txn.remove("reset", &ids)?;
             }
             Ok(ids.len())
         })
