@@ -90,19 +90,24 @@ fn working_directory(given: Option<&Path>) -> Result<PathBuf, CommandError> {
 }
 
 fn home_path(global: &Global, directory: &Path) -> Result<PathBuf, CommandError> {
-    let from_env = |name| env::var(name).map(PathBuf::from);
-    let given = global.home.clone().or_else(|| from_env(env::HOME));
-    let given = given.or_else(|| from_env(env::CLAUDE_CONFIG_DIR));
-    if let Some(path) = given {
-        return Ok(directory.join(path));
+    let given = global.home.clone().or_else(|| env::path(env::HOME));
+    let given = given.or_else(|| env::path(env::CLAUDE_CONFIG_DIR));
+    let path = match (given, env::path("HOME")) {
+        (Some(path), _) => directory.join(path),
+        (None, Some(home)) => home.join(".claude"),
+        (None, None) => {
+            return Err(
+                CommandError::usage("no_home", "neither $HOME nor $CCB_HOME is set")
+                    .with_hint("say where to keep state with --home DIR"),
+            );
+        }
+    };
+    if path.to_str().is_none() {
+        let message = format!("{}: the home's path is not valid UTF-8", path.display());
+        return Err(CommandError::usage("bad_path", message)
+            .with_hint("say where to keep state with --home DIR"));
     }
-    match from_env("HOME") {
-        Some(home) => Ok(home.join(".claude")),
-        None => Err(
-            CommandError::usage("no_home", "neither $HOME nor $CCB_HOME is set")
-                .with_hint("say where to keep state with --home DIR"),
-        ),
-    }
+    Ok(path)
 }
 
 /// The task list to use; the first source that says anything wins.

@@ -1,5 +1,7 @@
 //! The environment variables ccb reads, named once.
 
+use std::path::PathBuf;
+
 /// Where all state is, before `CLAUDE_CONFIG_DIR` and `~/.claude`.
 pub(crate) const HOME: &str = "CCB_HOME";
 /// Claude Code's own directory.
@@ -18,4 +20,11 @@ pub(crate) const RUN_ID: &str = "CCB_RUN_ID";
 /// A variable's value; an empty one counts as unset.
 pub(crate) fn var(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// A variable that names a path, which need not be text; an empty one counts as unset.
+pub(crate) fn path(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name)
+        .filter(|value| !value.is_empty())
+        .map(PathBuf::from)
 }

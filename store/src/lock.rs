@@ -191,7 +191,10 @@ fn lock(file: &File) -> io::Result<()> {
 
 /// Says who holds the lock on `path`, as far as the kernel tells.
 fn holder(path: &Path) -> String {
-    holder_pid(path).map_or_else(|| "another process".to_owned(), describe_process)
+    // The kernel hands its table out in pieces, and entries slip through between two of them
+    // when others lock and unlock meanwhile.
+    let found = (0..20).find_map(|_| holder_pid(path));
+    found.map_or_else(|| "another process".to_owned(), describe_process)
 }
 
 /// Finds the lock's holder in the kernel's table of locks (Linux only).

@@ -67,6 +67,18 @@ impl Target {
     }
 }
 
+impl NewTask {
+    /// Checks everything but its references, as [`Board::create`] does for the whole batch.
+    pub fn check(&self) -> Result<(), BoardError> {
+        check_line("subject", &self.subject)?;
+        check_description(&self.description)?;
+        if let Some(text) = &self.active_form {
+            check_line("active form", text)?;
+        }
+        check_metadata(&self.metadata)
+    }
+}
+
 impl Board {
     /// Puts all of `batch` on the board, or none of it.
     pub fn create(
@@ -83,7 +95,7 @@ impl Board {
                 check_edges(section, &batch, &provisional(section.index(), batch.len()))?;
                 section.reserve_ids(batch.len())
             })?;
-            let tasks = build(&batch, &ids);
+            let tasks = build(&batch, &ids)?;
             if let Some(hooks) = hooks {
                 for task in &tasks {
                     hooks
@@ -190,12 +202,7 @@ fn resolve(batch: &[NewTask]) -> Result<Vec<Resolved<'_>>, BoardError> {
     };
     let mut resolved = Vec::with_capacity(batch.len());
     for new in batch {
-        check_line("subject", &new.subject)?;
-        check_description(&new.description)?;
-        if let Some(text) = &new.active_form {
-            check_line("active form", text)?;
-        }
-        check_metadata(&new.metadata)?;
+        new.check()?;
         resolved.push(Resolved {
             new,
             blocked_by: new
@@ -274,8 +281,8 @@ fn edges_of(batch: &[Resolved<'_>], ids: &[TaskId]) -> Result<Vec<(TaskId, TaskI
     Ok(edges)
 }
 
-fn build(batch: &[Resolved<'_>], ids: &[TaskId]) -> Vec<Task> {
-    let edges = edges_of(batch, ids).unwrap_or_default();
+fn build(batch: &[Resolved<'_>], ids: &[TaskId]) -> Result<Vec<Task>, BoardError> {
+    let edges = edges_of(batch, ids)?;
     let mut blocks: HashMap<TaskId, Vec<TaskId>> = HashMap::new();
     let mut blocked_by: HashMap<TaskId, Vec<TaskId>> = HashMap::new();
     for (blocker, dependent) in edges {
@@ -291,17 +298,22 @@ fn build(batch: &[Resolved<'_>], ids: &[TaskId]) -> Vec<Task> {
     batch
         .iter()
         .zip(ids)
-        .map(|(Resolved { new, .. }, id)| Task {
-            id: *id,
-            subject: new.subject.clone(),
-            description: new.description.clone(),
-            active_form: new.active_form.clone(),
-            owner: None,
-            status: Status::Pending,
-            blocks: sorted(blocks.remove(id)),
-            blocked_by: sorted(blocked_by.remove(id)),
-            metadata: (!new.metadata.is_empty()).then(|| new.metadata.clone()),
-            extra: Map::new(),
+        .map(|(Resolved { new, .. }, id)| {
+            let mut task = Task {
+                id: *id,
+                subject: new.subject.clone(),
+                description: new.description.clone(),
+                active_form: new.active_form.clone(),
+                owner: None,
+                status: Status::Pending,
+                blocks: sorted(blocks.remove(id)),
+                blocked_by: sorted(blocked_by.remove(id)),
+                metadata: None,
+                extra: Map::new(),
+            };
+            // Merged rather than copied, because `null` means absent.
+            task.merge_metadata(&new.metadata)?;
+            Ok(task)
         })
         .collect()
 }

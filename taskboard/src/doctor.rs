@@ -44,7 +44,7 @@ pub enum FindingKind {
     HalfEdge,
     /// Tasks that wait for each other in a circle. Only a person can say which edge is wrong.
     Cycle,
-    /// `.highwatermark` is lower than an id in use, or not a number.
+    /// `.highwatermark` is not a number.
     HighWater,
     /// A change that an interrupted command began.
     UnfinishedChange,

@@ -6,7 +6,7 @@
 //! changed the file, is fine.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -97,17 +97,12 @@ impl Section<'_> {
         {
             atomic::sync_dir(&self.board.tmp_dir(), durability)?;
         }
-        atomic::replace(&self.board.tmp_dir(), &path, &bytes, durability)?;
         self.dirty = true;
         self.slow = true;
         reached(fault::INTENT_WRITTEN);
         match apply(self.board, intent) {
             Ok(()) => {}
-            Err((0, stop)) => {
-                // Not one file was touched: take it back as if it had never been.
-                atomic::remove(&path)?;
-                return Err(stop);
-            }
+            Err((0, stop)) => return Err(take_back(&path, op, stop)),
             Err((_, stop)) => {
                 let source = match stop {
                     Stop::Error(error) => error,
@@ -125,6 +120,19 @@ impl Section<'_> {
             self.note_changed(op, step.id())?;
         }
         Ok(())
+    }
+}
+
+/// Removes an intent of which not one file was touched, as if it had never been.
+fn take_back(path: &Path, op: &'static str, stop: Stop) -> Stop {
+    match atomic::remove(path) {
+        Ok(_) => stop,
+        // It is still there, so the next command will carry it out.
+        Err(error) => BoardError::Unfinished {
+            what: op,
+            source: Box::new(error.into()),
+        }
+        .into(),
     }
 }
 

@@ -213,10 +213,14 @@ pub(crate) fn read_task(dir: &Path, id: TaskId) -> Result<Read, BoardError> {
 fn being_written(dir: &Path, path: &Path) -> bool {
     let mut own_lock = path.as_os_str().to_owned();
     own_lock.push(".lock");
-    let fresh = std::fs::metadata(path)
+    changed_within(path, PATIENCE)
+        || changed_within(Path::new(&own_lock), STALE_AFTER)
+        || changed_within(&dir.join(".lock.lock"), STALE_AFTER)
+}
+
+/// Whether `path` is there and was changed less than `limit` ago; a time in the future counts.
+fn changed_within(path: &Path, limit: Duration) -> bool {
+    std::fs::symlink_metadata(path)
         .and_then(|meta| meta.modified())
-        .is_ok_and(|time| {
-            time.elapsed().is_ok_and(|age| age < PATIENCE) || time.elapsed().is_err()
-        });
-    fresh || Path::new(&own_lock).exists() || dir.join(".lock.lock").exists()
+        .is_ok_and(|time| time.elapsed().map_or(true, |age| age < limit))
 }

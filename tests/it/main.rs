@@ -1,9 +1,35 @@
 //! Tests that run real `ccb` processes. One module per promise.
 
+/// Bad input: a clear error and nothing changed.
+mod bad_input;
+/// Bad settings, a bad home, a held lock: the same.
+mod bad_luck;
+/// Claims won and refused, `next`, leases.
+mod claims;
+/// The answers and exit codes of the commands.
+mod commands;
+/// Completing tasks, with and without their checks.
+mod completion;
 /// Many processes at once: every task claimed once, every id given once.
 mod concurrency;
 /// A crash at every write point of every operation.
 mod crash;
+/// Many tasks at once, all or none.
+mod create_from;
+/// The dependency graph in all its forms, and the stream of changes.
+mod graph_watch;
+/// Another tool on the same list: its locks, its crashes, and ours.
+mod interop;
+/// Edges and ids as another tool writes them.
+mod interop_edges;
+/// What another tool writes, and what it can read of ours.
+mod interop_files;
+/// Home, list, identity, output: what a command finds around it.
+mod surroundings;
+/// A write error at every write point of every operation.
+mod write_errors;
 
 /// The binary the tests run.
 pub const CCB: &str = env!("CARGO_BIN_EXE_ccb-under-test");
+/// The other tool that shares its files.
+pub const FOREIGN_TOOL: &str = env!("CARGO_BIN_EXE_foreign-tool");

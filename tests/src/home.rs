@@ -1,3 +1,4 @@
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -66,6 +67,13 @@ impl TestHome {
 
     /// A `ccb` process with nothing of the caller's environment but PATH.
     pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.command_without_list(&["--list", &self.list]);
+        command.args(args);
+        command
+    }
+
+    /// The same without saying which task list it is to use.
+    pub fn command_without_list(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.binary);
         command
             .env_clear()
@@ -73,7 +81,6 @@ impl TestHome {
             .env("HOME", self.path())
             .env("CCB_HOME", self.path())
             .current_dir(self.path())
-            .args(["--list", &self.list])
             .args(args)
             .stdin(Stdio::null());
         command
@@ -82,6 +89,23 @@ impl TestHome {
     /// Runs `ccb` with `args` to its end.
     pub fn run(&self, args: &[&str]) -> Answer {
         Answer::of(self.command(args).output().expect("ccb starts"))
+    }
+
+    /// Runs `ccb` with `args` and this on its standard input.
+    pub fn run_with_input(&self, args: &[&str], input: &[u8]) -> Answer {
+        let mut child = self
+            .command(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("ccb starts");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        std::thread::scope(|scope| {
+            // It may refuse before it has read everything.
+            scope.spawn(move || stdin.write_all(input).ok());
+            Answer::of(child.wait_with_output().expect("ccb ends"))
+        })
     }
 
     /// Runs `ccb --json` and expects success.

@@ -206,18 +206,27 @@ fn read_rows(from: &str, directory: &Path) -> Result<Vec<NewTask>, CommandError>
         std::fs::read_to_string(directory.join(from))
             .map_err(|error| CommandError::usage("io", format!("cannot read {from}: {error}")))?
     };
-    let mut rows: Vec<Row> = Vec::new();
+    let bad = |n: usize, why: &dyn std::fmt::Display| {
+        CommandError::usage("invalid", format!("{from}, line {}: {why}", n + 1))
+            .with_hint("`ccb task create --help` lists what a row can have")
+    };
+    let mut rows: Vec<(usize, Row)> = Vec::new();
     for (n, line) in text
         .lines()
         .enumerate()
         .filter(|(_, line)| !line.trim().is_empty())
     {
-        let row = serde_json::from_str(line).map_err(|error| {
-            CommandError::usage("invalid", format!("{from}, line {}: {error}", n + 1))
-                .with_hint("`ccb task create --help` lists what a row can have")
-        })?;
-        rows.push(row);
+        rows.push((
+            n,
+            serde_json::from_str(line).map_err(|error| bad(n, &error))?,
+        ));
     }
-    let keys: Vec<String> = rows.iter().filter_map(|row| row.key.clone()).collect();
-    Ok(rows.into_iter().map(|row| row.into_task(&keys)).collect())
+    let keys: Vec<String> = rows.iter().filter_map(|(_, row)| row.key.clone()).collect();
+    let mut batch = Vec::with_capacity(rows.len());
+    for (n, row) in rows {
+        let task = row.into_task(&keys);
+        task.check().map_err(|error| bad(n, &error))?;
+        batch.push(task);
+    }
+    Ok(batch)
 }

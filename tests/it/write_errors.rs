@@ -1,0 +1,266 @@
+//! A disk that is full, broken or read-only, at every single write of every operation.
+//!
+//! Each operation runs once with a trace to learn which write points it passes, then once per
+//! pass and error. Whatever the command answers must be true: after an error the board is as
+//! it was, or, where the error can only come after the change, as the change made it; after a
+//! success it is changed. And the error must leave nothing that stops the next command.
+
+use std::collections::BTreeMap;
+
+use harness::{Answer, TestHome};
+use serde_json::{Value, json};
+
+use crate::CCB;
+
+const ERRORS: [&str; 3] = ["enospc", "eio", "erofs"];
+
+/// Points that stand after a step which cannot be taken back, where an error means nothing,
+/// and the change log, which the next command completes.
+const HARMLESS: [&str; 13] = [
+    "publish.replaced",
+    "publish.created",
+    "remove.done",
+    "log.half",
+    "log.appended",
+    "lockdir.taken",
+    "lockdir.released",
+    "intent.written",
+    "intent.step",
+    "intent.applied",
+    "ids.reserved",
+    "section.committed",
+    "log.cut",
+];
+
+/// Points behind which the change may already have been made.
+const AFTERWARDS: [&str; 1] = ["dir.sync"];
+
+/// 1 → 2 → 3; 4 is being worked on, 5 and 6 are free.
+fn board() -> TestHome {
+    let home = TestHome::in_memory(CCB);
+    for subject in ["one", "two", "three", "four", "five", "six"] {
+        home.create(subject);
+    }
+    home.ok(&["task", "block", "1", "2"]);
+    home.ok(&["task", "block", "2", "3"]);
+    home.ok(&["task", "claim", "4", "--as", "user"]);
+    let rows = [
+        json!({"key": "a", "subject": "new a", "blockedBy": ["1", "b"]}),
+        json!({"key": "b", "subject": "new b", "blocks": ["5", "6"]}),
+    ];
+    let rows: Vec<String> = rows.iter().map(ToString::to_string).collect();
+    std::fs::write(home.path().join("rows.jsonl"), rows.join("\n")).unwrap();
+    home
+}
+
+/// The tasks by subject, with subjects for ids: ids may be lost to a failed creation.
+fn state(home: &TestHome) -> BTreeMap<String, Value> {
+    let mut tasks = home.tasks_on_disk();
+    let subjects: BTreeMap<String, String> = tasks
+        .iter()
+        .map(|task| (text(&task["id"]), text(&task["subject"])))
+        .collect();
+    for task in &mut tasks {
+        task["id"] = Value::Null;
+        for key in ["blocks", "blockedBy"] {
+            let others = task[key].as_array().unwrap().iter();
+            let named = |id: &Value| {
+                subjects
+                    .get(&text(id))
+                    .cloned()
+                    .unwrap_or(format!("no task {id}"))
+            };
+            task[key] = others.map(named).collect::<Vec<_>>().into();
+        }
+    }
+    tasks
+        .into_iter()
+        .map(|task| (text(&task["subject"]), task))
+        .collect()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap().to_owned()
+}
+
+fn high_water(home: &TestHome) -> u64 {
+    let text = std::fs::read_to_string(home.list_dir().join(".highwatermark")).unwrap();
+    text.parse().unwrap()
+}
+
+/// The points the command passes, each with the number of the pass.
+fn passes(home: &TestHome, args: &[&str]) -> Vec<(String, u32)> {
+    let trace = home.path().join("trace");
+    let output = home
+        .command(args)
+        .env("CCB_FAULT_TRACE", &trace)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{args:?}: {output:?}");
+    let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
+    let names = std::fs::read_to_string(trace).unwrap();
+    let numbered = names.lines().map(|name| {
+        let count = counts.entry(name).or_default();
+        *count += 1;
+        (name.to_owned(), *count)
+    });
+    numbered.collect()
+}
+
+fn survives_every_write_error(args: &[&str]) {
+    let template = board();
+    let before = state(&template);
+    let whole = template.copy();
+    let passes = passes(&whole, args);
+    let after = state(&whole);
+    assert!(passes.len() > 3, "{passes:?}");
+    for (point, nth) in passes {
+        for error in ERRORS {
+            let home = template.copy();
+            let fault = format!("{error}:{point}:{nth}");
+            let all = [&["--json"], args].concat();
+            let output = home
+                .command(&all)
+                .env("CCB_FAULT", &fault)
+                .output()
+                .unwrap();
+            let answer = Answer::of(output);
+            let at = format!("{args:?} with {fault}: {answer:?}");
+            let done = check(&home, &at, &point, &answer, [&before, &after]);
+            assert!(high_water(&home) >= high_water(&template), "{at}");
+            assert_eq!(home.lock_dirs(), Vec::<String>::new(), "{at}");
+            assert_eq!(home.temporaries(), Vec::<String>::new(), "{at}");
+            if !done {
+                home.ok(args);
+                assert_eq!(state(&home), after, "{at}: the second try");
+            }
+            assert_eq!(home.ok(&["doctor"])["findings"], json!([]), "{at}");
+        }
+    }
+}
+
+/// Compares the board with what the answer says; returns whether the change is made.
+fn check(
+    home: &TestHome,
+    at: &str,
+    point: &str,
+    answer: &Answer,
+    [before, after]: [&BTreeMap<String, Value>; 2],
+) -> bool {
+    if answer.code == Some(0) {
+        assert!(HARMLESS.contains(&point), "{at}: the error was swallowed");
+        assert_eq!(state(home), *after, "{at}");
+        return true;
+    }
+    assert_eq!(answer.code, Some(1), "{at}");
+    let error = &answer.json()["error"];
+    assert!(
+        error["message"]
+            .as_str()
+            .is_some_and(|text| text.contains("os error")),
+        "{at}"
+    );
+    if error["kind"] == "unfinished" {
+        // Begun and written down: the next command, whatever it is, carries it through.
+        let next = home.run(&["task", "watch", "--no-follow"]);
+        assert_eq!(next.code, Some(0), "{at}: {next:?}");
+        assert_eq!(state(home), *after, "{at}: not carried through");
+        return true;
+    }
+    assert_eq!(error["kind"], "io", "{at}");
+    // What is there now must also be there after the next command has repaired things.
+    let found = state(home);
+    let next = home.run(&["task", "watch", "--no-follow"]);
+    assert_eq!(next.code, Some(0), "{at}: {next:?}");
+    assert_eq!(state(home), found, "{at}: it changed its mind");
+    if found == *before {
+        return false;
+    }
+    assert!(
+        AFTERWARDS.contains(&point),
+        "{at}: an error, but something happened: {found:#?}"
+    );
+    assert_eq!(found, *after, "{at}");
+    true
+}
+
+#[test]
+fn create() {
+    survives_every_write_error(&["task", "create", "new"]);
+}
+
+#[test]
+fn create_with_edges() {
+    survives_every_write_error(&[
+        "task",
+        "create",
+        "new",
+        "--blocked-by",
+        "1",
+        "--blocks",
+        "5",
+    ]);
+}
+
+#[test]
+fn create_many() {
+    survives_every_write_error(&["task", "create", "--from", "rows.jsonl"]);
+}
+
+#[test]
+fn claim() {
+    survives_every_write_error(&["task", "claim", "1", "--as", "a"]);
+}
+
+#[test]
+fn claim_with_busy_check() {
+    survives_every_write_error(&["task", "claim", "1", "--as", "a", "--check-busy"]);
+}
+
+#[test]
+fn next() {
+    survives_every_write_error(&["task", "next", "--as", "a"]);
+}
+
+#[test]
+fn done() {
+    survives_every_write_error(&["task", "done", "4"]);
+}
+
+#[test]
+fn release() {
+    survives_every_write_error(&["task", "release", "4"]);
+}
+
+#[test]
+fn update() {
+    survives_every_write_error(&[
+        "task",
+        "update",
+        "5",
+        "--subject",
+        "new five",
+        "--meta",
+        "k=1",
+    ]);
+}
+
+#[test]
+fn block() {
+    survives_every_write_error(&["task", "block", "5", "6"]);
+}
+
+#[test]
+fn unblock() {
+    survives_every_write_error(&["task", "unblock", "1", "2"]);
+}
+
+#[test]
+fn rm() {
+    survives_every_write_error(&["task", "rm", "2"]);
+}
+
+#[test]
+fn reset() {
+    survives_every_write_error(&["task", "reset", "--force"]);
+}
