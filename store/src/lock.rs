@@ -199,16 +199,26 @@ fn holder(path: &Path) -> String {
 
 /// Finds the lock's holder in the kernel's table of locks (Linux only).
 fn holder_pid(path: &Path) -> Option<u32> {
-    let inode = std::fs::metadata(path).ok()?.ino().to_string();
+    let meta = std::fs::metadata(path).ok()?;
+    let (major, minor) = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
+    let exact = format!("{major:02x}:{minor:02x}:{}", meta.ino());
+    let inode = format!(":{}", meta.ino());
     let table = std::fs::read_to_string("/proc/locks").ok()?;
+    // Some file systems show another device there; then the inode alone has to do.
+    find_holder(&table, |place| place == exact)
+        .or_else(|| find_holder(&table, |place| place.ends_with(&inode)))
+}
+
+fn find_holder(table: &str, matches: impl Fn(&str) -> bool) -> Option<u32> {
     // "1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF"; waiters have "->" as second field.
     table.lines().find_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let [_, kind, _, _, pid, device_and_inode, ..] = fields[..] else {
             return None;
         };
-        let same = device_and_inode.rsplit(':').next() == Some(inode.as_str());
-        (kind != "->" && same).then(|| pid.parse().ok()).flatten()
+        (kind != "->" && matches(device_and_inode))
+            .then(|| pid.parse().ok())
+            .flatten()
     })
 }
 

@@ -54,16 +54,25 @@ impl Board {
         // The hook must have seen exactly what is completed. Others may edit the task while
         // it runs; then it is asked once more about the new version.
         for last_try in [false, true] {
-            let snapshot = self.snapshot()?;
-            let shown = snapshot.require(id)?;
-            check(snapshot.index(), shown, caller)?;
-            let fingerprint = snapshot.index().get(id).map(|slim| slim.fingerprint);
+            // In a lock section, so that the same rules meet the same board as without hooks:
+            // expired leases are returned and interrupted changes finished.
+            let shown = self.section(|section| {
+                let shown = section.read(id)?;
+                check(section.index(), &shown.task, caller)?;
+                Ok(shown)
+            })?;
             let result = hooks
-                .before_complete(shown)
+                .before_complete(&shown.task)
                 .map_err(|veto| BoardError::Vetoed {
                     reason: veto.reason,
                 })?;
-            match self.commit_completion(id, caller, update, fingerprint, result.as_ref()) {
+            match self.commit_completion(
+                id,
+                caller,
+                update,
+                Some(shown.fingerprint),
+                result.as_ref(),
+            ) {
                 Err(BoardError::ChangedMeanwhile { .. }) if !last_try => {}
                 outcome => return outcome,
             }

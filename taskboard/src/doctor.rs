@@ -123,16 +123,10 @@ impl Board {
             );
             add(FindingKind::Cycle, message, Subject::Nothing);
         }
-        match self.read_high_water() {
-            Ok(mark) if mark == 0 || mark >= snapshot.index().max_id() => {}
-            Ok(mark) => {
-                let message = format!(
-                    ".highwatermark says {mark}, but {} is in use",
-                    snapshot.index().max_id()
-                );
-                add(FindingKind::HighWater, message, Subject::Nothing);
-            }
-            Err(error) => add(FindingKind::HighWater, error.to_string(), Subject::Nothing),
+        // A mark below an id in use is no damage: other tools do not raise it when they create
+        // a task, and everybody takes the higher of the two.
+        if let Err(error) = self.read_high_water() {
+            add(FindingKind::HighWater, error.to_string(), Subject::Nothing);
         }
         if self.intent_path().exists() {
             let message = "an interrupted command left a change unfinished".to_owned();

@@ -68,6 +68,12 @@ pub enum BoardError {
         /// The task.
         id: TaskId,
     },
+    /// The change is made, but a power cut may undo it.
+    #[error("the change is made, but may not survive a power cut: {source}")]
+    NotDurable {
+        /// Why it could not be synced.
+        source: StoreError,
+    },
     /// The change was recorded but could not be carried through; the next command will.
     #[error("{what} is recorded but not finished: {source}")]
     Unfinished {
@@ -167,6 +173,7 @@ impl BoardError {
             Self::Vetoed { .. } => "vetoed",
             Self::ChangedMeanwhile { .. } => "changed_meanwhile",
             Self::Unfinished { .. } => "unfinished",
+            Self::NotDurable { .. } => "not_durable",
         }
     }
 
@@ -174,7 +181,7 @@ impl BoardError {
     pub fn category(&self) -> Category {
         match self {
             Self::Store(StoreError::LockTimeout { .. }) => Category::TimedOut,
-            Self::Store(StoreError::Io { .. }) => Category::Failed,
+            Self::Store(StoreError::Io { .. }) | Self::NotDurable { .. } => Category::Failed,
             Self::Store(_) | Self::BadId { .. } | Self::Invalid { .. } => Category::Invalid,
             Self::NotFound { .. } => Category::NotFound,
             Self::Unfinished { source, .. } => source.category(),
@@ -197,6 +204,9 @@ impl BoardError {
             }
             Self::Refused { reason, task } => reason.hint(task.id),
             Self::ChangedMeanwhile { .. } => Some("look at the task and try again".into()),
+            Self::NotDurable { .. } => Some(
+                "do not repeat it; look at the disk, and at the board with `ccb task list`".into(),
+            ),
             Self::Unfinished { .. } => Some("the next ccb command on this list finishes it".into()),
             Self::Invalid { .. } | Self::Cycle { .. } | Self::Vetoed { .. } => None,
         }

@@ -99,6 +99,10 @@ impl Section<'_> {
         }
         self.dirty = true;
         self.slow = true;
+        if let Err(error) = atomic::replace(&self.board.tmp_dir(), &path, &bytes, durability) {
+            // It may be in place all the same, if only the sync of its name failed.
+            return Err(take_back(&path, op, error.into()));
+        }
         reached(fault::INTENT_WRITTEN);
         match apply(self.board, intent) {
             Ok(()) => {}

@@ -44,13 +44,14 @@ impl Board {
                 }
             }
             let unreadable: Vec<TaskId> = section.index().unreadable().keys().copied().collect();
+            let ids: BTreeSet<TaskId> = section.index().iter().map(|(id, _)| id).collect();
+            if !ids.is_empty() || !unreadable.is_empty() {
+                section.remove("reset", &ids)?;
+            }
+            // Last: while there are tasks, an unreadable one holds up what waits for it.
             for id in unreadable {
                 self.set_aside(id)?;
                 section.note_changed("reset", id)?;
-            }
-            let ids: BTreeSet<TaskId> = section.index().iter().map(|(id, _)| id).collect();
-            if !ids.is_empty() {
-                section.remove("reset", &ids)?;
             }
             Ok(ids.len())
         })

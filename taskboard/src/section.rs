@@ -22,6 +22,7 @@ use petgraph::graphmap::DiGraphMap;
 use store::StoreError;
 use store::atomic::{self, Staged, Stamp};
 use store::fault::{pass, reached};
+use store::lock::DEFAULT_TIMEOUT;
 use store::lockdir::{HeldDirs, STALE_AFTER, Take};
 use store::settings::LockMode;
 
@@ -96,7 +97,8 @@ impl Board {
                 Ok((value, dirty)) => {
                     if dirty {
                         // Outside the lock, where the kernel merges it with those of others.
-                        atomic::sync_dir(&self.dir, self.durability())?;
+                        atomic::sync_dir(&self.dir, self.durability())
+                            .map_err(|source| BoardError::NotDurable { source })?;
                     }
                     return Ok(value);
                 }
@@ -170,10 +172,11 @@ impl Patience {
             started: Instant::now(),
             // A lock directory of a killed process is free after STALE_AFTER at the latest, so
             // waiting a little longer than that means never failing because of one.
-            limit: board
-                .options
-                .lock_timeout
-                .max(STALE_AFTER + Duration::from_secs(2)),
+            // Only somebody who asked for less gets less.
+            limit: match board.options.lock_timeout {
+                short if short < DEFAULT_TIMEOUT => short,
+                long => long.max(STALE_AFTER + Duration::from_secs(2)),
+            },
             pause: Duration::from_micros(300),
         }
     }

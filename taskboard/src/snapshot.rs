@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use store::StoreError;
 use store::atomic::{self, Stamp};
+use store::lockdir::STALE_AFTER;
 
 use crate::error::BoardError;
 use crate::format;

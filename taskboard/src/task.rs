@@ -127,7 +127,7 @@ impl Task {
     /// Why it is parked, if it is.
     pub fn parked(&self) -> Option<&str> {
         match self.ours("parked")? {
-            Value::Bool(false) => None,
+            Value::Null | Value::Bool(false) => None,
             Value::String(reason) => Some(reason),
             other => Some(
                 other

@@ -101,10 +101,8 @@ fn won(claimed: &Claimed, context: &mut Context) -> Result<Exit, CommandError> {
 /// A refusal is an answer under `--json`, and an error for people.
 fn refuse(error: BoardError, context: &mut Context) -> Result<Exit, CommandError> {
     let answer = match &error {
-        BoardError::NotFound { .. } | BoardError::Corrupt { .. } => {
-            Some(lost(error.kind(), &Value::Null, &[], &[]))
-        }
-        BoardError::Store(StoreError::LockTimeout { .. }) => {
+        BoardError::NotFound { .. } => Some(lost(error.kind(), &Value::Null, &[], &[])),
+        BoardError::Corrupt { .. } | BoardError::Store(StoreError::LockTimeout { .. }) => {
             let mut answer = lost(error.kind(), &Value::Null, &[], &[]);
             answer["message"] = error.to_string().into();
             Some(answer)
