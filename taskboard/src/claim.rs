@@ -103,7 +103,7 @@ impl Board {
     /// Claims task `id`: owner and status change in one step, or nothing does.
     pub fn claim(&self, id: TaskId, request: &ClaimRequest) -> Result<Claimed, BoardError> {
         check_line("agent", &request.agent)?;
-        self.take(request, |section| {
+        self.take(request, Busy::OwnsUnfinished, |section| {
             Ok(Ok::<_, BoardError>(section.read(id)?))
         })?
     }
@@ -112,7 +112,7 @@ impl Board {
     pub fn claim_next(&self, request: &ClaimRequest) -> Result<Next, BoardError> {
         check_line("agent", &request.agent)?;
         let started = Instant::now();
-        let claimed = self.take(request, |section| {
+        let claimed = self.take(request, Busy::IsWorking, |section| {
             if request.check_busy {
                 let busy = in_progress(section.index(), &request.agent, None);
                 if !busy.is_empty() {
@@ -130,6 +130,7 @@ impl Board {
     fn take<X>(
         &self,
         request: &ClaimRequest,
+        busy: Busy,
         choose: impl FnMut(&mut Section<'_>) -> Result<Result<Entry, X>, Stop>,
     ) -> Result<Result<Claimed, X>, BoardError> {
         let now = self.now_ms();
@@ -137,7 +138,7 @@ impl Board {
             list: request.list_dir(),
             choose,
             edit: |index: &Index, task: &Task| {
-                check_claim(index, task, request)?;
+                check_claim(index, task, request, busy)?;
                 let mut task = task.clone();
                 start(&mut task, request, now);
                 Ok(Edited { op: "claim", task })
@@ -267,11 +268,22 @@ fn pickable(index: &Index, id: TaskId, agent: &str) -> bool {
     index.can_start(id) && owner.is_none_or(|owner| owner == agent)
 }
 
+/// What keeps an agent from taking a task that is not its own yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Busy {
+    /// Anything unfinished it owns: whoever names a task should first do what is assigned.
+    OwnsUnfinished,
+    /// What it is working on: `next` hands out assigned tasks first anyway, and one that is
+    /// blocked must not keep its owner idle.
+    IsWorking,
+}
+
 /// The rules of a claim, in the order in which they are checked.
 pub(crate) fn check_claim(
     index: &Index,
     task: &Task,
     request: &ClaimRequest,
+    busy: Busy,
 ) -> Result<(), BoardError> {
     let refused = |reason| Err(BoardError::refused(task, reason));
     let mine = task.owner.as_ref() == Some(&request.agent);
@@ -294,7 +306,7 @@ pub(crate) fn check_claim(
     if request.check_busy {
         // Work that was assigned but not begun keeps an agent from taking more, but not from
         // beginning with it.
-        let with = if mine {
+        let with = if mine || busy == Busy::IsWorking {
             in_progress(index, &request.agent, Some(task.id))
         } else {
             let agent = &request.agent;

@@ -151,5 +151,5 @@ fn unblocked(index: &Index, id: TaskId) -> Vec<TaskId> {
 fn nudge(index: &Index) -> Option<String> {
     let shown = || index.iter().filter(|(_, slim)| !slim.internal);
     let finished = index.all_completed() && shown().count() >= NUDGE_FROM;
-    (finished && !shown().any(|(_, slim)| slim.checks)).then(|| NUDGE.to_owned())
+    (finished && !index.iter().any(|(_, slim)| slim.checks)).then(|| NUDGE.to_owned())
 }

@@ -90,6 +90,20 @@ impl Board {
         &self,
         mut body: impl FnMut(&mut Section<'_>) -> Result<T, Stop>,
     ) -> Result<T, BoardError> {
+        self.observe(|section| {
+            match section.repair() {
+                // A task in another tool's hands must not stop work on the others.
+                Ok(()) | Err(Stop::Retry { .. }) => body(section),
+                Err(stop) => Err(stop),
+            }
+        })
+    }
+
+    /// The same for those who only look: no task changes, but what others did is numbered.
+    pub(crate) fn observe<T>(
+        &self,
+        mut body: impl FnMut(&mut Section<'_>) -> Result<T, Stop>,
+    ) -> Result<T, BoardError> {
         self.create_dirs()?;
         let mut patience = Patience::new(self);
         loop {
@@ -134,11 +148,7 @@ impl Board {
         if !recovered.is_empty() || section.live.foreign_change(&self.dir)? {
             section.scan(&recovered)?;
         }
-        let result = match section.repair() {
-            // A task in another tool's hands must not stop work on the others.
-            Ok(()) | Err(Stop::Retry { .. }) => body(&mut section),
-            Err(stop) => Err(stop),
-        };
+        let result = body(&mut section);
         // What was repaired is to be kept and numbered even if the operation was refused.
         let finished = section.finish();
         let dirty = section.dirty;

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::board::{Board, Caller, Hooks};
 use crate::change::{Change, Edited};
-use crate::claim::{ClaimRequest, check_claim, start};
+use crate::claim::{Busy, ClaimRequest, check_claim, start};
 use crate::complete::Completed;
 use crate::error::{BoardError, Refusal};
 use crate::id::TaskId;
@@ -78,7 +78,7 @@ impl Update {
                 };
                 let request = ClaimRequest::new(agent);
                 if !caller.force {
-                    check_claim(index, before, &request)?;
+                    check_claim(index, before, &request, Busy::OwnsUnfinished)?;
                 }
                 start(&mut task, &request, now_ms);
                 "claim"

@@ -40,11 +40,8 @@ impl Board {
 
     /// Looks at every file and gives numbers to what other tools did. Returns the last one.
     fn number_foreign_changes(&self) -> Result<u64, BoardError> {
-        self.section(|section| {
-            section.scan(&HashMap::new())?;
-            Ok(())
-        })?;
-        self.section(|section| Ok(section.live().seq()))
+        self.observe(|section| Ok(section.scan(&HashMap::new())?))?;
+        self.observe(|section| Ok(section.live().seq()))
     }
 }
 

@@ -1,0 +1,75 @@
+//! Random sequences of operations on a real board and on a naive model of it, compared after
+//! every step.
+
+#[cfg(test)]
+mod generate;
+#[cfg(test)]
+mod naive;
+#[cfg(test)]
+mod naive_task;
+#[cfg(test)]
+mod ops;
+#[cfg(test)]
+mod outcome;
+#[cfg(test)]
+mod real;
+#[cfg(test)]
+mod rules;
+#[cfg(test)]
+mod view;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use store::settings::LockMode;
+
+    use crate::generate::sequence;
+    use crate::naive::Model;
+    use crate::ops::Op;
+    use crate::real::{Real, Site};
+
+    const START_MS: i64 = 1_700_000_000_000;
+
+    fn cases(cases: u32) -> ProptestConfig {
+        // The failing sequence is printed in full; a file of seeds would add nothing.
+        ProptestConfig {
+            cases,
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        }
+    }
+
+    fn compare(sequence: Vec<Op>, lock_mode: LockMode) {
+        let mut model = Model::new(START_MS);
+        let site = Site::new(START_MS, lock_mode);
+        let mut real = Real::new(&site);
+        for mut op in sequence {
+            op.settle(&model);
+            let before = model.clone();
+            let expected = model.apply(&op);
+            let actual = real.apply(&op, &before);
+            assert_eq!(
+                actual, expected,
+                "the board (left) answered {op:?}\non {before:#?}"
+            );
+            real.check(&model, &op);
+        }
+        real.check_at_the_end();
+    }
+
+    proptest! {
+        #![proptest_config(cases(256))]
+        #[test]
+        fn the_board_does_what_the_rules_say(sequence in sequence()) {
+            compare(sequence, LockMode::Flock);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(cases(64))]
+        #[test]
+        fn the_board_does_the_same_with_lock_directories(sequence in sequence()) {
+            compare(sequence, LockMode::Shared);
+        }
+    }
+}
