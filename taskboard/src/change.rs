@@ -57,10 +57,15 @@ impl Board {
         let mut patience = Patience::new(self);
         loop {
             let first = self.section(|section| {
-                let before = match (change.choose)(section)? {
+                let mut before = match (change.choose)(section)? {
                     Ok(before) => before,
                     Err(end) => return Ok(Err(end)),
                 };
+                if before.task.lease_expired(self.now_ms()) {
+                    // Only its file said so, not the index: a hand edit.
+                    section.repair()?;
+                    before = section.read(before.task.id)?;
+                }
                 let edited = (change.edit)(section.index(), &before.task)?;
                 if self.durability() == Durability::Full && edited.task != before.task {
                     return Ok(Ok(First::Prepare(Box::new((edited, before)))));

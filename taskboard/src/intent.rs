@@ -119,7 +119,7 @@ impl Section<'_> {
                 .into());
             }
         }
-        finish_intent(self.board)?;
+        finish_intent(self.board).map_err(|source| BoardError::NotDurable { source })?;
         for step in &intent.steps {
             self.note_changed(op, step.id())?;
         }
@@ -175,7 +175,7 @@ pub(crate) fn redo_intent(board: &Board) -> Result<HashMap<TaskId, &'static str>
         .collect())
 }
 
-fn finish_intent(board: &Board) -> Result<(), BoardError> {
+fn finish_intent(board: &Board) -> Result<(), StoreError> {
     let path = board.intent_path();
     atomic::sync_dir(&board.dir, board.durability())?;
     reached(fault::INTENT_APPLIED);

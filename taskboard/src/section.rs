@@ -303,7 +303,7 @@ impl<'b> Section<'b> {
     }
 
     /// Returns tasks whose lease ran out and completes edges that are on one side only.
-    fn repair(&mut self) -> Result<(), Stop> {
+    pub(crate) fn repair(&mut self) -> Result<(), Stop> {
         for id in self.index().expired(self.board.now_ms()) {
             let before = self.read(id)?;
             let mut task = before.task.clone();
@@ -456,10 +456,10 @@ impl<'b> Section<'b> {
         Ok(())
     }
 
-    /// Replaces the mark durably: from now on it alone remembers the highest id.
+    /// Replaces the mark durably: from now on it alone remembers the highest id. Its name is
+    /// made durable by the sync of the directory that follows the change it is for.
     fn write_high_water(&mut self, last: u64) -> Result<(), BoardError> {
-        // The sync of the directory after the section makes the name durable.
-        self.dirty = true;
+        self.touched = true;
         let bytes = last.to_string().into_bytes();
         Staged::write(&self.board.tmp_dir(), &bytes, self.board.durability())?
             .replace(&self.board.high_water_path())?;
@@ -474,6 +474,7 @@ impl<'b> Section<'b> {
             .max_id()
             .max(self.board.read_high_water().unwrap_or(0));
         self.write_high_water(last)?;
+        self.dirty = true;
         release(held)?;
         Ok(last)
     }

@@ -154,6 +154,13 @@ impl Task {
         })
     }
 
+    /// Whether its lease has run out.
+    pub(crate) fn lease_expired(&self, now_ms: i64) -> bool {
+        self.lease()
+            .and_then(|lease| lease.expires_at)
+            .is_some_and(|end| end <= now_ms)
+    }
+
     /// The last token given out for it, 0 if none was.
     pub(crate) fn last_token(&self) -> u64 {
         self.ours("lease")

@@ -21,6 +21,7 @@ mod view;
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use store::atomic::Durability;
     use store::settings::LockMode;
 
     use crate::generate::sequence;
@@ -39,9 +40,9 @@ mod tests {
         }
     }
 
-    fn compare(sequence: Vec<Op>, lock_mode: LockMode) {
+    fn compare(sequence: Vec<Op>, lock_mode: LockMode, durability: Durability) {
         let mut model = Model::new(START_MS);
-        let site = Site::new(START_MS, lock_mode);
+        let site = Site::new(START_MS, lock_mode, durability);
         let mut real = Real::new(&site);
         for mut op in sequence {
             op.settle(&model);
@@ -61,7 +62,7 @@ mod tests {
         #![proptest_config(cases(256))]
         #[test]
         fn the_board_does_what_the_rules_say(sequence in sequence()) {
-            compare(sequence, LockMode::Flock);
+            compare(sequence, LockMode::Flock, Durability::Relaxed);
         }
     }
 
@@ -69,7 +70,15 @@ mod tests {
         #![proptest_config(cases(64))]
         #[test]
         fn the_board_does_the_same_with_lock_directories(sequence in sequence()) {
-            compare(sequence, LockMode::Shared);
+            compare(sequence, LockMode::Shared, Durability::Relaxed);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(cases(48))]
+        #[test]
+        fn the_board_does_the_same_when_it_syncs(sequence in sequence()) {
+            compare(sequence, LockMode::Shared, Durability::Full);
         }
     }
 }

@@ -124,12 +124,12 @@ fn refusal(error: &BoardError) -> Outcome {
 }
 
 impl Site {
-    pub(crate) fn new(now_ms: i64, lock_mode: LockMode) -> Self {
+    pub(crate) fn new(now_ms: i64, lock_mode: LockMode, durability: Durability) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let clock = Arc::new(ManualClock::at(now_ms));
         let options = BoardOptions {
             lock_mode,
-            durability: Durability::Relaxed,
+            durability,
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             ..BoardOptions::default()
         };
