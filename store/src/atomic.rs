@@ -9,6 +9,8 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{CWD, OFlags, RenameFlags};
 use uuid::Uuid;
@@ -63,7 +65,7 @@ pub struct Staged {
 impl Staged {
     /// Writes `bytes` to a new temporary file in `tmp_dir`.
     pub fn write(tmp_dir: &Path, bytes: &[u8], durability: Durability) -> Result<Self> {
-        let path = tmp_dir.join(Uuid::new_v4().simple().to_string());
+        let path = tmp_dir.join(unique_name());
         let mut file = OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -142,6 +144,15 @@ impl Drop for Staged {
             tracing::debug!(path = %self.path.display(), %error, "temporary file left behind");
         }
     }
+}
+
+/// A file name nobody else uses.
+pub(crate) fn unique_name() -> String {
+    static PROCESS: LazyLock<String> = LazyLock::new(|| Uuid::new_v4().simple().to_string());
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    // A forked child would share the prefix; its process id differs.
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("{}-{}-{count}", *PROCESS, std::process::id())
 }
 
 /// Replaces `dest` with `bytes` in all five steps.
@@ -233,8 +244,20 @@ pub fn read_stamped(path: &Path) -> Result<Option<(Vec<u8>, Stamp)>> {
         let error = io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
         return Err(error).context("read", path);
     }
-    let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0) + 1);
-    file.read_to_end(&mut bytes).context("read", path)?;
+    // One byte more than there should be, so that a short read proves the end.
+    let mut bytes = vec![0; usize::try_from(meta.len()).unwrap_or(0) + 1];
+    let mut filled = 0;
+    loop {
+        match file.read(&mut bytes[filled..]).context("read", path)? {
+            0 => break,
+            count => filled += count,
+        }
+        if filled < bytes.len() {
+            break;
+        }
+        bytes.resize(bytes.len() * 2, 0);
+    }
+    bytes.truncate(filled);
     Ok(Some((bytes, Stamp::of(&meta))))
 }
 

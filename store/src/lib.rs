@@ -39,6 +39,7 @@ pub mod log;
 pub mod name;
 pub mod settings;
 pub mod watch;
+mod watchdog;
 
 pub use error::{Result, StoreError};
 pub use fault::FAULT_POINTS;

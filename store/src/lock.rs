@@ -8,10 +8,11 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, mpsc};
+
 use std::time::{Duration, Instant};
 
 use crate::error::{IoContext, Result, StoreError};
+use crate::watchdog::Waiting;
 
 /// How long to wait for a lock unless settings say otherwise.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -49,25 +50,13 @@ impl Drop for FileLock {
 #[derive(Debug)]
 pub struct ReusableLock {
     path: PathBuf,
-    file: Option<Arc<File>>,
-    waiter: Option<Waiter>,
-}
-
-/// A thread that blocks in the kernel on our behalf, because that call has no time limit.
-#[derive(Debug)]
-struct Waiter {
-    requests: mpsc::Sender<Arc<File>>,
-    replies: mpsc::Receiver<io::Result<()>>,
+    file: Option<File>,
 }
 
 impl ReusableLock {
     /// The lock on `path`, not yet taken.
     pub fn new(path: PathBuf) -> Self {
-        Self {
-            path,
-            file: None,
-            waiter: None,
-        }
+        Self { path, file: None }
     }
 
     /// Waits up to `timeout` for the lock. Must not be held already.
@@ -78,45 +67,43 @@ impl ReusableLock {
         // Waiting in the kernel's queue, not by trying again and again: that would starve us
         // behind processes that lock and unlock in a loop.
         let started = Instant::now();
+        let path = self.path.clone();
         let file = self.file()?;
-        let waiter = match &self.waiter {
-            Some(waiter) => waiter,
-            None => self
-                .waiter
-                .insert(Waiter::start().context("lock", &self.path)?),
-        };
-        waiter
-            .requests
-            .send(file)
-            .map_err(io::Error::other)
-            .context("lock", &self.path)?;
-        match waiter.replies.recv_timeout(timeout) {
-            Ok(result) => result.context("lock", &self.path),
-            Err(_) => {
-                // The thread may get the lock later. It then holds the last reference to this
-                // open file, and dropping that releases the lock.
-                self.file = None;
-                self.waiter = None;
-                Err(StoreError::LockTimeout {
+        let waiting = Waiting::until(started + timeout).context("lock", &path)?;
+        loop {
+            match fs4::FileExt::lock(file) {
+                Ok(()) => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error).context("lock", &path),
+            }
+            if started.elapsed() >= timeout {
+                drop(waiting);
+                return Err(StoreError::LockTimeout {
                     what: what.to_owned(),
-                    path: self.path.clone(),
-                    holder: holder(&self.path),
+                    holder: holder(&path),
                     waited: started.elapsed(),
-                })
+                    path,
+                });
             }
         }
     }
 
     /// Takes the lock if nobody holds it.
     pub fn try_acquire(&mut self) -> Result<bool> {
-        let file = self.file()?;
-        try_lock(&file).context("lock", &self.path)
+        let path = self.path.clone();
+        try_lock(self.file()?).context("lock", &path)
+    }
+
+    /// Whether the lock's file is open and has not been deleted.
+    pub fn is_open(&self) -> bool {
+        let linked = |file: &File| file.metadata().is_ok_and(|meta| meta.nlink() > 0);
+        self.file.as_ref().is_some_and(linked)
     }
 
     /// Releases the lock, if it is held.
     pub fn release(&mut self) {
         if let Some(file) = &self.file {
-            if let Err(error) = fs4::FileExt::unlock(&**file) {
+            if let Err(error) = fs4::FileExt::unlock(file) {
                 tracing::error!(%error, path = %self.path.display(), "unlock failed");
                 // Closing the file releases the lock as well.
                 self.file = None;
@@ -128,32 +115,14 @@ impl ReusableLock {
     }
 
     /// The open lock file. One that was deleted since is no lock any more: open the new one.
-    fn file(&mut self) -> Result<Arc<File>> {
-        if let Some(file) = &self.file
-            && file.metadata().context("lock", &self.path)?.nlink() > 0
-        {
-            return Ok(Arc::clone(file));
+    fn file(&mut self) -> Result<&File> {
+        if !self.is_open() {
+            self.file = None;
         }
-        Ok(Arc::clone(self.file.insert(Arc::new(open(&self.path)?))))
-    }
-}
-
-impl Waiter {
-    fn start() -> io::Result<Self> {
-        let (requests, incoming) = mpsc::channel::<Arc<File>>();
-        let (outgoing, replies) = mpsc::channel();
-        std::thread::Builder::new()
-            .name("lock".into())
-            .spawn(move || {
-                for file in incoming {
-                    let result = lock(&file);
-                    drop(file);
-                    if outgoing.send(result).is_err() {
-                        return;
-                    }
-                }
-            })?;
-        Ok(Self { requests, replies })
+        match &mut self.file {
+            Some(file) => Ok(file),
+            empty => Ok(empty.insert(open(&self.path)?)),
+        }
     }
 }
 
@@ -176,15 +145,6 @@ fn try_lock(file: &File) -> io::Result<bool> {
             Err(fs4::TryLockError::WouldBlock) => return Ok(false),
             Err(fs4::TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(fs4::TryLockError::Error(error)) => return Err(error),
-        }
-    }
-}
-
-fn lock(file: &File) -> io::Result<()> {
-    loop {
-        match fs4::FileExt::lock(file) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            result => return result,
         }
     }
 }

@@ -18,7 +18,7 @@ use std::time::Duration;
 use rustix::fs::{CWD, Timespec, Timestamps};
 use uuid::Uuid;
 
-use crate::atomic::rename_new;
+use crate::atomic::{rename_new, unique_name};
 use crate::clock::Clock;
 use crate::error::{IoContext, Result};
 use crate::fault::{self, pass, reached};
@@ -113,7 +113,7 @@ impl LockDirs {
     }
 
     fn take_one(&self, path: &Path, held: &mut HeldDirs) -> Result<bool> {
-        let made = self.tmp_dir.join(Uuid::new_v4().simple().to_string());
+        let made = self.tmp_dir.join(unique_name());
         std::fs::DirBuilder::new()
             .mode(0o700)
             .create(&made)
@@ -154,7 +154,7 @@ impl LockDirs {
     ///
     /// Removing it by name could remove the lock of somebody who took it over a moment ago.
     fn take_over(&self, stale: &Identity) -> Result<()> {
-        let aside = self.tmp_dir.join(Uuid::new_v4().simple().to_string());
+        let aside = self.tmp_dir.join(unique_name());
         match crate::atomic::rename(&stale.path, &aside) {
             Ok(()) => {}
             Err(_) if !stale.path.exists() => return Ok(()),

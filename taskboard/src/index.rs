@@ -16,7 +16,7 @@ use crate::id::TaskId;
 use crate::task::{Status, Task};
 
 /// The fields of a task that decisions depend on.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Slim {
     pub(crate) status: Status,
     pub(crate) owner: Option<Box<str>>,
@@ -71,7 +71,8 @@ type Owners = HashMap<Box<str>, BTreeSet<TaskId>>;
 /// The slim side of a whole board.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    entries: BTreeMap<TaskId, Slim>,
+    /// Boxed, because a tree moves its elements around.
+    entries: BTreeMap<TaskId, Box<Slim>>,
     /// Files that are there but cannot be read as tasks.
     unreadable: BTreeMap<TaskId, Stamp>,
     /// Edges that only one of their two tasks names, as (blocker, dependent).
@@ -95,11 +96,11 @@ pub(crate) struct Index {
 
 impl Index {
     pub(crate) fn get(&self, id: TaskId) -> Option<&Slim> {
-        self.entries.get(&id)
+        self.entries.get(&id).map(|slim| &**slim)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (TaskId, &Slim)> {
-        self.entries.iter().map(|(id, slim)| (*id, slim))
+        self.entries.iter().map(|(id, slim)| (*id, &**slim))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -122,8 +123,17 @@ impl Index {
 
     /// Takes in the task as it is now.
     pub(crate) fn put(&mut self, id: TaskId, slim: Slim) {
-        self.unreadable.remove(&id);
-        let old = self.forget(id);
+        if !self.unreadable.is_empty() {
+            self.unreadable.remove(&id);
+        }
+        // The place in the tree stays; only what is in it changes.
+        let old = self
+            .entries
+            .get_mut(&id)
+            .map(|place| std::mem::take(&mut **place));
+        if let Some(old) = &old {
+            self.uncount(id, old);
+        }
         let edges_changed = match &old {
             Some(old) => old.blocked_by != slim.blocked_by || old.blocks != slim.blocks,
             None => !slim.blocked_by.is_empty() || !slim.blocks.is_empty(),
@@ -147,11 +157,26 @@ impl Index {
         if let Some(owner) = &slim.owner
             && let Some(owners) = self.owners(slim.status)
         {
-            owners.entry(owner.clone()).or_default().insert(id);
+            match owners.get_mut(owner) {
+                Some(ids) => {
+                    ids.insert(id);
+                }
+                None => {
+                    owners.insert(owner.clone(), BTreeSet::from([id]));
+                }
+            }
         }
-        self.entries.insert(id, slim);
+        match self.entries.get_mut(&id) {
+            Some(place) => **place = slim,
+            None => {
+                self.entries.insert(id, Box::new(slim));
+            }
+        }
         // Whoever named it while it was not there, and whoever it no longer names.
-        let mut others = self.mentions.remove(&id).unwrap_or_default();
+        let mut others = BTreeSet::new();
+        if !self.mentions.is_empty() {
+            others = self.mentions.remove(&id).unwrap_or_default();
+        }
         if edges_changed || !others.is_empty() {
             others.extend(
                 old.iter()
@@ -212,6 +237,12 @@ impl Index {
 
     fn forget(&mut self, id: TaskId) -> Option<Slim> {
         let old = self.entries.remove(&id)?;
+        self.uncount(id, &old);
+        Some(*old)
+    }
+
+    /// Takes a task out of everything that is derived from the entries.
+    fn uncount(&mut self, id: TaskId, old: &Slim) {
         if old.is_open() && !old.internal {
             self.open -= 1;
         }
@@ -227,7 +258,6 @@ impl Index {
                 owners.remove(owner);
             }
         }
-        Some(old)
     }
 
     fn owners(&mut self, status: Status) -> Option<&mut Owners> {

@@ -46,6 +46,8 @@ pub(crate) struct Loaded {
     index_size: u64,
     /// Which directory this is; another one means that the list was deleted and made anew.
     dir_inode: u64,
+    /// The directory's mtime at the beginning of the section.
+    dir_mtime: i64,
     /// The index may not be what the files say.
     doubtful: bool,
     /// The index file is missing or wrong, and everyone who starts pays for it.
@@ -69,7 +71,8 @@ impl Live {
 
     /// Brings the index up to date with everything ccb processes did. The lock is held.
     pub(crate) fn sync(&mut self, board: &Board) -> Result<&mut Loaded, BoardError> {
-        let dir_inode = dir_meta(&board.dir)?.ino();
+        let meta = dir_meta(&board.dir)?;
+        let dir_inode = meta.ino();
         let usable = match &mut self.loaded {
             Some(loaded) if loaded.dir_inode == dir_inode => loaded.follow_log()?,
             _ => false,
@@ -77,10 +80,12 @@ impl Live {
         if !usable {
             self.loaded = None;
         }
-        match &mut self.loaded {
-            Some(loaded) => Ok(loaded),
-            empty => Ok(empty.insert(Loaded::open(board, dir_inode)?)),
-        }
+        let loaded = match &mut self.loaded {
+            Some(loaded) => loaded,
+            empty => empty.insert(Loaded::open(board, dir_inode)?),
+        };
+        loaded.dir_mtime = Stamp::of(&meta).mtime_ns;
+        Ok(loaded)
     }
 }
 
@@ -104,6 +109,7 @@ impl Loaded {
             index_at: if in_log { at.offset } else { 0 },
             index_size,
             dir_inode,
+            dir_mtime: 0,
             doubtful: false,
             index_due: false,
             paths,
@@ -165,12 +171,8 @@ impl Loaded {
     }
 
     /// Whether something other than ccb may have changed the directory.
-    pub(crate) fn foreign_change(&self, dir: &Path) -> Result<bool, BoardError> {
-        if self.doubtful {
-            return Ok(true);
-        }
-        let now = Stamp::of(&dir_meta(dir)?).mtime_ns;
-        Ok(self.slots.settled()? != Some(now))
+    pub(crate) fn foreign_change(&self) -> Result<bool, BoardError> {
+        Ok(self.doubtful || self.slots.settled()? != Some(self.dir_mtime))
     }
 
     /// Compares every file with the index and takes in what differs. `recovered` names what
@@ -275,9 +277,8 @@ impl Loaded {
             }
         }
         // Only now: an index file must not know anything the log does not say.
-        let logged = self.log.end().saturating_sub(self.index_at);
         let full = self.log.end() >= ROTATE_AT;
-        if full || self.index_due || logged > INDEX_EVERY.max(self.index_size) {
+        if full || self.index_due || self.index_is_old()? {
             self.write_index(board)?;
         }
         if full {
@@ -286,8 +287,24 @@ impl Loaded {
             reached(fault::LOG_ROTATED);
             self.log = LogTail::new(self.paths.log.clone(), 0);
             self.index_at = 0;
+            self.slots.set_indexed(0)?;
         }
         Ok(())
+    }
+
+    /// Whether so much was logged since the index file was written that it is worth writing
+    /// it again.
+    fn index_is_old(&mut self) -> Result<bool, BoardError> {
+        let limit = INDEX_EVERY.max(self.index_size);
+        if self.log.end().saturating_sub(self.index_at) <= limit {
+            return Ok(false);
+        }
+        // Another process may have done it; one that stands behind the end is from before a
+        // rotation.
+        if let Some(at) = self.slots.indexed()?.filter(|at| *at <= self.log.end()) {
+            self.index_at = at;
+        }
+        Ok(self.log.end().saturating_sub(self.index_at) > limit)
     }
 
     fn write_index(&mut self, board: &Board) -> Result<(), BoardError> {
@@ -304,6 +321,7 @@ impl Loaded {
             &bytes,
             Durability::Relaxed,
         )?;
+        self.slots.set_indexed(at.offset)?;
         self.index_at = at.offset;
         self.index_due = false;
         self.index_size = bytes.len() as u64;

@@ -104,7 +104,6 @@ impl Board {
         &self,
         mut body: impl FnMut(&mut Section<'_>) -> Result<T, Stop>,
     ) -> Result<T, BoardError> {
-        self.create_dirs()?;
         let mut patience = Patience::new(self);
         loop {
             match self.attempt(&mut body) {
@@ -127,6 +126,9 @@ impl Board {
         body: &mut impl FnMut(&mut Section<'_>) -> Result<T, Stop>,
     ) -> Result<(T, bool), Stop> {
         let mut live = self.live();
+        if !live.lock.is_open() {
+            self.create_dirs()?;
+        }
         live.lock
             .acquire(&self.lock_name(), self.options.lock_timeout)?;
         let result = self.locked(&mut live, body);
@@ -145,7 +147,7 @@ impl Board {
         let recovered = redo_intent(self)?;
         let live = live.sync(self)?;
         let mut section = Section::new(self, live);
-        if !recovered.is_empty() || section.live.foreign_change(&self.dir)? {
+        if !recovered.is_empty() || section.live.foreign_change()? {
             section.scan(&recovered)?;
         }
         let result = body(&mut section);
@@ -375,12 +377,9 @@ impl<'b> Section<'b> {
         let id = task.id;
         let held = self.take_dirs(list, &[id])?;
         let path = self.board.task_path(id);
-        let now = atomic::read(&path)?.map(|bytes| store::fingerprint(&bytes));
-        if now != Some(before.fingerprint) || !still_ours(held.as_ref())? {
-            return Err(Stop::Retry {
-                path,
-                age: Duration::ZERO,
-            });
+        if !self.unchanged(before, held.as_ref())? {
+            let age = Duration::ZERO;
+            return Err(Stop::Retry { path, age });
         }
         let stamp = staged.stamp();
         // If this fails after the rename, the next section numbers the change.
@@ -396,6 +395,21 @@ impl<'b> Section<'b> {
             foreign: false,
         });
         Ok(())
+    }
+
+    /// Whether the task's file is still the one that was read as `before`.
+    fn unchanged(&self, before: &Entry, held: Option<&HeldDirs>) -> Result<bool, StoreError> {
+        let path = self.board.task_path(before.task.id);
+        let Some(held) = held else {
+            // Without lock directories nobody but ccb writes here, and we hold its lock. A
+            // person with an editor cannot be kept out; the stamp is as good as it gets.
+            let stamp = std::fs::symlink_metadata(&path)
+                .ok()
+                .map(|meta| Stamp::of(&meta));
+            return Ok(stamp == Some(before.stamp));
+        };
+        let now = atomic::read(&path)?.map(|bytes| store::fingerprint(&bytes));
+        Ok(now == Some(before.fingerprint) && held.still_ours()?)
     }
 
     /// Takes in what we did to task `id` by other means than [`Self::write`].
@@ -585,10 +599,6 @@ fn take_paths(board: &Board, paths: &[PathBuf]) -> Result<HeldDirs, Stop> {
         Take::Held(held) => Ok(held),
         Take::Busy { path, age } => Err(Stop::Retry { path, age }),
     }
-}
-
-fn still_ours(held: Option<&HeldDirs>) -> Result<bool, StoreError> {
-    held.map_or(Ok(true), HeldDirs::still_ours)
 }
 
 pub(crate) fn release(held: Option<HeldDirs>) -> Result<(), StoreError> {

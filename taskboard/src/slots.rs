@@ -1,7 +1,8 @@
 //! What processes tell each other through `.ccb/slots`, a file of short fixed-length lines.
 //!
 //! The first line is the mtime the list's directory had when a process last left it with
-//! everything in the index. If it has another one, something foreign happened.
+//! everything in the index. If it has another one, something foreign happened. The second
+//! line says how far the index file has come, so that not every process writes it.
 //!
 //! Every other line belongs to one process at a time, the *worker* that holds the kernel lock
 //! on `.ccb/workers/<n>`, and names the task it is about to claim. Others pick something else
@@ -22,6 +23,8 @@ use crate::error::BoardError;
 use crate::id::TaskId;
 
 const WIDTH: usize = 32;
+/// Lines before those of the workers.
+const HEADER: usize = 2;
 /// More processes than this simply do not announce what they are about to claim.
 const WORKERS: u64 = 256;
 
@@ -71,16 +74,30 @@ impl Slots {
         self.write(0, &mtime_ns.to_string())
     }
 
+    /// Up to where in the log somebody has written the index file.
+    pub(crate) fn indexed(&self) -> Result<Option<u64>, BoardError> {
+        let mut line = [0; WIDTH];
+        let count = self
+            .file
+            .read_at(&mut line, WIDTH as u64)
+            .map_err(|e| self.error("read", e))?;
+        Ok(parse(&line[..count]))
+    }
+
+    pub(crate) fn set_indexed(&self, offset: u64) -> Result<(), BoardError> {
+        self.write(1, &offset.to_string())
+    }
+
     /// What living workers other than this one are about to claim. Lines of dead ones are
     /// cleared. The caller holds the list's lock.
     pub(crate) fn reserved(&self, check_alive: bool) -> Result<HashSet<TaskId>, BoardError> {
-        let mut bytes = vec![0; WIDTH * (64 + 1)];
+        let mut bytes = vec![0; WIDTH * (64 + HEADER)];
         let mut count = self
             .file
             .read_at(&mut bytes, 0)
             .map_err(|e| self.error("read", e))?;
         if count == bytes.len() {
-            bytes.resize(WIDTH * (usize::try_from(WORKERS).unwrap_or(0) + 1), 0);
+            bytes.resize(WIDTH * (usize::try_from(WORKERS).unwrap_or(0) + HEADER), 0);
             count = self
                 .file
                 .read_at(&mut bytes, 0)
@@ -88,7 +105,7 @@ impl Slots {
         }
         let own = self.worker.as_ref().map(|(n, _)| *n);
         let mut reserved = HashSet::new();
-        for (n, line) in (0..).zip(bytes[..count].chunks(WIDTH).skip(1)) {
+        for (n, line) in (0..).zip(bytes[..count].chunks(WIDTH).skip(HEADER)) {
             let Some(id) = parse(line).and_then(TaskId::new) else {
                 continue;
             };
@@ -96,7 +113,7 @@ impl Slots {
                 continue;
             }
             if check_alive && FileLock::try_exclusive(&self.worker_path(n))?.is_some() {
-                self.write(n + 1, "")?;
+                self.write_worker(n, "")?;
                 continue;
             }
             reserved.insert(id);
@@ -110,7 +127,7 @@ impl Slots {
             self.worker = self.become_worker()?;
         }
         match &self.worker {
-            Some((n, _)) => self.write(n + 1, &id.to_string()),
+            Some((n, _)) => self.write_worker(*n, &id.to_string()),
             None => Ok(()),
         }
     }
@@ -118,7 +135,7 @@ impl Slots {
     /// Takes the announcement back.
     pub(crate) fn clear(&self) -> Result<(), BoardError> {
         match &self.worker {
-            Some((n, _)) => self.write(n + 1, ""),
+            Some((n, _)) => self.write_worker(*n, ""),
             None => Ok(()),
         }
     }
@@ -135,6 +152,10 @@ impl Slots {
 
     fn worker_path(&self, n: u64) -> PathBuf {
         self.workers.join(n.to_string())
+    }
+
+    fn write_worker(&self, n: u64, text: &str) -> Result<(), BoardError> {
+        self.write(n + HEADER as u64, text)
     }
 
     fn write(&self, n: u64, text: &str) -> Result<(), BoardError> {

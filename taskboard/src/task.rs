@@ -35,9 +35,10 @@ pub struct Task {
 }
 
 /// How far a task is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Status {
     /// Not started.
+    #[default]
     Pending,
     /// Somebody works on it.
     InProgress,
