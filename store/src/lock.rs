@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 use crate::error::{IoContext, Result, StoreError};
 use crate::watchdog::Waiting;
 
+/// How long a process may go on taking the lock before it lets others run.
+const TURN: Duration = Duration::from_micros(500);
+
 /// How long to wait for a lock unless settings say otherwise.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -51,12 +54,17 @@ impl Drop for FileLock {
 pub struct ReusableLock {
     path: PathBuf,
     file: Option<File>,
+    yielded: Instant,
 }
 
 impl ReusableLock {
     /// The lock on `path`, not yet taken.
     pub fn new(path: PathBuf) -> Self {
-        Self { path, file: None }
+        Self {
+            path,
+            file: None,
+            yielded: Instant::now(),
+        }
     }
 
     /// Waits up to `timeout` for the lock. Must not be held already.
@@ -109,8 +117,12 @@ impl ReusableLock {
                 self.file = None;
             }
             // The lock is not handed over to the first in the queue; without the yield this
-            // process would often take it again before that one has woken up.
-            rustix::thread::sched_yield();
+            // process would often take it again before that one has woken up. But a change of
+            // processes costs as much as a short section, so a few in a row are fine.
+            if self.yielded.elapsed() > TURN {
+                self.yielded = Instant::now();
+                rustix::thread::sched_yield();
+            }
         }
     }
 
