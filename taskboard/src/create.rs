@@ -12,7 +12,6 @@ use crate::error::BoardError;
 use crate::format;
 use crate::graph;
 use crate::id::TaskId;
-use crate::index::Index;
 use crate::intent::{Intent, Step};
 use crate::section::{Section, Stop};
 use crate::task::{Status, Task, check_description, check_line, check_metadata};
@@ -92,7 +91,8 @@ impl Board {
         }
         loop {
             let ids = self.section(|section| {
-                check_edges(section, &batch, &provisional(section.index(), batch.len()))?;
+                let ids = provisional(section.last_id()?, batch.len());
+                check_edges(section, &batch, &ids)?;
                 section.reserve_ids(batch.len())
             })?;
             let tasks = build(&batch, &ids)?;
@@ -217,9 +217,8 @@ fn resolve(batch: &[NewTask]) -> Result<Vec<Resolved<'_>>, BoardError> {
 }
 
 /// The ids the batch would get if it were created now, for naming a cycle before any id is
-/// spent on it.
-fn provisional(index: &Index, count: usize) -> Vec<TaskId> {
-    let last = index.max_id();
+/// spent on it. None was ever in use: a task may still name a blocker that is gone.
+fn provisional(last: u64, count: usize) -> Vec<TaskId> {
     (1..=count as u64)
         .filter_map(|n| TaskId::new(last.saturating_add(n)))
         .collect()
@@ -343,4 +342,33 @@ fn links_to_existing(batch: &[Resolved<'_>], ids: &[TaskId]) -> Vec<Step> {
         .collect();
     steps.sort_by_key(Step::id);
     steps
+}
+
+#[cfg(test)]
+mod tests {
+    use store::home::Home;
+    use store::name::Name;
+
+    use super::*;
+    use crate::BoardOptions;
+
+    #[test]
+    fn a_blocker_that_is_gone_is_not_taken_for_the_new_task() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::new(dir.path().to_owned()).unwrap();
+        let name = Name::new("list", "board").unwrap();
+        let board = Board::new(&home, name, BoardOptions::default());
+        let new = |blocked_by: &[TaskId]| NewTask {
+            subject: "task".into(),
+            blocked_by: blocked_by.iter().copied().map(Reference::Id).collect(),
+            ..NewTask::default()
+        };
+        let tasks = board.create(&[new(&[]), new(&[])], None).unwrap();
+        let (first, gone) = (tasks[0].id, tasks[1].id);
+        board.block(gone, first).unwrap();
+        // As another tool deletes: the file, and nothing else.
+        store::atomic::remove(&board.task_path(gone)).unwrap();
+        let created = board.create(&[new(&[first])], None).unwrap();
+        assert_eq!(created[0].id.get(), gone.get() + 1);
+    }
 }

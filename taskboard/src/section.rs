@@ -443,8 +443,9 @@ impl<'b> Section<'b> {
         Ok(ids)
     }
 
-    /// The highest id that was ever given out. The list's lock directory is held.
-    fn last_id(&self) -> Result<u64, BoardError> {
+    /// The highest id that was ever given out; certain only while the list's lock directory
+    /// is held.
+    pub(crate) fn last_id(&self) -> Result<u64, BoardError> {
         Ok(self.live.max_id().max(self.board.read_high_water()?))
     }
 

@@ -29,7 +29,14 @@ mod surroundings;
 /// A write error at every write point of every operation.
 mod write_errors;
 
+/// What concurrent processes were answered has a sequential explanation, also with kills.
+mod history;
+/// The checker of histories accepts what is right and rejects what is wrong.
+mod linearize;
+
 /// The binary the tests run.
 pub const CCB: &str = env!("CARGO_BIN_EXE_ccb-under-test");
 /// The other tool that shares its files.
 pub const FOREIGN_TOOL: &str = env!("CARGO_BIN_EXE_foreign-tool");
+/// A process that calls the board at random and writes down the answers.
+pub const BOARD_WORKER: &str = env!("CARGO_BIN_EXE_board-worker");

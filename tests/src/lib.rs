@@ -3,11 +3,17 @@
 
 mod board_files;
 mod foreign;
+/// Histories of calls to a board, and what the board should have answered.
+pub mod history;
 mod home;
+/// Whether a concurrent history has a sequential explanation.
+pub mod linearize;
+mod random;
 mod schema;
 mod wait;
 
 pub use foreign::{ForeignLock, ForeignTool, make_stale, set_mtime};
 pub use home::{Answer, TestHome};
+pub use random::Random;
 pub use schema::check_task_file;
 pub use wait::wait_until;
