@@ -8,7 +8,7 @@
 //!
 //! Where nothing is synced there is nothing to wait for, and one section does it all.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use store::atomic::Durability;
 
@@ -18,6 +18,10 @@ use crate::index::Index;
 use crate::section::{ListDir, Patience, Prepared, Section, Stop};
 use crate::snapshot::Entry;
 use crate::task::Task;
+
+/// How long to wait before asking again whether it is one's turn: less than others need to
+/// finish what is already on the disk.
+const OTHERS_FIRST: Duration = Duration::from_micros(100);
 
 /// What a change makes of a task.
 pub(crate) struct Edited {
@@ -35,7 +39,25 @@ pub(crate) struct Change<Choose, Edit, Then> {
     pub(crate) edit: Edit,
     /// Looks at the board right after the change, in the same section.
     pub(crate) then: Then,
+    /// Says whether a change that is prepared may be made now.
+    pub(crate) turn: fn(&mut Section<'_>, &Edited, Duration) -> Result<Turn, Stop>,
     pub(crate) list: ListDir,
+}
+
+/// Whether it is a prepared change's turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Make it.
+    Now,
+    /// Others have to make theirs first.
+    Later,
+    /// It is no longer what should be done.
+    Never,
+}
+
+/// For changes that depend on nobody else's.
+pub(crate) fn at_once(_: &mut Section<'_>, _: &Edited, _: Duration) -> Result<Turn, Stop> {
+    Ok(Turn::Now)
 }
 
 enum First<R> {
@@ -103,27 +125,41 @@ impl Board {
             Ok(prepared) => (Some(prepared), None),
             Err(error) => (None, Some(error)),
         };
-        let done = self.section(|section| {
-            section.live().slots.clear()?;
-            // Gone if this section is run again because another tool was in the way.
-            let Some(ready) = prepared.take() else {
-                return Ok(None);
-            };
-            let now = section
-                .index()
-                .get(before.task.id)
-                .map(|slim| slim.fingerprint);
-            if now != Some(before.fingerprint) {
-                return Ok(None);
+        let started = Instant::now();
+        let done = loop {
+            let step = self.section(|section| {
+                let turn = match &prepared {
+                    Some(_) => (change.turn)(section, edited, started.elapsed())?,
+                    // Gone if this is run again because another tool was in the way.
+                    None => Turn::Never,
+                };
+                if turn == Turn::Later {
+                    return Ok(None);
+                }
+                section.live().slots.clear()?;
+                let now = section
+                    .index()
+                    .get(before.task.id)
+                    .map(|slim| slim.fingerprint);
+                let (Turn::Now, Some(ready)) = (turn, prepared.take()) else {
+                    return Ok(Some(None));
+                };
+                if now != Some(before.fingerprint) {
+                    return Ok(Some(None));
+                }
+                // What no longer holds is explained by the first section of the next round.
+                match (change.edit)(section.index(), &before.task) {
+                    Ok(again) if again.task == edited.task => {}
+                    _ => return Ok(Some(None)),
+                }
+                section.write(edited.op, before, ready, change.list)?;
+                Ok(Some(Some((change.then)(section.index()))))
+            })?;
+            match step {
+                Some(done) => break done,
+                None => std::thread::sleep(OTHERS_FIRST),
             }
-            // What no longer holds is explained by the first section of the next round.
-            match (change.edit)(section.index(), &before.task) {
-                Ok(again) if again.task == edited.task => {}
-                _ => return Ok(None),
-            }
-            section.write(edited.op, before, ready, change.list)?;
-            Ok(Some((change.then)(section.index())))
-        })?;
+        };
         match failed {
             Some(error) => Err(error),
             None => Ok(done),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use store::atomic::Durability;
 
 use crate::board::{Board, Caller};
-use crate::change::{Change, Edited};
+use crate::change::{Change, Edited, Turn, at_once};
 use crate::error::{BoardError, Refusal};
 use crate::id::TaskId;
 use crate::index::{Index, Slim};
@@ -136,6 +136,10 @@ impl Board {
         let now = self.now_ms();
         let changed = self.change(Change {
             list: request.list_dir(),
+            turn: match busy {
+                Busy::OwnsUnfinished => at_once,
+                Busy::IsWorking => in_order,
+            },
             choose,
             edit: |index: &Index, task: &Task| {
                 check_claim(index, task, request, busy)?;
@@ -155,6 +159,7 @@ impl Board {
     pub fn release(&self, id: TaskId, caller: &Caller) -> Result<Task, BoardError> {
         let changed = self.change(Change {
             list: ListDir::Leave,
+            turn: at_once,
             choose: |section: &mut Section<'_>| Ok(Ok::<_, BoardError>(section.read(id)?)),
             edit: |_: &Index, task: &Task| {
                 caller.check_token(task)?;
@@ -224,7 +229,8 @@ fn choose_next(
     let mut looked = false;
     let mut check_alive = false;
     loop {
-        let reserved = if courteous {
+        // Who writes at once needs no order among the slow ones: it simply comes first.
+        let reserved = if courteous && section.board.durability() == Durability::Full {
             section.live().slots.reserved(check_alive)?
         } else {
             HashSet::new()
@@ -261,6 +267,29 @@ fn choose_next(
             return Ok(Err(Next::Nothing(why_nothing(section.index()))));
         }
     }
+}
+
+/// Tasks are handed out in order of rank, as if one process did it all. So who has prepared
+/// the claim of one waits for those who have announced the claim of a better one.
+fn in_order(section: &mut Section<'_>, edited: &Edited, waited: Duration) -> Result<Turn, Stop> {
+    let agent = edited.task.owner.as_deref().unwrap_or_default();
+    let best = section.live().index.pick(agent, &HashSet::new());
+    if best == Some(edited.task.id) {
+        return Ok(Turn::Now);
+    }
+    let announced = match best {
+        Some(better) if waited < COURTESY => {
+            // Whether its announcer lives is asked only when it takes unusually long.
+            let check_alive = waited > COURTESY / 20;
+            section
+                .live()
+                .slots
+                .reserved(check_alive)?
+                .contains(&better)
+        }
+        _ => false,
+    };
+    Ok(if announced { Turn::Later } else { Turn::Never })
 }
 
 fn pickable(index: &Index, id: TaskId, agent: &str) -> bool {

@@ -168,7 +168,7 @@ fn seed() -> u64 {
 
 #[test]
 fn concurrent_calls_have_a_sequential_explanation() {
-    let home = TestHome::new(CCB);
+    let home = TestHome::in_memory(CCB);
     create_tasks(&home);
     let seed = seed();
     let mut random = Random::new(seed);
@@ -191,7 +191,7 @@ fn concurrent_calls_have_a_sequential_explanation() {
 
 #[test]
 fn killed_workers_leave_no_half_done_calls() {
-    let home = TestHome::new(CCB);
+    let home = TestHome::in_memory(CCB);
     create_tasks(&home);
     let seed = seed();
     let mut random = Random::new(seed);

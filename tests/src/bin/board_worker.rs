@@ -24,12 +24,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut next = || args.next().ok_or("too few arguments");
     let home = Home::new(next()?.into())?;
     let list = Name::new("list", &next()?)?;
-    let mut random = Random::new(next()?.parse()?);
+    let seed: u64 = next()?.parse()?;
+    let mut random = Random::new(seed);
     let calls: u64 = next()?.parse()?;
     let tasks: u64 = next()?.parse()?;
     let agents: Vec<String> = args.collect();
     let options = BoardOptions {
-        durability: Durability::Relaxed,
+        // Both ways to write a task, against each other.
+        durability: if seed % 2 == 0 {
+            Durability::Full
+        } else {
+            Durability::Relaxed
+        },
         ..BoardOptions::default()
     };
     let board = Board::new(&home, list, options);
