@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use store::atomic::Durability;
 
 use crate::board::{Board, Caller};
-use crate::change::{Change, Edited, Turn, at_once};
+use crate::change::{Change, Edited, Turn, at_once, no_queue};
 use crate::error::{BoardError, Refusal};
 use crate::id::TaskId;
 use crate::index::{Index, Slim};
+use crate::live::Loaded;
 use crate::section::{ListDir, Section, Stop};
 use crate::snapshot::Entry;
 use crate::task::{Lease, Status, Task, check_line};
@@ -140,6 +141,10 @@ impl Board {
                 Busy::OwnsUnfinished => at_once,
                 Busy::IsWorking => in_order,
             },
+            queue: match busy {
+                Busy::OwnsUnfinished => no_queue,
+                Busy::IsWorking => announced_better,
+            },
             choose,
             edit: |index: &Index, task: &Task| {
                 check_claim(index, task, request, busy)?;
@@ -160,6 +165,7 @@ impl Board {
         let changed = self.change(Change {
             list: ListDir::Leave,
             turn: at_once,
+            queue: no_queue,
             choose: |section: &mut Section<'_>| Ok(Ok::<_, BoardError>(section.read(id)?)),
             edit: |_: &Index, task: &Task| {
                 caller.check_token(task)?;
@@ -290,6 +296,15 @@ fn in_order(section: &mut Section<'_>, edited: &Edited, waited: Duration) -> Res
         _ => false,
     };
     Ok(if announced { Turn::Later } else { Turn::Never })
+}
+
+/// How many tasks better than `id` others have announced.
+fn announced_better(live: &mut Loaded, id: TaskId) -> Result<usize, BoardError> {
+    let announced = live.slots.reserved(false)?;
+    Ok(announced
+        .into_iter()
+        .filter(|other| live.index.ranks_before(*other, id))
+        .count())
 }
 
 fn pickable(index: &Index, id: TaskId, agent: &str) -> bool {

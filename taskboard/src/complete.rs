@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::board::{Board, Caller, Hooks};
-use crate::change::{Change, Edited, at_once};
+use crate::change::{Change, Edited, at_once, no_queue};
 use crate::error::{BoardError, Refusal};
 use crate::id::TaskId;
 use crate::index::Index;
@@ -91,6 +91,7 @@ impl Board {
         let completed = self.change(Change {
             list: ListDir::Leave,
             turn: at_once,
+            queue: no_queue,
             choose: |section: &mut Section<'_>| {
                 let before = section.read(id)?;
                 if shown.is_some_and(|shown| shown != before.fingerprint) {

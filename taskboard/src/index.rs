@@ -420,6 +420,11 @@ impl Index {
         best
     }
 
+    /// Whether `one` is handed out before `other`.
+    pub(crate) fn ranks_before(&self, one: TaskId, other: TaskId) -> bool {
+        self.rank(one) > self.rank(other)
+    }
+
     /// All ready tasks, best first.
     pub(crate) fn ready(&mut self) -> Vec<TaskId> {
         self.rank_all();

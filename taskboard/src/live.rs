@@ -69,6 +69,11 @@ impl Live {
         }
     }
 
+    /// What was loaded by the last section, if there was one.
+    pub(crate) fn loaded(&mut self) -> Option<&mut Loaded> {
+        self.loaded.as_mut()
+    }
+
     /// Brings the index up to date with everything ccb processes did. The lock is held.
     pub(crate) fn sync(&mut self, board: &Board) -> Result<&mut Loaded, BoardError> {
         let meta = dir_meta(&board.dir)?;

@@ -159,6 +159,17 @@ impl Board {
         Ok((value, dirty))
     }
 
+    /// Looks at what this process knows, without the lock.
+    pub(crate) fn peek<T>(
+        &self,
+        look: impl FnOnce(&mut Loaded) -> Result<T, BoardError>,
+    ) -> Result<T, BoardError>
+    where
+        T: Default,
+    {
+        self.live().loaded().map_or_else(|| Ok(T::default()), look)
+    }
+
     fn live(&self) -> MutexGuard<'_, Live> {
         // A thread that panicked in a section left files that the next section repairs.
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
