@@ -8,11 +8,13 @@ use serde_json::Value;
 use store::atomic::{self, Durability};
 use store::clock::{Clock, SystemClock};
 use store::home::{Home, create_private_dir};
+use store::lock::ReusableLock;
 use store::lockdir::LockDirs;
 use store::name::Name;
 use store::settings::{LockMode, Settings};
 
 use crate::changes::Paths;
+use crate::claim::GATES;
 use crate::error::{BoardError, Refusal};
 use crate::id::TaskId;
 use crate::live::Live;
@@ -28,6 +30,8 @@ pub struct Board {
     pub(crate) options: BoardOptions,
     pub(crate) lock_dirs: LockDirs,
     pub(crate) live: Mutex<Live>,
+    /// Taken for the time of a durable claim; see `claim::GATES`.
+    pub(crate) gate: Mutex<ReusableLock>,
 }
 
 /// How a board behaves.
@@ -139,6 +143,10 @@ impl Board {
         let ours = dir.join(".ccb");
         let lock_dirs = LockDirs::new(ours.join("tmp"), ours.join("held"));
         let live = Mutex::new(Live::new(dir.join(".lock")));
+        let gate = ours
+            .join("gates")
+            .join((std::process::id() % GATES).to_string());
+        let gate = Mutex::new(ReusableLock::new(gate));
         Self {
             name,
             lists: home.lists(),
@@ -146,6 +154,7 @@ impl Board {
             options,
             lock_dirs,
             live,
+            gate,
         }
     }
 
@@ -169,6 +178,7 @@ impl Board {
         if !tmp.is_dir() {
             self.name.check_no_clash("list", &self.lists)?;
             create_private_dir(&tmp)?;
+            create_private_dir(&self.dir.join(".ccb/gates"))?;
         }
         Ok(())
     }

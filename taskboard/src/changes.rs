@@ -136,7 +136,7 @@ const TASK: &[u8] = b",\"task\":";
 
 /// Reads the part of a line that the index needs, without parsing the task.
 pub(crate) fn head(line: &[u8]) -> Option<Head> {
-    let end = find(line, TASK);
+    let end = memchr::memmem::find(line, TASK);
     let line: Line<'_> = match end {
         Some(end) => {
             let mut head = Vec::with_capacity(end + 1);
@@ -160,18 +160,6 @@ fn parse_head(bytes: &[u8]) -> Option<Head> {
         id: line.id,
         slim: Some(unpack(line.slim?).ok()?),
     })
-}
-
-fn find(text: &[u8], pattern: &[u8]) -> Option<usize> {
-    // A comma is rare enough in a head for this to be as good as anything.
-    let mut from = 0;
-    while let Some(at) = text[from..].iter().position(|b| *b == pattern[0]) {
-        if text[from + at..].starts_with(pattern) {
-            return Some(from + at);
-        }
-        from += at + 1;
-    }
-    None
 }
 
 fn pack(slim: &Slim) -> Packed<'_> {

@@ -1,6 +1,7 @@
 //! Taking a task, and giving it back.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use store::atomic::Durability;
@@ -100,6 +101,10 @@ impl Nothing {
 /// Longer than a claim takes on a slow disk; what counts in the end is who writes first.
 const COURTESY: Duration = Duration::from_secs(1);
 
+/// How many processes are under way with a durable `next` at once. Enough to share the disk's
+/// work; more would only wait for each other's turn.
+pub(crate) const GATES: u32 = 8;
+
 impl Board {
     /// Claims task `id`: owner and status change in one step, or nothing does.
     pub fn claim(&self, id: TaskId, request: &ClaimRequest) -> Result<Claimed, BoardError> {
@@ -112,8 +117,25 @@ impl Board {
     /// Claims the best task the agent can have, with nothing in between for others to take.
     pub fn claim_next(&self, request: &ClaimRequest) -> Result<Next, BoardError> {
         check_line("agent", &request.agent)?;
+        let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.durability() == Durability::Full {
+            self.create_dirs()?;
+            // Only a means of keeping the crowd small: who waits for too long goes through.
+            if let Err(error) = gate.acquire(&self.lock_name(), COURTESY) {
+                tracing::debug!(%error, "going on without the gate");
+            }
+        }
+        let claimed = self.take_next(request);
+        gate.release();
+        Ok(match claimed? {
+            Ok(claimed) => Next::Claimed(Box::new(claimed)),
+            Err(other) => other,
+        })
+    }
+
+    fn take_next(&self, request: &ClaimRequest) -> Result<Result<Claimed, Next>, BoardError> {
         let started = Instant::now();
-        let claimed = self.take(request, Busy::IsWorking, |section| {
+        self.take(request, Busy::IsWorking, |section| {
             if request.check_busy {
                 let busy = in_progress(section.index(), &request.agent, None);
                 if !busy.is_empty() {
@@ -121,10 +143,6 @@ impl Board {
                 }
             }
             choose_next(section, &request.agent, started.elapsed() < COURTESY)
-        })?;
-        Ok(match claimed {
-            Ok(claimed) => Next::Claimed(Box::new(claimed)),
-            Err(other) => other,
         })
     }
 

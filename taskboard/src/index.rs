@@ -66,6 +66,39 @@ impl Slim {
 /// unfinished tasks that begins with it, then the lowest id.
 type Rank = (i64, usize, Reverse<TaskId>);
 
+/// Ready tasks by rank: mostly those of one moment, sorted, which is cheaper to work off than
+/// a heap, and those that became ready since.
+#[derive(Debug, Default)]
+struct Ready {
+    sorted: Vec<Rank>,
+    later: BinaryHeap<Rank>,
+}
+
+impl Ready {
+    fn pop(&mut self) -> Option<Rank> {
+        if self.later.peek() > self.sorted.last() {
+            self.later.pop()
+        } else {
+            self.sorted.pop()
+        }
+    }
+
+    /// Puts back what was popped, worst last.
+    fn put_back(&mut self, ranks: Vec<Rank>) {
+        for rank in ranks.into_iter().rev() {
+            if self.sorted.last().is_none_or(|last| *last <= rank) {
+                self.sorted.push(rank);
+            } else {
+                self.later.push(rank);
+            }
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.sorted.len() + self.later.len()
+    }
+}
+
 type Owners = HashMap<Box<str>, BTreeSet<TaskId>>;
 
 /// The slim side of a whole board.
@@ -81,8 +114,8 @@ pub(crate) struct Index {
     mentions: HashMap<TaskId, BTreeSet<TaskId>>,
     /// Leases that end by themselves, soonest first.
     leases: BTreeSet<(i64, TaskId)>,
-    /// Tasks in progress, by owner.
-    working: Owners,
+    /// How many tasks are in progress, by owner.
+    working: HashMap<Box<str>, usize>,
     /// Pending tasks with an owner, by owner.
     assigned: Owners,
     /// How many tasks that are shown in lists are not completed.
@@ -91,7 +124,7 @@ pub(crate) struct Index {
     chains: Option<HashMap<TaskId, usize>>,
     /// At least all ready tasks; what is no longer ready, or ranks differently by now, is
     /// thrown out when it comes up.
-    ready: Option<BinaryHeap<Rank>>,
+    ready: Option<Ready>,
 }
 
 impl Index {
@@ -154,17 +187,17 @@ impl Index {
         if let Some(end) = slim.lease_end {
             self.leases.insert((end, id));
         }
-        if let Some(owner) = &slim.owner
-            && let Some(owners) = self.owners(slim.status)
-        {
-            match owners.get_mut(owner) {
-                Some(ids) => {
-                    ids.insert(id);
-                }
-                None => {
-                    owners.insert(owner.clone(), BTreeSet::from([id]));
-                }
+        match (&slim.owner, slim.status) {
+            (Some(owner), Status::Pending) => {
+                self.assigned.entry(owner.clone()).or_default().insert(id);
             }
+            (Some(owner), Status::InProgress) => match self.working.get_mut(owner) {
+                Some(count) => *count += 1,
+                None => {
+                    self.working.insert(owner.clone(), 1);
+                }
+            },
+            _ => {}
         }
         match self.entries.get_mut(&id) {
             Some(place) => **place = slim,
@@ -249,22 +282,25 @@ impl Index {
         if let Some(end) = old.lease_end {
             self.leases.remove(&(end, id));
         }
-        if let Some(owner) = &old.owner
-            && let Some(owners) = self.owners(old.status)
-            && let Some(ids) = owners.get_mut(owner)
-        {
-            ids.remove(&id);
-            if ids.is_empty() {
-                owners.remove(owner);
+        let Some(owner) = &old.owner else { return };
+        match old.status {
+            Status::Pending => {
+                if let Some(ids) = self.assigned.get_mut(owner) {
+                    ids.remove(&id);
+                    if ids.is_empty() {
+                        self.assigned.remove(owner);
+                    }
+                }
             }
-        }
-    }
-
-    fn owners(&mut self, status: Status) -> Option<&mut Owners> {
-        match status {
-            Status::Pending => Some(&mut self.assigned),
-            Status::InProgress => Some(&mut self.working),
-            Status::Completed => None,
+            Status::InProgress => {
+                if let Some(count) = self.working.get_mut(owner) {
+                    *count -= 1;
+                    if *count == 0 {
+                        self.working.remove(owner);
+                    }
+                }
+            }
+            Status::Completed => {}
         }
     }
 
@@ -364,9 +400,14 @@ impl Index {
         })
     }
 
-    /// What `agent` is working on.
+    /// What `agent` is working on. Looks at every task, but only if there is something.
     pub(crate) fn working_on(&self, agent: &str) -> impl Iterator<Item = TaskId> {
-        self.working.get(agent).into_iter().flatten().copied()
+        let any = self.working.contains_key(agent);
+        let its = move |slim: &Slim| {
+            slim.status == Status::InProgress && slim.owner.as_deref() == Some(agent)
+        };
+        let all = any.then(|| self.iter()).into_iter().flatten();
+        all.filter(move |(_, slim)| its(slim)).map(|(id, _)| id)
     }
 
     /// What waits for `agent` to begin with it.
@@ -415,7 +456,7 @@ impl Index {
                 break;
             }
         }
-        ready.extend(aside);
+        ready.put_back(aside);
         self.ready = Some(ready);
         best
     }
@@ -451,12 +492,16 @@ impl Index {
             self.ready = None;
         }
         if self.ready.is_none() {
-            let ready: Vec<Rank> = self
+            let mut sorted: Vec<Rank> = self
                 .iter()
                 .filter(|(id, _)| self.is_ready(*id))
                 .map(|(id, _)| self.rank(id))
                 .collect();
-            self.ready = Some(ready.into());
+            sorted.sort_unstable();
+            self.ready = Some(Ready {
+                sorted,
+                later: BinaryHeap::new(),
+            });
         }
     }
 
@@ -479,7 +524,7 @@ impl Index {
             if self.is_ready(id) {
                 let rank = self.rank(id);
                 if let Some(ready) = &mut self.ready {
-                    ready.push(rank);
+                    ready.later.push(rank);
                 }
             }
         }

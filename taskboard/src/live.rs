@@ -141,8 +141,12 @@ impl Loaded {
     }
 
     fn apply_all(&mut self, bytes: &[u8]) {
-        for line in bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
-            self.apply(line);
+        let mut from = 0;
+        for end in memchr::memchr_iter(b'\n', bytes) {
+            if end > from {
+                self.apply(&bytes[from..end]);
+            }
+            from = end + 1;
         }
     }
 
