@@ -103,6 +103,9 @@ impl Board {
                 check(index, task, caller)?;
                 let mut task = task.clone();
                 update.edit(&mut task)?;
+                if let Some(owner) = &update.owner {
+                    task.owner.clone_from(owner);
+                }
                 task.status = Status::Completed;
                 task.end_lease();
                 task.set_ours("parked", None);

@@ -86,7 +86,7 @@ impl Update {
             Some(Status::Pending) => {
                 // A completed task is nobody's any more; anyone may open it again.
                 if before.status != Status::Completed {
-                    caller_may_move(before, self, caller)?;
+                    caller.check_owner(before)?;
                 }
                 task.make_pending();
                 task.owner = self.owner.clone().flatten();
@@ -110,14 +110,7 @@ impl Board {
     ) -> Result<Completed, BoardError> {
         update.check()?;
         if update.status == Some(Status::Completed) {
-            let caller = match &update.owner {
-                Some(Some(owner)) => Caller {
-                    agent: owner.clone(),
-                    ..caller.clone()
-                },
-                _ => caller.clone(),
-            };
-            return self.complete_with(id, &caller, hooks, update);
+            return self.complete_with(id, caller, hooks, update);
         }
         let now = self.now_ms();
         let changed = self.change(Change {
@@ -152,7 +145,7 @@ fn change_owner(
     if task.status == Status::Completed && !caller.force {
         return Err(BoardError::refused(task, Refusal::AlreadyResolved));
     }
-    caller_may_move(task, update, caller)?;
+    caller.check_owner(task)?;
     match (new, task.status) {
         (_, Status::Completed) => task.owner.clone_from(new),
         (None, _) => {
@@ -167,14 +160,4 @@ fn change_owner(
         (Some(_), _) => task.owner.clone_from(new),
     }
     Ok("assign")
-}
-
-/// Only the owner moves a task away from itself, unless the caller insists.
-fn caller_may_move(task: &Task, update: &Update, caller: &Caller) -> Result<(), BoardError> {
-    let to_itself = update.owner.as_ref().is_some_and(|new| *new == task.owner);
-    if to_itself {
-        Ok(())
-    } else {
-        caller.check_owner(task)
-    }
 }

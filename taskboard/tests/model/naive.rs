@@ -216,7 +216,10 @@ impl Model {
         let task = self.tasks.get_mut(&id).unwrap();
         task.subject = change.subject.map_or(task.subject.clone(), str::to_owned);
         task.merge(&change.metadata);
-        // Open: an unowned task stays unowned, whoever completes it.
+        // Open: an unowned task stays unowned, whoever completes it, unless an owner is given.
+        if let Some(owner) = change.owner {
+            task.owner = owner.map(str::to_owned);
+        }
         task.status = Status::Completed;
         task.lease = None;
         task.ours.shift_remove("parked");
@@ -252,13 +255,8 @@ impl Model {
         change.owner.flatten().map_or(Ok(()), valid_line)?;
         let acting_agent = change.owner.flatten().unwrap_or(by.agent);
         if change.status == Some(Status::Completed) {
-            // Open: as with a claim, the owner given is the one who completes it; the owner
-            // itself does not change.
-            let by = Actor {
-                agent: acting_agent,
-                ..by.clone()
-            };
-            return self.complete(id, &by, hook, change);
+            // Open: who completes it is the caller; the owner given is who gets the credit.
+            return self.complete(id, by, hook, change);
         }
         self.begin();
         let mut task = self.require(id)?.clone();
@@ -273,9 +271,8 @@ impl Model {
                 task.start(acting_agent, None, self.now);
             }
             Some(_) => {
-                // Open: naming the owner it has makes it pending and still assigned; anybody
-                // may. Anybody may reopen a completed task.
-                if task.status != Status::Completed && moves {
+                // Open: anybody may reopen a completed task.
+                if task.status != Status::Completed {
                     task.check_owner(by)?;
                 }
                 task.make_pending();
