@@ -31,6 +31,10 @@ mod write_errors;
 
 /// What concurrent processes were answered has a sequential explanation, also with kills.
 mod history;
+/// The index may be lost, old or wrong; the files decide.
+mod index;
+/// Thousands of SIGKILLs: what was acknowledged stays.
+mod kills;
 /// The checker of histories accepts what is right and rejects what is wrong.
 mod linearize;
 
@@ -40,3 +44,5 @@ pub const CCB: &str = env!("CARGO_BIN_EXE_ccb-under-test");
 pub const FOREIGN_TOOL: &str = env!("CARGO_BIN_EXE_foreign-tool");
 /// A process that calls the board at random and writes down the answers.
 pub const BOARD_WORKER: &str = env!("CARGO_BIN_EXE_board-worker");
+/// A process that claims one task after the other.
+pub const CLAIMER: &str = env!("CARGO_BIN_EXE_claimer");

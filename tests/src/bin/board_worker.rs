@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let agents: Vec<String> = args.collect();
     let options = BoardOptions {
         // Both ways to write a task, against each other.
-        durability: if seed % 2 == 0 {
+        durability: if seed.is_multiple_of(2) {
             Durability::Full
         } else {
             Durability::Relaxed
