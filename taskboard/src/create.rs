@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use petgraph::algo::toposort;
 
 use serde_json::{Map, Value};
-use store::atomic::Staged;
+use store::atomic::{Staged, stage_many};
 
 use crate::board::{Board, Hooks};
 use crate::error::BoardError;
@@ -105,11 +105,8 @@ impl Board {
                         })?;
                 }
             }
-            let mut staged = Vec::with_capacity(tasks.len());
-            for task in &tasks {
-                let bytes = format::to_bytes(task);
-                staged.push(Staged::write(&self.tmp_dir(), &bytes, self.durability())?);
-            }
+            let files: Vec<Vec<u8>> = tasks.iter().map(format::to_bytes).collect();
+            let staged = stage_many(&self.tmp_dir(), &files, self.durability())?;
             if self.publish(&batch, &tasks, staged)? {
                 return Ok(tasks);
             }

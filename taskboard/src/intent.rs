@@ -121,6 +121,12 @@ impl Section<'_> {
         }
         finish_intent(self.board).map_err(|source| BoardError::NotDurable { source })?;
         for step in &intent.steps {
+            // What a creation or deletion does to the tasks it is linked with has its own name.
+            let op = match step {
+                Step::Publish { .. } | Step::Remove { .. } => op,
+                Step::Link { .. } => "block",
+                Step::Unlink { .. } => "unblock",
+            };
             self.note_changed(op, step.id())?;
         }
         Ok(())

@@ -75,8 +75,7 @@ impl Worker {
 
     /// Finds what could be claimed now; says how many tasks that are.
     pub(crate) fn ready(&self) -> Result<usize, Failure> {
-        let snapshot = self.board.snapshot()?;
-        Ok(snapshot.tasks().filter(|t| snapshot.is_ready(t)).count())
+        Ok(self.board.ready()?.len())
     }
 
     /// Creates `count` tasks in one step.
