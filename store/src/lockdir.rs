@@ -95,18 +95,21 @@ impl LockDirs {
         for path in paths {
             let mut tries = 0;
             while !self.take_one(path, &mut held)? {
-                let Some(found) = Identity::of(path)? else {
-                    continue; // Released in between.
-                };
-                let age = found.age(clock.now_ms());
                 tries += 1;
-                if age < STALE_AFTER || tries > 3 {
+                let found = Identity::of(path)?;
+                let age = found
+                    .as_ref()
+                    .map_or(Duration::ZERO, |found| found.age(clock.now_ms()));
+                if tries > 3 || (found.is_some() && age < STALE_AFTER) {
                     return Ok(Take::Busy {
                         path: path.clone(),
                         age,
                     });
                 }
-                self.take_over(&found)?;
+                // Stale, or released in between.
+                if let Some(stale) = &found {
+                    self.take_over(stale)?;
+                }
             }
         }
         Ok(Take::Held(held))

@@ -20,6 +20,9 @@ use crate::id::TaskId;
 use crate::index::Slim;
 use crate::task::{Status, Task};
 
+/// The format of the log's lines.
+pub(crate) const LOG_VERSION: u64 = 1;
+
 /// One numbered change of one task.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Change {
@@ -65,6 +68,8 @@ pub(crate) struct Draft {
 /// What an index has to know of a change.
 #[derive(Debug)]
 pub(crate) struct Head {
+    /// The format of the line.
+    pub(crate) v: u64,
     pub(crate) seq: u64,
     pub(crate) id: TaskId,
     pub(crate) slim: Option<Slim>,
@@ -90,6 +95,8 @@ struct Packed<'a>(
 
 #[derive(Serialize, Deserialize)]
 struct Line<'a> {
+    #[serde(default)]
+    v: u64,
     seq: u64,
     #[serde(default, skip_serializing_if = "str::is_empty")]
     ts: &'a str,
@@ -109,6 +116,7 @@ pub(crate) fn lines(drafts: &[Draft], seq: u64, now_ms: i64) -> Result<Vec<u8>, 
     for (draft, seq) in drafts.iter().zip(seq + 1..) {
         let slim = draft.after.as_ref().map(|(slim, _)| pack(slim));
         let line = Line {
+            v: LOG_VERSION,
             seq,
             ts: &ts,
             op: draft.op,
@@ -147,6 +155,7 @@ pub(crate) fn head(line: &[u8]) -> Option<Head> {
         None => serde_json::from_slice(line).ok()?,
     };
     Some(Head {
+        v: line.v,
         seq: line.seq,
         id: line.id,
         slim: line.slim.map(unpack).transpose().ok()?,
@@ -156,6 +165,7 @@ pub(crate) fn head(line: &[u8]) -> Option<Head> {
 fn parse_head(bytes: &[u8]) -> Option<Head> {
     let line: Line<'_> = serde_json::from_slice(bytes).ok()?;
     Some(Head {
+        v: line.v,
         seq: line.seq,
         id: line.id,
         slim: Some(unpack(line.slim?).ok()?),

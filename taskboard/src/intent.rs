@@ -34,7 +34,7 @@ pub(crate) struct Intent {
 
 /// What is to be true of one file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", tag = "do")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "do")]
 pub(crate) enum Step {
     /// The staged file is the task's file.
     Publish { id: TaskId, staged: String },

@@ -11,7 +11,7 @@ use store::lock::ReusableLock;
 use store::log::{LineLog, LogTail};
 
 use crate::board::Board;
-use crate::changes::{self, Draft, Paths, head, log_identity};
+use crate::changes::{self, Draft, LOG_VERSION, Paths, head, log_identity};
 use crate::error::BoardError;
 use crate::fault;
 use crate::id::TaskId;
@@ -48,6 +48,8 @@ pub(crate) struct Loaded {
     dir_inode: u64,
     /// The directory's mtime at the beginning of the section.
     dir_mtime: i64,
+    /// The newest format found in the log.
+    newest_format: u64,
     /// The index may not be what the files say.
     doubtful: bool,
     /// The index file is missing or wrong, and everyone who starts pays for it.
@@ -89,6 +91,14 @@ impl Live {
             Some(loaded) => loaded,
             empty => empty.insert(Loaded::open(board, dir_inode)?),
         };
+        if loaded.newest_format > LOG_VERSION {
+            return Err(StoreError::NewerVersion {
+                path: loaded.paths.log.clone(),
+                found: loaded.newest_format,
+                known: LOG_VERSION,
+            }
+            .into());
+        }
         loaded.dir_mtime = Stamp::of(&meta).mtime_ns;
         Ok(loaded)
     }
@@ -96,6 +106,8 @@ impl Live {
 
 impl Loaded {
     fn open(board: &Board, dir_inode: u64) -> Result<Self, BoardError> {
+        // Somebody may have deleted all of ours under a process that has the board open.
+        board.create_dirs()?;
         let ours = board.dir.join(".ccb");
         let paths = Paths::new(&ours);
         let file = atomic::read(&board.index_path())?;
@@ -115,6 +127,7 @@ impl Loaded {
             index_size,
             dir_inode,
             dir_mtime: 0,
+            newest_format: 0,
             doubtful: false,
             index_due: false,
             paths,
@@ -156,6 +169,7 @@ impl Loaded {
             self.doubtful = true;
             return;
         };
+        self.newest_format = self.newest_format.max(head.v);
         if head.seq <= self.seq {
             return;
         }

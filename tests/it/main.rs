@@ -8,6 +8,8 @@ mod bad_luck;
 mod claims;
 /// The answers and exit codes of the commands.
 mod commands;
+/// Boards of earlier and later formats.
+mod compat;
 /// Completing tasks, with and without their checks.
 mod completion;
 /// Many processes at once: every task claimed once, every id given once.

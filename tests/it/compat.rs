@@ -1,0 +1,84 @@
+//! Boards of earlier formats must load for ever; one of a later format is not written to.
+
+use std::path::Path;
+
+use harness::TestHome;
+use serde_json::Value;
+
+use crate::CCB;
+
+/// A home whose board is a copy of `tests/fixtures/<name>`.
+fn home_from(name: &str) -> TestHome {
+    let home = TestHome::in_memory(CCB);
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("fixtures")
+        .join(name);
+    copy(&fixture, &home.list_dir());
+    home
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let dest = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &dest);
+        } else {
+            std::fs::copy(entry.path(), &dest).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_board_of_format_1_loads() {
+    let home = home_from("board-v1");
+    let listed = home.ok(&["task", "list"]);
+    let subjects: Vec<&str> = listed["tasks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|t| t["subject"].as_str().unwrap())
+        .collect();
+    assert_eq!(subjects, ["Write the parser", "Fuzz the parser", "Publish"]);
+    // What was being made when it was saved is finished: 2 waits for 1, 3 for 2.
+    let watch = home.run(&["--json", "task", "watch", "--since", "0", "--no-follow"]);
+    assert_eq!(
+        watch.json_lines()[0]["seq"],
+        1,
+        "the history goes back to the start"
+    );
+    let tasks = home.tasks_on_disk();
+    assert_eq!(tasks[2]["blockedBy"], serde_json::json!(["2"]));
+    assert_eq!(tasks[1]["blocks"], serde_json::json!(["3"]));
+    assert_eq!(tasks[0]["metadata"]["other"], Value::from(1.5));
+    assert_eq!(home.create("next"), 8, "the high-water mark counts");
+}
+
+#[test]
+fn an_intent_of_a_later_format_is_left_alone() {
+    let home = home_from("board-v1");
+    let intent = home.list_dir().join(".ccb/intent.json");
+    let text = std::fs::read_to_string(&intent)
+        .unwrap()
+        .replace("\"v\": 1", "\"v\": 2");
+    std::fs::write(&intent, &text).unwrap();
+    let error = home.fails(2, &["task", "claim", "1", "--as", "a"]);
+    assert_eq!(error["error"]["kind"], "newer_version");
+    assert_eq!(std::fs::read_to_string(&intent).unwrap(), text);
+    home.ok(&["task", "list"]);
+}
+
+#[test]
+fn a_log_of_a_later_format_is_read_but_not_written() {
+    let home = home_from("board-v1");
+    let log = home.list_dir().join(".ccb/log.jsonl");
+    std::fs::remove_file(home.list_dir().join(".ccb/intent.json")).unwrap();
+    let mut text = std::fs::read_to_string(&log).unwrap();
+    text.push_str("{\"v\":2,\"seq\":6,\"ts\":\"\",\"op\":\"dream\",\"id\":\"1\"}\n");
+    std::fs::write(&log, &text).unwrap();
+    let error = home.fails(2, &["task", "claim", "3", "--as", "a"]);
+    assert_eq!(error["error"]["kind"], "newer_version");
+    assert_eq!(std::fs::read_to_string(&log).unwrap(), text);
+    home.ok(&["task", "list"]);
+}
