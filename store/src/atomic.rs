@@ -245,6 +245,20 @@ pub fn rename_new(from: &Path, to: &Path) -> Result<bool> {
     }
 }
 
+/// Opens a file for reading and writing in place, creating it, readable by this user alone.
+///
+/// For locks, logs and tables of fixed-length lines; everything else is replaced whole.
+pub fn open_private(path: &Path) -> Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+        .context("open", path)
+}
+
 /// Reads a regular file, `None` if there is none.
 ///
 /// Never follows a symlink in the last component and never blocks on a FIFO that somebody

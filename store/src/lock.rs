@@ -4,13 +4,14 @@
 //! would let two processes hold "the same" lock, so nobody does. A lock protects one short
 //! read-modify-write; who owns a task is data, not a held lock.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use std::time::{Duration, Instant};
 
+use crate::atomic::open_private;
 use crate::error::{IoContext, Result, StoreError};
 use crate::watchdog::Waiting;
 
@@ -133,20 +134,9 @@ impl ReusableLock {
         }
         match &mut self.file {
             Some(file) => Ok(file),
-            empty => Ok(empty.insert(open(&self.path)?)),
+            empty => Ok(empty.insert(open_private(&self.path)?)),
         }
     }
-}
-
-fn open(path: &Path) -> Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(path)
-        .context("open", path)
 }
 
 fn try_lock(file: &File) -> io::Result<bool> {

@@ -6,10 +6,10 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use crate::atomic::Durability;
+use crate::atomic::{Durability, open_private};
 use crate::error::{IoContext, Result};
 use crate::fault::{self, pass, reached};
 
@@ -58,14 +58,7 @@ impl LineLog {
     /// Returns what was cut off the end because a crash had torn it, and the new length.
     pub fn append(&self, lines: &[Vec<u8>], durability: Durability) -> Result<(Vec<u8>, u64)> {
         let path = &self.path;
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(path)
-            .context("open", path)?;
+        let mut file = open_private(path)?;
         let (torn, end) = cut_torn_tail(&mut file).context("repair", path)?;
         let mut bytes = Vec::with_capacity(lines.iter().map(|line| line.len() + 1).sum());
         for line in lines {
@@ -212,14 +205,7 @@ impl LogTail {
     pub fn append(&mut self, bytes: &[u8]) -> Result<()> {
         let path = &self.path;
         if self.file.is_none() {
-            let file = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .mode(0o600)
-                .open(path)
-                .context("open", path)?;
+            let file = open_private(path)?;
             self.inode = file.metadata().context("open", path)?.ino();
             self.file = Some(file);
         }

@@ -17,7 +17,8 @@ use crate::error::BoardError;
 use crate::id::TaskId;
 use crate::index::Index;
 use crate::live::Loaded;
-use crate::section::{ListDir, Patience, Prepared, Section, Stop};
+use crate::patience::Patience;
+use crate::section::{ListDir, Prepared, Section, Stop};
 use crate::snapshot::Entry;
 use crate::task::Task;
 

@@ -13,17 +13,14 @@
 //! before they are taken, the directory is synced after the lock is released.
 
 use std::collections::{BTreeSet, HashMap};
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use petgraph::graphmap::DiGraphMap;
 use store::StoreError;
 use store::atomic::{self, Staged, Stamp};
-use store::fault::{pass, reached};
-use store::lock::DEFAULT_TIMEOUT;
-use store::lockdir::{HeldDirs, STALE_AFTER, Take};
+use store::fault::reached;
+use store::lockdir::{HeldDirs, Take};
 use store::settings::LockMode;
 
 use crate::board::Board;
@@ -31,11 +28,12 @@ use crate::changes::Draft;
 use crate::error::BoardError;
 use crate::fault;
 use crate::format;
-use crate::graph;
 use crate::id::TaskId;
 use crate::index::{Index, Slim};
-use crate::intent::{Intent, Step, insert, redo_intent};
+use crate::intent::{Intent, Step, redo_intent};
+
 use crate::live::{Live, Loaded};
+use crate::patience::Patience;
 use crate::snapshot::{self, Entry, Read};
 use crate::task::Task;
 
@@ -77,7 +75,7 @@ pub(crate) struct Section<'b> {
     /// The directory has to be synced before the change is acknowledged.
     pub(crate) dirty: bool,
     /// Its mtime is another one because of us.
-    touched: bool,
+    pub(crate) touched: bool,
     /// The mtime up to which everything foreign is taken in, once it is logged.
     settled: Option<i64>,
     /// So much time was spent that another tool may have been here unseen.
@@ -180,53 +178,6 @@ impl Board {
     }
 }
 
-/// Waiting for another tool, outside the lock: one task in its hands must not stop the rest.
-pub(crate) struct Patience {
-    what: String,
-    started: Instant,
-    limit: Duration,
-    pause: Duration,
-}
-
-impl Patience {
-    pub(crate) fn new(board: &Board) -> Self {
-        Self {
-            what: board.lock_name(),
-            started: Instant::now(),
-            // A lock directory of a killed process is free after STALE_AFTER at the latest, so
-            // waiting a little longer than that means never failing because of one.
-            // Only somebody who asked for less gets less.
-            limit: match board.options.lock_timeout {
-                short if short < DEFAULT_TIMEOUT => short,
-                long => long.max(STALE_AFTER + Duration::from_secs(2)),
-            },
-            pause: Duration::from_micros(300),
-        }
-    }
-
-    /// Pauses, or fails when it has taken too long.
-    pub(crate) fn wait(&mut self, path: PathBuf, age: Duration) -> Result<(), BoardError> {
-        let waited = self.started.elapsed();
-        if waited > self.limit {
-            let holder = format!(
-                "another tool, which last touched it {:.1} s ago",
-                age.as_secs_f32()
-            );
-            let what = self.what.clone();
-            return Err(StoreError::LockTimeout {
-                what,
-                path,
-                holder,
-                waited,
-            }
-            .into());
-        }
-        std::thread::sleep(self.pause);
-        self.pause = (self.pause * 2).min(Duration::from_millis(4));
-        Ok(())
-    }
-}
-
 impl<'b> Section<'b> {
     fn new(board: &'b Board, live: &'b mut Loaded) -> Self {
         Self {
@@ -315,48 +266,6 @@ impl<'b> Section<'b> {
         }
     }
 
-    /// Returns tasks whose lease ran out and completes edges that are on one side only.
-    pub(crate) fn repair(&mut self) -> Result<(), Stop> {
-        for id in self.index().expired(self.board.now_ms()) {
-            let before = self.read(id)?;
-            let mut task = before.task.clone();
-            task.make_pending();
-            self.stage_and_write("expire", &before, task, ListDir::Leave)?;
-        }
-        self.repair_half_edges()
-    }
-
-    fn repair_half_edges(&mut self) -> Result<(), Stop> {
-        if self.index().half_edges().is_empty() {
-            return Ok(());
-        }
-        let half = self.index().half_edges().clone();
-        let mut whole = DiGraphMap::<TaskId, ()>::new();
-        for (from, to, ()) in self.index().edges().all_edges() {
-            if !half.contains(&(from, to)) {
-                whole.add_edge(from, to, ());
-            }
-        }
-        for (blocker, dependent) in half {
-            // Completing it would make a cycle for good; it stays visible as it is.
-            if graph::cycle_with(&whole, blocker, dependent).is_some() {
-                continue;
-            }
-            whole.add_edge(blocker, dependent, ());
-            for (id, is_dependent) in [(dependent, true), (blocker, false)] {
-                let before = self.read(id)?;
-                let mut task = before.task.clone();
-                if is_dependent {
-                    insert(&mut task.blocked_by, blocker);
-                } else {
-                    insert(&mut task.blocks, dependent);
-                }
-                self.stage_and_write("repair", &before, task, ListDir::Leave)?;
-            }
-        }
-        Ok(())
-    }
-
     /// Replaces the file of one task, if it changed.
     pub(crate) fn stage_and_write(
         &mut self,
@@ -438,71 +347,6 @@ impl<'b> Section<'b> {
             self.note_changed("create", task.id)?;
         }
         Ok(created)
-    }
-
-    /// Reserves `count` ids: nobody, ccb or another tool, will be given any of them again.
-    pub(crate) fn reserve_ids(&mut self, count: usize) -> Result<Vec<TaskId>, Stop> {
-        let held = self.take_dirs(ListDir::Take, &[])?;
-        let last = self.last_id()?;
-        let ids: Option<Vec<TaskId>> = (1..=count as u64)
-            .map(|n| TaskId::new(last.saturating_add(n)))
-            .collect();
-        let ids = ids.ok_or_else(|| BoardError::invalid("task ids", "there are none left"))?;
-        self.raise_high_water(last + count as u64)?;
-        release(held)?;
-        reached(fault::IDS_RESERVED);
-        Ok(ids)
-    }
-
-    /// The highest id that was ever given out; certain only while the list's lock directory
-    /// is held.
-    pub(crate) fn last_id(&self) -> Result<u64, BoardError> {
-        Ok(self.live.max_id().max(self.board.read_high_water()?))
-    }
-
-    /// Writes a higher mark over the lower one, in place: it never gets shorter, and until a
-    /// task is deleted the files themselves say the same, so that no sync is needed.
-    fn raise_high_water(&mut self, last: u64) -> Result<(), BoardError> {
-        let path = self.board.high_water_path();
-        let failed = |source| StoreError::Io {
-            verb: "write",
-            path: path.clone(),
-            source,
-        };
-        let file = match std::fs::OpenOptions::new().write(true).open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return self.write_high_water(last);
-            }
-            Err(error) => return Err(failed(error).into()),
-        };
-        pass(fault::HIGH_WATER).map_err(failed)?;
-        file.write_all_at(last.to_string().as_bytes(), 0)
-            .map_err(failed)?;
-        Ok(())
-    }
-
-    /// Replaces the mark durably: from now on it alone remembers the highest id. Its name is
-    /// made durable by the sync of the directory that follows the change it is for.
-    fn write_high_water(&mut self, last: u64) -> Result<(), BoardError> {
-        self.touched = true;
-        let bytes = last.to_string().into_bytes();
-        Staged::write(&self.board.tmp_dir(), &bytes, self.board.durability())?
-            .replace(&self.board.high_water_path())?;
-        Ok(())
-    }
-
-    /// Sets the high-water mark to the highest id anybody knows of, whatever it says now.
-    pub(crate) fn rebuild_high_water(&mut self) -> Result<u64, Stop> {
-        let held = self.take_dirs(ListDir::Take, &[])?;
-        let last = self
-            .live
-            .max_id()
-            .max(self.board.read_high_water().unwrap_or(0));
-        self.write_high_water(last)?;
-        self.dirty = true;
-        release(held)?;
-        Ok(last)
     }
 
     /// Removes task files and every mention of them; ids stay used.

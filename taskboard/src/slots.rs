@@ -10,12 +10,13 @@
 //! written. So a stale line can cost a moment, never a task.
 
 use std::collections::HashSet;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use store::StoreError;
+use store::atomic::open_private;
 use store::home::create_private_dir;
 use store::lock::FileLock;
 
@@ -40,18 +41,7 @@ pub(crate) struct Slots {
 impl Slots {
     pub(crate) fn open(ours: &Path) -> Result<Self, BoardError> {
         let path = ours.join("slots");
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
-            .map_err(|source| StoreError::Io {
-                verb: "open",
-                path: path.clone(),
-                source,
-            })?;
+        let file = open_private(&path)?;
         Ok(Self {
             path,
             file,

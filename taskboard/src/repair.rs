@@ -1,0 +1,52 @@
+//! What every section puts right before it does its own work.
+
+use petgraph::graphmap::DiGraphMap;
+
+use crate::graph;
+use crate::id::TaskId;
+use crate::intent::insert;
+use crate::section::{ListDir, Section, Stop};
+
+impl Section<'_> {
+    /// Returns tasks whose lease ran out and completes edges that are on one side only.
+    pub(crate) fn repair(&mut self) -> Result<(), Stop> {
+        for id in self.index().expired(self.board.now_ms()) {
+            let before = self.read(id)?;
+            let mut task = before.task.clone();
+            task.make_pending();
+            self.stage_and_write("expire", &before, task, ListDir::Leave)?;
+        }
+        self.repair_half_edges()
+    }
+
+    fn repair_half_edges(&mut self) -> Result<(), Stop> {
+        if self.index().half_edges().is_empty() {
+            return Ok(());
+        }
+        let half = self.index().half_edges().clone();
+        let mut whole = DiGraphMap::<TaskId, ()>::new();
+        for (from, to, ()) in self.index().edges().all_edges() {
+            if !half.contains(&(from, to)) {
+                whole.add_edge(from, to, ());
+            }
+        }
+        for (blocker, dependent) in half {
+            // Completing it would make a cycle for good; it stays visible as it is.
+            if graph::cycle_with(&whole, blocker, dependent).is_some() {
+                continue;
+            }
+            whole.add_edge(blocker, dependent, ());
+            for (id, is_dependent) in [(dependent, true), (blocker, false)] {
+                let before = self.read(id)?;
+                let mut task = before.task.clone();
+                if is_dependent {
+                    insert(&mut task.blocked_by, blocker);
+                } else {
+                    insert(&mut task.blocks, dependent);
+                }
+                self.stage_and_write("repair", &before, task, ListDir::Leave)?;
+            }
+        }
+        Ok(())
+    }
+}
