@@ -159,7 +159,8 @@ fn holder(path: &Path) -> String {
     found.map_or_else(|| "another process".to_owned(), describe_process)
 }
 
-/// Finds the lock's holder in the kernel's table of locks (Linux only).
+/// Finds the lock's holder in the kernel's table of locks.
+#[cfg(target_os = "linux")]
 fn holder_pid(path: &Path) -> Option<u32> {
     let meta = std::fs::metadata(path).ok()?;
     let (major, minor) = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
@@ -171,6 +172,7 @@ fn holder_pid(path: &Path) -> Option<u32> {
         .or_else(|| find_holder(&table, |place| place.ends_with(&inode)))
 }
 
+#[cfg(target_os = "linux")]
 fn find_holder(table: &str, matches: impl Fn(&str) -> bool) -> Option<u32> {
     // "1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF"; waiters have "->" as second field.
     table.lines().find_map(|line| {
@@ -182,6 +184,12 @@ fn find_holder(table: &str, matches: impl Fn(&str) -> bool) -> Option<u32> {
             .then(|| pid.parse().ok())
             .flatten()
     })
+}
+
+/// Other systems do not tell.
+#[cfg(not(target_os = "linux"))]
+fn holder_pid(_: &Path) -> Option<u32> {
+    None
 }
 
 fn describe_process(pid: u32) -> String {
