@@ -103,7 +103,7 @@ const COURTESY: Duration = Duration::from_secs(1);
 
 /// How many processes are under way with a durable `next` at once. Enough to share the disk's
 /// work; more would only wait for each other's turn.
-pub(crate) const GATES: u32 = 8;
+pub(crate) const GATES: u32 = 16;
 
 impl Board {
     /// Claims task `id`: owner and status change in one step, or nothing does.
