@@ -5,110 +5,41 @@
 //! ignore an unfinished last line.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use crate::atomic::{Durability, open_private};
+use crate::atomic::open_private;
 use crate::error::{IoContext, Result};
 use crate::fault::{self, pass, reached};
-
-/// An append-only file of lines.
-#[derive(Debug, Clone)]
-pub struct LineLog {
-    path: PathBuf,
-}
 
 /// Complete lines and where the next ones begin.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Lines {
     /// Each without its newline.
     pub lines: Vec<Vec<u8>>,
-    /// Pass it to the next [`LineLog::read_from`].
+    /// Pass it to the next [`read_from`].
     pub next_offset: u64,
 }
 
-impl LineLog {
-    /// The log at `path`, which need not exist.
-    pub fn new(path: PathBuf) -> Self {
-        Self { path }
-    }
-
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Its length in bytes, 0 if there is none.
-    pub fn len(&self) -> Result<u64> {
-        match std::fs::metadata(&self.path) {
-            Ok(meta) => Ok(meta.len()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
-            Err(error) => Err(error).context("read", &self.path),
+/// Reads the complete lines of the log at `path` from `offset` on; none if there is no log.
+pub fn read_from(path: &Path, offset: u64) -> Result<Lines> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(Lines {
+                lines: Vec::new(),
+                next_offset: offset,
+            });
         }
-    }
-
-    /// Whether there is nothing in it.
-    pub fn is_empty(&self) -> Result<bool> {
-        Ok(self.len()? == 0)
-    }
-
-    /// Appends `lines`, each of which must be free of newlines. The caller holds the lock.
-    ///
-    /// Returns what was cut off the end because a crash had torn it, and the new length.
-    pub fn append(&self, lines: &[Vec<u8>], durability: Durability) -> Result<(Vec<u8>, u64)> {
-        let path = &self.path;
-        let mut file = open_private(path)?;
-        let (torn, end) = cut_torn_tail(&mut file).context("repair", path)?;
-        let mut bytes = Vec::with_capacity(lines.iter().map(|line| line.len() + 1).sum());
-        for line in lines {
-            debug_assert!(!line.contains(&b'\n'), "a line has no newline in it");
-            bytes.extend_from_slice(line);
-            bytes.push(b'\n');
-        }
-        if let Err(error) = write_at_end(&mut file, end, &bytes) {
-            // Disk full half-way: take back what got there, so that nobody reads it later.
-            drop(file.set_len(end));
-            return Err(error).context("append to", path);
-        }
-        if durability == Durability::Full {
-            file.sync_data().context("sync", path)?;
-        }
-        reached(fault::LOG_APPENDED);
-        Ok((torn, end + bytes.len() as u64))
-    }
-
-    /// Reads the complete lines from `offset` on.
-    pub fn read_from(&self, offset: u64) -> Result<Lines> {
-        let mut file = match File::open(&self.path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Lines {
-                    lines: Vec::new(),
-                    next_offset: offset,
-                });
-            }
-            Err(error) => return Err(error).context("read", &self.path),
-        };
-        let mut bytes = Vec::new();
-        file.seek(SeekFrom::Start(offset))
-            .and_then(|_| file.read_to_end(&mut bytes))
-            .context("read", &self.path)?;
-        let complete = bytes
-            .iter()
-            .rposition(|b| *b == b'\n')
-            .map_or(0, |last| last + 1);
-        bytes.truncate(complete);
-        let lines = bytes
-            .split(|b| *b == b'\n')
-            .filter(|line| !line.is_empty())
-            .map(<[u8]>::to_vec)
-            .collect();
-        Ok(Lines {
-            lines,
-            next_offset: offset + complete as u64,
-        })
-    }
+        Err(error) => return Err(error).context("read", path),
+    };
+    let (bytes, _) = read_lines(&file, offset).context("read", path)?;
+    let lines = bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty());
+    Ok(Lines {
+        lines: lines.map(<[u8]>::to_vec).collect(),
+        next_offset: offset + bytes.len() as u64,
+    })
 }
 
 /// A log that one process reads and appends to again and again, under a lock.
@@ -258,68 +189,30 @@ fn read_lines(file: &File, offset: u64) -> io::Result<(Vec<u8>, bool)> {
     Ok((bytes, torn))
 }
 
-fn write_at_end(file: &mut File, end: u64, bytes: &[u8]) -> io::Result<()> {
-    file.seek(SeekFrom::Start(end))?;
-    let half = if cfg!(feature = "fault-injection") {
-        bytes.len() / 2
-    } else {
-        bytes.len()
-    };
-    file.write_all(&bytes[..half])?;
-    pass(fault::LOG_HALF)?;
-    file.write_all(&bytes[half..])
-}
-
-/// Cuts off everything after the last newline; returns it and the new length.
-fn cut_torn_tail(file: &mut File) -> io::Result<(Vec<u8>, u64)> {
-    const STEP: u64 = 4096;
-    let len = file.metadata()?.len();
-    let mut start = len;
-    let mut tail = Vec::new();
-    loop {
-        if let Some(last) = tail.iter().rposition(|b| *b == b'\n') {
-            tail.drain(..=last);
-            start += last as u64 + 1;
-            break;
-        }
-        if start == 0 {
-            break;
-        }
-        let from = start.saturating_sub(STEP);
-        let mut block = vec![0; usize::try_from(start - from).unwrap_or(0)];
-        file.seek(SeekFrom::Start(from))?;
-        file.read_exact(&mut block)?;
-        block.append(&mut tail);
-        tail = block;
-        start = from;
-    }
-    if !tail.is_empty() {
-        pass(fault::LOG_CUT)?;
-        file.set_len(start)?;
-    }
-    Ok((tail, start))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
     use proptest::prelude::*;
 
-    fn append(log: &LineLog, text: &str) -> (Vec<u8>, u64) {
-        log.append(&[text.as_bytes().to_vec()], Durability::Relaxed)
-            .unwrap()
+    /// Appends as a process does that has just got the lock.
+    fn append(path: &Path, text: &str) {
+        let mut log = LogTail::new(path.to_owned(), 0);
+        log.read_new().unwrap();
+        log.append(format!("{text}\n").as_bytes()).unwrap();
     }
 
     #[test]
     fn appends_and_reads_from_an_offset() {
         let dir = tempfile::tempdir().unwrap();
-        let log = LineLog::new(dir.path().join("log"));
-        assert_eq!(log.read_from(0).unwrap(), Lines::default());
-        append(&log, "one");
-        let first = log.read_from(0).unwrap();
-        append(&log, "two");
+        let path = dir.path().join("log");
+        assert_eq!(read_from(&path, 0).unwrap(), Lines::default());
+        append(&path, "one");
+        let first = read_from(&path, 0).unwrap();
+        append(&path, "two");
         assert_eq!(
-            log.read_from(first.next_offset).unwrap().lines,
+            read_from(&path, first.next_offset).unwrap().lines,
             vec![b"two".to_vec()]
         );
     }
@@ -371,24 +264,23 @@ mod tests {
         /// what is appended afterwards is whole.
         #[test]
         fn any_truncation_recovers(
-            lines in prop::collection::vec("[a-z]{0,9000}", 1..6),
+            lines in prop::collection::vec("[a-z]{1,9000}", 1..6),
             cut in any::<prop::sample::Index>(),
         ) {
             let dir = tempfile::tempdir().unwrap();
-            let log = LineLog::new(dir.path().join("log"));
+            let path = dir.path().join("log");
             for line in &lines {
-                append(&log, line);
+                append(&path, line);
             }
-            let bytes = std::fs::read(log.path()).unwrap();
+            let bytes = std::fs::read(&path).unwrap();
             let cut = cut.index(bytes.len() + 1);
-            OpenOptions::new().write(true).open(log.path()).unwrap().set_len(cut as u64).unwrap();
-            let whole: Vec<Vec<u8>> = log.read_from(0).unwrap().lines;
-            let (torn, _) = append(&log, "after");
-            let keep = bytes[..cut].iter().rposition(|b| *b == b'\n').map_or(0, |n| n + 1);
-            prop_assert_eq!(&torn[..], &bytes[keep..cut]);
-            let mut expected = whole;
+            OpenOptions::new().write(true).open(&path).unwrap().set_len(cut as u64).unwrap();
+            let whole = bytes[..cut].iter().filter(|b| **b == b'\n').count();
+            append(&path, "after");
+            let mut expected: Vec<Vec<u8>> =
+                lines[..whole].iter().map(|line| line.clone().into_bytes()).collect();
             expected.push(b"after".to_vec());
-            prop_assert_eq!(log.read_from(0).unwrap().lines, expected);
+            prop_assert_eq!(read_from(&path, 0).unwrap().lines, expected);
         }
     }
 }

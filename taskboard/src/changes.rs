@@ -13,7 +13,7 @@ use serde_json::Value;
 use store::StoreError;
 use store::atomic::Stamp;
 use store::clock::rfc3339;
-use store::log::LineLog;
+use store::log::read_from;
 
 use crate::error::BoardError;
 use crate::id::TaskId;
@@ -295,10 +295,10 @@ impl ChangeReader {
         let mut lines = Vec::new();
         if self.identity != Some(identity) {
             // The first read, or the log was rotated: the rest of the old one comes first.
-            lines = LineLog::new(self.paths.old.clone()).read_from(0)?.lines;
+            lines = read_from(&self.paths.old, 0)?.lines;
             self.offset = 0;
         }
-        let new = LineLog::new(self.paths.log.clone()).read_from(self.offset)?;
+        let new = read_from(&self.paths.log, self.offset)?;
         lines.extend(new.lines);
         let mut changes: Vec<Change> = Vec::new();
         for line in lines {
@@ -331,7 +331,7 @@ impl ChangeReader {
 pub(crate) fn last_logged(paths: &Paths, id: TaskId) -> Result<Option<Task>, BoardError> {
     let mut last = None;
     for path in [&paths.old, &paths.log] {
-        for line in LineLog::new(path.clone()).read_from(0)?.lines {
+        for line in read_from(path, 0)?.lines {
             if let Ok(change) = serde_json::from_slice::<Change>(&line)
                 && change.id == id
             {

@@ -8,7 +8,7 @@ use store::StoreError;
 use store::atomic::{self, Durability, Stamp};
 use store::fault::reached;
 use store::lock::ReusableLock;
-use store::log::{LineLog, LogTail};
+use store::log::{LogTail, read_from};
 
 use crate::board::Board;
 use crate::changes::{self, Draft, LOG_VERSION, Paths, head, log_identity};
@@ -135,8 +135,7 @@ impl Loaded {
         if !in_log {
             // It stands somewhere in the log before this one, or in one that is gone.
             let in_old = at.log == log_identity(&loaded.paths.old)?;
-            let old = LineLog::new(loaded.paths.old.clone());
-            let lines = old.read_from(if in_old { at.offset } else { 0 })?.lines;
+            let lines = read_from(&loaded.paths.old, if in_old { at.offset } else { 0 })?.lines;
             lines.iter().for_each(|line| loaded.apply(line));
             loaded.doubtful |= !in_old;
         }
