@@ -44,6 +44,9 @@ pub(crate) struct Cli {
     /// Compare only these designs of claims, as in ccb,sqlite
     #[arg(long, value_name = "DESIGN,…", value_delimiter = ',')]
     designs: Vec<Design>,
+    /// Measure claims only with or without fsync
+    #[arg(long, value_name = "true|false")]
+    durable: Option<bool>,
     /// Write the numbers as JSON, and the claims as CSV and SVG too, into this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -129,6 +132,7 @@ pub(crate) struct Options {
     pub(crate) processes: Vec<u32>,
     pub(crate) sizes: Vec<u64>,
     pub(crate) designs: Vec<Design>,
+    pub(crate) durable: Vec<bool>,
     out: Option<PathBuf>,
     pub(crate) ccb: Option<PathBuf>,
 }
@@ -169,6 +173,7 @@ impl Options {
             } else {
                 cli.designs
             },
+            durable: cli.durable.map_or(vec![true, false], |only| vec![only]),
             out: cli.out,
             ccb: cli.ccb,
         })

@@ -28,6 +28,8 @@ pub(crate) struct Outcome {
     pub(crate) max_ms: f64,
     /// The wait a worker is in at a random moment, also one that ends without a task.
     pub(crate) p50_by_time_ms: f64,
+    /// Processor time of the claiming processes per claim, in microseconds.
+    pub(crate) cpu_us: f64,
     /// The mean over the rounds.
     pub(crate) jain: f64,
     /// Workers without a single claim, the mean over the rounds.
@@ -43,6 +45,7 @@ pub(crate) struct Outcome {
 /// What the rounds of one design add up to.
 #[derive(Default)]
 struct Sum {
+    cpu: u64,
     rounds: u32,
     time: Duration,
     /// Claims made in that time.
@@ -62,7 +65,7 @@ struct Sum {
 pub(crate) fn run(options: &Options) -> Result<Vec<Outcome>, Failure> {
     let mut outcomes = Vec::new();
     for place in &options.places {
-        for durable in [true, false] {
+        for &durable in &options.durable {
             for &tasks in &options.tasks {
                 for &processes in &options.processes {
                     let sync = if durable { "durable" } else { "not durable" };
@@ -169,6 +172,7 @@ impl Sum {
             self.unfinished.push(report.unfinished);
             self.longest = self.longest.max(report.longest);
             self.failures += report.failures;
+            self.cpu += report.cpu;
             self.first_failure = self.first_failure.take().or(report.first_failure);
         }
     }
@@ -187,6 +191,7 @@ impl Sum {
             p99_ms: ms(percentile(&self.waits, 0.99)),
             max_ms: ms(self.longest),
             p50_by_time_ms: ms(median_by_time(&all)),
+            cpu_us: self.cpu as f64 / 1e3 / (self.waits.len() as f64).max(1.0),
             jain: self.jain / rounds,
             empty_handed: self.empty_handed as f64 / rounds,
             failures: self.failures,
@@ -214,6 +219,7 @@ impl Outcome {
             p99_ms: 0.0,
             max_ms: 0.0,
             p50_by_time_ms: 0.0,
+            cpu_us: 0.0,
             jain: 0.0,
             empty_handed: 0.0,
             failures: 0,
@@ -239,6 +245,7 @@ mod tests {
             failures: 0,
             first_failure: None,
             cut: false,
+            cpu: 0,
         }
     }
 

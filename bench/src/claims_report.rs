@@ -11,7 +11,7 @@ use crate::table::{Table, significant, thousands};
 pub(crate) fn print(options: &Options, outcomes: &[Outcome]) {
     println!("## Claims\n");
     for place in &options.places {
-        for durable in [true, false] {
+        for &durable in &options.durable {
             let sync = if durable { "durable" } else { "not durable" };
             println!("### {}, {sync}\n", place.label);
             let here: Vec<&Outcome> = outcomes
@@ -56,6 +56,7 @@ fn table(outcomes: &[&Outcome]) -> Table {
         "p99 ms",
         "max ms",
         "p50 by time",
+        "CPU µs",
         "Jain",
         "empty-handed",
         "failures",
@@ -81,6 +82,7 @@ fn table(outcomes: &[&Outcome]) -> Table {
             significant(outcome.p99_ms),
             significant(outcome.max_ms),
             significant(outcome.p50_by_time_ms),
+            significant(outcome.cpu_us),
             format!("{:.2}", outcome.jain),
             format!("{:.1}", outcome.empty_handed),
             outcome.failures.to_string(),
@@ -94,12 +96,12 @@ fn table(outcomes: &[&Outcome]) -> Table {
 pub(crate) fn csv(outcomes: &[Outcome]) -> String {
     let mut text = String::from(
         "place,tasks,processes,durable,design,rounds,claims,claims_per_second,p50_ms,p99_ms,\
-         max_ms,p50_by_time_ms,jain,empty_handed,failures,double,cut\n",
+         max_ms,p50_by_time_ms,cpu_us,jain,empty_handed,failures,double,cut\n",
     );
     for o in outcomes {
         writeln!(
             text,
-            "\"{}\",{},{},{},{},{},{},{:.2},{:.4},{:.4},{:.4},{:.4},{:.4},{:.2},{},{},{}",
+            "\"{}\",{},{},{},{},{},{},{:.2},{:.4},{:.4},{:.4},{:.4},{:.2},{:.4},{:.2},{},{},{}",
             o.place.replace('"', "\"\""),
             o.tasks,
             o.processes,
@@ -112,6 +114,7 @@ pub(crate) fn csv(outcomes: &[Outcome]) -> String {
             o.p99_ms,
             o.max_ms,
             o.p50_by_time_ms,
+            o.cpu_us,
             o.jain,
             o.empty_handed,
             o.failures,

@@ -45,6 +45,8 @@ pub(crate) struct Report {
     pub(crate) first_failure: Option<String>,
     /// It stopped because its time was up.
     pub(crate) cut: bool,
+    /// Processor time, its own and the kernel's on its behalf.
+    pub(crate) cpu: u64,
 }
 
 /// The worker's side.
@@ -70,7 +72,9 @@ pub(crate) fn work(args: &WorkerArgs) -> Result<(), Failure> {
         failures: 0,
         first_failure: None,
         cut: false,
+        cpu: 0,
     };
+    let cpu = read_clock(ClockId::ProcessCPUTime);
     let mut wanted = now();
     loop {
         let answer = claimer.claim(&args.agent);
@@ -96,13 +100,18 @@ pub(crate) fn work(args: &WorkerArgs) -> Result<(), Failure> {
         }
     }
     report.unfinished = now() - wanted;
+    report.cpu = read_clock(ClockId::ProcessCPUTime) - cpu;
     println!("{}", serde_json::to_string(&report)?);
     Ok(())
 }
 
 /// Nanoseconds of a clock that is the same in all processes.
 fn now() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
+    read_clock(ClockId::Monotonic)
+}
+
+fn read_clock(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 

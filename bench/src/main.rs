@@ -29,6 +29,8 @@
 //!   claim; *Jain* is 1 if all got the same and 1/n if one got everything. On boards of 100
 //!   tasks one worker can be through before the others were scheduled at all, so fairness means
 //!   little there.
+//! * **CPU µs** is the processor time of the claiming processes per claim, which depends less on
+//!   what else the machine does than the rate.
 //! * **durable** means fsync before the claim is acknowledged (SQLite: synchronous=FULL); not
 //!   durable leaves it to the operating system (SQLite: NORMAL). On tmpfs fsync does nothing.
 //! * *double* counts tasks claimed twice, or owned by somebody else than their claimer in the

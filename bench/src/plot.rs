@@ -61,7 +61,7 @@ pub(crate) fn claims(options: &Options, outcomes: &[Outcome]) -> String {
     text(&mut svg, (LEFT, 28.0), "start", 17, &title);
     legend(&mut svg, &options.designs);
     for (row, place) in options.places.iter().enumerate() {
-        for (column, durable) in [true, false].into_iter().enumerate() {
+        for (column, durable) in options.durable.iter().copied().enumerate() {
             let x = LEFT + column as f64 * (LEFT + WIDTH + RIGHT);
             let y = HEAD + TOP + row as f64 * (TOP + HEIGHT + BOTTOM);
             let sync = if durable { "durable" } else { "not durable" };

@@ -90,11 +90,12 @@ impl Staged {
         Ok(staged)
     }
 
-    /// Takes up a file that an earlier process staged and [kept](Self::keep).
-    pub fn adopt(path: PathBuf) -> Self {
+    /// Takes up a file that was staged earlier, perhaps by another process, and
+    /// [kept](Self::keep).
+    pub fn adopt(path: PathBuf, stamp: Stamp) -> Self {
         Self {
             path,
-            stamp: Stamp::default(),
+            stamp,
             armed: false,
         }
     }
@@ -259,6 +260,12 @@ pub fn open_private(path: &Path) -> Result<File> {
         .context("open", path)
 }
 
+/// Noting when a file was read is a write, which may have to wait for the disk.
+#[cfg(target_os = "linux")]
+const NO_ACCESS_TIME: OFlags = OFlags::NOATIME;
+#[cfg(not(target_os = "linux"))]
+const NO_ACCESS_TIME: OFlags = OFlags::empty();
+
 /// Reads a regular file, `None` if there is none.
 ///
 /// Never follows a symlink in the last component and never blocks on a FIFO that somebody
@@ -269,11 +276,28 @@ pub fn read(path: &Path) -> Result<Option<Vec<u8>>> {
 
 /// [`read`]s a file together with its stamp.
 pub fn read_stamped(path: &Path) -> Result<Option<(Vec<u8>, Stamp)>> {
+    Ok(read_open(path)?.map(|(_, bytes, stamp)| (bytes, stamp)))
+}
+
+/// [`read`]s a file and leaves it open. As long as it is, replacing it does not have to
+/// delete its content.
+pub fn open_and_read(path: &Path) -> Result<Option<(File, Vec<u8>)>> {
+    Ok(read_open(path)?.map(|(file, bytes, _)| (file, bytes)))
+}
+
+fn read_open(path: &Path) -> Result<Option<(File, Vec<u8>, Stamp)>> {
+    let open = |flags: OFlags| {
+        OpenOptions::new()
+            .read(true)
+            .custom_flags(flags.bits().cast_signed())
+            .open(path)
+    };
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags.bits().cast_signed())
-        .open(path);
+    let file = match open(flags | NO_ACCESS_TIME) {
+        // Only the owner may ask for that.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => open(flags),
+        other => other,
+    };
     let mut file = match file {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -298,7 +322,7 @@ pub fn read_stamped(path: &Path) -> Result<Option<(Vec<u8>, Stamp)>> {
         bytes.resize(bytes.len() * 2, 0);
     }
     bytes.truncate(filled);
-    Ok(Some((bytes, Stamp::of(&meta))))
+    Ok(Some((file, bytes, Stamp::of(&meta))))
 }
 
 #[cfg(test)]

@@ -42,6 +42,13 @@ impl Clock for ManualClock {
     }
 }
 
+/// Nanoseconds on a clock that nobody sets and that all processes of this machine share; it
+/// starts anew with the machine.
+pub fn monotonic_ns() -> i64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec * 1_000_000_000 + now.tv_nsec
+}
+
 /// RFC 3339 in UTC with milliseconds, as in all our files.
 pub fn rfc3339(ms: i64) -> String {
     let time = Timestamp::from_millisecond(ms).unwrap_or(Timestamp::MAX);

@@ -14,6 +14,7 @@
 //! | [`home`] | every path under the home directory, named once |
 //! | [`clock`] | time that tests can set |
 //! | [`settings`] | layered settings with errors that name the nearest key |
+//! | [`fifo`] | a process that waits is woken without anybody waiting for it |
 //! | [`watch`] | "something changed" hints, with a slow tick behind them |
 //! | [`fault`] | named write points at which a test can crash or fail the process |
 //!
@@ -32,6 +33,7 @@ pub mod atomic;
 pub mod clock;
 mod error;
 pub mod fault;
+pub mod fifo;
 pub mod home;
 pub mod lock;
 pub mod lockdir;

@@ -33,7 +33,7 @@ impl FileLock {
     /// call in the same process waits for the first guard.
     pub fn exclusive(path: &Path, what: &str, timeout: Duration) -> Result<Self> {
         let mut lock = ReusableLock::new(path.to_owned());
-        lock.acquire(what, timeout)?;
+        lock.acquire(|| what, timeout)?;
         Ok(Self(lock))
     }
 
@@ -69,7 +69,13 @@ impl ReusableLock {
     }
 
     /// Waits up to `timeout` for the lock. Must not be held already.
-    pub fn acquire(&mut self, what: &str, timeout: Duration) -> Result<()> {
+    ///
+    /// `what` says in words what the lock protects, for the error.
+    pub fn acquire<W: Into<String>>(
+        &mut self,
+        what: impl FnOnce() -> W,
+        timeout: Duration,
+    ) -> Result<()> {
         if self.try_acquire()? {
             return Ok(());
         }
@@ -88,7 +94,7 @@ impl ReusableLock {
             if started.elapsed() >= timeout {
                 drop(waiting);
                 return Err(StoreError::LockTimeout {
-                    what: what.to_owned(),
+                    what: what().into(),
                     holder: holder(&path),
                     waited: started.elapsed(),
                     path,
@@ -99,14 +105,12 @@ impl ReusableLock {
 
     /// Takes the lock if nobody holds it.
     pub fn try_acquire(&mut self) -> Result<bool> {
-        let path = self.path.clone();
-        try_lock(self.file()?).context("lock", &path)
+        try_lock(self.file()?).context("lock", &self.path)
     }
 
-    /// Whether the lock's file is open and has not been deleted.
-    pub fn is_open(&self) -> bool {
-        let linked = |file: &File| file.metadata().is_ok_and(|meta| meta.nlink() > 0);
-        self.file.as_ref().is_some_and(linked)
+    /// Whether the lock's file has been opened.
+    pub fn was_opened(&self) -> bool {
+        self.file.is_some()
     }
 
     /// Releases the lock, if it is held.
@@ -129,13 +133,24 @@ impl ReusableLock {
 
     /// The open lock file. One that was deleted since is no lock any more: open the new one.
     fn file(&mut self) -> Result<&File> {
-        if !self.is_open() {
+        let linked = |file: &File| file.metadata().is_ok_and(|meta| meta.nlink() > 0);
+        if !self.file.as_ref().is_some_and(linked) {
             self.file = None;
         }
         match &mut self.file {
             Some(file) => Ok(file),
             empty => Ok(empty.insert(open_private(&self.path)?)),
         }
+    }
+}
+
+/// Whether somebody holds the lock on `file`. Takes it for an instant if nobody does, so only
+/// for locks that nobody waits for.
+pub fn is_held(file: &File) -> io::Result<bool> {
+    match fs4::FileExt::try_lock_shared(file) {
+        Ok(()) => fs4::FileExt::unlock(file).map(|()| false),
+        Err(fs4::TryLockError::WouldBlock) => Ok(true),
+        Err(fs4::TryLockError::Error(error)) => Err(error),
     }
 }
 

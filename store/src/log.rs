@@ -80,6 +80,12 @@ impl LogTail {
         self.end
     }
 
+    /// How much was appended since the last look, as far as the file that is open tells.
+    pub fn behind(&self) -> u64 {
+        let meta = self.file.as_ref().and_then(|file| file.metadata().ok());
+        meta.map_or(0, |meta| meta.len().saturating_sub(self.end))
+    }
+
     /// Reads what was appended since the last call.
     ///
     /// A log that was moved aside is read to its end before the new one is begun.

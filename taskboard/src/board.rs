@@ -8,13 +8,11 @@ use serde_json::Value;
 use store::atomic::{self, Durability};
 use store::clock::{Clock, SystemClock};
 use store::home::{Home, create_private_dir};
-use store::lock::ReusableLock;
 use store::lockdir::LockDirs;
 use store::name::Name;
 use store::settings::{LockMode, Settings};
 
 use crate::changes::Paths;
-use crate::claim::GATES;
 use crate::error::{BoardError, Refusal};
 use crate::id::TaskId;
 use crate::live::Live;
@@ -30,8 +28,8 @@ pub struct Board {
     pub(crate) options: BoardOptions,
     pub(crate) lock_dirs: LockDirs,
     pub(crate) live: Mutex<Live>,
-    /// Taken for the time of a durable claim; see `claim::GATES`.
-    pub(crate) gate: Mutex<ReusableLock>,
+    /// Held while this process asks for the next task.
+    pub(crate) asking: Mutex<()>,
 }
 
 /// How a board behaves.
@@ -143,10 +141,6 @@ impl Board {
         let ours = dir.join(".ccb");
         let lock_dirs = LockDirs::new(ours.join("tmp"), ours.join("held"));
         let live = Mutex::new(Live::new(dir.join(".lock")));
-        let gate = ours
-            .join("gates")
-            .join((std::process::id() % GATES).to_string());
-        let gate = Mutex::new(ReusableLock::new(gate));
         Self {
             name,
             lists: home.lists(),
@@ -154,7 +148,7 @@ impl Board {
             options,
             lock_dirs,
             live,
-            gate,
+            asking: Mutex::default(),
         }
     }
 
@@ -178,7 +172,6 @@ impl Board {
         if !tmp.is_dir() {
             self.name.check_no_clash("list", &self.lists)?;
             create_private_dir(&tmp)?;
-            create_private_dir(&self.dir.join(".ccb/gates"))?;
         }
         Ok(())
     }
@@ -189,6 +182,12 @@ impl Board {
 
     pub(crate) fn tmp_dir(&self) -> PathBuf {
         self.dir.join(".ccb/tmp")
+    }
+
+    /// A file in `tmp_dir`, unless the name is none we would have given.
+    pub(crate) fn staged_path(&self, name: &str) -> Option<PathBuf> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        (!name.is_empty() && name.chars().all(plain)).then(|| self.tmp_dir().join(name))
     }
 
     pub(crate) fn index_path(&self) -> PathBuf {

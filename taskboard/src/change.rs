@@ -8,24 +8,18 @@
 //!
 //! Where nothing is synced there is nothing to wait for, and one section does it all.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use store::atomic::Durability;
 
 use crate::board::Board;
 use crate::error::BoardError;
-use crate::id::TaskId;
 use crate::index::Index;
-use crate::live::Loaded;
 use crate::patience::Patience;
-use crate::section::{ListDir, Prepared, Section, Stop};
+use crate::prepared::Prepared;
+use crate::section::{ListDir, Section, Stop};
 use crate::snapshot::Entry;
 use crate::task::Task;
-
-/// About as long as one change in front of us takes to be made, once it is on the disk.
-const EACH_TAKES: Duration = Duration::from_micros(60);
-/// Longer than this the queue is not trusted: somebody in it may have died.
-const QUEUE_LIMIT: Duration = Duration::from_millis(50);
 
 /// What a change makes of a task.
 pub(crate) struct Edited {
@@ -43,32 +37,7 @@ pub(crate) struct Change<Choose, Edit, Then> {
     pub(crate) edit: Edit,
     /// Looks at the board right after the change, in the same section.
     pub(crate) then: Then,
-    /// Says whether a change that is prepared may be made now.
-    pub(crate) turn: fn(&mut Section<'_>, &Edited, Duration) -> Result<Turn, Stop>,
-    /// Says, without a lock and so perhaps wrongly, how many others come first.
-    pub(crate) queue: fn(&mut Loaded, TaskId) -> Result<usize, BoardError>,
     pub(crate) list: ListDir,
-}
-
-/// Whether it is a prepared change's turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// Make it.
-    Now,
-    /// Others have to make theirs first.
-    Later,
-    /// It is no longer what should be done.
-    Never,
-}
-
-/// For changes that depend on nobody else's.
-pub(crate) fn no_queue(_: &mut Loaded, _: TaskId) -> Result<usize, BoardError> {
-    Ok(0)
-}
-
-/// For changes that depend on nobody else's.
-pub(crate) fn at_once(_: &mut Section<'_>, _: &Edited, _: Duration) -> Result<Turn, Stop> {
-    Ok(Turn::Now)
 }
 
 enum First<R> {
@@ -136,48 +105,26 @@ impl Board {
             Ok(prepared) => (Some(prepared), None),
             Err(error) => (None, Some(error)),
         };
-        let started = Instant::now();
-        let done = loop {
-            // Asking in a section would keep those who come first from getting done.
-            while started.elapsed() < QUEUE_LIMIT {
-                match self.peek(|live| (change.queue)(live, before.task.id))? {
-                    0 => break,
-                    first => std::thread::sleep(EACH_TAKES * u32::try_from(first).unwrap_or(1)),
-                }
+        let done = self.section(|section| {
+            // Gone if this is run again because another tool was in the way.
+            let Some(ready) = prepared.take() else {
+                return Ok(None);
+            };
+            let now = section
+                .index()
+                .get(before.task.id)
+                .map(|slim| slim.fingerprint);
+            if now != Some(before.fingerprint) {
+                return Ok(None);
             }
-            let step = self.section(|section| {
-                let turn = match &prepared {
-                    Some(_) => (change.turn)(section, edited, started.elapsed())?,
-                    // Gone if this is run again because another tool was in the way.
-                    None => Turn::Never,
-                };
-                if turn == Turn::Later {
-                    return Ok(None);
-                }
-                section.live().slots.clear()?;
-                let now = section
-                    .index()
-                    .get(before.task.id)
-                    .map(|slim| slim.fingerprint);
-                let (Turn::Now, Some(ready)) = (turn, prepared.take()) else {
-                    return Ok(Some(None));
-                };
-                if now != Some(before.fingerprint) {
-                    return Ok(Some(None));
-                }
-                // What no longer holds is explained by the first section of the next round.
-                match (change.edit)(section.index(), &before.task) {
-                    Ok(again) if again.task == edited.task => {}
-                    _ => return Ok(Some(None)),
-                }
-                section.write(edited.op, before, ready, change.list)?;
-                Ok(Some(Some((change.then)(section.index()))))
-            })?;
-            match step {
-                Some(done) => break done,
-                None => std::thread::sleep(EACH_TAKES),
+            // What no longer holds is explained by the first section of the next round.
+            match (change.edit)(section.index(), &before.task) {
+                Ok(again) if again.task == edited.task => {}
+                _ => return Ok(None),
             }
-        };
+            section.write(edited.op, before.version(), ready, change.list)?;
+            Ok(Some((change.then)(section.index())))
+        })?;
         match failed {
             Some(error) => Err(error),
             None => Ok(done),

@@ -18,6 +18,7 @@ use store::log::read_from;
 use crate::error::BoardError;
 use crate::id::TaskId;
 use crate::index::Slim;
+use crate::quick;
 use crate::task::{Status, Task};
 
 /// The format of the log's lines.
@@ -66,7 +67,7 @@ pub(crate) struct Draft {
 }
 
 /// What an index has to know of a change.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Head {
     /// The format of the line.
     pub(crate) v: u64,
@@ -144,6 +145,11 @@ const TASK: &[u8] = b",\"task\":";
 
 /// Reads the part of a line that the index needs, without parsing the task.
 pub(crate) fn head(line: &[u8]) -> Option<Head> {
+    quick::head(line).or_else(|| any_head(line))
+}
+
+/// The same for lines with anything unusual in them.
+fn any_head(line: &[u8]) -> Option<Head> {
     let end = memchr::memmem::find(line, TASK);
     let line: Line<'_> = match end {
         Some(end) => {
@@ -327,6 +333,32 @@ impl ChangeReader {
     }
 }
 
+/// The version of task `id` with this fingerprint, if the history has it.
+pub(crate) fn find_logged(
+    paths: &Paths,
+    id: TaskId,
+    fingerprint: u64,
+) -> Result<Option<Task>, BoardError> {
+    for path in [&paths.log, &paths.old] {
+        for line in read_from(path, 0)?.lines {
+            let same = |head: Head| {
+                head.id == id
+                    && head
+                        .slim
+                        .is_some_and(|slim| slim.fingerprint == fingerprint)
+            };
+            if head(&line).is_some_and(same)
+                && let Ok(Change {
+                    task: Some(task), ..
+                }) = serde_json::from_slice(&line)
+            {
+                return Ok(crate::format::parse(id, task.to_string().as_bytes()).ok());
+            }
+        }
+    }
+    Ok(None)
+}
+
 /// The last version of task `id` in the history, for rebuilding one whose file is unreadable.
 pub(crate) fn last_logged(paths: &Paths, id: TaskId) -> Result<Option<Task>, BoardError> {
     let mut last = None;
@@ -340,4 +372,38 @@ pub(crate) fn last_logged(paths: &Paths, id: TaskId) -> Result<Option<Task>, Boa
         }
     }
     Ok(last.and_then(|task| crate::format::parse(id, task.to_string().as_bytes()).ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index_file::tests::slim;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_quick_reader_and_the_real_one_agree(slim in slim(), id in 1..9_u64, seq in 0..99_u64) {
+            let id = TaskId::new(id).unwrap();
+            let plain = [&slim.owner, &slim.parked, &slim.run]
+                .into_iter()
+                .flatten()
+                .all(|text| !text.contains(['"', '\\']) && !text.contains(char::is_control));
+            let after = Some((slim.clone(), serde_json::json!({"subject": ",\"task\":{"})));
+            let draft = Draft { op: "claim", id, after, foreign: false };
+            let bytes = lines(&[draft], seq, 0).unwrap();
+            let line = bytes.strip_suffix(b"\n").unwrap();
+            let real = any_head(line);
+            prop_assert_eq!(real.as_ref().unwrap().slim.as_ref(), Some(&slim));
+            let quick = quick::head(line);
+            // Otherwise the whole thing is for nothing.
+            prop_assert!(quick.is_some() || !plain || slim.priority == i64::MIN
+                || slim.lease_end == Some(i64::MIN) || slim.stamp.mtime_ns == i64::MIN);
+            if quick.is_some() {
+                prop_assert_eq!(quick, real);
+            }
+            for cut in 0..line.len() {
+                quick::head(&line[..cut]);
+            }
+        }
+    }
 }

@@ -1,19 +1,15 @@
 //! Taking a task, and giving it back.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::PoisonError;
-use std::time::{Duration, Instant};
+use std::collections::HashMap;
 
-use store::atomic::Durability;
+use serde::{Deserialize, Serialize};
 
 use crate::board::{Board, Caller};
-use crate::change::{Change, Edited, Turn, at_once, no_queue};
+use crate::change::{Change, Edited};
 use crate::error::{BoardError, Refusal};
 use crate::id::TaskId;
 use crate::index::{Index, Slim};
-use crate::live::Loaded;
-use crate::section::{ListDir, Section, Stop};
-use crate::snapshot::Entry;
+use crate::section::{ListDir, Section};
 use crate::task::{Lease, Status, Task, check_line};
 
 /// Who wants a task, and on what terms.
@@ -28,7 +24,8 @@ pub struct ClaimRequest {
 }
 
 /// What ends a lease.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum LeaseTerm {
     /// Time.
     Milliseconds(i64),
@@ -45,14 +42,6 @@ impl ClaimRequest {
             lease: None,
         }
     }
-
-    fn list_dir(&self) -> ListDir {
-        if self.check_busy {
-            ListDir::Take
-        } else {
-            ListDir::Leave
-        }
-    }
 }
 
 /// A task that is now the caller's.
@@ -64,126 +53,36 @@ pub struct Claimed {
     pub token: Option<u64>,
 }
 
-/// The answer to "give me something to do".
-#[derive(Debug, Clone, PartialEq)]
-pub enum Next {
-    /// This.
-    Claimed(Box<Claimed>),
-    /// Nothing now.
-    Nothing(Nothing),
-    /// Finish this first.
-    Busy(Vec<TaskId>),
-}
-
-/// Why there is nothing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Nothing {
-    /// Every task is completed (or there is none).
-    AllDone,
-    /// What is left is being worked on, blocked, parked or assigned to others.
-    NothingReady,
-    /// What is left waits for itself in a circle.
-    Cycle,
-}
-
-impl Nothing {
-    /// A stable word for programs.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::AllDone => "all_done",
-            Self::NothingReady => "nothing_ready",
-            Self::Cycle => "cycle",
-        }
-    }
-}
-
-/// How long other processes' announcements are respected when there is nothing else to take.
-/// Longer than a claim takes on a slow disk; what counts in the end is who writes first.
-const COURTESY: Duration = Duration::from_secs(1);
-
-/// How many processes are under way with a durable `next` at once. Enough to share the disk's
-/// work; more would only wait for each other's turn.
-pub(crate) const GATES: u32 = 16;
-
 impl Board {
     /// Claims task `id`: owner and status change in one step, or nothing does.
     pub fn claim(&self, id: TaskId, request: &ClaimRequest) -> Result<Claimed, BoardError> {
         check_line("agent", &request.agent)?;
-        self.take(request, Busy::OwnsUnfinished, |section| {
-            Ok(Ok::<_, BoardError>(section.read(id)?))
-        })?
-    }
-
-    /// Claims the best task the agent can have, with nothing in between for others to take.
-    pub fn claim_next(&self, request: &ClaimRequest) -> Result<Next, BoardError> {
-        check_line("agent", &request.agent)?;
-        let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.durability() == Durability::Full {
-            self.create_dirs()?;
-            // Only a means of keeping the crowd small: who waits for too long goes through.
-            if let Err(error) = gate.acquire(&self.lock_name(), COURTESY) {
-                tracing::debug!(%error, "going on without the gate");
-            }
-        }
-        let claimed = self.take_next(request);
-        gate.release();
-        Ok(match claimed? {
-            Ok(claimed) => Next::Claimed(Box::new(claimed)),
-            Err(other) => other,
-        })
-    }
-
-    fn take_next(&self, request: &ClaimRequest) -> Result<Result<Claimed, Next>, BoardError> {
-        let started = Instant::now();
-        self.take(request, Busy::IsWorking, |section| {
-            if request.check_busy {
-                let busy = in_progress(section.index(), &request.agent, None);
-                if !busy.is_empty() {
-                    return Ok(Err(Next::Busy(busy)));
-                }
-            }
-            choose_next(section, &request.agent, started.elapsed() < COURTESY)
-        })
-    }
-
-    fn take<X>(
-        &self,
-        request: &ClaimRequest,
-        busy: Busy,
-        choose: impl FnMut(&mut Section<'_>) -> Result<Result<Entry, X>, Stop>,
-    ) -> Result<Result<Claimed, X>, BoardError> {
         let now = self.now_ms();
         let changed = self.change(Change {
-            list: request.list_dir(),
-            turn: match busy {
-                Busy::OwnsUnfinished => at_once,
-                Busy::IsWorking => in_order,
+            list: if request.check_busy {
+                ListDir::Take
+            } else {
+                ListDir::Leave
             },
-            queue: match busy {
-                Busy::OwnsUnfinished => no_queue,
-                Busy::IsWorking => announced_better,
-            },
-            choose,
+            choose: |section: &mut Section<'_>| Ok(Ok::<_, BoardError>(section.read(id)?)),
             edit: |index: &Index, task: &Task| {
-                check_claim(index, task, request, busy)?;
+                check_claim(index, task, request, Busy::OwnsUnfinished)?;
                 let mut task = task.clone();
                 start(&mut task, request, now);
                 Ok(Edited { op: "claim", task })
             },
             then: |_: &Index| (),
         })?;
-        Ok(changed.map(|(task, ())| {
+        changed.map(|(task, ())| {
             let token = task.lease().map(|lease| lease.token);
             Claimed { task, token }
-        }))
+        })
     }
 
     /// Gives a task back: pending, no owner, no lease.
     pub fn release(&self, id: TaskId, caller: &Caller) -> Result<Task, BoardError> {
         let changed = self.change(Change {
             list: ListDir::Leave,
-            turn: at_once,
-            queue: no_queue,
             choose: |section: &mut Section<'_>| Ok(Ok::<_, BoardError>(section.read(id)?)),
             edit: |_: &Index, task: &Task| {
                 caller.check_token(task)?;
@@ -242,92 +141,6 @@ impl Board {
     pub fn ready(&self) -> Result<Vec<TaskId>, BoardError> {
         self.section(|section| Ok(section.live().index.ready()))
     }
-}
-
-/// Picks the best task for `agent`, makes sure that the files say so too, and announces it.
-fn choose_next(
-    section: &mut Section<'_>,
-    agent: &str,
-    courteous: bool,
-) -> Result<Result<Entry, Next>, Stop> {
-    let mut looked = false;
-    let mut check_alive = false;
-    loop {
-        // Who writes at once needs no order among the slow ones: it simply comes first.
-        let reserved = if courteous && section.board.durability() == Durability::Full {
-            section.live().slots.reserved(check_alive)?
-        } else {
-            HashSet::new()
-        };
-        if let Some(id) = section.live().index.pick(agent, &reserved) {
-            match section.read(id) {
-                Ok(before) if pickable(section.index(), id, agent) => {
-                    if section.board.durability() == Durability::Full {
-                        section.live().slots.reserve(id)?;
-                    }
-                    return Ok(Ok(before));
-                }
-                // The index was wrong, and has been put right.
-                Ok(_) | Err(BoardError::NotFound { .. } | BoardError::Corrupt { .. }) => continue,
-                Err(error) => return Err(error.into()),
-            }
-        }
-        if !reserved.is_empty() && !check_alive {
-            check_alive = true;
-        } else if !reserved.is_empty()
-            && section.live().index.pick(agent, &HashSet::new()).is_some()
-        {
-            // All that is left is about to be taken by others. Whether it is will be known soon.
-            let path = section.board.dir().join(".ccb/slots");
-            return Err(Stop::Retry {
-                path,
-                age: Duration::ZERO,
-            });
-        } else if !looked {
-            // Before saying that there is nothing, look whether a hand edit changed that.
-            looked = true;
-            section.scan(&HashMap::new())?;
-        } else {
-            return Ok(Err(Next::Nothing(why_nothing(section.index()))));
-        }
-    }
-}
-
-/// Tasks are handed out in order of rank, as if one process did it all. So who has prepared
-/// the claim of one waits for those who have announced the claim of a better one.
-fn in_order(section: &mut Section<'_>, edited: &Edited, waited: Duration) -> Result<Turn, Stop> {
-    let agent = edited.task.owner.as_deref().unwrap_or_default();
-    let best = section.live().index.pick(agent, &HashSet::new());
-    if best == Some(edited.task.id) {
-        return Ok(Turn::Now);
-    }
-    let announced = match best {
-        Some(better) if waited < COURTESY => {
-            // Whether its announcer lives is asked only when it takes unusually long.
-            let check_alive = waited > COURTESY / 20;
-            section
-                .live()
-                .slots
-                .reserved(check_alive)?
-                .contains(&better)
-        }
-        _ => false,
-    };
-    Ok(if announced { Turn::Later } else { Turn::Never })
-}
-
-/// How many tasks better than `id` others have announced.
-fn announced_better(live: &mut Loaded, id: TaskId) -> Result<usize, BoardError> {
-    let announced = live.slots.reserved(false)?;
-    Ok(announced
-        .into_iter()
-        .filter(|other| live.index.ranks_before(*other, id))
-        .count())
-}
-
-fn pickable(index: &Index, id: TaskId, agent: &str) -> bool {
-    let owner = index.get(id).and_then(|slim| slim.owner.as_deref());
-    index.can_start(id) && owner.is_none_or(|owner| owner == agent)
 }
 
 /// What keeps an agent from taking a task that is not its own yet.
@@ -414,21 +227,7 @@ pub(crate) fn start(task: &mut Task, request: &ClaimRequest, now_ms: i64) {
     }
 }
 
-fn why_nothing(index: &Index) -> Nothing {
-    if index.all_completed() {
-        Nothing::AllDone
-    } else if index
-        .iter()
-        .all(|(_, slim)| slim.status != Status::InProgress)
-        && !index.cycles().is_empty()
-    {
-        Nothing::Cycle
-    } else {
-        Nothing::NothingReady
-    }
-}
-
-fn in_progress(index: &Index, agent: &str, except: Option<TaskId>) -> Vec<TaskId> {
+pub(crate) fn in_progress(index: &Index, agent: &str, except: Option<TaskId>) -> Vec<TaskId> {
     index
         .working_on(agent)
         .filter(|id| Some(*id) != except)

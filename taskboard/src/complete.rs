@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::board::{Board, Caller, Hooks};
-use crate::change::{Change, Edited, at_once, no_queue};
+use crate::change::{Change, Edited};
 use crate::error::{BoardError, Refusal};
 use crate::id::TaskId;
 use crate::index::Index;
@@ -90,8 +90,6 @@ impl Board {
     ) -> Result<Completed, BoardError> {
         let completed = self.change(Change {
             list: ListDir::Leave,
-            turn: at_once,
-            queue: no_queue,
             choose: |section: &mut Section<'_>| {
                 let before = section.read(id)?;
                 if shown.is_some_and(|shown| shown != before.fingerprint) {

@@ -15,6 +15,10 @@ store::fault_points! {
     IDS_RESERVED = "ids.reserved";
     /// All files of a lock section are in place, its log lines are not written.
     SECTION_COMMITTED = "section.committed";
+    /// A task is about to be given to a waiting process; its slot says so.
+    SERVE_TAKING = "serve.taking";
+    /// What was done for a waiting process is in place and logged; it does not know.
+    SERVE_LOGGED = "serve.logged";
     /// The full log has been moved aside.
     LOG_ROTATED = "log.rotated";
     /// An unreadable file has been set aside, its tombstone is not in place.

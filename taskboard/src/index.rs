@@ -64,7 +64,7 @@ impl Slim {
 
 /// The order in which ready tasks are handed out: priority, then the longest chain of
 /// unfinished tasks that begins with it, then the lowest id.
-type Rank = (i64, usize, Reverse<TaskId>);
+pub(crate) type Rank = (i64, usize, Reverse<TaskId>);
 
 /// Ready tasks by rank: mostly those of one moment, sorted, which is cheaper to work off than
 /// a heap, and those that became ready since.
@@ -114,8 +114,6 @@ pub(crate) struct Index {
     mentions: HashMap<TaskId, BTreeSet<TaskId>>,
     /// Leases that end by themselves, soonest first.
     leases: BTreeSet<(i64, TaskId)>,
-    /// How many tasks are in progress, by owner.
-    working: HashMap<Box<str>, usize>,
     /// Pending tasks with an owner, by owner.
     assigned: Owners,
     /// How many tasks that are shown in lists are not completed.
@@ -181,24 +179,9 @@ impl Index {
             self.chains = None;
             self.ready = None;
         }
-        if slim.is_open() && !slim.internal {
-            self.open += 1;
-        }
-        if let Some(end) = slim.lease_end {
-            self.leases.insert((end, id));
-        }
-        match (&slim.owner, slim.status) {
-            (Some(owner), Status::Pending) => {
-                self.assigned.entry(owner.clone()).or_default().insert(id);
-            }
-            (Some(owner), Status::InProgress) => match self.working.get_mut(owner) {
-                Some(count) => *count += 1,
-                None => {
-                    self.working.insert(owner.clone(), 1);
-                }
-            },
-            _ => {}
-        }
+        self.count(id, &slim);
+        // A task that somebody works on is not ready, and neither is what waits for it.
+        let started = slim.status == Status::InProgress;
         match self.entries.get_mut(&id) {
             Some(place) => **place = slim,
             None => {
@@ -217,21 +200,43 @@ impl Index {
             );
             self.compare_edges(id, others);
         }
-        self.note_ready(id);
+        if !started {
+            self.note_ready(id);
+        }
     }
 
-    /// The index of these tasks and unreadable files.
+    /// The index of these tasks and unreadable files; the same as taking them in one by one,
+    /// but cheaper.
     pub(crate) fn build(
         tasks: impl IntoIterator<Item = (TaskId, Slim)>,
         unreadable: BTreeMap<TaskId, Stamp>,
     ) -> Self {
+        let entries: BTreeMap<TaskId, Box<Slim>> = tasks
+            .into_iter()
+            .map(|(id, slim)| (id, Box::new(slim)))
+            .collect();
         let mut index = Self {
             unreadable,
             ..Self::default()
         };
-        for (id, slim) in tasks {
-            index.put(id, slim);
+        for (id, slim) in &entries {
+            index.count(*id, slim);
+            for blocker in &slim.blocked_by {
+                match entries.get(blocker) {
+                    Some(their) if their.blocks.contains(id) => {}
+                    Some(_) => _ = index.half_edges.insert((*blocker, *id)),
+                    None => _ = index.mentions.entry(*blocker).or_default().insert(*id),
+                }
+            }
+            for dependent in &slim.blocks {
+                match entries.get(dependent) {
+                    Some(their) if their.blocked_by.contains(id) => {}
+                    Some(_) => _ = index.half_edges.insert((*id, *dependent)),
+                    None => _ = index.mentions.entry(*dependent).or_default().insert(*id),
+                }
+            }
         }
+        index.entries = entries;
         index
     }
 
@@ -274,7 +279,20 @@ impl Index {
         Some(*old)
     }
 
-    /// Takes a task out of everything that is derived from the entries.
+    /// Takes a task into what is derived from single entries.
+    fn count(&mut self, id: TaskId, slim: &Slim) {
+        if slim.is_open() && !slim.internal {
+            self.open += 1;
+        }
+        if let Some(end) = slim.lease_end {
+            self.leases.insert((end, id));
+        }
+        if let (Some(owner), Status::Pending) = (&slim.owner, slim.status) {
+            self.assigned.entry(owner.clone()).or_default().insert(id);
+        }
+    }
+
+    /// Takes it out again.
     fn uncount(&mut self, id: TaskId, old: &Slim) {
         if old.is_open() && !old.internal {
             self.open -= 1;
@@ -282,25 +300,13 @@ impl Index {
         if let Some(end) = old.lease_end {
             self.leases.remove(&(end, id));
         }
-        let Some(owner) = &old.owner else { return };
-        match old.status {
-            Status::Pending => {
-                if let Some(ids) = self.assigned.get_mut(owner) {
-                    ids.remove(&id);
-                    if ids.is_empty() {
-                        self.assigned.remove(owner);
-                    }
-                }
+        if let (Some(owner), Status::Pending) = (&old.owner, old.status)
+            && let Some(ids) = self.assigned.get_mut(owner)
+        {
+            ids.remove(&id);
+            if ids.is_empty() {
+                self.assigned.remove(owner);
             }
-            Status::InProgress => {
-                if let Some(count) = self.working.get_mut(owner) {
-                    *count -= 1;
-                    if *count == 0 {
-                        self.working.remove(owner);
-                    }
-                }
-            }
-            Status::Completed => {}
         }
     }
 
@@ -400,14 +406,14 @@ impl Index {
         })
     }
 
-    /// What `agent` is working on. Looks at every task, but only if there is something.
+    /// What `agent` is working on. Looks at every task.
     pub(crate) fn working_on(&self, agent: &str) -> impl Iterator<Item = TaskId> {
-        let any = self.working.contains_key(agent);
         let its = move |slim: &Slim| {
             slim.status == Status::InProgress && slim.owner.as_deref() == Some(agent)
         };
-        let all = any.then(|| self.iter()).into_iter().flatten();
-        all.filter(move |(_, slim)| its(slim)).map(|(id, _)| id)
+        self.iter()
+            .filter(move |(_, slim)| its(slim))
+            .map(|(id, _)| id)
     }
 
     /// What waits for `agent` to begin with it.
@@ -461,11 +467,6 @@ impl Index {
         best
     }
 
-    /// Whether `one` is handed out before `other`.
-    pub(crate) fn ranks_before(&self, one: TaskId, other: TaskId) -> bool {
-        self.rank(one) > self.rank(other)
-    }
-
     /// All ready tasks, best first.
     pub(crate) fn ready(&mut self) -> Vec<TaskId> {
         self.rank_all();
@@ -478,13 +479,13 @@ impl Index {
         ids
     }
 
-    fn rank(&self, id: TaskId) -> Rank {
+    pub(crate) fn rank(&self, id: TaskId) -> Rank {
         let priority = self.get(id).map_or(0, |slim| slim.priority);
         let chain = self.chains.as_ref().and_then(|chains| chains.get(&id));
         (priority, chain.copied().unwrap_or(1), Reverse(id))
     }
 
-    fn rank_all(&mut self) {
+    pub(crate) fn rank_all(&mut self) {
         if self.chains.is_none() {
             let mut chains = graph::chains(self);
             chains.retain(|_, length| *length > 1);

@@ -243,7 +243,7 @@ impl Reader<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
@@ -257,7 +257,7 @@ mod tests {
     }
 
     prop_compose! {
-        fn slim()(
+        pub(crate) fn slim()(
             status in prop::sample::select(vec![Status::Pending, Status::InProgress, Status::Completed]),
             (owner, parked, run) in (text(), text(), text()),
             (internal, checks) in any::<(bool, bool)>(),

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use store::StoreError;
-use store::atomic::{self, Staged};
+use store::atomic::{self, Staged, Stamp};
 use store::fault::reached;
 use store::lockdir::{HeldDirs, STALE_AFTER};
 
@@ -234,7 +234,7 @@ fn apply_step(board: &Board, step: &Step) -> Result<(), BoardError> {
     match step {
         Step::Publish { id, staged } => {
             let staged = board.tmp_dir().join(staged);
-            if staged.exists() && !Staged::adopt(staged).create(&path)? {
+            if staged.exists() && !Staged::adopt(staged, Stamp::default()).create(&path)? {
                 tracing::error!(%id, "another tool has taken a reserved id");
             }
         }

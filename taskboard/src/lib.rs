@@ -26,7 +26,7 @@
 //! <list>/.highwatermark   the highest id   .ccb/             ours, listed below
 //! .ccb/log.jsonl          numbered changes (log.1.jsonl: the ones before)
 //! .ccb/index              the index at some point of the log; saves reading everything
-//! .ccb/slots, workers/    who is about to claim what; see `slots`
+//! .ccb/slots, workers/    who waits for a task; see `slots` and `serve`
 //! .ccb/intent.json        a change of several files that is being made
 //! .ccb/held               lock directories we hold
 //! .ccb/tmp/               files on their way; .ccb/corrupt/: files the doctor set aside
@@ -57,10 +57,15 @@ mod index;
 mod index_file;
 mod intent;
 mod live;
+mod next;
 mod patience;
+mod prepared;
+mod quick;
 mod remove;
 mod repair;
 mod section;
+mod serve;
+mod slot;
 mod slots;
 mod snapshot;
 mod task;
@@ -69,7 +74,7 @@ mod watch;
 
 pub use board::{Board, BoardOptions, Caller, Hooks, Veto};
 pub use changes::Change;
-pub use claim::{ClaimRequest, Claimed, LeaseTerm, Next, Nothing};
+pub use claim::{ClaimRequest, Claimed, LeaseTerm};
 pub use complete::Completed;
 pub use create::{NewTask, Reference};
 pub use doctor::{Finding, FindingKind};
@@ -77,6 +82,7 @@ pub use error::{BoardError, Category, Refusal};
 pub use fault::FAULT_POINTS;
 pub use graph::{Graph, TreeLine};
 pub use id::TaskId;
+pub use next::{Next, Nothing};
 pub use snapshot::{Snapshot, Unreadable};
 pub use task::{Lease, Status, Task};
 pub use update::Update;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use store::StoreError;
 use store::atomic::{self, Durability, Stamp};
+use store::clock::monotonic_ns;
 use store::fault::reached;
 use store::lock::ReusableLock;
 use store::log::{LogTail, read_from};
@@ -25,6 +26,9 @@ const ROTATE_AT: u64 = 16 * 1024 * 1024;
 /// The index file is written when at least this much was logged since, and at least as much
 /// as the file is long, so that its cost per change does not grow with the board.
 const INDEX_EVERY: u64 = 256 * 1024;
+
+/// A few dozen changes.
+const FAR_BEHIND: u64 = 32 * 1024;
 
 /// A board as one process has it open.
 #[derive(Debug)]
@@ -54,6 +58,8 @@ pub(crate) struct Loaded {
     doubtful: bool,
     /// The index file is missing or wrong, and everyone who starts pays for it.
     index_due: bool,
+    /// What went wrong with the task we were to get, in a section that served everyone.
+    pub(crate) own_error: Option<BoardError>,
 }
 
 /// What a look at every file found.
@@ -130,6 +136,7 @@ impl Loaded {
             newest_format: 0,
             doubtful: false,
             index_due: false,
+            own_error: None,
             paths,
         };
         if !in_log {
@@ -182,6 +189,28 @@ impl Loaded {
         }
     }
 
+    /// Wakes a worker that waits for somebody to serve it, so that it does so itself. Not one
+    /// that would first have to read all that we did: somebody else comes by soon.
+    pub(crate) fn wake_one_who_waits(&mut self) {
+        if let Some((worker, seen)) = self.slots.somebody_waits()
+            && self.log.end().saturating_sub(seen) <= FAR_BEHIND
+        {
+            self.slots.wake(worker);
+        }
+    }
+
+    /// How far in the log we have read.
+    pub(crate) fn seen(&self) -> u64 {
+        self.log.end()
+    }
+
+    /// Whether others have changed so much since our last section that taking it in would
+    /// take longer than a few claims, and somebody who is at it would not have to.
+    pub(crate) fn should_stand_back(&mut self) -> Result<bool, BoardError> {
+        let better = self.log.end() + FAR_BEHIND;
+        Ok(self.log.behind() > FAR_BEHIND && self.slots.others_have_seen()? > better)
+    }
+
     /// The number of the last change.
     pub(crate) fn seq(&self) -> u64 {
         self.seq
@@ -205,6 +234,7 @@ impl Loaded {
         recovered: &HashMap<TaskId, &'static str>,
     ) -> Result<Scanned, BoardError> {
         let dir = &board.dir;
+        let started = monotonic_ns();
         let settled = Stamp::of(&dir_meta(dir)?).mtime_ns;
         let mut drafts = Vec::new();
         let ids = snapshot::list_ids(dir)?;
@@ -239,6 +269,7 @@ impl Loaded {
             .collect();
         bad.into_iter().for_each(|id| self.index.remove(id));
         self.index_due |= std::mem::take(&mut self.doubtful);
+        self.slots.set_scanned(started)?;
         Ok(Scanned { drafts, settled })
     }
 

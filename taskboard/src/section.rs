@@ -13,6 +13,7 @@
 //! before they are taken, the directory is synced after the lock is released.
 
 use std::collections::{BTreeSet, HashMap};
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
@@ -27,13 +28,14 @@ use crate::board::Board;
 use crate::changes::Draft;
 use crate::error::BoardError;
 use crate::fault;
-use crate::format;
 use crate::id::TaskId;
 use crate::index::{Index, Slim};
 use crate::intent::{Intent, Step, redo_intent};
-
 use crate::live::{Live, Loaded};
 use crate::patience::Patience;
+use crate::prepared::{Prepared, Version};
+use crate::slot::Slot;
+use crate::slots::WorkerId;
 use crate::snapshot::{self, Entry, Read};
 use crate::task::Task;
 
@@ -80,63 +82,129 @@ pub(crate) struct Section<'b> {
     settled: Option<i64>,
     /// So much time was spent that another tool may have been here unseen.
     pub(crate) slow: bool,
+    /// What waiting workers are to be told once it is logged.
+    pub(crate) served: Vec<(WorkerId, Slot)>,
+}
+
+/// What a section may do besides its own business.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Duty {
+    /// Repair what it finds, and serve those who wait.
+    Full,
+    /// Nothing.
+    Look,
 }
 
 impl Board {
     /// Runs `body` in a lock section, again if another tool is in the way.
     pub(crate) fn section<T>(
         &self,
-        mut body: impl FnMut(&mut Section<'_>) -> Result<T, Stop>,
+        body: impl FnMut(&mut Section<'_>) -> Result<T, Stop>,
     ) -> Result<T, BoardError> {
-        self.observe(|section| {
-            match section.repair() {
-                // A task in another tool's hands must not stop work on the others.
-                Ok(()) | Err(Stop::Retry { .. }) => body(section),
-                Err(stop) => Err(stop),
-            }
-        })
+        self.persist(Duty::Full, body)
+    }
+
+    /// The same if nobody holds the lock; else `None`.
+    pub(crate) fn section_if_free<T>(
+        &self,
+        mut body: impl FnMut(&mut Section<'_>) -> Result<T, Stop>,
+    ) -> Result<Option<T>, BoardError> {
+        let mut live = self.live();
+        let free = self.with_dirs(&mut live, |live| live.lock.try_acquire())?;
+        if !free {
+            return Ok(None);
+        }
+        let result = self.locked(&mut live, Duty::Full, &mut body);
+        self.unlock(&mut live, Duty::Full);
+        drop(live);
+        match result {
+            Ok((value, dirty)) => self.sync_if(dirty).map(|()| Some(value)),
+            Err(Stop::Error(error)) => Err(error),
+            Err(Stop::Retry { .. }) => self.section(body).map(Some),
+        }
     }
 
     /// The same for those who only look: no task changes, but what others did is numbered.
     pub(crate) fn observe<T>(
         &self,
+        body: impl FnMut(&mut Section<'_>) -> Result<T, Stop>,
+    ) -> Result<T, BoardError> {
+        self.persist(Duty::Look, body)
+    }
+
+    fn persist<T>(
+        &self,
+        duty: Duty,
         mut body: impl FnMut(&mut Section<'_>) -> Result<T, Stop>,
     ) -> Result<T, BoardError> {
         let mut patience = Patience::new(self);
         loop {
-            match self.attempt(&mut body) {
-                Ok((value, dirty)) => {
-                    if dirty {
-                        // Outside the lock, where the kernel merges it with those of others.
-                        atomic::sync_dir(&self.dir, self.durability())
-                            .map_err(|source| BoardError::NotDurable { source })?;
-                    }
-                    return Ok(value);
-                }
+            match self.attempt(duty, &mut body) {
+                Ok((value, dirty)) => return self.sync_if(dirty).map(|()| value),
                 Err(Stop::Error(error)) => return Err(error),
                 Err(Stop::Retry { path, age }) => patience.wait(path, age)?,
             }
         }
     }
 
+    /// Outside the lock, where the kernel merges it with those of others.
+    fn sync_if(&self, dirty: bool) -> Result<(), BoardError> {
+        if dirty {
+            atomic::sync_dir(&self.dir, self.durability())
+                .map_err(|source| BoardError::NotDurable { source })?;
+        }
+        Ok(())
+    }
+
     fn attempt<T>(
         &self,
+        duty: Duty,
         body: &mut impl FnMut(&mut Section<'_>) -> Result<T, Stop>,
     ) -> Result<(T, bool), Stop> {
         let mut live = self.live();
-        if !live.lock.is_open() {
+        self.with_dirs(&mut live, |live| {
+            live.lock
+                .acquire(|| self.lock_name(), self.options.lock_timeout)
+        })?;
+        let result = self.locked(&mut live, duty, body);
+        self.unlock(&mut live, duty);
+        result
+    }
+
+    /// Takes the lock, making the list's directories first if they are not there.
+    fn with_dirs<T>(
+        &self,
+        live: &mut Live,
+        mut take: impl FnMut(&mut Live) -> Result<T, StoreError>,
+    ) -> Result<T, BoardError> {
+        if !live.lock.was_opened() {
             self.create_dirs()?;
         }
-        live.lock
-            .acquire(&self.lock_name(), self.options.lock_timeout)?;
-        let result = self.locked(&mut live, body);
+        match take(live) {
+            // Deleted under us.
+            Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                self.create_dirs()?;
+                Ok(take(live)?)
+            }
+            other => Ok(other?),
+        }
+    }
+
+    fn unlock(&self, live: &mut Live, duty: Duty) {
         live.lock.release();
-        result
+        // Who asked after we had looked, and before we let go, waits for nobody.
+        if duty == Duty::Full
+            && let Some(loaded) = live.loaded()
+        {
+            loaded.slots.wake_served();
+            loaded.wake_one_who_waits();
+        }
     }
 
     fn locked<T>(
         &self,
         live: &mut Live,
+        duty: Duty,
         body: &mut impl FnMut(&mut Section<'_>) -> Result<T, Stop>,
     ) -> Result<(T, bool), Stop> {
         if self.options.lock_mode == LockMode::Shared {
@@ -148,10 +216,21 @@ impl Board {
         if !recovered.is_empty() || section.live.foreign_change()? {
             section.scan(&recovered)?;
         }
-        let result = body(&mut section);
+        let result = match duty {
+            Duty::Look => body(&mut section),
+            Duty::Full => match section.repair() {
+                // A task in another tool's hands must not stop work on the others.
+                Ok(()) | Err(Stop::Retry { .. }) => body(&mut section),
+                Err(stop) => Err(stop),
+            },
+        };
+        let dirty = section.dirty;
+        if duty == Duty::Full {
+            section.serve();
+        }
         // What was repaired is to be kept and numbered even if the operation was refused.
         let finished = section.finish();
-        let dirty = section.dirty;
+        section.tell_served();
         let value = result?;
         finished?;
         Ok((value, dirty))
@@ -188,6 +267,7 @@ impl<'b> Section<'b> {
             touched: false,
             settled: None,
             slow: false,
+            served: Vec::new(),
         }
     }
 
@@ -231,7 +311,7 @@ impl<'b> Section<'b> {
     }
 
     /// Takes in hand edits of the tasks that `id` waits for.
-    fn check_blockers(&mut self, id: TaskId) -> Result<(), BoardError> {
+    pub(crate) fn check_blockers(&mut self, id: TaskId) -> Result<(), BoardError> {
         let blockers: Vec<TaskId> = self.index().blockers(id).collect();
         for blocker in blockers {
             let path = self.board.task_path(blocker);
@@ -278,14 +358,14 @@ impl<'b> Section<'b> {
             return Ok(());
         }
         let prepared = Prepared::new(self.board, task)?;
-        self.write(op, before, prepared, list)
+        self.write(op, before.version(), prepared, list)
     }
 
     /// Puts the prepared file in the place of the one that was read as `before`.
     pub(crate) fn write(
         &mut self,
         op: &'static str,
-        before: &Entry,
+        before: Version,
         prepared: Prepared,
         list: ListDir,
     ) -> Result<(), Stop> {
@@ -305,7 +385,6 @@ impl<'b> Section<'b> {
         // If this fails after the rename, the next section numbers the change.
         self.dirty = true;
         staged.replace(&path)?;
-        release(held)?;
         let slim = Slim::of(&task, fingerprint, stamp);
         self.live.index.put(id, slim.clone());
         self.drafts.push(Draft {
@@ -314,12 +393,13 @@ impl<'b> Section<'b> {
             after: Some((slim, task.to_json())),
             foreign: false,
         });
+        release(held)?;
         Ok(())
     }
 
     /// Whether the task's file is still the one that was read as `before`.
-    fn unchanged(&self, before: &Entry, held: Option<&HeldDirs>) -> Result<bool, StoreError> {
-        let path = self.board.task_path(before.task.id);
+    fn unchanged(&self, before: Version, held: Option<&HeldDirs>) -> Result<bool, StoreError> {
+        let path = self.board.task_path(before.id);
         let Some(held) = held else {
             // Without lock directories nobody but ccb writes here, and we hold its lock. A
             // person with an editor cannot be kept out; the stamp is as good as it gets.
@@ -407,26 +487,6 @@ impl<'b> Section<'b> {
             Some(mtime_ns) => self.live.slots.set_settled(mtime_ns),
             None => Ok(()),
         }
-    }
-}
-
-/// A task's new file, written and synced, but not in its place.
-#[derive(Debug)]
-pub(crate) struct Prepared {
-    task: Task,
-    staged: Staged,
-    fingerprint: u64,
-}
-
-impl Prepared {
-    pub(crate) fn new(board: &Board, task: Task) -> Result<Self, BoardError> {
-        let bytes = format::to_bytes(&task);
-        let staged = Staged::write(&board.tmp_dir(), &bytes, board.durability())?;
-        Ok(Self {
-            task,
-            staged,
-            fingerprint: store::fingerprint(&bytes),
-        })
     }
 }
 

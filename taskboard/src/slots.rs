@@ -1,33 +1,43 @@
-//! What processes tell each other through `.ccb/slots`, a file of short fixed-length lines.
+//! What processes tell each other through `.ccb/slots`, a file of fixed-length lines.
 //!
 //! The first line is the mtime the list's directory had when a process last left it with
 //! everything in the index. If it has another one, something foreign happened. The second
-//! line says how far the index file has come, so that not every process writes it.
+//! line says how far the index file has come, so that not every process writes it. The third
+//! line says when somebody last looked at every file.
 //!
 //! Every other line belongs to one process at a time, the *worker* that holds the kernel lock
-//! on `.ccb/workers/<n>`, and names the task it is about to claim. Others pick something else
-//! meanwhile. This is a courtesy, not a lock: what counts is the check when the claim is
-//! written. So a stale line can cost a moment, never a task.
+//! on `.ccb/workers/<n>`. It says what the worker asks for, and whoever holds the list's lock
+//! answers there and wakes it (`.ccb/workers/<n>.wake`). See `serve` for the protocol.
+//!
+//! None of this decides anything: a line that is damaged, late or left by a dead process costs
+//! a moment, never a task.
 
-use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use store::StoreError;
 use store::atomic::open_private;
+use store::clock::monotonic_ns;
+use store::fifo::{self, Bell, Ringer};
 use store::home::create_private_dir;
-use store::lock::FileLock;
+use store::lock::{FileLock, is_held};
 
 use crate::error::BoardError;
-use crate::id::TaskId;
+use crate::slot::{Choice, LONG, Slot, decode, encode};
 
-const WIDTH: usize = 32;
-/// Lines before those of the workers.
-const HEADER: usize = 2;
-/// More processes than this simply do not announce what they are about to claim.
-const WORKERS: u64 = 256;
+/// Of the lines of the header.
+const SHORT: usize = 32;
+/// How many bytes the header has.
+const HEADER: usize = 3 * SHORT;
+/// More processes than this at once have to ask without a slot.
+const WORKERS: usize = 256;
+
+/// Names one worker of the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WorkerId(usize);
 
 #[derive(Debug)]
 pub(crate) struct Slots {
@@ -35,7 +45,30 @@ pub(crate) struct Slots {
     file: File,
     workers: PathBuf,
     /// Ours, once we needed one.
-    worker: Option<(u64, FileLock)>,
+    own: Option<Own>,
+    /// What we have seen of others.
+    others: Vec<Peer>,
+    /// Whom we looked at last and left waiting, because it is not their turn.
+    left_waiting: Vec<WorkerId>,
+    /// Whose lines we have changed.
+    answered: Vec<WorkerId>,
+    buffer: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Own {
+    id: WorkerId,
+    _lock: FileLock,
+    bell: Arc<Bell>,
+    /// A thread of ours waits to be woken.
+    asleep: bool,
+}
+
+/// Open files of another worker.
+#[derive(Debug, Default)]
+struct Peer {
+    lock: Option<File>,
+    ringer: Option<Ringer>,
 }
 
 impl Slots {
@@ -46,112 +79,252 @@ impl Slots {
             path,
             file,
             workers: ours.join("workers"),
-            worker: None,
+            own: None,
+            others: Vec::new(),
+            left_waiting: Vec::new(),
+            answered: Vec::new(),
+            buffer: vec![0; HEADER + 40 * LONG],
         })
     }
 
     /// The directory's mtime when it was last left in order.
     pub(crate) fn settled(&self) -> Result<Option<i64>, BoardError> {
-        let mut line = [0; WIDTH];
-        let count = self
-            .file
-            .read_at(&mut line, 0)
-            .map_err(|e| self.error("read", e))?;
-        Ok(parse(&line[..count]))
+        self.number(0)
     }
 
     pub(crate) fn set_settled(&self, mtime_ns: i64) -> Result<(), BoardError> {
-        self.write(0, &mtime_ns.to_string())
+        self.write(0, SHORT, &mtime_ns.to_string())
     }
 
     /// Up to where in the log somebody has written the index file.
     pub(crate) fn indexed(&self) -> Result<Option<u64>, BoardError> {
-        let mut line = [0; WIDTH];
-        let count = self
-            .file
-            .read_at(&mut line, WIDTH as u64)
-            .map_err(|e| self.error("read", e))?;
-        Ok(parse(&line[..count]))
+        self.number(SHORT)
     }
 
     pub(crate) fn set_indexed(&self, offset: u64) -> Result<(), BoardError> {
-        self.write(1, &offset.to_string())
+        self.write(SHORT, SHORT, &offset.to_string())
     }
 
-    /// What living workers other than this one are about to claim. Lines of dead ones are
-    /// cleared. The caller holds the list's lock.
-    pub(crate) fn reserved(&self, check_alive: bool) -> Result<HashSet<TaskId>, BoardError> {
-        let mut bytes = vec![0; WIDTH * (64 + HEADER)];
-        let mut count = self
-            .file
-            .read_at(&mut bytes, 0)
-            .map_err(|e| self.error("read", e))?;
-        if count == bytes.len() {
-            bytes.resize(WIDTH * (usize::try_from(WORKERS).unwrap_or(0) + HEADER), 0);
-            count = self
-                .file
-                .read_at(&mut bytes, 0)
-                .map_err(|e| self.error("read", e))?;
-        }
-        let own = self.worker.as_ref().map(|(n, _)| *n);
-        let mut reserved = HashSet::new();
-        for (n, line) in (0..).zip(bytes[..count].chunks(WIDTH).skip(HEADER)) {
-            let Some(id) = parse(line).and_then(TaskId::new) else {
-                continue;
-            };
-            if Some(n) == own {
-                continue;
-            }
-            if check_alive && FileLock::try_exclusive(&self.worker_path(n))?.is_some() {
-                self.write_worker(n, "")?;
-                continue;
-            }
-            reserved.insert(id);
-        }
-        Ok(reserved)
+    /// Whether somebody has looked at every file since `start`, by the machine's monotonic
+    /// clock.
+    pub(crate) fn scanned_since(&self, start: i64) -> Result<bool, BoardError> {
+        let scanned: Option<i64> = self.number(2 * SHORT)?;
+        // A time in the future is from before the machine was started.
+        Ok(scanned.is_some_and(|at| (start..=monotonic_ns()).contains(&at)))
     }
 
-    /// Announces that this process is about to claim `id`.
-    pub(crate) fn reserve(&mut self, id: TaskId) -> Result<(), BoardError> {
-        if self.worker.is_none() {
-            self.worker = self.become_worker()?;
+    pub(crate) fn set_scanned(&self, monotonic_ns: i64) -> Result<(), BoardError> {
+        self.write(2 * SHORT, SHORT, &monotonic_ns.to_string())
+    }
+
+    /// Makes this process a worker, if it can be. The caller holds the list's lock, so nobody
+    /// takes what the last worker with the same number left for ours.
+    pub(crate) fn register(&mut self) -> Result<bool, BoardError> {
+        if self.own.is_none() {
+            create_private_dir(&self.workers)?;
+            for id in (0..WORKERS).map(WorkerId) {
+                let Some(lock) = FileLock::try_exclusive(&self.lock_path(id))? else {
+                    continue;
+                };
+                let wake = self.wake_path(id);
+                fifo::create(&wake)?;
+                let bell = Arc::new(Bell::new(&wake)?);
+                self.set(id, &Slot::Free)?;
+                self.own = Some(Own {
+                    id,
+                    _lock: lock,
+                    bell,
+                    asleep: false,
+                });
+                break;
+            }
         }
-        match &self.worker {
-            Some((n, _)) => self.write_worker(*n, &id.to_string()),
+        Ok(self.own.is_some())
+    }
+
+    /// Which worker this process is.
+    pub(crate) fn own_id(&self) -> Option<WorkerId> {
+        self.own.as_ref().map(|own| own.id)
+    }
+
+    /// Our own line; free if we have none.
+    pub(crate) fn own(&self) -> Result<Slot, BoardError> {
+        let Some(own) = &self.own else {
+            return Ok(Slot::Free);
+        };
+        let mut line = [0; LONG];
+        let count = self.read_at(&mut line, place(own.id))?;
+        Ok(decode(&line[..count]).unwrap_or(Slot::Free))
+    }
+
+    pub(crate) fn set_own(&self, slot: &Slot) -> Result<(), BoardError> {
+        match &self.own {
+            Some(own) => self.set(own.id, slot),
             None => Ok(()),
         }
     }
 
-    /// Takes the announcement back.
-    pub(crate) fn clear(&self) -> Result<(), BoardError> {
-        match &self.worker {
-            Some((n, _)) => self.write_worker(*n, ""),
-            None => Ok(()),
+    /// What a thread of ours that goes to sleep waits for.
+    pub(crate) fn fall_asleep(&mut self) -> Option<Arc<Bell>> {
+        let own = self.own.as_mut()?;
+        own.asleep = true;
+        Some(own.bell.clone())
+    }
+
+    pub(crate) fn awake(&mut self) {
+        if let Some(own) = &mut self.own {
+            own.asleep = false;
         }
     }
 
-    fn become_worker(&self) -> Result<Option<(u64, FileLock)>, BoardError> {
-        create_private_dir(&self.workers)?;
-        for n in 0..WORKERS {
-            if let Some(lock) = FileLock::try_exclusive(&self.worker_path(n))? {
-                return Ok(Some((n, lock)));
+    /// These cannot be helped now; who gets done what they wait for will.
+    pub(crate) fn leave_waiting(&mut self, workers: Vec<WorkerId>) {
+        self.left_waiting = workers;
+    }
+
+    /// The worker that could be served, was not there when we last looked, and has read the
+    /// log farthest; and how far that is.
+    pub(crate) fn somebody_waits(&mut self) -> Option<(WorkerId, u64)> {
+        let left = std::mem::take(&mut self.left_waiting);
+        let found = self.read_all().ok().and_then(|lines| {
+            lines
+                .filter(|(id, line)| {
+                    matches!(line.first(), Some(b'a' | b'y')) && !left.contains(id)
+                })
+                .filter_map(|(id, line)| Some((id, seen(line)?)))
+                .max_by_key(|(_, seen)| *seen)
+        });
+        self.left_waiting = left;
+        found
+    }
+
+    /// The lines of all workers that wait, for somebody else or for their disk.
+    pub(crate) fn waiting(&mut self) -> Result<Vec<(WorkerId, Slot)>, BoardError> {
+        let lines = self.read_all()?;
+        Ok(lines
+            .filter(|(_, line)| line.first().is_some_and(|tag| b"acy".contains(tag)))
+            .filter_map(|(id, line)| Some((id, decode(line)?)))
+            .collect())
+    }
+
+    /// Whether nobody is still preparing what was chosen before our own; those probably come
+    /// first.
+    pub(crate) fn own_comes_first(&mut self, own: Choice) -> Result<bool, BoardError> {
+        let lines = self.read_all()?;
+        let since = format!("{:016x}", own.since).into_bytes();
+        let earlier =
+            |line: &[u8]| line.first() == Some(&b'c') && line.get(18..34) < Some(&since[..]);
+        Ok(!lines.map(|(_, line)| line).any(earlier))
+    }
+
+    /// How far in the log those have read who are in the middle of a claim, at most.
+    pub(crate) fn others_have_seen(&mut self) -> Result<u64, BoardError> {
+        let own = self.own_id();
+        let lines = self.read_all()?.filter(|(id, _)| Some(*id) != own);
+        let active = lines.filter(|(_, line)| matches!(line.first(), Some(b'a' | b'c' | b'y')));
+        Ok(active.filter_map(|(_, line)| seen(line)).max().unwrap_or(0))
+    }
+
+    fn read_all(&mut self) -> Result<impl Iterator<Item = (WorkerId, &[u8])>, BoardError> {
+        // Longer than what is usually there, so that one call shows that it was all.
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let mut count = self.read_at(&mut buffer, 0)?;
+        if count == buffer.len() {
+            buffer.resize(HEADER + WORKERS * LONG, 0);
+            count = self.read_at(&mut buffer, 0)?;
+        }
+        self.buffer = buffer;
+        let lines = self.buffer[..count].get(HEADER..).unwrap_or_default();
+        Ok((0..).map(WorkerId).zip(lines.chunks(LONG)))
+    }
+
+    pub(crate) fn set(&self, id: WorkerId, slot: &Slot) -> Result<(), BoardError> {
+        let text = encode(slot)
+            .ok_or_else(|| BoardError::invalid("request", "it does not fit into a slot"))?;
+        let offset = usize::try_from(place(id)).unwrap_or(usize::MAX);
+        self.write(offset, LONG, &text)
+    }
+
+    /// Writes into another worker's line, which is woken when the lock is released: woken
+    /// earlier it would only take the processor from us.
+    pub(crate) fn answer(&mut self, id: WorkerId, slot: &Slot) -> Result<(), BoardError> {
+        self.set(id, slot)?;
+        self.answered.push(id);
+        Ok(())
+    }
+
+    pub(crate) fn wake_served(&mut self) {
+        for id in std::mem::take(&mut self.answered) {
+            self.wake(id);
+        }
+    }
+
+    /// Whether the worker's process lives.
+    pub(crate) fn is_alive(&mut self, id: WorkerId) -> Result<bool, BoardError> {
+        if self.own_id() == Some(id) {
+            return Ok(true);
+        }
+        let path = self.lock_path(id);
+        let peer = self.peer(id);
+        let file = match &mut peer.lock {
+            Some(file) => file,
+            empty => empty.insert(open_private(&path)?),
+        };
+        is_held(file).map_err(|source| {
+            StoreError::Io {
+                verb: "lock",
+                path,
+                source,
             }
+            .into()
+        })
+    }
+
+    /// Tells the worker that its line has changed.
+    pub(crate) fn wake(&mut self, id: WorkerId) {
+        let own = self.own.as_ref().filter(|own| own.id == id);
+        if own.is_some_and(|own| !own.asleep) {
+            return;
         }
-        Ok(None)
+        let path = self.wake_path(id);
+        let peer = self.peer(id);
+        peer.ringer.get_or_insert_with(|| Ringer::new(path)).ring();
     }
 
-    fn worker_path(&self, n: u64) -> PathBuf {
-        self.workers.join(n.to_string())
+    fn peer(&mut self, id: WorkerId) -> &mut Peer {
+        if self.others.len() <= id.0 {
+            self.others.resize_with(id.0 + 1, Peer::default);
+        }
+        &mut self.others[id.0]
     }
 
-    fn write_worker(&self, n: u64, text: &str) -> Result<(), BoardError> {
-        self.write(n + HEADER as u64, text)
+    fn lock_path(&self, id: WorkerId) -> PathBuf {
+        self.workers.join(id.0.to_string())
     }
 
-    fn write(&self, n: u64, text: &str) -> Result<(), BoardError> {
-        let line = format!("{text:<width$}\n", width = WIDTH - 1);
+    fn wake_path(&self, id: WorkerId) -> PathBuf {
+        self.workers.join(format!("{}.wake", id.0))
+    }
+
+    fn number<T: std::str::FromStr>(&self, offset: usize) -> Result<Option<T>, BoardError> {
+        let mut line = [0; SHORT];
+        let count = self.read_at(&mut line, offset as u64)?;
+        let text = std::str::from_utf8(&line[..count]).ok();
+        Ok(text.and_then(|text| text.trim().parse().ok()))
+    }
+
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<usize, BoardError> {
         self.file
-            .write_all_at(line.as_bytes(), n * WIDTH as u64)
+            .read_at(bytes, offset)
+            .map_err(|error| self.error("read", error))
+    }
+
+    fn write(&self, offset: usize, length: usize, text: &str) -> Result<(), BoardError> {
+        let mut line = text.as_bytes().to_vec();
+        line.resize(length, b' ');
+        line[length - 1] = b'\n';
+        self.file
+            .write_all_at(&line, offset as u64)
             .map_err(|error| self.error("write", error))
     }
 
@@ -165,35 +338,70 @@ impl Slots {
     }
 }
 
-fn parse<T: std::str::FromStr>(line: &[u8]) -> Option<T> {
-    std::str::from_utf8(line).ok()?.trim().parse().ok()
+/// How far in the log the worker with this line has read.
+fn seen(line: &[u8]) -> Option<u64> {
+    let digits = std::str::from_utf8(line.get(1..17)?).ok()?;
+    u64::from_str_radix(digits, 16).ok()
+}
+
+fn place(id: WorkerId) -> u64 {
+    (HEADER + id.0 * LONG) as u64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::claim::LeaseTerm;
+    use crate::slot::Ask;
+    use std::time::Duration;
 
-    fn id(n: u64) -> TaskId {
-        TaskId::new(n).unwrap()
+    fn asked(agent: &str) -> Slot {
+        Slot::Asked(Ask {
+            seen: 7,
+            agent: agent.into(),
+            lease: Some(LeaseTerm::Run("r".into())),
+            durable: true,
+        })
     }
 
     #[test]
-    fn reservations_are_seen_by_others_until_their_worker_is_gone() {
+    fn what_a_worker_asks_is_seen_by_others_while_it_lives() {
         let dir = tempfile::tempdir().unwrap();
         let mut first = Slots::open(dir.path()).unwrap();
-        let second = Slots::open(dir.path()).unwrap();
+        let mut second = Slots::open(dir.path()).unwrap();
         assert_eq!(second.settled().unwrap(), None);
         first.set_settled(-5).unwrap();
-        first.reserve(id(7)).unwrap();
         assert_eq!(second.settled().unwrap(), Some(-5));
-        assert_eq!(second.reserved(true).unwrap(), HashSet::from([id(7)]));
-        assert!(
-            first.reserved(true).unwrap().is_empty(),
-            "its own does not count"
-        );
+        assert!(first.register().unwrap() && second.register().unwrap());
+        assert_ne!(first.own_id(), second.own_id());
+        first.set_own(&asked("bob")).unwrap();
+        let seen = second.waiting().unwrap();
+        let id = first.own_id().unwrap();
+        assert_eq!(seen, [(id, asked("bob"))]);
+        assert!(second.is_alive(id).unwrap());
+        second.set(id, &Slot::StartOver).unwrap();
+        second.wake(id);
+        assert!(first.fall_asleep().unwrap().wait(Duration::from_secs(60)));
+        assert_eq!(first.own().unwrap(), Slot::StartOver);
         drop(first);
-        assert_eq!(second.reserved(false).unwrap(), HashSet::from([id(7)]));
-        assert!(second.reserved(true).unwrap().is_empty());
-        assert!(second.reserved(false).unwrap().is_empty(), "it was cleared");
+        assert!(!second.is_alive(id).unwrap());
+        let mut third = Slots::open(dir.path()).unwrap();
+        third.register().unwrap();
+        assert_eq!(third.own_id(), Some(id), "the number is used again");
+        assert_eq!(third.own().unwrap(), Slot::Free, "what it said is not");
+    }
+
+    #[test]
+    fn damaged_lines_and_long_names_are_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut slots = Slots::open(dir.path()).unwrap();
+        slots.register().unwrap();
+        slots.set_own(&asked("bob")).unwrap();
+        assert_eq!(slots.waiting().unwrap().len(), 1);
+        let at = place(slots.own_id().unwrap()) + 50;
+        slots.file.write_all_at(b"X", at).unwrap();
+        assert!(slots.waiting().unwrap().is_empty());
+        assert_eq!(slots.own().unwrap(), Slot::Free);
+        assert!(slots.set_own(&asked(&"x".repeat(LONG))).is_err());
     }
 }

@@ -12,6 +12,7 @@ use crate::error::BoardError;
 use crate::format;
 use crate::id::TaskId;
 use crate::index::{Index, Slim};
+use crate::prepared::Version;
 use crate::task::Task;
 
 /// All tasks of a list as they were read.
@@ -32,6 +33,14 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    pub(crate) fn version(&self) -> Version {
+        Version {
+            id: self.task.id,
+            fingerprint: self.fingerprint,
+            stamp: self.stamp,
+        }
+    }
+
     pub(crate) fn slim(&self) -> Slim {
         Slim::of(&self.task, self.fingerprint, self.stamp)
     }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::board::{Board, Caller, Hooks};
-use crate::change::{Change, Edited, at_once, no_queue};
+use crate::change::{Change, Edited};
 use crate::claim::{Busy, ClaimRequest, check_claim, start};
 use crate::complete::Completed;
 use crate::error::{BoardError, Refusal};
@@ -115,8 +115,6 @@ impl Board {
         let now = self.now_ms();
         let changed = self.change(Change {
             list: ListDir::Leave,
-            turn: at_once,
-            queue: no_queue,
             choose: |section: &mut Section<'_>| Ok(Ok::<_, BoardError>(section.read(id)?)),
             edit: |index: &Index, before: &Task| update.apply(index, before, caller, now),
             then: |_: &Index| (),

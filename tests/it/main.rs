@@ -39,6 +39,8 @@ mod index;
 mod kills;
 /// The checker of histories accepts what is right and rejects what is wrong.
 mod linearize;
+/// Tasks given to a process by another one that dies at it.
+mod served;
 
 /// The binary the tests run.
 pub const CCB: &str = env!("CARGO_BIN_EXE_ccb-under-test");

@@ -16,7 +16,8 @@ const ERRORS: [&str; 3] = ["enospc", "eio", "erofs"];
 
 /// Points that stand after a step which cannot be taken back, where an error means nothing,
 /// and the change log, which the next command completes.
-const HARMLESS: [&str; 13] = [
+const HARMLESS: [&str; 14] = [
+    "serve.logged",
     "publish.replaced",
     "publish.created",
     "remove.done",

@@ -1,0 +1,388 @@
+//! "Give me something to do."
+
+use std::collections::HashMap;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use store::atomic::{self, Durability};
+use store::clock::monotonic_ns;
+
+use crate::board::Board;
+use crate::changes;
+use crate::claim::{Busy, ClaimRequest, Claimed, check_claim, in_progress, start};
+use crate::error::BoardError;
+use crate::format;
+use crate::id::TaskId;
+use crate::index::Index;
+use crate::patience::Patience;
+use crate::prepared::Prepared;
+use crate::section::{ListDir, Section, Stop};
+use crate::serve::{COURTESY_NS, choose};
+use crate::slot::{Ask, Choice, Offer, Slot, Taken, fits};
+use crate::snapshot::{self, Entry, Read};
+use crate::task::{Status, Task, check_line};
+
+/// The answer to "give me something to do".
+#[derive(Debug, Clone, PartialEq)]
+pub enum Next {
+    /// This.
+    Claimed(Box<Claimed>),
+    /// Nothing now.
+    Nothing(Nothing),
+    /// Finish this first.
+    Busy(Vec<TaskId>),
+}
+
+/// Why there is nothing to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nothing {
+    /// Every task is completed (or there is none).
+    AllDone,
+    /// What is left is being worked on, blocked, parked or assigned to others.
+    NothingReady,
+    /// What is left waits for itself in a circle.
+    Cycle,
+}
+
+impl Nothing {
+    /// A stable word for programs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AllDone => "all_done",
+            Self::NothingReady => "nothing_ready",
+            Self::Cycle => "cycle",
+        }
+    }
+}
+
+/// Who hears nothing for so long looks for itself: whoever was to answer may be dead.
+const SILENCE: Duration = Duration::from_millis(100);
+
+/// How long to leave it to others who are better prepared.
+const MODESTY: Duration = Duration::from_millis(5);
+
+/// How far a request has come.
+enum Answer {
+    /// A task that is kept for us while we write its new file.
+    Chosen(Choice),
+    /// Given to us by another process.
+    Taken(Taken),
+    /// Taken by ourselves.
+    Claimed(Box<Task>),
+    /// Something else than a task.
+    Other(Next),
+}
+
+impl Board {
+    /// Claims the best task the agent can have, with nothing in between for others to take.
+    pub fn claim_next(&self, request: &ClaimRequest) -> Result<Next, BoardError> {
+        check_line("agent", &request.agent)?;
+        // This process has one slot to ask with.
+        let _one_at_a_time = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = self.next_task(request);
+        if answer.is_err() {
+            // Nobody should go on answering a question that is no longer asked.
+            self.peek(|live| live.slots.set_own(&Slot::Free))?;
+        }
+        answer
+    }
+
+    fn next_task(&self, request: &ClaimRequest) -> Result<Next, BoardError> {
+        let started = monotonic_ns();
+        let mut patience = Patience::new(self);
+        loop {
+            let (id, task) = match self.ask(request, started)? {
+                Answer::Other(next) => return Ok(next),
+                Answer::Claimed(task) => (task.id, Some(*task)),
+                Answer::Taken(taken) => (taken.id, Some(self.look_up(&taken)?)),
+                Answer::Chosen(choice) => (choice.id, self.see_through(request, choice)?),
+            };
+            if let Some(task) = task {
+                let token = task.lease().map(|lease| lease.token);
+                return Ok(Next::Claimed(Box::new(Claimed { task, token })));
+            }
+            // Somebody else changed it in between. Rarely often in a row, but not for ever.
+            patience.wait(self.task_path(id), Duration::ZERO)?;
+        }
+    }
+
+    /// Gets us a task: by the process that has the lock, if one has it, else by ourselves.
+    fn ask(&self, request: &ClaimRequest, started: i64) -> Result<Answer, BoardError> {
+        let mut choose = |section: &mut Section<'_>| answer_own(section, request, started);
+        let ask = Ask {
+            seen: self.peek(|live| Ok(live.seen()))?,
+            agent: request.agent.clone(),
+            lease: request.lease.clone(),
+            durable: self.durability() == Durability::Full,
+        };
+        let asked = !request.check_busy
+            && fits(&ask)
+            && self.peek(|live| {
+                let can = live.slots.own_id().is_some();
+                live.slots.set_own(&Slot::Asked(ask))?;
+                Ok(can)
+            })?;
+        if asked && let Some(answer) = self.wait_for_answer(&mut choose)? {
+            return Ok(answer);
+        }
+        self.section(choose)
+    }
+
+    /// Takes the lock if it is free, else waits for an answer from whoever has it; `None` if
+    /// there is none.
+    fn wait_for_answer(
+        &self,
+        choose: &mut impl FnMut(&mut Section<'_>) -> Result<Answer, Stop>,
+    ) -> Result<Option<Answer>, BoardError> {
+        let mut modest = true;
+        loop {
+            // Who has been doing this all along does it faster.
+            let stand_back = modest && self.peek(|live| live.should_stand_back())?;
+            if !stand_back && let Some(answer) = self.section_if_free(&mut *choose)? {
+                return Ok(Some(answer));
+            }
+            let woken = self.sleep(if stand_back { MODESTY } else { SILENCE })?;
+            modest = false;
+            match self.peek(|live| live.slots.own())? {
+                Slot::Chosen(choice) => return Ok(Some(Answer::Chosen(choice))),
+                Slot::Done(taken) => {
+                    self.peek(|live| live.slots.set_own(&Slot::Free))?;
+                    return Ok(Some(Answer::Taken(taken)));
+                }
+                Slot::Asked(_) | Slot::Taking(_) if woken || stand_back => {}
+                _ => return Ok(None),
+            }
+        }
+    }
+
+    /// Writes the new file of the task that was chosen, and waits until it is in its place;
+    /// `None` if that came to nothing.
+    fn see_through(
+        &self,
+        request: &ClaimRequest,
+        choice: Choice,
+    ) -> Result<Option<Task>, BoardError> {
+        let path = self.task_path(choice.id);
+        // Open until the end: the old file is then deleted by us, not under the lock.
+        let (_old, bytes) = match atomic::open_and_read(&path)? {
+            Some((file, bytes)) if store::fingerprint(&bytes) == choice.before => (file, bytes),
+            // Not what the index says: to be seen to under the lock.
+            _ => return self.section(|section| Ok(forget_choice(section, choice)?)),
+        };
+        let Ok(mut task) = format::parse(choice.id, &bytes) else {
+            return self.section(|section| Ok(forget_choice(section, choice)?));
+        };
+        start(&mut task, request, self.now_ms());
+        let prepared = Prepared::new(self, task.clone())?;
+        let offer = Offer {
+            choice,
+            check_busy: request.check_busy,
+            after: prepared.fingerprint(),
+            file: prepared.keep(),
+        };
+        let settled = self.wait_until_settled(&offer);
+        if !matches!(settled, Ok(true))
+            && let Some(path) = self.staged_path(&offer.file)
+        {
+            atomic::remove(&path)?;
+        }
+        if settled? {
+            atomic::sync_dir(&self.dir, self.durability())
+                .map_err(|source| BoardError::NotDurable { source })?;
+            return Ok(Some(task));
+        }
+        Ok(None)
+    }
+
+    /// Waits until our offer is carried out, by whoever holds the lock; says whether it was.
+    fn wait_until_settled(&self, offer: &Offer) -> Result<bool, BoardError> {
+        self.peek(|live| live.slots.set_own(&Slot::Synced(offer.clone())))?;
+        let (mut silent, mut modest) = (false, true);
+        loop {
+            let stand_back = !silent
+                && (!self.peek(|live| live.slots.own_comes_first(offer.choice))?
+                    || modest && self.peek(|live| live.should_stand_back())?);
+            if silent {
+                self.section(|section| section.settle_own())?;
+            } else if !stand_back {
+                // Every section serves those who wait, us too.
+                self.section_if_free(|_| Ok(()))?;
+            }
+            match self.peek(|live| live.slots.own())? {
+                Slot::Synced(_) if stand_back && modest => {
+                    self.sleep(MODESTY)?;
+                    modest = false;
+                }
+                Slot::Synced(_) => silent = !self.sleep(SILENCE)?,
+                Slot::Done(_) => {
+                    self.peek(|live| live.slots.set_own(&Slot::Free))?;
+                    return Ok(true);
+                }
+                // `Free` if the slots were deleted under us.
+                _ => {
+                    self.peek(|live| live.slots.set_own(&Slot::Free))?;
+                    if let Some(error) = self.peek(|live| Ok(live.own_error.take()))? {
+                        return Err(error);
+                    }
+                    let now = self.section(|section| Ok(section.read(offer.choice.id)))?;
+                    return Ok(now.is_ok_and(|entry| entry.fingerprint == offer.after));
+                }
+            }
+        }
+    }
+
+    /// The task that another process took for us, as it was then.
+    fn look_up(&self, taken: &Taken) -> Result<Task, BoardError> {
+        let now = match snapshot::read_task(&self.dir, taken.id)? {
+            Read::Task(entry) if entry.fingerprint == taken.after => return Ok(entry.task),
+            Read::Task(entry) => Some(entry.task),
+            Read::Absent | Read::Unreadable(_) => None,
+        };
+        // Changed since. The history has what it was.
+        let logged = changes::find_logged(&self.history_paths(), taken.id, taken.after)?;
+        logged.or(now).ok_or(BoardError::NotFound { id: taken.id })
+    }
+
+    fn sleep(&self, limit: Duration) -> Result<bool, BoardError> {
+        let bell = self.peek(|live| Ok(live.slots.fall_asleep()))?;
+        let woken = bell.is_some_and(|bell| bell.wait(limit));
+        self.peek(|live| {
+            live.slots.awake();
+            Ok(())
+        })?;
+        Ok(woken)
+    }
+}
+
+/// Answers our own question, unless somebody has.
+fn answer_own(
+    section: &mut Section<'_>,
+    request: &ClaimRequest,
+    started: i64,
+) -> Result<Answer, Stop> {
+    match section.live().slots.own()? {
+        Slot::Chosen(choice) => return Ok(Answer::Chosen(choice)),
+        Slot::Done(taken) => {
+            section.live().slots.set_own(&Slot::Free)?;
+            return Ok(Answer::Taken(taken));
+        }
+        Slot::Taking(taken) => {
+            // Whoever did it is dead: it was not to let go of the lock like that.
+            section.live().slots.set_own(&Slot::Free)?;
+            let now = section.index().get(taken.id).map(|slim| slim.fingerprint);
+            if now == Some(taken.after) {
+                return Ok(Answer::Taken(taken));
+            }
+        }
+        Slot::Free | Slot::Asked(_) | Slot::Synced(_) | Slot::StartOver => {}
+    }
+    let registered = section.live().slots.register()?;
+    let agent = &request.agent;
+    let busy = if request.check_busy {
+        in_progress(section.index(), agent, None)
+    } else {
+        Vec::new()
+    };
+    let chosen = if busy.is_empty() {
+        choose_next(section, agent, started)?
+    } else {
+        Err(Next::Busy(busy))
+    };
+    let mut before = match chosen {
+        Ok(before) => before,
+        Err(next) => {
+            section.live().slots.set_own(&Slot::Free)?;
+            return Ok(Answer::Other(next));
+        }
+    };
+    let now = section.board.now_ms();
+    if before.task.lease_expired(now) {
+        // Only its file said so, not the index: a hand edit.
+        section.repair()?;
+        before = section.read(before.task.id)?;
+    }
+    check_claim(section.index(), &before.task, request, Busy::IsWorking)?;
+    if registered && section.board.durability() == Durability::Full {
+        let seen = section.live().seen();
+        let choice = choose(before.task.id, before.fingerprint, seen);
+        section.live().slots.set_own(&Slot::Chosen(choice))?;
+        return Ok(Answer::Chosen(choice));
+    }
+    let mut task = before.task.clone();
+    start(&mut task, request, now);
+    section.live().slots.set_own(&Slot::Free)?;
+    let list = match request.check_busy {
+        true => ListDir::Take,
+        false => ListDir::Leave,
+    };
+    section.stage_and_write("claim", &before, task.clone(), list)?;
+    Ok(Answer::Claimed(Box::new(task)))
+}
+
+/// The file of a task that was chosen for us is not what the index says: takes in what it is.
+fn forget_choice(section: &mut Section<'_>, choice: Choice) -> Result<Option<Task>, BoardError> {
+    section.live().slots.set_own(&Slot::Free)?;
+    match section.read(choice.id) {
+        Ok(_) | Err(BoardError::NotFound { .. } | BoardError::Corrupt { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Picks the best task for `agent`, and makes sure that the files say so too.
+fn choose_next(
+    section: &mut Section<'_>,
+    agent: &str,
+    started: i64,
+) -> Result<Result<Entry, Next>, Stop> {
+    let courteous = monotonic_ns() - started < COURTESY_NS;
+    loop {
+        // Who writes at once needs no order among the slow ones: it simply comes first.
+        let reserved = if courteous && section.board.durability() == Durability::Full {
+            section.offered()?.ids()
+        } else {
+            std::collections::HashSet::new()
+        };
+        if let Some(id) = section.live().index.pick(agent, &reserved) {
+            match section.read(id) {
+                Ok(before) if pickable(section.index(), id, agent) => return Ok(Ok(before)),
+                // The index was wrong, and has been put right.
+                Ok(_) | Err(BoardError::NotFound { .. } | BoardError::Corrupt { .. }) => continue,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let all = std::collections::HashSet::new();
+        if !reserved.is_empty() && section.live().index.pick(agent, &all).is_some() {
+            // All that is left is about to be taken by others. Whether it is will be known soon.
+            let path = section.board.dir().join(".ccb/slots");
+            return Err(Stop::Retry {
+                path,
+                age: Duration::ZERO,
+            });
+        } else if !section.live().slots.scanned_since(started)? {
+            // Before saying that there is nothing, look whether a hand edit changed that,
+            // unless somebody has since we were asked.
+            section.scan(&HashMap::new())?;
+        } else {
+            return Ok(Err(Next::Nothing(why_nothing(section.index()))));
+        }
+    }
+}
+
+pub(crate) fn pickable(index: &Index, id: TaskId, agent: &str) -> bool {
+    let owner = index.get(id).and_then(|slim| slim.owner.as_deref());
+    index.can_start(id) && owner.is_none_or(|owner| owner == agent)
+}
+
+fn why_nothing(index: &Index) -> Nothing {
+    if index.all_completed() {
+        Nothing::AllDone
+    } else if index
+        .iter()
+        .all(|(_, slim)| slim.status != Status::InProgress)
+        && !index.cycles().is_empty()
+    {
+        Nothing::Cycle
+    } else {
+        Nothing::NothingReady
+    }
+}

@@ -1,0 +1,65 @@
+//! A task's file before and after a change.
+
+use store::atomic::{Durability, Staged, Stamp};
+
+use crate::board::Board;
+use crate::error::BoardError;
+use crate::format;
+use crate::id::TaskId;
+use crate::task::Task;
+
+/// A task's file as it was when it was looked at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Version {
+    pub(crate) id: TaskId,
+    pub(crate) fingerprint: u64,
+    pub(crate) stamp: Stamp,
+}
+
+/// A task's new file, written and synced, but not in its place.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) task: Task,
+    pub(crate) staged: Staged,
+    pub(crate) fingerprint: u64,
+}
+
+impl Prepared {
+    pub(crate) fn new(board: &Board, task: Task) -> Result<Self, BoardError> {
+        Self::write(board, task, board.durability())
+    }
+
+    /// Written, but left to somebody else to sync.
+    pub(crate) fn unsynced(board: &Board, task: Task) -> Result<Self, BoardError> {
+        Self::write(board, task, Durability::Relaxed)
+    }
+
+    /// One that was written before and [kept](Self::keep).
+    pub(crate) fn adopt(task: Task, staged: Staged, fingerprint: u64) -> Self {
+        Self {
+            task,
+            staged,
+            fingerprint,
+        }
+    }
+
+    fn write(board: &Board, task: Task, durability: Durability) -> Result<Self, BoardError> {
+        let bytes = format::to_bytes(&task);
+        let staged = Staged::write(&board.tmp_dir(), &bytes, durability)?;
+        Ok(Self {
+            task,
+            staged,
+            fingerprint: store::fingerprint(&bytes),
+        })
+    }
+
+    pub(crate) fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    /// Leaves the file for later; returns its name.
+    pub(crate) fn keep(mut self) -> String {
+        self.staged.keep();
+        self.staged.name()
+    }
+}

@@ -1,0 +1,380 @@
+//! Whoever holds the list's lock gives tasks to everyone who waits for one.
+//!
+//! Passing a lock from process to process, and learning what the others did meanwhile, costs
+//! more than a claim itself. So a process that wants the next task writes that into its slot
+//! and takes the lock only if it is free. If not, the holder does it before it lets go.
+//!
+//! ```text
+//! worker            holder of the lock                      worker
+//! Asked ──────────▶ (not durable) Taking, rename, log ────▶ Done
+//!       ──────────▶ (durable)     Chosen ─────────────────▶ writes and syncs the new file
+//!                   rename, log   ◀──────────────────────── Synced
+//!                   Done ─────────────────────────────────▶ syncs the directory
+//! ```
+//!
+//! Tasks that were offered are not offered to anybody else meanwhile, and are given away in
+//! order of rank, so that the outcome is one that a single process could have produced.
+//!
+//! A worker that hears nothing for a while takes the lock and looks for itself. So it does not
+//! matter who dies when: an offer of a dead worker is dropped, and one that was being carried
+//! out is recognised by the file's fingerprint.
+
+use std::collections::HashSet;
+
+use store::atomic::{self, Staged};
+use store::clock::monotonic_ns;
+use store::fault::reached;
+
+use crate::claim::{ClaimRequest, in_progress, start};
+use crate::error::BoardError;
+use crate::fault;
+use crate::format;
+use crate::id::TaskId;
+use crate::next::pickable;
+use crate::prepared::{Prepared, Version};
+use crate::section::{ListDir, Section, Stop};
+use crate::slot::{Ask, Choice, Offer, Slot, Taken};
+use crate::slots::WorkerId;
+
+/// How long an offer keeps others from the task. Longer than a claim takes on a slow disk;
+/// what counts in the end is who writes first.
+pub(crate) const COURTESY_NS: i64 = 1_000_000_000;
+/// An offer that is older than this may be a dead worker's.
+const SUSPECT_NS: i64 = 50_000_000;
+/// Nobody else gets to do anything while the holder serves; so not too many at once.
+const AT_ONCE: usize = 64;
+
+/// Tasks that are on their way to somebody.
+#[derive(Debug, Default)]
+pub(crate) struct Offered(Vec<(WorkerId, Choice)>);
+
+impl Offered {
+    pub(crate) fn ids(&self) -> HashSet<TaskId> {
+        self.0.iter().map(|(_, choice)| choice.id).collect()
+    }
+
+    fn contains(&self, id: TaskId) -> bool {
+        self.0.iter().any(|(_, choice)| choice.id == id)
+    }
+
+    fn drop_worker(&mut self, worker: WorkerId) {
+        self.0.retain(|(other, _)| *other != worker);
+    }
+}
+
+/// What became of an offer.
+#[derive(Debug, PartialEq)]
+enum Settled {
+    Done,
+    StartOver,
+    /// A better task is on its way to somebody else, who comes first.
+    NotYet,
+}
+
+impl Section<'_> {
+    /// Does for waiting workers what can be done now.
+    pub(crate) fn serve(&mut self) {
+        if let Err(error) = self.serve_all() {
+            // They look for themselves when nobody answers.
+            tracing::debug!(%error, "others could not be served");
+        }
+    }
+
+    fn serve_all(&mut self) -> Result<(), BoardError> {
+        let mut asks = Vec::new();
+        let mut synced = Vec::new();
+        let mut offered = Offered::default();
+        for (worker, slot) in self.live().slots.waiting()? {
+            // Until it is told, its slot shows what it asked for before.
+            if self.served.iter().any(|(other, _)| *other == worker) {
+                continue;
+            }
+            match slot {
+                Slot::Asked(ask) => asks.push((worker, ask)),
+                Slot::Chosen(choice) => self.note_choice(worker, choice, None, &mut offered)?,
+                Slot::Synced(offer) => {
+                    let (choice, file) = (offer.choice, offer.file.clone());
+                    self.note_choice(worker, choice, Some(&file), &mut offered)?;
+                    synced.push((worker, offer));
+                }
+                _ => {}
+            }
+        }
+        let mut left = Vec::new();
+        self.settle_all(synced, &mut offered, &mut left)?;
+        for (worker, ask) in asks.into_iter().take(AT_ONCE) {
+            let Some(slot) = self.answer(worker, &ask, &mut offered)? else {
+                left.push(worker);
+                continue;
+            };
+            if matches!(slot, Slot::Done(_)) {
+                self.served.push((worker, slot));
+            } else {
+                self.live().slots.answer(worker, &slot)?;
+            }
+        }
+        self.live().slots.leave_waiting(left);
+        Ok(())
+    }
+
+    /// What is on its way to workers that live.
+    pub(crate) fn offered(&mut self) -> Result<Offered, BoardError> {
+        let mut offered = Offered::default();
+        let own = self.live().slots.own_id();
+        for (worker, slot) in self.live().slots.waiting()? {
+            if Some(worker) == own {
+                continue;
+            }
+            match slot {
+                Slot::Chosen(choice) => self.note_choice(worker, choice, None, &mut offered)?,
+                Slot::Synced(offer) => {
+                    self.note_choice(worker, offer.choice, Some(&offer.file), &mut offered)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(offered)
+    }
+
+    fn note_choice(
+        &mut self,
+        worker: WorkerId,
+        choice: Choice,
+        file: Option<&str>,
+        offered: &mut Offered,
+    ) -> Result<(), BoardError> {
+        let age = monotonic_ns() - choice.since;
+        // Times of before a reboot may lie in the future.
+        let suspect = !(0..SUSPECT_NS).contains(&age);
+        if suspect && !self.live().slots.is_alive(worker)? {
+            self.forget(worker, file)?;
+        } else if age < COURTESY_NS {
+            offered.0.push((worker, choice));
+        }
+        Ok(())
+    }
+
+    /// Removes what a dead worker left.
+    fn forget(&mut self, worker: WorkerId, file: Option<&str>) -> Result<(), BoardError> {
+        if let Some(path) = file.and_then(|name| self.board.staged_path(name)) {
+            atomic::remove(&path)?;
+        }
+        self.live().slots.set(worker, &Slot::Free)
+    }
+
+    /// Carries out the offers that are on the disk, best first.
+    fn settle_all(
+        &mut self,
+        mut synced: Vec<(WorkerId, Offer)>,
+        offered: &mut Offered,
+        left_waiting: &mut Vec<WorkerId>,
+    ) -> Result<(), BoardError> {
+        self.live().index.rank_all();
+        synced.sort_by_key(|(_, offer)| std::cmp::Reverse(self.index().rank(offer.choice.id)));
+        // One that has to start over may be what another one waited for.
+        loop {
+            let left = synced.len();
+            let mut waiting = Vec::new();
+            for (worker, offer) in synced {
+                if !self.live().slots.is_alive(worker)? {
+                    self.forget(worker, Some(&offer.file))?;
+                    offered.drop_worker(worker);
+                    continue;
+                }
+                let slot = match self.settle(worker, &offer, offered) {
+                    Ok(Settled::Done) => Slot::Done(taken(&offer)),
+                    Ok(Settled::NotYet) | Err(Stop::Retry { .. }) => {
+                        waiting.push((worker, offer));
+                        continue;
+                    }
+                    Ok(Settled::StartOver) => Slot::StartOver,
+                    Err(Stop::Error(error)) => {
+                        // Others start over, and meet it themselves if it is still there.
+                        if self.live().slots.own_id() == Some(worker) {
+                            self.live().own_error = Some(error);
+                        }
+                        Slot::StartOver
+                    }
+                };
+                offered.drop_worker(worker);
+                self.served.push((worker, slot));
+            }
+            synced = waiting;
+            if synced.is_empty() || synced.len() == left {
+                break;
+            }
+        }
+        left_waiting.extend(synced.iter().map(|(worker, _)| *worker));
+        Ok(())
+    }
+
+    /// Carries out our own offer, where it is the next one. An error that `serve` would only
+    /// have passed over is ours here.
+    pub(crate) fn settle_own(&mut self) -> Result<(), Stop> {
+        let Some(worker) = self.live().slots.own_id() else {
+            return Ok(());
+        };
+        if self.served.iter().any(|(other, _)| *other == worker) {
+            return Ok(());
+        }
+        let Slot::Synced(offer) = self.live().slots.own()? else {
+            return Ok(());
+        };
+        let offered = self.offered()?;
+        let slot = match self.settle(worker, &offer, &offered)? {
+            Settled::Done => Slot::Done(taken(&offer)),
+            Settled::StartOver => Slot::StartOver,
+            Settled::NotYet => return Ok(()),
+        };
+        self.served.push((worker, slot));
+        Ok(())
+    }
+
+    /// Puts the offer's file in its place if everything is still as it was.
+    fn settle(
+        &mut self,
+        worker: WorkerId,
+        offer: &Offer,
+        offered: &Offered,
+    ) -> Result<Settled, Stop> {
+        let id = offer.choice.id;
+        self.check_blockers(id)?;
+        let Some(slim) = self.index().get(id) else {
+            return Ok(Settled::StartOver);
+        };
+        let (now, stamp) = (slim.fingerprint, slim.stamp);
+        if now == offer.after {
+            // Whoever did it died before it could say so.
+            return Ok(Settled::Done);
+        }
+        let path = self.board.staged_path(&offer.file);
+        let Some((path, (bytes, new_stamp))) = path
+            .filter(|_| now == offer.choice.before)
+            .map(|path| Ok::<_, BoardError>((path.clone(), atomic::read_stamped(&path)?)))
+            .transpose()?
+            .and_then(|(path, read)| Some((path, read?)))
+        else {
+            return Ok(Settled::StartOver);
+        };
+        let task = match format::parse(id, &bytes) {
+            Ok(task) if store::fingerprint(&bytes) == offer.after => task,
+            _ => return Ok(Settled::StartOver),
+        };
+        let agent = task.owner.clone().unwrap_or_default();
+        let best = self.live().index.pick(&agent, &HashSet::new());
+        if best != Some(id) {
+            let others = best.is_some_and(|best| offered.contains(best));
+            return Ok(match others {
+                true => Settled::NotYet,
+                false => Settled::StartOver,
+            });
+        }
+        let busy = offer.check_busy && !in_progress(self.index(), &agent, Some(id)).is_empty();
+        if busy || !pickable(self.index(), id, &agent) {
+            return Ok(Settled::StartOver);
+        }
+        let list = match offer.check_busy {
+            true => ListDir::Take,
+            false => ListDir::Leave,
+        };
+        let before = Version {
+            id,
+            fingerprint: now,
+            stamp,
+        };
+        let prepared = Prepared::adopt(task, Staged::adopt(path, new_stamp), offer.after);
+        let sync_ourselves = self.dirty || self.live().slots.own_id() == Some(worker);
+        self.write("claim", before, prepared, list)?;
+        self.dirty = sync_ourselves;
+        Ok(Settled::Done)
+    }
+
+    /// Chooses a task for a worker; `None` leaves it waiting.
+    fn answer(
+        &mut self,
+        worker: WorkerId,
+        ask: &Ask,
+        offered: &mut Offered,
+    ) -> Result<Option<Slot>, BoardError> {
+        if !self.live().slots.is_alive(worker)? {
+            return Ok(Some(Slot::Free));
+        }
+        // Who writes at once needs no order among the slow ones: it simply comes first.
+        let reserved = if ask.durable {
+            offered.ids()
+        } else {
+            HashSet::new()
+        };
+        let Some(id) = self.live().index.pick(&ask.agent, &reserved) else {
+            // Nothing is left, or all that is left is on its way to others: it is for the
+            // worker to find out which, and how long it wants to wait.
+            return Ok(offered.0.is_empty().then_some(Slot::StartOver));
+        };
+        if ask.durable {
+            // The worker looks at the file, outside the lock.
+            let before = self.index().get(id).map(|slim| slim.fingerprint);
+            let choice = choose(id, before.unwrap_or_default(), ask.seen);
+            offered.0.push((worker, choice));
+            return Ok(Some(Slot::Chosen(choice)));
+        }
+        let now = self.board.now_ms();
+        let before = match self.read(id) {
+            Ok(before) if pickable(self.index(), id, &ask.agent) => before,
+            _ => return Ok(Some(Slot::StartOver)),
+        };
+        if before.task.lease_expired(now) {
+            return Ok(Some(Slot::StartOver));
+        }
+        let mut task = before.task.clone();
+        let request = ClaimRequest {
+            agent: ask.agent.clone(),
+            check_busy: false,
+            lease: ask.lease.clone(),
+        };
+        start(&mut task, &request, now);
+        let version = before.version();
+        let prepared = Prepared::unsynced(self.board, task)?;
+        let taken = Taken {
+            id,
+            after: prepared.fingerprint(),
+        };
+        self.live()
+            .slots
+            .set(worker, &Slot::Taking(taken.clone()))?;
+        reached(fault::SERVE_TAKING);
+        let sync_ourselves = self.dirty;
+        let written = self.write("claim", version, prepared, ListDir::Leave);
+        self.dirty = sync_ourselves;
+        Ok(Some(match written {
+            Ok(()) => Slot::Done(taken),
+            Err(_) => Slot::StartOver,
+        }))
+    }
+
+    /// Tells those who were served, after what was done for them is in the log.
+    pub(crate) fn tell_served(&mut self) {
+        for (worker, slot) in std::mem::take(&mut self.served) {
+            reached(fault::SERVE_LOGGED);
+            if let Err(error) = self.live().slots.answer(worker, &slot) {
+                tracing::debug!(%error, "a worker has to find out by itself");
+            }
+        }
+    }
+}
+
+/// Marks the task with this file as chosen now, for one that has read the log up to `seen`.
+pub(crate) fn choose(id: TaskId, before: u64, seen: u64) -> Choice {
+    Choice {
+        seen,
+        since: monotonic_ns(),
+        id,
+        before,
+    }
+}
+
+fn taken(offer: &Offer) -> Taken {
+    Taken {
+        id: offer.choice.id,
+        after: offer.after,
+    }
+}
