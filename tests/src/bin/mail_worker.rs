@@ -6,6 +6,7 @@
 //! * `notify RUN`: tells the lead that a run has ended
 //! * `ask FROM TO PLAN`: asks for approval of a plan; prints the request's id
 //! * `idle AGENT`, `busy AGENT`: tells the lead, on the edge
+//! * `recover`: what a next command does: tells of requests, and sends a `probe` to everyone
 //! * `rotate`: acknowledges everything in bob's inbox, with so low limits that it rotates
 
 use std::error::Error;
@@ -71,6 +72,12 @@ fn main() -> Result<(), Box<dyn Error>> {
             mailbox.note_idle(&name(agent)?, &lead, notification)?;
         }
         ["busy", agent] => mailbox.note_busy(&name(agent)?)?,
+        ["recover"] => {
+            mailbox.requests()?;
+            for agent in ["bob", "carol", "team-lead"] {
+                mailbox.send(&Draft::text(name("user")?, name(agent)?, "probe"))?;
+            }
+        }
         ["rotate"] => {
             let mut consumer = mailbox.consumer(&name("bob")?)?;
             let batch = consumer.take(usize::MAX)?;
