@@ -194,7 +194,7 @@ impl Live {
     fn copy_from(&mut self, last: u64, inbox: &Inbox) -> Result<()> {
         let Mark { copied, from, .. } = self.marks.last;
         let next = line::head(&line_at(&self.broadcast, from)?);
-        let start = if next.is_some_and(|head| head.seq == copied + 1) {
+        let start = if next.is_some_and(|head| head.seq == copied.saturating_add(1)) {
             from
         } else {
             0

@@ -260,15 +260,55 @@ impl Live {
     fn read_last(&mut self, inbox: &Inbox, restarted: bool) -> Result<()> {
         let last = self.log.find_last(line::head)?;
         self.newer = last.map(|head| head.v).filter(|v| *v > VERSION);
-        let in_log = last.map_or(0, |head| head.seq);
+        let last = last.map_or(0, |head| head.seq);
+        if !restarted {
+            // Within one log numbers only grow; if not, something else wrote to it.
+            self.last_seq = if last > self.last_seq {
+                last
+            } else {
+                self.highest_in_log()?.max(self.last_seq)
+            };
+            return Ok(());
+        }
+        let in_log = if self.ends_well()? {
+            last
+        } else {
+            self.highest_in_log()?
+        };
         // A log that was cut off or deleted by hand must not make numbers come again that
         // were acknowledged: such messages would never be shown.
-        self.last_seq = if restarted {
-            in_log.max(Cursor::load(&inbox.paths.cursor)?.highest())
-        } else {
-            in_log.max(self.last_seq)
-        };
+        self.last_seq = in_log.max(Cursor::load(&inbox.paths.cursor)?.highest());
         Ok(())
+    }
+
+    /// Whether the last two lines are messages that follow each other. If not, the log was
+    /// damaged, and its end says nothing about its numbers.
+    fn ends_well(&self) -> Result<bool> {
+        let mut after: Option<u64> = None;
+        let bad = self.log.find_last(|bytes| {
+            let good = match line::parse(bytes) {
+                Ok(parsed) => {
+                    let seq = parsed.message.seq;
+                    let follows = after.is_none_or(|after| seq + 1 == after);
+                    let first = after.replace(seq).is_none();
+                    // One more line, or enough has been seen.
+                    if follows && first {
+                        return None;
+                    }
+                    follows
+                }
+                Err(_) => false,
+            };
+            Some(!good)
+        })?;
+        Ok(bad != Some(true))
+    }
+
+    fn highest_in_log(&self) -> Result<u64> {
+        let bytes = self.log.read(0, self.log.end())?;
+        let lines = bytes.split(|b| *b == b'\n');
+        let numbers = lines.filter_map(|line| line::parse(line).ok());
+        Ok(numbers.map(|parsed| parsed.message.seq).max().unwrap_or(0))
     }
 
     /// Appends complete lines, the last of which has number `last_seq`.

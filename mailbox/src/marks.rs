@@ -246,6 +246,6 @@ impl Live {
             return Ok(false);
         }
         let next = line::head(&line_at(&self.log, at)?);
-        Ok(next.is_some_and(|head| head.seq == seq + 1))
+        Ok(next.is_some_and(|head| head.seq == seq.saturating_add(1)))
     }
 }

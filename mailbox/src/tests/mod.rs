@@ -1,6 +1,11 @@
 //! Tests of the whole crate, by promise.
 
+mod broadcasts;
 mod delivery;
+mod keeping;
+mod once;
+mod rendering;
+mod requests;
 
 use std::sync::Arc;
 
