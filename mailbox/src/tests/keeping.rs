@@ -204,6 +204,23 @@ fn a_log_or_cursor_that_is_lost_hides_no_new_message() {
 }
 
 #[test]
+fn a_failed_look_is_made_up_for() {
+    let team = Team::new();
+    for n in 1..=3 {
+        send(&team.open(), &format!("m{n}"));
+    }
+    let cursor = team.inbox_dir("bob").join("cursor.json");
+    std::fs::create_dir(&cursor).unwrap();
+    let mailbox = team.open();
+    for _ in 0..2 {
+        let error = mailbox.send(&text("a", "bob", "x")).unwrap_err();
+        assert_eq!(error.kind(), "io", "{error}");
+    }
+    std::fs::remove_dir(&cursor).unwrap();
+    assert_eq!(send(&mailbox, "m4").seq, 4);
+}
+
+#[test]
 fn files_of_a_newer_format_are_read_and_not_written() {
     let team = Team::new();
     send(&team.open(), "one");
@@ -311,7 +328,7 @@ proptest! {
             .collect();
         let fresh = team.open();
         let added = send(&fresh, "after").seq;
-        prop_assert!(added >= 1 + untouched.len() as u64);
+        prop_assert!(added > untouched.len() as u64);
         let mut consumer = fresh.consumer(&name("bob")).unwrap();
         let messages = consumer.take(usize::MAX).unwrap().messages;
         let seqs: Vec<u64> = messages.iter().map(|message| message.seq).collect();
@@ -328,7 +345,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read_without_panic(line in prop::collection::vec(any::<u8>(), 0..300)) {
-        let _ = crate::line::parse(&line);
-        let _ = crate::line::head(&line);
+        crate::line::parse(&line).ok();
+        crate::line::head(&line);
     }
 }
