@@ -204,6 +204,19 @@ fn a_log_or_cursor_that_is_lost_hides_no_new_message() {
 }
 
 #[test]
+fn numbers_go_on_after_everything_was_archived_and_the_cursor_lost() {
+    let mut team = Team::new();
+    team.limits.rotate_bytes = 1;
+    for n in 1..=3 {
+        send(&team.open(), &format!("m{n}"));
+    }
+    let mut consumer = team.open().consumer(&name("bob")).unwrap();
+    consumer.ack_up_to(3).unwrap();
+    std::fs::remove_file(team.inbox_dir("bob").join("cursor.json")).unwrap();
+    assert_eq!(send(&team.open(), "m4").seq, 4);
+}
+
+#[test]
 fn a_failed_look_is_made_up_for() {
     let team = Team::new();
     for n in 1..=3 {
