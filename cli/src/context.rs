@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use mailbox::{MailOptions, Mailbox};
+use store::atomic::Durability;
 use store::home::Home;
 use store::name::Name;
 use store::settings::Settings;
@@ -23,6 +25,10 @@ pub(crate) struct Context {
     home: Home,
     settings: Settings,
     list: Name,
+    /// The team as it was named; checked when a command needs it.
+    team: Option<String>,
+    /// What a team is named after that nobody named.
+    repository: Option<Repository>,
     agent: Name,
 }
 
@@ -49,8 +55,35 @@ impl Context {
             home,
             settings,
             list,
+            team: global.team.clone().or_else(|| env::var(env::TEAM)),
+            repository,
             agent,
         })
+    }
+
+    /// The team: the one named by flag or environment, else the repository's own.
+    pub(crate) fn team(&self) -> Result<Name, CommandError> {
+        let team = match &self.team {
+            Some(name) => Name::new("team", name)?,
+            None => own_name(self.repository.as_ref())?,
+        };
+        team.check_no_clash("team", &self.home.teams())?;
+        Ok(team)
+    }
+
+    /// The team's mail.
+    pub(crate) fn mailbox(&self) -> Result<Mailbox, CommandError> {
+        let durability = if self.settings.mail_durable {
+            Durability::Full
+        } else {
+            Durability::Relaxed
+        };
+        let options = MailOptions {
+            durability,
+            lock_timeout: self.settings.lock_timeout,
+            ..MailOptions::default()
+        };
+        Ok(Mailbox::new(&self.home, &self.team()?, options))
     }
 
     pub(crate) fn board(&self) -> Board {
@@ -64,6 +97,11 @@ impl Context {
     /// Who is acting.
     pub(crate) fn agent(&self) -> &str {
         self.agent.as_str()
+    }
+
+    /// Who is acting, as a name.
+    pub(crate) fn agent_name(&self) -> &Name {
+        &self.agent
     }
 
     pub(crate) fn caller(&self, token: Option<u64>, force: bool) -> Caller {
@@ -126,6 +164,11 @@ fn list_name(global: &Global, repository: Option<&Repository>) -> Result<Name, C
             });
         }
     }
+    own_name(repository)
+}
+
+/// What the list and the team of this place are called when nobody says.
+fn own_name(repository: Option<&Repository>) -> Result<Name, CommandError> {
     match repository {
         Some(repository) => repository_list(repository),
         None => Ok(Name::new("list", "default")?),

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::io;
 
+use mailbox::MailError;
 use serde_json::{Map, Value, json};
 use store::StoreError;
 use taskboard::{BoardError, Category};
@@ -41,6 +42,8 @@ impl Exit {
 pub(crate) enum CommandError {
     /// The board said no.
     Board(BoardError),
+    /// The mailbox said no.
+    Mail(MailError),
     /// Something the command itself found.
     Other {
         exit: Exit,
@@ -106,6 +109,13 @@ impl CommandError {
                 Category::TimedOut => Exit::TimedOut,
                 Category::Failed => Exit::Failed,
             },
+            Self::Mail(error) => match error.category() {
+                mailbox::Category::Invalid => Exit::Usage,
+                mailbox::Category::NotFound => Exit::NotFound,
+                mailbox::Category::Refused => Exit::Refused,
+                mailbox::Category::TimedOut => Exit::TimedOut,
+                mailbox::Category::Failed => Exit::Failed,
+            },
             Self::Other { exit, .. } => *exit,
             Self::ClosedStdout => Exit::Done,
         }
@@ -114,6 +124,7 @@ impl CommandError {
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Board(error) => error.kind(),
+            Self::Mail(error) => error.kind(),
             Self::Other { kind, .. } => kind,
             Self::ClosedStdout => "closed_stdout",
         }
@@ -122,6 +133,7 @@ impl CommandError {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Board(error) => error.hint(),
+            Self::Mail(error) => error.hint(),
             Self::Other { hint, .. } => hint.clone(),
             Self::ClosedStdout => None,
         }
@@ -131,6 +143,7 @@ impl CommandError {
     pub(crate) fn message(&self) -> String {
         match self {
             Self::Board(error) => with_causes(error),
+            Self::Mail(error) => with_causes(error),
             Self::Other { message, .. } => message.clone(),
             Self::ClosedStdout => "standard output was closed".into(),
         }
@@ -174,6 +187,12 @@ fn with_causes(error: &dyn Error) -> String {
 impl From<BoardError> for CommandError {
     fn from(error: BoardError) -> Self {
         Self::Board(error)
+    }
+}
+
+impl From<MailError> for CommandError {
+    fn from(error: MailError) -> Self {
+        Self::Mail(error)
     }
 }
 

@@ -10,11 +10,12 @@
 //! | [`lock`] | one holder at a time, released by the kernel when the holder dies; waiting has a limit and the error names the holder |
 //! | [`lockdir`] | the lock *directories* other tools use on the same files |
 //! | [`log`] | append-only lines; a line torn by a crash is cut off, never glued to the next |
+//! | [`shared_log`] | the same for many writers that keep the file open: an append costs a look and a write |
+//! | [`fifo`] | waking a reader without waiting for it |
 //! | [`name`] | one rule for the names of lists, teams and agents |
 //! | [`home`] | every path under the home directory, named once |
 //! | [`clock`] | time that tests can set |
 //! | [`settings`] | layered settings with errors that name the nearest key |
-//! | [`fifo`] | a process that waits is woken without anybody waiting for it |
 //! | [`watch`] | "something changed" hints, with a slow tick behind them |
 //! | [`fault`] | named write points at which a test can crash or fail the process |
 //!
@@ -40,6 +41,7 @@ pub mod lockdir;
 pub mod log;
 pub mod name;
 pub mod settings;
+pub mod shared_log;
 pub mod watch;
 mod watchdog;
 

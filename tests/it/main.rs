@@ -42,6 +42,19 @@ mod linearize;
 /// Tasks given to a process by another one that dies at it.
 mod served;
 
+/// Bad input and bad luck with mail: a clear error and nothing changed.
+mod mail_bad_input;
+/// The answers and exit codes of `ccb mail`.
+mod mail_commands;
+/// Inboxes of earlier and later formats.
+mod mail_compat;
+/// A crash at every write point of everything mail does.
+mod mail_crash;
+/// Many senders, a reader that is killed over and over.
+mod mail_kills;
+/// A write error at every write point of everything mail does.
+mod mail_write_errors;
+
 /// The binary the tests run.
 pub const CCB: &str = env!("CARGO_BIN_EXE_ccb-under-test");
 /// The other tool that shares its files.
@@ -50,3 +63,5 @@ pub const FOREIGN_TOOL: &str = env!("CARGO_BIN_EXE_foreign-tool");
 pub const BOARD_WORKER: &str = env!("CARGO_BIN_EXE_board-worker");
 /// A process that claims one task after the other.
 pub const CLAIMER: &str = env!("CARGO_BIN_EXE_claimer");
+/// A process that uses the mailbox as a host does.
+pub const MAIL_WORKER: &str = env!("CARGO_BIN_EXE_mail-worker");

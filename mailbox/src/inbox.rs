@@ -1,0 +1,223 @@
+//! One agent's inbox, and the lock section in which everything about it happens.
+//!
+//! A section begins with a look at the log: how long it is, and, if somebody else wrote, the
+//! number of its last line. Then broadcasts the inbox does not have yet are copied into it.
+//! Then comes the operation itself, for a message one append. Syncing and waking come after
+//! the lock is released.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use store::StoreError;
+use store::atomic::{self, Durability};
+use store::fault::{pass, reached};
+use store::fifo::{self, Ringer};
+use store::home::create_private_dir;
+use store::name::Name;
+use store::shared_log::SyncHandle;
+use uuid::Uuid;
+
+use crate::error::{MailError, Result};
+use crate::fault;
+use crate::line;
+use crate::live::Live;
+use crate::mailbox::MailOptions;
+use crate::message::Draft;
+
+/// One agent's inbox.
+#[derive(Debug)]
+pub struct Inbox {
+    name: Name,
+    /// What its lock protects, for errors.
+    what: String,
+    pub(crate) paths: Paths,
+    pub(crate) options: Arc<MailOptions>,
+    live: Mutex<Live>,
+    ringer: Mutex<Ringer>,
+}
+
+/// What became of a message that was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Posted {
+    /// Its id.
+    pub id: Uuid,
+    /// Its number in the inbox.
+    pub seq: u64,
+    /// It was there already: a message with the same id had been sent before.
+    pub already: bool,
+}
+
+/// Where the parts of an inbox are.
+#[derive(Debug)]
+pub(crate) struct Paths {
+    pub(crate) dir: PathBuf,
+    pub(crate) tmp: PathBuf,
+    pub(crate) log: PathBuf,
+    pub(crate) cursor: PathBuf,
+    pub(crate) rejected: PathBuf,
+    pub(crate) wake: PathBuf,
+    pub(crate) consumer: PathBuf,
+    pub(crate) activity: PathBuf,
+    pub(crate) broadcast: PathBuf,
+}
+
+impl Inbox {
+    pub(crate) fn new(name: Name, dir: PathBuf, team: &Path, options: Arc<MailOptions>) -> Self {
+        let paths = Paths {
+            tmp: dir.join("tmp"),
+            log: dir.join("log.jsonl"),
+            cursor: dir.join("cursor.json"),
+            rejected: dir.join("rejected.jsonl"),
+            wake: dir.join("wake"),
+            consumer: dir.join("consumer.lock"),
+            activity: dir.join("activity.json"),
+            broadcast: team.join("broadcast.jsonl"),
+            dir,
+        };
+        let live = Live::new(&paths);
+        Self {
+            what: format!("the inbox of {name}"),
+            name,
+            ringer: Mutex::new(Ringer::new(paths.wake.clone())),
+            live: Mutex::new(live),
+            paths,
+            options,
+        }
+    }
+
+    /// Whose inbox it is.
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// Its directory.
+    pub fn dir(&self) -> &Path {
+        &self.paths.dir
+    }
+
+    pub(crate) fn durability(&self) -> Durability {
+        self.options.durability
+    }
+
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.options.clock.now_ms()
+    }
+
+    /// Whether anything was ever sent here, or somebody read it.
+    pub fn exists(&self) -> bool {
+        self.paths.log.exists()
+    }
+
+    /// Appends a message: one write under the lock, the sync after it.
+    pub(crate) fn post(&self, draft: &Draft) -> Result<Posted> {
+        let sealed = line::seal(draft, self.now_ms(), None)?;
+        let id = sealed.id;
+        let (posted, handle) = self.section(|live| {
+            if draft.id.is_some()
+                && let Some(seq) = live.seq_of(id, self)?
+            {
+                let already = true;
+                return Ok((Posted { id, seq, already }, live.log.sync_handle()));
+            }
+            live.check_room(self)?;
+            let seq = live.last_seq + 1;
+            let mut bytes = Vec::new();
+            sealed.write(seq, &mut bytes);
+            live.append(&bytes, seq)?;
+            let already = false;
+            Ok((Posted { id, seq, already }, live.log.sync_handle()))
+        })?;
+        self.ring();
+        self.sync(handle.as_ref())
+            .map_err(|source| MailError::NotDurable { source })?;
+        Ok(posted)
+    }
+
+    /// Makes what was appended survive a power cut. Outside the lock, where the kernel merges
+    /// it with the syncs of others.
+    pub(crate) fn sync(&self, handle: Option<&SyncHandle>) -> Result<(), StoreError> {
+        sync(handle, &self.paths.log, self.durability())
+    }
+
+    /// Wakes a host that waits for mail.
+    pub(crate) fn ring(&self) {
+        let mut ringer = self.ringer.lock().unwrap_or_else(PoisonError::into_inner);
+        ringer.ring();
+    }
+
+    /// Copies broadcasts and wakes the reader; what a sender of a broadcast does at its end.
+    pub(crate) fn catch_up(&self) -> Result<()> {
+        self.section(|_| Ok(()))?;
+        self.ring();
+        Ok(())
+    }
+
+    /// Runs `body` under the inbox's lock, with everything up to date.
+    pub(crate) fn section<T>(&self, body: impl FnOnce(&mut Live) -> Result<T>) -> Result<T> {
+        let mut live = self.live();
+        if !live.prepared {
+            self.prepare()?;
+            live.prepared = true;
+        }
+        match self.lock(&mut live) {
+            // Somebody deleted the whole inbox.
+            Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                self.prepare()?;
+                self.lock(&mut live)?;
+            }
+            other => other?,
+        }
+        let result = live.refresh(self).and_then(|()| body(&mut live));
+        live.lock.release();
+        result
+    }
+
+    fn lock(&self, live: &mut Live) -> Result<(), StoreError> {
+        live.lock
+            .acquire(|| self.what.as_str(), self.options.lock_timeout)
+    }
+
+    fn live(&self) -> MutexGuard<'_, Live> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the inbox, if it is not there.
+    fn prepare(&self) -> Result<()> {
+        if self.exists() && self.paths.wake.exists() {
+            return Ok(());
+        }
+        create_private_dir(&self.paths.tmp)?;
+        reached(fault::INBOX_MADE);
+        fifo::create(&self.paths.wake)?;
+        // Both logs get their names here, so that their names are synced with the rest.
+        atomic::open_private(&self.paths.log)?;
+        atomic::open_private(&self.paths.broadcast)?;
+        let mut dir: Option<&Path> = Some(&self.paths.dir);
+        // The inbox, `inboxes`, the team, `teams`, the home.
+        for _ in 0..5 {
+            if let Some(path) = dir {
+                atomic::sync_dir(path, self.durability())?;
+                dir = path.parent();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Syncs what was appended to the log at `path`.
+pub(crate) fn sync(
+    handle: Option<&SyncHandle>,
+    path: &Path,
+    durability: Durability,
+) -> Result<(), StoreError> {
+    let injected = pass(fault::SYNC).map_err(|source| StoreError::Io {
+        verb: "sync",
+        path: path.to_owned(),
+        source,
+    });
+    injected.and_then(|()| match handle {
+        Some(handle) if durability == Durability::Full => handle.sync(),
+        _ => Ok(()),
+    })
+}
