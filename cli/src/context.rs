@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use store::home::Home;
 use store::name::Name;
 use store::settings::Settings;
+use swarm::{Team, TeamError, TeamOptions};
 use taskboard::{Board, BoardOptions, Caller};
 use uuid::Uuid;
 use worktrees::Repository;
@@ -21,6 +22,8 @@ pub(crate) struct Context {
     /// The directory the command works in.
     pub(crate) directory: PathBuf,
     home: Home,
+    /// The shared git directory of the repository the command works in.
+    repository: Option<String>,
     settings: Settings,
     list: Name,
     agent: Name,
@@ -43,14 +46,55 @@ impl Context {
             files.push(tree.join(".claude/ccb.local.json"));
         }
         let settings = Settings::load(&files)?;
-        Ok(Self {
+        let common_dir =
+            repository.and_then(|repo| repo.common_dir.into_os_string().into_string().ok());
+        let context = Self {
             out,
             directory,
             home,
+            repository: common_dir,
             settings,
             list,
             agent,
-        })
+        };
+        context.check_team(global)?;
+        Ok(context)
+    }
+
+    /// Whoever names a team acts in it, and a team belongs to one repository.
+    fn check_team(&self, global: &Global) -> Result<(), CommandError> {
+        let Some(name) = global.team.clone().or_else(|| env::var(env::TEAM)) else {
+            return Ok(());
+        };
+        let Ok(name) = Name::new("team", &name) else {
+            // Not the name of a list either, which has been told where it matters.
+            return Ok(());
+        };
+        match self.team(name).enter() {
+            // A list can have a name that is no team's.
+            Ok(_) | Err(TeamError::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The team of this name, as seen from where the command works.
+    pub(crate) fn team(&self, name: Name) -> Team {
+        let options = TeamOptions {
+            repository: self.repository.clone(),
+            lock_timeout: self.settings.lock_timeout,
+            ..TeamOptions::default()
+        };
+        Team::new(&self.home, name, options)
+    }
+
+    /// The task list of a team.
+    pub(crate) fn team_board(&self, team: &Team) -> Board {
+        let options = BoardOptions::from(&self.settings);
+        Board::new(&self.home, team.name().clone(), options)
+    }
+
+    pub(crate) fn home(&self) -> &Home {
+        &self.home
     }
 
     pub(crate) fn board(&self) -> Board {

@@ -40,6 +40,16 @@ impl Home {
         self.lists().join(list.as_str())
     }
 
+    /// Where all teams are.
+    pub fn teams(&self) -> PathBuf {
+        self.0.join("teams")
+    }
+
+    /// One team.
+    pub fn team(&self, team: &Name) -> PathBuf {
+        self.teams().join(team.as_str())
+    }
+
     /// The user's own settings.
     pub fn settings(&self) -> PathBuf {
         self.0.join("ccb.json")

@@ -139,6 +139,26 @@ impl ReusableLock {
     }
 }
 
+/// Whether some process holds the lock on `path` at this moment; no file, no lock.
+///
+/// Asks with a shared lock that is given back at once, so that two who ask at the same time
+/// never take each other for the holder.
+pub fn is_held(path: &Path) -> Result<bool> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error).context("open", path),
+    };
+    loop {
+        match fs4::FileExt::try_lock_shared(&file) {
+            Ok(()) => return Ok(false),
+            Err(fs4::TryLockError::WouldBlock) => return Ok(true),
+            Err(fs4::TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(fs4::TryLockError::Error(error)) => return Err(error).context("lock", path),
+        }
+    }
+}
+
 fn try_lock(file: &File) -> io::Result<bool> {
     loop {
         // Spelled out because std has methods of the same name that would win.
@@ -240,6 +260,22 @@ mod tests {
         let again = FileLock::exclusive(&path, "the list", DEFAULT_TIMEOUT).unwrap();
         drop(again);
         assert!(path.exists(), "lock files are never deleted");
+    }
+
+    #[test]
+    fn asking_who_holds_a_lock_does_not_take_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("alive.lock");
+        assert!(!is_held(&path).unwrap());
+        assert!(!path.exists(), "asking makes no file");
+        let held = FileLock::exclusive(&path, "the run", DEFAULT_TIMEOUT).unwrap();
+        assert!(is_held(&path).unwrap());
+        drop(held);
+        assert!(!is_held(&path).unwrap());
+        // Somebody else who asks holds a shared lock for a moment.
+        let asking = File::open(&path).unwrap();
+        fs4::FileExt::lock_shared(&asking).unwrap();
+        assert!(!is_held(&path).unwrap());
     }
 
     #[test]
