@@ -45,7 +45,7 @@ impl Home {
         self.0.join("teams")
     }
 
-    /// One team.
+    /// One team: its roster, inboxes, requests and runs.
     pub fn team(&self, team: &Name) -> PathBuf {
         self.teams().join(team.as_str())
     }

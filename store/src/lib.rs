@@ -10,6 +10,8 @@
 //! | [`lock`] | one holder at a time, released by the kernel when the holder dies; waiting has a limit and the error names the holder |
 //! | [`lockdir`] | the lock *directories* other tools use on the same files |
 //! | [`log`] | append-only lines; a line torn by a crash is cut off, never glued to the next |
+//! | [`shared_log`] | the same for many writers that keep the file open: an append costs a look and a write |
+//! | [`fifo`] | waking a reader without waiting for it |
 //! | [`name`] | one rule for the names of lists, teams and agents |
 //! | [`home`] | every path under the home directory, named once |
 //! | [`clock`] | time that tests can set |
@@ -32,12 +34,14 @@ pub mod atomic;
 pub mod clock;
 mod error;
 pub mod fault;
+pub mod fifo;
 pub mod home;
 pub mod lock;
 pub mod lockdir;
 pub mod log;
 pub mod name;
 pub mod settings;
+pub mod shared_log;
 pub mod watch;
 mod watchdog;
 

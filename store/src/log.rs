@@ -143,29 +143,42 @@ impl LogTail {
         let Some(file) = &self.file else {
             return Ok(());
         };
-        if self.torn {
-            pass(fault::LOG_CUT).context("repair", path)?;
-            file.set_len(self.end).context("repair", path)?;
-            self.torn = false;
-        }
-        // In two halves only where a test can make the second one not happen.
-        let half = if cfg!(feature = "fault-injection") {
-            bytes.len() / 2
-        } else {
-            bytes.len()
-        };
-        let written = file
-            .write_all_at(&bytes[..half], self.end)
-            .and_then(|()| pass(fault::LOG_HALF))
-            .and_then(|()| file.write_all_at(&bytes[half..], self.end + half as u64));
-        if let Err(error) = written {
-            drop(file.set_len(self.end));
-            return Err(error).context("append to", path);
-        }
+        write_at_end(file, path, self.end, self.torn, bytes)?;
+        self.torn = false;
         self.end += bytes.len() as u64;
-        reached(fault::LOG_APPENDED);
         Ok(())
     }
+}
+
+/// Writes complete lines at `end`, after cutting off what a crash left there if it is `torn`.
+/// After an error the file ends where it did.
+pub(crate) fn write_at_end(
+    file: &File,
+    path: &Path,
+    end: u64,
+    torn: bool,
+    bytes: &[u8],
+) -> Result<()> {
+    if torn {
+        pass(fault::LOG_CUT).context("repair", path)?;
+        file.set_len(end).context("repair", path)?;
+    }
+    // In two halves only where a test can make the second one not happen.
+    let half = if cfg!(feature = "fault-injection") {
+        bytes.len() / 2
+    } else {
+        bytes.len()
+    };
+    let written = file
+        .write_all_at(&bytes[..half], end)
+        .and_then(|()| pass(fault::LOG_HALF))
+        .and_then(|()| file.write_all_at(&bytes[half..], end + half as u64));
+    if let Err(error) = written {
+        drop(file.set_len(end));
+        return Err(error).context("append to", path);
+    }
+    reached(fault::LOG_APPENDED);
+    Ok(())
 }
 
 /// The complete lines from `offset` on, and whether an unfinished one follows.

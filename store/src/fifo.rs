@@ -1,0 +1,143 @@
+//! Waking a process that waits, without waiting for it.
+//!
+//! The waiting side holds a [`Bell`]; whoever has something for it [rings](Ringer::ring). A
+//! ring nobody hears is not an error: the one who waits looks by itself now and then.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::sys::stat::Mode;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::OFlags;
+
+use crate::error::{IoContext, Result};
+
+/// Creates the FIFO at `path`, private to this user, unless it is there.
+pub fn create(path: &Path) -> Result<()> {
+    match nix::unistd::mkfifo(path, Mode::S_IRUSR | Mode::S_IWUSR) {
+        Ok(()) | Err(nix::errno::Errno::EEXIST) => Ok(()),
+        Err(errno) => Err(io::Error::from(errno)).context("create", path),
+    }
+}
+
+/// Opens `path` without blocking; an error if something else than a FIFO is there.
+fn open(path: &Path, read: bool) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = OpenOptions::new()
+        .read(read)
+        .write(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)?;
+    if !file.metadata()?.file_type().is_fifo() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is not a FIFO",
+        ));
+    }
+    Ok(file)
+}
+
+/// The side that wakes.
+#[derive(Debug)]
+pub struct Ringer {
+    path: PathBuf,
+    /// Kept open while somebody listens.
+    file: Option<File>,
+}
+
+impl Ringer {
+    /// Rings the FIFO at `path`.
+    pub fn new(path: PathBuf) -> Self {
+        Self { path, file: None }
+    }
+
+    /// Wakes whoever waits; says whether somebody listens. Never blocks and never fails.
+    pub fn ring(&mut self) -> bool {
+        if let Some(file) = &mut self.file {
+            match file.write(&[b'!']) {
+                Ok(_) => return true,
+                // Full: it has been woken often enough.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
+                // The listener is gone, perhaps there is another one.
+                Err(_) => self.file = None,
+            }
+        }
+        // Without a listener this fails (ENXIO), which is the common case.
+        let Ok(mut file) = open(&self.path, false) else {
+            return false;
+        };
+        let heard = file.write(&[b'!']).is_ok();
+        self.file = heard.then_some(file);
+        heard
+    }
+}
+
+/// The side that waits.
+#[derive(Debug)]
+pub struct Bell {
+    file: File,
+}
+
+impl Bell {
+    /// Listens on the FIFO at `path`, which must exist.
+    pub fn new(path: &Path) -> Result<Self> {
+        // Open for writing too, so that it does not end when the last ringer goes.
+        let file = open(path, true).context("open", path)?;
+        Ok(Self { file })
+    }
+
+    /// Waits for a ring, at most `limit`; says whether there was one.
+    ///
+    /// Rings from before the call count. Look for news *after* this returns: what is rung for
+    /// after the return is not lost, it ends the next wait.
+    pub fn wait(&mut self, limit: Duration) -> bool {
+        let timeout = Timespec::try_from(limit).ok();
+        let mut fds = [PollFd::new(&self.file, PollFlags::IN)];
+        let rung = matches!(rustix::event::poll(&mut fds, timeout.as_ref()), Ok(1..));
+        if rung {
+            let mut rings = [0; 1024];
+            while matches!(self.file.read(&mut rings), Ok(count) if count == rings.len()) {}
+        }
+        rung
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_is_heard_once_and_a_dead_listener_is_no_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("wake");
+        create(&path).unwrap();
+        create(&path).unwrap();
+        let mut ringer = Ringer::new(path.clone());
+        assert!(!ringer.ring(), "nobody listens");
+        let mut bell = Bell::new(&path).unwrap();
+        assert!(!bell.wait(Duration::ZERO));
+        for _ in 0..100_000 {
+            assert!(ringer.ring(), "a full FIFO does not block");
+        }
+        assert!(bell.wait(Duration::from_secs(60)));
+        assert!(!bell.wait(Duration::ZERO), "all rings were heard at once");
+        drop(bell);
+        assert!(!ringer.ring());
+        let mut bell = Bell::new(&path).unwrap();
+        assert!(ringer.ring());
+        assert!(bell.wait(Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn a_file_in_its_place_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("wake");
+        std::fs::File::create_new(&path).unwrap();
+        assert!(!Ringer::new(path.clone()).ring());
+        assert!(Bell::new(&path).is_err());
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
+    }
+}
