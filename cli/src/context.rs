@@ -63,7 +63,9 @@ impl Context {
 
     /// Whoever names a team acts in it, and a team belongs to one repository.
     fn check_team(&self, global: &Global) -> Result<(), CommandError> {
-        let Some(name) = global.team.clone().or_else(|| env::var(env::TEAM)) else {
+        let other_list = global.list.is_some() || env::var(env::TASK_LIST).is_some();
+        let surrounding = || env::var(env::TEAM).filter(|_| !other_list);
+        let Some(name) = global.team.clone().or_else(surrounding) else {
             return Ok(());
         };
         let Ok(name) = Name::new("team", &name) else {
