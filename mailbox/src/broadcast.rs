@@ -1,0 +1,244 @@
+//! Messages to everyone, all or nothing.
+//!
+//! One line in the team's `broadcast.jsonl`, with the names of its recipients, is the commit.
+//! Every inbox copies and numbers what it does not have yet, under its lock and before
+//! anything else happens in it, so nobody can see mail sent later without the broadcast. A
+//! copy carries the broadcast's number, which is how an inbox knows what it has.
+
+use std::collections::BTreeMap;
+
+use store::StoreError;
+use store::atomic::{self, Durability};
+use store::fault::reached;
+use store::home::create_private_dir;
+use store::lock::FileLock;
+use store::name::Name;
+use store::shared_log::{Look, SharedLog};
+use uuid::Uuid;
+
+use crate::error::{MailError, Result};
+use crate::fault;
+use crate::inbox::{Inbox, Live, line_at};
+use crate::line::{self, Scan, Scanned, VERSION};
+use crate::mailbox::Mailbox;
+use crate::marks::Mark;
+use crate::message::{Body, Draft};
+
+/// A broadcast that was sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broadcast {
+    /// Its id, which every copy has.
+    pub id: Uuid,
+    /// Its number among the team's broadcasts.
+    pub number: u64,
+    /// Whom it is for.
+    pub recipients: Vec<Name>,
+}
+
+impl Mailbox {
+    /// Sends a text to all `recipients` but the sender, or to none. The draft's own recipient
+    /// does not matter.
+    pub fn broadcast(&self, draft: &Draft, recipients: &[Name]) -> Result<Broadcast> {
+        if !matches!(draft.body, Body::Text(_)) {
+            return Err(MailError::NotForAll {
+                kind: draft.body.kind().to_owned(),
+            });
+        }
+        if draft.id.is_some() {
+            return Err(MailError::invalid(
+                "broadcast",
+                "it cannot have an id given",
+            ));
+        }
+        let recipients = others(recipients, &draft.from);
+        if recipients.is_empty() {
+            return Err(MailError::invalid(
+                "broadcast",
+                "there is nobody but the sender to send it to",
+            ));
+        }
+        let sealed = line::seal(draft, self.now_ms(), Some(&recipients))?;
+        // After the commit there is no way back, so whoever has no room is found now.
+        for name in &recipients {
+            let inbox = self.inbox(name)?;
+            inbox.section(|live| live.check_room(&inbox))?;
+        }
+        let (number, handle) = {
+            let (_lock, mut log) = self.open_broadcasts()?;
+            let last = last_number(&log)?;
+            let number = last + 1;
+            let mut bytes = Vec::new();
+            sealed.write(number, &mut bytes);
+            log.append(&bytes)?;
+            reached(fault::BROADCAST_COMMITTED);
+            (number, log.sync_handle())
+        };
+        if let (Some(handle), Durability::Full) = (handle, self.options.durability) {
+            handle
+                .sync()
+                .map_err(|source| MailError::NotDurable { source })?;
+        }
+        // It is sent. What follows only makes it arrive sooner.
+        for name in &recipients {
+            if let Err(error) = self.inbox(name).and_then(|inbox| inbox.catch_up()) {
+                tracing::warn!(%name, %error, "gets the broadcast with its next mail");
+            }
+        }
+        if let Err(error) = self.drop_old_broadcasts() {
+            tracing::warn!(%error, "old broadcasts are kept");
+        }
+        Ok(Broadcast {
+            id: sealed.id,
+            number,
+            recipients,
+        })
+    }
+
+    fn open_broadcasts(&self) -> Result<(FileLock, SharedLog)> {
+        create_private_dir(&self.dir)?;
+        let lock = FileLock::exclusive(
+            &self.dir.join("broadcast.lock"),
+            "the team's list of broadcasts",
+            self.options.lock_timeout,
+        )?;
+        let mut log = SharedLog::new(&self.dir.join("broadcast.jsonl"));
+        log.look()?;
+        Ok((lock, log))
+    }
+
+    /// Drops the broadcasts that every recipient has, when there are many.
+    ///
+    /// The last one stays: its number is where counting goes on.
+    fn drop_old_broadcasts(&self) -> Result<()> {
+        let (_lock, log) = self.open_broadcasts()?;
+        if log.end() < self.options.limits.broadcast_bytes {
+            return Ok(());
+        }
+        last_number(&log)?;
+        let bytes = log.read(0, log.end())?;
+        let mut names = BTreeMap::new();
+        let mut last = Vec::new();
+        for scanned in Scan::new(&bytes, 0) {
+            if let Scanned::Good(line, parsed) = scanned {
+                last = [line, b"\n"].concat();
+                for name in parsed.recipients {
+                    names.insert(name.to_ascii_lowercase(), name);
+                }
+            }
+        }
+        for name in names.values() {
+            self.inbox(&Name::new("agent", name)?)?.catch_up()?;
+        }
+        let tmp = self.inboxes_dir().join("tmp.broadcast");
+        create_private_dir(&tmp)?;
+        Ok(atomic::replace(
+            &tmp,
+            log.path(),
+            &last,
+            self.options.durability,
+        )?)
+    }
+}
+
+/// Everybody once, without the sender.
+fn others(recipients: &[Name], sender: &Name) -> Vec<Name> {
+    let key = |name: &Name| name.as_str().to_ascii_lowercase();
+    let mut seen = vec![key(sender)];
+    let mut others = Vec::new();
+    for name in recipients {
+        if !seen.contains(&key(name)) {
+            seen.push(key(name));
+            others.push(name.clone());
+        }
+    }
+    others
+}
+
+/// The number of the last broadcast, 0 if there is none.
+fn last_number(log: &SharedLog) -> Result<u64> {
+    let last = log.find_last(line::head)?;
+    match last {
+        Some(head) if head.v > VERSION => Err(newer(log, head.v)),
+        Some(head) => Ok(head.seq),
+        None => Ok(0),
+    }
+}
+
+fn newer(log: &SharedLog, found: u64) -> MailError {
+    MailError::Store(StoreError::NewerVersion {
+        path: log.path().to_owned(),
+        found,
+        known: VERSION,
+    })
+}
+
+impl Live {
+    /// Copies the broadcasts this inbox does not have yet.
+    pub(crate) fn copy_broadcasts(&mut self, inbox: &Inbox) -> Result<()> {
+        if self.broadcast.look()? == Look::Same && self.caught_up {
+            return Ok(());
+        }
+        self.caught_up = false;
+        let last = last_number(&self.broadcast)?;
+        if last > 0 {
+            self.marks.refresh()?;
+            if last > self.marks.last.copied {
+                // What was copied by a process that died before it could note it.
+                self.list_marks(inbox)?;
+            }
+            if last > self.marks.last.copied {
+                self.copy_from(last, inbox)?;
+            }
+        }
+        self.caught_up = true;
+        Ok(())
+    }
+
+    fn copy_from(&mut self, last: u64, inbox: &Inbox) -> Result<()> {
+        let Mark { copied, from, .. } = self.marks.last;
+        let next = line::head(&line_at(&self.broadcast, from)?);
+        let start = if next.is_some_and(|head| head.seq == copied + 1) {
+            from
+        } else {
+            0
+        };
+        let bytes = self.broadcast.read(start, self.broadcast.end())?;
+        let mut copies = Vec::new();
+        let mut seq = self.last_seq;
+        for scanned in Scan::new(&bytes, 0) {
+            let parsed = match scanned {
+                Scanned::Good(_, parsed) => parsed,
+                Scanned::Bad(_, why) => {
+                    tracing::warn!(%why, "a damaged broadcast was skipped");
+                    continue;
+                }
+            };
+            if parsed.v > VERSION {
+                return Err(newer(&self.broadcast, parsed.v));
+            }
+            let me = |name: &&String| name.eq_ignore_ascii_case(inbox.name().as_str());
+            if parsed.message.seq > copied
+                && let Some(name) = parsed.recipients.iter().find(me)
+            {
+                seq += 1;
+                line::seal_copy(&parsed.message, name)?.write(seq, &mut copies);
+            }
+        }
+        let durable = inbox.durability() == Durability::Full;
+        if !copies.is_empty() {
+            // A copy must not outlive the line that commits it for the others.
+            if durable {
+                self.broadcast.sync()?;
+            }
+            self.append(&copies, seq)?;
+            reached(fault::COPIED);
+            if durable {
+                self.log.sync()?;
+            }
+        }
+        // Up to the copies everything was listed before, see `copy_broadcasts`.
+        let listed = (seq, self.log.end());
+        let copied = (last, self.broadcast.end());
+        self.marks.append(&[Mark::new(listed, copied)])
+    }
+}

@@ -1,0 +1,341 @@
+//! Reading an inbox: one process at a time, nothing lost, nothing acknowledged twice.
+//!
+//! The right to read is a lock that the kernel takes back when its holder dies. Before a
+//! message is handed over, that is noted, so that the next reader knows that it may not be
+//! the first to see it. A message that was not acknowledged is handed over again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use store::StoreError;
+use store::atomic;
+use store::fifo::Bell;
+use store::lock::FileLock;
+use store::shared_log::SyncHandle;
+
+use crate::cursor::Cursor;
+use crate::error::{MailError, Result};
+use crate::inbox::{Inbox, Live};
+use crate::line::{Scan, Scanned};
+use crate::message::Message;
+
+/// How often a reader looks without having been woken.
+const RESCAN: Duration = Duration::from_secs(1);
+
+/// The one reader of an inbox.
+#[derive(Debug)]
+pub struct Consumer {
+    inbox: Arc<Inbox>,
+    cursor: Cursor,
+    /// What is in the log and not acknowledged, with the length of its line.
+    pending: BTreeMap<u64, (Message, u64)>,
+    /// The sum of those lengths.
+    pending_bytes: u64,
+    /// What this reader has been given.
+    handed: BTreeSet<u64>,
+    /// Up to which byte of which log it has read, and the highest number it has seen.
+    read_to: u64,
+    incarnation: u64,
+    last_seen: u64,
+    log: Option<SyncHandle>,
+    bell: Bell,
+    rejected: usize,
+    _lease: FileLock,
+}
+
+/// Messages handed over.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// By priority, oldest first.
+    pub messages: Vec<Message>,
+    /// Messages nobody needs to read any more; they are acknowledged.
+    pub expired: Vec<Message>,
+    /// How many damaged lines have been set aside since the last batch.
+    pub rejected: usize,
+}
+
+/// What an acknowledgement did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Acked {
+    /// Every message up to this one is acknowledged.
+    pub acked: u64,
+    /// Those that were not before.
+    pub new: Vec<u64>,
+    /// Those of them that nobody had been given.
+    pub unread: Vec<u64>,
+}
+
+impl Inbox {
+    /// Becomes the inbox's reader; refused while another process is.
+    pub fn consumer(self: &Arc<Self>) -> Result<Consumer> {
+        // Makes the inbox, so that its files have a place.
+        self.section(|_| Ok(()))?;
+        let timeout = self.options.reader_timeout;
+        let lease =
+            FileLock::exclusive(&self.paths.consumer, "the inbox", timeout).map_err(|error| {
+                match error {
+                    StoreError::LockTimeout { holder, .. } => MailError::BeingRead {
+                        inbox: self.name().to_string(),
+                        holder,
+                    },
+                    other => other.into(),
+                }
+            })?;
+        // Whatever is in there was left by a process that died: only the reader and the
+        // holder of the lock make temporary files.
+        self.section(|_| self.sweep())?;
+        Ok(Consumer {
+            cursor: Cursor::load(&self.paths.cursor)?,
+            bell: Bell::new(&self.paths.wake)?,
+            inbox: Arc::clone(self),
+            pending: BTreeMap::new(),
+            pending_bytes: 0,
+            handed: BTreeSet::new(),
+            read_to: 0,
+            incarnation: 0,
+            last_seen: 0,
+            log: None,
+            rejected: 0,
+            _lease: lease,
+        })
+    }
+
+    fn sweep(&self) -> Result<()> {
+        let Ok(entries) = std::fs::read_dir(&self.paths.tmp) else {
+            return Ok(());
+        };
+        for entry in entries.flatten() {
+            atomic::remove(&entry.path())?;
+        }
+        Ok(())
+    }
+}
+
+impl Consumer {
+    /// Hands over what this reader has not been given yet: by priority, then oldest first,
+    /// at most `limit` messages. What an earlier reader did not acknowledge comes again and
+    /// says `redelivered`.
+    pub fn take(&mut self, limit: usize) -> Result<Batch> {
+        self.fetch()?;
+        self.hand_over(limit, |_| true)
+    }
+
+    /// Hands over one message by its number, also if this reader was given it before.
+    pub fn take_one(&mut self, seq: u64) -> Result<Batch> {
+        self.fetch()?;
+        self.check_exists(seq)?;
+        self.handed.remove(&seq);
+        self.hand_over(1, |message| message.seq == seq)
+    }
+
+    fn hand_over(&mut self, limit: usize, wanted: impl Fn(&Message) -> bool) -> Result<Batch> {
+        let now = self.inbox.now_ms();
+        let mut cursor = self.cursor.clone();
+        let waiting = self
+            .pending
+            .values()
+            .map(|(message, _)| message)
+            .filter(|message| !self.handed.contains(&message.seq));
+        let (expired, mut chosen): (Vec<&Message>, Vec<&Message>) =
+            waiting.partition(|message| message.is_expired(now));
+        chosen.retain(|message| wanted(message));
+        chosen.sort_by_key(|message| (message.priority, message.seq));
+        chosen.truncate(limit);
+        let messages: Vec<Message> = chosen
+            .into_iter()
+            .map(|message| Message {
+                redelivered: cursor.handed_over.contains(message.seq),
+                ..message.clone()
+            })
+            .collect();
+        let expired: Vec<Message> = expired.into_iter().cloned().collect();
+        let rejected = std::mem::take(&mut self.rejected);
+        if !messages.is_empty() || !expired.is_empty() {
+            // What is handed over must be on the disk: the cursor must not speak of a number
+            // that a power cut gives to another message.
+            self.inbox.sync(self.log.as_ref())?;
+            for message in &messages {
+                cursor.handed_over.insert(message.seq);
+            }
+            cursor.expired += expired.len() as u64;
+            let gone: Vec<u64> = expired.iter().map(|message| message.seq).collect();
+            self.settle(cursor, &gone)?;
+            self.handed.extend(messages.iter().map(|m| m.seq));
+        }
+        Ok(Batch {
+            messages,
+            expired,
+            rejected,
+        })
+    }
+
+    /// Notes that these were passed on to where they were meant to go.
+    pub fn delivered(&mut self, seqs: &[u64]) -> Result<()> {
+        let mut cursor = self.cursor.clone();
+        for seq in seqs.iter().filter(|seq| self.pending.contains_key(seq)) {
+            cursor.delivered.insert(*seq);
+        }
+        if cursor != self.cursor {
+            self.settle(cursor, &[])?;
+        }
+        Ok(())
+    }
+
+    /// Acknowledges exactly these messages.
+    pub fn ack(&mut self, seqs: &[u64]) -> Result<Acked> {
+        if seqs.iter().any(|seq| *seq > self.last_seen) {
+            self.fetch()?;
+        }
+        for seq in seqs {
+            self.check_exists(*seq)?;
+        }
+        let new: Vec<u64> = seqs
+            .iter()
+            .copied()
+            .collect::<BTreeSet<u64>>()
+            .into_iter()
+            .filter(|seq| self.pending.contains_key(seq))
+            .collect();
+        let unread = new
+            .iter()
+            .copied()
+            .filter(|seq| !self.cursor.handed_over.contains(*seq))
+            .collect();
+        if !new.is_empty() {
+            self.inbox.sync(self.log.as_ref())?;
+            let mut cursor = self.cursor.clone();
+            for seq in &new {
+                cursor.acked_also.insert(*seq);
+            }
+            self.settle(cursor, &new)?;
+            self.rotate_if_due()?;
+        }
+        Ok(Acked {
+            acked: self.cursor.acked,
+            new,
+            unread,
+        })
+    }
+
+    /// Acknowledges every message up to number `seq`.
+    pub fn ack_up_to(&mut self, seq: u64) -> Result<Acked> {
+        self.fetch()?;
+        self.check_exists(seq)?;
+        let seqs: Vec<u64> = self.pending.range(..=seq).map(|(seq, _)| *seq).collect();
+        self.ack(&seqs)
+    }
+
+    /// Every message up to this one is acknowledged.
+    pub fn acked(&self) -> u64 {
+        self.cursor.acked
+    }
+
+    /// Waits until there is something to [take](Self::take), at most `limit`; says whether
+    /// there is.
+    pub fn wait(&mut self, limit: Duration) -> Result<bool> {
+        let started = Instant::now();
+        loop {
+            self.fetch()?;
+            if self.pending.keys().any(|seq| !self.handed.contains(seq)) {
+                return Ok(true);
+            }
+            let left = limit.saturating_sub(started.elapsed());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            // Whoever sends something after `fetch` rings, and that ring is not lost.
+            self.bell.wait(left.min(RESCAN));
+        }
+    }
+
+    fn check_exists(&self, seq: u64) -> Result<()> {
+        if seq == 0 || seq > self.last_seen.max(self.cursor.acked) {
+            return Err(MailError::NoSuchMessage {
+                inbox: self.inbox.name().to_string(),
+                seq,
+                last: self.last_seen.max(self.cursor.acked),
+            });
+        }
+        Ok(())
+    }
+
+    /// Reads what was appended since the last time.
+    fn fetch(&mut self) -> Result<()> {
+        let inbox = Arc::clone(&self.inbox);
+        inbox.section(|live| {
+            self.read(live)?;
+            if self.rejected > 0 && live.set_aside(&inbox).is_ok_and(|count| count > 0) {
+                self.read(live)?;
+            }
+            self.log = live.log.sync_handle();
+            Ok(())
+        })
+    }
+
+    fn read(&mut self, live: &Live) -> Result<()> {
+        if live.incarnation != self.incarnation {
+            self.incarnation = live.incarnation;
+            self.read_to = 0;
+        }
+        let bytes = live.log.read(self.read_to, live.log.end())?;
+        // In another log of the same inbox, those seen before come again.
+        let after = if self.read_to == 0 { 0 } else { self.last_seen };
+        for scanned in Scan::new(&bytes, after) {
+            match scanned {
+                Scanned::Good(line, parsed) => {
+                    let seq = parsed.message.seq;
+                    if seq > self.last_seen && !self.cursor.is_acked(seq) {
+                        let length = line.len() as u64 + 1;
+                        self.pending_bytes += length;
+                        self.pending.insert(seq, (parsed.message, length));
+                    }
+                    self.last_seen = self.last_seen.max(seq);
+                }
+                Scanned::Bad(..) => self.rejected += 1,
+            }
+        }
+        self.read_to = live.log.end();
+        Ok(())
+    }
+
+    /// Writes the cursor down, with `gone` (ascending) acknowledged. Nothing changes if that
+    /// fails.
+    fn settle(&mut self, mut cursor: Cursor, gone: &[u64]) -> Result<()> {
+        let stays = |seq: &&u64| gone.binary_search(seq).is_err();
+        let first_left = self.pending.keys().find(stays);
+        // Numbers that a damaged line took with it do not stop the mark.
+        cursor.advance(match first_left {
+            Some(seq) => seq - 1,
+            None => self.last_seen,
+        });
+        for seq in gone {
+            if *seq > cursor.acked {
+                cursor.acked_also.insert(*seq);
+            }
+        }
+        cursor.save(&self.inbox.paths.tmp, &self.inbox.paths.cursor)?;
+        self.cursor = cursor;
+        for seq in gone {
+            if let Some((_, length)) = self.pending.remove(seq) {
+                self.pending_bytes -= length;
+            }
+            self.handed.remove(seq);
+        }
+        Ok(())
+    }
+
+    /// Moves acknowledged messages to an archive once they are the larger part of a long log.
+    fn rotate_if_due(&mut self) -> Result<()> {
+        let inbox = Arc::clone(&self.inbox);
+        let waiting = self.pending_bytes;
+        let acked = self.cursor.acked;
+        inbox.section(|live| {
+            let length = live.log.end();
+            if length >= inbox.options.limits.rotate_bytes && waiting * 2 < length {
+                live.rotate(&inbox, acked)?;
+            }
+            Ok(())
+        })
+    }
+}

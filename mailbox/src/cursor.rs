@@ -1,0 +1,126 @@
+//! How far an inbox has been read.
+//!
+//! Written by the one process that holds the inbox's reader lease, never synced: what it says
+//! survives the death of that process, and after a power cut it may be old. Then messages are
+//! handed over again.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use store::StoreError;
+use store::atomic::{self, Durability};
+
+use crate::error::{MailError, Result};
+use crate::line::VERSION;
+use crate::ranges::Ranges;
+
+/// The content of `cursor.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Cursor {
+    v: u64,
+    /// Every message up to this one is acknowledged.
+    pub(crate) acked: u64,
+    /// Acknowledged messages above that.
+    pub(crate) acked_also: Ranges,
+    /// Messages above it that a reader was given. Noted before they are given, so that a
+    /// second time is known to be one.
+    pub(crate) handed_over: Ranges,
+    /// Messages above it that the reader said it passed on.
+    pub(crate) delivered: Ranges,
+    /// How many messages expired before anybody read them.
+    pub(crate) expired: u64,
+}
+
+impl Default for Cursor {
+    fn default() -> Self {
+        Self {
+            v: VERSION,
+            acked: 0,
+            acked_also: Ranges::default(),
+            handed_over: Ranges::default(),
+            delivered: Ranges::default(),
+            expired: 0,
+        }
+    }
+}
+
+impl Cursor {
+    /// Reads it, whatever its version.
+    ///
+    /// One that does not parse was lost in a power cut, or damaged by hand. Starting over
+    /// hands everything in the log over again, which is better than nothing of it.
+    pub(crate) fn load(path: &Path) -> Result<Self> {
+        let Some(bytes) = atomic::read(path)? else {
+            return Ok(Self::default());
+        };
+        match serde_json::from_slice::<Self>(&bytes) {
+            Ok(cursor) => Ok(cursor),
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "unreadable, starting over");
+                let mut lost = Self::default();
+                // Nobody knows what was handed over, so all of it may have been.
+                lost.handed_over = Ranges::from(vec![(1, u64::MAX - 1)]);
+                Ok(lost)
+            }
+        }
+    }
+
+    pub(crate) fn save(&self, tmp: &Path, path: &Path) -> Result<()> {
+        if self.v > VERSION {
+            return Err(StoreError::NewerVersion {
+                path: path.to_owned(),
+                found: self.v,
+                known: VERSION,
+            }
+            .into());
+        }
+        let value = serde_json::to_value(self)
+            .map_err(|error| MailError::invalid("cursor", error.to_string()))?;
+        Ok(atomic::replace(
+            tmp,
+            path,
+            format!("{value}\n").as_bytes(),
+            Durability::Relaxed,
+        )?)
+    }
+
+    /// The highest number it knows to have existed.
+    pub(crate) fn highest(&self) -> u64 {
+        let lost = u64::MAX - 1;
+        let handed = Some(self.handed_over.max()).filter(|max| *max != lost);
+        self.acked
+            .max(self.acked_also.max())
+            .max(handed.unwrap_or(0))
+    }
+
+    pub(crate) fn is_acked(&self, seq: u64) -> bool {
+        seq <= self.acked || self.acked_also.contains(seq)
+    }
+
+    /// Moves the mark; what is below it need not be listed.
+    pub(crate) fn advance(&mut self, mark: u64) {
+        self.acked = self.acked.max(mark);
+        for ranges in [
+            &mut self.acked_also,
+            &mut self.handed_over,
+            &mut self.delivered,
+        ] {
+            ranges.forget_up_to(self.acked);
+        }
+    }
+}
+
+/// Fails if `value` has a version we do not write.
+pub(crate) fn check_version(value: &Value, path: &Path) -> Result<()> {
+    match value.get("v").and_then(Value::as_u64) {
+        Some(found) if found > VERSION => Err(StoreError::NewerVersion {
+            path: path.to_owned(),
+            found,
+            known: VERSION,
+        }
+        .into()),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,231 @@
+use std::path::PathBuf;
+
+use store::StoreError;
+
+/// Why the mailbox did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MailError {
+    /// A file, lock, name or setting.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Input that breaks a rule.
+    #[error("{what}: {why}")]
+    Invalid {
+        /// Which input.
+        what: String,
+        /// The rule.
+        why: String,
+    },
+    /// Too much text for a message.
+    #[error("{what} has {length} bytes; at most {limit} are allowed")]
+    TooLong {
+        /// What is too long.
+        what: &'static str,
+        /// Its length in bytes.
+        length: usize,
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// A kind of message nobody knows.
+    #[error("{given:?} is not a kind of message")]
+    UnknownKind {
+        /// As given.
+        given: String,
+        /// The most similar kind there is.
+        nearest: Option<&'static str>,
+    },
+    /// Requests, answers and notifications are for one recipient.
+    #[error("a {kind} cannot be broadcast")]
+    NotForAll {
+        /// The kind of message.
+        kind: String,
+    },
+    /// No message with this number.
+    #[error("there is no message {seq} in the inbox of {inbox}; the last one is {last}")]
+    NoSuchMessage {
+        /// Whose inbox.
+        inbox: String,
+        /// The number asked for.
+        seq: u64,
+        /// The highest number given out.
+        last: u64,
+    },
+    /// Too much is waiting to be read.
+    #[error("the inbox of {inbox} is full: {unread} messages wait to be acknowledged")]
+    Full {
+        /// Whose inbox.
+        inbox: String,
+        /// How many wait.
+        unread: u64,
+    },
+    /// Another process reads this inbox.
+    #[error("the inbox of {inbox} is being read by {holder}")]
+    BeingRead {
+        /// Whose inbox.
+        inbox: String,
+        /// Who reads it, as far as the system tells.
+        holder: String,
+    },
+    /// No request with this id.
+    #[error("there is no request {id}")]
+    NoSuchRequest {
+        /// The id asked for.
+        id: String,
+        /// The most similar id that waits for an answer.
+        nearest: Option<String>,
+    },
+    /// The request has its answer.
+    #[error("request {id} was {state} by {by} at {at}")]
+    AlreadyAnswered {
+        /// The request.
+        id: String,
+        /// `approved` or `rejected`.
+        state: &'static str,
+        /// Who answered.
+        by: String,
+        /// When.
+        at: String,
+    },
+    /// The deadline is over; nobody's answer counts any more.
+    #[error("request {id} expired at {at}, before it was answered")]
+    RequestExpired {
+        /// The request.
+        id: String,
+        /// Its deadline.
+        at: String,
+    },
+    /// Somebody else is to answer.
+    #[error("request {id} is for {to}, not for {by}")]
+    NotYours {
+        /// The request.
+        id: String,
+        /// Who is to answer.
+        to: String,
+        /// Who tried.
+        by: String,
+    },
+    /// A file of ours that cannot be read as what it should be.
+    #[error("{} is unreadable ({detail})", path.display())]
+    Corrupt {
+        /// The file, which is left as it is.
+        path: PathBuf,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// It is done, but a power cut may undo it.
+    #[error("it is sent, but may not survive a power cut: {source}")]
+    NotDurable {
+        /// Why it could not be synced.
+        source: StoreError,
+    },
+}
+
+/// A result whose error is the mailbox's.
+pub type Result<T, E = MailError> = std::result::Result<T, E>;
+
+/// Groups of errors that callers treat alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Category {
+    /// Wrong input or configuration.
+    Invalid,
+    /// It is not there.
+    NotFound,
+    /// It may not be done now, or by this caller.
+    Refused,
+    /// Somebody held a lock for too long.
+    TimedOut,
+    /// The system did not let us.
+    Failed,
+}
+
+impl MailError {
+    /// Input that breaks a rule.
+    pub fn invalid(what: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::Invalid {
+            what: what.into(),
+            why: why.into(),
+        }
+    }
+
+    /// A stable word for programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Store(StoreError::LockTimeout { .. }) => "lock_timeout",
+            Self::Store(StoreError::Settings { .. }) => "bad_settings",
+            Self::Store(StoreError::BadName { .. } | StoreError::NameClash { .. }) => "bad_name",
+            Self::Store(StoreError::NewerVersion { .. }) => "newer_version",
+            Self::Store(_) => "io",
+            Self::Invalid { .. } => "invalid",
+            Self::TooLong { .. } => "too_long",
+            Self::UnknownKind { .. } => "unknown_kind",
+            Self::NotForAll { .. } => "not_for_all",
+            Self::NoSuchMessage { .. } => "message_not_found",
+            Self::Full { .. } => "inbox_full",
+            Self::BeingRead { .. } => "being_read",
+            Self::NoSuchRequest { .. } => "request_not_found",
+            Self::AlreadyAnswered { .. } => "already_answered",
+            Self::RequestExpired { .. } => "request_expired",
+            Self::NotYours { .. } => "not_yours",
+            Self::Corrupt { .. } => "corrupt",
+            Self::NotDurable { .. } => "not_durable",
+        }
+    }
+
+    /// The group it belongs to.
+    pub fn category(&self) -> Category {
+        match self {
+            Self::Store(StoreError::LockTimeout { .. }) => Category::TimedOut,
+            Self::Store(StoreError::Io { .. }) | Self::NotDurable { .. } => Category::Failed,
+            Self::Store(_)
+            | Self::Invalid { .. }
+            | Self::TooLong { .. }
+            | Self::UnknownKind { .. }
+            | Self::NotForAll { .. } => Category::Invalid,
+            Self::NoSuchMessage { .. } | Self::NoSuchRequest { .. } => Category::NotFound,
+            Self::Full { .. }
+            | Self::BeingRead { .. }
+            | Self::AlreadyAnswered { .. }
+            | Self::RequestExpired { .. }
+            | Self::NotYours { .. }
+            | Self::Corrupt { .. } => Category::Refused,
+        }
+    }
+
+    /// What the user can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Store(error) => error.hint(),
+            Self::TooLong { .. } => {
+                Some("write it to a file and send the file's path instead".into())
+            }
+            Self::UnknownKind { nearest, .. } => {
+                nearest.map(|nearest| format!("did you mean {nearest:?}?"))
+            }
+            Self::NotForAll { .. } => Some("send it to one member by name".into()),
+            Self::NoSuchMessage { .. } => {
+                Some("`ccb mail inbox` shows the messages there are".into())
+            }
+            Self::Full { inbox, .. } => Some(format!(
+                "nothing is lost; {inbox} has to read and acknowledge its mail first"
+            )),
+            Self::BeingRead { .. } => {
+                Some("one reader at a time; `ccb mail inbox` and `ccb mail watch` only look".into())
+            }
+            Self::NoSuchRequest { nearest, .. } => Some(match nearest {
+                Some(id) => format!("did you mean {id}?"),
+                None => "`ccb mail requests` shows the requests there are".into(),
+            }),
+            Self::AlreadyAnswered { .. } => {
+                Some("a request has one answer, the first; send a message if it was wrong".into())
+            }
+            Self::RequestExpired { .. } => Some("ask for a new request".into()),
+            Self::NotYours { to, .. } => Some(format!("only {to} can answer it")),
+            Self::Corrupt { .. } => Some("look at the file; delete it to do without it".into()),
+            Self::NotDurable { .. } => {
+                Some("do not repeat it; look at the disk, and at `ccb mail inbox`".into())
+            }
+            Self::Invalid { .. } => None,
+        }
+    }
+}

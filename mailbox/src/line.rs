@@ -1,0 +1,292 @@
+//! A message as one line of a log.
+//!
+//! `{"v":1,"seq":N,…}`: the version and the number come first, so that a writer finds the
+//! last number without parsing the line. Everything after the number is made before the lock
+//! is taken.
+
+use std::io::Write;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use store::clock::{parse_rfc3339, rfc3339};
+use store::name::Name;
+use uuid::Uuid;
+
+use crate::error::{MailError, Result};
+use crate::message::{Body, Draft, MAX_BODY, Message, Priority, check_length};
+
+/// The format of our files; those of a newer one are read, never written.
+pub(crate) const VERSION: u64 = 1;
+
+/// How every line of ours begins.
+const HEAD: &[u8] = b"{\"v\":1,\"seq\":";
+
+/// Everything of a message but its number.
+#[derive(Debug)]
+pub(crate) struct Sealed {
+    pub(crate) id: Uuid,
+    /// From the comma after the number to the newline.
+    rest: Vec<u8>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Rest<'a> {
+    id: Uuid,
+    from: &'a str,
+    to: &'a str,
+    kind: &'a str,
+    priority: Priority,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_reply_to: Option<Uuid>,
+    sent_at: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    broadcast: Option<u64>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    once: bool,
+    /// Only in `broadcast.jsonl`: the names of those it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recipients: Option<Vec<&'a str>>,
+}
+
+/// Makes everything of the line that does not depend on its number.
+pub(crate) fn seal(draft: &Draft, now_ms: i64, recipients: Option<&[Name]>) -> Result<Sealed> {
+    draft.check()?;
+    let id = draft.id.unwrap_or_else(|| new_id(now_ms));
+    let tagged = match &draft.body {
+        Body::Protocol(protocol) => serde_json::to_value(protocol).map_err(not_json)?,
+        Body::Text(_) | Body::Unknown { .. } => Value::Null,
+    };
+    let body = tagged.get("body");
+    if let Some(body) = body {
+        check_length("the message's body", MAX_BODY, &body.to_string())?;
+    }
+    let rest = Rest {
+        id,
+        from: draft.from.as_str(),
+        to: recipients.map_or(draft.to.as_str(), |_| "*"),
+        kind: draft.body.kind(),
+        priority: draft.priority(),
+        text: match &draft.body {
+            Body::Text(text) => Some(text),
+            _ => None,
+        },
+        body,
+        summary: draft.summary.as_deref(),
+        in_reply_to: draft.in_reply_to,
+        sent_at: &rfc3339(now_ms),
+        expires_at: draft.expires_at.map(rfc3339),
+        broadcast: None,
+        once: draft.id.is_some(),
+        recipients: recipients.map(|names| names.iter().map(Name::as_str).collect()),
+    };
+    to_rest(id, &rest)
+}
+
+/// The copy of a broadcast for one of its recipients.
+pub(crate) fn seal_copy(message: &Message, to: &str) -> Result<Sealed> {
+    let body = message.body_json();
+    let rest = Rest {
+        id: message.id,
+        from: &message.from,
+        to,
+        kind: message.body.kind(),
+        priority: message.priority,
+        text: message.text(),
+        body: Some(&body).filter(|body| !body.is_null()),
+        summary: message.summary.as_deref(),
+        in_reply_to: message.in_reply_to,
+        sent_at: &message.sent_at,
+        expires_at: message.expires_at.map(rfc3339),
+        broadcast: Some(message.seq),
+        once: false,
+        recipients: None,
+    };
+    to_rest(message.id, &rest)
+}
+
+fn to_rest(id: Uuid, rest: &Rest<'_>) -> Result<Sealed> {
+    let mut bytes = serde_json::to_vec(rest).map_err(not_json)?;
+    // The opening brace becomes the comma after the number.
+    if let Some(first) = bytes.first_mut() {
+        *first = b',';
+    }
+    bytes.push(b'\n');
+    Ok(Sealed { id, rest: bytes })
+}
+
+impl Sealed {
+    /// Appends the line with this number to `bytes`.
+    pub(crate) fn write(&self, seq: u64, bytes: &mut Vec<u8>) {
+        bytes.reserve(HEAD.len() + 20 + self.rest.len());
+        bytes.extend_from_slice(HEAD);
+        // Writing to a vector cannot fail.
+        write!(bytes, "{seq}").ok();
+        bytes.extend_from_slice(&self.rest);
+    }
+}
+
+fn not_json(error: serde_json::Error) -> MailError {
+    MailError::invalid("message", error.to_string())
+}
+
+/// An id that sorts by the time it was made.
+pub(crate) fn new_id(now_ms: i64) -> Uuid {
+    let ms = u64::try_from(now_ms).unwrap_or(0);
+    let nanos = u32::try_from(ms % 1000).unwrap_or(0) * 1_000_000;
+    Uuid::new_v7(uuid::Timestamp::from_unix(
+        uuid::NoContext,
+        ms / 1000,
+        nanos,
+    ))
+}
+
+/// Version and number of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub(crate) struct Head {
+    #[serde(default)]
+    pub(crate) v: u64,
+    pub(crate) seq: u64,
+}
+
+/// Reads version and number; `None` if it is not one of our lines.
+pub(crate) fn head(line: &[u8]) -> Option<Head> {
+    if let Some(rest) = line.strip_prefix(HEAD)
+        && rest.last() == Some(&b'}')
+        && let Some(comma) = rest.iter().take(21).position(|b| *b == b',')
+        && let Some(seq) = std::str::from_utf8(&rest[..comma])
+            .ok()
+            .and_then(|digits| digits.parse().ok())
+    {
+        return Some(Head { v: VERSION, seq });
+    }
+    serde_json::from_slice(line).ok()
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Raw {
+    #[serde(default)]
+    v: u64,
+    seq: u64,
+    id: Uuid,
+    from: String,
+    to: String,
+    kind: String,
+    #[serde(default)]
+    priority: Priority,
+    text: Option<String>,
+    body: Option<Value>,
+    summary: Option<String>,
+    in_reply_to: Option<Uuid>,
+    sent_at: String,
+    expires_at: Option<String>,
+    broadcast: Option<u64>,
+    #[serde(default)]
+    once: bool,
+    #[serde(default)]
+    recipients: Vec<String>,
+}
+
+/// A line that was read.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Parsed {
+    pub(crate) v: u64,
+    pub(crate) message: Message,
+    /// Of a broadcast: whom it is for.
+    pub(crate) recipients: Vec<String>,
+}
+
+/// Reads a whole line; the error says why it is not a message.
+pub(crate) fn parse(line: &[u8]) -> Result<Parsed, String> {
+    let raw: Raw = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    let unknown = raw.body.clone().unwrap_or_default();
+    let body = match Body::parse(&raw.kind, raw.text, raw.body) {
+        Ok(body) => body,
+        Err(MailError::UnknownKind { given, .. }) => Body::Unknown {
+            kind: given,
+            body: unknown,
+        },
+        Err(error) => return Err(error.to_string()),
+    };
+    let expires_at = match &raw.expires_at {
+        Some(text) => Some(parse_rfc3339(text).ok_or("expiresAt is not a time")?),
+        None => None,
+    };
+    let message = Message {
+        id: raw.id,
+        seq: raw.seq,
+        from: raw.from,
+        to: raw.to,
+        body,
+        priority: raw.priority,
+        summary: raw.summary,
+        in_reply_to: raw.in_reply_to,
+        sent_at: raw.sent_at,
+        expires_at,
+        broadcast: raw.broadcast,
+        once: raw.once,
+        redelivered: false,
+    };
+    Ok(Parsed {
+        v: raw.v,
+        message,
+        recipients: raw.recipients,
+    })
+}
+
+/// The good lines of a log, and what is wrong with the others.
+///
+/// A line is good if it is a message whose number is higher than that of the last good one.
+pub(crate) struct Scan<'b> {
+    bytes: &'b [u8],
+    last: u64,
+}
+
+/// One line of a log.
+#[derive(Debug)]
+pub(crate) enum Scanned<'b> {
+    Good(&'b [u8], Box<Parsed>),
+    Bad(&'b [u8], String),
+}
+
+impl<'b> Scan<'b> {
+    /// Looks at complete lines, of which those up to number `after` were seen before.
+    pub(crate) fn new(bytes: &'b [u8], after: u64) -> Self {
+        Self { bytes, last: after }
+    }
+}
+
+impl<'b> Iterator for Scan<'b> {
+    type Item = Scanned<'b>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let newline = memchr::memchr(b'\n', self.bytes)?;
+            let (line, rest) = self.bytes.split_at(newline);
+            self.bytes = &rest[1..];
+            if line.is_empty() {
+                continue;
+            }
+            return Some(match parse(line) {
+                Ok(parsed) if parsed.message.seq > self.last => {
+                    self.last = parsed.message.seq;
+                    Scanned::Good(line, Box::new(parsed))
+                }
+                Ok(parsed) => {
+                    let why = format!("number {} comes after {}", parsed.message.seq, self.last);
+                    Scanned::Bad(line, why)
+                }
+                Err(why) => Scanned::Bad(line, why),
+            });
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! What is sent, and what arrives.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use store::clock::rfc3339;
+use store::name::Name;
+use uuid::Uuid;
+
+use crate::error::{MailError, Result};
+use crate::protocol::{KINDS, Protocol};
+
+/// The longest text of a message, in bytes.
+pub const MAX_TEXT: usize = 64 * 1024;
+/// The longest summary, in bytes.
+pub const MAX_SUMMARY: usize = 1024;
+/// The longest body of a protocol message, in bytes of JSON.
+pub const MAX_BODY: usize = 512 * 1024;
+
+/// How soon a message is to be read.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Priority {
+    /// Interrupts the current step.
+    Now,
+    /// At the next opportunity.
+    #[default]
+    Next,
+    /// When nothing else is there; what notifications have.
+    Later,
+}
+
+impl Priority {
+    /// Its name in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Now => "now",
+            Self::Next => "next",
+            Self::Later => "later",
+        }
+    }
+}
+
+impl fmt::Display for Priority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Priority {
+    type Err = MailError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "now" => Ok(Self::Now),
+            "next" => Ok(Self::Next),
+            "later" => Ok(Self::Later),
+            _ => Err(MailError::invalid(
+                format!("priority {text:?}"),
+                "it must be now, next or later",
+            )),
+        }
+    }
+}
+
+/// What a message says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Body {
+    /// Words; kind `message`.
+    Text(String),
+    /// Something with a fixed form.
+    Protocol(Protocol),
+    /// A kind a later version of ccb has. It can be read, not sent.
+    Unknown {
+        /// The name of the kind.
+        kind: String,
+        /// Whatever it says.
+        body: Value,
+    },
+}
+
+impl Body {
+    /// The name of its kind.
+    pub fn kind(&self) -> &str {
+        match self {
+            Self::Text(_) => "message",
+            Self::Protocol(protocol) => protocol.kind(),
+            Self::Unknown { kind, .. } => kind,
+        }
+    }
+
+    /// The body of a message of this kind as a program or a file gives it.
+    pub fn parse(kind: &str, text: Option<String>, body: Option<Value>) -> Result<Self> {
+        let invalid = |why: &str| MailError::invalid(format!("message of kind {kind:?}"), why);
+        if kind == "message" {
+            return text
+                .map(Self::Text)
+                .ok_or_else(|| invalid("it has no text"));
+        }
+        if !KINDS.contains(&kind) {
+            return Err(MailError::UnknownKind {
+                given: kind.to_owned(),
+                nearest: store::nearest(kind, KINDS.iter().copied())
+                    .and_then(|near| KINDS.iter().copied().find(|known| *known == near)),
+            });
+        }
+        let body = body.ok_or_else(|| invalid("it has no body"))?;
+        let mut tagged = Map::new();
+        tagged.insert("kind".into(), kind.into());
+        tagged.insert("body".into(), body);
+        serde_json::from_value(Value::Object(tagged))
+            .map(Self::Protocol)
+            .map_err(|error| invalid(&error.to_string()))
+    }
+}
+
+/// A message to be sent.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    /// Who sends it. Set by who runs the sender, never taken from what it says.
+    pub from: Name,
+    /// Who is to read it.
+    pub to: Name,
+    /// What it says.
+    pub body: Body,
+    /// `None` takes what is usual for its kind.
+    pub priority: Option<Priority>,
+    /// What it says in one line.
+    pub summary: Option<String>,
+    /// The message it answers.
+    pub in_reply_to: Option<Uuid>,
+    /// When it is no longer worth reading, in milliseconds since the epoch.
+    pub expires_at: Option<i64>,
+    /// An id that stands for what is told: a second message with it is dropped.
+    pub id: Option<Uuid>,
+}
+
+impl Draft {
+    /// A message with this body and nothing special about it.
+    pub fn new(from: Name, to: Name, body: Body) -> Self {
+        Self {
+            from,
+            to,
+            body,
+            priority: None,
+            summary: None,
+            in_reply_to: None,
+            expires_at: None,
+            id: None,
+        }
+    }
+
+    /// A message in words.
+    pub fn text(from: Name, to: Name, text: impl Into<String>) -> Self {
+        Self::new(from, to, Body::Text(text.into()))
+    }
+
+    pub(crate) fn priority(&self) -> Priority {
+        self.priority.unwrap_or(match &self.body {
+            Body::Protocol(protocol) if protocol.is_notification() => Priority::Later,
+            _ => Priority::Next,
+        })
+    }
+
+    /// Refuses what is too long, or cannot be sent.
+    pub(crate) fn check(&self) -> Result<()> {
+        check_length(
+            "the text",
+            MAX_TEXT,
+            match &self.body {
+                Body::Text(text) => text,
+                _ => "",
+            },
+        )?;
+        check_length(
+            "the summary",
+            MAX_SUMMARY,
+            self.summary.as_deref().unwrap_or_default(),
+        )?;
+        if let Body::Unknown { kind, .. } = &self.body {
+            // Kinds of a later version are read, not sent.
+            return Body::parse(kind, None, None).map(|_| ());
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn check_length(what: &'static str, limit: usize, text: &str) -> Result<()> {
+    if text.len() > limit {
+        return Err(MailError::TooLong {
+            what,
+            length: text.len(),
+            limit,
+        });
+    }
+    Ok(())
+}
+
+/// A message that is in an inbox.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Message {
+    /// Unique, and the same each time it is handed over.
+    pub id: Uuid,
+    /// Its number in this inbox.
+    pub seq: u64,
+    /// Who sent it.
+    pub from: String,
+    /// To whom.
+    pub to: String,
+    /// What it says.
+    pub body: Body,
+    /// How soon it is to be read.
+    pub priority: Priority,
+    /// What it says in one line.
+    pub summary: Option<String>,
+    /// The message it answers.
+    pub in_reply_to: Option<Uuid>,
+    /// When it was sent, RFC 3339.
+    pub sent_at: String,
+    /// When it is no longer worth reading, in milliseconds since the epoch.
+    pub expires_at: Option<i64>,
+    /// The number of the broadcast it is a copy of.
+    pub broadcast: Option<u64>,
+    /// Its id was given by the sender; a repeat is dropped.
+    pub(crate) once: bool,
+    /// It may have been handed over before, to a reader that did not acknowledge it.
+    pub redelivered: bool,
+}
+
+impl Message {
+    /// Whether nobody needs to read it any more.
+    pub fn is_expired(&self, now_ms: i64) -> bool {
+        self.expires_at.is_some_and(|at| at <= now_ms)
+    }
+
+    /// The text, if it is one.
+    pub fn text(&self) -> Option<&str> {
+        match &self.body {
+            Body::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// As the commands print it: what is in the log, and whether it is a repeat.
+    pub fn to_json(&self) -> Value {
+        let mut map = Map::new();
+        let mut put = |key: &str, value: Value| {
+            map.insert(key.to_owned(), value);
+        };
+        put("id", self.id.to_string().into());
+        put("seq", self.seq.into());
+        put("from", self.from.as_str().into());
+        put("to", self.to.as_str().into());
+        put("kind", self.body.kind().into());
+        put("priority", self.priority.as_str().into());
+        match &self.body {
+            Body::Text(text) => put("text", text.as_str().into()),
+            Body::Protocol(_) | Body::Unknown { .. } => put("body", self.body_json()),
+        }
+        if let Some(summary) = &self.summary {
+            put("summary", summary.as_str().into());
+        }
+        if let Some(id) = self.in_reply_to {
+            put("inReplyTo", id.to_string().into());
+        }
+        put("sentAt", self.sent_at.as_str().into());
+        if let Some(at) = self.expires_at {
+            put("expiresAt", rfc3339(at).into());
+        }
+        if let Some(number) = self.broadcast {
+            put("broadcast", number.into());
+        }
+        if self.redelivered {
+            put("redelivered", true.into());
+        }
+        Value::Object(map)
+    }
+
+    /// The body of a protocol message; null for text.
+    pub(crate) fn body_json(&self) -> Value {
+        match &self.body {
+            Body::Text(_) => Value::Null,
+            Body::Protocol(protocol) => serde_json::to_value(protocol)
+                .ok()
+                .and_then(|mut tagged| tagged.get_mut("body").map(Value::take))
+                .unwrap_or_default(),
+            Body::Unknown { body, .. } => body.clone(),
+        }
+    }
+}

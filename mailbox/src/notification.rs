@@ -1,0 +1,271 @@
+//! How the end of a background run is told, to programs and to models.
+//!
+//! The text form is fixed, because models are told what it looks like:
+//!
+//! ```text
+//! <task-notification>
+//! <task-id>a0123456789abcdef</task-id>
+//! <tool-use-id>toolu_01</tool-use-id>                      (if known)
+//! <output-file>/home/me/.claude/teams/t/runs/a0…/output.log</output-file>
+//! <status>completed</status>
+//! <summary>Agent "Fix the build" completed</summary>
+//! <result>…</result>                                       (if any)
+//! <usage>
+//! <total_tokens>1</total_tokens>
+//! <tool_uses>2</tool_uses>
+//! <duration_ms>3</duration_ms>
+//! </usage>
+//! <worktree>                                               (if any)
+//! <worktreePath>…</worktreePath>
+//! <worktreeBranch>…</worktreeBranch>
+//! </worktree>
+//! </task-notification>
+//! ```
+
+use serde::{Deserialize, Serialize};
+use store::name::Name;
+use uuid::Uuid;
+
+use crate::error::Result;
+use crate::inbox::Posted;
+use crate::mailbox::Mailbox;
+use crate::message::{Body, Draft};
+use crate::protocol::Protocol;
+use crate::xml::{Reader, element};
+
+/// The longest result that is sent along; the rest is in the output file.
+const MAX_RESULT: usize = 64 * 1024;
+
+/// What every id derived from something else is derived in.
+const NAMESPACE: Uuid = Uuid::from_u128(0x6c9f_35d4_17ab_4e2e_9d3b_52ce_a0f1_8b07);
+
+/// The id that stands for `what`: the same each time.
+pub(crate) fn derived_id(what: &str) -> Uuid {
+    Uuid::new_v5(&NAMESPACE, what.as_bytes())
+}
+
+/// The id of the notification of this run: the same for everybody who posts it.
+pub fn notification_id(run: &str) -> Uuid {
+    derived_id(&format!("run:{run}"))
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    /// It did what it was asked.
+    Completed,
+    /// It did not.
+    Failed,
+    /// Somebody stopped it.
+    Killed,
+    /// It is gone and nobody knows why; told as failed.
+    Lost,
+}
+
+impl RunStatus {
+    /// What stands in `<status>`.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed | Self::Lost => "failed",
+            Self::Killed => "killed",
+        }
+    }
+
+    /// What stands after the description in `<summary>`.
+    fn verdict(self) -> &'static str {
+        match self {
+            Self::Lost => "failed: it was lost, its process ended without a result",
+            other => other.word(),
+        }
+    }
+}
+
+/// What a run cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Usage {
+    /// All tokens, in and out.
+    pub total_tokens: u64,
+    /// How often a tool was used.
+    pub tool_uses: u64,
+    /// How long it took.
+    pub duration_ms: u64,
+}
+
+/// The working tree a run left behind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorktreeLeft {
+    /// Where it is.
+    pub worktree_path: String,
+    /// Its branch, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree_branch: Option<String>,
+}
+
+/// The end of a background run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskNotification {
+    /// The agent's id, to which messages can be sent.
+    pub task_id: String,
+    /// The tool call that started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_use_id: Option<String>,
+    /// Where everything it printed is.
+    pub output_file: String,
+    /// How it ended.
+    pub status: RunStatus,
+    /// What it was to do, in a few words.
+    pub description: String,
+    /// Its result, what there was of one, or the error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
+    /// What it cost.
+    #[serde(default)]
+    pub usage: Usage,
+    /// The working tree it left behind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<WorktreeLeft>,
+}
+
+impl Mailbox {
+    /// Tells `to` that a run has ended. However often and by whomever it is told, it is there
+    /// once.
+    pub fn notify(
+        &self,
+        from: Name,
+        to: Name,
+        run: &str,
+        notification: &TaskNotification,
+    ) -> Result<Posted> {
+        let mut notification = notification.clone();
+        notification.shorten();
+        let summary: String = notification.summary().chars().take(200).collect();
+        let body = Body::Protocol(Protocol::TaskNotification(notification));
+        let draft = Draft {
+            id: Some(notification_id(run)),
+            summary: Some(summary),
+            ..Draft::new(from, to, body)
+        };
+        self.send(&draft)
+    }
+}
+
+impl TaskNotification {
+    /// Cuts a long result: a notification must never be refused.
+    fn shorten(&mut self) {
+        let Some(result) = &mut self.result else {
+            return;
+        };
+        if result.len() > MAX_RESULT {
+            let mut end = MAX_RESULT - 1024;
+            while !result.is_char_boundary(end) {
+                end -= 1;
+            }
+            result.truncate(end);
+            result.push_str("\n[cut here; the rest is in the output file]");
+        }
+    }
+
+    /// The run in one line.
+    pub fn summary(&self) -> String {
+        format!("Agent \"{}\" {}", self.description, self.status.verdict())
+    }
+
+    /// The fixed text form.
+    pub fn to_xml(&self) -> String {
+        let mut xml = String::from("<task-notification>\n");
+        element(&mut xml, "task-id", &self.task_id);
+        if let Some(id) = &self.tool_use_id {
+            element(&mut xml, "tool-use-id", id);
+        }
+        element(&mut xml, "output-file", &self.output_file);
+        element(&mut xml, "status", self.status.word());
+        element(&mut xml, "summary", &self.summary());
+        if let Some(result) = &self.result {
+            element(&mut xml, "result", result);
+        }
+        xml.push_str("<usage>\n");
+        element(
+            &mut xml,
+            "total_tokens",
+            &self.usage.total_tokens.to_string(),
+        );
+        element(&mut xml, "tool_uses", &self.usage.tool_uses.to_string());
+        element(&mut xml, "duration_ms", &self.usage.duration_ms.to_string());
+        xml.push_str("</usage>\n");
+        if let Some(worktree) = &self.worktree {
+            xml.push_str("<worktree>\n");
+            element(&mut xml, "worktreePath", &worktree.worktree_path);
+            if let Some(branch) = &worktree.worktree_branch {
+                element(&mut xml, "worktreeBranch", branch);
+            }
+            xml.push_str("</worktree>\n");
+        }
+        xml.push_str("</task-notification>");
+        xml
+    }
+
+    /// Reads back exactly what [`Self::to_xml`] wrote.
+    pub fn from_xml(xml: &str) -> Option<Self> {
+        let mut reader = Reader::new(xml);
+        let notification = Self::read(&mut reader)?;
+        reader.is_at_end().then_some(notification)
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        reader.literal("<task-notification>\n")?;
+        let task_id = reader.element("task-id")?;
+        let tool_use_id = reader.element("tool-use-id");
+        let output_file = reader.element("output-file")?;
+        let status = reader.element("status")?;
+        let summary = reader.element("summary")?;
+        let candidates = [
+            RunStatus::Completed,
+            RunStatus::Lost,
+            RunStatus::Failed,
+            RunStatus::Killed,
+        ];
+        let (status, description) = candidates.into_iter().find_map(|candidate| {
+            let description = summary
+                .strip_prefix("Agent \"")?
+                .strip_suffix(candidate.verdict())?
+                .strip_suffix("\" ")?;
+            (candidate.word() == status).then(|| (candidate, description.to_owned()))
+        })?;
+        let result = reader.element("result");
+        reader.literal("<usage>\n")?;
+        let mut number = |name| reader.element(name)?.parse().ok();
+        let usage = Usage {
+            total_tokens: number("total_tokens")?,
+            tool_uses: number("tool_uses")?,
+            duration_ms: number("duration_ms")?,
+        };
+        reader.literal("</usage>\n")?;
+        let worktree = match reader.literal("<worktree>\n") {
+            Some(()) => {
+                let worktree = WorktreeLeft {
+                    worktree_path: reader.element("worktreePath")?,
+                    worktree_branch: reader.element("worktreeBranch"),
+                };
+                reader.literal("</worktree>\n")?;
+                Some(worktree)
+            }
+            None => None,
+        };
+        reader.literal("</task-notification>")?;
+        Some(Self {
+            task_id,
+            tool_use_id,
+            output_file,
+            status,
+            description,
+            result,
+            usage,
+            worktree,
+        })
+    }
+}
