@@ -155,7 +155,7 @@ fn others(recipients: &[Name], sender: &Name) -> Vec<Name> {
 }
 
 /// The number of the last broadcast, 0 if there is none.
-fn last_number(log: &SharedLog) -> Result<u64> {
+pub(crate) fn last_number(log: &SharedLog) -> Result<u64> {
     let last = log.find_last(line::head)?;
     match last {
         Some(head) if head.v > VERSION => Err(newer(log, head.v)),

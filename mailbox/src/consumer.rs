@@ -85,7 +85,7 @@ impl Inbox {
         // Whatever is in there was left by a process that died: only the reader and the
         // holder of the lock make temporary files.
         self.section(|_| self.sweep())?;
-        Ok(Consumer {
+        let mut consumer = Consumer {
             cursor: Cursor::load(&self.paths.cursor)?,
             bell: Bell::new(&self.paths.wake)?,
             inbox: Arc::clone(self),
@@ -98,7 +98,11 @@ impl Inbox {
             log: None,
             rejected: 0,
             _lease: lease,
-        })
+        };
+        consumer.fetch()?;
+        let last = consumer.last_seen;
+        consumer.cursor.handed_over.forget_above(last);
+        Ok(consumer)
     }
 
     fn sweep(&self) -> Result<()> {

@@ -15,6 +15,9 @@ use crate::error::{MailError, Result};
 use crate::line::VERSION;
 use crate::ranges::Ranges;
 
+/// Stands for all numbers there are, where the cursor was lost.
+const EVERYTHING: u64 = u64::MAX - 1;
+
 /// The content of `cursor.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -59,10 +62,11 @@ impl Cursor {
             Ok(cursor) => Ok(cursor),
             Err(error) => {
                 tracing::warn!(path = %path.display(), %error, "unreadable, starting over");
-                let mut lost = Self::default();
                 // Nobody knows what was handed over, so all of it may have been.
-                lost.handed_over = Ranges::from(vec![(1, u64::MAX - 1)]);
-                Ok(lost)
+                Ok(Self {
+                    handed_over: Ranges::from(vec![(1, EVERYTHING)]),
+                    ..Self::default()
+                })
             }
         }
     }
@@ -88,8 +92,7 @@ impl Cursor {
 
     /// The highest number it knows to have existed.
     pub(crate) fn highest(&self) -> u64 {
-        let lost = u64::MAX - 1;
-        let handed = Some(self.handed_over.max()).filter(|max| *max != lost);
+        let handed = Some(self.handed_over.max()).filter(|max| *max != EVERYTHING);
         self.acked
             .max(self.acked_also.max())
             .max(handed.unwrap_or(0))

@@ -5,6 +5,7 @@
 //! Then comes the operation itself, for a message one append. Syncing and waking come after
 //! the lock is released.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -30,6 +31,8 @@ use crate::message::Draft;
 #[derive(Debug)]
 pub struct Inbox {
     name: Name,
+    /// What its lock protects, for errors.
+    what: String,
     pub(crate) paths: Paths,
     pub(crate) options: Arc<MailOptions>,
     live: Mutex<Live>,
@@ -65,6 +68,8 @@ pub(crate) struct Paths {
 #[derive(Debug)]
 pub(crate) struct Live {
     lock: ReusableLock,
+    /// The directory and what belongs in it have been made.
+    prepared: bool,
     pub(crate) log: SharedLog,
     pub(crate) marks: Marks,
     pub(crate) broadcast: SharedLog,
@@ -95,6 +100,7 @@ impl Inbox {
         };
         let live = Live {
             lock: ReusableLock::new(paths.dir.join("lock")),
+            prepared: false,
             log: SharedLog::new(&paths.log),
             marks: Marks::new(&paths.dir.join("marks.jsonl")),
             broadcast: SharedLog::new(&paths.broadcast),
@@ -105,6 +111,7 @@ impl Inbox {
             newer: None,
         };
         Self {
+            what: format!("the inbox of {name}"),
             name,
             ringer: Mutex::new(Ringer::new(paths.wake.clone())),
             live: Mutex::new(live),
@@ -193,15 +200,25 @@ impl Inbox {
     /// Runs `body` under the inbox's lock, with everything up to date.
     pub(crate) fn section<T>(&self, body: impl FnOnce(&mut Live) -> Result<T>) -> Result<T> {
         let mut live = self.live();
-        let fresh = !live.lock.is_open();
-        if fresh {
+        if !live.prepared {
             self.prepare()?;
+            live.prepared = true;
         }
-        let what = format!("the inbox of {}", self.name);
-        live.lock.acquire(&what, self.options.lock_timeout)?;
+        match self.lock(&mut live) {
+            // Somebody deleted the whole inbox.
+            Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                self.prepare()?;
+                self.lock(&mut live)?;
+            }
+            other => other?,
+        }
         let result = live.refresh(self).and_then(|()| body(&mut live));
         live.lock.release();
         result
+    }
+
+    fn lock(&self, live: &mut Live) -> Result<(), StoreError> {
+        live.lock.acquire(&self.what, self.options.lock_timeout)
     }
 
     fn live(&self) -> MutexGuard<'_, Live> {

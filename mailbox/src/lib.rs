@@ -1,5 +1,48 @@
 //! Messages between agents: nothing late, nothing lost, nothing twice.
-#![allow(unused, missing_docs)]
+//!
+//! Every agent has an inbox, an append-only log that any process may append to and one
+//! process at a time reads. The log is the truth; everything else says how far somebody has
+//! got with it.
+//!
+//! # States of a message
+//!
+//! ```text
+//! queued ──take──▶ handed over ──delivered──▶ delivered ──ack──▶ acknowledged ──▶ archive
+//!    ▲                  │                        │
+//!    └──the reader dies─┴────────────────────────┘  handed over again, `redelivered`
+//! ```
+//!
+//! * Numbers (`seq`) count up by one per inbox, under its lock.
+//! * Handed over at least once, acknowledged exactly once.
+//! * A message whose id the sender gave is there once, however often it is sent, also after
+//!   it was acknowledged and archived.
+//! * What is over the limit is refused; nothing that waits is dropped.
+//!
+//! # Files
+//!
+//! ```text
+//! <team>/inboxes/<agent>/   the name in lower case
+//!     log.jsonl         the messages          archive-N.jsonl   acknowledged ones, from N on
+//!     cursor.json       how far it was read   lock              held while something changes
+//!     wake              FIFO of the reader    consumer.lock     held by the reader
+//!     marks.jsonl       broadcasts copied, ids used; see `marks`
+//!     rejected.jsonl    damaged lines         activity.json     busy or idle
+//!     tmp/              files on their way
+//! <team>/broadcast.jsonl    what was sent to everyone; see `broadcast`
+//! <team>/requests/<id>.json questions that wait for an answer; see `requests`
+//! ```
+//!
+//! # Lock order
+//!
+//! `broadcast.lock` or `consumer.lock`, then an inbox's `lock`. Nothing holds the locks of
+//! two inboxes, or `requests/lock` together with another.
+//!
+//! # What is not here
+//!
+//! No processes, no roster, no printing, no environment: senders and recipients are names
+//! that the caller vouches for.
+
+mod activity;
 mod broadcast;
 mod consumer;
 mod cursor;
@@ -11,8 +54,12 @@ mod mailbox;
 mod marks;
 mod message;
 mod notification;
+mod peek;
 mod protocol;
 mod ranges;
+mod render;
+mod request;
+mod requests;
 mod rotate;
 mod xml;
 
@@ -23,8 +70,15 @@ pub use fault::FAULT_POINTS;
 pub use inbox::{Inbox, Posted};
 pub use mailbox::{Limits, MailOptions, Mailbox};
 pub use message::{Body, Draft, MAX_BODY, MAX_SUMMARY, MAX_TEXT, Message, Priority};
-pub use notification::*;
-pub use protocol::*;
+pub use notification::{RunStatus, TaskNotification, Usage, WorktreeLeft, notification_id};
+pub use peek::{Follow, Listing, MessageState};
+pub use protocol::{
+    Answered, Asked, IdleNotification, IdleReason, KINDS, Mode, Permission, Plan, Protocol,
+    Question, Shutdown, TaskAssignment, TeammateTerminated,
+};
+pub use render::{Rendered, parse_rendered, render};
+pub use request::{Answer, Request, RequestState};
+pub use requests::{DEFAULT_DEADLINE, Requests};
 
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,8 @@
 //! is taken.
 
 use std::io::Write;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -62,7 +64,9 @@ pub(crate) fn seal(draft: &Draft, now_ms: i64, recipients: Option<&[Name]>) -> R
     draft.check()?;
     let id = draft.id.unwrap_or_else(|| new_id(now_ms));
     let tagged = match &draft.body {
-        Body::Protocol(protocol) => serde_json::to_value(protocol).map_err(not_json)?,
+        Body::Protocol(protocol) => {
+            serde_json::to_value(protocol).map_err(|error| not_json(&error))?
+        }
         Body::Text(_) | Body::Unknown { .. } => Value::Null,
     };
     let body = tagged.get("body");
@@ -114,7 +118,7 @@ pub(crate) fn seal_copy(message: &Message, to: &str) -> Result<Sealed> {
 }
 
 fn to_rest(id: Uuid, rest: &Rest<'_>) -> Result<Sealed> {
-    let mut bytes = serde_json::to_vec(rest).map_err(not_json)?;
+    let mut bytes = serde_json::to_vec(rest).map_err(|error| not_json(&error))?;
     // The opening brace becomes the comma after the number.
     if let Some(first) = bytes.first_mut() {
         *first = b',';
@@ -134,19 +138,31 @@ impl Sealed {
     }
 }
 
-fn not_json(error: serde_json::Error) -> MailError {
+fn not_json(error: &serde_json::Error) -> MailError {
     MailError::invalid("message", error.to_string())
 }
 
 /// An id that sorts by the time it was made.
+///
+/// Its random part comes from a seed of this process and a counter: asking the system for
+/// random bytes each time would cost as much as the rest of sending.
 pub(crate) fn new_id(now_ms: i64) -> Uuid {
+    static SEED: LazyLock<(u64, u64)> = LazyLock::new(|| Uuid::new_v4().as_u64_pair());
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let (low, high) = *SEED;
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let mut random = [0; 10];
+    random[..8].copy_from_slice(&mix(low.wrapping_add(count)).to_le_bytes());
+    random[8..].copy_from_slice(&mix(high.wrapping_add(count)).to_le_bytes()[..2]);
     let ms = u64::try_from(now_ms).unwrap_or(0);
-    let nanos = u32::try_from(ms % 1000).unwrap_or(0) * 1_000_000;
-    Uuid::new_v7(uuid::Timestamp::from_unix(
-        uuid::NoContext,
-        ms / 1000,
-        nanos,
-    ))
+    uuid::Builder::from_unix_timestamp_millis(ms, &random).into_uuid()
+}
+
+/// Scatters neighbouring numbers (the last step of SplitMix64); different ones stay different.
+fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }
 
 /// Version and number of a line.

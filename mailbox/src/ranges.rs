@@ -56,6 +56,14 @@ impl Ranges {
         }
     }
 
+    /// Forgets everything above `limit`.
+    pub(crate) fn forget_above(&mut self, limit: u64) {
+        self.0.retain(|(first, _)| *first <= limit);
+        if let Some((_, last)) = self.0.last_mut() {
+            *last = (*last).min(limit);
+        }
+    }
+
     /// The highest number in it, 0 if there is none.
     pub(crate) fn max(&self) -> u64 {
         self.0.last().map_or(0, |(_, last)| *last)
@@ -84,6 +92,9 @@ mod tests {
             set.retain(|seq| *seq > mark);
             prop_assert!((0..70).all(|seq| ranges.contains(seq) == set.contains(&seq)));
             prop_assert_eq!(ranges.max(), set.last().copied().unwrap_or(0));
+            ranges.forget_above(mark + 9);
+            set.retain(|seq| *seq <= mark + 9);
+            prop_assert!((0..70).all(|seq| ranges.contains(seq) == set.contains(&seq)));
             let text = serde_json::to_string(&ranges).unwrap();
             prop_assert_eq!(serde_json::from_str::<Ranges>(&text).unwrap(), ranges);
         }

@@ -4,9 +4,10 @@
 //! steer a terminal or reorder what is shown. Characters that XML does not allow at all are
 //! written as numeric references too; our own reader takes them back.
 
-/// Appends `text` as the content of an element.
+/// Appends `text` as the content of an element. Quotes, newlines and tabs stay as they are:
+/// they do no harm there, and models read them better.
 pub(crate) fn escape_text(out: &mut String, text: &str) {
-    escape(out, text, |c| matches!(c, '\n' | '\t'));
+    escape(out, text, |c| matches!(c, '\n' | '\t' | '"' | '\''));
 }
 
 /// Appends `text` as the value of an attribute.
@@ -17,12 +18,13 @@ pub(crate) fn escape_attribute(out: &mut String, text: &str) {
 fn escape(out: &mut String, text: &str, allowed: impl Fn(char) -> bool) {
     for c in text.chars() {
         match c {
+            c if allowed(c) => out.push(c),
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&apos;"),
-            c if is_harmful(c) && !allowed(c) => out.push_str(&format!("&#x{:X};", u32::from(c))),
+            c if is_harmful(c) => out.push_str(&format!("&#x{:X};", u32::from(c))),
             c => out.push(c),
         }
     }
@@ -51,7 +53,7 @@ pub(crate) fn element(out: &mut String, name: &str, text: &str) {
 fn unescape(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(start) = rest.find(['&', '<', '>', '"', '\'']) {
+    while let Some(start) = rest.find(['&', '<', '>']) {
         out.push_str(&rest[..start]);
         let (entity, after) = rest[start..].strip_prefix('&')?.split_once(';')?;
         out.push(match entity {
@@ -126,5 +128,59 @@ impl<'t> Reader<'t> {
             self.rest = before;
         }
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn escaped(text: &str) -> String {
+        let mut out = String::new();
+        escape_text(&mut out, text);
+        out
+    }
+
+    #[test]
+    fn nothing_harmful_is_left() {
+        assert_eq!(
+            escaped("a</b> & \"c\"\n\td"),
+            "a&lt;/b&gt; &amp; \"c\"\n\td"
+        );
+        assert_eq!(
+            escaped("\0\r\u{1b}\u{202e}\u{ffff}"),
+            "&#x0;&#xD;&#x1B;&#x202E;&#xFFFF;"
+        );
+        let mut attribute = String::new();
+        escape_attribute(&mut attribute, "\"\n'");
+        assert_eq!(attribute, "&quot;&#xA;&apos;");
+    }
+
+    #[test]
+    fn what_was_not_escaped_by_us_is_not_taken() {
+        for bad in [
+            "<",
+            "a>b",
+            "&",
+            "&bogus;",
+            "&#x110000;",
+            "&#xD800;",
+            "&#65;",
+            "&amp",
+        ] {
+            assert_eq!(unescape(bad), None, "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_comes_back(text in any::<String>()) {
+            prop_assert_eq!(unescape(&escaped(&text)).unwrap(), text.clone());
+            let mut attribute = String::new();
+            escape_attribute(&mut attribute, &text);
+            prop_assert!(!attribute.contains(['"', '<', '>', '\n']));
+            prop_assert_eq!(unescape(&attribute).unwrap(), text);
+        }
     }
 }

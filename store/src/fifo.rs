@@ -57,7 +57,7 @@ impl Ringer {
     /// Wakes whoever waits; says whether somebody listens. Never blocks and never fails.
     pub fn ring(&mut self) -> bool {
         if let Some(file) = &mut self.file {
-            match file.write(&[b'!']) {
+            match file.write(b"!") {
                 Ok(_) => return true,
                 // Full: it has been woken often enough.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
@@ -69,7 +69,7 @@ impl Ringer {
         let Ok(mut file) = open(&self.path, false) else {
             return false;
         };
-        let heard = file.write(&[b'!']).is_ok();
+        let heard = file.write(b"!").is_ok();
         self.file = heard.then_some(file);
         heard
     }

@@ -4,6 +4,7 @@
 //! it looks at the file's length and, if that changed, at the end of the file. The file only
 //! ever shrinks by being replaced whole, which an open handle notices by its link count.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -15,7 +16,7 @@ use crate::error::{IoContext, Result};
 use crate::log::write_at_end;
 
 /// How much of the end is read at once; most lines are shorter.
-const CHUNK: u64 = 4096;
+const CHUNK: u64 = 2048;
 
 /// A log that this process appends to again and again.
 #[derive(Debug)]
@@ -134,25 +135,27 @@ impl SharedLog {
     /// Calls `wanted` with the complete lines, last one first, until it returns something.
     pub fn find_last<T>(&self, mut wanted: impl FnMut(&[u8]) -> Option<T>) -> Result<Option<T>> {
         let mut start = self.end - self.tail.len() as u64;
-        let mut bytes = self.tail.clone();
+        // Most of the time the last line is all that is wanted, and it is in the tail.
+        let mut bytes = Cow::Borrowed(&self.tail[..]);
+        let mut length = bytes.len();
         loop {
             // What stands before the first newline may be the rest of a longer line.
-            while let Some(line) = last_whole_line(&bytes, start == 0) {
-                let from = line.start;
-                if !bytes[line.clone()].is_empty()
+            while let Some(line) = last_whole_line(&bytes[..length], start == 0) {
+                length = line.start;
+                if !line.is_empty()
                     && let Some(found) = wanted(&bytes[line])
                 {
                     return Ok(Some(found));
                 }
-                bytes.truncate(from);
             }
             if start == 0 {
                 return Ok(None);
             }
-            let more = start.saturating_sub((bytes.len() as u64).max(CHUNK) * 4);
+            let more = start.saturating_sub((length as u64).max(CHUNK) * 4);
             let mut grown = self.read(more, start)?;
-            grown.extend_from_slice(&bytes);
-            bytes = grown;
+            grown.extend_from_slice(&bytes[..length]);
+            length = grown.len();
+            bytes = Cow::Owned(grown);
             start = more;
         }
     }

@@ -1,0 +1,204 @@
+//! Looking at an inbox without taking anything out of it, and without its lock.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use store::StoreError;
+use store::log::{LogTail, read_from};
+use store::shared_log::SharedLog;
+use store::watch::DirWatch;
+
+use crate::broadcast::last_number;
+use crate::cursor::Cursor;
+use crate::error::{MailError, Result};
+use crate::inbox::Inbox;
+use crate::line;
+use crate::marks::Marks;
+use crate::message::Message;
+
+/// How far a message has got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MessageState {
+    /// Nobody has read it.
+    Queued,
+    /// Its reader has it.
+    Delivered,
+    /// It is dealt with.
+    Acknowledged,
+}
+
+impl MessageState {
+    /// Its name in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Delivered => "delivered",
+            Self::Acknowledged => "acknowledged",
+        }
+    }
+}
+
+/// What is in an inbox.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// By number.
+    pub messages: Vec<(Message, MessageState)>,
+    /// Every message up to this one is acknowledged.
+    pub acked: u64,
+    /// How many damaged lines there are or were.
+    pub rejected: usize,
+}
+
+impl Inbox {
+    /// The messages that wait; with `all` also those that are acknowledged or expired, as far
+    /// back as the archives go.
+    pub fn list(&self, all: bool) -> Result<Listing> {
+        self.copy_for_a_look()?;
+        let cursor = Cursor::load(&self.paths.cursor)?;
+        let mut rejected = read_from(&self.paths.rejected, 0)?.lines.len();
+        let mut messages: BTreeMap<u64, Message> = BTreeMap::new();
+        // The log before the archives: what moves meanwhile is found twice, not missed.
+        for bytes in read_from(&self.paths.log, 0)?.lines {
+            match line::parse(&bytes) {
+                Ok(parsed) => {
+                    let message = parsed.message;
+                    messages.entry(message.seq).or_insert(message);
+                }
+                Err(_) => rejected += 1,
+            }
+        }
+        if all {
+            for (_, path) in self.archives()? {
+                for bytes in read_from(&path, 0)?.lines {
+                    if let Ok(parsed) = line::parse(&bytes) {
+                        let message = parsed.message;
+                        messages.entry(message.seq).or_insert(message);
+                    }
+                }
+            }
+        }
+        let now = self.now_ms();
+        let state = |seq| match () {
+            () if cursor.is_acked(seq) => MessageState::Acknowledged,
+            () if cursor.delivered.contains(seq) => MessageState::Delivered,
+            () => MessageState::Queued,
+        };
+        let messages = messages
+            .into_values()
+            .map(|message| (state(message.seq), message))
+            .filter(|(state, message)| {
+                all || (*state != MessageState::Acknowledged && !message.is_expired(now))
+            })
+            .map(|(state, message)| (message, state))
+            .collect();
+        Ok(Listing {
+            messages,
+            acked: cursor.acked,
+            rejected,
+        })
+    }
+
+    /// Gets broadcasts that are not copied yet. Looking must not fail because that does.
+    fn copy_for_a_look(&self) -> Result<()> {
+        if !self.has_uncopied()? {
+            return Ok(());
+        }
+        match self.section(|_| Ok(())) {
+            Err(MailError::Store(
+                error @ (StoreError::LockTimeout { .. } | StoreError::NewerVersion { .. }),
+            )) => {
+                tracing::warn!(%error, "broadcasts may be missing");
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    fn has_uncopied(&self) -> Result<bool> {
+        let path = &self.paths.broadcast;
+        if std::fs::metadata(path).map_or(0, |meta| meta.len()) == 0 {
+            return Ok(false);
+        }
+        if !self.exists() {
+            let me = |name: &String| name.eq_ignore_ascii_case(self.name().as_str());
+            let lines = read_from(path, 0)?.lines;
+            return Ok(lines
+                .iter()
+                .filter_map(|line| line::parse(line).ok())
+                .any(|parsed| parsed.recipients.iter().any(me)));
+        }
+        let mut broadcasts = SharedLog::new(path);
+        broadcasts.look()?;
+        let mut marks = Marks::new(&self.paths.dir.join("marks.jsonl"));
+        marks.refresh()?;
+        Ok(marks.last.copied < last_number(&broadcasts)?)
+    }
+
+    /// Follows what arrives from now on, or after message number `since`.
+    pub fn follow(self: &Arc<Self>, since: Option<u64>) -> Result<Follow> {
+        let last = self.section(|live| Ok(live.last_seq))?;
+        let since = since.unwrap_or(last);
+        if since > last {
+            return Err(MailError::NoSuchMessage {
+                inbox: self.name().to_string(),
+                seq: since,
+                last,
+            });
+        }
+        let older = self.list(true)?.messages.into_iter();
+        let older: Vec<Message> = older
+            .map(|(message, _)| message)
+            .filter(|message| message.seq > since)
+            .collect();
+        Ok(Follow {
+            hints: DirWatch::new(&self.paths.dir),
+            tail: LogTail::new(self.paths.log.clone(), 0),
+            inbox: Arc::clone(self),
+            last: since,
+            older,
+        })
+    }
+}
+
+/// A stream of messages as they arrive. Does not count as reading them.
+#[derive(Debug)]
+pub struct Follow {
+    inbox: Arc<Inbox>,
+    hints: DirWatch,
+    tail: LogTail,
+    last: u64,
+    older: Vec<Message>,
+}
+
+impl Follow {
+    /// What arrived since the last call.
+    pub fn poll(&mut self) -> Result<Vec<Message>> {
+        self.inbox.copy_for_a_look()?;
+        let mut messages = std::mem::take(&mut self.older);
+        if let Some(message) = messages.last() {
+            self.last = message.seq;
+        }
+        let fresh = self.tail.read_new()?.bytes;
+        for bytes in fresh.split(|b| *b == b'\n') {
+            // A log that was replaced begins with what was there before.
+            if let Ok(parsed) = line::parse(bytes)
+                && parsed.message.seq > self.last
+            {
+                self.last = parsed.message.seq;
+                messages.push(parsed.message);
+            }
+        }
+        Ok(messages)
+    }
+
+    /// Waits until something may have arrived, at most `limit`.
+    pub fn wait(&mut self, limit: Duration) {
+        self.hints.wait(limit);
+    }
+
+    /// The number of the last message returned.
+    pub fn last(&self) -> u64 {
+        self.last
+    }
+}

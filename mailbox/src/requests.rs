@@ -1,0 +1,354 @@
+//! Asking, answering, and making sure that everybody is told.
+//!
+//! A request is a file; its state changes under one lock, so it gets one answer. The messages
+//! that tell of it follow from the file: each has an id derived from the request's, so
+//! whoever finds that one may be missing can send it, and it is there once.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use store::atomic::{self, Durability, Staged};
+use store::clock::rfc3339;
+use store::fault::reached;
+use store::home::create_private_dir;
+use store::lock::FileLock;
+use store::name::Name;
+use uuid::Uuid;
+
+use crate::consumer::Consumer;
+use crate::error::{MailError, Result};
+use crate::fault;
+use crate::line::{self, new_id};
+use crate::mailbox::Mailbox;
+use crate::message::{Body, Draft, MAX_TEXT, check_length};
+use crate::notification::derived_id;
+use crate::protocol::{Answered, Question};
+use crate::request::{Answer, Request, RequestState};
+
+/// How long a request waits for its answer unless it says otherwise.
+pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(600);
+
+/// How many requests that have their answer are kept.
+const KEPT: usize = 256;
+
+/// All requests of a team.
+#[derive(Debug, Default)]
+pub struct Requests {
+    /// Oldest first.
+    pub requests: Vec<Request>,
+    /// Files that cannot be read, and why.
+    pub unreadable: Vec<(PathBuf, String)>,
+}
+
+impl Mailbox {
+    /// Asks `to` something; the answer comes as a message.
+    pub fn ask(
+        &self,
+        from: &Name,
+        to: &Name,
+        question: Question,
+        deadline: Duration,
+    ) -> Result<Request> {
+        let now = self.now_ms();
+        let wait = i64::try_from(deadline.as_millis()).unwrap_or(i64::MAX);
+        let until = now.saturating_add(wait).min(MAX_TIME);
+        let id = new_id(now).to_string();
+        let names = (from.as_str(), to.as_str());
+        let mut request = Request::new(id, names, question, now, until);
+        // Refused now if the message would be.
+        line::seal(&question_message(&request)?, now, None)?;
+        {
+            let _lock = self.lock_requests()?;
+            self.sweep_requests()?;
+            let path = self.request_path(&request.id);
+            let staged = Staged::write(
+                &self.requests_tmp(),
+                &request.to_bytes()?,
+                self.options.durability,
+            )?;
+            staged.create(&path)?;
+            atomic::sync_parent(&path, self.options.durability)?;
+        }
+        reached(fault::REQUEST_STORED);
+        match self.tell(&mut request) {
+            Ok(()) | Err(MailError::NotDurable { .. }) => Ok(request),
+            Err(error) => {
+                // Nobody was told, so nothing was asked.
+                let _lock = self.lock_requests()?;
+                atomic::remove(&self.request_path(&request.id))?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Answers a request, if it still waits and `by` is the one who was asked.
+    pub fn answer(
+        &self,
+        id: &str,
+        by: &Name,
+        approved: bool,
+        feedback: Option<String>,
+    ) -> Result<Request> {
+        check_length("the feedback", MAX_TEXT, feedback.as_deref().unwrap_or(""))?;
+        let mut request = {
+            let _lock = self.lock_requests()?;
+            let mut request = self.find_request(id)?;
+            if !request.to.eq_ignore_ascii_case(by.as_str()) {
+                return Err(MailError::NotYours {
+                    id: request.id,
+                    to: request.to,
+                    by: by.to_string(),
+                });
+            }
+            self.check_waits(&mut request)?;
+            request.state = if approved {
+                RequestState::Approved
+            } else {
+                RequestState::Rejected
+            };
+            request.answer = Some(Answer {
+                by: by.to_string(),
+                at: rfc3339(self.now_ms()),
+                feedback,
+            });
+            self.save_request(&request, self.options.durability)?;
+            request
+        };
+        reached(fault::ANSWER_STORED);
+        // The answer stands, whatever happens now: if the asker is not told, the next one who
+        // looks at the requests does it.
+        if let Err(error) = self.tell(&mut request) {
+            tracing::warn!(id, %error, "the answer is stored, the asker is told later");
+        }
+        Ok(request)
+    }
+
+    /// Fails if the request has its answer, or waited too long.
+    fn check_waits(&self, request: &mut Request) -> Result<()> {
+        if request.is_overdue(self.now_ms()) {
+            request.state = RequestState::Expired;
+            self.save_request(request, self.options.durability)?;
+        }
+        match (request.state, &request.answer) {
+            (RequestState::Pending, _) => Ok(()),
+            (RequestState::Approved | RequestState::Rejected, Some(answer)) => {
+                Err(MailError::AlreadyAnswered {
+                    id: request.id.clone(),
+                    state: request.state.as_str(),
+                    by: answer.by.clone(),
+                    at: answer.at.clone(),
+                })
+            }
+            _ => Err(MailError::RequestExpired {
+                id: request.id.clone(),
+                at: request.expires_at.clone(),
+            }),
+        }
+    }
+
+    /// One request as it is now.
+    pub fn request(&self, id: &str) -> Result<Request> {
+        self.requests()?;
+        self.find_request(id)
+    }
+
+    /// All requests, after telling those who may not have been told.
+    pub fn requests(&self) -> Result<Requests> {
+        let mut found = self.read_requests()?;
+        let now = self.now_ms();
+        for request in &mut found.requests {
+            let result = if request.is_overdue(now) {
+                self.expire(request)
+            } else {
+                Ok(())
+            };
+            // One that cannot be told must not hide the others.
+            if let Err(error) = result.and_then(|()| self.tell(request)) {
+                tracing::warn!(id = request.id, %error, "cannot be told yet");
+            }
+        }
+        Ok(found)
+    }
+
+    /// Becomes the reader of `agent`'s inbox, after making sure that every request and answer
+    /// has been told.
+    pub fn consumer(&self, agent: &Name) -> Result<Consumer> {
+        self.requests()?;
+        self.inbox(agent)?.consumer()
+    }
+
+    fn expire(&self, request: &mut Request) -> Result<()> {
+        let _lock = self.lock_requests()?;
+        *request = self.find_request(&request.id)?;
+        if request.is_overdue(self.now_ms()) {
+            request.state = RequestState::Expired;
+            self.save_request(request, self.options.durability)?;
+        }
+        Ok(())
+    }
+
+    /// Sends the messages that follow from the request's state and are not noted as sent.
+    fn tell(&self, request: &mut Request) -> Result<()> {
+        let waits = request.state == RequestState::Pending;
+        let (draft, done) = match (waits, request.asked, request.told) {
+            (true, false, _) => (question_message(request)?, true),
+            (false, _, false) => (answer_message(request)?, false),
+            _ => return Ok(()),
+        };
+        let sent = self.inbox(&draft.to)?.post(&draft);
+        if let Err(error) = sent
+            && !matches!(error, MailError::NotDurable { .. })
+        {
+            return Err(error);
+        }
+        let _lock = self.lock_requests()?;
+        // It may have been answered meanwhile.
+        let mut current = self.find_request(&request.id)?;
+        if done {
+            current.asked = true;
+        } else {
+            current.told = true;
+        }
+        self.save_request(&current, Durability::Relaxed)?;
+        *request = current;
+        Ok(())
+    }
+
+    fn find_request(&self, id: &str) -> Result<Request> {
+        // Only an id is a file name.
+        let found = match Uuid::parse_str(id) {
+            Ok(id) => Request::load(&self.request_path(&id.to_string()))?,
+            Err(_) => None,
+        };
+        match found {
+            Some(request) => Ok(request),
+            None => {
+                let known = self.read_requests()?.requests;
+                let waiting = known
+                    .iter()
+                    .filter(|request| request.state == RequestState::Pending)
+                    .map(|request| request.id.as_str());
+                Err(MailError::NoSuchRequest {
+                    id: id.to_owned(),
+                    nearest: store::nearest(id, waiting).map(str::to_owned),
+                })
+            }
+        }
+    }
+
+    fn read_requests(&self) -> Result<Requests> {
+        let dir = self.requests_dir();
+        let mut found = Requests::default();
+        let entries = match std::fs::read_dir(&dir) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(found),
+            Err(source) => {
+                return Err(store::StoreError::Io {
+                    verb: "list",
+                    path: dir,
+                    source,
+                }
+                .into());
+            }
+        };
+        for entry in entries.flatten() {
+            let path = entry.path();
+            if path.extension().is_none_or(|extension| extension != "json") {
+                continue;
+            }
+            match Request::load(&path) {
+                Ok(request) => found.requests.extend(request),
+                Err(error) => found.unreadable.push((path, error.to_string())),
+            }
+        }
+        found
+            .requests
+            .sort_by(|a, b| (&a.created_at, &a.id).cmp(&(&b.created_at, &b.id)));
+        Ok(found)
+    }
+
+    /// Removes what dead processes left, and the oldest requests that are done with.
+    fn sweep_requests(&self) -> Result<()> {
+        for entry in std::fs::read_dir(self.requests_tmp())
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            atomic::remove(&entry.path())?;
+        }
+        let done: Vec<Request> = self
+            .read_requests()?
+            .requests
+            .into_iter()
+            .filter(|request| request.state != RequestState::Pending && request.told)
+            .collect();
+        for request in &done[..done.len().saturating_sub(KEPT)] {
+            atomic::remove(&self.request_path(&request.id))?;
+        }
+        Ok(())
+    }
+
+    fn save_request(&self, request: &Request, durability: Durability) -> Result<()> {
+        let path = self.request_path(&request.id);
+        request.save(&self.requests_tmp(), &path, durability)
+    }
+
+    fn lock_requests(&self) -> Result<FileLock> {
+        create_private_dir(&self.requests_tmp())?;
+        Ok(FileLock::exclusive(
+            &self.requests_dir().join("lock"),
+            "the team's list of requests",
+            self.options.lock_timeout,
+        )?)
+    }
+
+    fn requests_dir(&self) -> PathBuf {
+        self.dir.join("requests")
+    }
+
+    fn requests_tmp(&self) -> PathBuf {
+        self.requests_dir().join("tmp")
+    }
+
+    fn request_path(&self, id: &str) -> PathBuf {
+        self.requests_dir().join(format!("{id}.json"))
+    }
+}
+
+/// The end of the year 9999, beyond which times cannot be written down.
+const MAX_TIME: i64 = 253_402_300_799_000;
+
+fn question_id(request: &Request) -> Uuid {
+    derived_id(&format!("request:{}", request.id))
+}
+
+fn question_message(request: &Request) -> Result<Draft> {
+    let body = Body::Protocol(request.question.message(&request.id));
+    Ok(Draft {
+        id: Some(question_id(request)),
+        expires_at: Some(request.deadline()),
+        ..Draft::new(name(&request.from)?, name(&request.to)?, body)
+    })
+}
+
+fn answer_message(request: &Request) -> Result<Draft> {
+    let answered = Answered {
+        request_id: request.id.clone(),
+        approved: request.state == RequestState::Approved,
+        feedback: request
+            .answer
+            .as_ref()
+            .and_then(|answer| answer.feedback.clone()),
+        expired: request.state == RequestState::Expired,
+    };
+    let body = Body::Protocol(request.question.answer(answered));
+    Ok(Draft {
+        id: Some(derived_id(&format!("answer:{}", request.id))),
+        in_reply_to: Some(question_id(request)),
+        ..Draft::new(name(&request.to)?, name(&request.from)?, body)
+    })
+}
+
+fn name(text: &str) -> Result<Name> {
+    Ok(Name::new("agent", text)?)
+}
