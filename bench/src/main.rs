@@ -37,9 +37,10 @@
 //!   is up, so an inbox is larger in the end than the table says; *lost* are messages that were
 //!   acknowledged to their sender and are not there, and must be 0. The array design takes a
 //!   file lock, reads and parses a JSON array, appends, writes it to a temporary file and
-//!   renames that. A delivery is measured from before the call that sends until the message
-//!   is in the reader's hands, after which the reader acknowledges it. ccb's reader is woken
-//!   by a FIFO; the array's by inotify, which is more than the original has.
+//!   renames that. A delivery is measured from before the call that sends until the reader has
+//!   woken up and seen the message (*wakes*), and until it is in the reader's hands (*in hand*);
+//!   then the reader acknowledges it. ccb's reader is woken by a FIFO; the array's by inotify,
+//!   which is more than the original has.
 //!
 //! # Layout
 //!

@@ -1,7 +1,10 @@
 //! `ccb team`: answers, exit codes, and what is on disk afterwards.
 
 use harness::{Answer, TestHome};
+use mailbox::{Draft, MailOptions, Mailbox};
 use serde_json::json;
+use store::home::Home;
+use store::name::Name;
 
 use crate::CCB;
 
@@ -130,4 +133,31 @@ fn an_agent_joins_and_leaves_as_itself_only() {
     assert_eq!(inside(&["team", "join", "fixers", "--as", "bob"]), Some(4));
     assert_eq!(inside(&["team", "join", "fixers"]), Some(0));
     assert_eq!(home.members("fixers"), ["team-lead", "alice"]);
+}
+
+#[test]
+fn unread_messages_are_counted_where_there_is_an_inbox() {
+    let home = TestHome::new(CCB);
+    home.ok(&["team", "create", "fixers"]);
+    for name in ["alice", "bob"] {
+        home.ok(&["team", "join", "fixers", "--as", name]);
+    }
+    let team = Name::new("team", "fixers").unwrap();
+    let name = |name| Name::new("agent", name).unwrap();
+    let store = Home::new(home.path().to_owned()).unwrap();
+    let mailbox = Mailbox::new(&store, &team, MailOptions::default());
+    for text in ["one", "two"] {
+        let draft = Draft::text(name("bob"), name("alice"), text);
+        mailbox.send(&draft).unwrap();
+    }
+    let shown = home.ok(&["team", "show", "fixers"])["team"]["members"].clone();
+    assert_eq!(shown[1]["unread"], 2);
+    assert_eq!(shown[2].get("unread"), None, "no inbox, no number");
+    // Nothing was taken out by looking, and a deletion takes the mail with it.
+    assert_eq!(
+        home.ok(&["team", "show", "fixers"])["team"]["members"],
+        shown
+    );
+    home.ok(&["team", "delete", "fixers", "--force"]);
+    assert!(!home.team_dir("fixers").join("inboxes").exists());
 }

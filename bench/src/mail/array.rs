@@ -16,6 +16,7 @@ use store::watch::DirWatch;
 use super::{Reader, Sender, text};
 use crate::Failure;
 use crate::args::MailArgs;
+use crate::fleet::now;
 
 const MOMENT: Duration = Duration::from_millis(50);
 
@@ -141,7 +142,7 @@ impl Watcher {
 }
 
 impl Reader for Watcher {
-    fn receive(&mut self, received: &mut dyn FnMut(&str)) -> Result<(), Failure> {
+    fn receive(&mut self, received: &mut dyn FnMut(&str, u64)) -> Result<(), Failure> {
         let unread = |message: &&Value| message["read"] == false;
         let messages = self.inbox.load()?;
         let fresh: Vec<&Value> = messages.iter().filter(unread).collect();
@@ -149,8 +150,9 @@ impl Reader for Watcher {
             self.watch.wait(MOMENT);
             return Ok(());
         }
+        let woken = now();
         for message in &fresh {
-            received(message["text"].as_str().unwrap_or_default());
+            received(message["text"].as_str().unwrap_or_default(), woken);
         }
         // What has come since is not among those that were read.
         let seen = messages.len();

@@ -11,6 +11,7 @@ use store::name::Name;
 use super::{Reader, Sender, text};
 use crate::Failure;
 use crate::args::MailArgs;
+use crate::fleet::now;
 
 /// How long a reader waits before it looks at the clock.
 const MOMENT: Duration = Duration::from_millis(50);
@@ -93,13 +94,14 @@ impl Consumer {
 }
 
 impl Reader for Consumer {
-    fn receive(&mut self, received: &mut dyn FnMut(&str)) -> Result<(), Failure> {
+    fn receive(&mut self, received: &mut dyn FnMut(&str, u64)) -> Result<(), Failure> {
         if !self.0.wait(MOMENT)? {
             return Ok(());
         }
+        let woken = now();
         let batch = self.0.take(usize::MAX)?;
         for message in &batch.messages {
-            received(message.text().unwrap_or_default());
+            received(message.text().unwrap_or_default(), woken);
         }
         let seqs: Vec<u64> = batch.messages.iter().map(|message| message.seq).collect();
         self.0.ack(&seqs)?;

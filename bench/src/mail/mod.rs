@@ -34,8 +34,9 @@ trait Sender {
 /// Somebody who reads one inbox.
 trait Reader {
     /// Waits a moment for messages, hands over those there are, and only then lets
-    /// `received` look at them; acknowledges them afterwards.
-    fn receive(&mut self, received: &mut dyn FnMut(&str)) -> Result<(), Failure>;
+    /// `received` look at them, with the time at which it woke up and saw that there are any;
+    /// acknowledges them afterwards.
+    fn receive(&mut self, received: &mut dyn FnMut(&str, u64)) -> Result<(), Failure>;
 }
 
 impl MailDesign {
@@ -114,6 +115,15 @@ struct Written {
     first_failure: Option<String>,
 }
 
+/// What a reader waited for each message, from before it was sent. Times in nanoseconds.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Delays {
+    /// Until it had woken up and seen it.
+    seen: Vec<u64>,
+    /// Until it had it in its hands.
+    taken: Vec<u64>,
+}
+
 /// The writer's side.
 pub(crate) fn write(args: &MailWriterArgs) -> Result<(), Failure> {
     let mut sender = args.mail.design.sender(&args.mail, &args.from)?;
@@ -166,11 +176,16 @@ pub(crate) fn read(args: &MailArgs) -> Result<(), Failure> {
     };
     // Longer than the writers write, so that what is on its way arrives.
     let limit = Duration::from_millis(args.millis).as_nanos() as u64;
-    let mut delays: Vec<u64> = Vec::new();
+    let mut delays = Delays::default();
     while now() - start < limit {
-        reader.receive(&mut |text| {
-            let sent = sent(text).filter(|sent| *sent >= start);
-            delays.extend(sent.map(|sent| now() - sent));
+        reader.receive(&mut |text, woken| {
+            if let Some(sent) = sent(text).filter(|sent| *sent >= start) {
+                let taken = now();
+                // What was sent after that was seen only when it was taken.
+                let seen = if woken > sent { woken } else { taken };
+                delays.seen.push(seen - sent);
+                delays.taken.push(taken - sent);
+            }
         })?;
     }
     println!("{}", serde_json::to_string(&delays)?);
@@ -215,11 +230,13 @@ mod tests {
             let mut found = Vec::new();
             while found.len() < 8 {
                 reader
-                    .receive(&mut |text| found.push(sent(text).unwrap()))
+                    .receive(&mut |text, _| found.push(sent(text).unwrap()))
                     .unwrap();
             }
             assert_eq!(found, [0, 0, 0, 0, 0, 0, 0, 42]);
-            reader.receive(&mut |text| panic!("{text} again")).unwrap();
+            reader
+                .receive(&mut |text, _| panic!("{text} again"))
+                .unwrap();
         }
     }
 }

@@ -341,6 +341,7 @@ fn check_free_for_members(name: &str) -> Result<(), TeamError> {
     let why = match name.to_ascii_lowercase().as_str() {
         LEAD => "it is the lead's",
         "user" => "it stands for whoever uses ccb without giving a name",
+        name if name.ends_with(".json") => "its inbox would look like another tool's file",
         _ => return Ok(()),
     };
     Err(TeamError::Reserved {

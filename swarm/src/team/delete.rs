@@ -10,10 +10,10 @@
 //! What stays is `.ccb/lock`: a lock file that is deleted would let two processes hold "the
 //! same" lock.
 
+use store::StoreError;
 use store::atomic;
 use store::fault::{pass, reached};
 use store::home::create_private_dir;
-use store::{StoreError, name::Name};
 
 use super::{Living, Roster, Team, names_in};
 use crate::error::TeamError;
@@ -74,8 +74,8 @@ impl Team {
             // Ours are directories; the files beside them are Claude Code's and stay.
             let inboxes = self.dir.join("inboxes");
             for name in names_in(&inboxes)? {
-                let ours = Name::new("agent", &name).is_ok() && !name.ends_with(".json");
-                if ours && inboxes.join(&name).is_dir() {
+                let meta = inboxes.join(&name).symlink_metadata();
+                if meta.is_ok_and(|meta| meta.is_dir()) {
                     self.set_aside(&format!("inboxes/{name}"))?;
                 }
             }

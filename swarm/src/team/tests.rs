@@ -130,7 +130,7 @@ fn names_are_unique_whatever_their_case_and_some_are_taken() {
     let kind = |name: &str| team.join(&agent(name)).unwrap_err().kind();
     assert_eq!(kind("Alice"), "already_member");
     assert_eq!(kind("aLICE"), "bad_name");
-    for reserved in ["team-lead", "Team-Lead", "user", "USER"] {
+    for reserved in ["team-lead", "Team-Lead", "user", "USER", "a.JSON"] {
         assert_eq!(kind(reserved), "bad_name");
     }
     assert_eq!(bytes(&team), before);

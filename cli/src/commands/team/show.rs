@@ -1,7 +1,9 @@
 use clap::Args;
+use mailbox::{MailOptions, Mailbox, MessageState};
 use serde_json::{Value, json};
 use store::clock::rfc3339;
-use swarm::{Life, Living, Member, Roster, Team};
+use store::name::Name;
+use swarm::{Life, Living, Member, Roster};
 
 use super::team;
 use crate::context::Context;
@@ -20,24 +22,49 @@ struct View {
     roster: Roster,
     living: Vec<Living>,
     /// Of each member, in the order of the roster.
-    unread: Vec<Option<u64>>,
+    unread: Vec<Option<usize>>,
 }
 
 pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, CommandError> {
     let team = team(&args.name, context)?;
     let roster = team.roster()?;
+    let mailbox = Mailbox::new(context.home(), team.name(), MailOptions::default());
     let view = View {
         living: team.living(&roster)?,
-        unread: roster.members.iter().map(|m| unread(&team, m)).collect(),
+        unread: roster
+            .members
+            .iter()
+            .map(|member| unread(&mailbox, member))
+            .collect(),
         roster,
     };
     context.out.answer(|| view.json(), || view.text())?;
     Ok(Exit::Done)
 }
 
-/// How many messages wait for a member, where there is an inbox to look into.
-fn unread(_: &Team, _: &Member) -> Option<u64> {
-    None
+/// How many messages nobody has read yet, where a member has an inbox.
+fn unread(mailbox: &Mailbox, member: &Member) -> Option<usize> {
+    let inbox = mailbox
+        .inbox(&Name::new("agent", &member.name).ok()?)
+        .ok()?;
+    if !inbox.dir().is_dir() {
+        return None;
+    }
+    match inbox.list(false) {
+        Ok(listing) => {
+            let queued = listing.messages.iter();
+            Some(
+                queued
+                    .filter(|(_, state)| *state == MessageState::Queued)
+                    .count(),
+            )
+        }
+        Err(error) => {
+            // Who is in the team can be told all the same.
+            tracing::warn!(member = member.name, %error, "its inbox cannot be read");
+            None
+        }
+    }
 }
 
 impl View {
@@ -85,7 +112,7 @@ impl View {
         lines.join("\n")
     }
 
-    fn row(&self, member: &Member, unread: Option<u64>) -> [Cell; 7] {
+    fn row(&self, member: &Member, unread: Option<usize>) -> [Cell; 7] {
         let (state, style) = match self.life(member) {
             Some(Life::Running) => ("● running", GREEN),
             Some(Life::Reading) => ("● reading", GREEN),
