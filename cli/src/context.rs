@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use mailbox::{MailOptions, Mailbox};
+use store::atomic::Durability;
 use store::home::Home;
 use store::name::Name;
 use store::settings::Settings;
@@ -22,10 +24,12 @@ pub(crate) struct Context {
     /// The directory the command works in.
     pub(crate) directory: PathBuf,
     home: Home,
-    /// The shared git directory of the repository the command works in.
-    repository: Option<String>,
     settings: Settings,
     list: Name,
+    /// The team as it was named; checked when a command needs it.
+    team: Option<String>,
+    /// What a team is named after that nobody named, and what teams belong to.
+    repository: Option<Repository>,
     agent: Name,
 }
 
@@ -46,15 +50,14 @@ impl Context {
             files.push(tree.join(".claude/ccb.local.json"));
         }
         let settings = Settings::load(&files)?;
-        let common_dir =
-            repository.and_then(|repo| repo.common_dir.into_os_string().into_string().ok());
         let context = Self {
             out,
             directory,
             home,
-            repository: common_dir,
             settings,
             list,
+            team: global.team.clone().or_else(|| env::var(env::TEAM)),
+            repository,
             agent,
         };
         context.check_team(global)?;
@@ -72,17 +75,23 @@ impl Context {
             // Not the name of a list either, which has been told where it matters.
             return Ok(());
         };
-        match self.team(name).enter() {
-            // A list can have a name that is no team's.
+        self.check_here(name)
+    }
+
+    /// Refuses a team of another repository. What has no roster belongs to none.
+    fn check_here(&self, team: Name) -> Result<(), CommandError> {
+        match self.team_named(team).enter() {
             Ok(_) | Err(TeamError::NotFound { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
     /// The team of this name, as seen from where the command works.
-    pub(crate) fn team(&self, name: Name) -> Team {
+    pub(crate) fn team_named(&self, name: Name) -> Team {
+        let repository = self.repository.as_ref();
+        let common_dir = repository.and_then(|repository| repository.common_dir.to_str());
         let options = TeamOptions {
-            repository: self.repository.clone(),
+            repository: common_dir.map(str::to_owned),
             lock_timeout: self.settings.lock_timeout,
             ..TeamOptions::default()
         };
@@ -99,6 +108,33 @@ impl Context {
         &self.home
     }
 
+    /// The team: the one named by flag or environment, else the repository's own.
+    pub(crate) fn team(&self) -> Result<Name, CommandError> {
+        let team = match &self.team {
+            Some(name) => Name::new("team", name)?,
+            None => own_name(self.repository.as_ref())?,
+        };
+        team.check_no_clash("team", &self.home.teams())?;
+        Ok(team)
+    }
+
+    /// The team's mail.
+    pub(crate) fn mailbox(&self) -> Result<Mailbox, CommandError> {
+        let durability = if self.settings.mail_durable {
+            Durability::Full
+        } else {
+            Durability::Relaxed
+        };
+        let options = MailOptions {
+            durability,
+            lock_timeout: self.settings.lock_timeout,
+            ..MailOptions::default()
+        };
+        let team = self.team()?;
+        self.check_here(team.clone())?;
+        Ok(Mailbox::new(&self.home, &team, options))
+    }
+
     pub(crate) fn board(&self) -> Board {
         Board::new(
             &self.home,
@@ -110,6 +146,11 @@ impl Context {
     /// Who is acting.
     pub(crate) fn agent(&self) -> &str {
         self.agent.as_str()
+    }
+
+    /// Who is acting, as a name.
+    pub(crate) fn agent_name(&self) -> &Name {
+        &self.agent
     }
 
     pub(crate) fn caller(&self, token: Option<u64>, force: bool) -> Caller {
@@ -172,6 +213,11 @@ fn list_name(global: &Global, repository: Option<&Repository>) -> Result<Name, C
             });
         }
     }
+    own_name(repository)
+}
+
+/// What the list and the team of this place are called when nobody says.
+fn own_name(repository: Option<&Repository>) -> Result<Name, CommandError> {
     match repository {
         Some(repository) => repository_list(repository),
         None => Ok(Name::new("list", "default")?),

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::io;
 
 use coordinator::DeleteError;
+use mailbox::MailError;
 use serde_json::{Map, Value, json};
 use store::StoreError;
 use swarm::TeamError;
@@ -47,6 +48,8 @@ pub(crate) enum CommandError {
     Team(TeamError),
     /// A team was deleted only in part.
     Delete(DeleteError),
+    /// The mailbox said no.
+    Mail(MailError),
     /// Something the command itself found.
     Other {
         exit: Exit,
@@ -106,6 +109,7 @@ impl CommandError {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Board(error) => board_exit(error),
+            Self::Mail(error) => mail_exit(error),
             Self::Team(error) => team_exit(error),
             Self::Delete(error) => delete_exit(error),
             Self::Other { exit, .. } => *exit,
@@ -118,6 +122,7 @@ impl CommandError {
             Self::Board(error) => error.kind(),
             Self::Team(error) => error.kind(),
             Self::Delete(_) => "unfinished",
+            Self::Mail(error) => error.kind(),
             Self::Other { kind, .. } => kind,
             Self::ClosedStdout => "closed_stdout",
         }
@@ -128,6 +133,7 @@ impl CommandError {
             Self::Board(error) => error.hint(),
             Self::Team(error) => error.hint(),
             Self::Delete(_) => Some("the same command finishes it".into()),
+            Self::Mail(error) => error.hint(),
             Self::Other { hint, .. } => hint.clone(),
             Self::ClosedStdout => None,
         }
@@ -139,6 +145,7 @@ impl CommandError {
             Self::Board(error) => with_causes(error),
             Self::Team(error) => with_causes(error),
             Self::Delete(error) => with_causes(error),
+            Self::Mail(error) => with_causes(error),
             Self::Other { message, .. } => message.clone(),
             Self::ClosedStdout => "standard output was closed".into(),
         }
@@ -182,6 +189,16 @@ fn board_exit(error: &BoardError) -> Exit {
         Category::Refused => Exit::Refused,
         Category::TimedOut => Exit::TimedOut,
         Category::Failed => Exit::Failed,
+    }
+}
+
+fn mail_exit(error: &MailError) -> Exit {
+    match error.category() {
+        mailbox::Category::Invalid => Exit::Usage,
+        mailbox::Category::NotFound => Exit::NotFound,
+        mailbox::Category::Refused => Exit::Refused,
+        mailbox::Category::TimedOut => Exit::TimedOut,
+        mailbox::Category::Failed => Exit::Failed,
     }
 }
 
@@ -238,6 +255,12 @@ impl From<DeleteError> for CommandError {
             DeleteError::Board(error) => Self::Board(error),
             other => Self::Delete(other),
         }
+    }
+}
+
+impl From<MailError> for CommandError {
+    fn from(error: MailError) -> Self {
+        Self::Mail(error)
     }
 }
 

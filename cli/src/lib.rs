@@ -9,6 +9,7 @@ mod context;
 mod env;
 mod error;
 mod output;
+mod signals;
 mod table;
 
 use std::ffi::OsString;

@@ -220,7 +220,9 @@ impl MailError {
                 Some("a request has one answer, the first; send a message if it was wrong".into())
             }
             Self::RequestExpired { .. } => Some("ask for a new request".into()),
-            Self::NotYours { to, .. } => Some(format!("only {to} can answer it")),
+            Self::NotYours { to, .. } => {
+                Some(format!("answer as the one it is for, with `--as {to}`"))
+            }
             Self::Corrupt { .. } => Some("look at the file; delete it to do without it".into()),
             Self::NotDurable { .. } => {
                 Some("do not repeat it; look at the disk, and at `ccb mail inbox`".into())

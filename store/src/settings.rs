@@ -31,6 +31,9 @@ pub struct Settings {
     pub durable: bool,
     /// `taskboard.lockTimeoutMs`: how long to wait for the list's lock.
     pub lock_timeout: Duration,
+    /// `mailbox.durable`: whether a message is synced to disk before its sending is
+    /// acknowledged.
+    pub mail_durable: bool,
 }
 
 impl Default for Settings {
@@ -39,11 +42,13 @@ impl Default for Settings {
             lock_mode: LockMode::default(),
             durable: true,
             lock_timeout: crate::lock::DEFAULT_TIMEOUT,
+            mail_durable: true,
         }
     }
 }
 
-const SECTIONS: &[&str] = &["taskboard", "v"];
+const SECTIONS: &[&str] = &["mailbox", "taskboard", "v"];
+const MAILBOX: &[&str] = &["durable"];
 const TASKBOARD: &[&str] = &["durable", "lock", "lockTimeoutMs"];
 
 impl Settings {
@@ -64,6 +69,15 @@ impl Settings {
             serde_json::from_slice(bytes).map_err(|error| file.error(error.to_string()))?;
         let root = file.object(&root, "the file")?;
         file.check_keys(root, "", SECTIONS)?;
+        if let Some(section) = root.get("mailbox") {
+            let section = file.object(section, "mailbox")?;
+            file.check_keys(section, "mailbox.", MAILBOX)?;
+            if let Some(value) = section.get("durable") {
+                self.mail_durable = value
+                    .as_bool()
+                    .ok_or_else(|| file.error("mailbox.durable must be true or false".into()))?;
+            }
+        }
         let Some(section) = root.get("taskboard") else {
             return Ok(());
         };
@@ -151,9 +165,10 @@ mod tests {
     fn later_files_win_key_by_key() {
         let settings = load(&[
             r#"{"taskboard":{"lock":"flock","durable":false}}"#,
-            r#"{"taskboard":{"durable":true}}"#,
+            r#"{"taskboard":{"durable":true},"mailbox":{"durable":false}}"#,
         ])
         .unwrap();
+        assert!(!settings.mail_durable);
         assert_eq!(settings.lock_mode, LockMode::Flock);
         assert!(settings.durable);
         assert_eq!(load(&[]).unwrap(), Settings::default());
@@ -168,6 +183,7 @@ mod tests {
         assert!(load(&["{"]).is_err());
         assert!(load(&[r#"{"taskboard":{"lock":"both"}}"#]).is_err());
         assert!(load(&[r#"{"taskboard":{"lockTimeoutMs":0}}"#]).is_err());
+        assert!(load(&[r#"{"mailbox":{"durable":1}}"#]).is_err());
         assert!(load(&["[]"]).is_err());
     }
 }

@@ -50,6 +50,17 @@ mod kills;
 /// The checker of histories accepts what is right and rejects what is wrong.
 mod linearize;
 
+/// The answers and exit codes of `ccb mail`, and what bad input gets.
+mod mail_commands;
+/// Inboxes of earlier and later formats.
+mod mail_compat;
+/// A crash at every write point of everything mail does.
+mod mail_crash;
+/// Many senders, a reader that is killed over and over.
+mod mail_kills;
+/// A write error at every write point of everything mail does.
+mod mail_write_errors;
+
 /// The binary the tests run.
 pub const CCB: &str = env!("CARGO_BIN_EXE_ccb-under-test");
 /// The other tool that shares its files.
@@ -58,3 +69,5 @@ pub const FOREIGN_TOOL: &str = env!("CARGO_BIN_EXE_foreign-tool");
 pub const BOARD_WORKER: &str = env!("CARGO_BIN_EXE_board-worker");
 /// A process that claims one task after the other.
 pub const CLAIMER: &str = env!("CARGO_BIN_EXE_claimer");
+/// A process that uses the mailbox as a host does.
+pub const MAIL_WORKER: &str = env!("CARGO_BIN_EXE_mail-worker");

@@ -73,7 +73,8 @@ impl TestHome {
 
     /// A `ccb` process with nothing of the caller's environment but PATH.
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = self.command_without_list(&["--list", &self.list]);
+        let names = ["--list", &self.list, "--team", &self.list];
+        let mut command = self.command_without_list(&names);
         command.args(args);
         command
     }
@@ -90,6 +91,28 @@ impl TestHome {
             .args(args)
             .stdin(Stdio::null());
         command
+    }
+
+    /// Makes a team, named after the list, with these members.
+    pub fn team(&self, members: &[&str]) {
+        let members: Vec<Value> = members
+            .iter()
+            .map(|name| serde_json::json!({"name": name, "agentId": format!("a-{name}")}))
+            .collect();
+        let dir = self.team_dir();
+        std::fs::create_dir_all(&dir).expect("a team's directory");
+        let roster = serde_json::json!({"name": self.list, "members": members});
+        std::fs::write(dir.join("config.json"), roster.to_string()).expect("a roster");
+    }
+
+    /// The directory of that team.
+    pub fn team_dir(&self) -> PathBuf {
+        self.path().join("teams").join(&self.list)
+    }
+
+    /// The directory of a member's inbox.
+    pub fn inbox_dir(&self, agent: &str) -> PathBuf {
+        self.team_dir().join("inboxes").join(agent)
     }
 
     /// Runs `ccb` with `args` to its end.
@@ -194,10 +217,12 @@ fn copy_dir(from: &Path, to: &Path) {
     for entry in std::fs::read_dir(from).expect("a directory") {
         let entry = entry.expect("an entry");
         let dest = to.join(entry.file_name());
-        if entry.file_type().expect("a type").is_dir() {
+        let kind = entry.file_type().expect("a type");
+        if kind.is_dir() {
             std::fs::create_dir(&dest).expect("a new directory");
             copy_dir(&entry.path(), &dest);
-        } else {
+        } else if kind.is_file() {
+            // A FIFO is made anew by whoever needs it.
             std::fs::copy(entry.path(), &dest).expect("a copy");
         }
     }

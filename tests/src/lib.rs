@@ -9,6 +9,7 @@ pub mod history;
 mod home;
 /// Whether a concurrent history has a sequential explanation.
 pub mod linearize;
+mod mail;
 mod random;
 mod schema;
 mod team_files;
@@ -17,6 +18,7 @@ mod wait;
 pub use faults::Pass;
 pub use foreign::{ForeignLock, ForeignTool, make_stale, set_mtime};
 pub use home::{Answer, TestHome};
+pub use mail::{MailScenario, mail_command, mail_state, message_numbers};
 pub use random::Random;
 pub use schema::check_task_file;
 pub use wait::wait_until;

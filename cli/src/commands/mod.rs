@@ -3,6 +3,7 @@
 mod completions;
 mod demo;
 mod doctor;
+mod mail;
 mod task;
 mod team;
 
@@ -21,6 +22,9 @@ pub(crate) enum Command {
     /// Work with teams: who belongs together
     #[command(subcommand, visible_alias = "teams")]
     Team(team::TeamCommand),
+    /// Send and read messages, answer requests
+    #[command(subcommand)]
+    Mail(Box<mail::MailCommand>),
     /// Look for damage on the task board, and repair it with --fix
     Doctor(doctor::DoctorArgs),
     /// Show several processes working off one task board (no key, no network)
@@ -33,6 +37,7 @@ pub(crate) fn run(cli: &Cli, context: &mut Context) -> Result<Exit, CommandError
     match &cli.command {
         Some(Command::Task(command)) => task::run(command, context),
         Some(Command::Team(command)) => team::run(command, context),
+        Some(Command::Mail(command)) => mail::run(command, context),
         Some(Command::Doctor(args)) => doctor::run(args, context),
         Some(Command::Demo(args)) => demo::run(args, context),
         Some(Command::Completions(args)) => completions::run(args, context),

@@ -1,15 +1,13 @@
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
-use signal_hook::consts::{SIGINT, SIGTERM};
 use taskboard::Change;
 
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::{BOLD, DIM, clean_line};
+use crate::signals::Signals;
 
 #[derive(Debug, Args)]
 pub(crate) struct WatchArgs {
@@ -28,12 +26,7 @@ pub(crate) struct WatchArgs {
 const LOOK: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(args: &WatchArgs, context: &mut Context) -> Result<Exit, CommandError> {
-    let signal = Arc::new(AtomicUsize::new(0));
-    for number in [SIGINT, SIGTERM] {
-        let value = usize::try_from(number).unwrap_or_default();
-        signal_hook::flag::register_usize(number, Arc::clone(&signal), value)
-            .map_err(|error| CommandError::failed("io", format!("signals: {error}")))?;
-    }
+    let signals = Signals::catch()?;
     let board = context.board();
     let mut watch = board.watch(args.since)?;
     let mut left = args.count.unwrap_or(u64::MAX);
@@ -52,9 +45,9 @@ pub(crate) fn run(args: &WatchArgs, context: &mut Context) -> Result<Exit, Comma
         if left == 0 || args.no_follow {
             break Exit::Done;
         }
-        match signal.load(Ordering::Relaxed) {
-            0 => watch.wait(LOOK),
-            number => break Exit::Signal(u8::try_from(number).unwrap_or_default()),
+        match signals.came() {
+            None => watch.wait(LOOK),
+            Some(exit) => break exit,
         }
     };
     if context.out.is_json() {

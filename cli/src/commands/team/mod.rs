@@ -44,5 +44,5 @@ pub(crate) fn run(command: &TeamCommand, context: &mut Context) -> Result<Exit, 
 
 /// The team of this name, if that is one.
 fn team(name: &str, context: &Context) -> Result<Team, CommandError> {
-    Ok(context.team(Name::new("team", name)?))
+    Ok(context.team_named(Name::new("team", name)?))
 }

@@ -1,0 +1,157 @@
+use clap::Args;
+use mailbox::{Message, MessageState};
+use serde_json::{Value, json};
+
+use super::{in_full, in_short};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+use crate::output::{CYAN, DIM, GREEN, PLAIN, RED, YELLOW, terminal_width};
+use crate::table::{self, Cell};
+
+#[derive(Debug, Args)]
+pub(crate) struct InboxArgs {
+    /// Also what is acknowledged or expired, as far back as it is kept
+    #[arg(long)]
+    all: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReadArgs {
+    /// Only the message with this number
+    #[arg(value_name = "SEQ")]
+    seq: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AckArgs {
+    /// Acknowledge every message up to this number
+    #[arg(value_name = "SEQ")]
+    seq: u64,
+}
+
+pub(crate) fn list(args: &InboxArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let inbox = context.mailbox()?.inbox(context.agent_name())?;
+    let listing = inbox.list(args.all)?;
+    let json = || {
+        let messages: Vec<Value> = listing
+            .messages
+            .iter()
+            .map(|(message, state)| {
+                let mut json = message.to_json();
+                json["state"] = state.as_str().into();
+                json
+            })
+            .collect();
+        let mut answer = json!({"messages": messages, "acked": listing.acked});
+        if listing.rejected > 0 {
+            answer["rejected"] = listing.rejected.into();
+        }
+        answer
+    };
+    let text = || {
+        if listing.messages.is_empty() {
+            return "no messages".to_owned();
+        }
+        let rows: Vec<[Cell; 5]> = listing.messages.iter().map(row).collect();
+        let heads = ["SEQ", "STATE", "FROM", "SENT", "MESSAGE"];
+        table::render(heads, &rows, 4, terminal_width())
+    };
+    context.out.answer(json, text)?;
+    report_rejected(listing.rejected, context);
+    Ok(Exit::Done)
+}
+
+fn row((message, state): &(Message, MessageState)) -> [Cell; 5] {
+    let (word, style) = match state {
+        MessageState::Queued => ("● new", CYAN),
+        MessageState::Delivered => ("○ read", YELLOW),
+        MessageState::Acknowledged => ("✔ done", DIM),
+    };
+    let time = message.sent_at.get(..19).unwrap_or_default();
+    [
+        Cell::new(message.seq.to_string(), PLAIN),
+        Cell::new(word, style),
+        Cell::new(&message.from, PLAIN),
+        Cell::new(time.replace('T', " "), DIM),
+        Cell::new(in_short(message), PLAIN),
+    ]
+}
+
+pub(crate) fn read(args: &ReadArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let mut reader = context.mailbox()?.consumer(context.agent_name())?;
+    let batch = match args.seq {
+        Some(seq) => {
+            let batch = reader.take_one(seq)?;
+            if batch.messages.is_empty() {
+                return Err(CommandError::Other {
+                    exit: Exit::Refused,
+                    kind: "already_acknowledged",
+                    message: format!("message {seq} is acknowledged or has expired"),
+                    hint: Some("`ccb mail inbox --all` shows what is still kept".into()),
+                });
+            }
+            batch
+        }
+        None => reader.take(usize::MAX)?,
+    };
+    let messages = &batch.messages;
+    let json = || {
+        let all: Vec<Value> = messages.iter().map(Message::to_json).collect();
+        let mut answer = json!({"messages": all, "acked": reader.acked()});
+        if !batch.expired.is_empty() {
+            answer["expired"] = batch.expired.len().into();
+        }
+        if batch.rejected > 0 {
+            answer["rejected"] = batch.rejected.into();
+        }
+        answer
+    };
+    let text = || match messages.iter().map(|message| message.seq).max() {
+        Some(last) => {
+            let mut blocks: Vec<String> = messages.iter().map(in_full).collect();
+            if args.seq.is_none() {
+                blocks.push(format!(
+                    "{DIM}`ccb mail ack {last}` when this is dealt with{DIM:#}"
+                ));
+            }
+            blocks.join("\n\n")
+        }
+        None => "no messages".to_owned(),
+    };
+    context.out.answer(json, text)?;
+    if !batch.expired.is_empty() && !context.out.is_json() {
+        let count = batch.expired.len();
+        context.out.note(&format!(
+            "{DIM}{count} expired before they were read{DIM:#}"
+        ));
+    }
+    report_rejected(batch.rejected, context);
+    // Only what was really said counts as delivered.
+    let seqs: Vec<u64> = messages.iter().map(|message| message.seq).collect();
+    reader.delivered(&seqs)?;
+    Ok(Exit::Done)
+}
+
+pub(crate) fn ack(args: &AckArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let mut reader = context.mailbox()?.consumer(context.agent_name())?;
+    let acked = reader.ack_up_to(args.seq)?;
+    let (count, unread) = (acked.new.len(), acked.unread.len());
+    let json = || json!({"acked": acked.acked, "acknowledged": acked.new, "unread": acked.unread});
+    let text = || {
+        let unread = match unread {
+            0 => String::new(),
+            unread => format!(", {RED}{unread} of them unread{RED:#}"),
+        };
+        format!("{GREEN}✔{GREEN:#} {count} acknowledged{unread}")
+    };
+    context.out.answer(json, text)?;
+    Ok(Exit::Done)
+}
+
+fn report_rejected(count: usize, context: &mut Context) {
+    if count > 0 && !context.out.is_json() {
+        context.out.note(&format!(
+            "{YELLOW}warning:{YELLOW:#} {count} damaged lines; see rejected.jsonl in the inbox"
+        ));
+    }
+}

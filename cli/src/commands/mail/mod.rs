@@ -1,0 +1,80 @@
+//! `ccb mail …`.
+
+mod inbox;
+mod recipients;
+mod requests;
+mod send;
+mod watch;
+
+use clap::Subcommand;
+use mailbox::Message;
+
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+use crate::output::{BOLD, DIM, clean, clean_line};
+
+/// What can be done with mail.
+#[derive(Debug, Subcommand)]
+pub(crate) enum MailCommand {
+    /// Send a message to a member of the team, or to all
+    Send(send::SendArgs),
+    /// Show what waits to be read, without reading it
+    Inbox(inbox::InboxArgs),
+    /// Read what waits; it stays until it is acknowledged
+    Read(inbox::ReadArgs),
+    /// Acknowledge messages: they are dealt with
+    Ack(inbox::AckArgs),
+    /// Print messages as they arrive, without reading them
+    Watch(watch::WatchArgs),
+    /// Show the requests that wait for an answer
+    Requests(requests::RequestsArgs),
+    /// Say yes to a request
+    Approve(requests::ApproveArgs),
+    /// Say no to a request
+    Reject(requests::RejectArgs),
+}
+
+pub(crate) fn run(command: &MailCommand, context: &mut Context) -> Result<Exit, CommandError> {
+    match command {
+        MailCommand::Send(args) => send::run(args, context),
+        MailCommand::Inbox(args) => inbox::list(args, context),
+        MailCommand::Read(args) => inbox::read(args, context),
+        MailCommand::Ack(args) => inbox::ack(args, context),
+        MailCommand::Watch(args) => watch::run(args, context),
+        MailCommand::Requests(args) => requests::list(args, context),
+        MailCommand::Approve(args) => requests::approve(args, context),
+        MailCommand::Reject(args) => requests::reject(args, context),
+    }
+}
+
+/// What a message says in one line.
+fn in_short(message: &Message) -> String {
+    let text = message.summary.as_deref().or(message.text());
+    match text {
+        Some(text) => clean_line(text.lines().next().unwrap_or_default()),
+        None => {
+            let body = &message.to_json()["body"];
+            clean_line(&format!("{} {body}", message.body.kind()))
+        }
+    }
+}
+
+/// A message with everything it says.
+fn in_full(message: &Message) -> String {
+    let time = message.sent_at.get(11..19).unwrap_or_default();
+    let kind = match message.body.kind() {
+        "message" => String::new(),
+        kind => format!(" {}", clean_line(kind)),
+    };
+    let again = if message.redelivered { ", again" } else { "" };
+    let words = match message.text() {
+        Some(text) => clean(text),
+        None => clean(&message.to_json()["body"].to_string()),
+    };
+    format!(
+        "{BOLD}{} from {}{kind}{BOLD:#} {DIM}({time}, {}{again}){DIM:#}\n{words}",
+        message.seq,
+        clean_line(&message.from),
+        message.priority,
+    )
+}

@@ -1,0 +1,68 @@
+//! Who can be written to.
+
+use store::name::Name;
+use swarm::{LEAD, TeamError};
+
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+
+/// A member of the team, as far as mail is concerned.
+#[derive(Debug, Clone)]
+pub(super) struct Member {
+    pub(super) name: Name,
+    /// What else it can be addressed by.
+    ids: Vec<String>,
+}
+
+/// The members of the team. A team without a roster has none.
+pub(super) fn members(context: &Context) -> Result<Vec<Member>, CommandError> {
+    let roster = match context.team_named(context.team()?).enter() {
+        Ok(roster) => roster,
+        Err(TeamError::NotFound { .. }) => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
+    };
+    let members = roster.members.into_iter().filter_map(|member| {
+        // Another tool may have names we would not give; those have no inbox of ours.
+        let name = Name::new("agent", &member.name).ok()?;
+        let ids = [Some(member.agent_id), member.run];
+        Some(Member {
+            name,
+            ids: ids.into_iter().flatten().collect(),
+        })
+    });
+    Ok(members.collect())
+}
+
+/// The one `given` means: a member's name, with or without the team, or an agent id.
+pub(super) fn resolve(given: &str, context: &Context) -> Result<Name, CommandError> {
+    let team = context.team()?;
+    let members = members(context)?;
+    let name = given
+        .strip_suffix(team.as_str())
+        .and_then(|rest| rest.strip_suffix('@'))
+        .unwrap_or(given);
+    let member = members.iter().find(|member| {
+        member.name.as_str().eq_ignore_ascii_case(name) || member.ids.iter().any(|id| id == given)
+    });
+    if let Some(member) = member {
+        return Ok(member.name.clone());
+    }
+    // There is always somebody to write to.
+    if name.eq_ignore_ascii_case(LEAD) {
+        return Ok(Name::new("agent", LEAD)?);
+    }
+    let mut names: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
+    if !names.contains(&LEAD) {
+        names.push(LEAD);
+    }
+    let hint = match store::nearest(name, names.iter().copied()) {
+        Some(near) => format!("did you mean {near:?}?"),
+        None => format!("members: {}; '*' sends to all", names.join(", ")),
+    };
+    Err(CommandError::Other {
+        exit: Exit::NotFound,
+        kind: "recipient_not_found",
+        message: format!("there is no {given:?} in team {team}"),
+        hint: Some(hint),
+    })
+}

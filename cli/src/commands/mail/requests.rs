@@ -1,0 +1,140 @@
+use clap::Args;
+use mailbox::{Question, Request, RequestState};
+use serde_json::{Value, json};
+
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+use crate::output::{CYAN, DIM, GREEN, PLAIN, RED, YELLOW, clean_line, terminal_width};
+use crate::table::{self, Cell};
+
+#[derive(Debug, Args)]
+pub(crate) struct RequestsArgs {
+    /// Also those that have their answer, or expired
+    #[arg(long)]
+    all: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApproveArgs {
+    /// The request's id
+    id: String,
+    /// What to say with it
+    #[arg(long, value_name = "TEXT")]
+    feedback: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RejectArgs {
+    /// The request's id
+    id: String,
+    /// Why not, and what to do instead
+    #[arg(long, value_name = "TEXT", required = true)]
+    feedback: String,
+}
+
+pub(crate) fn list(args: &RequestsArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let found = context.mailbox()?.requests()?;
+    let shown: Vec<&Request> = found
+        .requests
+        .iter()
+        .filter(|request| args.all || request.state == RequestState::Pending)
+        .collect();
+    let json = || {
+        let requests: Vec<Value> = shown.iter().map(|request| request.to_json()).collect();
+        let mut answer = json!({ "requests": requests });
+        if !found.unreadable.is_empty() {
+            let unreadable = found.unreadable.iter();
+            answer["unreadable"] = unreadable
+                .map(|(path, detail)| json!({"path": path, "detail": detail}))
+                .collect();
+        }
+        answer
+    };
+    let text = || {
+        if shown.is_empty() {
+            return "no requests".to_owned();
+        }
+        let rows: Vec<[Cell; 6]> = shown.iter().map(|request| row(request)).collect();
+        let heads = ["ID", "STATE", "FROM", "TO", "UNTIL", "WHAT"];
+        table::render(heads, &rows, 5, terminal_width())
+    };
+    context.out.answer(json, text)?;
+    for (path, detail) in &found.unreadable {
+        let detail = clean_line(detail);
+        let path = path.display();
+        context
+            .out
+            .note(&format!("{YELLOW}warning:{YELLOW:#} {path}: {detail}"));
+    }
+    Ok(Exit::Done)
+}
+
+fn row(request: &Request) -> [Cell; 6] {
+    let style = match request.state {
+        RequestState::Pending => CYAN,
+        RequestState::Approved => GREEN,
+        RequestState::Rejected => RED,
+        RequestState::Expired => DIM,
+    };
+    let until = request.expires_at.get(11..19).unwrap_or_default();
+    [
+        Cell::new(&request.id, PLAIN),
+        Cell::new(request.state.as_str(), style),
+        Cell::new(&request.from, PLAIN),
+        Cell::new(&request.to, PLAIN),
+        Cell::new(until, DIM),
+        Cell::new(what(&request.question), PLAIN),
+    ]
+}
+
+/// What is asked, in one line.
+fn what(question: &Question) -> String {
+    match question {
+        Question::Shutdown(shutdown) => match &shutdown.reason {
+            Some(reason) => format!("stop: {reason}"),
+            None => "stop".into(),
+        },
+        Question::Plan(plan) => {
+            let first = plan.plan.lines().next().unwrap_or_default();
+            format!("approve the plan: {first}")
+        }
+        Question::Permission(permission) => {
+            format!("use {}: {}", permission.tool_name, permission.description)
+        }
+        Question::Mode(mode) => format!("change to mode {}", mode.mode),
+    }
+}
+
+pub(crate) fn approve(args: &ApproveArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    answer(&args.id, true, args.feedback.clone(), context)
+}
+
+pub(crate) fn reject(args: &RejectArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    if args.feedback.trim().is_empty() {
+        let error = CommandError::usage("invalid", "--feedback is empty");
+        return Err(error.with_hint("say why not, and what to do instead"));
+    }
+    answer(&args.id, false, Some(args.feedback.clone()), context)
+}
+
+fn answer(
+    id: &str,
+    approved: bool,
+    feedback: Option<String>,
+    context: &mut Context,
+) -> Result<Exit, CommandError> {
+    let mailbox = context.mailbox()?;
+    let request = mailbox.answer(id, context.agent_name(), approved, feedback)?;
+    let text = || {
+        let from = clean_line(&request.from);
+        let what = clean_line(&what(&request.question));
+        format!(
+            "{GREEN}✔{GREEN:#} {} ({what}); {from} is told",
+            request.state.as_str()
+        )
+    };
+    context
+        .out
+        .answer(|| json!({"request": request.to_json()}), text)?;
+    Ok(Exit::Done)
+}

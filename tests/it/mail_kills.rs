@@ -1,0 +1,211 @@
+//! Many senders at once, and a reader that is killed over and over.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use harness::{Random, TestHome, wait_until};
+
+use crate::{CCB, MAIL_WORKER};
+
+const SENDERS: u64 = 32;
+const EACH: u64 = 500;
+const KILLS: u64 = 50;
+
+/// What one reader said before it was killed or done, in its order.
+#[derive(Debug, PartialEq)]
+enum Said {
+    Handed {
+        seq: u64,
+        id: String,
+        redelivered: bool,
+        from: String,
+        number: u64,
+    },
+    Trying(u64),
+    Acked(u64),
+}
+
+fn parse(line: &str) -> Option<Said> {
+    let fields: Vec<&str> = line.split(' ').collect();
+    match fields[..] {
+        ["H", seq, id, redelivered, from, number] => Some(Said::Handed {
+            seq: seq.parse().ok()?,
+            id: id.to_owned(),
+            redelivered: redelivered == "true",
+            from: from.to_owned(),
+            number: number.parse().ok()?,
+        }),
+        ["T", seq] => Some(Said::Trying(seq.parse().ok()?)),
+        ["A", seq] => Some(Said::Acked(seq.parse().ok()?)),
+        _ => None,
+    }
+}
+
+fn start(home: &TestHome, args: &[&str]) -> Child {
+    Command::new(MAIL_WORKER)
+        .arg(home.path())
+        .arg("board")
+        .args(args)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the worker starts")
+}
+
+/// One life of a reader: killed once it has said `enough`.
+fn live(home: &TestHome, enough: impl Fn(&Said) -> bool) -> Vec<Said> {
+    let mut process = start(home, &["read", "bob", "7"]);
+    let mut lines = BufReader::new(process.stdout.take().expect("piped")).lines();
+    let mut said = Vec::new();
+    loop {
+        let line = lines.next().expect("a line").expect("text");
+        let line = parse(&line).expect("what a reader says");
+        let enough = enough(&line);
+        said.push(line);
+        if enough {
+            break;
+        }
+    }
+    process.kill().expect("it can be killed");
+    process.wait().expect("it ends");
+    // Its last line may be half a line.
+    said.extend(lines.map_while(Result::ok).filter_map(|line| parse(&line)));
+    said
+}
+
+/// 32 processes send 500 messages each while their reader is killed 50 times: every message
+/// is acknowledged once, each sender's order is kept, and what was handed over twice said so
+/// and had not been acknowledged.
+#[test]
+fn nothing_is_lost_or_acknowledged_twice() {
+    let home = TestHome::in_memory(CCB);
+    home.settings(r#"{"mailbox":{"durable":false}}"#);
+    let mut senders: Vec<Child> = (0..SENDERS)
+        .map(|n| {
+            let from = format!("s{n}");
+            start(&home, &["send", &from, "bob", &EACH.to_string()])
+        })
+        .collect();
+    let mut random = Random::new(7);
+    let mut history = Vec::new();
+    for _ in 0..KILLS {
+        let left = std::cell::Cell::new(1 + random.below(400));
+        history.extend(live(&home, |_| {
+            left.set(left.get() - 1);
+            left.get() == 0
+        }));
+    }
+    for sender in &mut senders {
+        assert!(sender.wait().unwrap().success());
+    }
+    let total = SENDERS * EACH;
+    history.extend(live(&home, |said| *said == Said::Acked(total)));
+
+    check(&history, total);
+    let inbox = home.ok(&["mail", "inbox", "--as", "bob"]);
+    assert_eq!(inbox["acked"], total);
+    assert_eq!(inbox["messages"], serde_json::json!([]));
+    assert_eq!(inbox.get("rejected"), None);
+}
+
+fn check(history: &[Said], total: u64) {
+    let mut ids: BTreeMap<u64, &str> = BTreeMap::new();
+    let mut acked = BTreeSet::new();
+    let mut tried = BTreeSet::new();
+    let mut numbers: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut repeats = 0;
+    for said in history {
+        match said {
+            Said::Handed {
+                seq,
+                id,
+                redelivered,
+                from,
+                number,
+            } => {
+                assert!(!acked.contains(seq), "{seq} came after it was acknowledged");
+                match ids.insert(*seq, id) {
+                    Some(before) => {
+                        repeats += 1;
+                        assert_eq!(before, id, "{seq} has another id");
+                        assert!(redelivered, "{seq} came again without saying so");
+                    }
+                    None => {
+                        let last = numbers.entry(from).or_default();
+                        assert_eq!(*number, *last + 1, "{from}'s messages are out of order");
+                        *last = *number;
+                    }
+                }
+            }
+            Said::Trying(seq) => {
+                tried.insert(*seq);
+            }
+            Said::Acked(seq) => assert!(acked.insert(*seq), "{seq} was acknowledged twice"),
+        }
+    }
+    assert_eq!(
+        ids.keys().copied().collect::<Vec<_>>(),
+        (1..=total).collect::<Vec<_>>()
+    );
+    assert!(numbers.values().all(|last| *last == EACH), "{numbers:?}");
+    // Whoever was killed between acknowledging and saying so had tried.
+    let untold: Vec<u64> = (1..=total).filter(|seq| !acked.contains(seq)).collect();
+    assert!(untold.iter().all(|seq| tried.contains(seq)), "{untold:?}");
+    assert!(untold.len() as u64 <= KILLS * 7, "{untold:?}");
+    assert!(
+        repeats > 0,
+        "no kill came between delivery and acknowledgement"
+    );
+    println!(
+        "{total} messages, {KILLS} kills, {repeats} redelivered, {} untold",
+        untold.len()
+    );
+}
+
+/// A reader that waits is woken by the next message, also by a broadcast.
+#[test]
+fn a_waiting_reader_gets_what_arrives() {
+    let home = TestHome::in_memory(CCB);
+    home.team(&["bob", "carol"]);
+    let mut reader = start(&home, &["read", "bob", "7"]);
+    let mut lines = BufReader::new(reader.stdout.take().expect("piped")).lines();
+    let listens = || {
+        let locks = home.inbox_dir("bob").join("consumer.lock");
+        locks.exists()
+    };
+    wait_until(Duration::from_secs(30), "the reader", listens);
+    for (to, text) in [("bob", "1"), ("*", "2")] {
+        home.ok(&["mail", "send", to, text]);
+        let line = lines.next().expect("a line").expect("text");
+        match parse(&line).expect("what a reader says") {
+            Said::Handed { number, .. } => assert_eq!(number.to_string(), text),
+            other => panic!("{other:?}"),
+        }
+        for _ in 0..2 {
+            lines.next().expect("a line").expect("text");
+        }
+    }
+    reader.kill().unwrap();
+    reader.wait().unwrap();
+}
+
+/// While one process reads, another is refused and told who does.
+#[test]
+fn a_second_reader_is_refused() {
+    let home = TestHome::in_memory(CCB);
+    home.team(&["bob"]);
+    home.ok(&["mail", "send", "bob", "1"]);
+    let mut reader = start(&home, &["read", "bob", "7"]);
+    let mut lines = BufReader::new(reader.stdout.take().expect("piped")).lines();
+    lines.next().expect("a line").expect("text");
+    let error = home.fails(4, &["mail", "read", "--as", "bob"]);
+    assert_eq!(error["error"]["kind"], "being_read");
+    let message = error["error"]["message"].as_str().unwrap();
+    assert!(message.contains(&reader.id().to_string()), "{message}");
+    home.fails(4, &["mail", "ack", "1", "--as", "bob"]);
+    home.ok(&["mail", "inbox", "--as", "bob"]);
+    reader.kill().unwrap();
+    reader.wait().unwrap();
+    home.ok(&["mail", "read", "--as", "bob"]);
+}
