@@ -88,13 +88,13 @@ fn a_log_of_a_later_format_is_read_but_not_written() {
 #[test]
 fn a_team_of_format_1_loads() {
     let home = TestHome::in_memory(CCB);
-    copy(&fixture("team-v1"), &home.team_dir("fixers"));
+    copy(&fixture("team-v1"), &home.dir_of_team("fixers"));
     let before = home.roster("fixers");
     let shown = home.ok(&["team", "show", "fixers"])["team"].clone();
     assert_eq!(shown["description"], "make the test suite pass");
     assert_eq!(shown["members"][1]["state"], "joined");
     // Alice's run is there and has ended, so it is no longer taken for a visitor.
-    let run = home.team_dir("fixers").join("runs/a0123456789abcdef");
+    let run = home.dir_of_team("fixers").join("runs/a0123456789abcdef");
     std::fs::create_dir_all(&run).unwrap();
     let shown = home.ok(&["team", "show", "fixers"])["team"].clone();
     assert_eq!(shown["members"][1]["state"], "away");

@@ -99,7 +99,7 @@ fn a_name_that_a_list_has_in_another_case() {
 fn an_unreadable_roster_is_not_an_absent_one() {
     let home = team();
     home.ok(&["team", "create", "others"]);
-    let config = home.team_dir("fixers").join("config.json");
+    let config = home.dir_of_team("fixers").join("config.json");
     // Each of these takes the second that other tools are given to finish writing.
     for text in ["", "[]", r#"{"members":7}"#] {
         std::fs::write(&config, text).unwrap();
@@ -113,13 +113,9 @@ fn an_unreadable_roster_is_not_an_absent_one() {
         let hint = error["hint"].as_str().unwrap();
         assert!(hint.contains("by hand"), "{hint}");
     }
-    refused(
-        &home,
-        &["--team", "fixers", "task", "list"],
-        4,
-        "corrupt",
-        "unreadable",
-    );
+    let args = ["--json", "--team", "fixers", "task", "list"];
+    let answer = run_in(&home, home.path(), &args);
+    check_refusal(&args, &answer, 4, "corrupt", "unreadable");
     let listed = home.ok(&["team", "list"]);
     assert_eq!(listed["teams"][0]["name"], "others");
     assert_eq!(listed["unreadable"][0]["name"], "fixers");
@@ -135,7 +131,7 @@ fn an_unreadable_roster_is_not_an_absent_one() {
 #[test]
 fn a_roster_that_is_just_being_written_is_waited_for() {
     let home = team();
-    let config = home.team_dir("fixers").join("config.json");
+    let config = home.dir_of_team("fixers").join("config.json");
     let whole = std::fs::read(&config).unwrap();
     std::fs::write(&config, &whole[..whole.len() / 2]).unwrap();
     let child = home
@@ -144,7 +140,7 @@ fn a_roster_that_is_just_being_written_is_waited_for() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let lock = home.team_dir("fixers").join(".ccb/lock");
+    let lock = home.dir_of_team("fixers").join(".ccb/lock");
     wait_until(LIMIT, "the joining process", || is_held(&lock).unwrap());
     std::fs::write(&config, &whole).unwrap();
     let answer = Answer::of(child.wait_with_output().unwrap());
@@ -155,8 +151,8 @@ fn a_roster_that_is_just_being_written_is_waited_for() {
 #[test]
 fn what_another_tool_wrote_survives() {
     let home = TestHome::new(CCB);
-    std::fs::create_dir_all(home.team_dir("crew")).unwrap();
-    let config = home.team_dir("crew").join("config.json");
+    std::fs::create_dir_all(home.dir_of_team("crew")).unwrap();
+    let config = home.dir_of_team("crew").join("config.json");
     let foreign = json!({
         "name": "crew", "createdAt": 1_700_000_000_000_i64, "leadAgentId": "team-lead@crew",
         "leadProcess": {"pid": 7, "odd": [1e-7, null]},
@@ -182,7 +178,7 @@ fn what_another_tool_wrote_survives() {
 #[test]
 fn a_roster_of_a_later_format_is_read_but_not_written() {
     let home = team();
-    let config = home.team_dir("fixers").join("config.json");
+    let config = home.dir_of_team("fixers").join("config.json");
     let mut roster = home.roster("fixers");
     roster["ccb"]["v"] = 2.into();
     std::fs::write(&config, roster.to_string()).unwrap();
@@ -205,7 +201,7 @@ fn a_roster_of_a_later_format_is_read_but_not_written() {
 fn a_held_lock_is_told_with_its_holder() {
     let home = team();
     home.settings(r#"{"taskboard": {"lockTimeoutMs": 50}}"#);
-    let path = home.team_dir("fixers").join(".ccb/lock");
+    let path = home.dir_of_team("fixers").join(".ccb/lock");
     let _held = FileLock::exclusive(&path, "the test", DEFAULT_TIMEOUT).unwrap();
     let args = ["team", "join", "fixers", "--as", "bob"];
     let error = refused(

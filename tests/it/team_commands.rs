@@ -159,5 +159,5 @@ fn unread_messages_are_counted_where_there_is_an_inbox() {
         shown
     );
     home.ok(&["team", "delete", "fixers", "--force"]);
-    assert!(!home.team_dir("fixers").join("inboxes").exists());
+    assert!(!home.dir_of_team("fixers").join("inboxes").exists());
 }

@@ -134,7 +134,7 @@ fn joining_and_deleting_do_not_mix() {
             "{answers:?}"
         );
         assert!(
-            !home.team_dir("fixers").join("config.json").exists(),
+            !home.dir_of_team("fixers").join("config.json").exists(),
             "{answers:?}"
         );
     }

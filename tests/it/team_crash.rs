@@ -62,7 +62,7 @@ fn full(home: &TestHome) {
         home.ok(&["task", "create", subject]);
     }
     home.ok(&["task", "block", "1", "2"]);
-    let dir = home.team_dir("fixers");
+    let dir = home.dir_of_team("fixers");
     for part in [
         "inboxes/alice",
         "inboxes/bob",
@@ -107,7 +107,7 @@ fn contains(path: &std::path::Path, part: &str) -> bool {
 }
 
 fn temporaries(home: &TestHome) -> Vec<PathBuf> {
-    let ours = home.team_dir("fixers").join(".ccb");
+    let ours = home.dir_of_team("fixers").join(".ccb");
     let mut left: Vec<_> = home.everything().into_keys().collect();
     let inside =
         |path: &PathBuf, part| path.starts_with(ours.join(part)) && *path != ours.join(part);

@@ -17,7 +17,7 @@ fn team() -> TestHome {
 /// A member that an engine has recorded and not started.
 fn record(home: &TestHome, name: &str) {
     home.ok(&["team", "join", "fixers", "--as", name]);
-    let path = home.team_dir("fixers").join("config.json");
+    let path = home.dir_of_team("fixers").join("config.json");
     let mut roster = home.roster("fixers");
     for member in roster["members"].as_array_mut().unwrap() {
         member["isActive"] = false.into();
@@ -33,7 +33,7 @@ fn hold(path: &Path) -> FileLock {
 #[test]
 fn refused_while_members_are_alive() {
     let home = team();
-    let dir = home.team_dir("fixers");
+    let dir = home.dir_of_team("fixers");
     for name in ["runs", "reads", "rests"] {
         record(&home, name);
     }
@@ -84,7 +84,7 @@ fn by_force_it_says_who_was_alive() {
     let home = team();
     home.ok(&["team", "join", "fixers", "--as", "visits"]);
     let run = home
-        .team_dir("fixers")
+        .dir_of_team("fixers")
         .join("runs/a0123456789abcdef/alive.lock");
     let _held = hold(&run);
     let answer = home.run(&["--json", "team", "delete", "fixers", "--force"]);
@@ -146,7 +146,7 @@ fn ids_go_on_after_a_team_is_deleted() {
 #[test]
 fn only_the_lock_and_what_others_made_is_left() {
     let home = team();
-    let dir = home.team_dir("fixers");
+    let dir = home.dir_of_team("fixers");
     for part in ["inboxes/a", "runs/a@fixers", "requests", "scratchpad/deep"] {
         std::fs::create_dir_all(dir.join(part)).unwrap();
         std::fs::write(dir.join(part).join("file"), "x").unwrap();

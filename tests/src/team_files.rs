@@ -7,13 +7,13 @@ use crate::TestHome;
 
 impl TestHome {
     /// The directory of a team.
-    pub fn team_dir(&self, team: &str) -> PathBuf {
+    pub fn dir_of_team(&self, team: &str) -> PathBuf {
         self.path().join("teams").join(team)
     }
 
     /// A team's roster, straight from disk.
     pub fn roster(&self, team: &str) -> Value {
-        let bytes = std::fs::read(self.team_dir(team).join("config.json")).expect("a roster");
+        let bytes = std::fs::read(self.dir_of_team(team).join("config.json")).expect("a roster");
         serde_json::from_slice(&bytes).expect("JSON")
     }
 
