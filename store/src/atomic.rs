@@ -208,7 +208,8 @@ pub fn set_aside(path: &Path, trash: &Path) -> Result<bool> {
     if path.symlink_metadata().is_err() {
         return Ok(false);
     }
-    rename_new(path, &trash.join(unique_name()))
+    rename(path, &trash.join(unique_name()))?;
+    Ok(true)
 }
 
 /// Deletes everything in `dir`, and `dir` itself; one that is gone already is fine.

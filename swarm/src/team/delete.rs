@@ -85,6 +85,8 @@ impl Team {
         // Outside the lock: transcripts can be large.
         atomic::remove_tree(&self.trash_dir())?;
         reached(fault::TEAM_EMPTIED);
+        // The roster must not be the first to be gone after a power cut.
+        atomic::sync_dir(&self.dir, self.options.durability)?;
         let _lock = self.locked()?;
         self.check_deleting()?;
         atomic::remove(&self.config_path())?;
