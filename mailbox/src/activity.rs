@@ -9,7 +9,7 @@ use store::atomic::{self, Durability};
 use store::fault::reached;
 use store::name::Name;
 
-use crate::cursor::check_version;
+use crate::cursor::{check_version, replace};
 use crate::error::{MailError, Result};
 use crate::fault;
 use crate::inbox::{Inbox, Posted};
@@ -52,12 +52,8 @@ impl Activity {
     fn save(self, inbox: &Inbox) -> Result<()> {
         let text = serde_json::to_string(&self)
             .map_err(|error| MailError::invalid("activity", error.to_string()))?;
-        Ok(atomic::replace(
-            &inbox.paths.tmp,
-            &inbox.paths.activity,
-            text.as_bytes(),
-            Durability::Relaxed,
-        )?)
+        let (tmp, path) = (&inbox.paths.tmp, &inbox.paths.activity);
+        replace(tmp, path, text.as_bytes(), Durability::Relaxed)
     }
 }
 

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::error::{MailError, Result};
 use crate::fault;
-use crate::inbox::{Inbox, Live, line_at};
+use crate::inbox::{Inbox, Live, line_at, sync};
 use crate::line::{self, Scan, Scanned, VERSION};
 use crate::mailbox::Mailbox;
 use crate::marks::Mark;
@@ -73,11 +73,7 @@ impl Mailbox {
             reached(fault::BROADCAST_COMMITTED);
             (number, log.sync_handle())
         };
-        if let (Some(handle), Durability::Full) = (handle, self.options.durability) {
-            handle
-                .sync()
-                .map_err(|source| MailError::NotDurable { source })?;
-        }
+        let synced = sync(handle.as_ref(), &self.dir, self.options.durability);
         // It is sent. What follows only makes it arrive sooner.
         for name in &recipients {
             if let Err(error) = self.inbox(name).and_then(|inbox| inbox.catch_up()) {
@@ -87,6 +83,7 @@ impl Mailbox {
         if let Err(error) = self.drop_old_broadcasts() {
             tracing::warn!(%error, "old broadcasts are kept");
         }
+        synced.map_err(|source| MailError::NotDurable { source })?;
         Ok(Broadcast {
             id: sealed.id,
             number,

@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::StoreError;
-use store::atomic::{self, Durability};
+use store::atomic::{self, Durability, Staged};
 
 use crate::error::{MailError, Result};
 use crate::line::VERSION;
@@ -82,12 +82,12 @@ impl Cursor {
         }
         let value = serde_json::to_value(self)
             .map_err(|error| MailError::invalid("cursor", error.to_string()))?;
-        Ok(atomic::replace(
+        replace(
             tmp,
             path,
             format!("{value}\n").as_bytes(),
             Durability::Relaxed,
-        )?)
+        )
     }
 
     /// The highest number it knows to have existed.
@@ -112,6 +112,18 @@ impl Cursor {
         ] {
             ranges.forget_up_to(self.acked);
         }
+    }
+}
+
+/// Replaces a file. If only the last step fails, the new content is there, and
+/// [`MailError::NotDurable`] says so.
+pub(crate) fn replace(tmp: &Path, path: &Path, bytes: &[u8], durability: Durability) -> Result<()> {
+    Staged::write(tmp, bytes, durability)?.replace(path)?;
+    match durability {
+        Durability::Full => {
+            atomic::sync_parent(path, durability).map_err(|source| MailError::NotDurable { source })
+        }
+        Durability::Relaxed => Ok(()),
     }
 }
 

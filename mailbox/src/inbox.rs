@@ -163,25 +163,15 @@ impl Inbox {
             Ok((Posted { id, seq, already }, live.log.sync_handle()))
         })?;
         self.ring();
-        self.sync(handle.as_ref())?;
+        self.sync(handle.as_ref())
+            .map_err(|source| MailError::NotDurable { source })?;
         Ok(posted)
     }
 
     /// Makes what was appended survive a power cut. Outside the lock, where the kernel merges
     /// it with the syncs of others.
-    pub(crate) fn sync(&self, handle: Option<&SyncHandle>) -> Result<()> {
-        let failed = |source| MailError::NotDurable { source };
-        pass(fault::SYNC)
-            .map_err(|source| StoreError::Io {
-                verb: "sync",
-                path: self.paths.log.clone(),
-                source,
-            })
-            .map_err(failed)?;
-        match handle {
-            Some(handle) if self.durability() == Durability::Full => handle.sync().map_err(failed),
-            _ => Ok(()),
-        }
+    pub(crate) fn sync(&self, handle: Option<&SyncHandle>) -> Result<(), StoreError> {
+        sync(handle, &self.paths.log, self.durability())
     }
 
     /// Wakes a host that waits for mail.
@@ -348,6 +338,23 @@ impl Live {
         }
         Ok(())
     }
+}
+
+/// Syncs what was appended to the log at `path`.
+pub(crate) fn sync(
+    handle: Option<&SyncHandle>,
+    path: &Path,
+    durability: Durability,
+) -> Result<(), StoreError> {
+    let injected = pass(fault::SYNC).map_err(|source| StoreError::Io {
+        verb: "sync",
+        path: path.to_owned(),
+        source,
+    });
+    injected.and_then(|()| match handle {
+        Some(handle) if durability == Durability::Full => handle.sync(),
+        _ => Ok(()),
+    })
 }
 
 /// The line of `log` that begins at `start`, without its newline; empty at the end.

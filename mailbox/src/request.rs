@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use store::atomic::{self, Durability};
 use store::clock::{parse_rfc3339, rfc3339};
 
-use crate::cursor::check_version;
+use crate::cursor::{check_version, replace};
 use crate::error::{MailError, Result};
 use crate::line::VERSION;
 use crate::protocol::Question;
@@ -148,6 +148,6 @@ impl Request {
     /// Replaces the file at `path`.
     pub(crate) fn save(&self, tmp: &Path, path: &Path, durability: Durability) -> Result<()> {
         check_version(&json!({"v": self.v}), path)?;
-        Ok(atomic::replace(tmp, path, &self.to_bytes()?, durability)?)
+        replace(tmp, path, &self.to_bytes()?, durability)
     }
 }

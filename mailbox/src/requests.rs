@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use store::atomic::{self, Durability, Staged};
+use store::atomic::{self, Durability};
 use store::clock::rfc3339;
 use store::fault::reached;
 use store::home::create_private_dir;
@@ -60,25 +60,24 @@ impl Mailbox {
         {
             let _lock = self.lock_requests()?;
             self.sweep_requests()?;
-            let path = self.request_path(&request.id);
-            let staged = Staged::write(
-                &self.requests_tmp(),
-                &request.to_bytes()?,
-                self.options.durability,
-            )?;
-            staged.create(&path)?;
-            atomic::sync_parent(&path, self.options.durability)?;
+            self.save_request(&request, self.options.durability)
+                .or_else(|error| self.take_back(&request, error))?;
         }
         reached(fault::REQUEST_STORED);
         match self.tell(&mut request) {
-            Ok(()) | Err(MailError::NotDurable { .. }) => Ok(request),
+            Ok(()) => Ok(request),
+            Err(error @ MailError::NotDurable { .. }) => Err(error),
             Err(error) => {
-                // Nobody was told, so nothing was asked.
                 let _lock = self.lock_requests()?;
-                atomic::remove(&self.request_path(&request.id))?;
-                Err(error)
+                self.take_back(&request, error)
             }
         }
+    }
+
+    /// Removes a request nobody was told of: nothing was asked.
+    fn take_back<T>(&self, request: &Request, error: MailError) -> Result<T> {
+        atomic::remove(&self.request_path(&request.id))?;
+        Err(error)
     }
 
     /// Answers a request, if it still waits and `by` is the one who was asked.
@@ -90,7 +89,7 @@ impl Mailbox {
         feedback: Option<String>,
     ) -> Result<Request> {
         check_length("the feedback", MAX_TEXT, feedback.as_deref().unwrap_or(""))?;
-        let mut request = {
+        let (mut request, problem) = {
             let _lock = self.lock_requests()?;
             let mut request = self.find_request(id)?;
             if !request.to.eq_ignore_ascii_case(by.as_str()) {
@@ -111,8 +110,13 @@ impl Mailbox {
                 at: rfc3339(self.now_ms()),
                 feedback,
             });
-            self.save_request(&request, self.options.durability)?;
-            request
+            let stored = self.save_request(&request, self.options.durability);
+            match stored {
+                Ok(()) => (request, None),
+                // It stands, so the asker is told, and the one who answers as well.
+                Err(error @ MailError::NotDurable { .. }) => (request, Some(error)),
+                Err(error) => return Err(error),
+            }
         };
         reached(fault::ANSWER_STORED);
         // The answer stands, whatever happens now: if the asker is not told, the next one who
@@ -120,7 +124,7 @@ impl Mailbox {
         if let Err(error) = self.tell(&mut request) {
             tracing::warn!(id, %error, "the answer is stored, the asker is told later");
         }
-        Ok(request)
+        problem.map_or(Ok(request), Err)
     }
 
     /// Fails if the request has its answer, or waited too long.
@@ -195,23 +199,29 @@ impl Mailbox {
             (false, _, false) => (answer_message(request)?, false),
             _ => return Ok(()),
         };
-        let sent = self.inbox(&draft.to)?.post(&draft);
-        if let Err(error) = sent
-            && !matches!(error, MailError::NotDurable { .. })
-        {
-            return Err(error);
+        let sent = self.inbox(&draft.to)?.post(&draft).map(|_| ());
+        if !matches!(sent, Ok(()) | Err(MailError::NotDurable { .. })) {
+            return sent;
         }
+        // If this fails, it is sent again and found to be there.
+        match self.note_told(&request.id, done) {
+            Ok(current) => *request = current,
+            Err(error) => tracing::warn!(id = request.id, %error, "told, but not noted"),
+        }
+        sent
+    }
+
+    fn note_told(&self, id: &str, question: bool) -> Result<Request> {
         let _lock = self.lock_requests()?;
         // It may have been answered meanwhile.
-        let mut current = self.find_request(&request.id)?;
-        if done {
+        let mut current = self.find_request(id)?;
+        if question {
             current.asked = true;
         } else {
             current.told = true;
         }
         self.save_request(&current, Durability::Relaxed)?;
-        *request = current;
-        Ok(())
+        Ok(current)
     }
 
     fn find_request(&self, id: &str) -> Result<Request> {
