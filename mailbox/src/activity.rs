@@ -50,8 +50,9 @@ impl Activity {
     }
 
     fn save(self, inbox: &Inbox) -> Result<()> {
-        let text = serde_json::to_string(&self)
+        let mut text = serde_json::to_string(&self)
             .map_err(|error| MailError::invalid("activity", error.to_string()))?;
+        text.push('\n');
         let (tmp, path) = (&inbox.paths.tmp, &inbox.paths.activity);
         replace(tmp, path, text.as_bytes(), Durability::Relaxed)
     }

@@ -18,8 +18,9 @@ use uuid::Uuid;
 
 use crate::error::{MailError, Result};
 use crate::fault;
-use crate::inbox::{Inbox, Live, line_at, sync};
+use crate::inbox::{Inbox, sync};
 use crate::line::{self, Scan, Scanned, VERSION};
+use crate::live::{Live, line_at};
 use crate::mailbox::Mailbox;
 use crate::marks::Mark;
 use crate::message::{Body, Draft};
@@ -194,7 +195,7 @@ impl Live {
     fn copy_from(&mut self, last: u64, inbox: &Inbox) -> Result<()> {
         let Mark { copied, from, .. } = self.marks.last;
         let next = line::head(&line_at(&self.broadcast, from)?);
-        let start = if next.is_some_and(|head| head.seq == copied + 1) {
+        let start = if next.is_some_and(|head| head.seq == copied.saturating_add(1)) {
             from
         } else {
             0

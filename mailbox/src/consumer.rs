@@ -16,8 +16,9 @@ use store::shared_log::SyncHandle;
 
 use crate::cursor::Cursor;
 use crate::error::{MailError, Result};
-use crate::inbox::{Inbox, Live};
+use crate::inbox::Inbox;
 use crate::line::{Scan, Scanned};
+use crate::live::Live;
 use crate::message::Message;
 
 /// How often a reader looks without having been woken.

@@ -12,7 +12,7 @@ use store::StoreError;
 use store::atomic::{self, Durability, Staged};
 
 use crate::error::{MailError, Result};
-use crate::line::VERSION;
+use crate::line::{MAX_SEQ, VERSION};
 use crate::ranges::Ranges;
 
 /// Stands for all numbers there are, where the cursor was lost.
@@ -59,9 +59,9 @@ impl Cursor {
             return Ok(Self::default());
         };
         match serde_json::from_slice::<Self>(&bytes) {
-            Ok(cursor) => Ok(cursor),
-            Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "unreadable, starting over");
+            Ok(cursor) if cursor.highest() <= MAX_SEQ => Ok(cursor),
+            _ => {
+                tracing::warn!(path = %path.display(), "unreadable, starting over");
                 // Nobody knows what was handed over, so all of it may have been.
                 Ok(Self {
                     handed_over: Ranges::from(vec![(1, EVERYTHING)]),

@@ -14,17 +14,15 @@ use store::atomic::{self, Durability};
 use store::fault::{pass, reached};
 use store::fifo::{self, Ringer};
 use store::home::create_private_dir;
-use store::lock::ReusableLock;
 use store::name::Name;
-use store::shared_log::{Look, SharedLog, SyncHandle};
+use store::shared_log::SyncHandle;
 use uuid::Uuid;
 
-use crate::cursor::Cursor;
 use crate::error::{MailError, Result};
 use crate::fault;
-use crate::line::{self, VERSION};
+use crate::line;
+use crate::live::Live;
 use crate::mailbox::MailOptions;
-use crate::marks::Marks;
 use crate::message::Draft;
 
 /// One agent's inbox.
@@ -64,27 +62,6 @@ pub(crate) struct Paths {
     pub(crate) broadcast: PathBuf,
 }
 
-/// What a process keeps of an inbox between sections.
-#[derive(Debug)]
-pub(crate) struct Live {
-    lock: ReusableLock,
-    /// The directory and what belongs in it have been made.
-    prepared: bool,
-    pub(crate) log: SharedLog,
-    pub(crate) marks: Marks,
-    pub(crate) broadcast: SharedLog,
-    /// The inbox has every broadcast up to the end of the log as it was last seen.
-    pub(crate) caught_up: bool,
-    /// The number of the last message, 0 if there is none.
-    pub(crate) last_seq: u64,
-    /// Counts how often the log was replaced: offsets hold as long as it stays the same.
-    pub(crate) incarnation: u64,
-    /// The number of the first message in the log; looked up when it is needed.
-    pub(crate) first_seq: Option<u64>,
-    /// The log was written by a newer ccb, in this version.
-    newer: Option<u64>,
-}
-
 impl Inbox {
     pub(crate) fn new(name: Name, dir: PathBuf, team: &Path, options: Arc<MailOptions>) -> Self {
         let paths = Paths {
@@ -98,18 +75,7 @@ impl Inbox {
             broadcast: team.join("broadcast.jsonl"),
             dir,
         };
-        let live = Live {
-            lock: ReusableLock::new(paths.dir.join("lock")),
-            prepared: false,
-            log: SharedLog::new(&paths.log),
-            marks: Marks::new(&paths.dir.join("marks.jsonl")),
-            broadcast: SharedLog::new(&paths.broadcast),
-            caught_up: false,
-            last_seq: 0,
-            incarnation: 0,
-            first_seq: None,
-            newer: None,
-        };
+        let live = Live::new(&paths);
         Self {
             what: format!("the inbox of {name}"),
             name,
@@ -138,8 +104,8 @@ impl Inbox {
         self.options.clock.now_ms()
     }
 
-    /// Whether anything was ever sent here.
-    pub(crate) fn exists(&self) -> bool {
+    /// Whether anything was ever sent here, or somebody read it.
+    pub fn exists(&self) -> bool {
         self.paths.log.exists()
     }
 
@@ -238,108 +204,6 @@ impl Inbox {
     }
 }
 
-impl Live {
-    /// Takes in what others did since the last section.
-    fn refresh(&mut self, inbox: &Inbox) -> Result<()> {
-        match self.log.look()? {
-            Look::Same => {}
-            Look::Grown => self.read_last(inbox, false)?,
-            Look::Restarted => {
-                self.incarnation += 1;
-                self.first_seq = None;
-                self.read_last(inbox, true)?;
-            }
-        }
-        if self.newer.is_none() {
-            self.copy_broadcasts(inbox)?;
-        }
-        Ok(())
-    }
-
-    /// Finds the number of the last message.
-    fn read_last(&mut self, inbox: &Inbox, restarted: bool) -> Result<()> {
-        let last = self.log.find_last(line::head)?;
-        self.newer = last.map(|head| head.v).filter(|v| *v > VERSION);
-        let in_log = last.map_or(0, |head| head.seq);
-        // A log that was cut off or deleted by hand must not make numbers come again that
-        // were acknowledged: such messages would never be shown.
-        self.last_seq = if restarted {
-            in_log.max(Cursor::load(&inbox.paths.cursor)?.highest())
-        } else {
-            in_log.max(self.last_seq)
-        };
-        Ok(())
-    }
-
-    /// Appends complete lines, the last of which has number `last_seq`.
-    pub(crate) fn append(&mut self, bytes: &[u8], last_seq: u64) -> Result<()> {
-        self.check_version()?;
-        self.log.append(bytes)?;
-        self.last_seq = last_seq;
-        Ok(())
-    }
-
-    /// Refuses to write to a log of a newer format.
-    pub(crate) fn check_version(&self) -> Result<()> {
-        match self.newer {
-            Some(found) => Err(StoreError::NewerVersion {
-                path: self.log.path().to_owned(),
-                found,
-                known: VERSION,
-            }
-            .into()),
-            None => Ok(()),
-        }
-    }
-
-    /// The number of the first message in the log.
-    pub(crate) fn first_seq(&mut self) -> Result<u64> {
-        if let Some(seq) = self.first_seq {
-            return Ok(seq);
-        }
-        let mut start = 0;
-        while start < self.log.end() {
-            let line = self.line_at(start)?;
-            if let Some(head) = line::head(&line) {
-                self.first_seq = Some(head.seq);
-                return Ok(head.seq);
-            }
-            start += line.len() as u64 + 1;
-        }
-        Ok(self.last_seq + 1)
-    }
-
-    /// The line that begins at `start`, without its newline.
-    pub(crate) fn line_at(&self, start: u64) -> Result<Vec<u8>> {
-        line_at(&self.log, start)
-    }
-
-    /// Refuses if too much waits to be read.
-    pub(crate) fn check_room(&mut self, inbox: &Inbox) -> Result<()> {
-        let limits = &inbox.options.limits;
-        let in_log = (self.last_seq + 1).saturating_sub(self.first_seq()?);
-        // What is in the log is at least what is unread; most of the time that is all.
-        if in_log < limits.unread && self.log.end() < limits.log_bytes {
-            return Ok(());
-        }
-        let acked = Cursor::load(&inbox.paths.cursor)?.acked;
-        let done = (acked + 1).saturating_sub(self.first_seq()?);
-        // Moving acknowledged messages out costs as much as the log is long, so only when
-        // that makes much room.
-        if done * 4 >= in_log {
-            self.rotate(inbox, acked)?;
-        }
-        let unread = self.last_seq.saturating_sub(acked);
-        if unread >= limits.unread || self.log.end() >= limits.log_bytes {
-            return Err(MailError::Full {
-                inbox: inbox.name.to_string(),
-                unread,
-            });
-        }
-        Ok(())
-    }
-}
-
 /// Syncs what was appended to the log at `path`.
 pub(crate) fn sync(
     handle: Option<&SyncHandle>,
@@ -355,21 +219,4 @@ pub(crate) fn sync(
         Some(handle) if durability == Durability::Full => handle.sync(),
         _ => Ok(()),
     })
-}
-
-/// The line of `log` that begins at `start`, without its newline; empty at the end.
-pub(crate) fn line_at(log: &SharedLog, start: u64) -> Result<Vec<u8>> {
-    let mut size = 1024;
-    loop {
-        let end = log.end().min(start + size);
-        let mut bytes = log.read(start, end)?;
-        if let Some(newline) = memchr::memchr(b'\n', &bytes) {
-            bytes.truncate(newline);
-            return Ok(bytes);
-        }
-        if end == log.end() {
-            return Ok(bytes);
-        }
-        size *= 8;
-    }
 }

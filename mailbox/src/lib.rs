@@ -50,6 +50,7 @@ mod error;
 mod fault;
 mod inbox;
 mod line;
+mod live;
 mod mailbox;
 mod marks;
 mod message;

@@ -20,6 +20,9 @@ use crate::message::{Body, Draft, MAX_BODY, Message, Priority, check_length};
 /// The format of our files; those of a newer one are read, never written.
 pub(crate) const VERSION: u64 = 1;
 
+/// Higher numbers are damage: counting never gets there, and JSON readers round them.
+pub(crate) const MAX_SEQ: u64 = 1 << 53;
+
 /// How every line of ours begins.
 const HEAD: &[u8] = b"{\"v\":1,\"seq\":";
 
@@ -182,9 +185,10 @@ pub(crate) fn head(line: &[u8]) -> Option<Head> {
             .ok()
             .and_then(|digits| digits.parse().ok())
     {
-        return Some(Head { v: VERSION, seq });
+        return (seq <= MAX_SEQ).then_some(Head { v: VERSION, seq });
     }
-    serde_json::from_slice(line).ok()
+    let head: Option<Head> = serde_json::from_slice(line).ok();
+    head.filter(|head| head.seq <= MAX_SEQ)
 }
 
 #[derive(Deserialize)]
@@ -224,6 +228,9 @@ pub(crate) struct Parsed {
 /// Reads a whole line; the error says why it is not a message.
 pub(crate) fn parse(line: &[u8]) -> Result<Parsed, String> {
     let raw: Raw = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    if !(1..=MAX_SEQ).contains(&raw.seq) {
+        return Err(format!("{} is not a number a message can have", raw.seq));
+    }
     let unknown = raw.body.clone().unwrap_or_default();
     let body = match Body::parse(&raw.kind, raw.text, raw.body) {
         Ok(body) => body,

@@ -23,8 +23,9 @@ use store::shared_log::{Look, SharedLog};
 use uuid::Uuid;
 
 use crate::error::{MailError, Result};
-use crate::inbox::{Inbox, Live, line_at};
+use crate::inbox::Inbox;
 use crate::line::{self, VERSION};
+use crate::live::{Live, line_at};
 
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct Mark {
@@ -71,6 +72,8 @@ pub(crate) struct Marks {
     pub(crate) last: Mark,
     /// All ids, and up to which byte of the marks they were read; loaded when first asked for.
     ids: Option<(HashMap<Uuid, u64>, u64)>,
+    /// Others noted something that is not taken in yet. Kept, because that can fail.
+    unread: bool,
 }
 
 impl Marks {
@@ -79,13 +82,15 @@ impl Marks {
             log: SharedLog::new(path),
             last: Mark::default(),
             ids: None,
+            unread: true,
         }
     }
 
     /// Takes in what others noted.
     pub(crate) fn refresh(&mut self) -> Result<()> {
         let look = self.log.look()?;
-        if look == Look::Same {
+        self.unread |= look != Look::Same;
+        if !self.unread {
             return Ok(());
         }
         if look == Look::Restarted {
@@ -94,7 +99,7 @@ impl Marks {
         let last: Option<Mark> = self
             .log
             .find_last(|line| serde_json::from_slice(line).ok())?;
-        let Some(last) = last else { return Ok(()) };
+        let last = last.unwrap_or_default();
         if last.v > VERSION {
             return Err(StoreError::NewerVersion {
                 path: self.log.path().to_owned(),
@@ -109,6 +114,7 @@ impl Marks {
         if last.copied > self.last.copied {
             (self.last.copied, self.last.from) = (last.copied, last.from);
         }
+        self.unread = false;
         Ok(())
     }
 
@@ -246,6 +252,6 @@ impl Live {
             return Ok(false);
         }
         let next = line::head(&line_at(&self.log, at)?);
-        Ok(next.is_some_and(|head| head.seq == seq + 1))
+        Ok(next.is_some_and(|head| head.seq == seq.saturating_add(1)))
     }
 }

@@ -101,10 +101,11 @@ impl Inbox {
 
     /// Gets broadcasts that are not copied yet. Looking must not fail because that does.
     fn copy_for_a_look(&self) -> Result<()> {
-        if !self.has_uncopied()? {
-            return Ok(());
-        }
-        match self.section(|_| Ok(())) {
+        let copied = self.has_uncopied().and_then(|some| match some {
+            true => self.section(|_| Ok(())),
+            false => Ok(()),
+        });
+        match copied {
             Err(MailError::Store(
                 error @ (StoreError::LockTimeout { .. } | StoreError::NewerVersion { .. }),
             )) => {

@@ -141,8 +141,10 @@ impl Request {
 
     /// The file's content.
     pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
-        serde_json::to_vec_pretty(self)
-            .map_err(|error| MailError::invalid("request", error.to_string()))
+        let mut bytes = serde_json::to_vec_pretty(self)
+            .map_err(|error| MailError::invalid("request", error.to_string()))?;
+        bytes.push(b'\n');
+        Ok(bytes)
     }
 
     /// Replaces the file at `path`.

@@ -50,7 +50,9 @@ mod kills;
 /// The checker of histories accepts what is right and rejects what is wrong.
 mod linearize;
 
-/// The answers and exit codes of `ccb mail`, and what bad input gets.
+/// Bad input and bad luck with mail: a clear error and nothing changed.
+mod mail_bad_input;
+/// The answers and exit codes of `ccb mail`.
 mod mail_commands;
 /// Inboxes of earlier and later formats.
 mod mail_compat;

@@ -144,3 +144,18 @@ fn a_reader_is_woken() {
     assert_eq!(texts(&consumer.take(9).unwrap().messages), ["m1"]);
     assert!(!consumer.wait(Duration::ZERO).unwrap());
 }
+
+#[test]
+fn whoever_sends_rings() {
+    let team = Team::new();
+    let mailbox = team.open();
+    send(&mailbox, "nobody listens yet");
+    let mut bell = store::fifo::Bell::new(&team.inbox_dir("bob").join("wake")).unwrap();
+    assert!(!bell.wait(Duration::ZERO));
+    send(&mailbox, "m2");
+    assert!(bell.wait(Duration::ZERO), "rung before the sender goes on");
+    let draft = text("a", "a", "to all");
+    team.open().broadcast(&draft, &[name("bob")]).unwrap();
+    assert!(bell.wait(Duration::ZERO), "for a broadcast as well");
+    assert!(!bell.wait(Duration::ZERO));
+}

@@ -1,5 +1,5 @@
 use clap::Args;
-use mailbox::{Message, MessageState};
+use mailbox::{Consumer, MailError, Message, MessageState};
 use serde_json::{Value, json};
 
 use super::{in_full, in_short};
@@ -77,8 +77,37 @@ fn row((message, state): &(Message, MessageState)) -> [Cell; 5] {
     ]
 }
 
+/// The right to read the inbox; `None` if there is none. A name that was mistyped must not
+/// make one.
+fn reader(context: &Context) -> Result<Option<Consumer>, CommandError> {
+    let mailbox = context.mailbox()?;
+    // What may have to be told first is told, and that can make the inbox.
+    mailbox.requests()?;
+    let inbox = mailbox.inbox(context.agent_name())?;
+    inbox.list(false)?;
+    Ok(match inbox.exists() {
+        true => Some(inbox.consumer()?),
+        false => None,
+    })
+}
+
+fn nothing_there(seq: u64, context: &Context) -> CommandError {
+    CommandError::Mail(MailError::NoSuchMessage {
+        inbox: context.agent().to_owned(),
+        seq,
+        last: 0,
+    })
+}
+
 pub(crate) fn read(args: &ReadArgs, context: &mut Context) -> Result<Exit, CommandError> {
-    let mut reader = context.mailbox()?.consumer(context.agent_name())?;
+    let Some(mut reader) = reader(context)? else {
+        if let Some(seq) = args.seq {
+            return Err(nothing_there(seq, context));
+        }
+        let json = || json!({"messages": [], "acked": 0});
+        context.out.answer(json, || "no messages".to_owned())?;
+        return Ok(Exit::Done);
+    };
     let batch = match args.seq {
         Some(seq) => {
             let batch = reader.take_one(seq)?;
@@ -133,7 +162,9 @@ pub(crate) fn read(args: &ReadArgs, context: &mut Context) -> Result<Exit, Comma
 }
 
 pub(crate) fn ack(args: &AckArgs, context: &mut Context) -> Result<Exit, CommandError> {
-    let mut reader = context.mailbox()?.consumer(context.agent_name())?;
+    let Some(mut reader) = reader(context)? else {
+        return Err(nothing_there(args.seq, context));
+    };
     let acked = reader.ack_up_to(args.seq)?;
     let (count, unread) = (acked.new.len(), acked.unread.len());
     let json = || json!({"acked": acked.acked, "acknowledged": acked.new, "unread": acked.unread});

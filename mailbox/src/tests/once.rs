@@ -1,0 +1,154 @@
+//! Messages with an id of their own are there once, whatever happens to the first.
+
+use super::{Team, name, send};
+use crate::notification::notification_id;
+use crate::{
+    Draft, IdleNotification, IdleReason, Limits, Mailbox, RunStatus, TaskNotification, Usage,
+};
+
+fn notification() -> TaskNotification {
+    TaskNotification {
+        task_id: "a1".into(),
+        tool_use_id: None,
+        output_file: "output.log".into(),
+        status: RunStatus::Completed,
+        description: "x".into(),
+        result: None,
+        usage: Usage::default(),
+        worktree: None,
+    }
+}
+
+fn notify(mailbox: &Mailbox, run: &str) -> (u64, bool) {
+    let posted = mailbox.notify(name("w"), name("bob"), run, &notification());
+    let posted = posted.unwrap();
+    assert_eq!(posted.id, notification_id(run));
+    (posted.seq, posted.already)
+}
+
+#[test]
+fn a_repeat_is_dropped_by_every_process() {
+    let team = Team::new();
+    let (one, two) = (team.open(), team.open());
+    assert_eq!(notify(&one, "r1"), (1, false));
+    assert_eq!(notify(&one, "r1"), (1, true));
+    send(&one, "between");
+    assert_eq!(notify(&two, "r2"), (3, false));
+    assert_eq!(notify(&two, "r1"), (1, true));
+    assert_eq!(notify(&one, "r2"), (3, true));
+    assert_eq!(notify(&team.open(), "r2"), (3, true));
+    // Only a given id is looked at: the same words twice are two messages.
+    assert_eq!(send(&one, "between").seq, 4);
+}
+
+#[test]
+fn a_repeat_is_dropped_after_the_first_was_archived() {
+    let mut team = Team::new();
+    team.limits.rotate_bytes = 1;
+    team.limits.archives = 1;
+    let mailbox = team.open();
+    for round in 0..5 {
+        assert!(!notify(&mailbox, &format!("r{round}")).1);
+        send(&mailbox, "filler");
+        let mut consumer = team.open().consumer(&name("bob")).unwrap();
+        let last = consumer.take(9).unwrap().messages.pop().unwrap().seq;
+        consumer.ack_up_to(last).unwrap();
+    }
+    let log = std::fs::read_to_string(team.inbox_dir("bob").join("log.jsonl")).unwrap();
+    assert_eq!(log.lines().count(), 1, "only the last message is left");
+    for mailbox in [&mailbox, &team.open()] {
+        for round in 0..5 {
+            assert!(notify(mailbox, &format!("r{round}")).1, "r{round}");
+        }
+    }
+}
+
+#[test]
+fn marks_that_were_lost_are_found_again_in_the_log() {
+    let team = Team::new();
+    notify(&team.open(), "r1");
+    notify(&team.open(), "r2");
+    let marks = team.inbox_dir("bob").join("marks.jsonl");
+    assert!(marks.metadata().unwrap().len() > 0);
+    std::fs::remove_file(&marks).unwrap();
+    assert_eq!(notify(&team.open(), "r1"), (1, true));
+    assert_eq!(notify(&team.open(), "r2"), (2, true));
+}
+
+#[test]
+fn the_oldest_ids_are_forgotten_in_the_end() {
+    let mut team = Team::new();
+    team.limits = Limits {
+        remembered_ids: 4,
+        rotate_bytes: 1,
+        ..Limits::default()
+    };
+    let mailbox = team.open();
+    for n in 0..40 {
+        assert!(!notify(&mailbox, &format!("r{n}")).1);
+        let mut consumer = team.open().consumer(&name("bob")).unwrap();
+        consumer.ack_up_to(n + 1).unwrap();
+    }
+    let marks = std::fs::read_to_string(team.inbox_dir("bob").join("marks.jsonl")).unwrap();
+    assert!(marks.lines().count() <= 10, "{marks}");
+    for mailbox in [&mailbox, &team.open()] {
+        assert!((36..40).all(|n| notify(mailbox, &format!("r{n}")).1));
+    }
+    assert!(!notify(&mailbox, "r0").1, "long forgotten");
+}
+
+#[test]
+fn becoming_idle_is_told_once_per_edge() {
+    let team = Team::new();
+    let idle = |mailbox: &Mailbox| {
+        let notification = IdleNotification {
+            idle_reason: IdleReason::Available,
+            finished_tasks: vec!["1".into()],
+            failure_reason: None,
+        };
+        mailbox
+            .note_idle(&name("bob"), &name("team-lead"), notification)
+            .unwrap()
+            .is_some()
+    };
+    assert!(idle(&team.open()));
+    assert!(!idle(&team.open()), "also by another process");
+    team.open().note_busy(&name("bob")).unwrap();
+    team.open().note_busy(&name("bob")).unwrap();
+    assert!(idle(&team.open()));
+    // Told by a process that died before it could note it: told again, there once.
+    let activity = team.inbox_dir("bob").join("activity.json");
+    let noted = std::fs::read_to_string(&activity).unwrap();
+    let noted = noted.replace("false", "true");
+    store::atomic::replace(
+        team.dir.path(),
+        &activity,
+        noted.as_bytes(),
+        store::atomic::Durability::Relaxed,
+    )
+    .unwrap();
+    assert!(!idle(&team.open()));
+    let lead = team.open().inbox(&name("team-lead")).unwrap();
+    assert_eq!(lead.list(true).unwrap().messages.len(), 2);
+}
+
+#[test]
+fn requests_and_answers_cannot_simply_be_sent() {
+    let team = Team::new();
+    let question = crate::Question::Mode(crate::Mode {
+        mode: "plan".into(),
+    });
+    let body = crate::Body::Protocol(question.message("1"));
+    let draft = Draft::new(name("a"), name("bob"), body);
+    assert_eq!(team.open().send(&draft).unwrap_err().kind(), "invalid");
+    let unknown = crate::Body::Unknown {
+        kind: "plan_aproval_request".into(),
+        body: serde_json::Value::Null,
+    };
+    let error = team
+        .open()
+        .send(&Draft::new(name("a"), name("bob"), unknown))
+        .unwrap_err();
+    assert_eq!(error.kind(), "unknown_kind");
+    assert!(error.hint().unwrap().contains("plan_approval_request"));
+}
