@@ -265,6 +265,8 @@ fn a_team_is_used_from_its_own_repository_only() {
         &["team", "delete", "fixers", "--force"],
         &["--team", "fixers", "task", "create", "x"],
         &["--team", "fixers", "task", "list"],
+        &["--team", "fixers", "mail", "send", "a", "hello"],
+        &["--team", "fixers", "mail", "inbox", "--as", "a"],
     ] {
         let answer = run(&other, args);
         check_refusal(
