@@ -16,6 +16,7 @@ use store::name::Name;
 use store::shared_log::{Look, SharedLog};
 use uuid::Uuid;
 
+use crate::consumer::sweep;
 use crate::error::{MailError, Result};
 use crate::fault;
 use crate::inbox::{Inbox, sync};
@@ -127,8 +128,10 @@ impl Mailbox {
         for name in names.values() {
             self.inbox(&Name::new("agent", name)?)?.catch_up()?;
         }
-        let tmp = self.inboxes_dir().join("tmp.broadcast");
+        // Under the lock, so whatever is in there was left by a process that died.
+        let tmp = self.dir.join(".ccb/tmp");
         create_private_dir(&tmp)?;
+        sweep(&tmp)?;
         Ok(atomic::replace(
             &tmp,
             log.path(),

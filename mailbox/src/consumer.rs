@@ -5,6 +5,7 @@
 //! the first to see it. A message that was not acknowledged is handed over again.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -85,7 +86,7 @@ impl Inbox {
             })?;
         // Whatever is in there was left by a process that died: only the reader and the
         // holder of the lock make temporary files.
-        self.section(|_| self.sweep())?;
+        self.section(|_| sweep(&self.paths.tmp))?;
         let mut consumer = Consumer {
             cursor: Cursor::load(&self.paths.cursor)?,
             bell: Bell::new(&self.paths.wake)?,
@@ -105,16 +106,17 @@ impl Inbox {
         consumer.cursor.handed_over.forget_above(last);
         Ok(consumer)
     }
+}
 
-    fn sweep(&self) -> Result<()> {
-        let Ok(entries) = std::fs::read_dir(&self.paths.tmp) else {
-            return Ok(());
-        };
-        for entry in entries.flatten() {
-            atomic::remove(&entry.path())?;
-        }
-        Ok(())
+/// Removes the temporary files in `dir`, all of which dead processes left.
+pub(crate) fn sweep(dir: &Path) -> Result<()> {
+    let Ok(entries) = std::fs::read_dir(dir) else {
+        return Ok(());
+    };
+    for entry in entries.flatten() {
+        atomic::remove(&entry.path())?;
     }
+    Ok(())
 }
 
 impl Consumer {

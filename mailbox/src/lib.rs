@@ -29,6 +29,7 @@
 //!     rejected.jsonl    damaged lines         activity.json     busy or idle
 //!     tmp/              files on their way
 //! <team>/broadcast.jsonl    what was sent to everyone; see `broadcast`
+//! <team>/.ccb/tmp/          files on their way
 //! <team>/requests/<id>.json questions that wait for an answer; see `requests`
 //! ```
 //!

@@ -93,38 +93,35 @@ impl Live {
             };
             return Ok(());
         }
-        let in_log = if self.ends_well()? {
+        let mut highest = if self.ends_well()? {
             last
         } else {
             self.highest_in_log()?
         };
-        // A log that was cut off or deleted by hand must not make numbers come again that
-        // were acknowledged: such messages would never be shown.
-        self.last_seq = in_log.max(Cursor::load(&inbox.paths.cursor)?.highest());
+        // A log that was cut off or deleted by hand must not make numbers come again: those
+        // that were acknowledged would never be shown, those in the marks never be listed.
+        if highest == 0 {
+            self.marks.refresh()?;
+            highest = self.marks.last.seq;
+        }
+        self.last_seq = highest.max(Cursor::load(&inbox.paths.cursor)?.highest());
         Ok(())
     }
 
     /// Whether the last two lines are messages that follow each other. If not, the log was
     /// damaged, and its end says nothing about its numbers.
     fn ends_well(&self) -> Result<bool> {
-        let mut after: Option<u64> = None;
-        let bad = self.log.find_last(|bytes| {
-            let good = match line::parse(bytes) {
-                Ok(parsed) => {
-                    let seq = parsed.message.seq;
-                    let follows = after.is_none_or(|after| seq + 1 == after);
-                    let first = after.replace(seq).is_none();
-                    // One more line, or enough has been seen.
-                    if follows && first {
-                        return None;
-                    }
-                    follows
-                }
-                Err(_) => false,
-            };
-            Some(!good)
+        let mut last_two = Vec::new();
+        self.log.find_last(|bytes| {
+            let seq = line::parse(bytes).ok().map(|parsed| parsed.message.seq);
+            last_two.push(seq);
+            (last_two.len() == 2).then_some(())
         })?;
-        Ok(bad != Some(true))
+        Ok(match last_two[..] {
+            [Some(last), Some(before)] => before + 1 == last,
+            [] | [Some(_)] => true,
+            _ => false,
+        })
     }
 
     fn highest_in_log(&self) -> Result<u64> {

@@ -24,14 +24,14 @@ use uuid::Uuid;
 
 use crate::error::{MailError, Result};
 use crate::inbox::Inbox;
-use crate::line::{self, VERSION};
+use crate::line::{self, MAX_SEQ, VERSION};
 use crate::live::{Live, line_at};
 
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct Mark {
     #[serde(default)]
     v: u64,
-    seq: u64,
+    pub(crate) seq: u64,
     at: u64,
     pub(crate) copied: u64,
     pub(crate) from: u64,
@@ -98,7 +98,8 @@ impl Marks {
         }
         let last: Option<Mark> = self
             .log
-            .find_last(|line| serde_json::from_slice(line).ok())?;
+            .find_last(|line| serde_json::from_slice(line).ok())?
+            .filter(|mark: &Mark| mark.seq <= MAX_SEQ);
         let last = last.unwrap_or_default();
         if last.v > VERSION {
             return Err(StoreError::NewerVersion {

@@ -15,7 +15,7 @@ use store::lock::FileLock;
 use store::name::Name;
 use uuid::Uuid;
 
-use crate::consumer::Consumer;
+use crate::consumer::{Consumer, sweep};
 use crate::error::{MailError, Result};
 use crate::fault;
 use crate::line::{self, new_id};
@@ -279,13 +279,7 @@ impl Mailbox {
 
     /// Removes what dead processes left, and the oldest requests that are done with.
     fn sweep_requests(&self) -> Result<()> {
-        for entry in std::fs::read_dir(self.requests_tmp())
-            .into_iter()
-            .flatten()
-            .flatten()
-        {
-            atomic::remove(&entry.path())?;
-        }
+        sweep(&self.requests_tmp())?;
         let done: Vec<Request> = self
             .read_requests()?
             .requests

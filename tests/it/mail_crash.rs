@@ -112,6 +112,27 @@ pub(crate) const SCENARIOS: &[MailScenario] = &[
         once: true,
     },
     MailScenario {
+        name: "notification that makes old ones forgotten",
+        setup: |home| {
+            members(home);
+            for run in ["run-1", "run-2", "run-3", "run-4", "run-5", "run-6"] {
+                worker(home, &["worker", "notify", run]);
+            }
+        },
+        command: &["worker", "notify-short", "run-7"],
+        once: true,
+    },
+    MailScenario {
+        name: "broadcast that drops old ones",
+        setup: |home| {
+            some_mail(home);
+            home.ok(&["mail", "send", "*", "first to all"]);
+            home.ok(&["mail", "send", "*", "second to all", "--as", "bob"]);
+        },
+        command: &["worker", "broadcast-short", "third to all"],
+        once: false,
+    },
+    MailScenario {
         name: "request",
         setup: some_mail,
         command: &["worker", "ask", "bob", "team-lead", "a plan"],

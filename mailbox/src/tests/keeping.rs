@@ -300,7 +300,7 @@ fn damage() -> impl Strategy<Value = Damage> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(2048))]
 
     /// Whatever bytes are in the log: no panic, no untouched line lost, no number twice,
     /// and the inbox works on.

@@ -76,6 +76,18 @@ fn marks_that_were_lost_are_found_again_in_the_log() {
 }
 
 #[test]
+fn a_log_that_was_deleted_takes_no_id_with_it() {
+    let team = Team::new();
+    notify(&team.open(), "r1");
+    notify(&team.open(), "r2");
+    std::fs::remove_file(team.inbox_dir("bob").join("log.jsonl")).unwrap();
+    assert!(notify(&team.open(), "r1").1, "it was listed when r2 came");
+    // What was not listed is gone with the log, and is told again under a new number.
+    assert_eq!(notify(&team.open(), "r2"), (2, false));
+    assert_eq!(notify(&team.open(), "r2"), (2, true));
+}
+
+#[test]
 fn the_oldest_ids_are_forgotten_in_the_end() {
     let mut team = Team::new();
     team.limits = Limits {

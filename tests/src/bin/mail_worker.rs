@@ -4,6 +4,8 @@
 //! * `read AGENT MOST`: reads for ever, `MOST` messages at a time; prints `H SEQ ID REDELIVERED
 //!   FROM TEXT` for what it is handed, `T SEQ` before it acknowledges and `A SEQ` after it
 //! * `notify RUN`: tells the lead that a run has ended
+//! * `notify-short RUN`: the same, remembering so few ids that old ones are forgotten
+//! * `broadcast-short TEXT`: to everyone, keeping so few broadcasts that old ones are dropped
 //! * `ask FROM TO PLAN`: asks for approval of a plan; prints the request's id
 //! * `idle AGENT`, `busy AGENT`: tells the lead, on the edge
 //! * `recover`: what a next command does: tells of requests, and sends a `probe` to everyone
@@ -27,10 +29,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let home = Home::new(home.into())?;
     let name = |text: &str| Name::new("agent", text);
     let mut options = MailOptions::default();
-    if args[2] == "rotate" {
+    if ["rotate", "notify-short", "broadcast-short"].contains(&args[2]) {
         options.limits = Limits {
             rotate_bytes: 1,
             archives: 2,
+            remembered_ids: 2,
+            broadcast_bytes: 1,
             ..Limits::default()
         };
     }
@@ -43,7 +47,12 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
         }
         ["read", agent, most] => read(&mailbox, &name(agent)?, most.parse()?)?,
-        ["notify", run] => {
+        ["broadcast-short", text] => {
+            let everyone = [name("bob")?, name("carol")?, lead];
+            let user = name("user")?;
+            mailbox.broadcast(&Draft::text(user.clone(), user, *text), &everyone)?;
+        }
+        ["notify" | "notify-short", run] => {
             let posted = mailbox.notify(name("worker")?, lead, run, &notification(run))?;
             println!(
                 "{}",
