@@ -80,7 +80,6 @@ fn live(home: &TestHome, enough: impl Fn(&Said) -> bool) -> Vec<Said> {
 #[test]
 fn nothing_is_lost_or_acknowledged_twice() {
     let home = TestHome::in_memory(CCB);
-    home.settings(r#"{"mailbox":{"durable":false}}"#);
     let mut senders: Vec<Child> = (0..SENDERS)
         .map(|n| {
             let from = format!("s{n}");
@@ -160,6 +159,58 @@ fn check(history: &[Said], total: u64) {
     println!(
         "{total} messages, {KILLS} kills, {repeats} redelivered, {} untold",
         untold.len()
+    );
+}
+
+/// Broadcasts and messages from many processes at once, while old broadcasts are dropped and
+/// one inbox is read: every inbox has every broadcast once, all in the same order.
+#[test]
+fn broadcasts_reach_every_inbox_once_and_in_one_order() {
+    const SHOUTS: u64 = 40;
+    let home = TestHome::in_memory(CCB);
+    home.team(&["bob", "carol", "team-lead"]);
+    let reader = start(&home, &["read", "carol", "5"]);
+    let mut writers: Vec<Child> = (0..6)
+        .flat_map(|n| {
+            let (shouter, sender) = (format!("b{n}"), format!("s{n}"));
+            [
+                start(&home, &["shout", &shouter, &SHOUTS.to_string()]),
+                start(&home, &["send", &sender, "bob", "100"]),
+            ]
+        })
+        .collect();
+    for writer in &mut writers {
+        assert!(writer.wait().unwrap().success());
+    }
+    let mut reader = reader;
+    reader.kill().unwrap();
+    reader.wait().unwrap();
+    let inbox = |agent: &str| {
+        let listing = home.ok(&["mail", "inbox", "--all", "--as", agent]);
+        listing["messages"].as_array().unwrap().clone()
+    };
+    let shouts = |messages: &[serde_json::Value]| -> Vec<(String, String)> {
+        let copies = messages.iter().filter(|m| m.get("broadcast").is_some());
+        copies
+            .map(|m| (m["from"].to_string(), m["text"].to_string()))
+            .collect()
+    };
+    let bob = inbox("bob");
+    let seqs: Vec<u64> = bob.iter().map(|m| m["seq"].as_u64().unwrap()).collect();
+    assert_eq!(seqs, (1..=6 * (SHOUTS + 100)).collect::<Vec<_>>());
+    let expected = shouts(&bob);
+    let different: BTreeSet<_> = expected.iter().collect();
+    assert_eq!(different.len() as u64, 6 * SHOUTS, "each once");
+    for agent in ["carol", "team-lead"] {
+        assert!(
+            shouts(&inbox(agent)) == expected,
+            "{agent} has another order"
+        );
+    }
+    let kept = home.team_dir().join("broadcast.jsonl");
+    assert!(
+        kept.metadata().unwrap().len() < 3 * 4096,
+        "old ones are gone"
     );
 }
 

@@ -5,6 +5,7 @@
 //!   FROM TEXT` for what it is handed, `T SEQ` before it acknowledges and `A SEQ` after it
 //! * `notify RUN`: tells the lead that a run has ended
 //! * `notify-short RUN`: the same, remembering so few ids that old ones are forgotten
+//! * `shout FROM COUNT`: that many broadcasts, numbered from 1, few of which are kept
 //! * `broadcast-short TEXT`: to everyone, keeping so few broadcasts that old ones are dropped
 //! * `ask FROM TO PLAN`: asks for approval of a plan; prints the request's id
 //! * `idle AGENT`, `busy AGENT`: tells the lead, on the edge
@@ -38,6 +39,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             ..Limits::default()
         };
     }
+    if args[2] == "shout" {
+        options.limits.broadcast_bytes = 4096;
+    }
     let mailbox = Mailbox::new(&home, &name(team)?, options);
     let lead = name("team-lead")?;
     match &args[2..] {
@@ -47,6 +51,13 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
         }
         ["read", agent, most] => read(&mailbox, &name(agent)?, most.parse()?)?,
+        ["shout", from, count] => {
+            let everyone = [name("bob")?, name("carol")?, lead];
+            for n in 1..=count.parse::<u32>()? {
+                let draft = Draft::text(name(from)?, name(from)?, n.to_string());
+                mailbox.broadcast(&draft, &everyone)?;
+            }
+        }
         ["broadcast-short", text] => {
             let everyone = [name("bob")?, name("carol")?, lead];
             let user = name("user")?;
