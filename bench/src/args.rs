@@ -8,9 +8,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::Failure;
 use crate::designs::Design;
 use crate::environment::Place;
+use crate::mail::MailDesign;
 use crate::probe::Operation;
 
-/// Measures ccb's task board beside SQLite and beside the plain design it replaces.
+/// Measures ccb's task board and mail beside SQLite and beside the plain designs they replace.
 #[derive(Debug, Parser)]
 #[command(name = "ccb-bench", disable_help_subcommand = true)]
 pub(crate) struct Cli {
@@ -23,7 +24,7 @@ pub(crate) struct Cli {
     /// Measure in this directory (may be given several times) [default: /dev/shm and $TMPDIR]
     #[arg(long = "dir", value_name = "DIR")]
     dirs: Vec<PathBuf>,
-    /// Longest time one design may take for one board of claims [default: 3, quick: 1]
+    /// Longest time one design may take for one board of claims or one inbox [default: 3, quick: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: Option<u64>,
     /// Boards per cell of claims, in turn with the other designs [default: 10, 4, 2 by size]
@@ -33,7 +34,7 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "N,…", value_delimiter = ',',
           value_parser = clap::value_parser!(u64).range(10..=1_000_000))]
     tasks: Vec<u64>,
-    /// Numbers of processes that claim at once, as in 1,8
+    /// Numbers of processes that claim or send at once, as in 1,8
     #[arg(long, value_name = "N,…", value_delimiter = ',',
           value_parser = clap::value_parser!(u32).range(1..=512))]
     processes: Vec<u32>,
@@ -66,6 +67,8 @@ pub(crate) enum Part {
     Scaling,
     /// `ccb task next` as a whole process
     Startup,
+    /// Messages per second, and how long until the reader has one
+    Mail,
 }
 
 /// What the benchmark starts itself as.
@@ -77,6 +80,10 @@ pub(crate) enum Inner {
     Probe(ProbeArgs),
     #[command(hide = true)]
     ClaimOne(ClaimOneArgs),
+    #[command(hide = true)]
+    MailWriter(MailWriterArgs),
+    #[command(hide = true)]
+    MailReader(MailArgs),
 }
 
 /// A process that claims until nothing is left.
@@ -118,6 +125,33 @@ pub(crate) struct ClaimOneArgs {
     pub(crate) board: PathBuf,
     #[arg(long)]
     pub(crate) durable: bool,
+}
+
+/// Which inbox a process of the mail part uses.
+#[derive(Debug, Args)]
+pub(crate) struct MailArgs {
+    #[arg(long)]
+    pub(crate) design: MailDesign,
+    #[arg(long)]
+    pub(crate) dir: PathBuf,
+    #[arg(long)]
+    pub(crate) inbox: String,
+    #[arg(long)]
+    pub(crate) durable: bool,
+    #[arg(long)]
+    pub(crate) millis: u64,
+}
+
+/// A process that sends messages until its time is up.
+#[derive(Debug, Args)]
+pub(crate) struct MailWriterArgs {
+    #[command(flatten)]
+    pub(crate) mail: MailArgs,
+    #[arg(long)]
+    pub(crate) from: String,
+    /// The pause between two messages, in microseconds.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) pause: u64,
 }
 
 /// The command line with everything filled in.
@@ -193,6 +227,11 @@ impl Options {
             Some(out) => Ok(std::fs::write(out.join(name), content()?)?),
             None => Ok(()),
         }
+    }
+
+    /// How many inboxes are written to per cell of the mail part.
+    pub(crate) fn mail_rounds(&self) -> u32 {
+        self.rounds.unwrap_or(if self.quick { 1 } else { 3 })
     }
 
     /// How many boards of this size are claimed per cell: small ones are gone in a moment.

@@ -1,8 +1,9 @@
-//! Many processes that claim from one board at once: both sides.
+//! Many processes that begin at once, and those of them that claim from one board.
 //!
 //! The parent starts this binary again as `worker`s. Each opens the board, warms up and says
 //! so; when all have, each is told the same instant of the system-wide monotonic clock, sleeps
 //! until then, and claims until nothing is left or its time is up. Then it reports one line.
+//! The processes of the mail part do the same with messages.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -53,13 +54,9 @@ pub(crate) struct Report {
 pub(crate) fn work(args: &WorkerArgs) -> Result<(), Failure> {
     let mut claimer = args.design.open(&args.board, args.durable)?;
     claimer.warm_up()?;
-    println!("ready");
-    let mut line = String::new();
-    if std::io::stdin().lock().read_line(&mut line)? == 0 {
+    let Some(start) = wait_for_start()? else {
         return Ok(()); // The parent is gone.
-    }
-    let start: u64 = line.trim().parse()?;
-    std::thread::sleep(Duration::from_nanos(start.saturating_sub(now())));
+    };
 
     let limit = Duration::from_secs(args.seconds).as_nanos() as u64;
     let mut report = Report {
@@ -105,8 +102,21 @@ pub(crate) fn work(args: &WorkerArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Says that this process is ready and sleeps until the instant it is told; `None` if there
+/// is nobody to tell it.
+pub(crate) fn wait_for_start() -> Result<Option<u64>, Failure> {
+    println!("ready");
+    let mut line = String::new();
+    if std::io::stdin().lock().read_line(&mut line)? == 0 {
+        return Ok(None);
+    }
+    let start: u64 = line.trim().parse()?;
+    std::thread::sleep(Duration::from_nanos(start.saturating_sub(now())));
+    Ok(Some(start))
+}
+
 /// Nanoseconds of a clock that is the same in all processes.
-fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     read_clock(ClockId::Monotonic)
 }
 
@@ -120,8 +130,8 @@ pub(crate) fn agent(n: usize) -> String {
     format!("w{n}")
 }
 
-/// Worker processes; ended when this goes.
-struct Fleet {
+/// Processes that work at the same time; ended when this goes.
+pub(crate) struct Fleet {
     children: Vec<Child>,
     lines: Receiver<(usize, Option<String>)>,
 }
@@ -143,44 +153,39 @@ pub(crate) fn run(
     processes: u32,
     limit: Duration,
 ) -> Result<Vec<Report>, Failure> {
-    let mut fleet = Fleet::start(design, board, durable, processes, limit)?;
-    fleet.collect(OPENING)?;
-    let start = now() + HEAD_START.as_nanos() as u64;
-    for child in &mut fleet.children {
-        let stdin = child.stdin.as_mut().ok_or("no stdin")?;
-        stdin.write_all(format!("{start}\n").as_bytes())?;
-    }
-    let reports = fleet.collect(limit + OVERRUN)?;
-    for child in &mut fleet.children {
-        child.wait()?;
-    }
-    reports
-        .iter()
-        .map(|line| Ok(serde_json::from_str(line)?))
-        .collect()
+    let command = |n| {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["worker", "--design", design.word(), "--agent", &agent(n)]);
+        command.arg("--seconds").arg(limit.as_secs().to_string());
+        command.arg("--board").arg(board);
+        if durable {
+            command.arg("--durable");
+        }
+        Ok(command)
+    };
+    let commands: Result<Vec<Command>, Failure> = (0..processes as usize).map(command).collect();
+    race(commands?, limit)
+}
+
+/// Runs processes that all begin at the same instant and take about `limit`; what each of
+/// them reports, in order.
+pub(crate) fn race<T: for<'a> Deserialize<'a>>(
+    commands: Vec<Command>,
+    limit: Duration,
+) -> Result<Vec<T>, Failure> {
+    let mut fleet = Fleet::start(commands)?;
+    fleet.begin()?;
+    fleet.end(limit)
 }
 
 impl Fleet {
-    fn start(
-        design: Design,
-        board: &Path,
-        durable: bool,
-        processes: u32,
-        limit: Duration,
-    ) -> Result<Self, Failure> {
+    pub(crate) fn start(commands: Vec<Command>) -> Result<Self, Failure> {
         let (sender, lines) = mpsc::channel();
         let mut fleet = Self {
             children: Vec::new(),
             lines,
         };
-        for n in 0..processes as usize {
-            let mut command = Command::new(std::env::current_exe()?);
-            command.args(["worker", "--design", design.word(), "--agent", &agent(n)]);
-            command.arg("--seconds").arg(limit.as_secs().to_string());
-            command.arg("--board").arg(board);
-            if durable {
-                command.arg("--durable");
-            }
+        for (n, mut command) in commands.into_iter().enumerate() {
             let mut child = command
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
@@ -199,6 +204,32 @@ impl Fleet {
             });
         }
         Ok(fleet)
+    }
+
+    /// Waits until all are ready and lets them begin together.
+    pub(crate) fn begin(&mut self) -> Result<(), Failure> {
+        self.collect(OPENING)?;
+        let start = now() + HEAD_START.as_nanos() as u64;
+        for child in &mut self.children {
+            let stdin = child.stdin.as_mut().ok_or("no stdin")?;
+            stdin.write_all(format!("{start}\n").as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Waits until all have reported and are gone.
+    pub(crate) fn end<T: for<'a> Deserialize<'a>>(
+        mut self,
+        limit: Duration,
+    ) -> Result<Vec<T>, Failure> {
+        let reports = self.collect(limit + OVERRUN)?;
+        for child in &mut self.children {
+            child.wait()?;
+        }
+        reports
+            .iter()
+            .map(|line| Ok(serde_json::from_str(line)?))
+            .collect()
     }
 
     /// The next line of every worker.

@@ -1,4 +1,4 @@
-//! Measures ccb's task board beside SQLite and beside the plain design it replaces.
+//! Measures ccb's task board and mail beside SQLite and beside the plain designs they replace.
 //!
 //! # Running it
 //!
@@ -35,11 +35,20 @@
 //!   durable leaves it to the operating system (SQLite: NORMAL). On tmpfs fsync does nothing.
 //! * *double* counts tasks claimed twice, or owned by somebody else than their claimer in the
 //!   end. It must be 0.
+//! * **Mail.** Writers send messages of about 300 bytes into one inbox at full speed until time
+//!   is up, so an inbox is larger in the end than the table says; *lost* are messages that were
+//!   acknowledged to their sender and are not there, and must be 0. The array design takes a
+//!   file lock, reads and parses a JSON array, appends, writes it to a temporary file and
+//!   renames that. A delivery is measured from before the call that sends until the reader has
+//!   woken up and seen the message (*wakes*), and until it is in the reader's hands (*in hand*);
+//!   then the reader acknowledges it. ccb's reader is woken by a FIFO; the array's by inotify,
+//!   which is more than the original has.
 //!
 //! # Layout
 //!
-//! [`designs`] are the boards; [`claims`], [`scaling`] and [`startup`] the three parts;
-//! [`fleet`] and [`probe`] the processes they start (this binary again).
+//! [`designs`] are the boards; [`claims`], [`scaling`] and [`startup`] their three parts, and
+//! [`mail`] the one about messages; [`fleet`] and [`probe`] the processes they start (this
+//! binary again).
 
 mod args;
 mod claims;
@@ -47,6 +56,7 @@ mod claims_report;
 mod designs;
 mod environment;
 mod fleet;
+mod mail;
 mod plot;
 mod probe;
 mod scaling;
@@ -75,6 +85,8 @@ fn main() -> ExitCode {
         Some(Inner::Worker(args)) => fleet::work(args),
         Some(Inner::Probe(args)) => probe::run(args),
         Some(Inner::ClaimOne(args)) => startup::claim_one(args),
+        Some(Inner::MailWriter(args)) => mail::write(args),
+        Some(Inner::MailReader(args)) => mail::read(args),
         None => Options::new(cli).and_then(|options| run(&options)),
     };
     match result {
@@ -105,6 +117,14 @@ fn run(options: &Options) -> Result<(), Failure> {
         let samples = startup::run(options)?;
         startup::print(options, &samples);
         options.save("startup.json", || json(options, &samples))?;
+    }
+    if options.wants(Part::Mail) {
+        let samples = mail::throughput::run(options)?;
+        mail::throughput::print(options, &samples);
+        options.save("mail.json", || json(options, &samples))?;
+        let samples = mail::latency::run(options)?;
+        mail::latency::print(options, &samples);
+        options.save("mail-latency.json", || json(options, &samples))?;
     }
     Ok(())
 }

@@ -89,7 +89,7 @@ pub(crate) fn run(args: &ProbeArgs) -> Result<(), Failure> {
 }
 
 enum Opened {
-    Ccb(ccb::Worker),
+    Ccb(Box<ccb::Worker>),
     Sqlite(sqlite::Database),
 }
 
@@ -97,8 +97,8 @@ impl Opened {
     fn new(args: &ProbeArgs) -> Result<Self, Failure> {
         let (dir, durable) = (&args.board, args.durable);
         Ok(match args.design {
-            Design::Ccb => Self::Ccb(ccb::Worker::open(dir, false, durable)?),
-            Design::CcbFlock => Self::Ccb(ccb::Worker::open(dir, true, durable)?),
+            Design::Ccb => Self::Ccb(ccb::Worker::open(dir, false, durable)?.into()),
+            Design::CcbFlock => Self::Ccb(ccb::Worker::open(dir, true, durable)?.into()),
             Design::Sqlite => Self::Sqlite(sqlite::Database::open(dir, durable)?),
             Design::Seed => return Err("the plain design is measured by its claims only".into()),
         })

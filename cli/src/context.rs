@@ -7,6 +7,7 @@ use store::atomic::Durability;
 use store::home::Home;
 use store::name::Name;
 use store::settings::Settings;
+use swarm::{Team, TeamError, TeamOptions};
 use taskboard::{Board, BoardOptions, Caller};
 use uuid::Uuid;
 use worktrees::Repository;
@@ -27,7 +28,7 @@ pub(crate) struct Context {
     list: Name,
     /// The team as it was named; checked when a command needs it.
     team: Option<String>,
-    /// What a team is named after that nobody named.
+    /// What a team is named after that nobody named, and what teams belong to.
     repository: Option<Repository>,
     agent: Name,
 }
@@ -49,7 +50,7 @@ impl Context {
             files.push(tree.join(".claude/ccb.local.json"));
         }
         let settings = Settings::load(&files)?;
-        Ok(Self {
+        let context = Self {
             out,
             directory,
             home,
@@ -58,7 +59,53 @@ impl Context {
             team: global.team.clone().or_else(|| env::var(env::TEAM)),
             repository,
             agent,
-        })
+        };
+        context.check_team(global)?;
+        Ok(context)
+    }
+
+    /// Whoever names a team acts in it, and a team belongs to one repository.
+    fn check_team(&self, global: &Global) -> Result<(), CommandError> {
+        let other_list = global.list.is_some() || env::var(env::TASK_LIST).is_some();
+        let surrounding = || env::var(env::TEAM).filter(|_| !other_list);
+        let Some(name) = global.team.clone().or_else(surrounding) else {
+            return Ok(());
+        };
+        let Ok(name) = Name::new("team", &name) else {
+            // Not the name of a list either, which has been told where it matters.
+            return Ok(());
+        };
+        self.check_here(name)
+    }
+
+    /// Refuses a team of another repository. What has no roster belongs to none.
+    fn check_here(&self, team: Name) -> Result<(), CommandError> {
+        match self.team_named(team).enter() {
+            Ok(_) | Err(TeamError::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The team of this name, as seen from where the command works.
+    pub(crate) fn team_named(&self, name: Name) -> Team {
+        let repository = self.repository.as_ref();
+        let common_dir = repository.and_then(|repository| repository.common_dir.to_str());
+        let options = TeamOptions {
+            repository: common_dir.map(str::to_owned),
+            lock_timeout: self.settings.lock_timeout,
+            ..TeamOptions::default()
+        };
+        Team::new(&self.home, name, options)
+    }
+
+    /// The task list of a team.
+    pub(crate) fn team_board(&self, team: &Team) -> Board {
+        let options = BoardOptions::from(&self.settings);
+        Board::new(&self.home, team.name().clone(), options)
+    }
+
+    pub(crate) fn home(&self) -> &Home {
+        &self.home
     }
 
     /// The team: the one named by flag or environment, else the repository's own.
@@ -83,7 +130,9 @@ impl Context {
             lock_timeout: self.settings.lock_timeout,
             ..MailOptions::default()
         };
-        Ok(Mailbox::new(&self.home, &self.team()?, options))
+        let team = self.team()?;
+        self.check_here(team.clone())?;
+        Ok(Mailbox::new(&self.home, &team, options))
     }
 
     pub(crate) fn board(&self) -> Board {

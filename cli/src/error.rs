@@ -3,9 +3,11 @@
 use std::error::Error;
 use std::io;
 
+use coordinator::DeleteError;
 use mailbox::MailError;
 use serde_json::{Map, Value, json};
 use store::StoreError;
+use swarm::TeamError;
 use taskboard::{BoardError, Category};
 
 /// The documented exit codes.
@@ -42,6 +44,10 @@ impl Exit {
 pub(crate) enum CommandError {
     /// The board said no.
     Board(BoardError),
+    /// A team said no.
+    Team(TeamError),
+    /// A team was deleted only in part.
+    Delete(DeleteError),
     /// The mailbox said no.
     Mail(MailError),
     /// Something the command itself found.
@@ -102,20 +108,10 @@ impl CommandError {
 
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            Self::Board(error) => match error.category() {
-                Category::Invalid => Exit::Usage,
-                Category::NotFound => Exit::NotFound,
-                Category::Refused => Exit::Refused,
-                Category::TimedOut => Exit::TimedOut,
-                Category::Failed => Exit::Failed,
-            },
-            Self::Mail(error) => match error.category() {
-                mailbox::Category::Invalid => Exit::Usage,
-                mailbox::Category::NotFound => Exit::NotFound,
-                mailbox::Category::Refused => Exit::Refused,
-                mailbox::Category::TimedOut => Exit::TimedOut,
-                mailbox::Category::Failed => Exit::Failed,
-            },
+            Self::Board(error) => board_exit(error),
+            Self::Mail(error) => mail_exit(error),
+            Self::Team(error) => team_exit(error),
+            Self::Delete(error) => delete_exit(error),
             Self::Other { exit, .. } => *exit,
             Self::ClosedStdout => Exit::Done,
         }
@@ -124,6 +120,8 @@ impl CommandError {
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Board(error) => error.kind(),
+            Self::Team(error) => error.kind(),
+            Self::Delete(_) => "unfinished",
             Self::Mail(error) => error.kind(),
             Self::Other { kind, .. } => kind,
             Self::ClosedStdout => "closed_stdout",
@@ -133,6 +131,8 @@ impl CommandError {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Board(error) => error.hint(),
+            Self::Team(error) => error.hint(),
+            Self::Delete(_) => Some("the same command finishes it".into()),
             Self::Mail(error) => error.hint(),
             Self::Other { hint, .. } => hint.clone(),
             Self::ClosedStdout => None,
@@ -143,6 +143,8 @@ impl CommandError {
     pub(crate) fn message(&self) -> String {
         match self {
             Self::Board(error) => with_causes(error),
+            Self::Team(error) => with_causes(error),
+            Self::Delete(error) => with_causes(error),
             Self::Mail(error) => with_causes(error),
             Self::Other { message, .. } => message.clone(),
             Self::ClosedStdout => "standard output was closed".into(),
@@ -164,9 +166,59 @@ impl CommandError {
             Self::Board(BoardError::Refused { task, .. }) => {
                 error.insert("task".into(), task.to_json());
             }
+            Self::Team(
+                TeamError::NotFound { nearest, .. } | TeamError::NoSuchMember { nearest, .. },
+            ) => {
+                error.insert("nearest".into(), json!(nearest));
+            }
+            Self::Team(TeamError::Alive { living, .. }) => {
+                let each = living.iter();
+                let each = each.map(|one| json!({"name": one.name, "why": one.why.as_str()}));
+                error.insert("alive".into(), each.collect());
+            }
             _ => {}
         }
         json!({ "error": error })
+    }
+}
+
+fn board_exit(error: &BoardError) -> Exit {
+    match error.category() {
+        Category::Invalid => Exit::Usage,
+        Category::NotFound => Exit::NotFound,
+        Category::Refused => Exit::Refused,
+        Category::TimedOut => Exit::TimedOut,
+        Category::Failed => Exit::Failed,
+    }
+}
+
+fn mail_exit(error: &MailError) -> Exit {
+    match error.category() {
+        mailbox::Category::Invalid => Exit::Usage,
+        mailbox::Category::NotFound => Exit::NotFound,
+        mailbox::Category::Refused => Exit::Refused,
+        mailbox::Category::TimedOut => Exit::TimedOut,
+        mailbox::Category::Failed => Exit::Failed,
+    }
+}
+
+fn team_exit(error: &TeamError) -> Exit {
+    match error {
+        TeamError::Store(StoreError::LockTimeout { .. }) => Exit::TimedOut,
+        TeamError::Store(StoreError::Io { .. }) | TeamError::NotDurable { .. } => Exit::Failed,
+        TeamError::Store(_) | TeamError::Reserved { .. } => Exit::Usage,
+        TeamError::NotFound { .. } | TeamError::NoSuchMember { .. } => Exit::NotFound,
+        // What is there is not to be overwritten, disturbed or taken away.
+        _ => Exit::Refused,
+    }
+}
+
+fn delete_exit(error: &DeleteError) -> Exit {
+    match error {
+        DeleteError::Team(error) => team_exit(error),
+        DeleteError::Board(error) => board_exit(error),
+        DeleteError::Unfinished { source, .. } => delete_exit(source),
+        _ => Exit::Failed,
     }
 }
 
@@ -187,6 +239,22 @@ fn with_causes(error: &dyn Error) -> String {
 impl From<BoardError> for CommandError {
     fn from(error: BoardError) -> Self {
         Self::Board(error)
+    }
+}
+
+impl From<TeamError> for CommandError {
+    fn from(error: TeamError) -> Self {
+        Self::Team(error)
+    }
+}
+
+impl From<DeleteError> for CommandError {
+    fn from(error: DeleteError) -> Self {
+        match error {
+            DeleteError::Team(error) => Self::Team(error),
+            DeleteError::Board(error) => Self::Board(error),
+            other => Self::Delete(other),
+        }
     }
 }
 

@@ -1,4 +1,8 @@
 //! What happens next: sessions, scheduling, notifications, merge, recovery, reports.
 //!
-//! Nothing is here yet; this will be the only crate that composes `swarm`, `taskboard`,
-//! `mailbox` and `worktrees`.
+//! The only crate that composes `swarm`, `taskboard`, `mailbox` and `worktrees`. So far it
+//! deletes teams.
+
+mod team_delete;
+
+pub use team_delete::{DeleteError, Deleted, delete_team};

@@ -200,6 +200,34 @@ pub fn remove(path: &Path) -> Result<bool> {
     }
 }
 
+/// Moves `path`, a file or a whole directory, into `trash` under a name nobody uses; says
+/// whether it was there.
+///
+/// Whoever has it open goes on with what is now nobody's; whoever looks for it finds nothing.
+pub fn set_aside(path: &Path, trash: &Path) -> Result<bool> {
+    // A symlink is moved, never followed.
+    if path.symlink_metadata().is_err() {
+        return Ok(false);
+    }
+    rename(path, &trash.join(unique_name()))?;
+    Ok(true)
+}
+
+/// Deletes everything in `dir`, and `dir` itself; one that is gone already is fine.
+///
+/// Only for directories nobody else writes to, such as those of [`set_aside`].
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place that deletes trees"
+)]
+pub fn remove_tree(dir: &Path) -> Result<()> {
+    match std::fs::remove_dir_all(dir) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error).context("remove", dir),
+    }
+}
+
 /// Makes the names in the directory of `path` survive a power cut.
 pub fn sync_parent(path: &Path, durability: Durability) -> Result<()> {
     match path.parent() {
@@ -357,6 +385,24 @@ mod tests {
             1,
             "the loser cleaned up"
         );
+    }
+
+    #[test]
+    fn a_tree_is_set_aside_whole_and_links_are_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (trash, tree) = (dir.path().join("trash"), dir.path().join("tree"));
+        let elsewhere = dir.path().join("elsewhere");
+        for made in [&trash, &tree, &tree.join("sub"), &elsewhere] {
+            std::fs::create_dir(made).unwrap();
+        }
+        std::os::unix::fs::symlink(&elsewhere, tree.join("link")).unwrap();
+        assert!(set_aside(&tree, &trash).unwrap());
+        assert!(!set_aside(&tree, &trash).unwrap(), "it is gone");
+        assert_eq!(std::fs::read_dir(&trash).unwrap().count(), 1);
+        remove_tree(&trash).unwrap();
+        remove_tree(&trash).unwrap();
+        assert!(!trash.exists());
+        assert!(elsewhere.exists());
     }
 
     #[test]

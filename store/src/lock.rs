@@ -144,13 +144,27 @@ impl ReusableLock {
     }
 }
 
-/// Whether somebody holds the lock on `file`. Takes it for an instant if nobody does, so only
-/// for locks that nobody waits for.
-pub fn is_held(file: &File) -> io::Result<bool> {
-    match fs4::FileExt::try_lock_shared(file) {
-        Ok(()) => fs4::FileExt::unlock(file).map(|()| false),
-        Err(fs4::TryLockError::WouldBlock) => Ok(true),
-        Err(fs4::TryLockError::Error(error)) => Err(error),
+/// Whether some process holds the lock on `path` at this moment; no file, no lock.
+pub fn is_held(path: &Path) -> Result<bool> {
+    match File::open(path) {
+        Ok(file) => is_file_held(&file).context("lock", path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error).context("open", path),
+    }
+}
+
+/// The same for a file that is open.
+///
+/// Asks with a shared lock that is given back at once, so that two who ask at the same time
+/// never take each other for the holder.
+pub fn is_file_held(file: &File) -> io::Result<bool> {
+    loop {
+        match fs4::FileExt::try_lock_shared(file) {
+            Ok(()) => return fs4::FileExt::unlock(file).map(|()| false),
+            Err(fs4::TryLockError::WouldBlock) => return Ok(true),
+            Err(fs4::TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(fs4::TryLockError::Error(error)) => return Err(error),
+        }
     }
 }
 
@@ -255,6 +269,22 @@ mod tests {
         let again = FileLock::exclusive(&path, "the list", DEFAULT_TIMEOUT).unwrap();
         drop(again);
         assert!(path.exists(), "lock files are never deleted");
+    }
+
+    #[test]
+    fn asking_who_holds_a_lock_does_not_take_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("alive.lock");
+        assert!(!is_held(&path).unwrap());
+        assert!(!path.exists(), "asking makes no file");
+        let held = FileLock::exclusive(&path, "the run", DEFAULT_TIMEOUT).unwrap();
+        assert!(is_held(&path).unwrap());
+        drop(held);
+        assert!(!is_held(&path).unwrap());
+        // Somebody else who asks holds a shared lock for a moment.
+        let asking = File::open(&path).unwrap();
+        fs4::FileExt::lock_shared(&asking).unwrap();
+        assert!(!is_held(&path).unwrap());
     }
 
     #[test]

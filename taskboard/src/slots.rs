@@ -23,7 +23,7 @@ use store::atomic::open_private;
 use store::clock::monotonic_ns;
 use store::fifo::{self, Bell, Ringer};
 use store::home::create_private_dir;
-use store::lock::{FileLock, is_held};
+use store::lock::{FileLock, is_file_held};
 
 use crate::error::BoardError;
 use crate::slot::{Choice, LONG, Slot, decode, encode};
@@ -270,7 +270,7 @@ impl Slots {
             Some(file) => file,
             empty => empty.insert(open_private(&path)?),
         };
-        is_held(file).map_err(|source| {
+        is_file_held(file).map_err(|source| {
             StoreError::Io {
                 verb: "lock",
                 path,

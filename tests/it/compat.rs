@@ -1,6 +1,6 @@
-//! Boards of earlier formats must load for ever; one of a later format is not written to.
+//! Boards and teams of earlier formats must load for ever; a later format is not written to.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use harness::TestHome;
 use serde_json::Value;
@@ -10,11 +10,13 @@ use crate::CCB;
 /// A home whose board is a copy of `tests/fixtures/<name>`.
 fn home_from(name: &str) -> TestHome {
     let home = TestHome::in_memory(CCB);
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("fixtures")
-        .join(name);
-    copy(&fixture, &home.list_dir());
+    copy(&fixture(name), &home.list_dir());
     home
+}
+
+fn fixture(name: &str) -> PathBuf {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    fixtures.join(name)
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -81,4 +83,27 @@ fn a_log_of_a_later_format_is_read_but_not_written() {
     assert_eq!(error["error"]["kind"], "newer_version");
     assert_eq!(std::fs::read_to_string(&log).unwrap(), text);
     home.ok(&["task", "list"]);
+}
+
+#[test]
+fn a_team_of_format_1_loads() {
+    let home = TestHome::in_memory(CCB);
+    copy(&fixture("team-v1"), &home.dir_of_team("fixers"));
+    let before = home.roster("fixers");
+    let shown = home.ok(&["team", "show", "fixers"])["team"].clone();
+    assert_eq!(shown["description"], "make the test suite pass");
+    assert_eq!(shown["members"][1]["state"], "joined");
+    // Alice's run is there and has ended, so it is no longer taken for a visitor.
+    let run = home.dir_of_team("fixers").join("runs/a0123456789abcdef");
+    std::fs::create_dir_all(&run).unwrap();
+    let shown = home.ok(&["team", "show", "fixers"])["team"].clone();
+    assert_eq!(shown["members"][1]["state"], "away");
+    let joined = home.ok(&["team", "join", "fixers", "--as", "carol"]);
+    assert_eq!(joined["member"]["color"], "purple", "the fifth");
+    home.ok(&["team", "leave", "fixers", "--as", "carol"]);
+    let mut now = home.roster("fixers");
+    assert_eq!(now["ccb"]["colorsGiven"], 5);
+    now["ccb"]["colorsGiven"] = 4.into();
+    assert_eq!(now, before);
+    home.ok(&["team", "delete", "fixers"]);
 }

@@ -9,11 +9,10 @@
 //! declared point is passed by no scenario.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::sync::Mutex;
 
-use harness::{Answer, TestHome};
+use harness::{Pass, TestHome};
 use serde_json::{Value, json};
 
 use crate::CCB;
@@ -217,7 +216,7 @@ fn sweep(scenario: &Scenario) -> (BTreeSet<String>, usize) {
     untouched.ok(RECOVERY);
     let before = state(&untouched);
     let whole = template.copy();
-    let passes = traced(&whole, scenario.command);
+    let passes = whole.passes(scenario.command);
     whole.ok(RECOVERY);
     let after = state(&whole);
     let expected = [&before, &after];
@@ -226,11 +225,11 @@ fn sweep(scenario: &Scenario) -> (BTreeSet<String>, usize) {
     let mut crashes = 0;
     for pass in &passes {
         let home = template.copy();
-        crash(&home, scenario.command, pass);
+        home.crash(scenario.command, pass);
         crashes += 1;
         home.tasks_on_disk_but(unreadable_on_purpose(scenario));
         let half_made = home.list_dir().join(".ccb/intent.json").exists();
-        let recovery = traced(&home, RECOVERY);
+        let recovery = home.passes(RECOVERY);
         visited.extend(recovery.iter().map(|(point, _)| point.clone()));
         check(scenario, pass, &home, &expected);
         if !half_made {
@@ -238,8 +237,8 @@ fn sweep(scenario: &Scenario) -> (BTreeSet<String>, usize) {
         }
         for again in &recovery {
             let home = template.copy();
-            crash(&home, scenario.command, pass);
-            crash(&home, RECOVERY, again);
+            home.crash(scenario.command, pass);
+            home.crash(RECOVERY, again);
             crashes += 2;
             home.ok(RECOVERY);
             check(scenario, pass, &home, &expected);
@@ -249,7 +248,7 @@ fn sweep(scenario: &Scenario) -> (BTreeSet<String>, usize) {
 }
 
 /// After a recovery: all or nothing, nothing left lying about, a gapless history.
-fn check(scenario: &Scenario, pass: &(String, usize), home: &TestHome, expected: &[&Value]) {
+fn check(scenario: &Scenario, pass: &Pass, home: &TestHome, expected: &[&Value]) {
     let at = format!("{}, crash at {}:{}", scenario.name, pass.0, pass.1);
     let found = state(home);
     assert!(
@@ -359,39 +358,6 @@ fn ids_on_disk(list: &Path) -> BTreeSet<u64> {
 
 fn number(task: &Value) -> u64 {
     task["id"].as_str().unwrap().parse().unwrap()
-}
-
-/// Runs a command to its end and returns each point it passed with the number of the pass.
-fn traced(home: &TestHome, command: &[&str]) -> Vec<(String, usize)> {
-    let file = home.path().join("trace");
-    let output = home
-        .command(command)
-        .env("CCB_FAULT_TRACE", &file)
-        .output()
-        .unwrap();
-    let answer = Answer::of(output);
-    assert_eq!(answer.code, Some(0), "{command:?}: {answer:?}");
-    let text = std::fs::read_to_string(&file).unwrap();
-    std::fs::remove_file(&file).unwrap();
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    text.lines()
-        .map(|point| {
-            let count = counts.entry(point).or_default();
-            *count += 1;
-            (point.to_owned(), *count)
-        })
-        .collect()
-}
-
-fn crash(home: &TestHome, command: &[&str], (point, nth): &(String, usize)) {
-    let fault = format!("crash:{point}:{nth}");
-    let output = home
-        .command(command)
-        .env("CCB_FAULT", &fault)
-        .output()
-        .unwrap();
-    let aborted = output.status.signal() == Some(rustix::process::Signal::ABORT.as_raw());
-    assert!(aborted, "{command:?} did not come to {fault}: {output:?}");
 }
 
 fn three(home: &TestHome) {

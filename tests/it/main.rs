@@ -28,6 +28,16 @@ mod interop_edges;
 mod interop_files;
 /// Home, list, identity, output: what a command finds around it.
 mod surroundings;
+/// Teams: bad names, damaged rosters, other repositories, held locks.
+mod team_bad_luck;
+/// Teams: the answers and exit codes of the commands.
+mod team_commands;
+/// Teams: many processes at once, nobody lost.
+mod team_concurrency;
+/// Teams: a crash, and a write error, at every write point of every operation.
+mod team_crash;
+/// Teams: who is alive, and the end of a team.
+mod team_delete;
 /// A write error at every write point of every operation.
 mod write_errors;
 

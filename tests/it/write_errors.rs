@@ -86,45 +86,20 @@ fn high_water(home: &TestHome) -> u64 {
     text.parse().unwrap()
 }
 
-/// The points the command passes, each with the number of the pass.
-fn passes(home: &TestHome, args: &[&str]) -> Vec<(String, u32)> {
-    let trace = home.path().join("trace");
-    let output = home
-        .command(args)
-        .env("CCB_FAULT_TRACE", &trace)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{args:?}: {output:?}");
-    let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
-    let names = std::fs::read_to_string(trace).unwrap();
-    let numbered = names.lines().map(|name| {
-        let count = counts.entry(name).or_default();
-        *count += 1;
-        (name.to_owned(), *count)
-    });
-    numbered.collect()
-}
-
 fn survives_every_write_error(args: &[&str]) {
     let template = board();
     let before = state(&template);
     let whole = template.copy();
-    let passes = passes(&whole, args);
+    let passes = whole.passes(args);
     let after = state(&whole);
     assert!(passes.len() > 3, "{passes:?}");
-    for (point, nth) in passes {
+    for pass in passes {
         for error in ERRORS {
             let home = template.copy();
-            let fault = format!("{error}:{point}:{nth}");
             let all = [&["--json"], args].concat();
-            let output = home
-                .command(&all)
-                .env("CCB_FAULT", &fault)
-                .output()
-                .unwrap();
-            let answer = Answer::of(output);
-            let at = format!("{args:?} with {fault}: {answer:?}");
-            let done = check(&home, &at, &point, &answer, [&before, &after]);
+            let answer = home.run_with_error(&all, error, &pass);
+            let at = format!("{args:?} with {error} at {pass:?}: {answer:?}");
+            let done = check(&home, &at, &pass.0, &answer, [&before, &after]);
             assert!(high_water(&home) >= high_water(&template), "{at}");
             assert_eq!(home.lock_dirs(), Vec::<String>::new(), "{at}");
             assert_eq!(home.temporaries(), Vec::<String>::new(), "{at}");

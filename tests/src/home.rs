@@ -51,6 +51,12 @@ impl TestHome {
         }
     }
 
+    /// The same home, whose commands use this task list.
+    pub fn with_list(mut self, list: &str) -> Self {
+        self.list = list.to_owned();
+        self
+    }
+
     pub fn path(&self) -> &Path {
         self.dir.path()
     }

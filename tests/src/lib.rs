@@ -2,6 +2,7 @@
 //! stand-in for the other tool on the same files, and waiting with a deadline.
 
 mod board_files;
+mod faults;
 mod foreign;
 /// Histories of calls to a board, and what the board should have answered.
 pub mod history;
@@ -11,8 +12,10 @@ pub mod linearize;
 mod mail;
 mod random;
 mod schema;
+mod team_files;
 mod wait;
 
+pub use faults::Pass;
 pub use foreign::{ForeignLock, ForeignTool, make_stale, set_mtime};
 pub use home::{Answer, TestHome};
 pub use mail::{MailScenario, mail_command, mail_state, message_numbers};

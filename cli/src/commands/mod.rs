@@ -5,6 +5,7 @@ mod demo;
 mod doctor;
 mod mail;
 mod task;
+mod team;
 
 use clap::{CommandFactory, Subcommand};
 
@@ -18,6 +19,9 @@ pub(crate) enum Command {
     /// Work with the task board: create, claim, complete, watch
     #[command(subcommand, visible_alias = "tasks")]
     Task(Box<task::TaskCommand>),
+    /// Work with teams: who belongs together
+    #[command(subcommand, visible_alias = "teams")]
+    Team(team::TeamCommand),
     /// Send and read messages, answer requests
     #[command(subcommand)]
     Mail(Box<mail::MailCommand>),
@@ -32,6 +36,7 @@ pub(crate) enum Command {
 pub(crate) fn run(cli: &Cli, context: &mut Context) -> Result<Exit, CommandError> {
     match &cli.command {
         Some(Command::Task(command)) => task::run(command, context),
+        Some(Command::Team(command)) => team::run(command, context),
         Some(Command::Mail(command)) => mail::run(command, context),
         Some(Command::Doctor(args)) => doctor::run(args, context),
         Some(Command::Demo(args)) => demo::run(args, context),

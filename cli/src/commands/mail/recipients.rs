@@ -1,37 +1,33 @@
 //! Who can be written to.
 
-use serde_json::Value;
 use store::name::Name;
+use swarm::{LEAD, TeamError};
 
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
-
-/// The lead's reserved name; there is always somebody to write to.
-pub(super) const LEAD: &str = "team-lead";
 
 /// A member of the team, as far as mail is concerned.
 #[derive(Debug, Clone)]
 pub(super) struct Member {
     pub(super) name: Name,
-    pub(super) agent_id: Option<String>,
+    /// What else it can be addressed by.
+    ids: Vec<String>,
 }
 
 /// The members of the team. A team without a roster has none.
 pub(super) fn members(context: &Context) -> Result<Vec<Member>, CommandError> {
-    let path = context.mailbox()?.dir().join("config.json");
-    let Some(bytes) = store::atomic::read(&path)? else {
-        return Ok(Vec::new());
+    let roster = match context.team_named(context.team()?).enter() {
+        Ok(roster) => roster,
+        Err(TeamError::NotFound { .. }) => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
     };
-    let roster: Value = serde_json::from_slice(&bytes).map_err(|error| {
-        let message = format!("{} is unreadable ({error})", path.display());
-        CommandError::failed("corrupt", message)
-    })?;
-    let members = roster["members"].as_array();
-    let members = members.into_iter().flatten().filter_map(|member| {
-        let name = member["name"].as_str()?;
+    let members = roster.members.into_iter().filter_map(|member| {
+        // Another tool may have names we would not give; those have no inbox of ours.
+        let name = Name::new("agent", &member.name).ok()?;
+        let ids = [Some(member.agent_id), member.run];
         Some(Member {
-            name: Name::new("agent", name).ok()?,
-            agent_id: member["agentId"].as_str().map(str::to_owned),
+            name,
+            ids: ids.into_iter().flatten().collect(),
         })
     });
     Ok(members.collect())
@@ -46,11 +42,12 @@ pub(super) fn resolve(given: &str, context: &Context) -> Result<Name, CommandErr
         .and_then(|rest| rest.strip_suffix('@'))
         .unwrap_or(given);
     let member = members.iter().find(|member| {
-        member.name.as_str().eq_ignore_ascii_case(name) || member.agent_id.as_deref() == Some(given)
+        member.name.as_str().eq_ignore_ascii_case(name) || member.ids.iter().any(|id| id == given)
     });
     if let Some(member) = member {
         return Ok(member.name.clone());
     }
+    // There is always somebody to write to.
     if name.eq_ignore_ascii_case(LEAD) {
         return Ok(Name::new("agent", LEAD)?);
     }

@@ -1,0 +1,103 @@
+use clap::Args;
+use serde_json::{Value, json};
+use store::name::Name;
+use swarm::{Member, NewMember, NewTeam, Roster};
+
+use super::team;
+use crate::context::Context;
+use crate::env;
+use crate::error::{CommandError, Exit};
+use crate::output::{BOLD, GREEN, clean_line};
+
+#[derive(Debug, Args)]
+pub(crate) struct CreateArgs {
+    /// The team's name
+    name: String,
+    /// What the team is for
+    #[arg(short, long, value_name = "TEXT")]
+    description: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct JoinArgs {
+    /// The team's name
+    name: String,
+    /// What kind of agent joins
+    #[arg(long = "type", value_name = "TYPE", default_value = "general-purpose")]
+    agent_type: String,
+    /// The model it runs on
+    #[arg(long)]
+    model: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LeaveArgs {
+    /// The team's name
+    name: String,
+}
+
+pub(crate) fn create(args: &CreateArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let new = NewTeam {
+        description: args.description.clone().filter(|text| !text.is_empty()),
+        cwd: Some(directory(context)?),
+        lead_session_id: env::var(env::SESSION),
+    };
+    let roster = team(&args.name, context)?.create(&new)?;
+    let text = || {
+        let name = &roster.name;
+        format!(
+            "{GREEN}✔{GREEN:#} created team {BOLD}{name}{BOLD:#}\n  `ccb team join {name} --as \
+             AGENT` adds a member, `ccb --team {name} task create SUBJECT` a task"
+        )
+    };
+    context
+        .out
+        .answer(|| json!({ "team": roster.to_json() }), text)?;
+    Ok(Exit::Done)
+}
+
+pub(crate) fn join(args: &JoinArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let new = NewMember {
+        agent_type: args.agent_type.clone(),
+        model: args.model.clone(),
+        cwd: Some(directory(context)?),
+        // Whoever joins by hand is there already, and not ours to start.
+        backend_type: "external".into(),
+        is_active: true,
+        ..NewMember::new(Name::new("agent", context.agent())?)
+    };
+    let (roster, member) = team(&args.name, context)?.join(&new)?;
+    answer("joined", &roster, &member, context)
+}
+
+pub(crate) fn leave(args: &LeaveArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let (roster, member) = team(&args.name, context)?.leave(context.agent())?;
+    answer("left", &roster, &member, context)
+}
+
+fn answer(
+    verb: &str,
+    roster: &Roster,
+    member: &Member,
+    context: &mut Context,
+) -> Result<Exit, CommandError> {
+    let json = || -> Value { json!({"team": roster.to_json(), "member": member.to_json()}) };
+    let text = || {
+        let name = clean_line(&member.name);
+        let team = &roster.name;
+        let color = member.color.as_deref().map(clean_line);
+        let color = color.map(|color| format!(" ({color})")).unwrap_or_default();
+        format!("{GREEN}✔{GREEN:#} {BOLD}{name}{BOLD:#}{color} {verb} team {team}")
+    };
+    context.out.answer(json, text)?;
+    Ok(Exit::Done)
+}
+
+/// Where the command works, as text: it goes into a JSON file.
+fn directory(context: &Context) -> Result<String, CommandError> {
+    let directory = &context.directory;
+    directory.to_str().map(str::to_owned).ok_or_else(|| {
+        let message = format!("{}: the path is not valid UTF-8", directory.display());
+        CommandError::usage("bad_path", message)
+    })
+}

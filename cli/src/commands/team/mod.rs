@@ -1,0 +1,48 @@
+//! `ccb team …`.
+
+mod change;
+mod delete;
+mod list;
+mod show;
+
+use clap::Subcommand;
+use store::name::Name;
+use swarm::Team;
+
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+
+/// What can be done with teams.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TeamCommand {
+    /// Make a team; it belongs to the repository it is made in
+    Create(change::CreateArgs),
+    /// Become a member of a team, under the name given with --as
+    Join(change::JoinArgs),
+    /// Leave a team one has joined
+    Leave(change::LeaveArgs),
+    /// Show the teams there are
+    #[command(visible_alias = "ls")]
+    List,
+    /// Show a team and its members
+    Show(show::ShowArgs),
+    /// Delete a team with its tasks, mail and runs; ids of tasks are not used again
+    #[command(visible_alias = "rm")]
+    Delete(delete::DeleteArgs),
+}
+
+pub(crate) fn run(command: &TeamCommand, context: &mut Context) -> Result<Exit, CommandError> {
+    match command {
+        TeamCommand::Create(args) => change::create(args, context),
+        TeamCommand::Join(args) => change::join(args, context),
+        TeamCommand::Leave(args) => change::leave(args, context),
+        TeamCommand::List => list::run(context),
+        TeamCommand::Show(args) => show::run(args, context),
+        TeamCommand::Delete(args) => delete::run(args, context),
+    }
+}
+
+/// The team of this name, if that is one.
+fn team(name: &str, context: &Context) -> Result<Team, CommandError> {
+    Ok(context.team_named(Name::new("team", name)?))
+}

@@ -1,0 +1,351 @@
+//! Changes of a roster: each is one locked read, change and atomic replace.
+
+use serde_json::{Map, Value, json};
+use store::StoreError;
+use store::atomic::{self, Staged, Stamp};
+use store::clock::rfc3339;
+use store::fault::reached;
+use store::home::create_private_dir;
+use store::lock::FileLock;
+use store::name::Name;
+
+use super::format::{Document, LEAD, VERSION, set};
+use super::{Member, NewMember, Roster, Team, names_in, nearest};
+use crate::agent_id::AgentId;
+use crate::error::TeamError;
+use crate::fault;
+
+/// How often a change is begun anew because another tool wrote the file meanwhile.
+const TRIES: usize = 20;
+
+/// What is to be known about a team when it is created.
+#[derive(Debug, Clone, Default)]
+pub struct NewTeam {
+    /// What it is for.
+    pub description: Option<String>,
+    /// Where its lead works.
+    pub cwd: Option<String>,
+    /// The session that leads it.
+    pub lead_session_id: Option<String>,
+}
+
+/// What can change about a member; `None` leaves it as it is. Not its name: others write to it.
+#[derive(Debug, Clone, Default)]
+pub struct MemberUpdate {
+    /// Whether it is at work.
+    pub is_active: Option<bool>,
+    /// Its permission mode.
+    pub mode: Option<String>,
+    /// The model it runs on.
+    pub model: Option<String>,
+    /// Where it works.
+    pub cwd: Option<String>,
+    /// Its own working tree; `Some(None)` if it has none any more.
+    pub worktree_path: Option<Option<String>>,
+    /// The directory of its run.
+    pub run: Option<AgentId>,
+}
+
+impl Team {
+    /// Makes the team, with its lead as the only member, which is not at work.
+    pub fn create(&self, new: &NewTeam) -> Result<Roster, TeamError> {
+        self.make_dir()?;
+        let _lock = self.lock()?;
+        self.sweep()?;
+        match self.read() {
+            Ok((document, _)) => {
+                let roster = self.understood(&document)?;
+                return Err(match roster.deleting_since {
+                    Some(_) => self.deleting(),
+                    None => TeamError::Exists {
+                        name: self.name.to_string(),
+                    },
+                });
+            }
+            Err(TeamError::NotFound { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        let now = self.options.clock.now_ms();
+        let mut document = Document::new(&self.name, now);
+        document.set("description", new.description.clone().map(Value::from));
+        let lead = NewMember {
+            agent_type: LEAD.into(),
+            cwd: new.cwd.clone(),
+            ..NewMember::new(Name::new("agent", LEAD)?)
+        };
+        let lead_id = AgentId::member(&lead.name, &self.name);
+        document.set("leadAgentId", Some(lead_id.as_str().into()));
+        let session = new.lead_session_id.clone().map(Value::from);
+        document.set("leadSessionId", session);
+        document.add_member(lead.to_value(&self.name, None, now));
+        let repository = self.options.repository.clone().map(Value::from);
+        document.set_ours("repository", repository);
+        self.stage(&document)?.replace(&self.config_path())?;
+        self.sync()?;
+        self.understood(&document)
+    }
+
+    /// Records a member, before it starts, and gives it a colour.
+    pub fn join(&self, new: &NewMember) -> Result<(Roster, Member), TeamError> {
+        check_free_for_members(new.name.as_str())?;
+        let now = self.options.clock.now_ms();
+        let roster = self.change(|document, roster| {
+            self.check_stays(roster)?;
+            if let Some(existing) = roster.member(new.name.as_str()) {
+                return Err(self.taken(&new.name, existing));
+            }
+            let color = document.take_color();
+            document.add_member(new.to_value(&self.name, Some(color), now));
+            Ok(())
+        })?;
+        let member = self.require(&roster, new.name.as_str())?;
+        Ok((roster, member))
+    }
+
+    /// Takes a member off the roster; returns what it was.
+    pub fn leave(&self, name: &str) -> Result<(Roster, Member), TeamError> {
+        let mut left = None;
+        let roster = self.change(|document, roster| {
+            let member = self.require(roster, name)?;
+            if member.name.eq_ignore_ascii_case(LEAD) {
+                return Err(TeamError::LeadStays {
+                    team: self.name.to_string(),
+                });
+            }
+            document.remove_member(&member.name);
+            left = Some(member);
+            Ok(())
+        })?;
+        match left {
+            Some(member) => Ok((roster, member)),
+            None => Err(self.no_such_member(&roster, name)),
+        }
+    }
+
+    /// Says whether a member is at work.
+    pub fn set_active(&self, name: &str, is_active: bool) -> Result<Member, TeamError> {
+        self.update(
+            name,
+            &MemberUpdate {
+                is_active: Some(is_active),
+                ..MemberUpdate::default()
+            },
+        )
+    }
+
+    /// Sets a member's permission mode.
+    pub fn set_mode(&self, name: &str, mode: &str) -> Result<Member, TeamError> {
+        self.update(
+            name,
+            &MemberUpdate {
+                mode: Some(mode.to_owned()),
+                ..MemberUpdate::default()
+            },
+        )
+    }
+
+    /// Changes what is recorded about a member.
+    pub fn update(&self, name: &str, update: &MemberUpdate) -> Result<Member, TeamError> {
+        let roster = self.change(|document, roster| {
+            self.check_stays(roster)?;
+            let member = self.require(roster, name)?;
+            match document.member_mut(&member.name) {
+                Some(fields) => {
+                    update.apply(fields);
+                    Ok(())
+                }
+                None => Err(self.no_such_member(roster, name)),
+            }
+        })?;
+        self.require(&roster, name)
+    }
+
+    /// Does one change under the lock; all of it or nothing is on the disk afterwards.
+    pub(super) fn change(
+        &self,
+        mut apply: impl FnMut(&mut Document, &Roster) -> Result<(), TeamError>,
+    ) -> Result<Roster, TeamError> {
+        let _lock = self.locked()?;
+        for _ in 0..TRIES {
+            let (mut document, stamp) = self.read()?;
+            let roster = self.understood(&document)?;
+            self.check_writable(&document, &roster)?;
+            apply(&mut document, &roster)?;
+            let changed = self.understood(&document)?;
+            let staged = self.stage(&document)?;
+            // Other tools know nothing of our lock; do not undo what they have just written.
+            if self.stamp()? == Some(stamp) {
+                staged.replace(&self.config_path())?;
+                self.sync()?;
+                return Ok(changed);
+            }
+        }
+        Err(TeamError::ChangedMeanwhile {
+            team: self.name.to_string(),
+            path: self.config_path(),
+        })
+    }
+
+    /// The lock of a team that exists, with everything a change needs around it.
+    pub(super) fn locked(&self) -> Result<FileLock, TeamError> {
+        if self.stamp()?.is_none() {
+            return Err(self.not_found());
+        }
+        // A team another tool made has no directory of ours.
+        create_private_dir(&self.tmp_dir())?;
+        let lock = self.lock()?;
+        self.sweep()?;
+        Ok(lock)
+    }
+
+    pub(super) fn check_writable(
+        &self,
+        document: &Document,
+        roster: &Roster,
+    ) -> Result<(), TeamError> {
+        let found = document.version().map_err(|detail| self.corrupt(detail))?;
+        if found > VERSION {
+            return Err(TeamError::Store(StoreError::NewerVersion {
+                path: self.config_path(),
+                found,
+                known: VERSION,
+            }));
+        }
+        self.check_repository(roster)
+    }
+
+    fn check_stays(&self, roster: &Roster) -> Result<(), TeamError> {
+        match roster.deleting_since {
+            Some(_) => Err(self.deleting()),
+            None => Ok(()),
+        }
+    }
+
+    /// The member `name`, or an error that names those there are.
+    fn require(&self, roster: &Roster, name: &str) -> Result<Member, TeamError> {
+        let member = roster.member(name).cloned();
+        member.ok_or_else(|| self.no_such_member(roster, name))
+    }
+
+    fn no_such_member(&self, roster: &Roster, name: &str) -> TeamError {
+        let members = roster.members.iter().map(|member| member.name.clone());
+        TeamError::NoSuchMember {
+            team: self.name.to_string(),
+            name: name.to_owned(),
+            nearest: nearest(name, members.collect()),
+        }
+    }
+
+    fn taken(&self, name: &Name, existing: &Member) -> TeamError {
+        if existing.name == name.as_str() {
+            return TeamError::AlreadyMember {
+                team: self.name.to_string(),
+                name: name.to_string(),
+            };
+        }
+        TeamError::Store(StoreError::NameClash {
+            what: "agent",
+            given: name.to_string(),
+            existing: existing.name.clone(),
+        })
+    }
+
+    pub(super) fn deleting(&self) -> TeamError {
+        TeamError::Deleting {
+            team: self.name.to_string(),
+        }
+    }
+
+    pub(super) fn now(&self) -> String {
+        rfc3339(self.options.clock.now_ms())
+    }
+
+    /// Makes the team's directory; a lock over all teams keeps two names apart that differ
+    /// only in case.
+    fn make_dir(&self) -> Result<(), TeamError> {
+        let teams = self.home.teams();
+        create_private_dir(&teams)?;
+        let timeout = self.options.lock_timeout;
+        let _lock = FileLock::exclusive(&teams.join(".lock"), "the directory of teams", timeout)?;
+        self.name.check_no_clash("team", &teams)?;
+        // The team's tasks will be in a list of the same name.
+        self.name.check_no_clash("team", &self.home.lists())?;
+        create_private_dir(&self.tmp_dir())?;
+        reached(fault::TEAM_DIR_MADE);
+        atomic::sync_dir(&teams, self.options.durability)?;
+        Ok(atomic::sync_parent(&teams, self.options.durability)?)
+    }
+
+    /// Removes what writers that died have left. We hold the lock, so nobody else is writing.
+    fn sweep(&self) -> Result<(), TeamError> {
+        for name in names_in(&self.tmp_dir())? {
+            atomic::remove(&self.tmp_dir().join(name))?;
+        }
+        Ok(())
+    }
+
+    fn stage(&self, document: &Document) -> Result<Staged, TeamError> {
+        let bytes = document.to_bytes();
+        Ok(Staged::write(
+            &self.tmp_dir(),
+            &bytes,
+            self.options.durability,
+        )?)
+    }
+
+    pub(super) fn sync(&self) -> Result<(), TeamError> {
+        atomic::sync_dir(&self.dir, self.options.durability)
+            .map_err(|source| TeamError::NotDurable { source })
+    }
+
+    /// The stamp of the roster's file, if there is one.
+    fn stamp(&self) -> Result<Option<Stamp>, TeamError> {
+        match std::fs::symlink_metadata(self.config_path()) {
+            Ok(meta) => Ok(Some(Stamp::of(&meta))),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(TeamError::Store(StoreError::Io {
+                verb: "read",
+                path: self.config_path(),
+                source,
+            })),
+        }
+    }
+}
+
+impl MemberUpdate {
+    fn apply(&self, member: &mut Map<String, Value>) {
+        let mut put = |key: &str, value: Option<Value>| {
+            if value.is_some() {
+                set(member, key, value);
+            }
+        };
+        put("isActive", self.is_active.map(Value::from));
+        put("mode", self.mode.clone().map(Value::from));
+        put("model", self.model.clone().map(Value::from));
+        put("cwd", self.cwd.clone().map(Value::from));
+        if let Some(path) = &self.worktree_path {
+            set(member, "worktreePath", path.clone().map(Value::from));
+        }
+        if let Some(run) = &self.run {
+            let ours = member.entry("ccb").or_insert(Value::Null);
+            if !ours.is_object() {
+                *ours = json!({});
+            }
+            ours["run"] = run.as_str().into();
+        }
+    }
+}
+
+/// Some names mean something where a member's name can stand.
+fn check_free_for_members(name: &str) -> Result<(), TeamError> {
+    let why = match name.to_ascii_lowercase().as_str() {
+        LEAD => "it is the lead's",
+        "user" => "it stands for whoever uses ccb without giving a name",
+        name if name.ends_with(".json") => "its inbox would look like another tool's file",
+        _ => return Ok(()),
+    };
+    Err(TeamError::Reserved {
+        name: name.to_owned(),
+        why,
+    })
+}

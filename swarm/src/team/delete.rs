@@ -1,0 +1,133 @@
+//! Deleting a team, in steps that can be taken again after a crash at any point.
+//!
+//! 1. [`Team::begin_delete`]: the roster says that the team is being deleted, so that nobody
+//!    joins or starts any more.
+//! 2. The coordinator deletes what swarm knows nothing of: working trees, tasks.
+//! 3. [`Team::finish_delete`]: everything beside the roster is set aside by renames and
+//!    deleted; `config.json` goes last, so that until then the team can be found, and deleted
+//!    again.
+//!
+//! What stays is `.ccb/lock`: a lock file that is deleted would let two processes hold "the
+//! same" lock.
+
+use store::StoreError;
+use store::atomic;
+use store::fault::{pass, reached};
+use store::home::create_private_dir;
+
+use super::{Living, Roster, Team, names_in};
+use crate::error::TeamError;
+use crate::fault;
+
+/// What a team has beside its roster and the directories in `inboxes/`.
+const PARTS: [&str; 6] = [
+    "broadcast.jsonl",
+    "broadcast.lock",
+    "requests",
+    "runs",
+    "scratchpad",
+    "session.json",
+];
+
+impl Team {
+    /// From here on nobody joins. Refused while members are alive, unless forced; returns the
+    /// roster as it was and who was alive.
+    pub fn begin_delete(&self, force: bool) -> Result<(Roster, Vec<Living>), TeamError> {
+        let mut found = None;
+        let now = self.now();
+        self.change(|document, roster| {
+            let living = self.living(roster)?;
+            if !living.is_empty() && !force {
+                return Err(TeamError::Alive {
+                    team: self.name.to_string(),
+                    living,
+                });
+            }
+            if roster.deleting_since.is_none() {
+                document.set_ours("deletingSince", Some(now.as_str().into()));
+            }
+            found = Some((roster.clone(), living));
+            Ok(())
+        })?;
+        reached(fault::TEAM_MARKED);
+        found.ok_or_else(|| self.not_found())
+    }
+
+    /// Takes [`Self::begin_delete`] back.
+    pub fn cancel_delete(&self) -> Result<(), TeamError> {
+        self.change(|document, _| {
+            document.set_ours("deletingSince", None);
+            Ok(())
+        })
+        .map(drop)
+    }
+
+    /// Deletes everything of the team but its lock, the roster last.
+    pub fn finish_delete(&self) -> Result<(), TeamError> {
+        {
+            let _lock = self.locked()?;
+            self.check_deleting()?;
+            create_private_dir(&self.trash_dir())?;
+            for part in PARTS {
+                self.set_aside(part)?;
+            }
+            // Ours are directories; the files beside them are Claude Code's and stay.
+            let inboxes = self.dir.join("inboxes");
+            for name in names_in(&inboxes)? {
+                let meta = inboxes.join(&name).symlink_metadata();
+                if meta.is_ok_and(|meta| meta.is_dir()) {
+                    self.set_aside(&format!("inboxes/{name}"))?;
+                }
+            }
+            remove_if_empty(&inboxes)?;
+            reached(fault::TEAM_ASIDE);
+        }
+        // Outside the lock: transcripts can be large.
+        atomic::remove_tree(&self.trash_dir())?;
+        reached(fault::TEAM_EMPTIED);
+        // The roster must not be the first to be gone after a power cut.
+        atomic::sync_dir(&self.dir, self.options.durability)?;
+        let _lock = self.locked()?;
+        self.check_deleting()?;
+        atomic::remove(&self.config_path())?;
+        self.sync()
+    }
+
+    fn set_aside(&self, part: &str) -> Result<(), TeamError> {
+        let path = self.dir.join(part);
+        pass(fault::TEAM_SET_ASIDE).map_err(|source| StoreError::Io {
+            verb: "set aside",
+            path: path.clone(),
+            source,
+        })?;
+        atomic::set_aside(&path, &self.trash_dir())?;
+        Ok(())
+    }
+
+    /// The caller holds the lock.
+    fn check_deleting(&self) -> Result<(), TeamError> {
+        let (document, _) = self.read()?;
+        let roster = self.understood(&document)?;
+        self.check_writable(&document, &roster)?;
+        match roster.deleting_since {
+            Some(_) => Ok(()),
+            None => Err(TeamError::NotDeleting {
+                team: self.name.to_string(),
+            }),
+        }
+    }
+}
+
+/// Removes a directory unless something is in it.
+fn remove_if_empty(dir: &std::path::Path) -> Result<(), TeamError> {
+    use std::io::ErrorKind::{DirectoryNotEmpty, NotFound};
+    match std::fs::remove_dir(dir) {
+        Ok(()) => Ok(()),
+        Err(error) if matches!(error.kind(), NotFound | DirectoryNotEmpty) => Ok(()),
+        Err(source) => Err(TeamError::Store(StoreError::Io {
+            verb: "remove",
+            path: dir.to_owned(),
+            source,
+        })),
+    }
+}

@@ -1,0 +1,383 @@
+//! The roster's file: the same JSON Claude Code reads and writes.
+//!
+//! The document is kept as it was read and only patched, so that unknown keys survive a rewrite
+//! at every level, in their order. `null` means absent. What is ours alone is under the key
+//! `ccb`, of the roster and of a member.
+
+use serde_json::{Map, Value, json};
+use store::name::Name;
+
+use crate::agent_id::AgentId;
+
+/// The newest format we write.
+pub(super) const VERSION: u64 = 1;
+
+/// The lead's name in every team.
+pub const LEAD: &str = "team-lead";
+
+/// What members are told apart by on a terminal, in the order they are given out.
+pub const COLORS: [&str; 8] = [
+    "red", "blue", "green", "yellow", "purple", "orange", "pink", "cyan",
+];
+
+/// A team and its members, as they were at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Roster {
+    /// The team's name, which is its directory's.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// When it was created, in milliseconds since the epoch.
+    pub created_at: Option<i64>,
+    /// The lead's agent id.
+    pub lead_agent_id: Option<String>,
+    /// The session that leads it.
+    pub lead_session_id: Option<String>,
+    /// In the order they joined.
+    pub members: Vec<Member>,
+    /// The shared git directory of the repository it belongs to, if it belongs to one.
+    pub repository: Option<String>,
+    /// Since when it is being deleted, if it is.
+    pub deleting_since: Option<String>,
+    document: Value,
+}
+
+/// A member of a team.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Member {
+    /// `name@team` for those we recorded.
+    pub agent_id: String,
+    /// Its name in the team, unique without regard to case.
+    pub name: String,
+    /// Which definition it follows.
+    pub agent_type: Option<String>,
+    /// The model it runs on.
+    pub model: Option<String>,
+    /// One of [`COLORS`] for those we recorded; the lead has none.
+    pub color: Option<String>,
+    /// Where it works.
+    pub cwd: Option<String>,
+    /// Its own working tree.
+    pub worktree_path: Option<String>,
+    /// What it runs in.
+    pub backend_type: Option<String>,
+    /// Whether it says that it is at work. Absent counts as no.
+    pub is_active: bool,
+    /// When it joined, in milliseconds since the epoch.
+    pub joined_at: Option<i64>,
+    /// Whether it must have its plan approved first.
+    pub plan_mode_required: bool,
+    /// Its permission mode.
+    pub mode: Option<String>,
+    /// The directory of its run, where that is not named after [`Self::agent_id`].
+    pub run: Option<String>,
+    value: Value,
+}
+
+impl Roster {
+    /// Everything in the file, also what we know nothing about.
+    pub fn to_json(&self) -> Value {
+        self.document.clone()
+    }
+
+    /// The member of this name, whatever its case.
+    pub fn member(&self, name: &str) -> Option<&Member> {
+        let same = |member: &&Member| member.name.eq_ignore_ascii_case(name);
+        self.members.iter().find(same)
+    }
+}
+
+impl Member {
+    /// Everything the file says about it.
+    pub fn to_json(&self) -> Value {
+        self.value.clone()
+    }
+}
+
+/// The file's content, to be changed and written back.
+#[derive(Debug, Clone)]
+pub(super) struct Document(Map<String, Value>);
+
+impl Document {
+    /// A roster that says nothing more yet.
+    pub(super) fn new(team: &Name, created_at: i64) -> Self {
+        let mut map = Map::new();
+        map.insert("name".into(), team.as_str().into());
+        map.insert("createdAt".into(), created_at.into());
+        Self(map)
+    }
+
+    /// Reads the roster of `team`; the error says what is wrong with it.
+    pub(super) fn parse(team: &Name, bytes: &[u8]) -> Result<Self, String> {
+        if bytes.is_empty() {
+            return Err("the file is empty".into());
+        }
+        let value: Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        let Value::Object(map) = value else {
+            return Err("it is not a JSON object".into());
+        };
+        let document = Self(map);
+        document.read(team)?;
+        Ok(document)
+    }
+
+    /// What it says. Fails only where a key has the wrong type, which [`Self::parse`] has
+    /// made sure of.
+    pub(super) fn read(&self, team: &Name) -> Result<Roster, String> {
+        let root = Fields("", &self.0);
+        let ours = root.object("ccb")?;
+        let ours = ours.map(|map| Fields("ccb.", map));
+        let ours_text = |key| ours.as_ref().map_or(Ok(None), |ours| ours.text(key));
+        self.version()?;
+        let members = match present(&self.0, "members") {
+            None => &Vec::new(),
+            Some(Value::Array(members)) => members,
+            Some(_) => return Err("\"members\" is not a list".into()),
+        };
+        let members: Result<Vec<Member>, String> = members
+            .iter()
+            .map(|value| Member::read(team, value))
+            .collect();
+        Ok(Roster {
+            name: team.to_string(),
+            description: root.text("description")?,
+            created_at: root.milliseconds("createdAt")?,
+            lead_agent_id: root.text("leadAgentId")?,
+            lead_session_id: root.text("leadSessionId")?,
+            members: members?,
+            repository: ours_text("repository")?,
+            deleting_since: ours_text("deletingSince")?,
+            document: Value::Object(self.0.clone()),
+        })
+    }
+
+    /// The format it was written in; files of other tools have none.
+    pub(super) fn version(&self) -> Result<u64, String> {
+        let ours = Fields("", &self.0).object("ccb")?;
+        match ours.and_then(|ours| present(ours, "v")) {
+            None => Ok(VERSION),
+            Some(v) => v.as_u64().ok_or_else(|| "\"ccb.v\" is not a number".into()),
+        }
+    }
+
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        // `{:#}` on a JSON value is its pretty form and cannot fail.
+        format!("{:#}\n", Value::Object(self.0.clone())).into_bytes()
+    }
+
+    /// Sets a key of the roster, or removes it.
+    pub(super) fn set(&mut self, key: &str, value: Option<Value>) {
+        set(&mut self.0, key, value);
+    }
+
+    /// Sets a key that is ours alone, or removes it.
+    pub(super) fn set_ours(&mut self, key: &str, value: Option<Value>) {
+        let ours = self.0.entry("ccb").or_insert(Value::Null);
+        if ours.is_null() {
+            *ours = json!({ "v": VERSION });
+        }
+        if let Value::Object(ours) = ours {
+            ours.entry("v").or_insert_with(|| VERSION.into());
+            set(ours, key, value);
+        }
+    }
+
+    pub(super) fn add_member(&mut self, member: Value) {
+        let members = self.0.entry("members").or_insert(Value::Null);
+        if members.is_null() {
+            *members = json!([]);
+        }
+        if let Value::Array(members) = members {
+            members.push(member);
+        }
+    }
+
+    /// The member of exactly this name.
+    pub(super) fn member_mut(&mut self, name: &str) -> Option<&mut Map<String, Value>> {
+        let members = self.0.get_mut("members")?.as_array_mut()?;
+        let mut objects = members.iter_mut().filter_map(Value::as_object_mut);
+        objects.find(|member| is_named(member, name))
+    }
+
+    pub(super) fn remove_member(&mut self, name: &str) {
+        if let Some(Value::Array(members)) = self.0.get_mut("members") {
+            members.retain(|member| !member.as_object().is_some_and(|m| is_named(m, name)));
+        }
+    }
+
+    /// The colour after the one given out last, so that those who leave do not make others
+    /// look alike.
+    pub(super) fn take_color(&mut self) -> &'static str {
+        let given = match self.0.get("ccb") {
+            Some(ours) => ours["colorsGiven"].as_u64().unwrap_or(0),
+            None => 0,
+        };
+        // Other tools add members without counting.
+        let members = self.0.get("members").and_then(Value::as_array);
+        let mates = members.into_iter().flatten().filter(|member| {
+            let name = member["name"].as_str();
+            !name.is_some_and(|name| name.eq_ignore_ascii_case(LEAD))
+        });
+        let given = given.max(mates.count() as u64);
+        self.set_ours("colorsGiven", Some((given + 1).into()));
+        COLORS[(given % COLORS.len() as u64) as usize]
+    }
+}
+
+impl Member {
+    pub(super) fn read(team: &Name, value: &Value) -> Result<Self, String> {
+        let Value::Object(map) = value else {
+            return Err("a member is not a JSON object".into());
+        };
+        let fields = Fields("members.", map);
+        let name = fields.text("name")?.ok_or("a member has no \"name\"")?;
+        let ours = fields.object("ccb")?.map(|map| Fields("members.ccb.", map));
+        let agent_id = fields.text("agentId")?;
+        Ok(Self {
+            agent_id: agent_id.unwrap_or_else(|| format!("{name}@{team}")),
+            name,
+            agent_type: fields.text("agentType")?,
+            model: fields.text("model")?,
+            color: fields.text("color")?,
+            cwd: fields.text("cwd")?,
+            worktree_path: fields.text("worktreePath")?,
+            backend_type: fields.text("backendType")?,
+            is_active: fields.flag("isActive")?.unwrap_or(false),
+            joined_at: fields.milliseconds("joinedAt")?,
+            plan_mode_required: fields.flag("planModeRequired")?.unwrap_or(false),
+            mode: fields.text("mode")?,
+            run: ours.map_or(Ok(None), |ours| ours.text("run"))?,
+            value: value.clone(),
+        })
+    }
+}
+
+/// What is to be known about a member before it starts.
+#[derive(Debug, Clone)]
+pub struct NewMember {
+    /// Its name in the team.
+    pub name: Name,
+    /// Which definition it follows.
+    pub agent_type: String,
+    /// The model it runs on.
+    pub model: Option<String>,
+    /// Where it works.
+    pub cwd: Option<String>,
+    /// Its own working tree.
+    pub worktree_path: Option<String>,
+    /// What it runs in; other tools have words of their own.
+    pub backend_type: String,
+    /// Whether it is at work already; agents we start are not.
+    pub is_active: bool,
+    /// Whether it must have its plan approved first.
+    pub plan_mode_required: bool,
+    /// Its permission mode.
+    pub mode: Option<String>,
+    /// The directory of its run, if that is not to be named `name@team`.
+    pub run: Option<AgentId>,
+}
+
+impl NewMember {
+    /// A member that is not at work yet, with nothing special about it.
+    pub fn new(name: Name) -> Self {
+        Self {
+            name,
+            agent_type: "general-purpose".into(),
+            model: None,
+            cwd: None,
+            worktree_path: None,
+            backend_type: "ccb".into(),
+            is_active: false,
+            plan_mode_required: false,
+            mode: None,
+            run: None,
+        }
+    }
+
+    pub(super) fn to_value(&self, team: &Name, color: Option<&str>, joined_at: i64) -> Value {
+        let mut map = Map::new();
+        let mut put = |key: &str, value: Option<Value>| set(&mut map, key, value);
+        put(
+            "agentId",
+            Some(AgentId::member(&self.name, team).as_str().into()),
+        );
+        put("name", Some(self.name.as_str().into()));
+        put("agentType", Some(self.agent_type.clone().into()));
+        put("model", self.model.clone().map(Value::from));
+        put("color", color.map(Value::from));
+        put(
+            "planModeRequired",
+            self.plan_mode_required.then(|| true.into()),
+        );
+        put("joinedAt", Some(joined_at.into()));
+        // Claude Code takes these two for granted.
+        put("tmuxPaneId", Some("".into()));
+        put("cwd", Some(self.cwd.clone().unwrap_or_default().into()));
+        put("worktreePath", self.worktree_path.clone().map(Value::from));
+        put("subscriptions", Some(json!([])));
+        put("backendType", Some(self.backend_type.clone().into()));
+        put("isActive", Some(self.is_active.into()));
+        put("mode", self.mode.clone().map(Value::from));
+        put(
+            "ccb",
+            self.run.as_ref().map(|run| json!({ "run": run.as_str() })),
+        );
+        Value::Object(map)
+    }
+}
+
+fn is_named(member: &Map<String, Value>, name: &str) -> bool {
+    member.get("name").and_then(Value::as_str) == Some(name)
+}
+
+/// Sets a key where it stands, or removes it.
+pub(super) fn set(map: &mut Map<String, Value>, key: &str, value: Option<Value>) {
+    match value {
+        Some(value) => {
+            map.insert(key.to_owned(), value);
+        }
+        None => {
+            map.shift_remove(key);
+        }
+    }
+}
+
+fn present<'a>(map: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {
+    map.get(key).filter(|value| !value.is_null())
+}
+
+/// The keys of an object and what stands before them in errors.
+struct Fields<'a>(&'static str, &'a Map<String, Value>);
+
+impl<'a> Fields<'a> {
+    fn typed<T>(
+        &self,
+        key: &str,
+        what: &str,
+        read: impl Fn(&'a Value) -> Option<T>,
+    ) -> Result<Option<T>, String> {
+        let Some(value) = present(self.1, key) else {
+            return Ok(None);
+        };
+        let wrong = || format!("\"{}{key}\" is not {what}", self.0);
+        read(value).map(Some).ok_or_else(wrong)
+    }
+
+    fn text(&self, key: &str) -> Result<Option<String>, String> {
+        self.typed(key, "a string", |value| value.as_str().map(str::to_owned))
+    }
+
+    fn flag(&self, key: &str) -> Result<Option<bool>, String> {
+        self.typed(key, "true or false", Value::as_bool)
+    }
+
+    fn object(&self, key: &str) -> Result<Option<&'a Map<String, Value>>, String> {
+        self.typed(key, "an object", Value::as_object)
+    }
+
+    fn milliseconds(&self, key: &str) -> Result<Option<i64>, String> {
+        // JavaScript may write a fraction.
+        let whole = |value: &Value| value.as_i64().or(value.as_f64().map(|ms| ms as i64));
+        self.typed(key, "a number", whole)
+    }
+}

@@ -1,0 +1,132 @@
+//! Who of a team is alive, as far as the kernel and the roster tell.
+
+use std::path::Path;
+
+use store::lock::is_held;
+
+use super::{Member, Roster, Team, names_in};
+use crate::error::TeamError;
+
+/// How it is known that somebody is alive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Life {
+    /// Its run holds its lock.
+    Running,
+    /// Somebody is attached to its inbox.
+    Reading,
+    /// It joined as active, has no run of ours, and has not left.
+    Joined,
+}
+
+impl Life {
+    /// A stable word for programs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Reading => "reading",
+            Self::Joined => "joined",
+        }
+    }
+
+    /// What comes after a name in a sentence.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Running => "(its run goes on)",
+            Self::Reading => "(its inbox is being read)",
+            Self::Joined => "(joined and has not left)",
+        }
+    }
+}
+
+/// Somebody who is alive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Living {
+    /// A member's name, or that of a run or an inbox that belongs to no member.
+    pub name: String,
+    /// How that is known.
+    pub why: Life,
+}
+
+impl Team {
+    /// Who is alive: members in the order of the roster, then runs and inboxes of nobody.
+    pub fn living(&self, roster: &Roster) -> Result<Vec<Living>, TeamError> {
+        let runs = Locks::scan(&self.dir.join("runs"), "alive.lock")?;
+        let inboxes = Locks::scan(&self.dir.join("inboxes"), "consumer.lock")?;
+        let mut living = Vec::new();
+        for member in &roster.members {
+            if let Some(why) = life(member, &runs, &inboxes) {
+                living.push(Living {
+                    name: member.name.clone(),
+                    why,
+                });
+            }
+        }
+        let strangers = |locks: &Locks, why, known: &dyn Fn(&Member, &str) -> bool| {
+            let held = locks
+                .held
+                .iter()
+                .filter(|name| !roster.members.iter().any(|member| known(member, name)));
+            held.map(|name| Living {
+                name: name.clone(),
+                why,
+            })
+            .collect::<Vec<_>>()
+        };
+        living.extend(strangers(&runs, Life::Running, &has_run));
+        living.extend(strangers(&inboxes, Life::Reading, &has_inbox));
+        Ok(living)
+    }
+}
+
+fn life(member: &Member, runs: &Locks, inboxes: &Locks) -> Option<Life> {
+    let any = |names: &[String], known: fn(&Member, &str) -> bool| {
+        names.iter().any(|name| known(member, name))
+    };
+    if any(&runs.held, has_run) {
+        Some(Life::Running)
+    } else if any(&inboxes.held, has_inbox) {
+        Some(Life::Reading)
+    } else if member.is_active && !any(&runs.all, has_run) {
+        Some(Life::Joined)
+    } else {
+        None
+    }
+}
+
+fn has_run(member: &Member, directory: &str) -> bool {
+    member.agent_id == directory || member.run.as_deref() == Some(directory)
+}
+
+fn has_inbox(member: &Member, directory: &str) -> bool {
+    member.name.eq_ignore_ascii_case(directory)
+}
+
+/// The sub-directories of a directory, and those whose lock is held.
+///
+/// Looked up from the directories there are, never from names in the roster: another tool's
+/// file must not lead us to a path of its choice.
+struct Locks {
+    all: Vec<String>,
+    held: Vec<String>,
+}
+
+impl Locks {
+    fn scan(dir: &Path, lock: &str) -> Result<Self, TeamError> {
+        let mut locks = Self {
+            all: Vec::new(),
+            held: Vec::new(),
+        };
+        for name in names_in(dir)? {
+            let path = dir.join(&name);
+            // Claude Code keeps files of its own beside our inboxes.
+            if !path.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
+                continue;
+            }
+            if is_held(&path.join(lock))? {
+                locks.held.push(name.clone());
+            }
+            locks.all.push(name);
+        }
+        Ok(locks)
+    }
+}

@@ -1,0 +1,243 @@
+//! Teams: who belongs together, recorded before anybody starts.
+
+mod change;
+mod delete;
+mod format;
+mod life;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use store::atomic::{self, Durability, Stamp};
+use store::clock::{Clock, SystemClock};
+use store::home::Home;
+use store::lock::{DEFAULT_TIMEOUT, FileLock};
+use store::name::Name;
+
+pub use change::{MemberUpdate, NewTeam};
+pub use format::{COLORS, LEAD, Member, NewMember, Roster};
+pub use life::{Life, Living};
+
+use crate::error::TeamError;
+use format::Document;
+
+/// How long a roster that does not parse is read again: other tools write it in place.
+const PATIENCE: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// One team, which need not exist yet.
+#[derive(Debug)]
+pub struct Team {
+    name: Name,
+    home: Home,
+    dir: PathBuf,
+    options: TeamOptions,
+}
+
+/// How a team behaves.
+#[derive(Debug, Clone)]
+pub struct TeamOptions {
+    /// The shared git directory of the repository the caller is in. A team of another one is
+    /// not changed; from outside every repository, and for teams of none, everything goes.
+    pub repository: Option<String>,
+    /// Whether a change survives a power cut before it is acknowledged.
+    pub durability: Durability,
+    /// How long to wait for the roster's lock.
+    pub lock_timeout: Duration,
+    /// Where the time comes from.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Default for TeamOptions {
+    fn default() -> Self {
+        Self {
+            repository: None,
+            durability: Durability::Full,
+            lock_timeout: DEFAULT_TIMEOUT,
+            clock: Arc::new(SystemClock),
+        }
+    }
+}
+
+/// A team that was found, readable or not.
+#[derive(Debug)]
+pub struct Listed {
+    /// Its name.
+    pub name: String,
+    /// Its roster, or why that cannot be read.
+    pub roster: Result<Roster, TeamError>,
+}
+
+/// All teams of `home`, by name.
+pub fn list(home: &Home) -> Result<Vec<Listed>, TeamError> {
+    let mut teams = Vec::new();
+    for name in names_in(&home.teams())? {
+        // Other tools may have names we would not give; those directories are not ours.
+        let Ok(name) = Name::new("team", &name) else {
+            continue;
+        };
+        let team = Team::new(home, name, TeamOptions::default());
+        match team.roster() {
+            Err(TeamError::NotFound { .. }) => {}
+            roster => teams.push(Listed {
+                name: team.name.to_string(),
+                roster,
+            }),
+        }
+    }
+    Ok(teams)
+}
+
+impl Team {
+    /// The team `name` in `home`.
+    pub fn new(home: &Home, name: Name, options: TeamOptions) -> Self {
+        Self {
+            dir: home.team(&name),
+            home: home.clone(),
+            name,
+            options,
+        }
+    }
+
+    /// The team's name.
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// The team's directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Who is in it now, read without a lock and from any repository.
+    pub fn roster(&self) -> Result<Roster, TeamError> {
+        let (document, _) = self.read()?;
+        self.understood(&document)
+    }
+
+    /// The same for somebody who is going to act in the team's name: refused from another
+    /// repository.
+    pub fn enter(&self) -> Result<Roster, TeamError> {
+        let roster = self.roster()?;
+        self.check_repository(&roster)?;
+        Ok(roster)
+    }
+
+    fn check_repository(&self, roster: &Roster) -> Result<(), TeamError> {
+        match (&roster.repository, &self.options.repository) {
+            (Some(theirs), Some(ours)) if theirs != ours => Err(TeamError::OtherRepository {
+                team: self.name.to_string(),
+                theirs: theirs.clone(),
+                ours: ours.clone(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The roster's file, read again for a while if it does not parse.
+    fn read(&self) -> Result<(Document, Stamp), TeamError> {
+        let started = Instant::now();
+        loop {
+            let Some((bytes, stamp)) = atomic::read_stamped(&self.config_path())? else {
+                return Err(self.not_found());
+            };
+            match Document::parse(&self.name, &bytes) {
+                Ok(document) => return Ok((document, stamp)),
+                Err(detail) if started.elapsed() > PATIENCE => return Err(self.corrupt(detail)),
+                Err(_) => std::thread::sleep(PAUSE),
+            }
+        }
+    }
+
+    fn understood(&self, document: &Document) -> Result<Roster, TeamError> {
+        document
+            .read(&self.name)
+            .map_err(|detail| self.corrupt(detail))
+    }
+
+    fn corrupt(&self, detail: String) -> TeamError {
+        TeamError::Corrupt {
+            team: self.name.to_string(),
+            path: self.config_path(),
+            detail,
+        }
+    }
+
+    fn not_found(&self) -> TeamError {
+        let known = names_in(&self.home.teams()).unwrap_or_default();
+        let teams = known.into_iter().filter(|name| {
+            let config = self.home.teams().join(name).join("config.json");
+            config.is_file()
+        });
+        TeamError::NotFound {
+            name: self.name.to_string(),
+            nearest: nearest(self.name.as_str(), teams.collect()),
+        }
+    }
+
+    fn lock(&self) -> Result<FileLock, TeamError> {
+        let what = format!("the roster of team {:?}", self.name.as_str());
+        let path = self.ours().join("lock");
+        Ok(FileLock::exclusive(
+            &path,
+            &what,
+            self.options.lock_timeout,
+        )?)
+    }
+
+    fn config_path(&self) -> PathBuf {
+        self.dir.join("config.json")
+    }
+
+    fn ours(&self) -> PathBuf {
+        self.dir.join(".ccb")
+    }
+
+    fn tmp_dir(&self) -> PathBuf {
+        self.ours().join("tmp")
+    }
+
+    fn trash_dir(&self) -> PathBuf {
+        self.ours().join("trash")
+    }
+}
+
+/// The entries of a directory by name; none if there is no such directory.
+fn names_in(dir: &Path) -> Result<Vec<String>, TeamError> {
+    let failed = |source| store::StoreError::Io {
+        verb: "list",
+        path: dir.to_owned(),
+        source,
+    };
+    let entries = match std::fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error).into()),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        // What is not text was not named by us.
+        if let Ok(name) = entry.map_err(failed)?.file_name().into_string() {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Up to three of `candidates` that may have been meant, the most similar first.
+fn nearest(given: &str, mut candidates: Vec<String>) -> Vec<String> {
+    let mut found = Vec::new();
+    while found.len() < 3
+        && let Some(name) = store::nearest(given, candidates.iter().map(String::as_str))
+    {
+        let name = name.to_owned();
+        candidates.retain(|candidate| *candidate != name);
+        found.push(name);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;

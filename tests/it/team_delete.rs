@@ -1,0 +1,169 @@
+//! Who is alive, and the end of a team.
+
+use std::path::Path;
+
+use harness::{Answer, TestHome};
+use serde_json::json;
+use store::lock::{DEFAULT_TIMEOUT, FileLock};
+
+use crate::CCB;
+
+fn team() -> TestHome {
+    let home = TestHome::new(CCB).with_list("fixers");
+    home.ok(&["team", "create", "fixers"]);
+    home
+}
+
+/// A member that an engine has recorded and not started.
+fn record(home: &TestHome, name: &str) {
+    home.ok(&["team", "join", "fixers", "--as", name]);
+    let path = home.dir_of_team("fixers").join("config.json");
+    let mut roster = home.roster("fixers");
+    for member in roster["members"].as_array_mut().unwrap() {
+        member["isActive"] = false.into();
+    }
+    std::fs::write(path, roster.to_string()).unwrap();
+}
+
+fn hold(path: &Path) -> FileLock {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    FileLock::exclusive(path, "a test's agent", DEFAULT_TIMEOUT).unwrap()
+}
+
+#[test]
+fn refused_while_members_are_alive() {
+    let home = team();
+    let dir = home.dir_of_team("fixers");
+    for name in ["runs", "reads", "rests"] {
+        record(&home, name);
+    }
+    home.ok(&["team", "join", "fixers", "--as", "visits"]);
+    let run = hold(&dir.join("runs/runs@fixers/alive.lock"));
+    let reader = hold(&dir.join("inboxes/reads/consumer.lock"));
+    std::fs::create_dir_all(dir.join("runs/rests@fixers")).unwrap();
+    let states: Vec<String> = home.ok(&["team", "show", "fixers"])["team"]["members"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|member| member["state"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(states, ["away", "running", "reading", "away", "joined"]);
+
+    let before = home.everything();
+    let error = home.fails(4, &["team", "delete", "fixers"])["error"].clone();
+    assert_eq!(error["kind"], "members_alive");
+    assert_eq!(
+        error["alive"],
+        json!([
+            {"name": "runs", "why": "running"},
+            {"name": "reads", "why": "reading"},
+            {"name": "visits", "why": "joined"},
+        ])
+    );
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("runs (its run goes on)"), "{message}");
+    assert!(
+        message.contains("visits (joined and has not left)"),
+        "{message}"
+    );
+    assert_eq!(home.everything(), before);
+
+    drop(run);
+    home.ok(&["team", "leave", "fixers", "--as", "visits"]);
+    let error = home.fails(4, &["team", "delete", "fixers"]);
+    assert_eq!(
+        error["error"]["alive"],
+        json!([{"name": "reads", "why": "reading"}])
+    );
+    drop(reader);
+    home.ok(&["team", "delete", "fixers"]);
+}
+
+#[test]
+fn by_force_it_says_who_was_alive() {
+    let home = team();
+    home.ok(&["team", "join", "fixers", "--as", "visits"]);
+    let run = home
+        .dir_of_team("fixers")
+        .join("runs/a0123456789abcdef/alive.lock");
+    let _held = hold(&run);
+    let answer = home.run(&["--json", "team", "delete", "fixers", "--force"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let alive = json!([
+        {"name": "visits", "why": "joined"},
+        {"name": "a0123456789abcdef", "why": "running"},
+    ]);
+    assert_eq!(answer.json()["alive"], alive);
+    assert!(answer.stderr.contains("visits was alive"), "{answer:?}");
+    assert!(!run.exists());
+}
+
+#[test]
+fn refused_while_tasks_are_in_progress() {
+    let home = team();
+    home.ok(&["task", "create", "x"]);
+    let claim = ["task", "claim", "1", "--as", "ann"];
+    home.ok(&claim);
+    let roster = home.roster("fixers");
+    let error = home.fails(4, &["team", "delete", "fixers"]);
+    assert_eq!(error["error"]["kind"], "already_claimed");
+    assert_eq!(error["error"]["task"]["owner"], "ann");
+    assert_eq!(home.roster("fixers"), roster, "it can still be joined");
+    assert_eq!(
+        home.ok(&claim)["task"]["id"],
+        "1",
+        "the task is still there"
+    );
+    assert_eq!(
+        home.ok(&["team", "delete", "fixers", "--force"])["tasks"],
+        1
+    );
+}
+
+#[test]
+fn ids_go_on_after_a_team_is_deleted() {
+    let home = TestHome::new(CCB);
+    let mut last = 0;
+    for _ in 0..3 {
+        home.ok(&["team", "create", "fixers"]);
+        let create = ["--json", "--team", "fixers", "task", "create", "x"];
+        for _ in 0..2 {
+            let answer = home.command_without_list(&create).output().unwrap();
+            let id = Answer::of(answer).json()["task"]["id"].clone();
+            let id: u64 = id.as_str().unwrap().parse().unwrap();
+            assert!(id > last, "{id} was used before");
+            last = id;
+        }
+        assert_eq!(home.ok(&["team", "delete", "fixers"])["tasks"], 2);
+        assert_eq!(
+            home.fails(3, &["team", "delete", "fixers"])["error"]["kind"],
+            "team_not_found"
+        );
+    }
+    assert_eq!(last, 6);
+}
+
+#[test]
+fn only_the_lock_and_what_others_made_is_left() {
+    let home = team();
+    let dir = home.dir_of_team("fixers");
+    for part in ["inboxes/a", "runs/a@fixers", "requests", "scratchpad/deep"] {
+        std::fs::create_dir_all(dir.join(part)).unwrap();
+        std::fs::write(dir.join(part).join("file"), "x").unwrap();
+    }
+    for file in [
+        "broadcast.jsonl",
+        "session.json",
+        "inboxes/a.json",
+        "notes.txt",
+    ] {
+        std::fs::write(dir.join(file), "x").unwrap();
+    }
+    home.ok(&["team", "delete", "fixers"]);
+    let mut left: Vec<_> = home.everything().into_keys().collect();
+    left.retain(|path| path.starts_with(&dir) && path.is_file());
+    assert_eq!(left, [dir.join("inboxes/a.json"), dir.join("notes.txt")]);
+    assert!(dir.join(".ccb/lock").exists());
+    assert_eq!(home.ok(&["team", "list"])["teams"], json!([]));
+    home.ok(&["team", "create", "fixers"]);
+}
