@@ -5,7 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,10 +24,10 @@ pub fn create(path: &Path) -> Result<()> {
 }
 
 /// Opens `path` without blocking; an error if something else than a FIFO is there.
-fn open(path: &Path, read: bool) -> io::Result<File> {
+fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = OpenOptions::new()
-        .read(read)
+        .read(true)
         .write(true)
         .custom_flags(flags.bits().cast_signed())
         .open(path)?;
@@ -44,7 +44,6 @@ fn open(path: &Path, read: bool) -> io::Result<File> {
 #[derive(Debug)]
 pub struct Ringer {
     path: PathBuf,
-    /// Kept open while somebody listens.
     file: Option<File>,
 }
 
@@ -54,24 +53,21 @@ impl Ringer {
         Self { path, file: None }
     }
 
-    /// Wakes whoever waits; says whether somebody listens. Never blocks and never fails.
-    pub fn ring(&mut self) -> bool {
-        if let Some(file) = &mut self.file {
-            match file.write(b"!") {
-                Ok(_) => return true,
-                // Full: it has been woken often enough.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
-                // The listener is gone, perhaps there is another one.
-                Err(_) => self.file = None,
-            }
+    /// Wakes whoever waits, now or as the next one. Never blocks and never fails.
+    pub fn ring(&mut self) {
+        // One that was deleted has another one in its place, or nobody needs it.
+        let linked = |file: &File| file.metadata().is_ok_and(|meta| meta.nlink() > 0);
+        if !self.file.as_ref().is_some_and(linked) {
+            // Also for reading: opening for writing alone fails as long as nobody listens, and
+            // would have to be tried again for every ring.
+            self.file = open(&self.path).ok();
         }
-        // Without a listener this fails (ENXIO), which is the common case.
-        let Ok(mut file) = open(&self.path, false) else {
-            return false;
-        };
-        let heard = file.write(b"!").is_ok();
-        self.file = heard.then_some(file);
-        heard
+        if let Some(file) = &mut self.file
+            && let Err(error) = file.write(b"!")
+        {
+            // Full: it has been rung often enough.
+            tracing::trace!(%error, "not rung");
+        }
     }
 }
 
@@ -85,7 +81,7 @@ impl Bell {
     /// Listens on the FIFO at `path`, which must exist.
     pub fn new(path: &Path) -> Result<Self> {
         // Open for writing too, so that it does not end when the last ringer goes.
-        let file = open(path, true).context("open", path)?;
+        let file = open(path).context("open", path)?;
         Ok(Self { file })
     }
 
@@ -116,19 +112,23 @@ mod tests {
         create(&path).unwrap();
         create(&path).unwrap();
         let mut ringer = Ringer::new(path.clone());
-        assert!(!ringer.ring(), "nobody listens");
         let bell = Bell::new(&path).unwrap();
         assert!(!bell.wait(Duration::ZERO));
         for _ in 0..100_000 {
-            assert!(ringer.ring(), "a full FIFO does not block");
+            // A full FIFO does not block.
+            ringer.ring();
         }
         assert!(bell.wait(Duration::from_secs(60)));
         assert!(!bell.wait(Duration::ZERO), "all rings were heard at once");
         drop(bell);
-        assert!(!ringer.ring());
+        // Nobody listens, which is no error.
+        ringer.ring();
+        std::fs::remove_file(&path).unwrap();
+        ringer.ring();
+        create(&path).unwrap();
         let bell = Bell::new(&path).unwrap();
-        assert!(ringer.ring());
-        assert!(bell.wait(Duration::from_secs(60)));
+        ringer.ring();
+        assert!(bell.wait(Duration::from_secs(60)), "not the deleted one");
     }
 
     #[test]
@@ -136,7 +136,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("wake");
         std::fs::File::create_new(&path).unwrap();
-        assert!(!Ringer::new(path.clone()).ring());
+        Ringer::new(path.clone()).ring();
         assert!(Bell::new(&path).is_err());
         assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
     }
