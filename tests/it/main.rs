@@ -28,6 +28,12 @@ mod interop_edges;
 mod interop_files;
 /// Home, list, identity, output: what a command finds around it.
 mod surroundings;
+/// Working trees: what counts as a change.
+mod tree_changes;
+/// Working trees: made, found, refused.
+mod tree_create;
+/// Working trees: taken away and brought back.
+mod tree_remove;
 /// A write error at every write point of every operation.
 mod write_errors;
 

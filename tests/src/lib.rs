@@ -9,11 +9,13 @@ mod home;
 /// Whether a concurrent history has a sequential explanation.
 pub mod linearize;
 mod random;
+mod repo;
 mod schema;
 mod wait;
 
 pub use foreign::{ForeignLock, ForeignTool, make_stale, set_mtime};
 pub use home::{Answer, TestHome};
 pub use random::Random;
+pub use repo::{TestRepo, git, git_command, slug, write};
 pub use schema::check_task_file;
 pub use wait::wait_until;

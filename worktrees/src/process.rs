@@ -1,0 +1,132 @@
+//! Running a program to its end, with a limit on its time.
+
+use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
+/// How a program ended and what it wrote where that was captured.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) status: ExitStatus,
+    /// It was killed because its time was up.
+    pub(crate) timed_out: bool,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+}
+
+/// Runs `command` with `input` on its standard input and captures its output.
+pub(crate) fn capture(
+    mut command: Command,
+    input: Option<&[u8]>,
+    timeout: Duration,
+) -> io::Result<Finished> {
+    command
+        .stdin(if input.is_some() {
+            Stdio::piped()
+        } else {
+            Stdio::null()
+        })
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    run(command, input, timeout)
+}
+
+/// Runs `command` with the standard streams its caller gave it.
+///
+/// It gets a process group of its own, which is killed as a whole when its time is up.
+pub(crate) fn run(
+    mut command: Command,
+    input: Option<&[u8]>,
+    timeout: Duration,
+) -> io::Result<Finished> {
+    command.process_group(0);
+    let mut child = command.spawn()?;
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    thread::scope(|scope| {
+        let (done, ended) = mpsc::channel::<()>();
+        let watch = scope.spawn(move || {
+            let late = ended.recv_timeout(timeout) == Err(RecvTimeoutError::Timeout);
+            if let (true, Some(pid)) = (late, pid)
+                && let Err(error) = kill_process_group(pid, Signal::KILL)
+            {
+                tracing::debug!(%error, "the group of a program that took too long is gone");
+            }
+            late
+        });
+        if let (Some(mut stdin), Some(input)) = (stdin, input) {
+            // A program may end without reading everything.
+            scope.spawn(move || stdin.write_all(input).ok());
+        }
+        let errors = scope.spawn(move || read_all(stderr));
+        let stdout = read_all(stdout);
+        let stderr = errors.join().unwrap_or_default();
+        // Only looks: the process id stays taken, so that the watcher cannot hit another one.
+        wait_without_reaping(&child);
+        drop(done);
+        let timed_out = watch.join().unwrap_or(false);
+        Ok(Finished {
+            status: child.wait()?,
+            timed_out,
+            stdout,
+            stderr,
+        })
+    })
+}
+
+fn wait_without_reaping(child: &Child) {
+    let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else {
+        return;
+    };
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(pid), options) {}
+}
+
+fn read_all(stream: Option<impl Read>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Some(mut stream) = stream
+        && let Err(error) = stream.read_to_end(&mut bytes)
+    {
+        tracing::warn!(%error, "the output of a program was cut off");
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sh(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn input_and_both_outputs_pass_whole() {
+        let input = vec![b'x'; 1 << 20];
+        let finished =
+            capture(sh("tee /dev/stderr"), Some(&input), Duration::from_secs(60)).unwrap();
+        assert!(finished.status.success() && !finished.timed_out);
+        assert_eq!(finished.stdout, input);
+        assert_eq!(finished.stderr, input);
+    }
+
+    #[test]
+    fn a_program_that_hangs_is_killed_with_its_children() {
+        // The child holds the pipe open; only killing the whole group ends the reading.
+        let finished = capture(
+            sh("sleep 1000 & sleep 1000"),
+            None,
+            Duration::from_millis(50),
+        )
+        .unwrap();
+        assert!(finished.timed_out);
+        assert!(!finished.status.success());
+    }
+}
