@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use store::home::Home;
 use store::name::Name;
-use store::settings::Settings;
+use store::settings::{Settings, WorktreeSettings};
 use taskboard::{Board, BoardOptions, Caller};
 use uuid::Uuid;
-use worktrees::Repository;
+use worktrees::{Repository, TreeOptions, Trees};
 
 use crate::args::{Cli, Global};
 use crate::env;
@@ -24,6 +24,7 @@ pub(crate) struct Context {
     settings: Settings,
     list: Name,
     agent: Name,
+    agent_named: bool,
 }
 
 impl Context {
@@ -34,6 +35,7 @@ impl Context {
         let repository = Repository::discover(&directory);
         let list = list_name(global, repository.as_ref())?;
         let agent = agent_name(global)?;
+        let agent_named = global.agent.is_some() || env::var(env::AGENT).is_some();
         let mut files = vec![home.settings()];
         if let Some(tree) = repository
             .as_ref()
@@ -50,6 +52,7 @@ impl Context {
             settings,
             list,
             agent,
+            agent_named,
         })
     }
 
@@ -59,6 +62,32 @@ impl Context {
             self.list.clone(),
             BoardOptions::from(&self.settings),
         )
+    }
+
+    /// The worktrees of the repository the command works in.
+    pub(crate) fn trees(&self) -> Result<Trees, CommandError> {
+        let worktree = &self.settings.worktree;
+        let options = TreeOptions {
+            trash_days: worktree.trash_days,
+            gc_days: worktree.gc_days,
+            rescue_max_bytes: worktree.rescue_max_bytes,
+            ..TreeOptions::default()
+        };
+        Ok(Trees::discover(&self.directory, options)?)
+    }
+
+    pub(crate) fn worktree_settings(&self) -> &WorktreeSettings {
+        &self.settings.worktree
+    }
+
+    /// The settings file that is the user's own, not a repository's.
+    pub(crate) fn own_settings(&self) -> PathBuf {
+        self.home.settings()
+    }
+
+    /// Whether somebody said who is acting.
+    pub(crate) fn named_agent(&self) -> Option<&str> {
+        self.agent_named.then_some(self.agent.as_str())
     }
 
     /// Who is acting.

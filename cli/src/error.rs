@@ -3,9 +3,11 @@
 use std::error::Error;
 use std::io;
 
+use coordinator::binding::BindingError;
 use serde_json::{Map, Value, json};
 use store::StoreError;
 use taskboard::{BoardError, Category};
+use worktrees::TreeError;
 
 /// The documented exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub(crate) enum Exit {
     Refused,
     TimedOut,
     Internal,
+    /// What a command we ran for the user ended with.
+    Of(u8),
     /// Ended by this signal; state is consistent.
     Signal(u8),
 }
@@ -31,6 +35,7 @@ impl Exit {
             Self::Refused => 4,
             Self::TimedOut => 5,
             Self::Internal => 70,
+            Self::Of(code) => code,
             Self::Signal(signal) => 128 + signal,
         }
     }
@@ -41,6 +46,8 @@ impl Exit {
 pub(crate) enum CommandError {
     /// The board said no.
     Board(BoardError),
+    /// The worktrees said no.
+    Tree(TreeError),
     /// Something the command itself found.
     Other {
         exit: Exit,
@@ -106,6 +113,13 @@ impl CommandError {
                 Category::TimedOut => Exit::TimedOut,
                 Category::Failed => Exit::Failed,
             },
+            Self::Tree(error) => match error.category() {
+                worktrees::Category::Invalid => Exit::Usage,
+                worktrees::Category::NotFound => Exit::NotFound,
+                worktrees::Category::Refused => Exit::Refused,
+                worktrees::Category::TimedOut => Exit::TimedOut,
+                worktrees::Category::Failed => Exit::Failed,
+            },
             Self::Other { exit, .. } => *exit,
             Self::ClosedStdout => Exit::Done,
         }
@@ -114,6 +128,7 @@ impl CommandError {
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Board(error) => error.kind(),
+            Self::Tree(error) => error.kind(),
             Self::Other { kind, .. } => kind,
             Self::ClosedStdout => "closed_stdout",
         }
@@ -122,6 +137,7 @@ impl CommandError {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Board(error) => error.hint(),
+            Self::Tree(error) => error.hint(),
             Self::Other { hint, .. } => hint.clone(),
             Self::ClosedStdout => None,
         }
@@ -131,6 +147,7 @@ impl CommandError {
     pub(crate) fn message(&self) -> String {
         match self {
             Self::Board(error) => with_causes(error),
+            Self::Tree(error) => with_causes(error),
             Self::Other { message, .. } => message.clone(),
             Self::ClosedStdout => "standard output was closed".into(),
         }
@@ -150,6 +167,12 @@ impl CommandError {
             }
             Self::Board(BoardError::Refused { task, .. }) => {
                 error.insert("task".into(), task.to_json());
+            }
+            Self::Tree(TreeError::HasChanges { changes, .. }) => {
+                error.insert("changes".into(), changes.to_json());
+            }
+            Self::Tree(TreeError::SetUp { log: Some(log), .. }) => {
+                error.insert("log".into(), log.to_string_lossy().into());
             }
             _ => {}
         }
@@ -174,6 +197,27 @@ fn with_causes(error: &dyn Error) -> String {
 impl From<BoardError> for CommandError {
     fn from(error: BoardError) -> Self {
         Self::Board(error)
+    }
+}
+
+impl From<TreeError> for CommandError {
+    fn from(error: TreeError) -> Self {
+        Self::Tree(error)
+    }
+}
+
+impl From<BindingError> for CommandError {
+    fn from(error: BindingError) -> Self {
+        match error {
+            BindingError::Board(error) => Self::Board(error),
+            BindingError::Tree(error) => Self::Tree(error),
+            BindingError::NoTask { .. } => Self::Other {
+                exit: Exit::NotFound,
+                kind: "no_task",
+                message: error.to_string(),
+                hint: Some("`ccb worktree bind NAME ID` binds one".into()),
+            },
+        }
     }
 }
 

@@ -1,4 +1,6 @@
 //! What happens next: sessions, scheduling, notifications, merge, recovery, reports.
 //!
-//! Nothing is here yet; this will be the only crate that composes `swarm`, `taskboard`,
-//! `mailbox` and `worktrees`.
+//! The only crate that composes `swarm`, `taskboard`, `mailbox` and `worktrees`, which do not
+//! know each other. So far it keeps tasks and working trees in step ([`binding`]).
+
+pub mod binding;

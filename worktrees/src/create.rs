@@ -12,7 +12,6 @@ use store::fault::{pass, reached};
 use store::tree::touch;
 use store::{StoreError, atomic};
 
-use crate::admin;
 use crate::changes::head_commit;
 use crate::error::TreeError;
 use crate::events::Event;
@@ -267,6 +266,7 @@ impl Trees {
             branch: (!by_hook).then(|| slug.branch()),
             base,
             task_id: None,
+            task_list: None,
             agent: request.agent.clone(),
             status: Status::Active,
             created_at: self.now(),

@@ -190,6 +190,14 @@ pub enum TreeError {
         /// The limit.
         after: Duration,
     },
+    /// A program could not be started.
+    #[error("cannot run {program}")]
+    NotRun {
+        /// The program.
+        program: String,
+        /// Why not.
+        source: io::Error,
+    },
     /// git could not be started.
     #[error("cannot run {}", program.display())]
     NoGit {
@@ -246,6 +254,7 @@ impl TreeError {
             Self::Registry { .. } => "registry_unreadable",
             Self::Git { .. } | Self::NoGit { .. } => "git_failed",
             Self::GitTimedOut { .. } => "git_timeout",
+            Self::NotRun { .. } => "not_run",
         }
     }
 
@@ -260,6 +269,7 @@ impl TreeError {
             | Self::SetUp { .. }
             | Self::Registry { .. }
             | Self::Git { .. }
+            | Self::NotRun { .. }
             | Self::NoGit { .. } => Category::Failed,
             Self::Store(_)
             | Self::BadName { .. }

@@ -3,9 +3,10 @@
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
@@ -40,9 +41,19 @@ pub(crate) fn capture(
 ///
 /// It gets a process group of its own, which is killed as a whole when its time is up.
 pub(crate) fn run(
+    command: Command,
+    input: Option<&[u8]>,
+    timeout: Duration,
+) -> io::Result<Finished> {
+    run_until(command, input, timeout, &AtomicBool::new(false))
+}
+
+/// The same; setting `stop` asks the group to end, and kills it if it does not.
+pub(crate) fn run_until(
     mut command: Command,
     input: Option<&[u8]>,
     timeout: Duration,
+    stop: &AtomicBool,
 ) -> io::Result<Finished> {
     command.process_group(0);
     let mut child = command.spawn()?;
@@ -51,11 +62,9 @@ pub(crate) fn run(
     thread::scope(|scope| {
         let (done, ended) = mpsc::channel::<()>();
         let watch = scope.spawn(move || {
-            let late = ended.recv_timeout(timeout) == Err(RecvTimeoutError::Timeout);
-            if let (true, Some(pid)) = (late, pid)
-                && let Err(error) = kill_process_group(pid, Signal::KILL)
-            {
-                tracing::debug!(%error, "the group of a program that took too long is gone");
+            let late = !ends_in_time(&ended, timeout, stop, pid);
+            if late {
+                signal(pid, Signal::KILL);
             }
             late
         });
@@ -77,6 +86,43 @@ pub(crate) fn run(
             stderr,
         })
     })
+}
+
+/// How soon a wish to stop is noticed, and how long the program has to follow it.
+const LOOK: Duration = Duration::from_millis(50);
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Waits for the end; `false` if time was up or it did not stop when asked.
+fn ends_in_time(
+    ended: &mpsc::Receiver<()>,
+    timeout: Duration,
+    stop: &AtomicBool,
+    pid: Option<Pid>,
+) -> bool {
+    let mut deadline = Instant::now() + timeout;
+    let mut asked = false;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if ended.recv_timeout(left.min(LOOK)) == Err(RecvTimeoutError::Disconnected) {
+            return true;
+        }
+        if left.is_zero() {
+            return false;
+        }
+        if stop.load(Ordering::Relaxed) && !asked {
+            asked = true;
+            deadline = deadline.min(Instant::now() + GRACE);
+            signal(pid, Signal::TERM);
+        }
+    }
+}
+
+fn signal(pid: Option<Pid>, signal: Signal) {
+    if let Some(pid) = pid
+        && let Err(error) = kill_process_group(pid, signal)
+    {
+        tracing::debug!(%error, "the program is gone already");
+    }
 }
 
 fn wait_without_reaping(child: &Child) {

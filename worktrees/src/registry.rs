@@ -121,6 +121,9 @@ pub struct Entry {
     /// The task it is for.
     #[serde(default, rename = "task_id", skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
+    /// The list that task is on.
+    #[serde(default, rename = "task_list", skip_serializing_if = "Option::is_none")]
+    pub task_list: Option<String>,
     /// The agent it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,

@@ -117,7 +117,7 @@ impl Trees {
 
     /// git's directory for the tree, if everything about it is as it should be; `None` if both
     /// are gone.
-    fn own_admin(&self, entry: &Entry) -> Result<Option<PathBuf>, TreeError> {
+    pub(crate) fn own_admin(&self, entry: &Entry) -> Result<Option<PathBuf>, TreeError> {
         let path = entry.path();
         let admin = if std::fs::symlink_metadata(path).is_err() {
             admin::find(&self.layout, path)

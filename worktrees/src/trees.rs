@@ -166,22 +166,41 @@ impl Trees {
         Ok(entry)
     }
 
-    /// Writes down for which task the tree is; `None` for no task.
-    pub fn set_task(&self, slug: &Slug, task: Option<String>) -> Result<Entry, TreeError> {
-        self.edit(slug, |entry| entry.task_id = task)
-    }
-
-    /// Removes the task `id` from every tree that names it, also from removed ones.
-    pub fn forget_task(&self, id: &str) -> Result<(), TreeError> {
+    /// Writes down for which task (its id and its list) the tree is, and that no other tree
+    /// is; `None` for no task.
+    pub fn set_task(
+        &self,
+        slug: &Slug,
+        task: Option<(String, String)>,
+    ) -> Result<Entry, TreeError> {
         let mut section = self.section()?;
-        let mut found = false;
+        let (id, list) = task.unzip();
         for entry in &mut section.registry.worktrees {
-            if entry.task_id.as_deref() == Some(id) {
-                entry.task_id = None;
-                found = true;
+            if entry.is_live() && id.is_some() && (&entry.task_id, &entry.task_list) == (&id, &list)
+            {
+                (entry.task_id, entry.task_list) = (None, None);
             }
         }
-        if found { section.save() } else { Ok(()) }
+        let entry = section.entry(slug)?;
+        (entry.task_id, entry.task_list) = (id, list);
+        let entry = entry.clone();
+        section.save()?;
+        Ok(entry)
+    }
+
+    /// Removes its task from a tree that is gone.
+    pub fn forget_task(&self, removed: &Entry) -> Result<(), TreeError> {
+        let mut section = self.section()?;
+        let Some(trash) = &removed.trash else {
+            return Ok(());
+        };
+        match section.registry.trashed_mut(&trash.id) {
+            Some(entry) => {
+                (entry.task_id, entry.task_list) = (None, None);
+                section.save()
+            }
+            None => Ok(()),
+        }
     }
 
     /// The last `limit` events, oldest first.

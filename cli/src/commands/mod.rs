@@ -4,6 +4,7 @@ mod completions;
 mod demo;
 mod doctor;
 mod task;
+mod worktree;
 
 use clap::{CommandFactory, Subcommand};
 
@@ -17,7 +18,10 @@ pub(crate) enum Command {
     /// Work with the task board: create, claim, complete, watch
     #[command(subcommand, visible_alias = "tasks")]
     Task(Box<task::TaskCommand>),
-    /// Look for damage on the task board, and repair it with --fix
+    /// Work in git worktrees of their own: create, look, keep, remove, undo
+    #[command(subcommand, visible_aliases = ["worktrees", "wt"])]
+    Worktree(Box<worktree::WorktreeCommand>),
+    /// Look for damage on the task board and among worktrees, and repair it with --fix
     Doctor(doctor::DoctorArgs),
     /// Show several processes working off one task board (no key, no network)
     Demo(demo::DemoArgs),
@@ -28,6 +32,7 @@ pub(crate) enum Command {
 pub(crate) fn run(cli: &Cli, context: &mut Context) -> Result<Exit, CommandError> {
     match &cli.command {
         Some(Command::Task(command)) => task::run(command, context),
+        Some(Command::Worktree(command)) => worktree::run(command, context),
         Some(Command::Doctor(args)) => doctor::run(args, context),
         Some(Command::Demo(args)) => demo::run(args, context),
         Some(Command::Completions(args)) => completions::run(args, context),
