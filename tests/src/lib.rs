@@ -16,6 +16,6 @@ mod wait;
 pub use foreign::{ForeignLock, ForeignTool, make_stale, set_mtime};
 pub use home::{Answer, TestHome};
 pub use random::Random;
-pub use repo::{TestRepo, git, git_command, slug, write};
+pub use repo::{TestRepo, Workplace, git, git_command, slug, write};
 pub use schema::check_task_file;
 pub use wait::wait_until;

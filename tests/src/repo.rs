@@ -1,6 +1,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::home::{Answer, TestHome};
+use serde_json::Value;
 use tempfile::TempDir;
 use worktrees::{CreateRequest, Created, Slug, TreeOptions, Trees};
 
@@ -136,6 +138,52 @@ impl TestRepo {
 impl Default for TestRepo {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+/// A repository and a home for the `ccb` that works in it.
+#[derive(Debug)]
+pub struct Workplace {
+    pub repo: TestRepo,
+    pub home: TestHome,
+}
+
+impl Workplace {
+    pub fn new(binary: &str) -> Self {
+        Self {
+            repo: TestRepo::new(),
+            home: TestHome::in_memory(binary),
+        }
+    }
+
+    /// A `ccb` process in the main tree.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.home.command(args);
+        command.current_dir(self.repo.main());
+        command
+    }
+
+    /// Runs `ccb --json` with `args` to its end.
+    pub fn run(&self, args: &[&str]) -> Answer {
+        let mut all = vec!["--json"];
+        all.extend_from_slice(args);
+        Answer::of(self.command(&all).output().expect("ccb starts"))
+    }
+
+    /// The same, and expects success.
+    pub fn ok(&self, args: &[&str]) -> Value {
+        let answer = self.run(args);
+        assert_eq!(answer.code, Some(0), "{args:?}: {answer:?}");
+        answer.json()
+    }
+
+    /// The same, and expects this exit code and kind of error.
+    pub fn fails(&self, code: i32, kind: &str, args: &[&str]) -> Value {
+        let answer = self.run(args);
+        assert_eq!(answer.code, Some(code), "{args:?}: {answer:?}");
+        let error = answer.json()["error"].clone();
+        assert_eq!(error["kind"], kind, "{args:?}: {answer:?}");
+        error
     }
 }
 

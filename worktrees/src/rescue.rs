@@ -272,7 +272,11 @@ pub(crate) fn highest_number(layout: &Layout) -> Result<u64, TreeError> {
 }
 
 /// Blobs of the files below `root`, byte for byte; nothing git would convert is converted.
-pub(crate) fn write_blobs(root: &Path, paths: &[PathBuf]) -> Result<Vec<String>, TreeError> {
+pub(crate) fn write_blobs(
+    layout: &Layout,
+    root: &Path,
+    paths: &[PathBuf],
+) -> Result<Vec<String>, TreeError> {
     use std::os::unix::ffi::OsStrExt;
     let mut input = Vec::new();
     for path in paths {
@@ -281,6 +285,8 @@ pub(crate) fn write_blobs(root: &Path, paths: &[PathBuf]) -> Result<Vec<String>,
     }
     let bytes = Git::at(root, "hash-object")
         .args(["-w", "--no-filters", "--stdin-paths"])
+        // The `.git` there leads nowhere any more.
+        .env("GIT_DIR", &layout.common)
         .input(input)
         .run()?;
     let text = String::from_utf8_lossy(&bytes);

@@ -20,6 +20,7 @@ use crate::error::TreeError;
 use crate::fault;
 use crate::git::{Git, line, path_from, zero_split};
 use crate::history::History;
+use crate::layout::Layout;
 use crate::registry::{Entry, Registry, Status, Trashed};
 use crate::rescue::{commit, prefix, refs_of, tree_of_index_info, write_blobs};
 use crate::trees::Trees;
@@ -162,14 +163,14 @@ impl Trees {
             if meta.is_symlink() {
                 let target =
                     std::fs::read_link(&full).map_err(|error| unreadable(&path, &error))?;
-                let oid = write_blob(tree, target.as_os_str().as_bytes().to_vec())?;
+                let oid = write_blob(&self.layout, target.as_os_str().as_bytes().to_vec())?;
                 entries.push((path, "120000", oid));
             } else if meta.is_file() {
                 let run = meta.permissions().mode() & 0o100 != 0;
                 let mode = if run { "100755" } else { "100644" };
                 if path.as_os_str().as_bytes().contains(&b'\n') {
                     let content = atomic::read(&full)?.unwrap_or_default();
-                    let oid = write_blob(tree, content)?;
+                    let oid = write_blob(&self.layout, content)?;
                     entries.push((path, mode, oid));
                 } else {
                     plain.push((path, mode));
@@ -183,7 +184,7 @@ impl Trees {
             }
         }
         let names: Vec<PathBuf> = plain.iter().map(|(path, _)| path.clone()).collect();
-        let oids = write_blobs(tree, &names)?;
+        let oids = write_blobs(&self.layout, tree, &names)?;
         for ((path, mode), oid) in plain.into_iter().zip(oids) {
             entries.push((path, mode, oid));
         }
@@ -231,8 +232,8 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Stop {
     Stop::Stays(format!("{} cannot be read: {error}", path.display()))
 }
 
-fn write_blob(root: &Path, content: Vec<u8>) -> Result<String, TreeError> {
-    let bytes = Git::at(root, "hash-object")
+fn write_blob(layout: &Layout, content: Vec<u8>) -> Result<String, TreeError> {
+    let bytes = Git::at(&layout.main, "hash-object")
         .args(["-w", "--no-filters", "--stdin"])
         .input(content)
         .run()?;
