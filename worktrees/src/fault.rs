@@ -33,6 +33,6 @@ store::fault_points! {
     UNDO_TREE = "undo.tree";
     /// The files of a tree in the trash are held by a ref.
     TRASH_SNAPSHOT = "trash.snapshot";
-    /// A tree in the trash is deleted, the registry does not know yet.
-    TRASH_DELETED = "trash.deleted";
+    /// A tree in the trash is marked as deleted, and still there.
+    TRASH_EMPTIED = "trash.emptied";
 }

@@ -234,7 +234,10 @@ impl Trees {
         let mut section = self.section()?;
         let before = section.registry.worktrees.len();
         section.registry.worktrees.retain(|entry| {
-            let gone = entry.trash.as_ref().is_none_or(|trash| trash.emptied);
+            let gone = entry
+                .trash
+                .as_ref()
+                .is_none_or(|trash| trash.emptied && !self.layout.trash().join(&trash.id).exists());
             let old = parse_rfc3339(&entry.last_used_at).is_none_or(|used| used <= limit);
             !(entry.status == Status::Removed && entry.op.is_none() && gone && old)
         });

@@ -61,7 +61,10 @@ impl Trees {
         let limit = self.now_ms() - i64::from(self.options.trash_days) * DAY_MS;
         let registry = Registry::load(&self.layout)?;
         let old = |entry: &Entry| {
-            let trash = entry.trash.as_ref().filter(|trash| !trash.emptied);
+            // One that is marked and still there is one whose deletion was interrupted.
+            let there =
+                |trash: &&Trashed| !trash.emptied || self.layout.trash().join(&trash.id).exists();
+            let trash = entry.trash.as_ref().filter(there);
             let at = trash.and_then(|trash| parse_rfc3339(&trash.at));
             entry.status == Status::Removed
                 && entry.op.is_none()
@@ -94,12 +97,11 @@ impl Trees {
     fn empty(&self, entry: &Entry, trash: &Trashed) -> Result<(), Stop> {
         let dir = self.layout.trash().join(&trash.id);
         let tree = dir.join("tree");
-        if tree.exists() {
+        if tree.exists() && !trash.emptied {
             self.keep_files(entry, trash, &dir)?;
         }
         reached(fault::TRASH_SNAPSHOT);
-        store::tree::delete(&dir)?;
-        reached(fault::TRASH_DELETED);
+        // Said first: what is half deleted must not be brought back.
         let mut section = self.section()?;
         if let Some(trash) = section
             .registry
@@ -109,6 +111,9 @@ impl Trees {
             trash.emptied = true;
         }
         section.save()?;
+        drop(section);
+        reached(fault::TRASH_EMPTIED);
+        store::tree::delete(&dir)?;
         Ok(())
     }
 

@@ -89,14 +89,22 @@ impl Trees {
             return Ok(entry.clone());
         };
         let dir = self.layout.trash().join(&trash.id);
-        let restored = self.restore(entry, &trash, &dir);
+        let mut branch_made = None;
+        let restored = self.restore(entry, &trash, &dir, &mut branch_made);
         if let Err(error) = restored {
             // Still whole in the trash: it can be tried again.
             if dir.join("tree").exists() {
                 self.put_admin_back(&trash, &dir);
+                if let (Some(made), Some(tip)) = (branch_made, &trash.branch_tip) {
+                    admin::delete_ref(&self.layout, &made, tip)?;
+                }
                 clear(&mut section, &trash.id, |entry| entry.op = None)?;
             }
             return Err(error);
+        }
+        // Empty by now; if not, what is in it is nobody's to delete.
+        if let Err(error) = std::fs::remove_dir(&dir) {
+            tracing::debug!(%error, dir = %dir.display(), "not removed");
         }
         let now = self.now();
         let entry = clear(&mut section, &trash.id, |entry| {
@@ -105,19 +113,21 @@ impl Trees {
             entry.trash = None;
             entry.last_used_at = now;
         })?;
-        drop(section);
-        // Empty by now; if not, what is in it is nobody's to delete.
-        if let Err(error) = std::fs::remove_dir(&dir) {
-            tracing::debug!(%error, dir = %dir.display(), "not removed");
-        }
         entry.ok_or(TreeError::NothingToUndo { name: trash.id })
     }
 
-    fn restore(&self, entry: &Entry, trash: &Trashed, dir: &Path) -> Result<(), TreeError> {
+    fn restore(
+        &self,
+        entry: &Entry,
+        trash: &Trashed,
+        dir: &Path,
+        branch_made: &mut Option<String>,
+    ) -> Result<(), TreeError> {
         if let (Some(branch), Some(tip)) = (&entry.branch, &trash.branch_tip) {
             let reference = format!("refs/heads/{branch}");
             if History::open(&self.layout.main).tip(&reference)?.is_none() {
-                admin::create_refs(&self.layout, &[(reference, tip.clone())])?;
+                admin::create_refs(&self.layout, &[(reference.clone(), tip.clone())])?;
+                *branch_made = Some(reference);
             }
         }
         reached(fault::UNDO_BRANCH);
