@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use store::fault::{pass, reached};
+use store::lock::FileLock;
 use store::tree::touch;
 use store::{StoreError, atomic};
 
@@ -221,7 +222,7 @@ impl Trees {
     ) -> Result<Created, TreeError> {
         self.layout.create_dirs()?;
         self.recover_others(slug);
-        let _lock = self.tree_lock(slug)?;
+        let lock = self.tree_lock(slug)?;
         self.recover(slug)?;
         // Somebody else may have made it while we waited.
         if let Some(created) = self.resume(slug, request)? {
@@ -236,7 +237,7 @@ impl Trees {
             return self.create_by_hook(slug, entry, request, hook);
         }
         self.emit(&Event::of("worktree.create.before", &entry));
-        match self.make(slug, entry.clone(), request) {
+        match self.make(slug, &entry, request, &lock) {
             Ok(created) => {
                 self.emit(&Event::of("worktree.create.after", &created.entry));
                 Ok(created)
@@ -283,14 +284,15 @@ impl Trees {
     fn make(
         &self,
         slug: &Slug,
-        entry: Entry,
+        entry: &Entry,
         request: &CreateRequest<'_>,
+        lock: &FileLock,
     ) -> Result<Created, TreeError> {
-        self.prepare_place(&entry)?;
+        self.prepare_place(entry)?;
         setup::exclude(&self.layout, &["/.claude/worktrees/".into()])?;
         let made = self
-            .register(slug, &entry)
-            .and_then(|()| self.check_out(slug, &entry, request))
+            .register(slug, entry)
+            .and_then(|()| self.check_out(slug, entry, request, lock))
             .and_then(|created| self.publish(slug, created));
         if made.is_err() {
             self.take_back(slug);
@@ -369,6 +371,7 @@ impl Trees {
         .arg("--")
         .arg(&entry.path)
         .args(&entry.base)
+        .holding(&section.lock)?
         .run()?;
         reached(fault::CREATE_REGISTERED);
         Ok(())
@@ -380,6 +383,7 @@ impl Trees {
         slug: &Slug,
         entry: &Entry,
         request: &CreateRequest<'_>,
+        lock: &FileLock,
     ) -> Result<Created, TreeError> {
         let tree = entry.path();
         let admin = gitfiles::admin_of(&self.layout, tree).map_err(|why| TreeError::NotOurs {
@@ -408,6 +412,7 @@ impl Trees {
         Git::with_config(tree, "reset", &config)
             .args(["--hard", "--quiet", "--no-recurse-submodules"])
             .timeout(self.options.checkout_timeout)
+            .holding(lock)?
             .run()?;
         reached(fault::CREATE_CHECKED_OUT);
         let log = self

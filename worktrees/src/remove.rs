@@ -177,6 +177,7 @@ impl Trees {
         section.entry(slug)?.op = Some(Op::Removing {
             id: id.clone(),
             admin: admin.clone().unwrap_or_default(),
+            head: changes.head.clone(),
             branch_tip: branch_tip.clone(),
             clean: changes.state == State::Clean,
             rescue_ignored,
@@ -250,6 +251,7 @@ impl Trees {
         let Some(Op::Removing {
             id,
             admin,
+            head,
             branch_tip,
             clean,
             rescue_ignored,
@@ -263,6 +265,7 @@ impl Trees {
             atomic::rename(&admin, &trash.join("admin"))?;
         }
         reached(fault::REMOVE_ADMIN_MOVED);
+        rescue::keep_late(&self.layout, &trash.join("admin"), &id, head.as_deref())?;
         atomic::sync_dir(&trash, self.options.durability)?;
         let branch_kept = self.delete_branch(&entry, branch_tip.as_deref())?;
         reached(fault::REMOVE_BRANCH_GONE);

@@ -12,7 +12,7 @@ use crate::admin;
 use crate::changes::{Changes, State, reflog_commits};
 use crate::error::TreeError;
 use crate::git::{Git, line, zero_split};
-use crate::gitfiles::{is_oid, is_zero};
+use crate::gitfiles::{self, Head, is_oid, is_zero};
 use crate::layout::Layout;
 use crate::registry::Entry;
 
@@ -164,6 +164,38 @@ impl Rescue<'_> {
         let message = format!("Reflogs of worktree {}", self.entry.name);
         commit(self.layout, &line(&tree), &commits, &message, self.now_ms).map(Some)
     }
+}
+
+/// Somebody who works in a tree without holding it may commit in the moment between the
+/// rescue and the move. Now that nobody can any more, the last commit gets a ref as well.
+pub(crate) fn keep_late(
+    layout: &Layout,
+    admin: &Path,
+    id: &str,
+    head: Option<&str>,
+) -> Result<(), TreeError> {
+    let detached = match gitfiles::head(layout, admin) {
+        Head::Detached(oid) => Some(oid),
+        _ => None,
+    };
+    let last = gitfiles::last_logged(admin, "HEAD")
+        .into_iter()
+        .chain(detached);
+    let late: Vec<String> = last.filter(|oid| Some(oid.as_str()) != head).collect();
+    if late.is_empty() {
+        return Ok(());
+    }
+    let held = refs_of(layout, id)?;
+    for (number, oid) in late.iter().enumerate() {
+        let reference = format!("{}/late-{number}", prefix(id));
+        if !held
+            .iter()
+            .any(|(name, at)| *name == reference || at == oid)
+        {
+            admin::create_refs(layout, &[(reference, oid.clone())])?;
+        }
+    }
+    Ok(())
 }
 
 /// Adds the object names in the small files git keeps for a tree.
