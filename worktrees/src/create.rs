@@ -1,9 +1,13 @@
 //! Making a tree, or finding the one that is there.
 //!
-//! 1. The entry is written with `op: creating`. 2. git registers branch and tree, both under
-//! the repository's lock, because git's own races fail parallel adds and leave branches
-//! behind. 3. Files are checked out and set up outside of it. 4. `op` is taken off. A failure
-//! before that takes everything back; after a crash the next command does (`recover`).
+//! 1. The entry is written with `op: creating`.
+//! 2. git registers branch and tree. Both under the repository's lock, because git's own races
+//!    fail parallel adds and leave branches behind.
+//! 3. Files are checked out and set up, outside of that lock.
+//! 4. `op` is taken off.
+//!
+//! A failure before that takes everything back; after a crash the next command does
+//! (`recover`).
 
 use std::path::Path;
 use std::time::Instant;
@@ -230,7 +234,7 @@ impl Trees {
         }
         let lost = Registry::load(&self.layout)?.find(slug).cloned();
         if let Some(lost) = lost.filter(|lost| !lost.hook_based) {
-            return self.check_out_again(slug, lost, request);
+            return self.check_out_again(slug, &lost, request);
         }
         let entry = self.draft(slug, request)?;
         if let Some(hook) = request.hook {

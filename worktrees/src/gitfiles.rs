@@ -139,13 +139,6 @@ pub(crate) fn reflog(dir: &Path, name: &str) -> Option<Vec<String>> {
     Some(oids)
 }
 
-/// The commit the last line of the reflog `name` ends at.
-pub(crate) fn last_logged(dir: &Path, name: &str) -> Option<String> {
-    let text = text_file(&dir.join("logs").join(name))?;
-    let oid = text.lines().next_back()?.split(' ').nth(1)?;
-    (is_oid(oid) && !is_zero(oid)).then(|| oid.to_owned())
-}
-
 /// How many stashes the shared list has that were made on `branch`.
 pub(crate) fn stashes_on(common: &Path, branch: &str) -> usize {
     let Ok(Some(bytes)) = atomic::read(&common.join("logs/refs/stash")) else {

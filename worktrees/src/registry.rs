@@ -55,8 +55,8 @@ pub(crate) enum Op {
         id: String,
         /// Its directory among git's.
         admin: PathBuf,
-        /// Where its HEAD was.
-        head: Option<String>,
+        /// What HEAD, index and reflogs were like when they were rescued.
+        seen: u64,
         /// Where its branch stood.
         branch_tip: Option<String>,
         /// Whether it had no changes.
