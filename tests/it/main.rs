@@ -38,6 +38,8 @@ mod tree_crash;
 mod tree_create;
 /// Working trees: taken away and brought back.
 mod tree_remove;
+/// Working trees: what a new one gets besides its files.
+mod tree_setup;
 /// Many processes make, use and remove trees at once, and are killed.
 mod tree_torture;
 /// Working trees that are old: collected, emptied from the trash, and what disagrees.
