@@ -66,6 +66,8 @@ pub(crate) enum Op {
     },
     /// It is being brought back.
     Restoring,
+    /// Its directory was gone and is being filled again.
+    CheckingOut,
 }
 
 /// A tree in the trash.
@@ -179,6 +181,7 @@ impl Entry {
             Op::Creating => "creating",
             Op::Removing { .. } => "removing",
             Op::Restoring => "restoring",
+            Op::CheckingOut => "checking out",
         })
     }
 }

@@ -47,6 +47,7 @@ pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, Comm
     let request = CreateRequest {
         base: base(args, context),
         set_up: set_up(args, context)?,
+        agent: context.named_agent().map(str::to_owned),
         ..CreateRequest::new(name, &directory)
     };
     let mut created = trees.create(&request)?;
