@@ -6,11 +6,11 @@ use mailbox::{MailOptions, Mailbox};
 use store::atomic::Durability;
 use store::home::Home;
 use store::name::Name;
-use store::settings::Settings;
+use store::settings::{Settings, WorktreeSettings};
 use swarm::{Team, TeamError, TeamOptions};
 use taskboard::{Board, BoardOptions, Caller};
 use uuid::Uuid;
-use worktrees::Repository;
+use worktrees::{Repository, TreeOptions, Trees};
 
 use crate::args::{Cli, Global};
 use crate::env;
@@ -31,6 +31,7 @@ pub(crate) struct Context {
     /// What a team is named after that nobody named, and what teams belong to.
     repository: Option<Repository>,
     agent: Name,
+    agent_named: bool,
 }
 
 impl Context {
@@ -41,6 +42,7 @@ impl Context {
         let repository = Repository::discover(&directory);
         let list = list_name(global, repository.as_ref())?;
         let agent = agent_name(global)?;
+        let agent_named = global.agent.is_some() || env::var(env::AGENT).is_some();
         let mut files = vec![home.settings()];
         if let Some(tree) = repository
             .as_ref()
@@ -59,6 +61,7 @@ impl Context {
             team: global.team.clone().or_else(|| env::var(env::TEAM)),
             repository,
             agent,
+            agent_named,
         };
         context.check_team(global)?;
         Ok(context)
@@ -141,6 +144,32 @@ impl Context {
             self.list.clone(),
             BoardOptions::from(&self.settings),
         )
+    }
+
+    /// The worktrees of the repository the command works in.
+    pub(crate) fn trees(&self) -> Result<Trees, CommandError> {
+        let worktree = &self.settings.worktree;
+        let options = TreeOptions {
+            trash_days: worktree.trash_days,
+            gc_days: worktree.gc_days,
+            rescue_max_bytes: worktree.rescue_max_bytes,
+            ..TreeOptions::default()
+        };
+        Ok(Trees::discover(&self.directory, options)?)
+    }
+
+    pub(crate) fn worktree_settings(&self) -> &WorktreeSettings {
+        &self.settings.worktree
+    }
+
+    /// The settings file that is the user's own, not a repository's.
+    pub(crate) fn own_settings(&self) -> PathBuf {
+        self.home.settings()
+    }
+
+    /// Whether somebody said who is acting.
+    pub(crate) fn named_agent(&self) -> Option<&str> {
+        self.agent_named.then_some(self.agent.as_str())
     }
 
     /// Who is acting.

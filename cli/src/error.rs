@@ -4,11 +4,13 @@ use std::error::Error;
 use std::io;
 
 use coordinator::DeleteError;
+use coordinator::binding::BindingError;
 use mailbox::MailError;
 use serde_json::{Map, Value, json};
 use store::StoreError;
 use swarm::TeamError;
 use taskboard::{BoardError, Category};
+use worktrees::TreeError;
 
 /// The documented exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +22,8 @@ pub(crate) enum Exit {
     Refused,
     TimedOut,
     Internal,
+    /// What a command we ran for the user ended with.
+    Of(u8),
     /// Ended by this signal; state is consistent.
     Signal(u8),
 }
@@ -34,6 +38,7 @@ impl Exit {
             Self::Refused => 4,
             Self::TimedOut => 5,
             Self::Internal => 70,
+            Self::Of(code) => code,
             Self::Signal(signal) => 128 + signal,
         }
     }
@@ -50,6 +55,8 @@ pub(crate) enum CommandError {
     Delete(DeleteError),
     /// The mailbox said no.
     Mail(MailError),
+    /// The worktrees said no.
+    Tree(TreeError),
     /// Something the command itself found.
     Other {
         exit: Exit,
@@ -112,6 +119,7 @@ impl CommandError {
             Self::Mail(error) => mail_exit(error),
             Self::Team(error) => team_exit(error),
             Self::Delete(error) => delete_exit(error),
+            Self::Tree(error) => tree_exit(error),
             Self::Other { exit, .. } => *exit,
             Self::ClosedStdout => Exit::Done,
         }
@@ -123,6 +131,7 @@ impl CommandError {
             Self::Team(error) => error.kind(),
             Self::Delete(_) => "unfinished",
             Self::Mail(error) => error.kind(),
+            Self::Tree(error) => error.kind(),
             Self::Other { kind, .. } => kind,
             Self::ClosedStdout => "closed_stdout",
         }
@@ -134,6 +143,7 @@ impl CommandError {
             Self::Team(error) => error.hint(),
             Self::Delete(_) => Some("the same command finishes it".into()),
             Self::Mail(error) => error.hint(),
+            Self::Tree(error) => error.hint(),
             Self::Other { hint, .. } => hint.clone(),
             Self::ClosedStdout => None,
         }
@@ -146,6 +156,7 @@ impl CommandError {
             Self::Team(error) => with_causes(error),
             Self::Delete(error) => with_causes(error),
             Self::Mail(error) => with_causes(error),
+            Self::Tree(error) => with_causes(error),
             Self::Other { message, .. } => message.clone(),
             Self::ClosedStdout => "standard output was closed".into(),
         }
@@ -176,6 +187,12 @@ impl CommandError {
                 let each = each.map(|one| json!({"name": one.name, "why": one.why.as_str()}));
                 error.insert("alive".into(), each.collect());
             }
+            Self::Tree(TreeError::HasChanges { changes, .. }) => {
+                error.insert("changes".into(), changes.to_json());
+            }
+            Self::Tree(TreeError::SetUp { log: Some(log), .. }) => {
+                error.insert("log".into(), log.to_string_lossy().into());
+            }
             _ => {}
         }
         json!({ "error": error })
@@ -189,6 +206,16 @@ fn board_exit(error: &BoardError) -> Exit {
         Category::Refused => Exit::Refused,
         Category::TimedOut => Exit::TimedOut,
         Category::Failed => Exit::Failed,
+    }
+}
+
+fn tree_exit(error: &TreeError) -> Exit {
+    match error.category() {
+        worktrees::Category::Invalid => Exit::Usage,
+        worktrees::Category::NotFound => Exit::NotFound,
+        worktrees::Category::Refused => Exit::Refused,
+        worktrees::Category::TimedOut => Exit::TimedOut,
+        worktrees::Category::Failed => Exit::Failed,
     }
 }
 
@@ -254,6 +281,27 @@ impl From<DeleteError> for CommandError {
             DeleteError::Team(error) => Self::Team(error),
             DeleteError::Board(error) => Self::Board(error),
             other => Self::Delete(other),
+        }
+    }
+}
+
+impl From<TreeError> for CommandError {
+    fn from(error: TreeError) -> Self {
+        Self::Tree(error)
+    }
+}
+
+impl From<BindingError> for CommandError {
+    fn from(error: BindingError) -> Self {
+        match error {
+            BindingError::Board(error) => Self::Board(error),
+            BindingError::Tree(error) => Self::Tree(error),
+            BindingError::NoTask { .. } => Self::Other {
+                exit: Exit::NotFound,
+                kind: "no_task",
+                message: error.to_string(),
+                hint: Some("`ccb worktree bind NAME ID` binds one".into()),
+            },
         }
     }
 }

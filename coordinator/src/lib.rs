@@ -1,8 +1,10 @@
 //! What happens next: sessions, scheduling, notifications, merge, recovery, reports.
 //!
-//! The only crate that composes `swarm`, `taskboard`, `mailbox` and `worktrees`. So far it
-//! deletes teams.
+//! The only crate that composes `swarm`, `taskboard`, `mailbox` and `worktrees`, which do not
+//! know each other. So far it keeps tasks and working trees in step ([`binding`]) and deletes
+//! teams.
 
+pub mod binding;
 mod team_delete;
 
 pub use team_delete::{DeleteError, Deleted, delete_team};

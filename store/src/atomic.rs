@@ -188,6 +188,23 @@ pub fn replace(tmp_dir: &Path, dest: &Path, bytes: &[u8], durability: Durability
     sync_parent(dest, durability)
 }
 
+/// [`replace`]s a file that is not ours alone: who may read it stays as it is.
+pub fn replace_keeping_mode(
+    tmp_dir: &Path,
+    dest: &Path,
+    bytes: &[u8],
+    durability: Durability,
+) -> Result<()> {
+    let staged = Staged::write(tmp_dir, bytes, durability)?;
+    let mode = match std::fs::metadata(dest) {
+        Ok(meta) => meta.permissions(),
+        Err(_) => std::os::unix::fs::PermissionsExt::from_mode(0o644),
+    };
+    std::fs::set_permissions(&staged.path, mode).context("replace", dest)?;
+    staged.replace(dest)?;
+    sync_parent(dest, durability)
+}
+
 /// Removes `path`; a file that is gone already is fine. Says whether it was there.
 pub fn remove(path: &Path) -> Result<bool> {
     match std::fs::remove_file(path) {

@@ -65,3 +65,10 @@ pub fn create_private_dir(dir: &Path) -> Result<()> {
         .create(dir)
         .context("create", dir)
 }
+
+/// Creates `dir` and its missing parents with the rights the user usually gives.
+///
+/// For directories that are not ours alone.
+pub fn create_dir(dir: &Path) -> Result<()> {
+    std::fs::create_dir_all(dir).context("create", dir)
+}

@@ -16,6 +16,7 @@
 //! | [`home`] | every path under the home directory, named once |
 //! | [`clock`] | time that tests can set |
 //! | [`settings`] | layered settings with errors that name the nearest key |
+//! | [`tree`] | whole directories: copied, measured and deleted without leaving them |
 //! | [`watch`] | "something changed" hints, with a slow tick behind them |
 //! | [`fault`] | named write points at which a test can crash or fail the process |
 //!
@@ -42,6 +43,7 @@ pub mod log;
 pub mod name;
 pub mod settings;
 pub mod shared_log;
+pub mod tree;
 pub mod watch;
 mod watchdog;
 

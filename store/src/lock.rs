@@ -42,6 +42,31 @@ impl FileLock {
         let mut lock = ReusableLock::new(path.to_owned());
         Ok(lock.try_acquire()?.then_some(Self(lock)))
     }
+
+    /// Takes the lock together with any number of others, unless somebody has it alone.
+    ///
+    /// For a use that lasts: whoever wants to take the thing away asks for it alone.
+    pub fn try_shared(path: &Path) -> Result<Option<Self>> {
+        let mut lock = ReusableLock::new(path.to_owned());
+        let file = lock.file()?;
+        let taken = retried(|| fs4::FileExt::try_lock_shared(file));
+        Ok(taken.context("lock", path)?.then_some(Self(lock)))
+    }
+
+    /// A second handle on the lock, for a program we start: if we are killed, the lock stays
+    /// taken until that program has ended, too.
+    pub fn handle(&self) -> Result<File> {
+        let path = &self.0.path;
+        match &self.0.file {
+            Some(file) => file.try_clone().context("lock", path),
+            None => open_private(path),
+        }
+    }
+
+    /// Who holds the lock on `path`, as far as the system tells; for messages.
+    pub fn describe_holder(path: &Path) -> String {
+        holder(path)
+    }
 }
 
 impl Drop for FileLock {
@@ -169,9 +194,14 @@ pub fn is_file_held(file: &File) -> io::Result<bool> {
 }
 
 fn try_lock(file: &File) -> io::Result<bool> {
+    // Spelled out because std has methods of the same name that would win.
+    retried(|| fs4::FileExt::try_lock(file))
+}
+
+/// Whether `attempt` took the lock, asked again if a signal got in between.
+fn retried(mut attempt: impl FnMut() -> Result<(), fs4::TryLockError>) -> io::Result<bool> {
     loop {
-        // Spelled out because std has methods of the same name that would win.
-        match fs4::FileExt::try_lock(file) {
+        match attempt() {
             Ok(()) => return Ok(true),
             Err(fs4::TryLockError::WouldBlock) => return Ok(false),
             Err(fs4::TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => {}

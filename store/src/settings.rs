@@ -34,6 +34,64 @@ pub struct Settings {
     /// `mailbox.durable`: whether a message is synced to disk before its sending is
     /// acknowledged.
     pub mail_durable: bool,
+    /// Everything under `worktree`.
+    pub worktree: WorktreeSettings,
+}
+
+/// The commit a new working tree starts from unless the call says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BaseRef {
+    /// The caller's HEAD.
+    #[default]
+    Head,
+    /// The default branch of `origin`.
+    Fresh,
+}
+
+/// A command from a settings file, and from which: what a repository brings along is not run
+/// without the user's word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetUpCommand {
+    /// For the shell.
+    pub command: String,
+    /// The file that says so.
+    pub file: PathBuf,
+}
+
+/// Everything under `worktree`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorktreeSettings {
+    /// `baseRef`: `"head"` or `"fresh"`.
+    pub base_ref: BaseRef,
+    /// `sparsePaths`: check out only these.
+    pub sparse_paths: Vec<String>,
+    /// `symlinkDirectories`: linked from the main tree.
+    pub symlink_directories: Vec<String>,
+    /// `copyDirectories`: copied from the main tree.
+    pub copy_directories: Vec<String>,
+    /// `setup`: run in every new tree.
+    pub set_up: Option<SetUpCommand>,
+    /// `trashDays`: how long removed trees stay in the trash.
+    pub trash_days: u32,
+    /// `gcDays`: how long a tree must not have been used before gc takes it.
+    pub gc_days: u32,
+    /// `rescueMaxBytes`: how much of a tree's files is kept when the trash is emptied.
+    pub rescue_max_bytes: u64,
+}
+
+impl Default for WorktreeSettings {
+    fn default() -> Self {
+        Self {
+            base_ref: BaseRef::default(),
+            sparse_paths: Vec::new(),
+            symlink_directories: Vec::new(),
+            copy_directories: Vec::new(),
+            set_up: None,
+            trash_days: 7,
+            gc_days: 30,
+            rescue_max_bytes: 256 * 1024 * 1024,
+        }
+    }
 }
 
 impl Default for Settings {
@@ -43,12 +101,23 @@ impl Default for Settings {
             durable: true,
             lock_timeout: crate::lock::DEFAULT_TIMEOUT,
             mail_durable: true,
+            worktree: WorktreeSettings::default(),
         }
     }
 }
 
-const SECTIONS: &[&str] = &["mailbox", "taskboard", "v"];
 const MAILBOX: &[&str] = &["durable"];
+const SECTIONS: &[&str] = &["mailbox", "taskboard", "v", "worktree"];
+const WORKTREE: &[&str] = &[
+    "baseRef",
+    "copyDirectories",
+    "gcDays",
+    "rescueMaxBytes",
+    "setup",
+    "sparsePaths",
+    "symlinkDirectories",
+    "trashDays",
+];
 const TASKBOARD: &[&str] = &["durable", "lock", "lockTimeoutMs"];
 
 impl Settings {
@@ -77,6 +146,10 @@ impl Settings {
                     .as_bool()
                     .ok_or_else(|| file.error("mailbox.durable must be true or false".into()))?;
             }
+        }
+        if let Some(section) = root.get("worktree") {
+            self.worktree
+                .apply(file.object(section, "worktree")?, &file)?;
         }
         let Some(section) = root.get("taskboard") else {
             return Ok(());
@@ -110,6 +183,65 @@ impl Settings {
     }
 }
 
+impl WorktreeSettings {
+    fn apply(&mut self, section: &Map<String, Value>, file: &File<'_>) -> Result<()> {
+        file.check_keys(section, "worktree.", WORKTREE)?;
+        if let Some(value) = section.get("baseRef") {
+            self.base_ref = match value.as_str() {
+                Some("head") => BaseRef::Head,
+                Some("fresh") => BaseRef::Fresh,
+                _ => {
+                    let why = "worktree.baseRef must be \"head\" or \"fresh\"";
+                    return Err(file.error(why.into()));
+                }
+            };
+        }
+        let paths = [
+            ("sparsePaths", &mut self.sparse_paths),
+            ("symlinkDirectories", &mut self.symlink_directories),
+            ("copyDirectories", &mut self.copy_directories),
+        ];
+        for (key, list) in paths {
+            if let Some(value) = section.get(key) {
+                *list = file.strings(value, &format!("worktree.{key}"))?;
+            }
+        }
+        match section.get("setup") {
+            None => {}
+            Some(Value::Null) => self.set_up = None,
+            Some(Value::String(command)) => {
+                self.set_up = Some(SetUpCommand {
+                    command: command.clone(),
+                    file: file.path.to_owned(),
+                });
+            }
+            Some(_) => return Err(file.error("worktree.setup must be a shell command".into())),
+        }
+        for (key, days) in [
+            ("trashDays", &mut self.trash_days),
+            ("gcDays", &mut self.gc_days),
+        ] {
+            if let Some(value) = section.get(key) {
+                *days = value
+                    .as_u64()
+                    .and_then(|days| u32::try_from(days).ok())
+                    .filter(|days| *days <= 36_500)
+                    .ok_or_else(|| {
+                        file.error(format!(
+                            "worktree.{key} must be a number of days up to 36500"
+                        ))
+                    })?;
+            }
+        }
+        if let Some(value) = section.get("rescueMaxBytes") {
+            self.rescue_max_bytes = value.as_u64().ok_or_else(|| {
+                file.error("worktree.rescueMaxBytes must be a number of bytes".into())
+            })?;
+        }
+        Ok(())
+    }
+}
+
 struct File<'a> {
     path: &'a Path,
 }
@@ -126,6 +258,15 @@ impl File<'_> {
         value
             .as_object()
             .ok_or_else(|| self.error(format!("{what} must be an object")))
+    }
+
+    fn strings(&self, value: &Value, what: &str) -> Result<Vec<String>> {
+        let texts = value.as_array().and_then(|list| {
+            list.iter()
+                .map(|text| text.as_str().map(str::to_owned))
+                .collect::<Option<Vec<String>>>()
+        });
+        texts.ok_or_else(|| self.error(format!("{what} must be a list of paths")))
     }
 
     fn check_keys(&self, map: &Map<String, Value>, prefix: &str, known: &[&str]) -> Result<()> {
@@ -172,6 +313,35 @@ mod tests {
         assert_eq!(settings.lock_mode, LockMode::Flock);
         assert!(settings.durable);
         assert_eq!(load(&[]).unwrap(), Settings::default());
+    }
+
+    #[test]
+    fn worktree_settings_are_read_and_checked() {
+        let settings = load(&[
+            r#"{"worktree":{"setup":"make deps","trashDays":3,"sparsePaths":["a","b"]}}"#,
+            r#"{"worktree":{"baseRef":"fresh","setup":null}}"#,
+        ])
+        .unwrap();
+        assert_eq!(settings.worktree.set_up, None, "null takes it back");
+        assert_eq!(settings.worktree.trash_days, 3);
+        assert_eq!(settings.worktree.sparse_paths, ["a", "b"]);
+        assert_eq!(settings.worktree.base_ref, BaseRef::Fresh);
+        for bad in [
+            r#"{"worktree":{"baseRef":"HEAD"}}"#,
+            r#"{"worktree":{"trashDays":-1}}"#,
+            r#"{"worktree":{"setup":["a"]}}"#,
+            r#"{"worktree":{"sparsePaths":"a"}}"#,
+            r#"{"worktree":{"rescueMaxBytes":"1G"}}"#,
+        ] {
+            assert!(load(&[bad]).is_err(), "{bad}");
+        }
+        let error = load(&[r#"{"worktree":{"trashdays":1}}"#])
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("did you mean \"worktree.trashDays\""),
+            "{error}"
+        );
     }
 
     #[test]

@@ -127,7 +127,7 @@ impl Board {
 }
 
 /// The rules of a completion.
-fn check(index: &Index, task: &Task, caller: &Caller) -> Result<(), BoardError> {
+pub(crate) fn check(index: &Index, task: &Task, caller: &Caller) -> Result<(), BoardError> {
     caller.check_token(task)?;
     if task.status == Status::Completed {
         return Err(BoardError::refused(task, Refusal::AlreadyResolved));

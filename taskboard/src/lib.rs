@@ -71,6 +71,7 @@ mod snapshot;
 mod task;
 mod update;
 mod watch;
+mod worktree;
 
 pub use board::{Board, BoardOptions, Caller, Hooks, Veto};
 pub use changes::Change;

@@ -199,6 +199,10 @@ impl Task {
         self.set_ours("parked", None);
     }
 
+    pub(crate) fn worktree_value(&self) -> Option<&Value> {
+        self.ours("worktree")
+    }
+
     fn ours(&self, key: &str) -> Option<&Value> {
         self.metadata.as_ref()?.get("ccb")?.get(key)
     }

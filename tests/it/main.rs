@@ -38,6 +38,22 @@ mod team_concurrency;
 mod team_crash;
 /// Teams: who is alive, and the end of a team.
 mod team_delete;
+/// Working trees: what counts as a change.
+mod tree_changes;
+/// `ccb worktree …`: the answers, the exit codes, tasks bound to trees.
+mod tree_commands;
+/// A crash at every step of making, removing and bringing back a tree.
+mod tree_crash;
+/// Working trees: made, found, refused.
+mod tree_create;
+/// Working trees: taken away and brought back.
+mod tree_remove;
+/// Working trees: what a new one gets besides its files.
+mod tree_setup;
+/// Many processes make, use and remove trees at once, and are killed.
+mod tree_torture;
+/// Working trees that are old: collected, emptied from the trash, and what disagrees.
+mod tree_upkeep;
 /// A write error at every write point of every operation.
 mod write_errors;
 

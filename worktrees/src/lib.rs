@@ -1,87 +1,82 @@
-//! Git isolation: where a repository is, and later its working trees.
+//! Git isolation: working trees that cannot lose work.
 //!
-//! So far only the discovery that the rest of ccb needs: it reads a few small files and
-//! starts no process, because every `ccb` command does it.
+//! Every agent, task or person works in a tree of its own at `<repo>/.claude/worktrees/<name>`,
+//! on a branch `worktree/<name>` that starts at a commit which is written down. Trees are made
+//! and taken away by several processes at once, any of which can die at any step.
+//!
+//! # What is promised
+//!
+//! * An existing branch is never moved, shared git configuration never written.
+//! * Only a tree that is known to hold nothing of its own goes without being asked for twice.
+//!   What cannot be read counts as changed ([`Changes`]).
+//! * Removing deletes nothing: the directory, git's record of it and its branch can be brought
+//!   back with [`Trees::undo`] until the trash is emptied, and refs hold what is left after.
+//! * Nobody removes a tree somebody works in ([`Lease`]).
+//!
+//! # Files
+//!
+//! ```text
+//! <repo>/.claude/worktrees/<flat>/   a working tree, nothing else
+//! <common dir>/ccb/index.json        the registry       events.jsonl   what happened
+//! <common dir>/ccb/locks/            repository, events, <flat>.tree, <flat>.lease
+//! <common dir>/ccb/trash/<id>/       tree/ and admin/ (git's directory for it)
+//! <common dir>/ccb/logs/             output of set-up commands
+//! refs/ccb/rescue/<id>/…             HEAD, branch, index, reflogs, files of removed trees
+//! ```
+//!
+//! # Lock order
+//!
+//! A tree's lock, its lease (alone), the repository's lock, the events' lock. Whoever holds the
+//! repository's lock takes no tree's lock but by trying.
+//!
+//! # What is not here
+//!
+//! No tasks (a tree may name one; who keeps both sides in step is the coordinator), no agents,
+//! no printing, no settings files.
 
-use std::path::{Path, PathBuf};
+mod admin;
+mod base;
+mod changes;
+mod create;
+mod create_again;
+mod doctor;
+mod error;
+mod events;
+mod fault;
+mod gc;
+mod git;
+mod gitfiles;
+mod history;
+mod layout;
+mod lease;
+mod process;
+mod recover;
+mod registry;
+mod removal;
+mod remove;
+mod repository;
+mod request;
+mod rescue;
+mod run;
+mod setup;
+mod slug;
+mod trash;
+mod trees;
+mod undo;
 
-/// Where a repository keeps its things.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Repository {
-    /// The directory shared by all working trees (`.git` of the main one).
-    pub common_dir: PathBuf,
-    /// The main working tree; `None` for a bare repository.
-    pub main_tree: Option<PathBuf>,
-}
-
-impl Repository {
-    /// The repository that `start` is in, from inside any of its working trees.
-    pub fn discover(start: &Path) -> Option<Self> {
-        let start = start.canonicalize().ok()?;
-        let (tree, dot_git) = start
-            .ancestors()
-            .map(|dir| (dir, dir.join(".git")))
-            .find(|(_, dot_git)| dot_git.exists())?;
-        if dot_git.is_dir() {
-            return looks_like_git_dir(&dot_git).then(|| Self {
-                common_dir: dot_git,
-                main_tree: Some(tree.to_owned()),
-            });
-        }
-        // A linked working tree or a submodule: `.git` is a file that names the directory.
-        let text = std::fs::read_to_string(&dot_git).ok()?;
-        let git_dir = tree
-            .join(text.strip_prefix("gitdir:")?.trim())
-            .canonicalize()
-            .ok()?;
-        let common_dir = match std::fs::read_to_string(git_dir.join("commondir")) {
-            Ok(common) => git_dir.join(common.trim()).canonicalize().ok()?,
-            Err(_) => git_dir,
-        };
-        let is_dot_git = common_dir.file_name().is_some_and(|name| name == ".git");
-        let main_tree = is_dot_git
-            .then(|| common_dir.parent().map(Path::to_owned))
-            .flatten();
-        looks_like_git_dir(&common_dir).then_some(Self {
-            common_dir,
-            main_tree,
-        })
-    }
-}
-
-fn looks_like_git_dir(dir: &Path) -> bool {
-    dir.join("HEAD").exists() && dir.join("objects").is_dir()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn git(dir: &Path, args: &[&str]) {
-        let output = std::process::Command::new("git")
-            .args(["-c", "user.name=t", "-c", "user.email=t@example.org"])
-            .args(args)
-            .current_dir(dir)
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{output:?}");
-    }
-
-    #[test]
-    fn every_tree_leads_to_the_same_repository() {
-        let dir = tempfile::tempdir().unwrap();
-        let main = dir.path().canonicalize().unwrap().join("main");
-        std::fs::create_dir_all(main.join("src/deep")).unwrap();
-        git(&main, &["init", "-q"]);
-        git(&main, &["commit", "-q", "--allow-empty", "-m", "start"]);
-        git(&main, &["worktree", "add", "-q", "../linked"]);
-        let expected = Some(Repository {
-            common_dir: main.join(".git"),
-            main_tree: Some(main.clone()),
-        });
-        assert_eq!(Repository::discover(&main.join("src/deep")), expected);
-        assert_eq!(Repository::discover(&dir.path().join("linked")), expected);
-        assert_eq!(Repository::discover(dir.path()), None);
-    }
-}
+pub use changes::{Changes, State};
+pub use doctor::TreeFinding;
+pub use error::{Category, TreeError};
+pub use events::EventTask;
+pub use fault::FAULT_POINTS;
+pub use gc::{AgentEnd, Candidate, Verdict};
+pub use lease::Lease;
+pub use registry::{Entry, Status, Trashed};
+pub use remove::{RemoveHook, RemoveRequest, Removed};
+pub use repository::Repository;
+pub use request::{Base, CreateHook, CreateRequest, Created, Mode};
+pub use run::{Ran, RunRequest};
+pub use setup::SetUp;
+pub use slug::Slug;
+pub use trash::Overdue;
+pub use trees::{TreeOptions, Trees};

@@ -12,10 +12,34 @@ pub(crate) struct DoctorArgs {
     fix: bool,
 }
 
+/// Something that is not as it should be, on the board or among the trees.
+struct Found {
+    kind: &'static str,
+    message: String,
+    fixed: Option<String>,
+}
+
 /// Exit 0 if nothing is left to do, 1 if something is.
 pub(crate) fn run(args: &DoctorArgs, context: &mut Context) -> Result<Exit, CommandError> {
     let board = context.board();
-    let findings = board.doctor(args.fix)?;
+    let mut findings: Vec<Found> = Vec::new();
+    for finding in board.doctor(args.fix)? {
+        findings.push(Found {
+            kind: finding.kind.as_str(),
+            message: finding.message,
+            fixed: finding.fixed,
+        });
+    }
+    // Outside of a repository there are no trees to look at.
+    if let Ok(trees) = context.trees() {
+        for finding in trees.doctor(args.fix)? {
+            findings.push(Found {
+                kind: finding.kind,
+                message: format!("worktree {}: {}", finding.name, finding.message),
+                fixed: finding.fixed,
+            });
+        }
+    }
     let left = findings
         .iter()
         .filter(|finding| finding.fixed.is_none())
@@ -23,7 +47,7 @@ pub(crate) fn run(args: &DoctorArgs, context: &mut Context) -> Result<Exit, Comm
     let json = || {
         let findings: Vec<Value> = findings
             .iter()
-            .map(|f| json!({"kind": f.kind.as_str(), "message": f.message, "fixed": f.fixed}))
+            .map(|f| json!({"kind": f.kind, "message": f.message, "fixed": f.fixed}))
             .collect();
         json!({"list": board.name().as_str(), "findings": findings, "left": left})
     };

@@ -6,6 +6,7 @@ mod doctor;
 mod mail;
 mod task;
 mod team;
+mod worktree;
 
 use clap::{CommandFactory, Subcommand};
 
@@ -25,7 +26,10 @@ pub(crate) enum Command {
     /// Send and read messages, answer requests
     #[command(subcommand)]
     Mail(Box<mail::MailCommand>),
-    /// Look for damage on the task board, and repair it with --fix
+    /// Work in git worktrees of their own: create, look, keep, remove, undo
+    #[command(subcommand, visible_aliases = ["worktrees", "wt"])]
+    Worktree(Box<worktree::WorktreeCommand>),
+    /// Look for damage on the task board and among worktrees, and repair it with --fix
     Doctor(doctor::DoctorArgs),
     /// Show several processes working off one task board (no key, no network)
     Demo(demo::DemoArgs),
@@ -38,6 +42,7 @@ pub(crate) fn run(cli: &Cli, context: &mut Context) -> Result<Exit, CommandError
         Some(Command::Task(command)) => task::run(command, context),
         Some(Command::Team(command)) => team::run(command, context),
         Some(Command::Mail(command)) => mail::run(command, context),
+        Some(Command::Worktree(command)) => worktree::run(command, context),
         Some(Command::Doctor(args)) => doctor::run(args, context),
         Some(Command::Demo(args)) => demo::run(args, context),
         Some(Command::Completions(args)) => completions::run(args, context),

@@ -72,9 +72,9 @@ pub(super) fn answer(completed: &Completed, context: &mut Context) -> Result<Exi
     Ok(Exit::Done)
 }
 
-/// Runs the task's own check in the working directory.
-struct Check {
-    directory: PathBuf,
+/// Runs the task's own check in a directory.
+pub(crate) struct Check {
+    pub(crate) directory: PathBuf,
 }
 
 impl Hooks for Check {

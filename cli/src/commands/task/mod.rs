@@ -3,7 +3,7 @@
 mod change;
 mod claim;
 mod create;
-mod done;
+pub(crate) mod done;
 mod graph;
 mod list;
 mod show;
@@ -72,7 +72,7 @@ pub(crate) fn run(command: &TaskCommand, context: &mut Context) -> Result<Exit, 
 
 /// A task id on the command line. Checked when the command runs, so that the error is the
 /// same in every place an id can stand.
-fn id(text: &str) -> Result<TaskId, BoardError> {
+pub(crate) fn id(text: &str) -> Result<TaskId, BoardError> {
     text.parse()
 }
 
@@ -88,7 +88,7 @@ fn join(ids: &[TaskId]) -> String {
 }
 
 /// A task in one line.
-fn line(task: &Task) -> String {
+pub(crate) fn line(task: &Task) -> String {
     let status = match task.status {
         Status::Pending => "pending",
         Status::InProgress => "in progress",

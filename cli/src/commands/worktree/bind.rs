@@ -1,0 +1,63 @@
+use clap::Args;
+use coordinator::binding::Binder;
+use serde_json::json;
+use taskboard::Task;
+use worktrees::Entry;
+
+use super::{NameArgs, reconcile, slug, to_json};
+use crate::commands::task::{id, line};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+use crate::output::{BOLD, GREEN};
+
+#[derive(Debug, Args)]
+pub(crate) struct BindArgs {
+    /// The worktree's name
+    name: String,
+    /// The task's id
+    #[arg(allow_negative_numbers = true)]
+    task: String,
+}
+
+pub(crate) fn bind(args: &BindArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let slug = slug(&args.name)?;
+    let task = id(&args.task)?;
+    let (board, trees) = (context.board(), context.trees()?);
+    let binder = Binder {
+        board: &board,
+        trees: &trees,
+    };
+    reconcile(&binder);
+    let (entry, task) = binder.bind(&slug, task, context.named_agent())?;
+    answer(&entry, &task, "bound to", context)
+}
+
+pub(crate) fn unbind(args: &NameArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let slug = slug(&args.name)?;
+    let (board, trees) = (context.board(), context.trees()?);
+    let binder = Binder {
+        board: &board,
+        trees: &trees,
+    };
+    reconcile(&binder);
+    let (entry, task) = binder.unbind(&slug)?;
+    answer(&entry, &task, "no longer bound to", context)
+}
+
+fn answer(
+    entry: &Entry,
+    task: &Task,
+    how: &str,
+    context: &mut Context,
+) -> Result<Exit, CommandError> {
+    let json = || json!({"worktree": to_json(entry), "task": task.to_json()});
+    let name = &entry.name;
+    let text = || {
+        format!(
+            "{GREEN}✔{GREEN:#} {BOLD}{name}{BOLD:#} is {how} {}",
+            line(task)
+        )
+    };
+    context.out.answer(json, text)?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,93 @@
+use clap::Args;
+use serde_json::{Value, json};
+use worktrees::{Slug, Verdict};
+
+use super::to_json;
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+use crate::output::{BOLD, CYAN, GREEN, YELLOW, clean_line};
+
+#[derive(Debug, Args)]
+pub(crate) struct GcArgs {
+    /// Remove what is listed as removable, and empty the trash
+    #[arg(long)]
+    yes: bool,
+}
+
+pub(crate) fn run(args: &GcArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let trees = context.trees()?;
+    if args.yes {
+        trees.sweep()?;
+    }
+    let mut rows: Vec<Value> = Vec::new();
+    let mut lines: Vec<String> = Vec::new();
+    for candidate in trees.gc_candidates()? {
+        let name = &candidate.entry.name;
+        let (why, into) = match &candidate.verdict {
+            Verdict::Unchanged => ("unchanged".to_owned(), None),
+            Verdict::Merged { into } => (format!("merged into {into}"), Some(into.clone())),
+            Verdict::Stays(why) => {
+                let why = clean_line(why);
+                rows.push(json!({"worktree": to_json(&candidate.entry), "stays": why}));
+                lines.push(format!(
+                    "{YELLOW}!{YELLOW:#} {BOLD}{name}{BOLD:#} stays: {why}"
+                ));
+                continue;
+            }
+        };
+        let removed = args.yes && trees.collect(&Slug::new(name)?)?.is_some();
+        let mut row = json!({"worktree": to_json(&candidate.entry), "removed": removed});
+        row["reason"] = if into.is_some() {
+            "merged"
+        } else {
+            "unchanged"
+        }
+        .into();
+        rows.push(row);
+        let verb = if removed { "removed" } else { "can go" };
+        lines.push(format!(
+            "{GREEN}✔{GREEN:#} {BOLD}{name}{BOLD:#} {verb}: {why}"
+        ));
+    }
+    let mut trash: Vec<Value> = Vec::new();
+    if args.yes {
+        for overdue in trees.empty_trash()? {
+            let name = &overdue.entry.name;
+            lines.push(match &overdue.stays {
+                None => format!("{GREEN}✔{GREEN:#} {name} is out of the trash"),
+                Some(why) => {
+                    format!(
+                        "{YELLOW}!{YELLOW:#} {name} stays in the trash: {}",
+                        clean_line(why)
+                    )
+                }
+            });
+            trash.push(
+                json!({"name": name, "emptied": overdue.stays.is_none(), "stays": overdue.stays}),
+            );
+        }
+        trees.tidy()?;
+    } else {
+        for entry in trees.overdue()? {
+            lines.push(format!(
+                "{GREEN}✔{GREEN:#} {} can leave the trash",
+                entry.name
+            ));
+            trash.push(json!({"name": entry.name, "emptied": false}));
+        }
+    }
+    let json = || json!({"candidates": rows, "trash": trash});
+    let text = || {
+        if lines.is_empty() {
+            return "nothing to collect".to_owned();
+        }
+        if !args.yes {
+            lines.push(format!(
+                "{CYAN}`ccb worktree gc --yes`{CYAN:#} removes what can go"
+            ));
+        }
+        lines.join("\n")
+    };
+    context.out.answer(json, text)?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,146 @@
+use std::path::Path;
+
+use clap::Args;
+use coordinator::binding::Binder;
+use serde_json::{Value, json};
+use store::clock::{Clock, SystemClock, parse_rfc3339};
+use worktrees::{Changes, Entry, State, Status, Trees};
+
+use super::{reconcile, to_json};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+use crate::output::{CYAN, DIM, GREEN, PLAIN, RED, YELLOW, terminal_width};
+use crate::table::{self, Cell};
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Also worktrees that were removed
+    #[arg(long)]
+    all: bool,
+    /// Do not look into the worktrees (faster)
+    #[arg(long)]
+    quick: bool,
+}
+
+/// A tree with what was found in it.
+struct Row {
+    entry: Entry,
+    changes: Option<Changes>,
+    size: Option<u64>,
+}
+
+/// How many trees are looked into at the same time.
+const AT_ONCE: usize = 4;
+
+pub(crate) fn run(args: &ListArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let trees = context.trees()?;
+    let board = context.board();
+    reconcile(&Binder {
+        board: &board,
+        trees: &trees,
+    });
+    let entries = trees.list()?;
+    let shown: Vec<Entry> = entries
+        .into_iter()
+        .filter(|entry| args.all || entry.status != Status::Removed)
+        .collect();
+    let rows = look(&trees, &shown, args.quick);
+    let json = || {
+        let rows: Vec<Value> = rows
+            .iter()
+            .map(|row| {
+                let mut json = to_json(&row.entry);
+                if let Some(changes) = &row.changes {
+                    json["changes"] = changes.to_json();
+                }
+                if let Some(size) = row.size {
+                    json["size"] = size.into();
+                }
+                json
+            })
+            .collect();
+        json!({ "worktrees": rows })
+    };
+    let text = || {
+        if rows.is_empty() {
+            return format!("no worktrees; {CYAN}`ccb worktree create NAME`{CYAN:#} makes one");
+        }
+        let cells: Vec<_> = rows.iter().map(cells).collect();
+        let heads = [
+            "NAME", "STATUS", "CHANGES", "AGE", "TASK", "AGENT", "SIZE", "BRANCH",
+        ];
+        table::render(heads, &cells, 2, terminal_width())
+    };
+    context.out.answer(json, text)?;
+    Ok(Exit::Done)
+}
+
+fn look(trees: &Trees, entries: &[Entry], quick: bool) -> Vec<Row> {
+    let one = |entry: Entry| {
+        let there = !quick && entry.is_live() && Path::new(&entry.path).is_dir();
+        let changes = (!quick && entry.is_live()).then(|| trees.changes_of(&entry));
+        let size = there.then(|| store::tree::size(Path::new(&entry.path)).ok());
+        Row {
+            entry,
+            changes,
+            size: size.flatten(),
+        }
+    };
+    let mut rows = Vec::new();
+    for some in entries.chunks(AT_ONCE) {
+        std::thread::scope(|scope| {
+            let looking: Vec<_> = some
+                .iter()
+                .map(|entry| scope.spawn(|| one(entry.clone())))
+                .collect();
+            rows.extend(looking.into_iter().filter_map(|row| row.join().ok()));
+        });
+    }
+    rows
+}
+
+fn cells(row: &Row) -> [Cell; 8] {
+    let entry = &row.entry;
+    let status = entry.under_way().unwrap_or(entry.status.as_str());
+    let (changes, style) = match &row.changes {
+        None => (String::new(), PLAIN),
+        Some(changes) => {
+            let style = match changes.state {
+                State::Clean => GREEN,
+                State::Changed => YELLOW,
+                State::Unknown => RED,
+            };
+            (changes.describe(), style)
+        }
+    };
+    let age = parse_rfc3339(&entry.created_at).map(|at| age(SystemClock.now_ms() - at));
+    [
+        Cell::new(&entry.name, PLAIN),
+        Cell::new(status, DIM),
+        Cell::new(changes, style),
+        Cell::new(age.unwrap_or_default(), DIM),
+        Cell::new(entry.task_id.as_deref().unwrap_or_default(), PLAIN),
+        Cell::new(entry.agent.as_deref().unwrap_or_default(), PLAIN),
+        Cell::new(row.size.map(bytes).unwrap_or_default(), DIM),
+        Cell::new(entry.branch.as_deref().unwrap_or_default(), DIM),
+    ]
+}
+
+/// A time in its largest unit.
+pub(super) fn age(ms: i64) -> String {
+    let seconds = (ms / 1000).max(0);
+    let units = [(86_400, "d"), (3_600, "h"), (60, "m")];
+    let unit = units.iter().find(|(length, _)| seconds >= *length);
+    match unit {
+        Some((length, name)) => format!("{}{name}", seconds / length),
+        None => format!("{seconds}s"),
+    }
+}
+
+fn bytes(size: u64) -> String {
+    let units = [(1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB")];
+    match units.iter().find(|(length, _)| size >= *length) {
+        Some((length, name)) => format!("{} {name}", size / length),
+        None => format!("{size} B"),
+    }
+}

@@ -1,0 +1,90 @@
+//! A task and the working tree it is done in. The board keeps the name; that the tree names the
+//! task as well is up to whoever knows both.
+
+use serde_json::Value;
+
+use crate::board::{Board, Caller};
+use crate::change::{Change, Edited};
+use crate::claim::{Busy, ClaimRequest, check_claim, start};
+use crate::complete;
+use crate::error::BoardError;
+use crate::id::TaskId;
+use crate::index::Index;
+use crate::section::{ListDir, Section};
+use crate::task::{Status, Task, check_line};
+
+impl Task {
+    /// The working tree it is done in.
+    pub fn worktree(&self) -> Option<&str> {
+        self.worktree_value().and_then(Value::as_str)
+    }
+}
+
+impl Board {
+    /// Writes down that task `id` is done in the tree `name`, and starts it if it can start:
+    /// as a claim by `agent`, or in nobody's name.
+    pub fn bind_worktree(
+        &self,
+        id: TaskId,
+        name: &str,
+        agent: Option<&str>,
+    ) -> Result<Task, BoardError> {
+        check_line("worktree", name)?;
+        let now = self.now_ms();
+        self.edit_worktree(id, |index, before| {
+            let mut task = before.clone();
+            let waits = !index.open_blockers(id).is_empty() || task.parked().is_some();
+            if task.status == Status::Pending && !waits {
+                match agent {
+                    Some(agent) => {
+                        let request = ClaimRequest::new(agent);
+                        check_claim(index, before, &request, Busy::OwnsUnfinished)?;
+                        start(&mut task, &request, now);
+                    }
+                    None => task.status = Status::InProgress,
+                }
+            }
+            task.set_ours("worktree", Some(name.into()));
+            Ok(task)
+        })
+    }
+
+    /// Writes down that task `id` is no longer done in the tree `name`.
+    pub fn unbind_worktree(&self, id: TaskId, name: &str) -> Result<Task, BoardError> {
+        self.edit_worktree(id, |_, before| {
+            let mut task = before.clone();
+            if task.worktree() == Some(name) {
+                task.set_ours("worktree", None);
+            }
+            Ok(task)
+        })
+    }
+
+    /// The task, if the rules allow `caller` to complete it now. Changes nothing.
+    pub fn may_complete(&self, id: TaskId, caller: &Caller) -> Result<Task, BoardError> {
+        self.section(|section| {
+            let entry = section.read(id)?;
+            complete::check(section.index(), &entry.task, caller)?;
+            Ok(entry.task)
+        })
+    }
+
+    fn edit_worktree(
+        &self,
+        id: TaskId,
+        mut edit: impl FnMut(&Index, &Task) -> Result<Task, BoardError>,
+    ) -> Result<Task, BoardError> {
+        let changed = self.change(Change {
+            list: ListDir::Leave,
+            choose: |section: &mut Section<'_>| Ok(Ok::<_, BoardError>(section.read(id)?)),
+            edit: |index: &Index, before: &Task| {
+                Ok(Edited {
+                    op: "update",
+                    task: edit(index, before)?,
+                })
+            },
+            then: |_: &Index| (),
+        })?;
+        Ok(changed?.0)
+    }
+}

@@ -1,0 +1,362 @@
+//! Kills the process at every write point of making, removing, bringing back and collecting
+//! trees, and looks at what is left.
+//!
+//! As in `crash`, each scenario is traced once to learn which points it passes, then run once
+//! per pass with a crash at exactly that pass, and once with a full disk where a write can
+//! fail. The next command that changes trees must leave everything settled: the tree is there
+//! and whole, or it is gone and undo brings it back whole. Where the crash left something half
+//! done, the recovery is crashed at each of its own steps as well.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Mutex;
+
+use harness::{Answer, Workplace, git, git_command, write};
+use serde_json::Value;
+
+use crate::CCB;
+
+struct Scenario {
+    name: &'static str,
+    setup: fn(&Workplace),
+    command: &'static [&'static str],
+    /// Whether the tree has work in it that must be there in the end.
+    work: bool,
+}
+
+const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "the first tree",
+        setup: |_| {},
+        command: &["worktree", "create", "x"],
+        work: false,
+    },
+    Scenario {
+        name: "a tree with set-up",
+        setup: |at| {
+            at.repo.write("secret.ignored", "key");
+            at.repo.write(".worktreeinclude", "*.ignored\n");
+            at.ok(&["worktree", "create", "other"]);
+        },
+        command: &[
+            "worktree", "create", "x", "--sparse", "src", "--setup", "true",
+        ],
+        work: false,
+    },
+    Scenario {
+        name: "removing an unchanged tree",
+        setup: |at| drop(at.ok(&["worktree", "create", "x"])),
+        command: &["worktree", "remove", "x"],
+        work: true,
+    },
+    Scenario {
+        name: "removing a tree with all kinds of work",
+        setup: with_work,
+        command: &["worktree", "remove", "x", "--discard"],
+        work: true,
+    },
+    Scenario {
+        name: "removing a tree whose directory is gone",
+        setup: |at| {
+            at.ok(&["worktree", "create", "x"]);
+            std::fs::remove_dir_all(at.repo.tree("x")).unwrap();
+        },
+        command: &["worktree", "remove", "x", "--discard"],
+        work: false,
+    },
+    Scenario {
+        name: "checking out again what somebody deleted",
+        setup: |at| {
+            at.ok(&["worktree", "create", "x"]);
+            std::fs::remove_dir_all(at.repo.tree("x")).unwrap();
+        },
+        command: &["worktree", "create", "x"],
+        work: false,
+    },
+    Scenario {
+        name: "undo",
+        setup: |at| {
+            with_work(at);
+            at.ok(&["worktree", "remove", "x", "--discard"]);
+        },
+        command: &["worktree", "undo", "x"],
+        work: true,
+    },
+    Scenario {
+        name: "gc and emptying the trash",
+        setup: |at| {
+            at.ok(&["worktree", "create", "x"]);
+            at.ok(&["worktree", "create", "y"]);
+            write(&at.repo.tree("y").join("new"), "untracked");
+            at.ok(&["worktree", "remove", "y", "--discard"]);
+            at.home
+                .settings(r#"{"worktree":{"trashDays":0,"gcDays":0}}"#);
+        },
+        command: &["worktree", "gc", "--yes"],
+        work: false,
+    },
+];
+
+/// The "next command".
+const RECOVERY: &[&str] = &["worktree", "create", "probe"];
+
+#[test]
+fn every_crash_point_of_every_operation_on_trees_recovers() {
+    let visited: Mutex<BTreeSet<String>> = Mutex::default();
+    let crashes = Mutex::new(0);
+    let queue: Mutex<Vec<&Scenario>> = Mutex::new(SCENARIOS.iter().collect());
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while let Some(scenario) = { queue.lock().unwrap().pop() } {
+                    let (points, count) = sweep(scenario);
+                    visited.lock().unwrap().extend(points);
+                    *crashes.lock().unwrap() += count;
+                }
+            });
+        }
+    });
+    println!("{} crashes and write errors", crashes.into_inner().unwrap());
+    let visited = visited.into_inner().unwrap();
+    let missed: Vec<_> = worktrees::FAULT_POINTS
+        .iter()
+        .map(|point| point.name())
+        .filter(|name| !visited.contains(*name))
+        .collect();
+    assert!(missed.is_empty(), "no scenario passes {missed:?}");
+}
+
+fn sweep(scenario: &Scenario) -> (BTreeSet<String>, usize) {
+    let at = Workplace::new(CCB);
+    (scenario.setup)(&at);
+    let saved = at.repo.beside("saved");
+    copy(at.repo.main(), &saved);
+    let restore = || {
+        std::fs::remove_dir_all(at.repo.main()).unwrap();
+        copy(&saved, at.repo.main());
+    };
+    // Trees hold absolute paths, so every run has to happen in the same place.
+    let whole = if scenario.work {
+        if !at.repo.tree("x").exists() {
+            at.ok(&["worktree", "undo", "x"]);
+        }
+        let view = view(&at.repo.tree("x"));
+        restore();
+        Some(view)
+    } else {
+        None
+    };
+    let passes = traced(&at, scenario.command);
+    let mut visited: BTreeSet<String> = passes.iter().map(|(point, _)| point.clone()).collect();
+    let mut count = 0;
+    // What happens before a file has its name leaves nothing but a temporary file.
+    let invisible = ["stage.opened", "stage.written", "log.half"];
+    for pass in passes
+        .iter()
+        .filter(|pass| !invisible.contains(&pass.0.as_str()))
+    {
+        let about = format!("{}, crash at {}:{}", scenario.name, pass.0, pass.1);
+        restore();
+        crash(&at, scenario.command, pass);
+        count += 1;
+        // What a user might do before ccb comes to tidy up.
+        at.repo.git(&["worktree", "prune"]);
+        at.repo.git(&["clean", "-fdxq"]);
+        let half_done = at.ok(&["worktree", "list", "--all", "--quick"])["worktrees"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|tree| tree.get("underWay").is_some());
+        let recovery = traced(&at, RECOVERY);
+        visited.extend(recovery.iter().map(|(point, _)| point.clone()));
+        check(&at, &about, whole.as_ref());
+        // The steps of the recovery itself; those of `create.` are about the next tree.
+        let settles = |point: &str| point.starts_with("removal.") || point.starts_with("undo.");
+        let steps = recovery
+            .iter()
+            .filter(|(point, _)| half_done && settles(point));
+        for again in steps {
+            restore();
+            crash(&at, scenario.command, pass);
+            crash(&at, RECOVERY, again);
+            count += 2;
+            at.ok(RECOVERY);
+            check(
+                &at,
+                &format!("{about}, then at {}", again.0),
+                whole.as_ref(),
+            );
+        }
+        if ["stage.synced", "dir.sync", "create.checkout"].contains(&pass.0.as_str()) {
+            restore();
+            full_disk(&at, scenario.command, pass);
+            count += 1;
+            at.ok(RECOVERY);
+            check(&at, &format!("{about}, but a full disk"), whole.as_ref());
+        }
+    }
+    (visited, count)
+}
+
+/// Nothing is half done, git and the registry agree, and no work is missing.
+fn check(at: &Workplace, about: &str, whole: Option<&View>) {
+    let list = at.ok(&["worktree", "list", "--all", "--quick"]);
+    for tree in list["worktrees"].as_array().unwrap() {
+        assert!(tree.get("underWay").is_none(), "{about}: {tree}");
+    }
+    let doctor = at.run(&["doctor"]);
+    let findings = doctor.json()["findings"].clone();
+    // One scenario begins with a directory that somebody deleted.
+    let but_gone = |finding: &&Value| finding["kind"] != "tree_missing";
+    let findings = findings.as_array().unwrap();
+    let left: Vec<&Value> = findings.iter().filter(but_gone).collect();
+    assert!(left.is_empty(), "{about}: {left:?}");
+    if findings.is_empty() {
+        at.repo.check_sound();
+    }
+    let trees: Vec<&Value> = list["worktrees"].as_array().unwrap().iter().collect();
+    let branches: Vec<String> = trees
+        .iter()
+        .filter(|tree| tree["status"] != "removed")
+        .map(|tree| tree["branch"].as_str().unwrap().to_owned())
+        .collect();
+    for branch in at.repo.tree_branches() {
+        assert!(
+            branches.contains(&branch),
+            "{about}: {branch} belongs to no tree"
+        );
+    }
+    if let Some(whole) = whole {
+        if !at.repo.tree("x").exists() {
+            at.ok(&["worktree", "undo", "x"]);
+        }
+        assert_eq!(view(&at.repo.tree("x")), *whole, "{about}");
+    } else {
+        // Whatever became of it, it can be had.
+        at.ok(&["worktree", "create", "x"]);
+        let status = at.ok(&["worktree", "status", "x"]);
+        assert_eq!(status["changes"]["state"], "clean", "{about}: {status}");
+    }
+    at.repo.check_sound();
+}
+
+/// Everything that could be lost of a tree.
+#[derive(Debug, PartialEq)]
+struct View {
+    files: BTreeMap<String, Vec<u8>>,
+    status: String,
+    index: String,
+    reflog: String,
+}
+
+fn view(tree: &Path) -> View {
+    let mut files = BTreeMap::new();
+    store::tree::walk(tree, &mut |path, meta| {
+        if meta.is_file() && path.file_name().unwrap() != ".git" {
+            let name = path
+                .strip_prefix(tree)
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .to_owned();
+            files.insert(name, std::fs::read(path)?);
+        }
+        Ok(true)
+    })
+    .unwrap();
+    View {
+        files,
+        status: git(
+            tree,
+            &[
+                "status",
+                "--porcelain=v2",
+                "--branch",
+                "--untracked-files=all",
+            ],
+        ),
+        index: git(tree, &["ls-files", "--stage"]),
+        reflog: git(tree, &["reflog", "--format=%H %gs"]),
+    }
+}
+
+fn with_work(at: &Workplace) {
+    at.ok(&["worktree", "create", "x"]);
+    let tree = at.repo.tree("x");
+    at.repo.write("readme", "theirs\n");
+    at.repo.git(&["commit", "-qam", "theirs"]);
+    write(&tree.join("readme"), "ours\n");
+    git(&tree, &["commit", "-qam", "ours"]);
+    git(&tree, &["commit", "-q", "--allow-empty", "-m", "dropped"]);
+    git(&tree, &["reset", "-q", "--hard", "HEAD~1"]);
+    write(&tree.join("src/lib"), "staged\n");
+    git(&tree, &["add", "src/lib"]);
+    git(&tree, &["commit", "-qm", "staged"]);
+    assert!(
+        !git_command(&tree, &["merge", "main"])
+            .output()
+            .unwrap()
+            .status
+            .success()
+    );
+    write(&tree.join("src/lib"), "staged again\n");
+    git(&tree, &["add", "src/lib"]);
+    write(&tree.join("new"), "untracked");
+    write(&tree.join("cache.ignored"), "ignored");
+}
+
+fn copy(from: &Path, to: &Path) {
+    let status = Command::new("cp")
+        .arg("-a")
+        .arg(from)
+        .arg(to)
+        .status()
+        .unwrap();
+    assert!(status.success());
+}
+
+/// Runs a command to its end and returns each point it passed with the number of the pass.
+fn traced(at: &Workplace, command: &[&str]) -> Vec<(String, usize)> {
+    let file = at.repo.beside("trace");
+    let mut process = at.command(&[&["--json"], command].concat());
+    let output = process.env("CCB_FAULT_TRACE", &file).output().unwrap();
+    let answer = Answer::of(output);
+    assert_eq!(answer.code, Some(0), "{command:?}: {answer:?}");
+    let text = std::fs::read_to_string(&file).unwrap_or_default();
+    std::fs::remove_file(&file).ok();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    text.lines()
+        .map(|point| {
+            let count = counts.entry(point).or_default();
+            *count += 1;
+            (point.to_owned(), *count)
+        })
+        .collect()
+}
+
+fn crash(at: &Workplace, command: &[&str], (point, nth): &(String, usize)) {
+    let fault = format!("crash:{point}:{nth}");
+    let output = at
+        .command(command)
+        .env("CCB_FAULT", &fault)
+        .output()
+        .unwrap();
+    let aborted = output.status.signal() == Some(rustix::process::Signal::ABORT.as_raw());
+    assert!(aborted, "{command:?} did not come to {fault}: {output:?}");
+}
+
+/// It may fail or not (an event that cannot be written is no failure), but must not crash.
+fn full_disk(at: &Workplace, command: &[&str], (point, nth): &(String, usize)) {
+    let fault = format!("enospc:{point}:{nth}");
+    let output = at
+        .command(command)
+        .env("CCB_FAULT", &fault)
+        .output()
+        .unwrap();
+    assert!(
+        matches!(output.status.code(), Some(0 | 1)),
+        "{fault}: {output:?}"
+    );
+}

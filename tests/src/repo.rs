@@ -1,0 +1,219 @@
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::home::{Answer, TestHome};
+use serde_json::Value;
+use tempfile::TempDir;
+use worktrees::{CreateRequest, Created, Slug, TreeOptions, Trees};
+
+/// A small git repository of its own, with nothing of the user's configuration.
+#[derive(Debug)]
+pub struct TestRepo {
+    dir: TempDir,
+    main: PathBuf,
+}
+
+impl TestRepo {
+    /// A repository with one commit of two files and a `.gitignore`.
+    pub fn new() -> Self {
+        Self::with_format(&[])
+    }
+
+    /// The same with more arguments for `git init`.
+    pub fn with_format(args: &[&str]) -> Self {
+        let repo = Self::empty(args);
+        repo.write("readme", "one\n");
+        repo.write("src/lib", "code\n");
+        repo.write(".gitignore", "*.ignored\n/node_modules/\n/build/\n");
+        repo.git(&["add", "."]);
+        repo.git(&["commit", "-qm", "first"]);
+        repo
+    }
+
+    /// A repository without a commit.
+    pub fn empty(args: &[&str]) -> Self {
+        let memory = Path::new("/dev/shm");
+        let root = if tempfile::tempfile_in(memory).is_ok() {
+            memory.to_owned()
+        } else {
+            std::env::temp_dir()
+        };
+        let dir = tempfile::Builder::new()
+            .prefix("ccb-repo-")
+            .tempdir_in(root)
+            .expect("a scratch directory");
+        let main = dir.path().canonicalize().expect("a path").join("main");
+        std::fs::create_dir_all(&main).expect("a directory");
+        let repo = Self { dir, main };
+        repo.git(&[&["init", "-q", "-b", "main"], args].concat());
+        repo
+    }
+
+    /// The main working tree.
+    pub fn main(&self) -> &Path {
+        &self.main
+    }
+
+    /// A directory beside the repository.
+    pub fn beside(&self, name: &str) -> PathBuf {
+        self.dir.path().canonicalize().expect("a path").join(name)
+    }
+
+    /// The tree `name` is, or would be, in this directory.
+    pub fn tree(&self, name: &str) -> PathBuf {
+        self.main.join(".claude/worktrees").join(name)
+    }
+
+    /// Our files in the shared git directory.
+    pub fn ours(&self) -> PathBuf {
+        self.main.join(".git/ccb")
+    }
+
+    pub fn write(&self, path: &str, text: &str) {
+        write(&self.main.join(path), text);
+    }
+
+    /// Runs git in the main tree and returns what it printed.
+    pub fn git(&self, args: &[&str]) -> String {
+        git(&self.main, args)
+    }
+
+    /// Runs git in the tree `name`.
+    pub fn git_in(&self, name: &str, args: &[&str]) -> String {
+        git(&self.tree(name), args)
+    }
+
+    pub fn trees(&self) -> Trees {
+        Trees::discover(&self.main, TreeOptions::default()).expect("a repository")
+    }
+
+    /// Finds or makes the tree `name`.
+    pub fn create(&self, name: &str) -> Created {
+        let request = CreateRequest::new(Some(slug(name)), &self.main);
+        self.trees().create(&request).expect("a tree")
+    }
+
+    /// What must not change in the main tree: status, configuration, hooks, branches that are
+    /// not ours.
+    pub fn surroundings(&self) -> String {
+        let config = std::fs::read_to_string(self.main.join(".git/config")).expect("a config");
+        let mut hooks: Vec<_> = std::fs::read_dir(self.main.join(".git/hooks"))
+            .map(|dir| dir.map(|entry| entry.expect("an entry").path()).collect())
+            .unwrap_or_default();
+        hooks.sort();
+        let status = self.git(&[
+            "status",
+            "--porcelain=v2",
+            "--branch",
+            "--untracked-files=all",
+        ]);
+        let head = self.git(&["rev-parse", "HEAD"]);
+        format!("{status}{head}{config}{hooks:?}")
+    }
+
+    /// Fails unless git finds nothing wrong with the repository or its list of trees.
+    pub fn check_sound(&self) {
+        self.git(&["fsck", "--strict", "--no-dangling", "--no-progress"]);
+        let list = self.git(&["worktree", "list", "--porcelain"]);
+        assert!(!list.contains("prunable"), "{list}");
+        for path in list
+            .lines()
+            .filter_map(|line| line.strip_prefix("worktree "))
+        {
+            assert!(Path::new(path).is_dir(), "{path} is not there: {list}");
+        }
+    }
+
+    /// The branches of trees, with where they stand.
+    pub fn tree_branches(&self) -> Vec<String> {
+        let text = self.git(&[
+            "for-each-ref",
+            "--format=%(refname:short)",
+            "refs/heads/worktree/",
+        ]);
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+impl Default for TestRepo {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A repository and a home for the `ccb` that works in it.
+#[derive(Debug)]
+pub struct Workplace {
+    pub repo: TestRepo,
+    pub home: TestHome,
+}
+
+impl Workplace {
+    pub fn new(binary: &str) -> Self {
+        Self {
+            repo: TestRepo::new(),
+            home: TestHome::in_memory(binary),
+        }
+    }
+
+    /// A `ccb` process in the main tree.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.home.command(args);
+        command.current_dir(self.repo.main());
+        command
+    }
+
+    /// Runs `ccb --json` with `args` to its end.
+    pub fn run(&self, args: &[&str]) -> Answer {
+        let mut all = vec!["--json"];
+        all.extend_from_slice(args);
+        Answer::of(self.command(&all).output().expect("ccb starts"))
+    }
+
+    /// The same, and expects success.
+    pub fn ok(&self, args: &[&str]) -> Value {
+        let answer = self.run(args);
+        assert_eq!(answer.code, Some(0), "{args:?}: {answer:?}");
+        answer.json()
+    }
+
+    /// The same, and expects this exit code and kind of error.
+    pub fn fails(&self, code: i32, kind: &str, args: &[&str]) -> Value {
+        let answer = self.run(args);
+        assert_eq!(answer.code, Some(code), "{args:?}: {answer:?}");
+        let error = answer.json()["error"].clone();
+        assert_eq!(error["kind"], kind, "{args:?}: {answer:?}");
+        error
+    }
+}
+
+/// A name that is valid.
+pub fn slug(name: &str) -> Slug {
+    Slug::new(name).expect("a valid name")
+}
+
+/// Writes a file, making its directories.
+pub fn write(path: &Path, text: &str) {
+    std::fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+    std::fs::write(path, text).expect("a file");
+}
+
+/// git as a person would run it, but with nothing of this machine's configuration.
+pub fn git_command(dir: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new("git");
+    command
+        .args(["-c", "user.name=t", "-c", "user.email=t@example.org"])
+        .args(args)
+        .current_dir(dir)
+        .env("HOME", "/nonexistent")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1");
+    command
+}
+
+/// Runs it, expects success, and returns what it printed.
+pub fn git(dir: &Path, args: &[&str]) -> String {
+    let output = git_command(dir, args).output().expect("git starts");
+    assert!(output.status.success(), "git {args:?}: {output:?}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}

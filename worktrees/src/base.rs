@@ -1,0 +1,69 @@
+//! The commit a new tree starts from.
+
+use crate::admin;
+use crate::error::TreeError;
+use crate::git::Git;
+use crate::history::History;
+use crate::registry::Registry;
+use crate::request::{Base, CreateRequest, Mode};
+use crate::slug::Slug;
+use crate::trees::Trees;
+
+impl Trees {
+    /// What `request` asks for, as a full commit name.
+    pub(crate) fn base_commit(
+        &self,
+        slug: &Slug,
+        request: &CreateRequest<'_>,
+    ) -> Result<String, TreeError> {
+        if request.mode == Mode::Resume {
+            let registry = Registry::load(&self.layout)?;
+            let before = registry
+                .last_removed(slug)
+                .filter(|e| e.agent == request.agent);
+            if let Some(base) = before.and_then(|entry| entry.base.clone()) {
+                return Ok(base);
+            }
+        }
+        match &request.base {
+            Base::Given(spec) => History::open(request.from).resolve(spec),
+            Base::Fresh => self.fresh_base(),
+            Base::Head => {
+                History::open(request.from)
+                    .resolve("HEAD")
+                    .map_err(|error| match error {
+                        TreeError::BadBase { .. } => TreeError::NoCommit,
+                        other => other,
+                    })
+            }
+        }
+    }
+
+    /// The default branch of `origin`, as last fetched; fetched now if it never was.
+    fn fresh_base(&self) -> Result<String, TreeError> {
+        let main = &self.layout.main;
+        let history = History::open(main);
+        if let Ok(commit) = history.resolve("refs/remotes/origin/HEAD") {
+            return Ok(commit);
+        }
+        // Into a ref of our own: parallel fetches race for FETCH_HEAD.
+        let reference = format!("refs/ccb/fetch/{}", uuid::Uuid::new_v4().simple());
+        let fetched = Git::at(main, "fetch")
+            .args([
+                "--quiet",
+                "--no-tags",
+                "--no-write-fetch-head",
+                "--end-of-options",
+            ])
+            .args(["origin", &format!("+HEAD:{reference}")])
+            .timeout(self.options.checkout_timeout)
+            .run();
+        fetched.map_err(|error| TreeError::BadBase {
+            given: "origin's default branch".into(),
+            why: error.to_string(),
+        })?;
+        let commit = History::open(main).resolve(&reference)?;
+        admin::delete_ref(&self.layout, &reference, &commit)?;
+        Ok(commit)
+    }
+}

@@ -1,0 +1,233 @@
+//! Where the registry, git and the disk disagree. Reports, adopts if asked, never deletes.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use store::atomic;
+use store::lock::FileLock;
+
+use crate::admin;
+use crate::error::TreeError;
+use crate::gitfiles;
+use crate::history::History;
+use crate::registry::{Entry, Registry, Status};
+use crate::slug::Slug;
+use crate::trees::Trees;
+
+/// What is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeFinding {
+    /// A stable word for programs.
+    pub kind: &'static str,
+    /// Which tree or file.
+    pub name: String,
+    /// In words.
+    pub message: String,
+    /// What was done about it.
+    pub fixed: Option<String>,
+}
+
+impl Trees {
+    /// Compares the registry with git and the disk. With `fix`, trees that are not registered
+    /// are, and a registry that cannot be read is set aside for a new one.
+    pub fn doctor(&self, fix: bool) -> Result<Vec<TreeFinding>, TreeError> {
+        let mut findings = Vec::new();
+        let registry = match Registry::load(&self.layout) {
+            Ok(registry) => registry,
+            Err(error @ TreeError::Registry { .. }) => {
+                let mut finding = finding("registry_unreadable", "index.json", error.to_string());
+                if !fix {
+                    return Ok(vec![finding]);
+                }
+                let aside = format!("index.json.unreadable-{}", self.now_ms());
+                let path = self.layout.registry();
+                atomic::rename(&path, &path.with_file_name(&aside))?;
+                finding.fixed = Some(format!("set aside as {aside}"));
+                findings.push(finding);
+                Registry::default()
+            }
+            Err(error) => return Err(error),
+        };
+        for entry in &registry.worktrees {
+            self.check_entry(entry, &mut findings)?;
+        }
+        self.check_disk(&registry, fix, &mut findings)?;
+        self.check_trash(&registry, &mut findings);
+        Ok(findings)
+    }
+
+    fn check_entry(&self, entry: &Entry, findings: &mut Vec<TreeFinding>) -> Result<(), TreeError> {
+        let slug = match entry.slug() {
+            Ok(slug) => slug,
+            Err(error) => {
+                findings.push(finding("bad_entry", &entry.name, error.to_string()));
+                return Ok(());
+            }
+        };
+        let mut add = |kind, message: String| findings.push(finding(kind, &entry.name, message));
+        if let Some(doing) = entry.under_way() {
+            if FileLock::try_exclusive(&self.layout.tree_lock(&slug))?.is_some() {
+                add(
+                    "half_done",
+                    format!(
+                        "{doing} was interrupted; the next command that changes trees settles it"
+                    ),
+                );
+            }
+            return Ok(());
+        }
+        match entry.status {
+            Status::Removed => {
+                let trash = entry.trash.as_ref().filter(|trash| !trash.emptied);
+                if let Some(trash) = trash
+                    && !self.layout.trash().join(&trash.id).exists()
+                {
+                    add(
+                        "trash_missing",
+                        format!("its directory {} is not in the trash", trash.id),
+                    );
+                }
+            }
+            _ if entry.hook_based => {
+                if !entry.path().exists() {
+                    add("tree_missing", format!("{} is gone", entry.path));
+                }
+            }
+            _ => {
+                if std::fs::symlink_metadata(entry.path()).is_err() {
+                    let how = format!("`ccb worktree create {}` checks it out again", entry.name);
+                    add("tree_missing", format!("{} is gone; {how}", entry.path));
+                } else if let Err(why) = gitfiles::admin_of(&self.layout, entry.path()) {
+                    add("not_ours", format!("{}: {why}", entry.path));
+                }
+                if let Some(branch) = &entry.branch {
+                    let reference = format!("refs/heads/{branch}");
+                    if History::open(&self.layout.main).tip(&reference)?.is_none() {
+                        add("branch_missing", format!("its branch {branch} is gone"));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What is on the disk and in git, but not in the registry.
+    fn check_disk(
+        &self,
+        registry: &Registry,
+        fix: bool,
+        findings: &mut Vec<TreeFinding>,
+    ) -> Result<(), TreeError> {
+        let there = |entry: &&Entry| entry.status != Status::Removed;
+        let known: BTreeSet<&Path> = registry
+            .worktrees
+            .iter()
+            .filter(there)
+            .map(Entry::path)
+            .collect();
+        let mut dirs: Vec<_> = std::fs::read_dir(self.layout.trees())
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path())
+            .collect();
+        dirs.sort();
+        for dir in dirs.iter().filter(|dir| !known.contains(dir.as_path())) {
+            let name = dir
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            match gitfiles::admin_of(&self.layout, dir) {
+                Ok(admin) => {
+                    let message = format!("{} is a worktree that is not registered", dir.display());
+                    let mut finding = finding("not_registered", &name, message);
+                    if fix {
+                        self.adopt(&name, dir, &admin)?;
+                        finding.fixed = Some(
+                            "registered; its base is not known, so it counts as changed".into(),
+                        );
+                    }
+                    findings.push(finding);
+                }
+                Err(why) => {
+                    let message =
+                        format!("{} is no worktree of this repository: {why}", dir.display());
+                    findings.push(finding("stray_directory", &name, message));
+                }
+            }
+        }
+        for admin in admin::all(&self.layout) {
+            let name = admin
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            let half_made = admin::unfinished(&self.layout, &name).contains(&admin);
+            if half_made && registry.worktrees.iter().all(|entry| entry.op.is_none()) {
+                let message = format!("{} was left by an interrupted git", admin.display());
+                findings.push(finding("half_made_record", &name, message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Registers a tree that git knows and we do not.
+    fn adopt(&self, flat: &str, dir: &Path, admin: &Path) -> Result<(), TreeError> {
+        let slug = Slug::new(&flat.replace('+', "/"))?;
+        let branch = match gitfiles::head(&self.layout, admin) {
+            gitfiles::Head::Branch(name, _) => name.strip_prefix("refs/heads/").map(str::to_owned),
+            _ => None,
+        };
+        let mut section = self.section()?;
+        section.registry.worktrees.push(Entry {
+            name: slug.to_string(),
+            path: dir.to_string_lossy().into_owned(),
+            // Only a branch of our making is ours to delete.
+            branch: branch.filter(|branch| *branch == slug.branch()),
+            base: None,
+            task_id: None,
+            task_list: None,
+            agent: None,
+            status: Status::Active,
+            created_at: self.now(),
+            last_used_at: self.now(),
+            hook_based: false,
+            sparse: false,
+            trash: None,
+            placed: Vec::new(),
+            op: None,
+            extra: serde_json::Map::new(),
+        });
+        section.save()
+    }
+
+    fn check_trash(&self, registry: &Registry, findings: &mut Vec<TreeFinding>) {
+        let ids: BTreeSet<&str> = registry
+            .worktrees
+            .iter()
+            .filter_map(|entry| Some(entry.trash.as_ref()?.id.as_str()))
+            .collect();
+        let busy = registry.worktrees.iter().any(|entry| entry.op.is_some());
+        let dirs = std::fs::read_dir(self.layout.trash())
+            .into_iter()
+            .flatten()
+            .flatten();
+        for dir in dirs {
+            let name = dir.file_name().to_string_lossy().into_owned();
+            if !ids.contains(name.as_str()) && !busy {
+                let message = format!("{} belongs to no removed worktree", dir.path().display());
+                findings.push(finding("trash_unknown", &name, message));
+            }
+        }
+    }
+}
+
+fn finding(kind: &'static str, name: &str, message: String) -> TreeFinding {
+    TreeFinding {
+        kind,
+        name: name.to_owned(),
+        message,
+        fixed: None,
+    }
+}

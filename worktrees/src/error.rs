@@ -1,0 +1,341 @@
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use store::StoreError;
+
+use crate::changes::Changes;
+
+/// Why something was not done with a tree.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TreeError {
+    /// A file, a lock or a setting.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A name that cannot be a tree's.
+    #[error("{given:?} is not a valid worktree name: {why}")]
+    BadName {
+        /// As given.
+        given: String,
+        /// The rule it breaks.
+        why: &'static str,
+    },
+    /// A name that differs from an existing one only in case.
+    #[error(
+        "worktree {given:?} would clash with {existing:?}: names must differ in more than case"
+    )]
+    NameClash {
+        /// As given.
+        given: String,
+        /// The one that exists.
+        existing: String,
+    },
+    /// The directory is in no repository.
+    #[error("{} is not in a git repository", dir.display())]
+    NoRepository {
+        /// Where we looked.
+        dir: PathBuf,
+    },
+    /// The repository has no main working tree to put ours into.
+    #[error("{} is a bare repository, or a submodule's: it has no working tree of its own", path.display())]
+    Bare {
+        /// Its directory.
+        path: PathBuf,
+    },
+    /// There is nothing to base a tree on.
+    #[error("the repository has no commit yet")]
+    NoCommit,
+    /// The base is not a commit.
+    #[error("{given:?} is not a commit here: {why}")]
+    BadBase {
+        /// As given.
+        given: String,
+        /// git's words.
+        why: String,
+    },
+    /// A path that is not text.
+    #[error("{}: the path is not valid UTF-8", path.display())]
+    NotText {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A setting or argument that breaks a rule.
+    #[error("{what}: {why}")]
+    Invalid {
+        /// Which one.
+        what: String,
+        /// The rule.
+        why: String,
+    },
+    /// No such tree.
+    #[error("there is no worktree {name:?}")]
+    NotFound {
+        /// As given.
+        name: String,
+    },
+    /// It was to be new and is not.
+    #[error("worktree {name:?} exists already")]
+    Exists {
+        /// Its name.
+        name: String,
+    },
+    /// The branch the tree would get is there; it is never moved.
+    #[error("branch {branch:?} exists already and is left as it is")]
+    BranchExists {
+        /// Without `refs/heads/`.
+        branch: String,
+    },
+    /// Something that is not ours is where the tree would be.
+    #[error("{} is in the way: {why}", path.display())]
+    PathTaken {
+        /// Where.
+        path: PathBuf,
+        /// What it is.
+        why: String,
+    },
+    /// A registered tree that does not look like one; nothing is done with it.
+    #[error("{} is not the worktree it should be: {why}", path.display())]
+    NotOurs {
+        /// Where.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// Work would be taken away.
+    #[error("worktree {name:?} has changes: {}", changes.describe())]
+    HasChanges {
+        /// Its name.
+        name: String,
+        /// What was found.
+        changes: Box<Changes>,
+    },
+    /// Somebody works in it.
+    #[error("worktree {name:?} is in use by {holder}")]
+    Held {
+        /// Its name.
+        name: String,
+        /// Who, as far as the system tells.
+        holder: String,
+    },
+    /// Somebody locked it with `git worktree lock`.
+    #[error("worktree {name:?} is locked{}", if reason.is_empty() { String::new() } else { format!(": {reason}") })]
+    Locked {
+        /// Its name.
+        name: String,
+        /// What they said.
+        reason: String,
+    },
+    /// A rename cannot reach it.
+    #[error("{} is on another file system than the repository: it cannot be moved aside safely", path.display())]
+    OtherFileSystem {
+        /// The tree.
+        path: PathBuf,
+    },
+    /// A hook made it, so only a hook can remove it.
+    #[error("worktree {name:?} was made by a hook: {why}")]
+    HookBased {
+        /// Its name.
+        name: String,
+        /// What is missing.
+        why: &'static str,
+    },
+    /// A hook did not do its part.
+    #[error("the {hook} hook failed: {why}")]
+    Hook {
+        /// Its name.
+        hook: &'static str,
+        /// What it did instead.
+        why: String,
+    },
+    /// Preparing a new tree failed; it is gone again.
+    #[error("setting up worktree {name:?} failed: {why}")]
+    SetUp {
+        /// Its name.
+        name: String,
+        /// What failed.
+        why: String,
+        /// Where the output is.
+        log: Option<PathBuf>,
+    },
+    /// Nothing of that name was removed lately.
+    #[error("there is no removed worktree {name:?} to bring back")]
+    NothingToUndo {
+        /// As given.
+        name: String,
+    },
+    /// The list of trees cannot be read.
+    #[error("{} cannot be read: {why}", path.display())]
+    Registry {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// git said no.
+    #[error("git {verb} failed ({status}): {stderr}")]
+    Git {
+        /// The command.
+        verb: String,
+        /// How it ended.
+        status: String,
+        /// Its words.
+        stderr: String,
+    },
+    /// git took too long and was stopped.
+    #[error("git {verb} did not end within {} s", after.as_secs())]
+    GitTimedOut {
+        /// The command.
+        verb: String,
+        /// The limit.
+        after: Duration,
+    },
+    /// A program could not be started.
+    #[error("cannot run {program}")]
+    NotRun {
+        /// The program.
+        program: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// git could not be started.
+    #[error("cannot run {}", program.display())]
+    NoGit {
+        /// What was to be run.
+        program: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// Groups of errors that callers treat alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Category {
+    /// Wrong input or configuration.
+    Invalid,
+    /// It is not there.
+    NotFound,
+    /// It may not be done now.
+    Refused,
+    /// Somebody or something took too long.
+    TimedOut,
+    /// The system did not let us.
+    Failed,
+}
+
+impl TreeError {
+    /// A stable word for programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Store(StoreError::LockTimeout { .. }) => "lock_timeout",
+            Self::Store(StoreError::Settings { .. }) => "bad_settings",
+            Self::Store(StoreError::NewerVersion { .. }) => "newer_version",
+            Self::Store(_) => "io",
+            Self::BadName { .. } | Self::NameClash { .. } => "bad_name",
+            Self::NoRepository { .. } => "no_repository",
+            Self::Bare { .. } => "bare_repository",
+            Self::NoCommit => "no_commit",
+            Self::BadBase { .. } => "bad_base",
+            Self::NotText { .. } => "bad_path",
+            Self::Invalid { .. } => "invalid",
+            Self::NotFound { .. } => "worktree_not_found",
+            Self::Exists { .. } => "exists",
+            Self::BranchExists { .. } => "branch_exists",
+            Self::PathTaken { .. } => "path_taken",
+            Self::NotOurs { .. } => "not_ours",
+            Self::HasChanges { .. } => "has_changes",
+            Self::Held { .. } => "in_use",
+            Self::Locked { .. } => "locked",
+            Self::OtherFileSystem { .. } => "other_file_system",
+            Self::HookBased { .. } => "hook_based",
+            Self::Hook { .. } => "hook_failed",
+            Self::SetUp { .. } => "setup_failed",
+            Self::NothingToUndo { .. } => "nothing_to_undo",
+            Self::Registry { .. } => "registry_unreadable",
+            Self::Git { .. } | Self::NoGit { .. } => "git_failed",
+            Self::GitTimedOut { .. } => "git_timeout",
+            Self::NotRun { .. } => "not_run",
+        }
+    }
+
+    /// The group it belongs to.
+    pub fn category(&self) -> Category {
+        match self {
+            Self::Store(StoreError::LockTimeout { .. }) | Self::GitTimedOut { .. } => {
+                Category::TimedOut
+            }
+            Self::Store(StoreError::Io { .. })
+            | Self::Hook { .. }
+            | Self::SetUp { .. }
+            | Self::Registry { .. }
+            | Self::Git { .. }
+            | Self::NotRun { .. }
+            | Self::NoGit { .. } => Category::Failed,
+            Self::Store(_)
+            | Self::BadName { .. }
+            | Self::NameClash { .. }
+            | Self::NoRepository { .. }
+            | Self::Bare { .. }
+            | Self::NoCommit
+            | Self::BadBase { .. }
+            | Self::NotText { .. }
+            | Self::Invalid { .. } => Category::Invalid,
+            Self::NotFound { .. } | Self::NothingToUndo { .. } => Category::NotFound,
+            Self::Exists { .. }
+            | Self::BranchExists { .. }
+            | Self::PathTaken { .. }
+            | Self::NotOurs { .. }
+            | Self::HasChanges { .. }
+            | Self::Held { .. }
+            | Self::Locked { .. }
+            | Self::OtherFileSystem { .. }
+            | Self::HookBased { .. } => Category::Refused,
+        }
+    }
+
+    /// What the user can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Store(error) => error.hint(),
+            Self::BadName { .. } => Some(
+                "use up to 64 letters, digits, '.', '_' or '-', in parts separated by '/'".into(),
+            ),
+            Self::NameClash { existing, .. } => Some(format!("did you mean {existing:?}?")),
+            Self::NoRepository { .. } => Some("go to a repository, or give -C DIR".into()),
+            Self::Bare { .. } => Some("go to a repository with a working tree".into()),
+            Self::NoCommit => Some("make a first commit".into()),
+            Self::BadBase { .. } => Some("give a branch, a tag or a commit".into()),
+            Self::NotFound { .. } => {
+                Some("`ccb worktree list` shows the worktrees there are".into())
+            }
+            Self::Exists { .. } => Some("choose another name".into()),
+            Self::BranchExists { branch } => Some(format!(
+                "choose another name, or delete the branch with `git branch -d {branch}`"
+            )),
+            Self::PathTaken { .. } => {
+                Some("move it away, choose another name, or look with `ccb doctor`".into())
+            }
+            Self::NotOurs { .. } => Some("`ccb doctor` says more; nothing was touched".into()),
+            Self::HasChanges { name, .. } => Some(format!(
+                "look with `ccb worktree status {name}`; `--discard` removes it all the same, and \
+                 `ccb worktree undo {name}` brings it back"
+            )),
+            Self::Held { .. } => Some("wait until it is done, or stop it".into()),
+            Self::Locked { .. } => Some("`git worktree unlock` releases it".into()),
+            Self::OtherFileSystem { .. } => {
+                Some("remove it by hand with `git worktree remove`".into())
+            }
+            Self::SetUp { log: Some(log), .. } => {
+                Some(format!("its output is in {}", log.display()))
+            }
+            Self::NothingToUndo { .. } => {
+                Some("`ccb worktree list --all` shows what was removed".into())
+            }
+            Self::Registry { .. } => Some(
+                "`ccb doctor --fix` sets it aside and makes a new one from what git knows".into(),
+            ),
+            Self::NoGit { .. } => Some("install git, and see that it is on your PATH".into()),
+            _ => None,
+        }
+    }
+}

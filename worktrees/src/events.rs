@@ -1,0 +1,126 @@
+//! What happened to trees, one line each: `events.jsonl`.
+//!
+//! A record for people and for tools that follow along; nothing is decided by it. An event
+//! that cannot be written is reported in the trace and otherwise passed over.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use store::atomic;
+use store::clock::rfc3339;
+use store::lock::FileLock;
+use store::log::{self, LogTail};
+
+use crate::error::TreeError;
+use crate::layout::Layout;
+use crate::registry::Entry;
+
+/// A file larger than this is moved to `events.1.jsonl`, replacing the one before.
+const ROTATE_AT: u64 = 4 * 1024 * 1024;
+/// Nobody holds the lock for longer than a write takes.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A task as an event names it; its status is the caller's to know.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EventTask {
+    /// Its id.
+    pub id: String,
+    /// How far it is, if the caller knows.
+    pub status: Option<String>,
+}
+
+/// One line.
+#[derive(Debug, Clone)]
+pub(crate) struct Event<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) task: Option<EventTask>,
+    pub(crate) worktree: Value,
+    pub(crate) error: Option<String>,
+}
+
+impl<'a> Event<'a> {
+    pub(crate) fn of(name: &'a str, entry: &Entry) -> Self {
+        let task = entry.task_id.as_ref().map(|id| EventTask {
+            id: id.clone(),
+            status: None,
+        });
+        let worktree = json!({
+            "name": entry.name,
+            "path": entry.path,
+            "status": entry.status.as_str(),
+        });
+        Self {
+            name,
+            task,
+            worktree,
+            error: None,
+        }
+    }
+
+    pub(crate) fn with_error(mut self, error: &TreeError) -> Self {
+        self.error = Some(error.to_string());
+        self
+    }
+
+    /// The process that began it died.
+    pub(crate) fn interrupted(mut self) -> Self {
+        self.error = Some("interrupted".into());
+        self
+    }
+
+    fn to_json(&self, now_ms: i64) -> Value {
+        let mut task = Map::new();
+        if let Some(EventTask { id, status }) = &self.task {
+            task.insert("id".into(), id.clone().into());
+            if let Some(status) = status {
+                task.insert("status".into(), status.clone().into());
+            }
+        }
+        let mut line = Map::new();
+        line.insert("event".into(), self.name.into());
+        line.insert("ts".into(), rfc3339(now_ms).into());
+        line.insert("task".into(), task.into());
+        line.insert("worktree".into(), self.worktree.clone());
+        if let Some(error) = &self.error {
+            line.insert("error".into(), error.clone().into());
+        }
+        line.into()
+    }
+}
+
+/// Appends `event`; never fails what it reports on.
+pub(crate) fn emit(layout: &Layout, now_ms: i64, event: &Event<'_>) {
+    if let Err(error) = append(layout, &event.to_json(now_ms)) {
+        tracing::warn!(event = event.name, %error, "an event could not be written");
+    }
+}
+
+fn append(layout: &Layout, line: &Value) -> Result<(), TreeError> {
+    let path = layout.events();
+    let _lock = FileLock::exclusive(&layout.events_lock(), "the events", PATIENCE)?;
+    let size = std::fs::metadata(&path).map_or(0, |meta| meta.len());
+    if size > ROTATE_AT {
+        atomic::rename(&path, &path.with_extension("1.jsonl"))?;
+    }
+    // The end is enough to see whether a crash left half a line there.
+    let mut tail = LogTail::new(path, size.saturating_sub(64 * 1024));
+    tail.read_new()?;
+    tail.append(format!("{line}\n").as_bytes())?;
+    Ok(())
+}
+
+/// The last `limit` events, oldest first.
+pub(crate) fn recent(layout: &Layout, limit: usize) -> Result<Vec<Value>, TreeError> {
+    let path = layout.events();
+    let mut events = Vec::new();
+    for path in [path.with_extension("1.jsonl"), path] {
+        let lines = log::read_from(&path, 0)?.lines;
+        events.extend(lines.iter().filter_map(|line| {
+            serde_json::from_slice::<Value>(line)
+                .map_err(|error| tracing::warn!(%error, "an event cannot be read"))
+                .ok()
+        }));
+    }
+    let skip = events.len().saturating_sub(limit);
+    Ok(events.split_off(skip))
+}

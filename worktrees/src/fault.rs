@@ -1,0 +1,42 @@
+//! The write points of trees; those of single files are the store's.
+
+store::fault_points! {
+    /// A new tree is in the registry, git knows nothing of it.
+    CREATE_RECORDED = "create.recorded";
+    /// git has the branch and the tree, which is empty.
+    CREATE_REGISTERED = "create.registered";
+    /// Files are about to be checked out.
+    CREATE_CHECKOUT = "create.checkout";
+    /// The files are there, the set-up has not run.
+    CREATE_CHECKED_OUT = "create.checked-out";
+    /// Everything is there, but the tree still counts as half made.
+    CREATE_SET_UP = "create.set-up";
+    /// A tree whose directory was gone has one again, with nothing in it.
+    REFILL_REGISTERED = "refill.registered";
+    /// Its files are back.
+    REFILL_FILLED = "refill.filled";
+    /// It is written down that a tree is being removed; it is as it was.
+    REMOVE_RECORDED = "removal.recorded";
+    /// What git could forget is held by refs of ours.
+    REMOVE_RESCUED = "removal.rescued";
+    /// git is told to leave the tree's directory among its own alone.
+    REMOVE_LOCKED = "removal.locked";
+    /// The files are in the trash.
+    REMOVE_TREE_MOVED = "removal.tree-moved";
+    /// git's directory for the tree is there, too.
+    REMOVE_ADMIN_MOVED = "removal.admin-moved";
+    /// The branch is gone.
+    REMOVE_BRANCH_GONE = "removal.branch-gone";
+    /// It is written down that a tree is being brought back.
+    UNDO_RECORDED = "undo.recorded";
+    /// Its branch is back.
+    UNDO_BRANCH = "undo.branch";
+    /// git's directory for it is back.
+    UNDO_ADMIN = "undo.admin";
+    /// The files are back.
+    UNDO_TREE = "undo.tree";
+    /// The files of a tree in the trash are held by a ref.
+    TRASH_SNAPSHOT = "trash.snapshot";
+    /// A tree in the trash is marked as deleted, and still there.
+    TRASH_EMPTIED = "trash.emptied";
+}

@@ -1,0 +1,155 @@
+//! What git's own small files say, read without starting git.
+
+use std::path::{Path, PathBuf};
+
+use store::atomic;
+
+use crate::layout::Layout;
+
+/// Where a working tree's HEAD is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Head {
+    /// On a branch (`refs/heads/…`) that stands at this commit, or at none yet.
+    Branch(String, Option<String>),
+    /// At a commit, on no branch.
+    Detached(String),
+    /// These files do not say; git has to be asked.
+    Elsewhere,
+}
+
+/// The directory among git's that belongs to the tree at `tree`, if each points to the other
+/// and both to this repository; else what is wrong.
+pub(crate) fn admin_of(layout: &Layout, tree: &Path) -> Result<PathBuf, String> {
+    let meta = std::fs::symlink_metadata(tree).map_err(|error| format!("{error}"))?;
+    if !meta.is_dir() {
+        return Err("it is not a directory".into());
+    }
+    let dot_git = tree.join(".git");
+    let text = text_file(&dot_git).ok_or("its .git is not a file of git's")?;
+    let target = text
+        .strip_prefix("gitdir:")
+        .ok_or("its .git does not name a directory")?
+        .trim();
+    let admin = tree.join(target);
+    let admin = admin
+        .canonicalize()
+        .map_err(|_| format!("its .git points to {target}, which is not there"))?;
+    if admin.parent() != Some(&layout.admin_dirs()) {
+        return Err(format!(
+            "its .git points to {target}, which is not in this repository"
+        ));
+    }
+    let common = text_file(&admin.join("commondir")).ok_or("git's commondir cannot be read")?;
+    if admin.join(common.trim()).canonicalize().ok().as_deref() != Some(&layout.common) {
+        return Err("git's commondir is not this repository".into());
+    }
+    let back = text_file(&admin.join("gitdir")).ok_or("git's gitdir cannot be read")?;
+    let back = admin.join(back.trim());
+    if back.canonicalize().ok() != dot_git.canonicalize().ok() {
+        return Err(format!("git has this tree at {}", back.display()));
+    }
+    Ok(admin)
+}
+
+/// Where the HEAD of the tree with this directory among git's is.
+pub(crate) fn head(layout: &Layout, admin: &Path) -> Head {
+    let Some(text) = text_file(&admin.join("HEAD")) else {
+        return Head::Elsewhere;
+    };
+    let text = text.trim();
+    if layout.common.join("reftable").exists() {
+        // The HEAD file is a stub there.
+        return Head::Elsewhere;
+    }
+    match text.strip_prefix("ref: ") {
+        Some(name) if name.starts_with("refs/heads/") => {
+            Head::Branch(name.to_owned(), loose_ref(&layout.common, name))
+        }
+        Some(_) => Head::Elsewhere,
+        None if is_oid(text) => Head::Detached(text.to_owned()),
+        None => Head::Elsewhere,
+    }
+}
+
+/// The commit a ref of the shared directory stands at, as the plain and packed refs say.
+fn loose_ref(common: &Path, name: &str) -> Option<String> {
+    if let Some(text) = text_file(&common.join(name)) {
+        let text = text.trim();
+        return is_oid(text).then(|| text.to_owned());
+    }
+    let packed = text_file(&common.join("packed-refs"))?;
+    packed.lines().find_map(|line| {
+        let (oid, found) = line.split_once(' ')?;
+        (found == name && is_oid(oid)).then(|| oid.to_owned())
+    })
+}
+
+/// Whether `text` is a full object name.
+pub(crate) fn is_oid(text: &str) -> bool {
+    matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Whether it is the one that stands for nothing.
+pub(crate) fn is_zero(oid: &str) -> bool {
+    oid.bytes().all(|byte| byte == b'0')
+}
+
+fn text_file(path: &Path) -> Option<String> {
+    let bytes = atomic::read(path).ok()??;
+    String::from_utf8(bytes).ok()
+}
+
+/// What is in the middle of being done in the tree, in git's words.
+pub(crate) fn in_progress(admin: &Path) -> Option<&'static str> {
+    [
+        ("rebase-merge", "rebase"),
+        ("rebase-apply", "rebase"),
+        ("MERGE_HEAD", "merge"),
+        ("CHERRY_PICK_HEAD", "cherry-pick"),
+        ("REVERT_HEAD", "revert"),
+        ("BISECT_LOG", "bisect"),
+        ("sequencer", "cherry-pick"),
+    ]
+    .into_iter()
+    .find(|(file, _)| admin.join(file).exists())
+    .map(|(_, what)| what)
+}
+
+/// Why git must not remove the tree, if somebody said so.
+pub(crate) fn locked(admin: &Path) -> Option<String> {
+    let path = admin.join("locked");
+    path.exists()
+        .then(|| text_file(&path).unwrap_or_default().trim().to_owned())
+}
+
+/// The names of all commits in the reflog `name` of the files in `dir`; `None` if there is no
+/// such file.
+pub(crate) fn reflog(dir: &Path, name: &str) -> Option<Vec<String>> {
+    let bytes = atomic::read(&dir.join("logs").join(name)).ok()??;
+    let mut oids = Vec::new();
+    for line in bytes.split(|byte| *byte == b'\n') {
+        let line = String::from_utf8_lossy(line);
+        let names = line.split(' ').take(2);
+        for oid in names.filter(|oid| is_oid(oid) && !is_zero(oid)) {
+            if !oids.iter().any(|seen| seen == oid) {
+                oids.push(oid.to_owned());
+            }
+        }
+    }
+    Some(oids)
+}
+
+/// How many stashes the shared list has that were made on `branch`.
+pub(crate) fn stashes_on(common: &Path, branch: &str) -> usize {
+    let Ok(Some(bytes)) = atomic::read(&common.join("logs/refs/stash")) else {
+        return 0;
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    // "WIP on <branch>: …", or "On <branch>: <message>".
+    let marks = [format!("WIP on {branch}:"), format!("On {branch}:")];
+    let message = |line: &str| line.split_once('\t').map(|(_, message)| message.to_owned());
+    text.lines()
+        .filter_map(message)
+        .filter(|message| marks.iter().any(|mark| message.starts_with(mark)))
+        .count()
+}

@@ -1,0 +1,119 @@
+//! Reading commits: with libgit2, which starts no process, and with git itself where libgit2
+//! cannot open a repository (split or sparse index, reftable, sha256).
+
+use std::path::{Path, PathBuf};
+
+use git2::{ErrorCode, Oid, Repository};
+
+use crate::error::TreeError;
+use crate::git::{Git, line};
+
+/// The history as seen from one directory of a repository.
+pub(crate) struct History {
+    dir: PathBuf,
+    opened: Option<Repository>,
+}
+
+impl std::fmt::Debug for History {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("History")
+            .field("dir", &self.dir)
+            .field("libgit2", &self.opened.is_some())
+            .finish()
+    }
+}
+
+impl History {
+    /// `dir` is a working tree or anything inside one.
+    pub(crate) fn open(dir: &Path) -> Self {
+        let opened = Repository::discover(dir)
+            .map_err(|error| tracing::debug!(%error, "libgit2 cannot open it; git will do"))
+            .ok();
+        Self {
+            dir: dir.to_owned(),
+            opened,
+        }
+    }
+
+    /// The full name of the commit `spec` means here.
+    pub(crate) fn resolve(&self, spec: &str) -> Result<String, TreeError> {
+        let wanted = format!("{spec}^{{commit}}");
+        if let Some(found) = self
+            .opened
+            .as_ref()
+            .and_then(|repo| repo.revparse_single(&wanted).ok())
+        {
+            return Ok(found.id().to_string());
+        }
+        let answer = Git::at(&self.dir, "rev-parse")
+            .args(["--verify", "--end-of-options", &wanted])
+            .run();
+        match answer {
+            Ok(bytes) => Ok(line(&bytes)),
+            Err(TreeError::Git { stderr, .. }) => {
+                let why = stderr.trim_start_matches("fatal: ").to_owned();
+                Err(TreeError::BadBase {
+                    given: spec.to_owned(),
+                    why,
+                })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Where the ref stands, `None` if there is no such ref.
+    pub(crate) fn tip(&self, reference: &str) -> Result<Option<String>, TreeError> {
+        if let Some(repo) = &self.opened {
+            match repo.refname_to_id(reference) {
+                Ok(oid) => return Ok(Some(oid.to_string())),
+                Err(error) if error.code() == ErrorCode::NotFound => return Ok(None),
+                Err(error) => tracing::debug!(%error, reference, "libgit2 cannot read it"),
+            }
+        }
+        let (found, bytes) = Git::at(&self.dir, "rev-parse")
+            .args(["--verify", "--quiet", "--end-of-options", reference])
+            .ask()?;
+        Ok(found.then(|| line(&bytes)))
+    }
+
+    /// How many commits can be reached from `tips` and not from `base`. Tips that no longer
+    /// exist count for nothing: there is nothing left to lose.
+    pub(crate) fn count_beyond(&self, base: &str, tips: &[String]) -> Result<usize, TreeError> {
+        if tips.iter().all(|tip| tip == base) {
+            return Ok(0);
+        }
+        if let Some(repo) = &self.opened {
+            match walk(repo, base, tips) {
+                Ok(count) => return Ok(count),
+                Err(error) => tracing::debug!(%error, "libgit2 cannot count"),
+            }
+        }
+        let input = format!("{}\n^{base}\n", tips.join("\n"));
+        let bytes = Git::at(&self.dir, "rev-list")
+            .args(["--count", "--ignore-missing", "--stdin"])
+            .input(input.into_bytes())
+            .run()?;
+        line(&bytes).parse().map_err(|_| TreeError::Git {
+            verb: "rev-list".into(),
+            status: "no number".into(),
+            stderr: line(&bytes),
+        })
+    }
+
+    /// Whether everything in `commit` is also in `of`.
+    pub(crate) fn is_ancestor(&self, commit: &str, of: &str) -> Result<bool, TreeError> {
+        Ok(self.count_beyond(of, &[commit.to_owned()])? == 0)
+    }
+}
+
+fn walk(repo: &Repository, base: &str, tips: &[String]) -> Result<usize, git2::Error> {
+    let mut walk = repo.revwalk()?;
+    for tip in tips {
+        let oid = Oid::from_str(tip)?;
+        if repo.find_commit(oid).is_ok() {
+            walk.push(oid)?;
+        }
+    }
+    walk.hide(Oid::from_str(base)?)?;
+    walk.try_fold(0, |count, oid| oid.map(|_| count + 1))
+}

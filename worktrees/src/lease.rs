@@ -1,0 +1,53 @@
+//! Who works in a tree.
+
+use std::time::{Duration, Instant};
+
+use store::lock::FileLock;
+use store::tree::touch;
+
+use crate::error::TreeError;
+use crate::layout::Layout;
+use crate::slug::Slug;
+
+/// Whoever only asks whether a tree is held has it alone for a moment; that is waited out.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Says that somebody works in a tree, until it is dropped or its process ends.
+///
+/// Any number of processes may hold one for the same tree; none can while it is removed. The
+/// kernel releases it, so a holder that died holds nothing.
+#[derive(Debug)]
+#[must_use = "the tree is released when this is dropped"]
+pub struct Lease {
+    _lock: FileLock,
+}
+
+impl Lease {
+    pub(crate) fn take(layout: &Layout, slug: &Slug) -> Result<Self, TreeError> {
+        layout.create_dirs()?;
+        let path = layout.lease(slug);
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(lock) = FileLock::try_shared(&path)? {
+                touch(&path)?;
+                return Ok(Self { _lock: lock });
+            }
+            if Instant::now() >= deadline {
+                return Err(held(layout, slug));
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Makes sure that nobody works in the tree, and that nobody begins to.
+    pub(crate) fn exclude_holders(layout: &Layout, slug: &Slug) -> Result<FileLock, TreeError> {
+        FileLock::try_exclusive(&layout.lease(slug))?.ok_or_else(|| held(layout, slug))
+    }
+}
+
+fn held(layout: &Layout, slug: &Slug) -> TreeError {
+    TreeError::Held {
+        name: slug.to_string(),
+        holder: FileLock::describe_holder(&layout.lease(slug)),
+    }
+}

@@ -1,0 +1,200 @@
+//! Running a program to its end, with a limit on its time.
+
+use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
+/// How a program ended and what it wrote where that was captured.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) status: ExitStatus,
+    /// It was killed because its time was up.
+    pub(crate) timed_out: bool,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+}
+
+/// What a program finds on its standard input.
+#[derive(Debug)]
+pub(crate) enum Input {
+    /// Nothing.
+    Nothing,
+    /// This.
+    Bytes(Vec<u8>),
+    /// Nothing; but as long as it runs, this lock is taken, even if we die.
+    Lock(std::fs::File),
+}
+
+/// Runs `command` with `input` and captures its output.
+pub(crate) fn capture(
+    mut command: Command,
+    input: Input,
+    timeout: Duration,
+) -> io::Result<Finished> {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let bytes = match input {
+        Input::Nothing => {
+            command.stdin(Stdio::null());
+            None
+        }
+        Input::Lock(file) => {
+            command.stdin(file);
+            None
+        }
+        Input::Bytes(bytes) => {
+            command.stdin(Stdio::piped());
+            Some(bytes)
+        }
+    };
+    run(command, bytes.as_deref(), timeout)
+}
+
+/// Runs `command` with the standard streams its caller gave it.
+///
+/// It gets a process group of its own, which is killed as a whole when its time is up.
+pub(crate) fn run(
+    command: Command,
+    input: Option<&[u8]>,
+    timeout: Duration,
+) -> io::Result<Finished> {
+    run_until(command, input, timeout, &AtomicBool::new(false))
+}
+
+/// The same; setting `stop` asks the group to end, and kills it if it does not.
+pub(crate) fn run_until(
+    mut command: Command,
+    input: Option<&[u8]>,
+    timeout: Duration,
+    stop: &AtomicBool,
+) -> io::Result<Finished> {
+    command.process_group(0);
+    let mut child = command.spawn()?;
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    thread::scope(|scope| {
+        let (done, ended) = mpsc::channel::<()>();
+        let watch = scope.spawn(move || {
+            let late = !ends_in_time(&ended, timeout, stop, pid);
+            if late {
+                signal(pid, Signal::KILL);
+            }
+            late
+        });
+        if let (Some(mut stdin), Some(input)) = (stdin, input) {
+            // A program may end without reading everything.
+            scope.spawn(move || stdin.write_all(input).ok());
+        }
+        let errors = scope.spawn(move || read_all(stderr));
+        let stdout = read_all(stdout);
+        let stderr = errors.join().unwrap_or_default();
+        // Only looks: the process id stays taken, so that the watcher cannot hit another one.
+        wait_without_reaping(&child);
+        drop(done);
+        let timed_out = watch.join().unwrap_or(false);
+        Ok(Finished {
+            status: child.wait()?,
+            timed_out,
+            stdout,
+            stderr,
+        })
+    })
+}
+
+/// How soon a wish to stop is noticed, and how long the program has to follow it.
+const LOOK: Duration = Duration::from_millis(50);
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Waits for the end; `false` if time was up or it did not stop when asked.
+fn ends_in_time(
+    ended: &mpsc::Receiver<()>,
+    timeout: Duration,
+    stop: &AtomicBool,
+    pid: Option<Pid>,
+) -> bool {
+    let mut deadline = Instant::now() + timeout;
+    let mut asked = false;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if ended.recv_timeout(left.min(LOOK)) == Err(RecvTimeoutError::Disconnected) {
+            return true;
+        }
+        if left.is_zero() {
+            return false;
+        }
+        if stop.load(Ordering::Relaxed) && !asked {
+            asked = true;
+            deadline = deadline.min(Instant::now() + GRACE);
+            signal(pid, Signal::TERM);
+        }
+    }
+}
+
+fn signal(pid: Option<Pid>, signal: Signal) {
+    if let Some(pid) = pid
+        && let Err(error) = kill_process_group(pid, signal)
+    {
+        tracing::debug!(%error, "the program is gone already");
+    }
+}
+
+fn wait_without_reaping(child: &Child) {
+    let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else {
+        return;
+    };
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(pid), options) {}
+}
+
+fn read_all(stream: Option<impl Read>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Some(mut stream) = stream
+        && let Err(error) = stream.read_to_end(&mut bytes)
+    {
+        tracing::warn!(%error, "the output of a program was cut off");
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sh(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn input_and_both_outputs_pass_whole() {
+        let input = vec![b'x'; 1 << 20];
+        let finished = capture(
+            sh("tee /dev/stderr"),
+            Input::Bytes(input.clone()),
+            Duration::from_secs(60),
+        )
+        .unwrap();
+        assert!(finished.status.success() && !finished.timed_out);
+        assert_eq!(finished.stdout, input);
+        assert_eq!(finished.stderr, input);
+    }
+
+    #[test]
+    fn a_program_that_hangs_is_killed_with_its_children() {
+        // The child holds the pipe open; only killing the whole group ends the reading.
+        let finished = capture(
+            sh("sleep 1000 & sleep 1000"),
+            Input::Nothing,
+            Duration::from_millis(50),
+        )
+        .unwrap();
+        assert!(finished.timed_out);
+        assert!(!finished.status.success());
+    }
+}

@@ -1,0 +1,78 @@
+//! Running a command in a tree.
+
+use std::ffi::OsString;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use crate::error::TreeError;
+use crate::process;
+use crate::slug::Slug;
+use crate::trees::Trees;
+
+/// What is to be run.
+#[derive(Debug)]
+pub struct RunRequest<'a> {
+    /// The program and its arguments.
+    pub command: &'a [OsString],
+    /// It is killed, with everything it started, when this is over.
+    pub timeout: Duration,
+    /// Return its output instead of letting it through.
+    pub capture: bool,
+    /// Give it no standard input.
+    pub no_input: bool,
+    /// Ends it when set.
+    pub stop: &'a AtomicBool,
+}
+
+/// How it ended.
+#[derive(Debug)]
+pub struct Ran {
+    /// Its status.
+    pub status: ExitStatus,
+    /// It was killed because it took too long, or because it did not stop when asked.
+    pub timed_out: bool,
+    /// What it printed, if that was asked for.
+    pub stdout: Vec<u8>,
+    /// What it complained about, if that was asked for.
+    pub stderr: Vec<u8>,
+}
+
+impl Trees {
+    /// Runs a command in the tree, which nobody can remove meanwhile.
+    pub fn run(&self, slug: &Slug, request: &RunRequest<'_>) -> Result<Ran, TreeError> {
+        let _held = self.hold(slug)?;
+        let entry = self.get(slug)?;
+        let Some((program, args)) = request.command.split_first() else {
+            return Err(TreeError::Invalid {
+                what: "command".into(),
+                why: "it is empty".into(),
+            });
+        };
+        let mut command = Command::new(program);
+        command
+            .args(args)
+            .current_dir(entry.path())
+            .env("CCB_WORKTREE", &entry.path);
+        if request.no_input {
+            command.stdin(Stdio::null());
+        }
+        if request.capture {
+            command
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped());
+        }
+        let ran = process::run_until(command, None, request.timeout, request.stop);
+        let ran = ran.map_err(|source| TreeError::NotRun {
+            program: program.to_string_lossy().into_owned(),
+            source,
+        })?;
+        Ok(Ran {
+            status: ran.status,
+            timed_out: ran.timed_out,
+            stdout: ran.stdout,
+            stderr: ran.stderr,
+        })
+    }
+}

@@ -1,0 +1,282 @@
+//! All trees of one repository: opening, looking, and the small changes.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use store::atomic::Durability;
+use store::clock::{Clock, SystemClock, parse_rfc3339, rfc3339};
+use store::lock::{DEFAULT_TIMEOUT, FileLock};
+
+use crate::changes::{self, Changes};
+use crate::error::TreeError;
+use crate::events::{self, Event, EventTask};
+use crate::layout::Layout;
+use crate::lease::Lease;
+use crate::registry::{Entry, Registry, Section, Status};
+use crate::repository::Repository;
+use crate::slug::Slug;
+
+/// How trees are handled.
+#[derive(Debug, Clone)]
+pub struct TreeOptions {
+    /// Where the time comes from.
+    pub clock: Arc<dyn Clock>,
+    /// Whether the registry survives a power cut before a change is acknowledged.
+    pub durability: Durability,
+    /// How long to wait for the repository's lock.
+    pub lock_timeout: Duration,
+    /// How long a checkout may take, and how long to wait for somebody else's.
+    pub checkout_timeout: Duration,
+    /// For how many days a removed tree stays in the trash.
+    pub trash_days: u32,
+    /// For how many days a tree must not have been used before `gc` takes it.
+    pub gc_days: u32,
+    /// How many bytes of a tree's files are kept as a ref when the trash is emptied.
+    pub rescue_max_bytes: u64,
+}
+
+impl Default for TreeOptions {
+    fn default() -> Self {
+        Self {
+            clock: Arc::new(SystemClock),
+            durability: Durability::Full,
+            lock_timeout: DEFAULT_TIMEOUT,
+            checkout_timeout: Duration::from_secs(600),
+            trash_days: 7,
+            gc_days: 30,
+            rescue_max_bytes: 256 * 1024 * 1024,
+        }
+    }
+}
+
+/// The trees of one repository.
+#[derive(Debug)]
+pub struct Trees {
+    pub(crate) layout: Layout,
+    pub(crate) options: TreeOptions,
+}
+
+impl Trees {
+    /// The trees of the repository `dir` is in, from inside any of its working trees.
+    pub fn discover(dir: &Path, options: TreeOptions) -> Result<Self, TreeError> {
+        match Repository::discover(dir) {
+            Some(repository) => Self::open(&repository, options),
+            None => Err(match Repository::bare_at(dir) {
+                Some(path) => TreeError::Bare { path },
+                None => TreeError::NoRepository {
+                    dir: dir.to_owned(),
+                },
+            }),
+        }
+    }
+
+    /// The trees of `repository`.
+    pub fn open(repository: &Repository, options: TreeOptions) -> Result<Self, TreeError> {
+        let Some(main) = &repository.main_tree else {
+            return Err(TreeError::Bare {
+                path: repository.common_dir.clone(),
+            });
+        };
+        if main.to_str().is_none() {
+            return Err(TreeError::NotText { path: main.clone() });
+        }
+        Ok(Self {
+            layout: Layout::new(&repository.common_dir, main),
+            options,
+        })
+    }
+
+    /// The main working tree.
+    pub fn main_tree(&self) -> &Path {
+        &self.layout.main
+    }
+
+    /// The directory all working trees share.
+    pub fn common_dir(&self) -> &Path {
+        &self.layout.common
+    }
+
+    /// All trees there are and were, in the order they were made.
+    pub fn list(&self) -> Result<Vec<Entry>, TreeError> {
+        let mut entries = Registry::load(&self.layout)?.worktrees;
+        for entry in &mut entries {
+            if let Some(used) = self.last_used_ms(entry) {
+                entry.last_used_at = rfc3339(used);
+            }
+        }
+        Ok(entries)
+    }
+
+    /// The tree of this name, which is there.
+    pub fn get(&self, slug: &Slug) -> Result<Entry, TreeError> {
+        let registry = Registry::load(&self.layout)?;
+        match registry.find(slug) {
+            Some(entry) if entry.is_live() => Ok(entry.clone()),
+            _ => Err(TreeError::NotFound {
+                name: slug.to_string(),
+            }),
+        }
+    }
+
+    /// The tree that `dir` is in, if it is one of ours.
+    pub fn containing(&self, dir: &Path) -> Result<Option<Entry>, TreeError> {
+        let Ok(dir) = dir.canonicalize() else {
+            return Ok(None);
+        };
+        let registry = Registry::load(&self.layout)?;
+        let inside = |entry: &&Entry| entry.is_live() && dir.starts_with(entry.path());
+        Ok(registry.worktrees.iter().find(inside).cloned())
+    }
+
+    /// What has been done in the tree.
+    pub fn changes(&self, slug: &Slug) -> Result<Changes, TreeError> {
+        Ok(changes::of(&self.layout, &self.get(slug)?))
+    }
+
+    /// What has been done in the tree of an entry that was just listed.
+    pub fn changes_of(&self, entry: &Entry) -> Changes {
+        changes::of(&self.layout, entry)
+    }
+
+    /// Files of the tree that git ignores and a removal would take away.
+    pub fn ignored(&self, slug: &Slug) -> Result<Vec<std::path::PathBuf>, TreeError> {
+        changes::ignored(self.get(slug)?.path())
+    }
+
+    /// Says that the caller works in the tree, until the answer is dropped.
+    pub fn hold(&self, slug: &Slug) -> Result<Lease, TreeError> {
+        let lease = Lease::take(&self.layout, slug)?;
+        // Looked at after it is held: from here on nobody can remove it.
+        if self.get(slug)?.op.is_none() {
+            return Ok(lease);
+        }
+        // Somebody was at it. If that died half way, the tree may already be gone.
+        drop(lease);
+        let lock = self.tree_lock(slug)?;
+        self.recover(slug)?;
+        let lease = Lease::take(&self.layout, slug)?;
+        drop(lock);
+        self.get(slug)?;
+        Ok(lease)
+    }
+
+    /// Whether somebody works in the tree right now.
+    pub fn is_held(&self, slug: &Slug) -> Result<bool, TreeError> {
+        let lease = self.layout.lease(slug);
+        Ok(lease.exists() && FileLock::try_exclusive(&lease)?.is_none())
+    }
+
+    /// Writes down that the tree stays.
+    pub fn keep(&self, slug: &Slug) -> Result<Entry, TreeError> {
+        let entry = self.edit(slug, |entry| entry.status = Status::Kept)?;
+        self.emit(&Event::of("worktree.keep", &entry));
+        Ok(entry)
+    }
+
+    /// Writes down for which task (its id and its list) the tree is, and that no other tree
+    /// is; `None` for no task.
+    pub fn set_task(
+        &self,
+        slug: &Slug,
+        task: Option<(String, String)>,
+    ) -> Result<Entry, TreeError> {
+        let mut section = self.section()?;
+        let (id, list) = task.unzip();
+        for entry in &mut section.registry.worktrees {
+            if entry.is_live() && id.is_some() && (&entry.task_id, &entry.task_list) == (&id, &list)
+            {
+                (entry.task_id, entry.task_list) = (None, None);
+            }
+        }
+        let entry = section.entry(slug)?;
+        (entry.task_id, entry.task_list) = (id, list);
+        let entry = entry.clone();
+        section.save()?;
+        Ok(entry)
+    }
+
+    /// Removes its task from a tree that is gone.
+    pub fn forget_task(&self, removed: &Entry) -> Result<(), TreeError> {
+        let mut section = self.section()?;
+        let Some(trash) = &removed.trash else {
+            return Ok(());
+        };
+        match section.registry.trashed_mut(&trash.id) {
+            Some(entry) => {
+                (entry.task_id, entry.task_list) = (None, None);
+                section.save()
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The last `limit` events, oldest first.
+    pub fn events(&self, limit: usize) -> Result<Vec<Value>, TreeError> {
+        events::recent(&self.layout, limit)
+    }
+
+    /// Writes down that the task of a tree was completed.
+    pub fn task_completed(&self, entry: &Entry, task: EventTask) {
+        let mut event = Event::of("task.completed", entry);
+        event.task = Some(task);
+        self.emit(&event);
+    }
+
+    fn edit(&self, slug: &Slug, change: impl FnOnce(&mut Entry)) -> Result<Entry, TreeError> {
+        let mut section = self.section()?;
+        let entry = section.entry(slug)?;
+        change(entry);
+        let entry = entry.clone();
+        section.save()?;
+        Ok(entry)
+    }
+
+    pub(crate) fn section(&self) -> Result<Section<'_>, TreeError> {
+        Section::new(
+            &self.layout,
+            self.options.durability,
+            self.options.lock_timeout,
+        )
+    }
+
+    /// The lock under which the tree is made, removed or brought back.
+    pub(crate) fn tree_lock(&self, slug: &Slug) -> Result<FileLock, TreeError> {
+        self.layout.create_dirs()?;
+        let what = format!("worktree {:?}", slug.as_str());
+        let path = self.layout.tree_lock(slug);
+        Ok(FileLock::exclusive(
+            &path,
+            &what,
+            self.options.checkout_timeout,
+        )?)
+    }
+
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.options.clock.now_ms()
+    }
+
+    pub(crate) fn now(&self) -> String {
+        rfc3339(self.now_ms())
+    }
+
+    pub(crate) fn emit(&self, event: &Event<'_>) {
+        events::emit(&self.layout, self.now_ms(), event);
+    }
+
+    /// When somebody last asked for the tree or worked in it.
+    pub(crate) fn last_used_ms(&self, entry: &Entry) -> Option<i64> {
+        let noted = parse_rfc3339(&entry.last_used_at);
+        let touched = entry.slug().ok().and_then(|slug| {
+            let meta = std::fs::metadata(self.layout.lease(&slug)).ok()?;
+            let since = meta.modified().ok()?.duration_since(std::time::UNIX_EPOCH);
+            i64::try_from(since.ok()?.as_millis()).ok()
+        });
+        // A removed tree's lease file may belong to a later one of the same name.
+        if entry.status == Status::Removed {
+            return noted;
+        }
+        noted.max(touched)
+    }
+}
