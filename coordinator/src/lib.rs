@@ -7,4 +7,4 @@
 pub mod binding;
 mod team_delete;
 
-pub use team_delete::{DeleteError, Deleted, delete_team};
+pub use team_delete::{DeleteError, Deleted, TreeEnd, delete_team};

@@ -1,7 +1,8 @@
-//! The end of a team: its tasks, its mail, its runs, and at last its roster.
+//! The end of a team: its working trees, its tasks, its mail, its runs, and at last its roster.
 
 use swarm::{Living, Roster, Team, TeamError};
-use taskboard::{Board, BoardError};
+use taskboard::{Board, BoardError, Status};
+use worktrees::{AgentEnd, Slug, Trees};
 
 /// What was deleted.
 #[derive(Debug)]
@@ -12,6 +13,21 @@ pub struct Deleted {
     pub living: Vec<Living>,
     /// How many tasks there were.
     pub tasks: usize,
+    /// What became of its members' working trees.
+    pub trees: Vec<TreeEnd>,
+}
+
+/// What became of a member's working tree.
+#[derive(Debug)]
+pub struct TreeEnd {
+    /// The tree's name.
+    pub name: String,
+    /// Where it is, or was.
+    pub path: String,
+    /// Nothing was in it, so it was removed with its branch.
+    pub removed: bool,
+    /// Why it stays.
+    pub why: Option<String>,
 }
 
 /// Why a team was not deleted.
@@ -34,12 +50,18 @@ pub enum DeleteError {
     },
 }
 
-/// Deletes `team` and empties `board`, the list of the same name.
+/// Deletes `team` and empties `board`, the list of the same name. Of its members' trees among
+/// `trees` those without changes are removed, the others stay; one that cannot be is reported.
 ///
 /// Without `force` it is refused while members are alive or tasks are in progress, and then
 /// nothing has changed. If it is cut short, the same call later finishes it. Ids of tasks
 /// are never given out again: the board's high-water mark stays.
-pub fn delete_team(team: &Team, board: &Board, force: bool) -> Result<Deleted, DeleteError> {
+pub fn delete_team(
+    team: &Team,
+    board: &Board,
+    trees: Option<&Trees>,
+    force: bool,
+) -> Result<Deleted, DeleteError> {
     let unfinished = |source: DeleteError| DeleteError::Unfinished {
         team: team.name().to_string(),
         source: Box::new(source),
@@ -55,8 +77,11 @@ pub fn delete_team(team: &Team, board: &Board, force: bool) -> Result<Deleted, D
         }
         Err(error) => return Err(error.into()),
     };
-    // Working trees come here, before the tasks that name them: one that cannot be removed
-    // is reported, and the rest goes on.
+    // The trees before the tasks that name them; but not if the tasks are going to refuse.
+    let trees = match trees.filter(|_| force || !in_progress(board)) {
+        Some(trees) => end_trees(&roster, trees),
+        None => Vec::new(),
+    };
     let tasks = match empty(board, force) {
         Ok(tasks) => tasks,
         // Tasks are gone.
@@ -75,11 +100,60 @@ pub fn delete_team(team: &Team, board: &Board, force: bool) -> Result<Deleted, D
             roster,
             living,
             tasks,
+            trees,
         }),
         // That comes at the very end.
         Err(error @ TeamError::NotDurable { .. }) => Err(error.into()),
         Err(error) => Err(unfinished(error.into())),
     }
+}
+
+fn in_progress(board: &Board) -> bool {
+    board.snapshot().is_ok_and(|snapshot| {
+        snapshot
+            .tasks()
+            .any(|task| task.status == Status::InProgress)
+    })
+}
+
+/// Removes the members' trees that nothing was done in.
+fn end_trees(roster: &Roster, trees: &Trees) -> Vec<TreeEnd> {
+    let registered = match trees.list() {
+        Ok(list) => list,
+        Err(error) => {
+            tracing::warn!(%error, "the working trees are left as they are");
+            return Vec::new();
+        }
+    };
+    let belongs = |path: &str| {
+        let mut paths = roster
+            .members
+            .iter()
+            .filter_map(|m| m.worktree_path.as_deref());
+        paths.any(|member| member == path)
+    };
+    let mut ends = Vec::new();
+    for entry in registered.iter().filter(|entry| entry.is_live()) {
+        let path = entry.path().to_string_lossy().into_owned();
+        if !belongs(&path) {
+            continue;
+        }
+        let (removed, why) = match Slug::new(&entry.name).and_then(|slug| trees.agent_ended(&slug))
+        {
+            Ok(AgentEnd::Removed(_)) => (true, None),
+            Ok(AgentEnd::Kept { changes, why, .. }) => {
+                (false, Some(why.unwrap_or_else(|| changes.describe())))
+            }
+            Err(error) => (false, Some(error.to_string())),
+        };
+        ends.push(TreeEnd {
+            name: entry.name.clone(),
+            path,
+            removed,
+            why,
+        });
+    }
+    ends
 }
 
 /// Not through the board where there is none: it would be made by that.

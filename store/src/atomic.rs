@@ -230,21 +230,6 @@ pub fn set_aside(path: &Path, trash: &Path) -> Result<bool> {
     Ok(true)
 }
 
-/// Deletes everything in `dir`, and `dir` itself; one that is gone already is fine.
-///
-/// Only for directories nobody else writes to, such as those of [`set_aside`].
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the one place that deletes trees"
-)]
-pub fn remove_tree(dir: &Path) -> Result<()> {
-    match std::fs::remove_dir_all(dir) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error).context("remove", dir),
-    }
-}
-
 /// Makes the names in the directory of `path` survive a power cut.
 pub fn sync_parent(path: &Path, durability: Durability) -> Result<()> {
     match path.parent() {
@@ -416,8 +401,8 @@ mod tests {
         assert!(set_aside(&tree, &trash).unwrap());
         assert!(!set_aside(&tree, &trash).unwrap(), "it is gone");
         assert_eq!(std::fs::read_dir(&trash).unwrap().count(), 1);
-        remove_tree(&trash).unwrap();
-        remove_tree(&trash).unwrap();
+        crate::tree::delete(&trash).unwrap();
+        crate::tree::delete(&trash).unwrap();
         assert!(!trash.exists());
         assert!(elsewhere.exists());
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use harness::{Answer, TestHome};
+use harness::{Answer, TestHome, TestRepo, Workplace, write};
 use serde_json::json;
 use store::lock::{DEFAULT_TIMEOUT, FileLock};
 
@@ -166,4 +166,48 @@ fn only_the_lock_and_what_others_made_is_left() {
     assert!(dir.join(".ccb/lock").exists());
     assert_eq!(home.ok(&["team", "list"])["teams"], json!([]));
     home.ok(&["team", "create", "fixers"]);
+}
+
+/// The trees of its members end with it: unchanged ones go, others stay and are named.
+#[test]
+fn trees_without_changes_go_with_the_team() {
+    let place = Workplace {
+        repo: TestRepo::new(),
+        home: TestHome::in_memory(CCB).with_list("fixers"),
+    };
+    place.ok(&["team", "create", "fixers"]);
+    for name in ["idle", "busy"] {
+        place.ok(&["worktree", "create", name]);
+        place.ok(&["team", "join", "fixers", "--as", name]);
+    }
+    place.ok(&["worktree", "create", "somebody-elses"]);
+    write(&place.repo.tree("busy").join("new.txt"), "work");
+    let config = place.home.dir_of_team("fixers").join("config.json");
+    let mut roster = place.home.roster("fixers");
+    for member in roster["members"].as_array_mut().unwrap() {
+        let tree = place.repo.tree(member["name"].as_str().unwrap());
+        member["isActive"] = false.into();
+        member["worktreePath"] = tree.to_str().unwrap().into();
+    }
+    std::fs::write(config, roster.to_string()).unwrap();
+
+    // A refusal leaves the trees alone as well.
+    place.ok(&["task", "create", "one"]);
+    place.ok(&["task", "next", "--as", "idle"]);
+    place.fails(4, "already_claimed", &["team", "delete", "fixers"]);
+    assert!(place.repo.tree("idle").exists());
+
+    let deleted = place.ok(&["team", "delete", "fixers", "--force"]);
+    let ends = deleted["worktrees"].as_array().unwrap();
+    assert_eq!(ends.len(), 2, "{ends:?}");
+    let removed = |name: &str| {
+        let end = ends.iter().find(|end| end["name"] == name);
+        end.unwrap()["removed"].clone()
+    };
+    assert_eq!(removed("idle"), true);
+    assert_eq!(removed("busy"), false);
+    assert!(!place.repo.tree("idle").exists());
+    assert!(place.repo.tree("busy").join("new.txt").exists());
+    assert!(place.repo.tree("somebody-elses").exists());
+    place.ok(&["worktree", "undo", "idle"]);
 }

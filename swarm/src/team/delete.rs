@@ -83,7 +83,7 @@ impl Team {
             reached(fault::TEAM_ASIDE);
         }
         // Outside the lock: transcripts can be large.
-        atomic::remove_tree(&self.trash_dir())?;
+        store::tree::delete(&self.trash_dir())?;
         reached(fault::TEAM_EMPTIED);
         // The roster must not be the first to be gone after a power cut.
         atomic::sync_dir(&self.dir, self.options.durability)?;

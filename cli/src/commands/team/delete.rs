@@ -18,17 +18,27 @@ pub(crate) struct DeleteArgs {
 
 pub(crate) fn run(args: &DeleteArgs, context: &mut Context) -> Result<Exit, CommandError> {
     let team = team(&args.name, context)?;
-    let deleted = delete_team(&team, &context.team_board(&team), args.force)?;
+    // Outside a repository there are no trees.
+    let trees = context.trees().ok();
+    let board = context.team_board(&team);
+    let deleted = delete_team(&team, &board, trees.as_ref(), args.force)?;
     let json = || {
         let living = deleted.living.iter();
         let living: Vec<Value> = living
             .map(|one| json!({"name": one.name, "why": one.why.as_str()}))
+            .collect();
+        let trees = deleted.trees.iter();
+        let worktrees: Vec<Value> = trees
+            .map(|tree| {
+                json!({"name": tree.name, "path": tree.path, "removed": tree.removed, "why": tree.why})
+            })
             .collect();
         json!({
             "team": deleted.roster.to_json(),
             "deleted": true,
             "tasks": deleted.tasks,
             "alive": living,
+            "worktrees": worktrees,
         })
     };
     let text = || {
@@ -37,6 +47,15 @@ pub(crate) fn run(args: &DeleteArgs, context: &mut Context) -> Result<Exit, Comm
         format!("{GREEN}✔{GREEN:#} deleted team {BOLD}{name}{BOLD:#} with {tasks} {noun}")
     };
     context.out.answer(json, text)?;
+    for tree in deleted.trees.iter().filter(|tree| !tree.removed) {
+        let (path, why) = (
+            clean_line(&tree.path),
+            tree.why.as_deref().unwrap_or_default(),
+        );
+        let why = clean_line(why);
+        let note = format!("{YELLOW}note:{YELLOW:#} the tree {path} stays: {why}");
+        context.out.note(&note);
+    }
     for one in &deleted.living {
         let name = clean_line(&one.name);
         let note = format!(
