@@ -18,6 +18,8 @@ pub(crate) enum Exit {
     NotFound,
     Refused,
     TimedOut,
+    /// Something is left to land.
+    Conflicts,
     Internal,
     /// What a command we ran for the user ended with.
     Of(u8),
@@ -34,6 +36,7 @@ impl Exit {
             Self::NotFound => 3,
             Self::Refused => 4,
             Self::TimedOut => 5,
+            Self::Conflicts => 8,
             Self::Internal => 70,
             Self::Of(code) => code,
             Self::Signal(signal) => 128 + signal,
@@ -119,6 +122,7 @@ impl CommandError {
                 worktrees::Category::Refused => Exit::Refused,
                 worktrees::Category::TimedOut => Exit::TimedOut,
                 worktrees::Category::Failed => Exit::Failed,
+                worktrees::Category::Conflict => Exit::Conflicts,
             },
             Self::Other { exit, .. } => *exit,
             Self::ClosedStdout => Exit::Done,
@@ -168,10 +172,17 @@ impl CommandError {
             Self::Board(BoardError::Refused { task, .. }) => {
                 error.insert("task".into(), task.to_json());
             }
-            Self::Tree(TreeError::HasChanges { changes, .. }) => {
+            Self::Tree(
+                TreeError::HasChanges { changes, .. } | TreeError::Uncommitted { changes, .. },
+            ) => {
                 error.insert("changes".into(), changes.to_json());
             }
-            Self::Tree(TreeError::SetUp { log: Some(log), .. }) => {
+            Self::Tree(TreeError::Conflicts { files, .. }) => {
+                error.insert("files".into(), json!(files));
+            }
+            Self::Tree(
+                TreeError::SetUp { log: Some(log), .. } | TreeError::CheckFailed { log, .. },
+            ) => {
                 error.insert("log".into(), log.to_string_lossy().into());
             }
             _ => {}

@@ -25,6 +25,10 @@ use crate::setup::{self, SetUp};
 use crate::slug::Slug;
 use crate::trees::Trees;
 
+/// Said to single commands instead of the configuration, which all trees share; git goes on
+/// from what the index says.
+pub(crate) const SPARSE: &[&str] = &["core.sparseCheckout=true", "core.sparseCheckoutCone=false"];
+
 /// Makes a tree by other means than git and prints where it is.
 pub type CreateHook<'a> = &'a dyn Fn(&Slug) -> Result<String, String>;
 
@@ -274,6 +278,7 @@ impl Trees {
             hook_based: by_hook,
             sparse: !request.set_up.sparse_paths.is_empty(),
             trash: None,
+            merged: None,
             placed: Vec::new(),
             op: None,
             extra: serde_json::Map::new(),
@@ -391,24 +396,7 @@ impl Trees {
             path: tree.to_owned(),
             source,
         })?;
-        let mut config = Vec::new();
-        if let Some(patterns) = request.set_up.sparse_patterns() {
-            // Said to this one command instead of the configuration, which all trees share;
-            // git goes on from what the index says.
-            config = vec!["core.sparseCheckout=true", "core.sparseCheckoutCone=false"];
-            let info = admin.join("info");
-            store::home::create_dir(&info)?;
-            atomic::replace_keeping_mode(
-                &self.layout.tmp(),
-                &info.join("sparse-checkout"),
-                patterns.as_bytes(),
-                atomic::Durability::Relaxed,
-            )?;
-        }
-        Git::with_config(tree, "reset", &config)
-            .args(["--hard", "--quiet", "--no-recurse-submodules"])
-            .timeout(self.options.checkout_timeout)
-            .run()?;
+        self.check_out_files(tree, &admin, &request.set_up)?;
         reached(fault::CREATE_CHECKED_OUT);
         let log = self
             .layout
@@ -439,5 +427,31 @@ impl Trees {
             notes: done.notes,
             duration_ms: 0,
         })
+    }
+
+    /// Checks out the commit HEAD is at, or as much of it as is asked for.
+    pub(crate) fn check_out_files(
+        &self,
+        tree: &Path,
+        admin: &Path,
+        set_up: &SetUp,
+    ) -> Result<(), TreeError> {
+        let mut config: &[&str] = &[];
+        if let Some(patterns) = set_up.sparse_patterns() {
+            config = SPARSE;
+            let info = admin.join("info");
+            store::home::create_dir(&info)?;
+            atomic::replace_keeping_mode(
+                &self.layout.tmp(),
+                &info.join("sparse-checkout"),
+                patterns.as_bytes(),
+                atomic::Durability::Relaxed,
+            )?;
+        }
+        Git::with_config(tree, "reset", config)
+            .args(["--hard", "--quiet", "--no-recurse-submodules"])
+            .timeout(self.options.checkout_timeout)
+            .run()?;
+        Ok(())
     }
 }

@@ -195,6 +195,7 @@ impl Trees {
             hook_based: false,
             sparse: false,
             trash: None,
+            merged: None,
             placed: Vec::new(),
             op: None,
             extra: serde_json::Map::new(),

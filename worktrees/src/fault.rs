@@ -35,4 +35,14 @@ store::fault_points! {
     TRASH_SNAPSHOT = "trash.snapshot";
     /// A tree in the trash is marked as deleted, and still there.
     TRASH_EMPTIED = "trash.emptied";
+    /// The commit that is to land exists, and nothing names it.
+    MERGE_BUILT = "merge.built";
+    /// The scratch tree of a merge is known to git and to us.
+    MERGE_SCRATCH = "merge.scratch";
+    /// The check passed and the scratch tree is gone.
+    MERGE_CHECKED = "merge.checked";
+    /// It is written down where the tree is about to land.
+    MERGE_NOTED = "merge.noted";
+    /// The target has moved.
+    MERGE_MOVED = "merge.moved";
 }

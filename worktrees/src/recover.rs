@@ -50,6 +50,7 @@ impl Trees {
             Some(Op::Creating) => self.abandon(slug, &entry),
             Some(Op::Removing { id, admin, .. }) => self.settle_removal(slug, id, admin),
             Some(Op::Restoring) => self.finish_undo(&entry).map(drop),
+            Some(Op::Scratch) => self.erase(&mut self.section()?, slug),
             None => Ok(()),
         }
     }
@@ -116,7 +117,7 @@ impl Trees {
     }
 
     /// Removes all traces of a tree that was never handed out.
-    fn erase(&self, section: &mut Section<'_>, slug: &Slug) -> Result<(), TreeError> {
+    pub(crate) fn erase(&self, section: &mut Section<'_>, slug: &Slug) -> Result<(), TreeError> {
         let entry = section.entry(slug)?.clone();
         let path = entry.path();
         let ours = gitfiles::admin_of(&self.layout, path).is_ok() || is_bare(path);

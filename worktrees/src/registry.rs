@@ -64,6 +64,25 @@ pub(crate) enum Op {
     },
     /// It is being brought back.
     Restoring,
+    /// It is ours alone for as long as a check runs, and holds nothing of anybody's.
+    Scratch,
+}
+
+/// Where the commits of a tree went.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Landed {
+    /// The branch, without `refs/heads/`.
+    pub into: String,
+    /// The commit it was moved to.
+    pub commit: String,
+    /// The commit of the tree that is part of it.
+    pub head: String,
+    /// When.
+    pub at: String,
+    /// The branch was about to be moved; whether it was, it says itself.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub pending: bool,
 }
 
 /// A tree in the trash.
@@ -142,6 +161,9 @@ pub struct Entry {
     /// Where it is in the trash, once removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trash: Option<Trashed>,
+    /// Where its commits went, once merged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged: Option<Landed>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) placed: Vec<Placed>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -168,7 +190,13 @@ impl Entry {
 
     /// Whether it is there to be used: neither removed nor half made.
     pub fn is_live(&self) -> bool {
-        self.status != Status::Removed && !matches!(self.op, Some(Op::Creating))
+        let half_made = matches!(self.op, Some(Op::Creating | Op::Scratch));
+        self.status != Status::Removed && !half_made
+    }
+
+    /// Whether it is there for our own purposes and none of the user's.
+    pub(crate) fn is_internal(&self) -> bool {
+        matches!(self.op, Some(Op::Scratch))
     }
 
     /// What is being done to it by somebody, in one word.
@@ -177,6 +205,7 @@ impl Entry {
             Op::Creating => "creating",
             Op::Removing { .. } => "removing",
             Op::Restoring => "restoring",
+            Op::Scratch => "checking",
         })
     }
 }
@@ -232,6 +261,11 @@ impl Registry {
             .iter_mut()
             .filter(|entry| entry.status != Status::Removed)
             .find(|entry| entry.name == slug.as_str())
+    }
+
+    /// Whether the name is, or would be taken for, that of a tree that is there.
+    pub(crate) fn knows(&self, slug: &Slug) -> bool {
+        self.find(slug).is_some() || self.clash(slug).is_some()
     }
 
     /// The last tree of this name that was removed.

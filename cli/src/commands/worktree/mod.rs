@@ -5,8 +5,10 @@ mod create;
 mod events;
 mod gc;
 mod list;
+mod merge;
 mod remove;
 mod run;
+mod signals;
 mod status;
 
 use clap::{Args, Subcommand};
@@ -41,6 +43,8 @@ pub(crate) enum WorktreeCommand {
     Remove(remove::RemoveArgs),
     /// Bring the last removed worktree of this name back
     Undo(NameArgs),
+    /// Put a worktree's commits onto another branch; a conflict or a failed check moves nothing
+    Merge(Box<merge::MergeArgs>),
     /// List worktrees nobody needs any more, and remove them with --yes
     Gc(gc::GcArgs),
     /// Show what happened to worktrees
@@ -64,6 +68,7 @@ pub(crate) fn run(command: &WorktreeCommand, context: &mut Context) -> Result<Ex
         WorktreeCommand::Keep(args) => remove::keep(args, context),
         WorktreeCommand::Remove(args) => remove::remove(args, context),
         WorktreeCommand::Undo(args) => remove::undo(args, context),
+        WorktreeCommand::Merge(args) => merge::run(args, context),
         WorktreeCommand::Gc(args) => gc::run(args, context),
         WorktreeCommand::Events(args) => events::run(args, context),
     }
@@ -91,6 +96,12 @@ fn to_json(entry: &Entry) -> Value {
     }
     if let Some(doing) = entry.under_way() {
         map.insert("underWay".into(), doing.into());
+    }
+    if let Some(landed) = entry.merged.as_ref().filter(|landed| !landed.pending) {
+        map.insert(
+            "merged".into(),
+            json!({"into": landed.into, "commit": landed.commit, "head": landed.head, "at": landed.at}),
+        );
     }
     if let Some(trash) = &entry.trash {
         let undoable = !trash.emptied;
