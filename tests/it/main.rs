@@ -36,6 +36,8 @@ mod tree_commands;
 mod tree_crash;
 /// Working trees: made, found, refused.
 mod tree_create;
+/// A tree's commits on another branch: landed, refused, checked.
+mod tree_merge;
 /// Working trees: taken away and brought back.
 mod tree_remove;
 /// Many processes make, use and remove trees at once, and are killed.
