@@ -23,6 +23,8 @@ pub(crate) struct Context {
     home: Home,
     settings: Settings,
     list: Name,
+    /// As on the command line.
+    team: Option<String>,
     agent: Name,
     agent_named: bool,
 }
@@ -51,6 +53,7 @@ impl Context {
             home,
             settings,
             list,
+            team: global.team.clone(),
             agent,
             agent_named,
         })
@@ -83,6 +86,30 @@ impl Context {
     /// The settings file that is the user's own, not a repository's.
     pub(crate) fn own_settings(&self) -> PathBuf {
         self.home.settings()
+    }
+
+    pub(crate) fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// The session this command is part of, if something says so.
+    pub(crate) fn session_id() -> Option<String> {
+        env::var(env::SESSION)
+    }
+
+    /// The team: the one named, a session's own, or the repository's.
+    pub(crate) fn team(&self) -> Result<Name, CommandError> {
+        if let Some(name) = self.team.clone().or_else(|| env::var(env::TEAM)) {
+            return Ok(Name::new("team", &name)?);
+        }
+        if let Some(id) = Self::session_id() {
+            let start: String = id.chars().take(8).collect();
+            return Ok(Name::new("team", &format!("session-{start}"))?);
+        }
+        match Repository::discover(&self.directory) {
+            Some(repository) => repository_list(&repository),
+            None => Ok(Name::new("team", "default")?),
+        }
     }
 
     /// Whether somebody said who is acting.

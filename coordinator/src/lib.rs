@@ -1,6 +1,8 @@
 //! What happens next: sessions, scheduling, notifications, merge, recovery, reports.
 //!
 //! The only crate that composes `swarm`, `taskboard`, `mailbox` and `worktrees`, which do not
-//! know each other. So far it keeps tasks and working trees in step ([`binding`]).
+//! know each other. So far it keeps tasks and working trees in step ([`binding`]), and remembers
+//! for a session in a tree where it came from ([`session`]).
 
 pub mod binding;
+pub mod session;

@@ -40,6 +40,11 @@ impl Home {
         self.lists().join(list.as_str())
     }
 
+    /// One team: its session, its members, their mail.
+    pub fn team(&self, team: &Name) -> PathBuf {
+        self.0.join("teams").join(team.as_str())
+    }
+
     /// The user's own settings.
     pub fn settings(&self) -> PathBuf {
         self.0.join("ccb.json")

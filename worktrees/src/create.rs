@@ -294,9 +294,15 @@ impl Trees {
         self.prepare_place(&entry)?;
         setup::exclude(&self.layout, &["/.claude/worktrees/".into()])?;
         let made = self
-            .register(slug, &entry)
-            .and_then(|()| self.check_out(slug, &entry, request))
-            .and_then(|created| self.publish(slug, created));
+            .take_from_pool(slug, &entry, request)
+            .and_then(|taken| {
+                if !taken {
+                    self.register(slug, &entry)?;
+                    self.check_out(&entry, request)?;
+                }
+                let created = self.equip(slug, &entry, request)?;
+                self.publish(slug, created)
+            });
         if made.is_err() {
             self.take_back(slug);
         }
@@ -308,7 +314,7 @@ impl Trees {
         let mut section = self.section()?;
         let saved = section.entry(slug)?;
         saved.op = None;
-        saved.placed.clone_from(&created.entry.placed);
+        saved.placed.append(&mut created.entry.placed);
         created.entry = saved.clone();
         section.save()?;
         Ok(created)
@@ -380,12 +386,7 @@ impl Trees {
     }
 
     /// Step 3, which can take long.
-    fn check_out(
-        &self,
-        slug: &Slug,
-        entry: &Entry,
-        request: &CreateRequest<'_>,
-    ) -> Result<Created, TreeError> {
+    fn check_out(&self, entry: &Entry, request: &CreateRequest<'_>) -> Result<(), TreeError> {
         let tree = entry.path();
         let admin = gitfiles::admin_of(&self.layout, tree).map_err(|why| TreeError::NotOurs {
             path: tree.to_owned(),
@@ -398,6 +399,17 @@ impl Trees {
         })?;
         self.check_out_files(tree, &admin, &request.set_up)?;
         reached(fault::CREATE_CHECKED_OUT);
+        Ok(())
+    }
+
+    /// The set-up of a tree whose files are there.
+    fn equip(
+        &self,
+        slug: &Slug,
+        entry: &Entry,
+        request: &CreateRequest<'_>,
+    ) -> Result<Created, TreeError> {
+        let tree = entry.path();
         let log = self
             .layout
             .logs()

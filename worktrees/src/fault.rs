@@ -45,4 +45,16 @@ store::fault_points! {
     MERGE_NOTED = "merge.noted";
     /// The target has moved.
     MERGE_MOVED = "merge.moved";
+    /// A tree for the pool is whole, but not in it.
+    POOL_FILLED = "pool.filled";
+    /// It is written down which tree of the pool goes where.
+    POOL_RECORDED = "pool.recorded";
+    /// git has it there already; its files are not.
+    POOL_POINTED = "pool.pointed";
+    /// Its files are there, too.
+    POOL_MOVED = "pool.moved";
+    /// It has its branch.
+    POOL_BRANCHED = "pool.branched";
+    /// A tree of the pool that somebody changed is a tree like any other.
+    POOL_GIVEN_UP = "pool.given-up";
 }

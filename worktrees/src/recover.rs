@@ -47,7 +47,8 @@ impl Trees {
         };
         tracing::info!(worktree = %slug, op = ?entry.op, "finishing what was interrupted");
         match &entry.op {
-            Some(Op::Creating) => self.abandon(slug, &entry),
+            Some(Op::Creating | Op::Filling) => self.abandon(slug, &entry),
+            Some(Op::Taking { from, admin }) => self.settle_taking(slug, &entry, from, admin),
             Some(Op::Removing { id, admin, .. }) => self.settle_removal(slug, id, admin),
             Some(Op::Restoring) => self.finish_undo(&entry).map(drop),
             Some(Op::Scratch) => self.erase(&mut self.section()?, slug),
@@ -56,7 +57,7 @@ impl Trees {
     }
 
     /// A tree whose making was interrupted goes, but not what somebody may have put into it.
-    fn abandon(&self, slug: &Slug, entry: &Entry) -> Result<(), TreeError> {
+    pub(crate) fn abandon(&self, slug: &Slug, entry: &Entry) -> Result<(), TreeError> {
         self.emit(&Event::of("worktree.create.failed", entry).interrupted());
         if is_bare(entry.path()) {
             let mut section = self.section()?;
@@ -105,9 +106,19 @@ impl Trees {
 
     /// Takes back what this process began to make and could not finish.
     pub(crate) fn take_back(&self, slug: &Slug) {
-        let erased = self.section().and_then(|mut section| {
-            match section.registry.find(slug).map(|entry| &entry.op) {
-                Some(Some(Op::Creating)) => self.erase(&mut section, slug),
+        let erased = Registry::load(&self.layout).and_then(|registry| {
+            let entry = registry.find(slug).cloned();
+            match entry
+                .as_ref()
+                .and_then(|entry| Some((entry, entry.op.as_ref()?)))
+            {
+                // Its files are still those of the pool.
+                Some((entry, Op::Taking { from, admin })) if is_bare(entry.path()) => {
+                    self.settle_taking(slug, entry, from, admin)
+                }
+                Some((_, Op::Creating | Op::Filling | Op::Taking { .. })) => {
+                    self.erase(&mut self.section()?, slug)
+                }
                 _ => Ok(()),
             }
         });

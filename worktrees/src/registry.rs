@@ -43,7 +43,7 @@ impl Status {
 }
 
 /// Something with several steps that is being done to a tree.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "kind")]
 pub(crate) enum Op {
     /// It is being made.
@@ -66,6 +66,30 @@ pub(crate) enum Op {
     Restoring,
     /// It is ours alone for as long as a check runs, and holds nothing of anybody's.
     Scratch,
+    /// It is being made for the pool.
+    Filling,
+    /// It is being moved here from the pool.
+    #[serde(rename_all = "camelCase")]
+    Taking {
+        /// As it was there.
+        from: Box<Pooled>,
+        /// Its directory among git's.
+        admin: PathBuf,
+    },
+}
+
+/// A tree that is ready to be handed out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Pooled {
+    /// As it would be registered.
+    pub(crate) tree: Entry,
+    /// Its sparse patterns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) sparse: Option<String>,
+    /// Directories that were linked or copied into it and stay.
+    #[serde(default)]
+    pub(crate) directories: Vec<String>,
 }
 
 /// Where the commits of a tree went.
@@ -190,13 +214,16 @@ impl Entry {
 
     /// Whether it is there to be used: neither removed nor half made.
     pub fn is_live(&self) -> bool {
-        let half_made = matches!(self.op, Some(Op::Creating | Op::Scratch));
+        let half_made = matches!(
+            self.op,
+            Some(Op::Creating | Op::Scratch | Op::Filling | Op::Taking { .. })
+        );
         self.status != Status::Removed && !half_made
     }
 
     /// Whether it is there for our own purposes and none of the user's.
     pub(crate) fn is_internal(&self) -> bool {
-        matches!(self.op, Some(Op::Scratch))
+        matches!(self.op, Some(Op::Scratch | Op::Filling))
     }
 
     /// What is being done to it by somebody, in one word.
@@ -206,6 +233,7 @@ impl Entry {
             Op::Removing { .. } => "removing",
             Op::Restoring => "restoring",
             Op::Scratch => "checking",
+            Op::Filling | Op::Taking { .. } => "creating",
         })
     }
 }
@@ -220,6 +248,9 @@ pub(crate) struct Registry {
     pub(crate) last: u64,
     #[serde(default)]
     pub(crate) worktrees: Vec<Entry>,
+    /// Trees nobody has yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) pool: Vec<Pooled>,
     #[serde(flatten)]
     extra: Map<String, Value>,
 }
@@ -265,7 +296,11 @@ impl Registry {
 
     /// Whether the name is, or would be taken for, that of a tree that is there.
     pub(crate) fn knows(&self, slug: &Slug) -> bool {
-        self.find(slug).is_some() || self.clash(slug).is_some()
+        let pooled = self
+            .pool
+            .iter()
+            .any(|pooled| slug.clashes_with(&pooled.tree.name));
+        pooled || self.find(slug).is_some() || self.clash(slug).is_some()
     }
 
     /// The last tree of this name that was removed.

@@ -7,7 +7,7 @@ use serde_json::json;
 use store::settings::{BaseRef, SetUpCommand};
 use worktrees::{Base, CreateRequest, SetUp, Slug};
 
-use super::{slug, to_json};
+use super::{fill_behind, slug, to_json};
 use crate::commands::task::{id, line};
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
@@ -81,6 +81,7 @@ pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, Comm
             }
         }
     }
+    fill_behind(&created, context);
     for note in &created.notes {
         tracing::info!("{note}");
     }

@@ -6,8 +6,10 @@ mod events;
 mod gc;
 mod list;
 mod merge;
+mod pool;
 mod remove;
 mod run;
+mod session;
 mod signals;
 mod status;
 
@@ -16,6 +18,7 @@ use coordinator::binding::Binder;
 use serde_json::{Map, Value, json};
 use worktrees::{Entry, Slug, TreeError};
 
+use self::pool::fill_behind;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 
@@ -47,6 +50,13 @@ pub(crate) enum WorktreeCommand {
     Merge(Box<merge::MergeArgs>),
     /// List worktrees nobody needs any more, and remove them with --yes
     Gc(gc::GcArgs),
+    /// Work in a worktree until `exit`: prints its path, for `cd "$(ccb worktree enter NAME)"`
+    Enter(session::EnterArgs),
+    /// Leave the worktree that was entered: prints the directory to go back to
+    Exit(session::ExitArgs),
+    /// Worktrees that are made before anybody asks for them (worktree.pool)
+    #[command(subcommand)]
+    Pool(pool::PoolCommand),
     /// Show what happened to worktrees
     Events(events::EventsArgs),
 }
@@ -70,6 +80,9 @@ pub(crate) fn run(command: &WorktreeCommand, context: &mut Context) -> Result<Ex
         WorktreeCommand::Undo(args) => remove::undo(args, context),
         WorktreeCommand::Merge(args) => merge::run(args, context),
         WorktreeCommand::Gc(args) => gc::run(args, context),
+        WorktreeCommand::Enter(args) => session::enter(args, context),
+        WorktreeCommand::Exit(args) => session::exit(args, context),
+        WorktreeCommand::Pool(command) => pool::run(command, context),
         WorktreeCommand::Events(args) => events::run(args, context),
     }
 }
