@@ -53,6 +53,16 @@ impl FileLock {
         Ok(taken.context("lock", path)?.then_some(Self(lock)))
     }
 
+    /// A second handle on the lock, for a program we start: if we are killed, the lock stays
+    /// taken until that program has ended, too.
+    pub fn handle(&self) -> Result<File> {
+        let path = &self.0.path;
+        match &self.0.file {
+            Some(file) => file.try_clone().context("lock", path),
+            None => open_private(path),
+        }
+    }
+
     /// Who holds the lock on `path`, as far as the system tells; for messages.
     pub fn describe_holder(path: &Path) -> String {
         holder(path)

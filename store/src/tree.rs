@@ -211,17 +211,23 @@ pub fn touch(path: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::atomic::{Durability, replace};
     use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn write(path: &Path, text: &str) {
+        let dir = path.parent().unwrap();
+        replace(dir, path, text.as_bytes(), Durability::Relaxed).unwrap();
+    }
 
     #[test]
     fn deleting_follows_no_link_and_opens_shut_directories() {
         let dir = tempfile::tempdir().unwrap();
         let outside = dir.path().join("outside");
         std::fs::create_dir(&outside).unwrap();
-        std::fs::write(outside.join("precious"), "x").unwrap();
+        write(&outside.join("precious"), "x");
         let root = dir.path().join("root");
         std::fs::create_dir_all(root.join("a/shut")).unwrap();
-        std::fs::write(root.join("a/shut/file"), "x").unwrap();
+        write(&root.join("a/shut/file"), "x");
         symlink(&outside, root.join("a/link")).unwrap();
         std::fs::set_permissions(root.join("a/shut"), std::fs::Permissions::from_mode(0o000))
             .unwrap();
@@ -240,7 +246,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let from = dir.path().join("from");
         std::fs::create_dir_all(from.join("bin")).unwrap();
-        std::fs::write(from.join("bin/tool"), "#!").unwrap();
+        write(&from.join("bin/tool"), "#!");
         std::fs::set_permissions(
             from.join("bin/tool"),
             std::fs::Permissions::from_mode(0o755),

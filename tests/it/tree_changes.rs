@@ -154,7 +154,9 @@ fn stashes_and_repositories_inside_count() {
 
 #[test]
 fn what_cannot_be_read_is_unknown() {
-    let damage: [(&str, fn(&std::path::Path, &std::path::Path)); 6] = [
+    /// Gets the tree and git's directory for it.
+    type Damage = fn(&std::path::Path, &std::path::Path);
+    let damage: [(&str, Damage); 6] = [
         ("a broken .git", |at, _| {
             write(&at.join(".git"), "gitdir: /nowhere\n")
         }),

@@ -453,3 +453,67 @@ fn other_formats_of_repositories_work_through_git_itself() {
     let changes = repo.trees().changes(&slug("x")).unwrap();
     assert_eq!(changes.state.as_str(), "clean", "{changes:?}");
 }
+
+#[test]
+fn links_on_the_way_and_paths_that_are_not_text_are_refused() {
+    use std::os::unix::ffi::OsStrExt;
+    let repo = TestRepo::new();
+    let outside = repo.beside("outside");
+    std::fs::create_dir(&outside).unwrap();
+    symlink(&outside, repo.main().join(".claude")).unwrap();
+    let request = CreateRequest::new(Some(slug("x")), repo.main());
+    let error = repo.trees().create(&request).unwrap_err();
+    assert_eq!(error.kind(), "path_taken", "{error}");
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
+    assert!(repo.tree_branches().is_empty());
+
+    let odd = repo
+        .beside("x")
+        .with_file_name(std::ffi::OsStr::from_bytes(b"odd-\xff"));
+    std::fs::create_dir(&odd).unwrap();
+    git(&odd, &["init", "-q"]);
+    let error = Trees::discover(&odd, TreeOptions::default()).unwrap_err();
+    assert_eq!(error.kind(), "bad_path");
+}
+
+#[test]
+fn a_lock_that_is_never_free_is_named() {
+    use std::time::Duration;
+    let repo = TestRepo::new();
+    repo.create("x");
+    let options = TreeOptions {
+        lock_timeout: Duration::from_millis(30),
+        checkout_timeout: Duration::from_millis(30),
+        ..TreeOptions::default()
+    };
+    let hasty = Trees::discover(repo.main(), options).unwrap();
+    for lock in ["repository", "y.tree"] {
+        let path = repo.ours().join("locks").join(lock);
+        let held = store::lock::FileLock::try_exclusive(&path).unwrap();
+        assert!(held.is_some());
+        let error = hasty
+            .create(&CreateRequest::new(Some(slug("y")), repo.main()))
+            .unwrap_err();
+        assert_eq!(error.kind(), "lock_timeout", "{lock}: {error}");
+    }
+    assert!(!repo.tree("y").exists());
+    assert_eq!(repo.tree_branches(), ["worktree/x"]);
+    repo.create("y");
+}
+
+#[test]
+fn what_an_interrupted_git_left_does_not_stand_in_the_way() {
+    // `git worktree add` writes this first; killed here, it is what remains.
+    let repo = TestRepo::new();
+    repo.create("other");
+    let half = repo.main().join(".git/worktrees/x");
+    write(&half.join("locked"), "initializing");
+    repo.git(&["branch", "unrelated"]);
+    let made = repo.create("x");
+    assert!(made.created);
+    assert_eq!(
+        repo.trees().changes(&slug("x")).unwrap().state.as_str(),
+        "clean"
+    );
+    assert!(repo.tree("x").join("readme").exists());
+}

@@ -7,6 +7,7 @@ use store::atomic;
 use crate::error::TreeError;
 use crate::git::{Git, line};
 use crate::gitfiles::{self, Head};
+use crate::history::History;
 use crate::layout::Layout;
 
 /// git's directory for the tree at `path`, also if that is gone.
@@ -59,18 +60,32 @@ pub(crate) fn is_checked_out(layout: &Layout, branch: &str) -> Result<bool, Tree
     ))
 }
 
-/// Makes new refs, all or none; one that exists is an error.
+/// Makes new refs, all or none; one that stands elsewhere is an error.
 pub(crate) fn create_refs(layout: &Layout, refs: &[(String, String)]) -> Result<(), TreeError> {
     let lines: String = refs
         .iter()
         .map(|(name, oid)| format!("create {name} {oid}\n"))
         .collect();
-    update_refs(layout, lines)
+    update_refs(layout, lines).or_else(|error| {
+        // A process that was killed may have left a git that was just about to do the same.
+        let history = History::open(&layout.main);
+        let done = |(name, oid): &(String, String)| {
+            matches!(history.tip(name), Ok(Some(tip)) if tip == *oid)
+        };
+        if refs.iter().all(done) { Ok(()) } else { Err(error) }
+    })
 }
 
-/// Deletes a ref if it still stands where `expected` says.
+/// Deletes a ref if it still stands where `expected` says; one that is gone is fine.
 pub(crate) fn delete_ref(layout: &Layout, name: &str, expected: &str) -> Result<(), TreeError> {
-    update_refs(layout, format!("delete {name} {expected}\n"))
+    update_refs(layout, format!("delete {name} {expected}\n")).or_else(|error| match History::open(
+        &layout.main,
+    )
+    .tip(name)
+    {
+        Ok(None) => Ok(()),
+        _ => Err(error),
+    })
 }
 
 fn update_refs(layout: &Layout, lines: String) -> Result<(), TreeError> {

@@ -266,6 +266,10 @@ pub(crate) fn reflog_commits(
         .as_ref()
         .map(|branch| format!("refs/heads/{branch}"));
     if layout.common.join("reftable").exists() {
+        // In the trash nothing but git itself could read it, and git no longer knows it.
+        if admin.parent() != Some(&layout.admin_dirs()) {
+            return Ok(None);
+        }
         return reflog_by_git(entry.path(), branch.as_deref()).map(Some);
     }
     let Some(mut oids) = gitfiles::reflog(admin, "HEAD") else {

@@ -1,14 +1,19 @@
 //! Making a tree, or finding the one that is there.
 //!
-//! 1. The entry is written with `op: creating`. 2. git registers branch and tree, both under
-//! the repository's lock, because git's own races fail parallel adds and leave branches
-//! behind. 3. Files are checked out and set up outside of it. 4. `op` is taken off. A failure
-//! before that takes everything back; after a crash the next command does (`recover`).
+//! 1. The entry is written with `op: creating`.
+//! 2. git registers branch and tree. Both under the repository's lock, because git's own races
+//!    fail parallel adds and leave branches behind.
+//! 3. Files are checked out and set up, outside of that lock.
+//! 4. `op` is taken off.
+//!
+//! A failure before that takes everything back; after a crash the next command does
+//! (`recover`).
 
 use std::path::Path;
 use std::time::Instant;
 
 use store::fault::{pass, reached};
+use store::lock::FileLock;
 use store::tree::touch;
 use store::{StoreError, atomic};
 
@@ -225,7 +230,7 @@ impl Trees {
     ) -> Result<Created, TreeError> {
         self.layout.create_dirs()?;
         self.recover_others(slug);
-        let _lock = self.tree_lock(slug)?;
+        let lock = self.tree_lock(slug)?;
         self.recover(slug)?;
         // Somebody else may have made it while we waited.
         if let Some(created) = self.resume(slug, request)? {
@@ -233,14 +238,14 @@ impl Trees {
         }
         let lost = Registry::load(&self.layout)?.find(slug).cloned();
         if let Some(lost) = lost.filter(|lost| !lost.hook_based) {
-            return self.check_out_again(slug, lost, request);
+            return self.check_out_again(slug, &lost, request);
         }
         let entry = self.draft(slug, request)?;
         if let Some(hook) = request.hook {
             return self.create_by_hook(slug, entry, request, hook);
         }
         self.emit(&Event::of("worktree.create.before", &entry));
-        match self.make(slug, entry.clone(), request) {
+        match self.make(slug, &entry, request, &lock) {
             Ok(created) => {
                 self.emit(&Event::of("worktree.create.after", &created.entry));
                 Ok(created)
@@ -288,19 +293,20 @@ impl Trees {
     fn make(
         &self,
         slug: &Slug,
-        entry: Entry,
+        entry: &Entry,
         request: &CreateRequest<'_>,
+        lock: &FileLock,
     ) -> Result<Created, TreeError> {
-        self.prepare_place(&entry)?;
+        self.prepare_place(entry)?;
         setup::exclude(&self.layout, &["/.claude/worktrees/".into()])?;
         let made = self
-            .take_from_pool(slug, &entry, request)
+            .take_from_pool(slug, entry, request, lock)
             .and_then(|taken| {
                 if !taken {
-                    self.register(slug, &entry)?;
-                    self.check_out(&entry, request)?;
+                    self.register(slug, entry)?;
+                    self.check_out(entry, request, lock)?;
                 }
-                let created = self.equip(slug, &entry, request)?;
+                let created = self.equip(slug, entry, request)?;
                 self.publish(slug, created)
             });
         if made.is_err() {
@@ -380,13 +386,19 @@ impl Trees {
         .arg("--")
         .arg(&entry.path)
         .args(&entry.base)
+        .holding(&section.lock)?
         .run()?;
         reached(fault::CREATE_REGISTERED);
         Ok(())
     }
 
     /// Step 3, which can take long.
-    fn check_out(&self, entry: &Entry, request: &CreateRequest<'_>) -> Result<(), TreeError> {
+    fn check_out(
+        &self,
+        entry: &Entry,
+        request: &CreateRequest<'_>,
+        lock: &FileLock,
+    ) -> Result<(), TreeError> {
         let tree = entry.path();
         let admin = gitfiles::admin_of(&self.layout, tree).map_err(|why| TreeError::NotOurs {
             path: tree.to_owned(),
@@ -397,7 +409,7 @@ impl Trees {
             path: tree.to_owned(),
             source,
         })?;
-        self.check_out_files(tree, &admin, &request.set_up)?;
+        self.check_out_files(tree, &admin, &request.set_up, lock)?;
         reached(fault::CREATE_CHECKED_OUT);
         Ok(())
     }
@@ -447,6 +459,7 @@ impl Trees {
         tree: &Path,
         admin: &Path,
         set_up: &SetUp,
+        lock: &FileLock,
     ) -> Result<(), TreeError> {
         let mut config: &[&str] = &[];
         if let Some(patterns) = set_up.sparse_patterns() {
@@ -463,6 +476,7 @@ impl Trees {
         Git::with_config(tree, "reset", config)
             .args(["--hard", "--quiet", "--no-recurse-submodules"])
             .timeout(self.options.checkout_timeout)
+            .holding(lock)?
             .run()?;
         Ok(())
     }

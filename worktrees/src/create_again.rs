@@ -21,11 +21,11 @@ impl Trees {
     pub(crate) fn check_out_again(
         &self,
         slug: &Slug,
-        entry: Entry,
+        entry: &Entry,
         request: &CreateRequest<'_>,
     ) -> Result<Created, TreeError> {
         let section = self.section()?;
-        self.prepare_place(&entry)?;
+        self.prepare_place(entry)?;
         let branch = slug.branch();
         match admin::find(&self.layout, entry.path()) {
             Some(admin) => {

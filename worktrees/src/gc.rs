@@ -119,8 +119,8 @@ impl Trees {
         }
         self.emit(&Event::of("worktree.remove.before", &entry));
         let removed = self.own_admin(&entry).and_then(|admin| {
-            let changes = changes::of(&self.layout, &entry);
-            self.move_to_trash(slug, &entry, admin, changes, false)
+            let found = self.look_into(&entry, admin);
+            self.move_to_trash(slug, &entry, found, false)
         });
         match removed {
             Ok(removed) => {

@@ -10,8 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use store::lock::FileLock;
+
 use crate::error::TreeError;
-use crate::process::{self, Finished};
+use crate::process::{self, Finished, Input};
 
 /// How long git may take for anything but checking files out.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
@@ -38,7 +40,7 @@ pub(crate) struct Git {
     command: Command,
     /// For error messages.
     verb: String,
-    input: Option<Vec<u8>>,
+    input: Input,
     timeout: Duration,
 }
 
@@ -71,7 +73,7 @@ impl Git {
         Self {
             command,
             verb: verb.to_owned(),
-            input: None,
+            input: Input::Nothing,
             timeout: TIMEOUT,
         }
     }
@@ -93,8 +95,14 @@ impl Git {
 
     /// What it reads on standard input.
     pub(crate) fn input(mut self, bytes: Vec<u8>) -> Self {
-        self.input = Some(bytes);
+        self.input = Input::Bytes(bytes);
         self
+    }
+
+    /// If we are killed meanwhile, nobody gets this lock before git has ended.
+    pub(crate) fn holding(mut self, lock: &FileLock) -> Result<Self, TreeError> {
+        self.input = Input::Lock(lock.handle()?);
+        Ok(self)
     }
 
     pub(crate) fn timeout(mut self, timeout: Duration) -> Self {
@@ -127,7 +135,7 @@ impl Git {
     fn finish(self) -> Result<Finished, TreeError> {
         tracing::debug!(command = ?self.command, "git");
         let program = self.command.get_program().to_owned();
-        let finished = process::capture(self.command, self.input.as_deref(), self.timeout);
+        let finished = process::capture(self.command, self.input, self.timeout);
         let finished = finished.map_err(|source| TreeError::NoGit {
             program: PathBuf::from(program),
             source,

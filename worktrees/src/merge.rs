@@ -110,7 +110,7 @@ impl Trees {
         }
         let busy = request.check.as_ref().map_or(Duration::ZERO, |c| c.timeout);
         let patience = self.options.checkout_timeout + busy;
-        let _turn = FileLock::exclusive(
+        let turn = FileLock::exclusive(
             &self.layout.landing_lock(),
             "landing a worktree's commits",
             patience,
@@ -122,7 +122,7 @@ impl Trees {
         }
         let entry = self.get(slug)?;
         self.emit(&Event::of("worktree.merge.before", &entry));
-        match self.land(slug, &entry, request) {
+        match self.land(slug, &entry, request, &turn) {
             Ok(merged) => {
                 let mut event = Event::of("worktree.merge.after", &merged.entry);
                 event.worktree["into"] = merged.into.clone().into();
@@ -142,6 +142,7 @@ impl Trees {
         slug: &Slug,
         entry: &Entry,
         request: &MergeRequest<'_>,
+        turn: &FileLock,
     ) -> Result<Merged, TreeError> {
         let mut branch = String::new();
         for _ in 0..ATTEMPTS {
@@ -155,7 +156,7 @@ impl Trees {
                 log = Some(self.check_commit(slug, &commit, check)?);
                 reached(fault::MERGE_CHECKED);
             }
-            if let Some(entry) = self.move_target(slug, entry, &landing, &commit)? {
+            if let Some(entry) = self.move_target(slug, entry, &landing, turn)? {
                 return Ok(landing.merged(entry, Outcome::Landed, log));
             }
             branch = landing.target.branch;
@@ -236,11 +237,14 @@ impl Trees {
         slug: &Slug,
         entry: &Entry,
         landing: &Landing,
-        commit: &str,
+        turn: &FileLock,
     ) -> Result<Option<Entry>, TreeError> {
+        let Some(commit) = landing.commit() else {
+            return Ok(None);
+        };
         let mut landed = Landed {
             into: landing.target.branch.clone(),
-            commit: commit.to_owned(),
+            commit: commit.clone(),
             head: landing.head.clone(),
             at: self.now(),
             pending: true,
@@ -249,9 +253,7 @@ impl Trees {
         self.note(slug, Some(landed.clone()))?;
         reached(fault::MERGE_NOTED);
         let timeout = self.options.checkout_timeout;
-        let step = landing
-            .target
-            .advance(&self.layout, commit, slug.as_str(), timeout);
+        let step = landing.target.advance(&self.layout, &commit, turn, timeout);
         match step {
             Ok(Step::Moved) => {}
             Ok(Step::MovedByOthers) => {

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use store::lock::FileLock;
+
 use crate::error::TreeError;
 use crate::git::{Git, path_from};
 use crate::history::History;
@@ -67,7 +69,7 @@ impl Target {
         &self,
         layout: &Layout,
         commit: &str,
-        name: &str,
+        turn: &FileLock,
         timeout: Duration,
     ) -> Result<Step, TreeError> {
         let reference = format!("refs/heads/{}", self.branch);
@@ -80,14 +82,20 @@ impl Target {
                 .args(["--no-overwrite-ignore", "--no-verify-signatures", "--quiet"])
                 .arg(commit)
                 .timeout(timeout)
+                .holding(turn)?
                 .run(),
             Some(dir) => {
                 return Err(self.refused(dir.clone(), "that directory is gone".into()));
             }
             None => Git::at(&layout.main, "update-ref")
-                .arg("-m")
-                .arg(format!("ccb: merge worktree {name}"))
-                .args([&reference, commit, &self.tip])
+                .args([
+                    "-m",
+                    "ccb: a worktree landed",
+                    &reference,
+                    commit,
+                    &self.tip,
+                ])
+                .holding(turn)?
                 .run(),
         };
         let tip = History::open(&layout.main).tip(&reference)?;

@@ -14,7 +14,6 @@ use std::time::Duration;
 use store::fault::reached;
 use store::lock::FileLock;
 
-use crate::changes;
 use crate::create::CreateRequest;
 use crate::error::TreeError;
 use crate::events::Event;
@@ -119,22 +118,28 @@ impl Trees {
     }
 
     fn fill_one(&self, base: &str, set_up: &SetUp) -> Result<(), TreeError> {
-        let (slug, _lock) = self.free_internal(PREFIX)?;
-        let made = self.prepare_pooled(&slug, base, set_up);
+        let (slug, lock) = self.free_internal(PREFIX)?;
+        let made = self.prepare_pooled(&slug, base, set_up, &lock);
         if made.is_err() {
             self.take_back(&slug);
         }
         made
     }
 
-    fn prepare_pooled(&self, slug: &Slug, base: &str, set_up: &SetUp) -> Result<(), TreeError> {
+    fn prepare_pooled(
+        &self,
+        slug: &Slug,
+        base: &str,
+        set_up: &SetUp,
+        lock: &FileLock,
+    ) -> Result<(), TreeError> {
         let mut tree = self.add_detached(slug, base, Op::Filling)?;
         let admin =
             gitfiles::admin_of(&self.layout, tree.path()).map_err(|why| TreeError::NotOurs {
                 path: tree.path().to_owned(),
                 why,
             })?;
-        self.check_out_files(tree.path(), &admin, set_up)?;
+        self.check_out_files(tree.path(), &admin, set_up, lock)?;
         let placed = set_up.place_directories(&self.layout, tree.path());
         let placed = placed.map_err(|failure| TreeError::SetUp {
             name: slug.to_string(),
@@ -148,6 +153,7 @@ impl Trees {
         Git::at(tree.path(), "update-index")
             .args(["-q", "--refresh", "--force-write-index"])
             .timeout(self.options.checkout_timeout)
+            .holding(lock)?
             .run()?;
         reached(fault::POOL_FILLED);
         let mut section = self.section()?;
@@ -185,8 +191,8 @@ impl Trees {
         reached(fault::POOL_GIVEN_UP);
         self.emit(&Event::of("worktree.remove.before", &tree));
         let removed = self.own_admin(&tree).and_then(|admin| {
-            let changes = changes::of(&self.layout, &tree);
-            self.move_to_trash(&slug, &tree, admin, changes, true)
+            let found = self.look_into(&tree, admin);
+            self.move_to_trash(&slug, &tree, found, true)
         });
         match removed {
             Ok(removed) => self.emit(&Event::of("worktree.remove.after", &removed.entry)),

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use store::atomic::{self, Durability};
 use store::fault::reached;
+use store::lock::FileLock;
 
 use crate::admin;
 use crate::create::{CreateRequest, SPARSE};
@@ -35,6 +36,7 @@ impl Trees {
         slug: &Slug,
         entry: &Entry,
         request: &CreateRequest<'_>,
+        lock: &FileLock,
     ) -> Result<bool, TreeError> {
         let pool = Registry::load(&self.layout)?.pool;
         let suits = |pooled: &&Pooled| pooled.suits(&request.set_up);
@@ -51,7 +53,7 @@ impl Trees {
             match self.inspect(pooled) {
                 Ok(admin) => {
                     self.move_from_pool(slug, entry, pooled, &admin)?;
-                    self.bring_to_base(entry, pooled, base)?;
+                    self.bring_to_base(entry, pooled, base, lock)?;
                     return Ok(true);
                 }
                 Err(why) => {
@@ -165,7 +167,13 @@ impl Trees {
 
     /// Changes only what differs between the two commits: the files are known to be those of
     /// the first.
-    fn bring_to_base(&self, entry: &Entry, pooled: &Pooled, base: &str) -> Result<(), TreeError> {
+    fn bring_to_base(
+        &self,
+        entry: &Entry,
+        pooled: &Pooled,
+        base: &str,
+        lock: &FileLock,
+    ) -> Result<(), TreeError> {
         let from = pooled.tree.base.as_deref().unwrap_or_default();
         if from == base {
             return Ok(());
@@ -174,6 +182,7 @@ impl Trees {
         Git::with_config(entry.path(), "read-tree", config)
             .args(["-m", "-u", "--no-recurse-submodules", from, base])
             .timeout(self.options.checkout_timeout)
+            .holding(lock)?
             .run()?;
         Ok(())
     }

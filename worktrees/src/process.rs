@@ -20,21 +20,39 @@ pub(crate) struct Finished {
     pub(crate) stderr: Vec<u8>,
 }
 
-/// Runs `command` with `input` on its standard input and captures its output.
+/// What a program finds on its standard input.
+#[derive(Debug)]
+pub(crate) enum Input {
+    /// Nothing.
+    Nothing,
+    /// This.
+    Bytes(Vec<u8>),
+    /// Nothing; but as long as it runs, this lock is taken, even if we die.
+    Lock(std::fs::File),
+}
+
+/// Runs `command` with `input` and captures its output.
 pub(crate) fn capture(
     mut command: Command,
-    input: Option<&[u8]>,
+    input: Input,
     timeout: Duration,
 ) -> io::Result<Finished> {
-    command
-        .stdin(if input.is_some() {
-            Stdio::piped()
-        } else {
-            Stdio::null()
-        })
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    run(command, input, timeout)
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let bytes = match input {
+        Input::Nothing => {
+            command.stdin(Stdio::null());
+            None
+        }
+        Input::Lock(file) => {
+            command.stdin(file);
+            None
+        }
+        Input::Bytes(bytes) => {
+            command.stdin(Stdio::piped());
+            Some(bytes)
+        }
+    };
+    run(command, bytes.as_deref(), timeout)
 }
 
 /// Runs `command` with the standard streams its caller gave it.
@@ -156,8 +174,12 @@ mod tests {
     #[test]
     fn input_and_both_outputs_pass_whole() {
         let input = vec![b'x'; 1 << 20];
-        let finished =
-            capture(sh("tee /dev/stderr"), Some(&input), Duration::from_secs(60)).unwrap();
+        let finished = capture(
+            sh("tee /dev/stderr"),
+            Input::Bytes(input.clone()),
+            Duration::from_secs(60),
+        )
+        .unwrap();
         assert!(finished.status.success() && !finished.timed_out);
         assert_eq!(finished.stdout, input);
         assert_eq!(finished.stderr, input);
@@ -168,7 +190,7 @@ mod tests {
         // The child holds the pipe open; only killing the whole group ends the reading.
         let finished = capture(
             sh("sleep 1000 & sleep 1000"),
-            None,
+            Input::Nothing,
             Duration::from_millis(50),
         )
         .unwrap();

@@ -8,7 +8,6 @@ use store::atomic;
 use store::lock::FileLock;
 
 use crate::admin;
-use crate::changes;
 use crate::error::TreeError;
 use crate::events::Event;
 use crate::gitfiles;
@@ -67,8 +66,8 @@ impl Trees {
         match admin {
             Ok(admin) => {
                 unlock(&admin, "initializing")?;
-                let changes = changes::of(&self.layout, entry);
-                self.move_to_trash(slug, entry, Some(admin), changes, false)?;
+                let found = self.look_into(entry, Some(admin));
+                self.move_to_trash(slug, entry, found, false)?;
             }
             Err(why) => {
                 // Not what we made: leave it where it is and forget about it.

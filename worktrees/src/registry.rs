@@ -55,6 +55,8 @@ pub(crate) enum Op {
         id: String,
         /// Its directory among git's.
         admin: PathBuf,
+        /// What HEAD, index and reflogs were like when they were rescued.
+        seen: u64,
         /// Where its branch stood.
         branch_tip: Option<String>,
         /// Whether it had no changes.
@@ -342,7 +344,7 @@ fn newer_version(path: &Path, found: u64) -> TreeError {
 /// The registry while nobody else changes it.
 #[derive(Debug)]
 pub(crate) struct Section<'a> {
-    _lock: FileLock,
+    pub(crate) lock: FileLock,
     layout: &'a Layout,
     durability: Durability,
     pub(crate) registry: Registry,
@@ -362,7 +364,7 @@ impl<'a> Section<'a> {
             return Err(newer_version(&layout.registry(), registry.v));
         }
         Ok(Self {
-            _lock: lock,
+            lock,
             layout,
             durability,
             registry,

@@ -16,7 +16,7 @@ use crate::changes::{self, Changes, State};
 use crate::error::TreeError;
 use crate::events::Event;
 use crate::fault;
-use crate::gitfiles;
+use crate::gitfiles::{self, Head};
 use crate::history::History;
 use crate::lease::Lease;
 use crate::registry::{Entry, Op, Section, Status, Trashed};
@@ -58,6 +58,25 @@ pub struct Removed {
     pub branch_kept: Option<String>,
     /// It can be brought back.
     pub undoable: bool,
+}
+
+/// A tree that is about to go, as it was found.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// git's directory for it.
+    admin: Option<PathBuf>,
+    /// See [`rescue::seen`].
+    seen: u64,
+    changes: Changes,
+}
+
+/// What became of a removed tree's branch.
+#[derive(Debug)]
+enum Branch {
+    /// It is gone, and stood here.
+    Gone(Option<String>),
+    /// It is there, and why.
+    Stays(String),
 }
 
 /// What git must not do with the tree's record while its directory is elsewhere.
@@ -108,11 +127,21 @@ impl Trees {
         if entry.hook_based {
             return self.remove_by_hook(slug, entry, request);
         }
-        let admin = self.own_admin(entry)?;
         // Counted now, when nobody of ours can be at work in it any more.
-        let changes = changes::of(&self.layout, entry);
-        self.refuse_changes(entry, &changes, request.discard)?;
-        self.move_to_trash(slug, entry, admin, changes, request.rescue_ignored)
+        let found = self.look_into(entry, self.own_admin(entry)?);
+        self.refuse_changes(entry, &found.changes, request.discard)?;
+        self.move_to_trash(slug, entry, found, request.rescue_ignored)
+    }
+
+    /// Looks into a tree that is about to go.
+    pub(crate) fn look_into(&self, entry: &Entry, admin: Option<PathBuf>) -> Found {
+        // The stamps first: what happens after them is noticed.
+        let stamps = |admin: &PathBuf| rescue::seen(&self.layout, entry, admin);
+        Found {
+            seen: admin.as_ref().map_or(0, stamps),
+            changes: changes::of(&self.layout, entry),
+            admin,
+        }
     }
 
     fn refuse_changes(
@@ -179,10 +208,14 @@ impl Trees {
         &self,
         slug: &Slug,
         entry: &Entry,
-        admin: Option<PathBuf>,
-        changes: Changes,
+        found: Found,
         rescue_ignored: bool,
     ) -> Result<Removed, TreeError> {
+        let Found {
+            admin,
+            seen,
+            changes,
+        } = found;
         let mut section = self.section()?;
         let id = next_id(self, &mut section, slug)?;
         let branch_tip = match &entry.branch {
@@ -194,6 +227,7 @@ impl Trees {
         section.entry(slug)?.op = Some(Op::Removing {
             id: id.clone(),
             admin: admin.clone().unwrap_or_default(),
+            seen,
             branch_tip: branch_tip.clone(),
             clean: changes.state == State::Clean,
             rescue_ignored,
@@ -208,6 +242,7 @@ impl Trees {
             changes: &changes,
             branch_tip: branch_tip.as_deref(),
             id: &id,
+            label: "",
             now_ms: self.now_ms(),
         };
         let moved = rescue.keep().and_then(|()| {
@@ -267,6 +302,7 @@ impl Trees {
         let Some(Op::Removing {
             id,
             admin,
+            seen,
             branch_tip,
             clean,
             rescue_ignored,
@@ -280,9 +316,14 @@ impl Trees {
             atomic::rename(&admin, &trash.join("admin"))?;
         }
         reached(fault::REMOVE_ADMIN_MOVED);
+        let late = self.rescue_late(&entry, &trash.join("admin"), &id, seen)?;
         atomic::sync_dir(&trash, self.options.durability)?;
-        let branch_kept = self.delete_branch(&entry, branch_tip.as_deref())?;
+        let branch = self.delete_branch(&entry, branch_tip, &trash.join("admin"))?;
         reached(fault::REMOVE_BRANCH_GONE);
+        let (branch_tip, branch_kept) = match branch {
+            Branch::Gone(tip) => (tip, None),
+            Branch::Stays(why) => (None, Some(why)),
+        };
         let at = self.now();
         let removed = section.entry(slug)?;
         removed.op = None;
@@ -294,8 +335,8 @@ impl Trees {
                 .file_name()
                 .map(|name| name.to_string_lossy().into_owned())
                 .unwrap_or_default(),
-            branch_tip: branch_tip.filter(|_| branch_kept.is_none()),
-            clean,
+            branch_tip,
+            clean: clean && !late,
             rescue_ignored,
             emptied: false,
         });
@@ -304,25 +345,69 @@ impl Trees {
         Ok((removed, branch_kept))
     }
 
-    /// Deletes the tree's branch if it stands where it stood; else says why it stays.
-    fn delete_branch(&self, entry: &Entry, tip: Option<&str>) -> Result<Option<String>, TreeError> {
+    /// What was committed or staged while the tree was being moved gets refs of its own; says
+    /// whether there was anything.
+    fn rescue_late(
+        &self,
+        entry: &Entry,
+        admin: &Path,
+        id: &str,
+        before: u64,
+    ) -> Result<bool, TreeError> {
+        if !admin.is_dir() || rescue::seen(&self.layout, entry, admin) == before {
+            return Ok(false);
+        }
+        let head = match gitfiles::head(&self.layout, admin) {
+            Head::Branch(_, tip) => tip,
+            Head::Detached(oid) => Some(oid),
+            Head::Elsewhere => None,
+        };
+        let changes = Changes {
+            head,
+            ..Changes::default()
+        };
+        let rescue = Rescue {
+            layout: &self.layout,
+            entry,
+            admin: Some(admin),
+            changes: &changes,
+            branch_tip: None,
+            id,
+            label: "late-",
+            now_ms: self.now_ms(),
+        };
+        rescue.keep()?;
+        Ok(true)
+    }
+
+    /// Deletes the tree's branch if it stands where it stood, or where a commit made in the
+    /// tree meanwhile has put it; else says why it stays.
+    fn delete_branch(
+        &self,
+        entry: &Entry,
+        tip: Option<String>,
+        admin: &Path,
+    ) -> Result<Branch, TreeError> {
         let (Some(branch), Some(tip)) = (&entry.branch, tip) else {
-            return Ok(None);
+            return Ok(Branch::Gone(None));
         };
         let reference = format!("refs/heads/{branch}");
-        let now = History::open(&self.layout.main).tip(&reference)?;
-        match now.as_deref() {
-            None => return Ok(None),
-            Some(now) if now != tip => {
-                return Ok(Some(format!("branch {branch} has moved meanwhile")));
-            }
-            Some(_) => {}
+        let Some(now) = History::open(&self.layout.main).tip(&reference)? else {
+            return Ok(Branch::Gone(Some(tip)));
+        };
+        let made_here = || gitfiles::reflog(admin, "HEAD").is_some_and(|log| log.contains(&now));
+        if now != tip && !made_here() {
+            return Ok(Branch::Stays(format!(
+                "branch {branch} has moved meanwhile"
+            )));
         }
         if admin::is_checked_out(&self.layout, branch)? {
-            return Ok(Some(format!("branch {branch} is checked out elsewhere")));
+            return Ok(Branch::Stays(format!(
+                "branch {branch} is checked out elsewhere"
+            )));
         }
-        admin::delete_ref(&self.layout, &reference, tip)?;
-        Ok(None)
+        admin::delete_ref(&self.layout, &reference, &now)?;
+        Ok(Branch::Gone(Some(now)))
     }
 
     fn remove_by_hook(

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use store::atomic;
+use store::atomic::{self, Stamp};
 
 use crate::admin;
 use crate::changes::{Changes, State, reflog_commits};
@@ -21,38 +21,59 @@ pub(crate) fn prefix(id: &str) -> String {
     format!("refs/ccb/rescue/{id}")
 }
 
+/// Tells whether anything happened in a tree that a rescue has to know: HEAD, reflogs, index.
+///
+/// Somebody who works in a tree without holding it may commit in the moment between the rescue
+/// and the move.
+pub(crate) fn seen(layout: &Layout, entry: &Entry, admin: &Path) -> u64 {
+    let stamp = |path: PathBuf| {
+        let stamp = std::fs::metadata(path).map(|meta| Stamp::of(&meta));
+        format!("{:?} ", stamp.unwrap_or_default())
+    };
+    let branch = entry.branch.as_deref().unwrap_or_default();
+    let text = ["HEAD", "index", "logs/HEAD"].map(|file| stamp(admin.join(file)));
+    let log = stamp(layout.common.join("logs/refs/heads").join(branch));
+    store::fingerprint((text.concat() + &log).as_bytes())
+}
+
 /// What is being rescued.
 #[derive(Debug)]
 pub(crate) struct Rescue<'a> {
     pub(crate) layout: &'a Layout,
     pub(crate) entry: &'a Entry,
-    /// git's directory for the tree.
+    /// git's directory for the tree, wherever it is.
     pub(crate) admin: Option<&'a Path>,
     pub(crate) changes: &'a Changes,
     pub(crate) branch_tip: Option<&'a str>,
     pub(crate) id: &'a str,
+    /// Stands before the last part of the refs' names.
+    pub(crate) label: &'a str,
     pub(crate) now_ms: i64,
 }
 
 impl Rescue<'_> {
-    /// Makes the refs. Nothing else has been touched if this fails.
+    /// Makes the refs, but for those that are there.
     pub(crate) fn keep(&self) -> Result<(), TreeError> {
-        let prefix = prefix(self.id);
+        let name = |what: &str| format!("{}/{}{what}", prefix(self.id), self.label);
         let mut refs: Vec<(String, String)> = Vec::new();
         let head = self.changes.head.as_deref();
         if let Some(head) = head {
-            refs.push((format!("{prefix}/head"), head.to_owned()));
+            refs.push((name("head"), head.to_owned()));
         }
         if let Some(tip) = self.branch_tip.filter(|tip| Some(*tip) != head) {
-            refs.push((format!("{prefix}/branch"), tip.to_owned()));
+            refs.push((name("branch"), tip.to_owned()));
         }
         if let Some(admin) = self.admin {
             if let Some(index) = self.index(admin)? {
-                refs.push((format!("{prefix}/index"), index));
+                refs.push((name("index"), index));
             }
             if let Some(logged) = self.logged(admin)? {
-                refs.push((format!("{prefix}/reflog"), logged));
+                refs.push((name("reflog"), logged));
             }
+        }
+        if !self.label.is_empty() {
+            let there = refs_of(self.layout, self.id)?;
+            refs.retain(|(name, _)| !there.iter().any(|(found, _)| found == name));
         }
         admin::create_refs(self.layout, &refs)
     }
@@ -80,34 +101,30 @@ impl Rescue<'_> {
     }
 
     fn index_tree(&self, admin: &Path) -> Result<Option<String>, TreeError> {
-        let index = admin.join("index");
-        let Some(bytes) = atomic::read(&index)? else {
+        let Some(bytes) = atomic::read(&admin.join("index"))? else {
             return Ok(None);
         };
-        // In a copy, because git would write to it.
+        // In a copy, because git would write to it. Any of its directories will do; the tree
+        // itself may be gone already.
         let copy = scratch_index(self.layout);
-        atomic::replace(
-            &self.layout.tmp(),
-            &copy,
-            &bytes,
-            atomic::Durability::Relaxed,
-        )?;
-        let answer = if self.changes.unmerged > 0 {
-            self.tree_of_stages()
-        } else {
-            Git::at(self.entry.path(), "write-tree")
-                .env("GIT_INDEX_FILE", &copy)
-                .run()
-                .map(|bytes| line(&bytes))
+        let relaxed = atomic::Durability::Relaxed;
+        atomic::replace(&self.layout.tmp(), &copy, &bytes, relaxed)?;
+        let plain = Git::at(&self.layout.main, "write-tree")
+            .env("GIT_INDEX_FILE", &copy)
+            .run();
+        let tree = match plain {
+            Ok(bytes) => Ok(line(&bytes)),
+            Err(_) => self.tree_of_stages(&copy),
         };
         atomic::remove(&copy)?;
-        answer.map(Some)
+        tree.map(Some)
     }
 
     /// An index with conflicts is no tree: each side gets a directory of its own.
-    fn tree_of_stages(&self) -> Result<String, TreeError> {
-        let listed = Git::at(self.entry.path(), "ls-files")
+    fn tree_of_stages(&self, index: &Path) -> Result<String, TreeError> {
+        let listed = Git::at(&self.layout.main, "ls-files")
             .args(["--stage", "-z", "--full-name"])
+            .env("GIT_INDEX_FILE", index)
             .run()?;
         let mut input = Vec::new();
         for record in zero_split(&listed) {

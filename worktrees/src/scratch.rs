@@ -10,13 +10,14 @@ use std::time::Duration;
 
 use store::atomic::open_private;
 use store::fault::reached;
+use store::lock::FileLock;
 
 use crate::error::TreeError;
 use crate::fault;
 use crate::git::Git;
 use crate::gitfiles;
 use crate::process;
-use crate::registry::{Entry, Op, Section, Status};
+use crate::registry::{Entry, Op, Registry, Section, Status};
 use crate::setup::SetUp;
 use crate::slug::Slug;
 use crate::trees::Trees;
@@ -43,12 +44,12 @@ impl Trees {
         check: &Check<'_>,
     ) -> Result<PathBuf, TreeError> {
         check.set_up.check()?;
-        let (slug, _lock) = self.free_internal("ccb-merge")?;
+        let (slug, lock) = self.free_internal("ccb-merge")?;
         let result = self
             .add_detached(&slug, commit, Op::Scratch)
             .and_then(|entry| {
                 reached(fault::MERGE_SCRATCH);
-                self.run_check(tree, entry.path(), check)
+                self.run_check(tree, entry.path(), check, &lock)
             });
         let erased = self.section().and_then(|mut section| {
             if section.registry.find(&slug).is_some() {
@@ -65,19 +66,16 @@ impl Trees {
     /// A name for a tree of our own that nothing has, and its lock.
     ///
     /// Numbered, so that the lock files, which stay, are few.
-    pub(crate) fn free_internal(
-        &self,
-        prefix: &str,
-    ) -> Result<(Slug, store::lock::FileLock), TreeError> {
+    pub(crate) fn free_internal(&self, prefix: &str) -> Result<(Slug, FileLock), TreeError> {
         let mut number = 0;
         loop {
             number += 1;
             let slug = Slug::new(&format!("{prefix}-{number}"))?;
             let path = self.layout.tree_lock(&slug);
-            let Some(lock) = store::lock::FileLock::try_exclusive(&path)? else {
+            let Some(lock) = FileLock::try_exclusive(&path)? else {
                 continue;
             };
-            let registry = crate::registry::Registry::load(&self.layout)?;
+            let registry = Registry::load(&self.layout)?;
             let place = self.layout.tree(&slug);
             let free = std::fs::symlink_metadata(&place).is_err() && !registry.knows(&slug);
             if free {
@@ -125,16 +123,23 @@ impl Trees {
         )
         .args(["add", "--quiet", "--no-checkout", "--detach", "--"])
         .args([entry.path.as_str(), commit])
+        .holding(&section.lock)?
         .run()?;
         Ok(entry)
     }
 
-    fn run_check(&self, of: &Slug, tree: &Path, check: &Check<'_>) -> Result<PathBuf, TreeError> {
+    fn run_check(
+        &self,
+        of: &Slug,
+        tree: &Path,
+        check: &Check<'_>,
+        lock: &FileLock,
+    ) -> Result<PathBuf, TreeError> {
         let admin = gitfiles::admin_of(&self.layout, tree).map_err(|why| TreeError::NotOurs {
             path: tree.to_owned(),
             why,
         })?;
-        self.check_out_files(tree, &admin, &check.set_up)?;
+        self.check_out_files(tree, &admin, &check.set_up, lock)?;
         let stem = format!("merge-{}-{}", of.flat(), self.now_ms());
         let set_up_log = self.layout.logs().join(format!("{stem}-setup.log"));
         let done = check.set_up.run(&self.layout, tree, &set_up_log);

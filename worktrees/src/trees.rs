@@ -150,6 +150,15 @@ impl Trees {
     pub fn hold(&self, slug: &Slug) -> Result<Lease, TreeError> {
         let lease = Lease::take(&self.layout, slug)?;
         // Looked at after it is held: from here on nobody can remove it.
+        if self.get(slug)?.op.is_none() {
+            return Ok(lease);
+        }
+        // Somebody was at it. If that died half way, the tree may already be gone.
+        drop(lease);
+        let lock = self.tree_lock(slug)?;
+        self.recover(slug)?;
+        let lease = Lease::take(&self.layout, slug)?;
+        drop(lock);
         self.get(slug)?;
         Ok(lease)
     }

@@ -44,7 +44,7 @@ pub(crate) fn run(args: &ListArgs, context: &mut Context) -> Result<Exit, Comman
         .into_iter()
         .filter(|entry| args.all || entry.status != Status::Removed)
         .collect();
-    let rows = look(&trees, shown, args.quick);
+    let rows = look(&trees, &shown, args.quick);
     let json = || {
         let rows: Vec<Value> = rows
             .iter()
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &ListArgs, context: &mut Context) -> Result<Exit, Comman
     Ok(Exit::Done)
 }
 
-fn look(trees: &Trees, entries: Vec<Entry>, quick: bool) -> Vec<Row> {
+fn look(trees: &Trees, entries: &[Entry], quick: bool) -> Vec<Row> {
     let one = |entry: Entry| {
         let there = !quick && entry.is_live() && Path::new(&entry.path).is_dir();
         let changes = (!quick && entry.is_live()).then(|| trees.changes_of(&entry));
