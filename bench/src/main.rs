@@ -1,4 +1,5 @@
-//! Measures ccb's task board beside SQLite and beside the plain design it replaces.
+//! Measures ccb's task board beside SQLite and beside the plain design it replaces, and its
+//! worktrees beside plain git.
 //!
 //! # Running it
 //!
@@ -36,8 +37,8 @@
 //!
 //! # Layout
 //!
-//! [`designs`] are the boards; [`claims`], [`scaling`] and [`startup`] the three parts;
-//! [`fleet`] and [`probe`] the processes they start (this binary again).
+//! [`designs`] are the boards; [`claims`], [`scaling`] and [`startup`] the three parts about
+//! them; [`worktrees`] is the fourth, on a generated [`repository`]; [`fleet`] and [`probe`] the processes they start (this binary again).
 
 mod args;
 mod claims;
@@ -47,11 +48,13 @@ mod environment;
 mod fleet;
 mod plot;
 mod probe;
+mod repository;
 mod scaling;
 mod startup;
 mod stats;
 mod table;
 mod workload;
+mod worktrees;
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -103,6 +106,11 @@ fn run(options: &Options) -> Result<(), Failure> {
         let samples = startup::run(options)?;
         startup::print(options, &samples);
         options.save("startup.json", || json(options, &samples))?;
+    }
+    if options.wants(Part::Worktrees) {
+        let samples = worktrees::run(options)?;
+        worktrees::print(options, &samples);
+        options.save("worktrees.json", || json(options, &samples))?;
     }
     Ok(())
 }

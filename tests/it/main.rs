@@ -38,8 +38,12 @@ mod tree_crash;
 mod tree_create;
 /// A tree's commits on another branch: landed, refused, checked.
 mod tree_merge;
+/// Trees that are made before anybody asks.
+mod tree_pool;
 /// Working trees: taken away and brought back.
 mod tree_remove;
+/// A session enters a tree and leaves it.
+mod tree_session;
 /// Many processes make, use and remove trees at once, and are killed.
 mod tree_torture;
 /// Working trees that are old: collected, emptied from the trash, and what disagrees.

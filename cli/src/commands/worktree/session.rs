@@ -26,7 +26,7 @@ pub(crate) struct ExitArgs {
     #[arg(long)]
     remove: bool,
     /// Remove it even if it has changes; `ccb worktree undo` brings them back
-    #[arg(long, requires = "remove")]
+    #[arg(long, requires = "remove", conflicts_with = "keep")]
     discard: bool,
 }
 
