@@ -53,7 +53,7 @@ impl Trees {
             match self.inspect(pooled) {
                 Ok(admin) => {
                     self.move_from_pool(slug, entry, pooled, &admin)?;
-                    self.bring_to_base(entry, pooled, base, lock)?;
+                    self.bring_to_base(entry, pooled, request, lock)?;
                     return Ok(true);
                 }
                 Err(why) => {
@@ -171,20 +171,33 @@ impl Trees {
         &self,
         entry: &Entry,
         pooled: &Pooled,
-        base: &str,
+        request: &CreateRequest<'_>,
         lock: &FileLock,
     ) -> Result<(), TreeError> {
         let from = pooled.tree.base.as_deref().unwrap_or_default();
-        if from == base {
+        let to = entry.base.as_deref().unwrap_or_default();
+        if from == to {
             return Ok(());
         }
         let config: &[&str] = if pooled.sparse.is_some() { SPARSE } else { &[] };
-        Git::with_config(entry.path(), "read-tree", config)
-            .args(["-m", "-u", "--no-recurse-submodules", from, base])
+        let changed = Git::with_config(entry.path(), "read-tree", config)
+            .args(["-m", "-u", "--no-recurse-submodules", from, to])
             .timeout(self.options.checkout_timeout)
             .holding(lock)?
-            .run()?;
-        Ok(())
+            .run();
+        match changed {
+            // By their times they could be others (copied, touched), by their content they are
+            // not: git has to compare all of them.
+            Err(TreeError::Git { .. }) => {
+                let admin = gitfiles::admin_of(&self.layout, entry.path());
+                let admin = admin.map_err(|why| TreeError::NotOurs {
+                    path: entry.path().to_owned(),
+                    why,
+                })?;
+                self.check_out_files(entry.path(), &admin, &request.set_up, lock)
+            }
+            changed => changed.map(drop),
+        }
     }
 
     /// What became of a tree that was being taken when its taker died or failed. Its lock is
