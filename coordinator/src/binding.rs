@@ -1,7 +1,8 @@
 //! A task and the working tree it is done in name each other.
 //!
 //! The board is the truth: it is changed first, because it has rules that can refuse, and a
-//! crash in between leaves a tree that names the wrong task or none. [`reconcile`] brings such
+//! crash in between leaves a tree that names the wrong task or none. [`Binder::reconcile`]
+//! brings such
 //! trees in line; every command here does so first.
 
 use serde_json::Value;

@@ -82,3 +82,37 @@ fn a_log_of_a_later_format_is_read_but_not_written() {
     assert_eq!(std::fs::read_to_string(&log).unwrap(), text);
     home.ok(&["task", "list"]);
 }
+
+#[test]
+fn a_list_of_worktrees_of_format_1_loads() {
+    let repo = harness::TestRepo::new();
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/registry-v1");
+    copy(&fixture, &repo.ours());
+    let list = repo.trees().list().unwrap();
+    let seen: Vec<_> = list
+        .iter()
+        .map(|e| (e.name.as_str(), e.status.as_str(), e.under_way()))
+        .collect();
+    let expected = [
+        ("fix/auth", "active", None),
+        ("half", "active", Some("creating")),
+        ("going", "kept", Some("removing")),
+        ("gone", "removed", Some("restoring")),
+        ("hooked", "active", None),
+    ];
+    assert_eq!(seen, expected);
+    assert_eq!(list[0].task_id.as_deref(), Some("7"));
+    assert_eq!(list[3].trash.as_ref().unwrap().id, "gone-3");
+    assert!(list[4].hook_based);
+    // Nothing is lost when it is written again.
+    repo.trees().keep(&harness::slug("fix/auth")).unwrap();
+    let text = std::fs::read(repo.ours().join("index.json")).unwrap();
+    let mut now: Value = serde_json::from_slice(&text).unwrap();
+    now["worktrees"][0]["status"] = "active".into();
+    let before = std::fs::read(fixture.join("index.json")).unwrap();
+    let mut before: Value = serde_json::from_slice(&before).unwrap();
+    // In no particular order.
+    now.sort_all_objects();
+    before.sort_all_objects();
+    assert_eq!(now, before);
+}

@@ -44,6 +44,8 @@ mod tree_pool;
 mod tree_remove;
 /// A session enters a tree and leaves it.
 mod tree_session;
+/// Working trees: what a new one gets besides its files.
+mod tree_setup;
 /// Many processes make, use and remove trees at once, and are killed.
 mod tree_torture;
 /// Working trees that are old: collected, emptied from the trash, and what disagrees.

@@ -258,6 +258,9 @@ fn sweep(scenario: &Scenario) -> (BTreeSet<String>, usize) {
         restore();
         crash(&at, scenario.command, pass);
         count += 1;
+        // What a user might do before ccb comes to tidy up.
+        at.repo.git(&["worktree", "prune"]);
+        at.repo.git(&["clean", "-fdxq"]);
         let half_done = at.ok(&["worktree", "list", "--all", "--quick"])["worktrees"]
             .as_array()
             .unwrap()
@@ -267,10 +270,11 @@ fn sweep(scenario: &Scenario) -> (BTreeSet<String>, usize) {
         visited.extend(recovery.iter().map(|(point, _)| point.clone()));
         check(&at, &about, whole.as_ref());
         (scenario.check)(&at, &about);
-        let ours = |name: &str| worktrees::FAULT_POINTS.iter().any(|p| p.name() == name);
+        // The steps of the recovery itself; those of `create.` are about the next tree.
+        let settles = |point: &str| point.starts_with("removal.") || point.starts_with("undo.");
         let steps = recovery
             .iter()
-            .filter(|(point, _)| half_done && ours(point));
+            .filter(|(point, _)| half_done && settles(point));
         for again in steps {
             restore();
             crash(&at, scenario.command, pass);

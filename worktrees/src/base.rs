@@ -1,11 +1,11 @@
 //! The commit a new tree starts from.
 
 use crate::admin;
-use crate::create::{Base, CreateRequest, Mode};
 use crate::error::TreeError;
 use crate::git::Git;
 use crate::history::History;
 use crate::registry::Registry;
+use crate::request::{Base, CreateRequest, Mode};
 use crate::slug::Slug;
 use crate::trees::Trees;
 

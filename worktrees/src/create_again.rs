@@ -5,13 +5,13 @@ use std::path::Path;
 use store::atomic;
 
 use crate::admin;
-use crate::create::{CreateHook, CreateRequest, Created};
 use crate::error::TreeError;
 use crate::events::Event;
 use crate::git::Git;
 use crate::gitfiles;
 use crate::lease::Lease;
 use crate::registry::{Entry, Status};
+use crate::request::{CreateHook, CreateRequest, Created};
 use crate::slug::Slug;
 use crate::trees::Trees;
 

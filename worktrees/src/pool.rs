@@ -14,13 +14,13 @@ use std::time::Duration;
 use store::fault::reached;
 use store::lock::FileLock;
 
-use crate::create::CreateRequest;
 use crate::error::TreeError;
 use crate::events::Event;
 use crate::fault;
 use crate::git::Git;
 use crate::gitfiles;
 use crate::registry::{Op, Pooled, Registry};
+use crate::request::CreateRequest;
 use crate::setup::SetUp;
 use crate::slug::Slug;
 use crate::trees::Trees;

@@ -16,7 +16,7 @@ use store::fault::reached;
 use store::lock::FileLock;
 
 use crate::admin;
-use crate::create::{CreateRequest, SPARSE};
+use crate::create::SPARSE;
 use crate::error::TreeError;
 use crate::events::Event;
 use crate::fault;
@@ -26,6 +26,7 @@ use crate::history::History;
 use crate::recover::unlock;
 use crate::registry::{Entry, Op, Pooled, Registry};
 use crate::remove::MOVING;
+use crate::request::CreateRequest;
 use crate::slug::Slug;
 use crate::trees::Trees;
 
