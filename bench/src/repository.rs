@@ -50,7 +50,7 @@ fn write_commit(out: &mut impl Write, files: u64) -> Result<(), Failure> {
                 state ^= state << 13;
                 state ^= state >> 7;
                 state ^= state << 17;
-                text.push_str(&format!("{state:016x}"[1..]));
+                text.push_str(&format!("{:015x}", state >> 4));
                 text.push(' ');
             }
             text.push('\n');

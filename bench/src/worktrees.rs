@@ -86,7 +86,11 @@ fn size(place: &Place, files: u64, rounds: usize) -> Result<Vec<Sample>, Failure
         one_round(&trees, main, round, &mut times)?;
     }
     if files <= AT_ONCE_FILES {
-        let rounds = if files < AT_ONCE_FILES { rounds.min(5) } else { 1 };
+        let rounds = if files < AT_ONCE_FILES {
+            rounds.min(5)
+        } else {
+            1
+        };
         for round in 0..rounds {
             check_interrupted()?;
             place.flush()?;
@@ -158,7 +162,10 @@ fn one_round(trees: &Trees, main: &Path, round: usize, times: &mut Times) -> Res
         finish(git(&tree, &["status", "--porcelain"]))?;
     }
     for _ in 0..3 {
-        times.changes.git.push(wall(&tree, &["status", "--porcelain"])?);
+        times
+            .changes
+            .git
+            .push(wall(&tree, &["status", "--porcelain"])?);
         let started = Instant::now();
         let changes = trees.changes(&slug)?;
         times.changes.ccb.push(started.elapsed());
@@ -169,7 +176,10 @@ fn one_round(trees: &Trees, main: &Path, round: usize, times: &mut Times) -> Res
     let started = Instant::now();
     trees.remove(&slug, &RemoveRequest::default())?;
     times.remove.ccb.push(started.elapsed());
-    times.remove.git.push(wall(main, &["worktree", "remove", &path])?);
+    times
+        .remove
+        .git
+        .push(wall(main, &["worktree", "remove", &path])?);
     times.resume.git.clone_from(&times.create.git);
 
     let filled = trees.fill_pool(1, &request)?;
@@ -216,7 +226,10 @@ fn sixteen(main: &Path, round: usize, times: &mut Pair) -> Result<(), Failure> {
     }
     let trees = Trees::discover(main, TreeOptions::default())?;
     for n in 0..AT_ONCE {
-        trees.remove(&Slug::new(&format!("once{round}-{n}"))?, &RemoveRequest::default())?;
+        trees.remove(
+            &Slug::new(&format!("once{round}-{n}"))?,
+            &RemoveRequest::default(),
+        )?;
     }
     empty_trash(main)?;
     let mut paths = Vec::new();
@@ -255,7 +268,15 @@ pub(crate) fn print(options: &Options, samples: &[Sample]) {
     println!("`worktree remove` write and delete the files; ours moves them to the trash.\n");
     for place in &options.places {
         println!("### {}\n", place.label);
-        let heads = ["operation", "beside git", "files", "git ms", "ccb ms", "ccb / git", "runs"];
+        let heads = [
+            "operation",
+            "beside git",
+            "files",
+            "git ms",
+            "ccb ms",
+            "ccb / git",
+            "runs",
+        ];
         let mut table = Table::new(2, heads);
         for sample in samples.iter().filter(|s| s.place == place.label) {
             let [theirs, ours] = sample.texts.clone();

@@ -1,9 +1,9 @@
 //! Handing out a tree of the pool.
 //!
 //! Under the repository's lock: 1. the registry says which tree goes where (`op: taking`).
-//! 2. git is told where it will be. 3. The directory is renamed: the step that decides. 4. It
-//! gets its branch. Before 3 a crash puts the tree back into the pool; after it, the tree is
-//! taken away like any other that was never handed out.
+//! 2. git is told where it will be. 3. The directory is renamed. 4. It gets its
+//! branch. After a crash or a failure all of it is taken back, and the tree is in the
+//! pool again; if something was done in it meanwhile, whoever wants it next sees that.
 //!
 //! git's own `reset --hard` and `clean -fdx` would read every file twice more. One `git status`
 //! that shows nothing at all proves that both would do nothing; what is not so is not used.
@@ -21,7 +21,7 @@ use crate::error::TreeError;
 use crate::events::Event;
 use crate::fault;
 use crate::git::{Git, zero_split};
-use crate::gitfiles;
+use crate::gitfiles::{self, Head};
 use crate::history::History;
 use crate::recover::unlock;
 use crate::registry::{Entry, Op, Pooled, Registry};
@@ -201,8 +201,8 @@ impl Trees {
         }
     }
 
-    /// What became of a tree that was being taken when its taker died or failed. Its lock is
-    /// held.
+    /// Puts a tree back whose taker died or failed. Its lock is held; every step can be
+    /// repeated.
     pub(crate) fn settle_taking(
         &self,
         slug: &Slug,
@@ -210,25 +210,47 @@ impl Trees {
         from: &Pooled,
         admin: &Path,
     ) -> Result<(), TreeError> {
-        let ours = admin.parent() == Some(&self.layout.admin_dirs());
-        let there = |path: &Path| std::fs::symlink_metadata(path).is_ok();
-        if there(entry.path()) {
-            if ours && gitfiles::locked(admin).as_deref() == Some(MOVING) {
-                self.point(admin, entry.path())?;
-                unlock(admin, MOVING)?;
-            }
-            return self.abandon(slug, entry);
-        }
         let mut section = self.section()?;
-        if ours && there(from.tree.path()) {
-            self.point(admin, from.tree.path())?;
+        let there = |path: &Path| std::fs::symlink_metadata(path).is_ok();
+        let back = from.tree.path();
+        if admin.parent() == Some(&self.layout.admin_dirs()) && admin.is_dir() {
+            self.point(admin, back)?;
+            if there(entry.path()) && !there(back) {
+                atomic::rename(entry.path(), back)?;
+            }
+            self.take_branch_back(entry, from, admin)?;
             unlock(admin, MOVING)?;
             section.registry.pool.push(from.clone());
         }
-        let same = |other: &Entry| other.name == entry.name && other.op == entry.op;
+        let same = |other: &Entry| other.name == slug.as_str() && other.op == entry.op;
         section.registry.worktrees.retain(|other| !same(other));
         section.save()?;
         self.emit(&Event::of("worktree.create.failed", entry).interrupted());
+        Ok(())
+    }
+
+    /// A branch that has moved is somebody's work and stays, and so does a HEAD that is on it.
+    fn take_branch_back(
+        &self,
+        entry: &Entry,
+        from: &Pooled,
+        admin: &Path,
+    ) -> Result<(), TreeError> {
+        let (Some(branch), Some(base)) = (&entry.branch, &entry.base) else {
+            return Ok(());
+        };
+        let reference = format!("refs/heads/{branch}");
+        let tip = History::open(&self.layout.main).tip(&reference)?;
+        if tip.as_ref().is_some_and(|tip| tip != base) {
+            return Ok(());
+        }
+        if matches!(gitfiles::head(&self.layout, admin), Head::Branch(on, _) if on == reference) {
+            let commit = from.tree.base.as_deref().unwrap_or(base);
+            self.write_admin(&admin.join("HEAD"), &format!("{commit}\n"))?;
+        }
+        if tip.is_some() && !admin::is_checked_out(&self.layout, branch)? {
+            admin::delete_ref(&self.layout, &reference, base)?;
+        }
         Ok(())
     }
 }

@@ -111,13 +111,10 @@ impl Trees {
                 .as_ref()
                 .and_then(|entry| Some((entry, entry.op.as_ref()?)))
             {
-                // Its files are still those of the pool.
-                Some((entry, Op::Taking { from, admin })) if is_bare(entry.path()) => {
+                Some((entry, Op::Taking { from, admin })) => {
                     self.settle_taking(slug, entry, from, admin)
                 }
-                Some((_, Op::Creating | Op::Filling | Op::Taking { .. })) => {
-                    self.erase(&mut self.section()?, slug)
-                }
+                Some((_, Op::Creating | Op::Filling)) => self.erase(&mut self.section()?, slug),
                 _ => Ok(()),
             }
         });
