@@ -80,11 +80,19 @@ impl Trees {
         self.layout.create_dirs()?;
         request.set_up.check()?;
         let mut done = Refilled::default();
-        let Some(_turn) = FileLock::try_exclusive(&self.layout.locks().join("pool"))? else {
+        // One fills and one waits to look again: whoever comes now may rely on that one, which
+        // has not counted yet.
+        let Some(next) = FileLock::try_exclusive(&self.layout.locks().join("pool-next"))? else {
             done.ready = Registry::load(&self.layout)?.pool.len();
-            done.why_not = Some("somebody else is filling it".into());
+            done.why_not = Some("others are filling it".into());
             return Ok(done);
         };
+        let _turn = FileLock::exclusive(
+            &self.layout.locks().join("pool"),
+            "filling the pool",
+            self.options.checkout_timeout,
+        )?;
+        drop(next);
         let nobody = Slug::new(PREFIX)?;
         self.recover_others(&nobody);
         let mut useful = 0;
