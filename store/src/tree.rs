@@ -62,11 +62,11 @@ fn open_dir(parent: impl AsFd, name: &OsStr) -> io::Result<OwnedFd> {
 }
 
 fn delete_entries(dir: &OwnedFd, device: u64) -> io::Result<()> {
-    let stat = rustix::fs::fstat(dir)?;
-    if stat.st_dev != device {
+    // Through std, whose types are the same on every platform.
+    if File::from(dir.try_clone()?).metadata()?.dev() != device {
         return Err(io::Error::other("another file system is mounted inside"));
     }
-    let writable = Mode::from_raw_mode(stat.st_mode);
+    let writable = Mode::from_raw_mode(rustix::fs::fstat(dir)?.st_mode);
     if !writable.contains(Mode::RWXU) {
         rustix::fs::fchmod(dir, writable | Mode::RWXU)?;
     }

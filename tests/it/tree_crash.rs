@@ -74,6 +74,15 @@ const SCENARIOS: &[Scenario] = &[
         check: |_, _| {},
     },
     Scenario {
+        name: "checking out again what somebody deleted",
+        setup: |at| {
+            at.ok(&["worktree", "create", "x"]);
+            std::fs::remove_dir_all(at.repo.tree("x")).unwrap();
+        },
+        command: &["worktree", "create", "x"],
+        work: false,
+    },
+    Scenario {
         name: "undo",
         setup: |at| {
             with_work(at);

@@ -3,14 +3,18 @@
 use std::path::Path;
 
 use store::atomic;
+use store::fault::reached;
 
 use crate::admin;
 use crate::error::TreeError;
 use crate::events::Event;
+use crate::fault;
 use crate::git::Git;
 use crate::gitfiles;
+use crate::history::History;
 use crate::lease::Lease;
-use crate::registry::{Entry, Status};
+use crate::recover::is_bare;
+use crate::registry::{Entry, Op, Status};
 use crate::request::{CreateHook, CreateRequest, Created};
 use crate::slug::Slug;
 use crate::trees::Trees;
@@ -24,38 +28,26 @@ impl Trees {
         entry: &Entry,
         request: &CreateRequest<'_>,
     ) -> Result<Created, TreeError> {
-        let section = self.section()?;
         self.prepare_place(entry)?;
-        let branch = slug.branch();
-        match admin::find(&self.layout, entry.path()) {
-            Some(admin) => {
-                store::home::create_dir(entry.path())?;
-                let text = format!("gitdir: {}\n", admin.display());
-                atomic::replace_keeping_mode(
-                    &self.layout.tmp(),
-                    &entry.path().join(".git"),
-                    text.as_bytes(),
-                    atomic::Durability::Full,
-                )?;
-            }
-            None => {
-                Git::with_config(
-                    &self.layout.main,
-                    "worktree",
-                    &["core.logAllRefUpdates=true"],
-                )
-                .args([
-                    "add",
-                    "--quiet",
-                    "--no-checkout",
-                    "--",
-                    &entry.path,
-                    &branch,
-                ])
-                .run()?;
-            }
+        self.set_op(slug, Some(Op::CheckingOut))?;
+        // If this fails, the next command tries once more.
+        self.fill_again(slug, entry)?;
+        self.set_op(slug, None)?;
+        self.resume(slug, request)?
+            .ok_or_else(|| TreeError::NotFound {
+                name: slug.to_string(),
+            })
+    }
+
+    /// The steps of that; each is done only if it has not been done.
+    pub(crate) fn fill_again(&self, slug: &Slug, entry: &Entry) -> Result<(), TreeError> {
+        if gitfiles::admin_of(&self.layout, entry.path()).is_err() {
+            self.register_again(slug, entry).inspect_err(|_| {
+                // Only if nothing is in it.
+                std::fs::remove_dir(entry.path()).ok();
+            })?;
         }
-        drop(section);
+        reached(fault::REFILL_REGISTERED);
         let admin = gitfiles::admin_of(&self.layout, entry.path());
         let admin = admin.map_err(|why| TreeError::NotOurs {
             path: entry.path().to_owned(),
@@ -67,10 +59,60 @@ impl Trees {
             Git::at(entry.path(), "reset").args(["--hard", "--quiet"])
         };
         git.timeout(self.options.checkout_timeout).run()?;
-        self.resume(slug, request)?
-            .ok_or_else(|| TreeError::NotFound {
-                name: slug.to_string(),
-            })
+        reached(fault::REFILL_FILLED);
+        Ok(())
+    }
+
+    /// Lets git know the tree at its old place, with as much as there still is of it.
+    fn register_again(&self, slug: &Slug, entry: &Entry) -> Result<(), TreeError> {
+        if !is_bare(entry.path()) {
+            return Err(TreeError::PathTaken {
+                path: entry.path().to_owned(),
+                why: "it is not the worktree that was there".into(),
+            });
+        }
+        let section = self.section()?;
+        if let Some(admin) = admin::find(&self.layout, entry.path()) {
+            store::home::create_dir(entry.path())?;
+            let text = format!("gitdir: {}\n", admin.display());
+            atomic::replace_keeping_mode(
+                &self.layout.tmp(),
+                &entry.path().join(".git"),
+                text.as_bytes(),
+                atomic::Durability::Full,
+            )?;
+            return Ok(());
+        }
+        let branch = slug.branch();
+        let reference = format!("refs/heads/{branch}");
+        let there = History::open(&self.layout.main).tip(&reference)?.is_some();
+        let mut git = Git::with_config(
+            &self.layout.main,
+            "worktree",
+            &["core.logAllRefUpdates=true"],
+        )
+        .args(["add", "--quiet", "--no-checkout"]);
+        if !there {
+            git = git.args(["--no-track", "-b", &branch]);
+        }
+        let from = if there {
+            Some(&branch)
+        } else {
+            entry.base.as_ref()
+        };
+        git.arg("--")
+            .arg(&entry.path)
+            .args(from)
+            .holding(&section.lock)?
+            .run()?;
+        Ok(())
+    }
+
+    /// Writes down what is being done to the tree.
+    pub(crate) fn set_op(&self, slug: &Slug, op: Option<Op>) -> Result<(), TreeError> {
+        let mut section = self.section()?;
+        section.entry(slug)?.op = op;
+        section.save()
     }
 
     /// Lets `hook` make the tree, by whatever means.

@@ -11,6 +11,10 @@ store::fault_points! {
     CREATE_CHECKED_OUT = "create.checked-out";
     /// Everything is there, but the tree still counts as half made.
     CREATE_SET_UP = "create.set-up";
+    /// A tree whose directory was gone has one again, with nothing in it.
+    REFILL_REGISTERED = "refill.registered";
+    /// Its files are back.
+    REFILL_FILLED = "refill.filled";
     /// It is written down that a tree is being removed; it is as it was.
     REMOVE_RECORDED = "removal.recorded";
     /// What git could forget is held by refs of ours.

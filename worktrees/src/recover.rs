@@ -51,6 +51,12 @@ impl Trees {
             Some(Op::Removing { id, admin, .. }) => self.settle_removal(slug, id, admin),
             Some(Op::Restoring) => self.finish_undo(&entry).map(drop),
             Some(Op::Scratch) => self.erase(&mut self.section()?, slug),
+            Some(Op::CheckingOut) => {
+                if let Err(error) = self.fill_again(slug, &entry) {
+                    tracing::warn!(worktree = %slug, %error, "not all of it could be checked out");
+                }
+                self.set_op(slug, None)
+            }
             None => Ok(()),
         }
     }
@@ -155,7 +161,7 @@ impl Trees {
 }
 
 /// Whether nothing is there but what git puts into an empty tree.
-fn is_bare(path: &Path) -> bool {
+pub(crate) fn is_bare(path: &Path) -> bool {
     match std::fs::symlink_metadata(path) {
         Err(_) => true,
         Ok(meta) if !meta.is_dir() => false,

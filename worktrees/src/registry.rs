@@ -66,6 +66,8 @@ pub(crate) enum Op {
     },
     /// It is being brought back.
     Restoring,
+    /// Its directory was gone and is being filled again.
+    CheckingOut,
     /// It is ours alone for as long as a check runs, and holds nothing of anybody's.
     Scratch,
     /// It is being made for the pool.
@@ -236,6 +238,7 @@ impl Entry {
             Op::Restoring => "restoring",
             Op::Scratch => "checking",
             Op::Filling | Op::Taking { .. } => "creating",
+            Op::CheckingOut => "checking out",
         })
     }
 }

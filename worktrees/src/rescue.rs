@@ -4,6 +4,7 @@
 //! the tree, nothing protects the objects that only its index and reflogs name, so refs under
 //! `refs/ccb/rescue/<id>/` do, from before the tree is touched.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use store::atomic::{self, Stamp};
@@ -27,7 +28,8 @@ pub(crate) fn prefix(id: &str) -> String {
 /// and the move.
 pub(crate) fn seen(layout: &Layout, entry: &Entry, admin: &Path) -> u64 {
     let stamp = |path: PathBuf| {
-        let stamp = std::fs::metadata(path).map(|meta| Stamp::of(&meta));
+        // git replaces the index whole, so its inode tells even where the clock is too coarse.
+        let stamp = std::fs::metadata(path).map(|meta| (Stamp::of(&meta), meta.ino()));
         format!("{:?} ", stamp.unwrap_or_default())
     };
     let branch = entry.branch.as_deref().unwrap_or_default();

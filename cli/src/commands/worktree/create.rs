@@ -58,7 +58,10 @@ pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, Comm
         board.snapshot()?.require(task)?;
     }
     let directory = context.directory.clone();
-    let request = args.new.request(name, &directory, context)?;
+    let request = CreateRequest {
+        agent: context.named_agent().map(str::to_owned),
+        ..args.new.request(name, &directory, context)?
+    };
     let mut created = trees.create(&request)?;
     let mut bound = None;
     if let Some(task) = task {
