@@ -81,6 +81,7 @@ const SCENARIOS: &[Scenario] = &[
         },
         command: &["worktree", "create", "x"],
         work: false,
+        check: |_, _| {},
     },
     Scenario {
         name: "undo",
