@@ -11,7 +11,8 @@ use crate::environment::Place;
 use crate::mail::MailDesign;
 use crate::probe::Operation;
 
-/// Measures ccb's task board and mail beside SQLite and beside the plain designs they replace.
+/// Measures ccb's task board and mail beside SQLite and the plain designs they replace, and its
+/// worktrees beside plain git.
 #[derive(Debug, Parser)]
 #[command(name = "ccb-bench", disable_help_subcommand = true)]
 pub(crate) struct Cli {
@@ -42,6 +43,10 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "N,…", value_delimiter = ',',
           value_parser = clap::value_parser!(u64).range(10..=1_000_000))]
     sizes: Vec<u64>,
+    /// Sizes of the repositories of the worktrees part, as in 1000,20000
+    #[arg(long, value_name = "N,…", value_delimiter = ',',
+          value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    files: Vec<u64>,
     /// Compare only these designs of claims, as in ccb,sqlite
     #[arg(long, value_name = "DESIGN,…", value_delimiter = ',')]
     designs: Vec<Design>,
@@ -69,6 +74,8 @@ pub(crate) enum Part {
     Startup,
     /// Messages per second, and how long until the reader has one
     Mail,
+    /// Worktrees beside plain git, by the number of files
+    Worktrees,
 }
 
 /// What the benchmark starts itself as.
@@ -165,6 +172,7 @@ pub(crate) struct Options {
     pub(crate) tasks: Vec<u64>,
     pub(crate) processes: Vec<u32>,
     pub(crate) sizes: Vec<u64>,
+    pub(crate) files: Vec<u64>,
     pub(crate) designs: Vec<Design>,
     pub(crate) durable: Vec<bool>,
     out: Option<PathBuf>,
@@ -202,6 +210,7 @@ impl Options {
             tasks: or(cli.tasks, &[100, 1_000, 10_000], &[100, 1_000, 10_000]),
             processes,
             sizes: or(cli.sizes, &[1_000, 10_000, 100_000], &[1_000, 10_000]),
+            files: or(cli.files, &[1_000, 20_000, 100_000], &[1_000, 20_000]),
             designs: if cli.designs.is_empty() {
                 Design::ALL.to_vec()
             } else {

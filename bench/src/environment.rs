@@ -65,18 +65,27 @@ pub(crate) fn header(places: &[Place]) -> String {
     let date = rfc3339(SystemClock.now_ms());
     let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
     let mut text = format!(
-        "# Task board benchmark\n\n- date: {}\n- kernel: Linux {}\n- processor: {cores} × {}, \
-         memory {}\n- SQLite {}\n",
+        "# Benchmark\n\n- date: {}\n- kernel: Linux {}\n- processor: {cores} × {}, \
+         memory {}\n- SQLite {}, {}\n",
         date.split('T').next().unwrap_or(&date),
         read("/proc/sys/kernel/osrelease").trim(),
         field(&read("/proc/cpuinfo"), "model name"),
         field(&read("/proc/meminfo"), "MemTotal"),
         rusqlite::version(),
+        git_version(),
     );
     for place in places {
         text.push_str(&format!("- {}: {}\n", place.label, place.about));
     }
     text
+}
+
+fn git_version() -> String {
+    let said = std::process::Command::new("git").arg("--version").output();
+    said.map_or_else(
+        |_| "no git".into(),
+        |output| String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+    )
 }
 
 /// A line of `/proc/self/mountinfo`.

@@ -1,4 +1,5 @@
-//! Measures ccb's task board and mail beside SQLite and beside the plain designs they replace.
+//! Measures ccb's task board and mail beside SQLite and beside the plain designs they replace,
+//! and its worktrees beside plain git.
 //!
 //! # Running it
 //!
@@ -46,9 +47,9 @@
 //!
 //! # Layout
 //!
-//! [`designs`] are the boards; [`claims`], [`scaling`] and [`startup`] their three parts, and
-//! [`mail`] the one about messages; [`fleet`] and [`probe`] the processes they start (this
-//! binary again).
+//! [`designs`] are the boards; [`claims`], [`scaling`] and [`startup`] the three parts about
+//! them, [`mail`] the one about messages, [`worktrees`] the one about trees of a generated
+//! [`repository`]; [`fleet`] and [`probe`] are the processes they start (this binary again).
 
 mod args;
 mod claims;
@@ -59,11 +60,13 @@ mod fleet;
 mod mail;
 mod plot;
 mod probe;
+mod repository;
 mod scaling;
 mod startup;
 mod stats;
 mod table;
 mod workload;
+mod worktrees;
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -125,6 +128,11 @@ fn run(options: &Options) -> Result<(), Failure> {
         let samples = mail::latency::run(options)?;
         mail::latency::print(options, &samples);
         options.save("mail-latency.json", || json(options, &samples))?;
+    }
+    if options.wants(Part::Worktrees) {
+        let samples = worktrees::run(options)?;
+        worktrees::print(options, &samples);
+        options.save("worktrees.json", || json(options, &samples))?;
     }
     Ok(())
 }

@@ -111,11 +111,15 @@ impl Context {
         &self.home
     }
 
-    /// The team: the one named by flag or environment, else the repository's own.
+    /// The team: the one named by flag or environment, a session's own, or the repository's.
     pub(crate) fn team(&self) -> Result<Name, CommandError> {
-        let team = match &self.team {
-            Some(name) => Name::new("team", name)?,
-            None => own_name(self.repository.as_ref())?,
+        let team = match (&self.team, Self::session_id()) {
+            (Some(name), _) => Name::new("team", name)?,
+            (None, Some(id)) => {
+                let start: String = id.chars().take(8).collect();
+                Name::new("team", &format!("session-{start}"))?
+            }
+            (None, None) => own_name(self.repository.as_ref())?,
         };
         team.check_no_clash("team", &self.home.teams())?;
         Ok(team)
@@ -165,6 +169,11 @@ impl Context {
     /// The settings file that is the user's own, not a repository's.
     pub(crate) fn own_settings(&self) -> PathBuf {
         self.home.settings()
+    }
+
+    /// The session this command is part of, if something says so.
+    pub(crate) fn session_id() -> Option<String> {
+        env::var(env::SESSION)
     }
 
     /// Whether somebody said who is acting.

@@ -21,6 +21,8 @@ pub(crate) enum Exit {
     NotFound,
     Refused,
     TimedOut,
+    /// Something is left to land.
+    Conflicts,
     Internal,
     /// What a command we ran for the user ended with.
     Of(u8),
@@ -37,6 +39,7 @@ impl Exit {
             Self::NotFound => 3,
             Self::Refused => 4,
             Self::TimedOut => 5,
+            Self::Conflicts => 8,
             Self::Internal => 70,
             Self::Of(code) => code,
             Self::Signal(signal) => 128 + signal,
@@ -187,10 +190,17 @@ impl CommandError {
                 let each = each.map(|one| json!({"name": one.name, "why": one.why.as_str()}));
                 error.insert("alive".into(), each.collect());
             }
-            Self::Tree(TreeError::HasChanges { changes, .. }) => {
+            Self::Tree(
+                TreeError::HasChanges { changes, .. } | TreeError::Uncommitted { changes, .. },
+            ) => {
                 error.insert("changes".into(), changes.to_json());
             }
-            Self::Tree(TreeError::SetUp { log: Some(log), .. }) => {
+            Self::Tree(TreeError::Conflicts { files, .. }) => {
+                error.insert("files".into(), json!(files));
+            }
+            Self::Tree(
+                TreeError::SetUp { log: Some(log), .. } | TreeError::CheckFailed { log, .. },
+            ) => {
                 error.insert("log".into(), log.to_string_lossy().into());
             }
             _ => {}
@@ -216,6 +226,7 @@ fn tree_exit(error: &TreeError) -> Exit {
         worktrees::Category::Refused => Exit::Refused,
         worktrees::Category::TimedOut => Exit::TimedOut,
         worktrees::Category::Failed => Exit::Failed,
+        worktrees::Category::Conflict => Exit::Conflicts,
     }
 }
 

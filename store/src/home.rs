@@ -45,7 +45,7 @@ impl Home {
         self.0.join("teams")
     }
 
-    /// One team: its roster, inboxes, requests and runs.
+    /// One team: its roster, inboxes, requests, runs and session.
     pub fn team(&self, team: &Name) -> PathBuf {
         self.teams().join(team.as_str())
     }

@@ -77,6 +77,8 @@ pub struct WorktreeSettings {
     pub gc_days: u32,
     /// `rescueMaxBytes`: how much of a tree's files is kept when the trash is emptied.
     pub rescue_max_bytes: u64,
+    /// `pool`: how many trees are made before anybody asks for them.
+    pub pool: usize,
 }
 
 impl Default for WorktreeSettings {
@@ -90,6 +92,7 @@ impl Default for WorktreeSettings {
             trash_days: 7,
             gc_days: 30,
             rescue_max_bytes: 256 * 1024 * 1024,
+            pool: 0,
         }
     }
 }
@@ -112,12 +115,15 @@ const WORKTREE: &[&str] = &[
     "baseRef",
     "copyDirectories",
     "gcDays",
+    "pool",
     "rescueMaxBytes",
     "setup",
     "sparsePaths",
     "symlinkDirectories",
     "trashDays",
 ];
+/// git gets slower with every tree, and each takes as much space as a checkout.
+const MAX_POOL: u64 = 64;
 const TASKBOARD: &[&str] = &["durable", "lock", "lockTimeoutMs"];
 
 impl Settings {
@@ -233,6 +239,15 @@ impl WorktreeSettings {
                     })?;
             }
         }
+        if let Some(value) = section.get("pool") {
+            self.pool = value
+                .as_u64()
+                .filter(|count| *count <= MAX_POOL)
+                .and_then(|count| usize::try_from(count).ok())
+                .ok_or_else(|| {
+                    file.error(format!("worktree.pool must be a number up to {MAX_POOL}"))
+                })?;
+        }
         if let Some(value) = section.get("rescueMaxBytes") {
             self.rescue_max_bytes = value.as_u64().ok_or_else(|| {
                 file.error("worktree.rescueMaxBytes must be a number of bytes".into())
@@ -332,6 +347,8 @@ mod tests {
             r#"{"worktree":{"setup":["a"]}}"#,
             r#"{"worktree":{"sparsePaths":"a"}}"#,
             r#"{"worktree":{"rescueMaxBytes":"1G"}}"#,
+            r#"{"worktree":{"pool":65}}"#,
+            r#"{"worktree":{"pool":"many"}}"#,
         ] {
             assert!(load(&[bad]).is_err(), "{bad}");
         }

@@ -46,8 +46,14 @@ mod tree_commands;
 mod tree_crash;
 /// Working trees: made, found, refused.
 mod tree_create;
+/// A tree's commits on another branch: landed, refused, checked.
+mod tree_merge;
+/// Trees that are made before anybody asks.
+mod tree_pool;
 /// Working trees: taken away and brought back.
 mod tree_remove;
+/// A session enters a tree and leaves it.
+mod tree_session;
 /// Working trees: what a new one gets besides its files.
 mod tree_setup;
 /// Many processes make, use and remove trees at once, and are killed.

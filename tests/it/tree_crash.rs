@@ -24,6 +24,8 @@ struct Scenario {
     command: &'static [&'static str],
     /// Whether the tree has work in it that must be there in the end.
     work: bool,
+    /// What else must be so after every crash; told where it happened.
+    check: fn(&Workplace, &str),
 }
 
 const SCENARIOS: &[Scenario] = &[
@@ -32,6 +34,7 @@ const SCENARIOS: &[Scenario] = &[
         setup: |_| {},
         command: &["worktree", "create", "x"],
         work: false,
+        check: |_, _| {},
     },
     Scenario {
         name: "a tree with set-up",
@@ -44,18 +47,21 @@ const SCENARIOS: &[Scenario] = &[
             "worktree", "create", "x", "--sparse", "src", "--setup", "true",
         ],
         work: false,
+        check: |_, _| {},
     },
     Scenario {
         name: "removing an unchanged tree",
         setup: |at| drop(at.ok(&["worktree", "create", "x"])),
         command: &["worktree", "remove", "x"],
         work: true,
+        check: |_, _| {},
     },
     Scenario {
         name: "removing a tree with all kinds of work",
         setup: with_work,
         command: &["worktree", "remove", "x", "--discard"],
         work: true,
+        check: |_, _| {},
     },
     Scenario {
         name: "removing a tree whose directory is gone",
@@ -65,6 +71,7 @@ const SCENARIOS: &[Scenario] = &[
         },
         command: &["worktree", "remove", "x", "--discard"],
         work: false,
+        check: |_, _| {},
     },
     Scenario {
         name: "checking out again what somebody deleted",
@@ -74,6 +81,7 @@ const SCENARIOS: &[Scenario] = &[
         },
         command: &["worktree", "create", "x"],
         work: false,
+        check: |_, _| {},
     },
     Scenario {
         name: "undo",
@@ -83,6 +91,7 @@ const SCENARIOS: &[Scenario] = &[
         },
         command: &["worktree", "undo", "x"],
         work: true,
+        check: |_, _| {},
     },
     Scenario {
         name: "gc and emptying the trash",
@@ -96,8 +105,106 @@ const SCENARIOS: &[Scenario] = &[
         },
         command: &["worktree", "gc", "--yes"],
         work: false,
+        check: |_, _| {},
+    },
+    Scenario {
+        name: "a merge with a check",
+        setup: with_two_sides,
+        command: &["worktree", "merge", "x", "--check", "test -f ours"],
+        work: true,
+        check: landed_or_not,
+    },
+    Scenario {
+        name: "a squash onto a branch nobody has checked out",
+        setup: |at| {
+            with_two_sides(at);
+            at.repo.git(&["checkout", "-q", "-b", "elsewhere"]);
+        },
+        command: &[
+            "worktree",
+            "merge",
+            "x",
+            "--into",
+            "main",
+            "--strategy",
+            "squash",
+        ],
+        work: true,
+        check: landed_or_not,
+    },
+    Scenario {
+        name: "filling the pool",
+        setup: |_| {},
+        command: &["worktree", "pool", "fill", "1"],
+        work: false,
+        check: |_, _| {},
+    },
+    Scenario {
+        name: "a tree from the pool",
+        setup: |at| {
+            at.ok(&["worktree", "pool", "fill", "1"]);
+            at.repo.write("readme", "newer\n");
+            at.repo.git(&["commit", "-qam", "newer"]);
+        },
+        command: &["worktree", "create", "x"],
+        work: false,
+        check: |_, _| {},
+    },
+    Scenario {
+        name: "a tree of the pool that somebody works in",
+        setup: |at| {
+            at.ok(&["worktree", "pool", "fill", "1"]);
+            write(&at.repo.tree("ccb-pool-1").join("precious"), "work");
+        },
+        command: &["worktree", "create", "x"],
+        work: false,
+        check: |at, about| {
+            let mut found = 0;
+            store::tree::walk(at.repo.main(), &mut |path, _| {
+                found += usize::from(path.ends_with("precious"));
+                Ok(true)
+            })
+            .unwrap();
+            assert_eq!(found, 1, "{about}");
+        },
     },
 ];
+
+/// A tree `x` with a commit, and another one on main.
+fn with_two_sides(at: &Workplace) {
+    at.ok(&["worktree", "create", "x"]);
+    let tree = at.repo.tree("x");
+    write(&tree.join("ours"), "ours");
+    git(&tree, &["add", "."]);
+    git(&tree, &["commit", "-qm", "ours"]);
+    at.repo.write("theirs", "theirs");
+    at.repo.git(&["add", "."]);
+    at.repo.git(&["commit", "-qm", "theirs"]);
+}
+
+/// Main is where it was, or where it was to go, and so are the files of whoever is on it;
+/// trying again gets it there.
+fn landed_or_not(at: &Workplace, about: &str) {
+    let files = at.repo.git(&["ls-tree", "--name-only", "main"]);
+    let subject = at.repo.git(&["log", "-1", "--format=%s", "main"]);
+    assert!(files.contains("theirs"), "{about}: {files}");
+    assert_eq!(
+        files.contains("ours"),
+        subject.trim() != "theirs",
+        "{about}"
+    );
+    assert_eq!(at.repo.git(&["status", "--porcelain"]), "", "{about}");
+    let scratch = std::fs::read_dir(at.repo.tree("")).unwrap();
+    let names: Vec<_> = scratch.map(|entry| entry.unwrap().file_name()).collect();
+    assert!(
+        !names.iter().any(|name| name == "ccb-merge-1"),
+        "{about}: {names:?}"
+    );
+    at.ok(&["worktree", "merge", "x", "--into", "main"]);
+    let files = at.repo.git(&["ls-tree", "--name-only", "main"]);
+    assert!(files.contains("ours"), "{about}");
+    assert_eq!(at.repo.git(&["status", "--porcelain"]), "", "{about}");
+}
 
 /// The "next command".
 const RECOVERY: &[&str] = &["worktree", "create", "probe"];
@@ -172,6 +279,7 @@ fn sweep(scenario: &Scenario) -> (BTreeSet<String>, usize) {
         let recovery = traced(&at, RECOVERY);
         visited.extend(recovery.iter().map(|(point, _)| point.clone()));
         check(&at, &about, whole.as_ref());
+        (scenario.check)(&at, &about);
         // The steps of the recovery itself; those of `create.` are about the next tree.
         let settles = |point: &str| point.starts_with("removal.") || point.starts_with("undo.");
         let steps = recovery
@@ -188,6 +296,7 @@ fn sweep(scenario: &Scenario) -> (BTreeSet<String>, usize) {
                 &format!("{about}, then at {}", again.0),
                 whole.as_ref(),
             );
+            (scenario.check)(&at, &about);
         }
         if ["stage.synced", "dir.sync", "create.checkout"].contains(&pass.0.as_str()) {
             restore();
@@ -195,6 +304,7 @@ fn sweep(scenario: &Scenario) -> (BTreeSet<String>, usize) {
             count += 1;
             at.ok(RECOVERY);
             check(&at, &format!("{about}, but a full disk"), whole.as_ref());
+            (scenario.check)(&at, &about);
         }
     }
     (visited, count)
@@ -220,7 +330,7 @@ fn check(at: &Workplace, about: &str, whole: Option<&View>) {
     let branches: Vec<String> = trees
         .iter()
         .filter(|tree| tree["status"] != "removed")
-        .map(|tree| tree["branch"].as_str().unwrap().to_owned())
+        .filter_map(|tree| tree["branch"].as_str().map(str::to_owned))
         .collect();
     for branch in at.repo.tree_branches() {
         assert!(

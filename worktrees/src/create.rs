@@ -27,9 +27,13 @@ use crate::history::History;
 use crate::lease::Lease;
 use crate::registry::{Entry, Op, Registry, Status};
 use crate::request::{CreateRequest, Created, Mode};
-use crate::setup;
+use crate::setup::{self, SetUp};
 use crate::slug::Slug;
 use crate::trees::Trees;
+
+/// Said to single commands instead of the configuration, which all trees share; git goes on
+/// from what the index says.
+pub(crate) const SPARSE: &[&str] = &["core.sparseCheckout=true", "core.sparseCheckoutCone=false"];
 
 impl Trees {
     /// Finds the tree, or makes it.
@@ -189,6 +193,7 @@ impl Trees {
             hook_based: by_hook,
             sparse: !request.set_up.sparse_paths.is_empty(),
             trash: None,
+            merged: None,
             placed: Vec::new(),
             op: None,
             extra: serde_json::Map::new(),
@@ -205,9 +210,15 @@ impl Trees {
         self.prepare_place(entry)?;
         setup::exclude(&self.layout, &["/.claude/worktrees/".into()])?;
         let made = self
-            .register(slug, entry)
-            .and_then(|()| self.check_out(slug, entry, request, lock))
-            .and_then(|created| self.publish(slug, created));
+            .take_from_pool(slug, entry, request, lock)
+            .and_then(|taken| {
+                if !taken {
+                    self.register(slug, entry)?;
+                    self.check_out(entry, request, lock)?;
+                }
+                let created = self.equip(slug, entry, request)?;
+                self.publish(slug, created)
+            });
         if made.is_err() {
             self.take_back(slug);
         }
@@ -219,7 +230,7 @@ impl Trees {
         let mut section = self.section()?;
         let saved = section.entry(slug)?;
         saved.op = None;
-        saved.placed.clone_from(&created.entry.placed);
+        saved.placed.append(&mut created.entry.placed);
         created.entry = saved.clone();
         section.save()?;
         Ok(created)
@@ -294,11 +305,10 @@ impl Trees {
     /// Step 3, which can take long.
     fn check_out(
         &self,
-        slug: &Slug,
         entry: &Entry,
         request: &CreateRequest<'_>,
         lock: &FileLock,
-    ) -> Result<Created, TreeError> {
+    ) -> Result<(), TreeError> {
         let tree = entry.path();
         let admin = gitfiles::admin_of(&self.layout, tree).map_err(|why| TreeError::NotOurs {
             path: tree.to_owned(),
@@ -309,26 +319,19 @@ impl Trees {
             path: tree.to_owned(),
             source,
         })?;
-        let mut config = Vec::new();
-        if let Some(patterns) = request.set_up.sparse_patterns() {
-            // Said to this one command instead of the configuration, which all trees share;
-            // git goes on from what the index says.
-            config = vec!["core.sparseCheckout=true", "core.sparseCheckoutCone=false"];
-            let info = admin.join("info");
-            store::home::create_dir(&info)?;
-            atomic::replace_keeping_mode(
-                &self.layout.tmp(),
-                &info.join("sparse-checkout"),
-                patterns.as_bytes(),
-                atomic::Durability::Relaxed,
-            )?;
-        }
-        Git::with_config(tree, "reset", &config)
-            .args(["--hard", "--quiet", "--no-recurse-submodules"])
-            .timeout(self.options.checkout_timeout)
-            .holding(lock)?
-            .run()?;
+        self.check_out_files(tree, &admin, &request.set_up, lock)?;
         reached(fault::CREATE_CHECKED_OUT);
+        Ok(())
+    }
+
+    /// The set-up of a tree whose files are there.
+    fn equip(
+        &self,
+        slug: &Slug,
+        entry: &Entry,
+        request: &CreateRequest<'_>,
+    ) -> Result<Created, TreeError> {
+        let tree = entry.path();
         let log = self
             .layout
             .logs()
@@ -358,5 +361,33 @@ impl Trees {
             notes: done.notes,
             duration_ms: 0,
         })
+    }
+
+    /// Checks out the commit HEAD is at, or as much of it as is asked for.
+    pub(crate) fn check_out_files(
+        &self,
+        tree: &Path,
+        admin: &Path,
+        set_up: &SetUp,
+        lock: &FileLock,
+    ) -> Result<(), TreeError> {
+        let mut config: &[&str] = &[];
+        if let Some(patterns) = set_up.sparse_patterns() {
+            config = SPARSE;
+            let info = admin.join("info");
+            store::home::create_dir(&info)?;
+            atomic::replace_keeping_mode(
+                &self.layout.tmp(),
+                &info.join("sparse-checkout"),
+                patterns.as_bytes(),
+                atomic::Durability::Relaxed,
+            )?;
+        }
+        Git::with_config(tree, "reset", config)
+            .args(["--hard", "--quiet", "--no-recurse-submodules"])
+            .timeout(self.options.checkout_timeout)
+            .holding(lock)?
+            .run()?;
+        Ok(())
     }
 }

@@ -51,6 +51,9 @@ impl Trees {
         for entry in &registry.worktrees {
             self.check_entry(entry, &mut findings)?;
         }
+        for pooled in &registry.pool {
+            self.check_entry(&pooled.tree, &mut findings)?;
+        }
         self.check_disk(&registry, fix, &mut findings)?;
         self.check_trash(&registry, &mut findings);
         Ok(findings)
@@ -124,6 +127,7 @@ impl Trees {
             .iter()
             .filter(there)
             .map(Entry::path)
+            .chain(registry.pool.iter().map(|pooled| pooled.tree.path()))
             .collect();
         let mut dirs: Vec<_> = std::fs::read_dir(self.layout.trees())
             .into_iter()
@@ -195,6 +199,7 @@ impl Trees {
             hook_based: false,
             sparse: false,
             trash: None,
+            merged: None,
             placed: Vec::new(),
             op: None,
             extra: serde_json::Map::new(),

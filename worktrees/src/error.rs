@@ -164,6 +164,58 @@ pub enum TreeError {
         /// As given.
         name: String,
     },
+    /// What is not committed would not land.
+    #[error("worktree {name:?} has uncommitted changes: {}", changes.describe())]
+    Uncommitted {
+        /// Its name.
+        name: String,
+        /// What was found.
+        changes: Box<Changes>,
+    },
+    /// What the tree has cannot be put onto another branch as it is.
+    #[error("worktree {name:?} cannot be merged: {why}")]
+    NotMergeable {
+        /// Its name.
+        name: String,
+        /// What is in the way.
+        why: String,
+    },
+    /// Both sides changed the same lines; nothing was touched.
+    #[error("worktree {name:?} and {into} change the same: {}", some(files))]
+    Conflicts {
+        /// The tree.
+        name: String,
+        /// The branch it was to land on.
+        into: String,
+        /// What both changed.
+        files: Vec<String>,
+    },
+    /// The check did not pass on the merged result; the target has not moved.
+    #[error("the check `{command}` failed on the merged result: {how}")]
+    CheckFailed {
+        /// The command.
+        command: String,
+        /// How it ended.
+        how: String,
+        /// Where its output is.
+        log: PathBuf,
+    },
+    /// git does not move the branch where it is checked out.
+    #[error("{branch} is checked out at {} and cannot move there: {why}", path.display())]
+    TargetRefused {
+        /// The branch.
+        branch: String,
+        /// The working tree.
+        path: PathBuf,
+        /// git's words.
+        why: String,
+    },
+    /// Somebody else moved the branch each time.
+    #[error("{branch} was moved by somebody else again and again")]
+    TargetMoved {
+        /// The branch.
+        branch: String,
+    },
     /// The list of trees cannot be read.
     #[error("{} cannot be read: {why}", path.display())]
     Registry {
@@ -208,6 +260,17 @@ pub enum TreeError {
     },
 }
 
+/// The first few of them.
+fn some(files: &[String]) -> String {
+    const SHOWN: usize = 10;
+    let more = files.len().saturating_sub(SHOWN);
+    let mut text = files[..files.len() - more].join(", ");
+    if more > 0 {
+        text.push_str(&format!(" and {more} more"));
+    }
+    text
+}
+
 /// Groups of errors that callers treat alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Category {
@@ -219,6 +282,8 @@ pub enum Category {
     Refused,
     /// Somebody or something took too long.
     TimedOut,
+    /// Work is left to land.
+    Conflict,
     /// The system did not let us.
     Failed,
 }
@@ -243,7 +308,12 @@ impl TreeError {
             Self::BranchExists { .. } => "branch_exists",
             Self::PathTaken { .. } => "path_taken",
             Self::NotOurs { .. } => "not_ours",
-            Self::HasChanges { .. } => "has_changes",
+            Self::HasChanges { .. } | Self::Uncommitted { .. } => "has_changes",
+            Self::NotMergeable { .. } => "not_mergeable",
+            Self::Conflicts { .. } => "conflicts",
+            Self::CheckFailed { .. } => "check_failed",
+            Self::TargetRefused { .. } => "target_refused",
+            Self::TargetMoved { .. } => "target_moved",
             Self::Held { .. } => "in_use",
             Self::Locked { .. } => "locked",
             Self::OtherFileSystem { .. } => "other_file_system",
@@ -261,12 +331,14 @@ impl TreeError {
     /// The group it belongs to.
     pub fn category(&self) -> Category {
         match self {
-            Self::Store(StoreError::LockTimeout { .. }) | Self::GitTimedOut { .. } => {
-                Category::TimedOut
-            }
+            Self::Store(StoreError::LockTimeout { .. })
+            | Self::GitTimedOut { .. }
+            | Self::TargetMoved { .. } => Category::TimedOut,
+            Self::Conflicts { .. } | Self::TargetRefused { .. } => Category::Conflict,
             Self::Store(StoreError::Io { .. })
             | Self::Hook { .. }
             | Self::SetUp { .. }
+            | Self::CheckFailed { .. }
             | Self::Registry { .. }
             | Self::Git { .. }
             | Self::NotRun { .. }
@@ -286,6 +358,8 @@ impl TreeError {
             | Self::PathTaken { .. }
             | Self::NotOurs { .. }
             | Self::HasChanges { .. }
+            | Self::Uncommitted { .. }
+            | Self::NotMergeable { .. }
             | Self::Held { .. }
             | Self::Locked { .. }
             | Self::OtherFileSystem { .. }
@@ -320,6 +394,20 @@ impl TreeError {
                 "look with `ccb worktree status {name}`; `--discard` removes it all the same, and \
                  `ccb worktree undo {name}` brings it back"
             )),
+            Self::Uncommitted { name, .. } => Some(format!(
+                "commit them in the worktree, or look with `ccb worktree status {name}`"
+            )),
+            Self::Conflicts { into, .. } => Some(format!(
+                "nothing was touched; merge {into} in the worktree, solve it there, and try again"
+            )),
+            Self::CheckFailed { log, .. } => Some(format!(
+                "nothing was moved; its output is in {}",
+                log.display()
+            )),
+            Self::TargetRefused { .. } => {
+                Some("nothing was moved; commit or put away what is in the way there".into())
+            }
+            Self::TargetMoved { .. } => Some("nothing was moved; try again".into()),
             Self::Held { .. } => Some("wait until it is done, or stop it".into()),
             Self::Locked { .. } => Some("`git worktree unlock` releases it".into()),
             Self::OtherFileSystem { .. } => {

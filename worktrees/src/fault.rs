@@ -39,4 +39,26 @@ store::fault_points! {
     TRASH_SNAPSHOT = "trash.snapshot";
     /// A tree in the trash is marked as deleted, and still there.
     TRASH_EMPTIED = "trash.emptied";
+    /// The commit that is to land exists, and nothing names it.
+    MERGE_BUILT = "merge.built";
+    /// The scratch tree of a merge is known to git and to us.
+    MERGE_SCRATCH = "merge.scratch";
+    /// The check passed and the scratch tree is gone.
+    MERGE_CHECKED = "merge.checked";
+    /// It is written down where the tree is about to land.
+    MERGE_NOTED = "merge.noted";
+    /// The target has moved.
+    MERGE_MOVED = "merge.moved";
+    /// A tree for the pool is whole, but not in it.
+    POOL_FILLED = "pool.filled";
+    /// It is written down which tree of the pool goes where.
+    POOL_RECORDED = "pool.recorded";
+    /// git has it there already; its files are not.
+    POOL_POINTED = "pool.pointed";
+    /// Its files are there, too.
+    POOL_MOVED = "pool.moved";
+    /// It has its branch.
+    POOL_BRANCHED = "pool.branched";
+    /// A tree of the pool that somebody changed is a tree like any other.
+    POOL_GIVEN_UP = "pool.given-up";
 }

@@ -155,6 +155,9 @@ impl Trees {
         if changes.state == State::Clean {
             return Verdict::Unchanged;
         }
+        if let Some(into) = self.landed_in(entry, &changes) {
+            return Verdict::Merged { into };
+        }
         // Only commits can be merged; everything else is in no other place.
         let mut rest = changes.clone();
         rest.commits = 0;

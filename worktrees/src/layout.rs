@@ -73,6 +73,11 @@ impl Layout {
         self.locks().join("repository")
     }
 
+    /// Held while a tree's commits are put onto another branch: one at a time.
+    pub(crate) fn landing_lock(&self) -> PathBuf {
+        self.locks().join("landing")
+    }
+
     /// Held while a line is appended to the events.
     pub(crate) fn events_lock(&self) -> PathBuf {
         self.locks().join("events")

@@ -18,15 +18,15 @@
 //! ```text
 //! <repo>/.claude/worktrees/<flat>/   a working tree, nothing else
 //! <common dir>/ccb/index.json        the registry       events.jsonl   what happened
-//! <common dir>/ccb/locks/            repository, events, <flat>.tree, <flat>.lease
+//! <common dir>/ccb/locks/            landing, repository, events, <flat>.tree, <flat>.lease
 //! <common dir>/ccb/trash/<id>/       tree/ and admin/ (git's directory for it)
-//! <common dir>/ccb/logs/             output of set-up commands
+//! <common dir>/ccb/logs/             output of set-up commands and checks
 //! refs/ccb/rescue/<id>/…             HEAD, branch, index, reflogs, files of removed trees
 //! ```
 //!
 //! # Lock order
 //!
-//! A tree's lock, its lease (alone), the repository's lock, the events' lock. Whoever holds the
+//! The turn to land, a tree's lock, its lease (alone), the repository's lock, the events' lock. Whoever holds the
 //! repository's lock takes no tree's lock but by trying.
 //!
 //! # What is not here
@@ -49,6 +49,11 @@ mod gitfiles;
 mod history;
 mod layout;
 mod lease;
+mod merge;
+mod merge_build;
+mod merge_target;
+mod pool;
+mod pool_take;
 mod process;
 mod recover;
 mod registry;
@@ -58,11 +63,13 @@ mod repository;
 mod request;
 mod rescue;
 mod run;
+mod scratch;
 mod setup;
 mod slug;
 mod trash;
 mod trees;
 mod undo;
+mod whereabouts;
 
 pub use changes::{Changes, State};
 pub use doctor::TreeFinding;
@@ -71,12 +78,16 @@ pub use events::EventTask;
 pub use fault::FAULT_POINTS;
 pub use gc::{AgentEnd, Candidate, Verdict};
 pub use lease::Lease;
-pub use registry::{Entry, Status, Trashed};
+pub use merge::{MergeRequest, Merged, Outcome, Strategy};
+pub use pool::{PoolTree, Refilled};
+pub use registry::{Entry, Landed, Status, Trashed};
 pub use remove::{RemoveHook, RemoveRequest, Removed};
 pub use repository::Repository;
 pub use request::{Base, CreateHook, CreateRequest, Created, Mode};
 pub use run::{Ran, RunRequest};
+pub use scratch::Check;
 pub use setup::SetUp;
 pub use slug::Slug;
 pub use trash::Overdue;
 pub use trees::{TreeOptions, Trees};
+pub use whereabouts::Whereabouts;

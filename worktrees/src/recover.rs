@@ -46,9 +46,11 @@ impl Trees {
         };
         tracing::info!(worktree = %slug, op = ?entry.op, "finishing what was interrupted");
         match &entry.op {
-            Some(Op::Creating) => self.abandon(slug, &entry),
+            Some(Op::Creating | Op::Filling) => self.abandon(slug, &entry),
+            Some(Op::Taking { from, admin }) => self.settle_taking(slug, &entry, from, admin),
             Some(Op::Removing { id, admin, .. }) => self.settle_removal(slug, id, admin),
             Some(Op::Restoring) => self.finish_undo(&entry).map(drop),
+            Some(Op::Scratch) => self.erase(&mut self.section()?, slug),
             Some(Op::CheckingOut) => {
                 if let Err(error) = self.fill_again(slug, &entry) {
                     tracing::warn!(worktree = %slug, %error, "not all of it could be checked out");
@@ -60,7 +62,7 @@ impl Trees {
     }
 
     /// A tree whose making was interrupted goes, but not what somebody may have put into it.
-    fn abandon(&self, slug: &Slug, entry: &Entry) -> Result<(), TreeError> {
+    pub(crate) fn abandon(&self, slug: &Slug, entry: &Entry) -> Result<(), TreeError> {
         self.emit(&Event::of("worktree.create.failed", entry).interrupted());
         if is_bare(entry.path()) {
             let mut section = self.section()?;
@@ -109,9 +111,16 @@ impl Trees {
 
     /// Takes back what this process began to make and could not finish.
     pub(crate) fn take_back(&self, slug: &Slug) {
-        let erased = self.section().and_then(|mut section| {
-            match section.registry.find(slug).map(|entry| &entry.op) {
-                Some(Some(Op::Creating)) => self.erase(&mut section, slug),
+        let erased = Registry::load(&self.layout).and_then(|registry| {
+            let entry = registry.find(slug).cloned();
+            match entry
+                .as_ref()
+                .and_then(|entry| Some((entry, entry.op.as_ref()?)))
+            {
+                Some((entry, Op::Taking { from, admin })) => {
+                    self.settle_taking(slug, entry, from, admin)
+                }
+                Some((_, Op::Creating | Op::Filling)) => self.erase(&mut self.section()?, slug),
                 _ => Ok(()),
             }
         });
@@ -121,7 +130,7 @@ impl Trees {
     }
 
     /// Removes all traces of a tree that was never handed out.
-    fn erase(&self, section: &mut Section<'_>, slug: &Slug) -> Result<(), TreeError> {
+    pub(crate) fn erase(&self, section: &mut Section<'_>, slug: &Slug) -> Result<(), TreeError> {
         let entry = section.entry(slug)?.clone();
         let path = entry.path();
         let ours = gitfiles::admin_of(&self.layout, path).is_ok() || is_bare(path);

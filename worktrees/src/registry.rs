@@ -43,7 +43,7 @@ impl Status {
 }
 
 /// Something with several steps that is being done to a tree.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "kind")]
 pub(crate) enum Op {
     /// It is being made.
@@ -68,6 +68,49 @@ pub(crate) enum Op {
     Restoring,
     /// Its directory was gone and is being filled again.
     CheckingOut,
+    /// It is ours alone for as long as a check runs, and holds nothing of anybody's.
+    Scratch,
+    /// It is being made for the pool.
+    Filling,
+    /// It is being moved here from the pool.
+    #[serde(rename_all = "camelCase")]
+    Taking {
+        /// As it was there.
+        from: Box<Pooled>,
+        /// Its directory among git's.
+        admin: PathBuf,
+    },
+}
+
+/// A tree that is ready to be handed out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Pooled {
+    /// As it would be registered.
+    pub(crate) tree: Entry,
+    /// Its sparse patterns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) sparse: Option<String>,
+    /// Directories that were linked or copied into it and stay.
+    #[serde(default)]
+    pub(crate) directories: Vec<String>,
+}
+
+/// Where the commits of a tree went.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Landed {
+    /// The branch, without `refs/heads/`.
+    pub into: String,
+    /// The commit it was moved to.
+    pub commit: String,
+    /// The commit of the tree that is part of it.
+    pub head: String,
+    /// When.
+    pub at: String,
+    /// The branch was about to be moved; whether it was, it says itself.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub pending: bool,
 }
 
 /// A tree in the trash.
@@ -146,6 +189,9 @@ pub struct Entry {
     /// Where it is in the trash, once removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trash: Option<Trashed>,
+    /// Where its commits went, once merged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged: Option<Landed>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) placed: Vec<Placed>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -172,7 +218,16 @@ impl Entry {
 
     /// Whether it is there to be used: neither removed nor half made.
     pub fn is_live(&self) -> bool {
-        self.status != Status::Removed && !matches!(self.op, Some(Op::Creating))
+        let half_made = matches!(
+            self.op,
+            Some(Op::Creating | Op::Scratch | Op::Filling | Op::Taking { .. })
+        );
+        self.status != Status::Removed && !half_made
+    }
+
+    /// Whether it is there for our own purposes and none of the user's.
+    pub(crate) fn is_internal(&self) -> bool {
+        matches!(self.op, Some(Op::Scratch | Op::Filling))
     }
 
     /// What is being done to it by somebody, in one word.
@@ -181,6 +236,8 @@ impl Entry {
             Op::Creating => "creating",
             Op::Removing { .. } => "removing",
             Op::Restoring => "restoring",
+            Op::Scratch => "checking",
+            Op::Filling | Op::Taking { .. } => "creating",
             Op::CheckingOut => "checking out",
         })
     }
@@ -196,6 +253,9 @@ pub(crate) struct Registry {
     pub(crate) last: u64,
     #[serde(default)]
     pub(crate) worktrees: Vec<Entry>,
+    /// Trees nobody has yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) pool: Vec<Pooled>,
     #[serde(flatten)]
     extra: Map<String, Value>,
 }
@@ -237,6 +297,15 @@ impl Registry {
             .iter_mut()
             .filter(|entry| entry.status != Status::Removed)
             .find(|entry| entry.name == slug.as_str())
+    }
+
+    /// Whether the name is, or would be taken for, that of a tree that is there.
+    pub(crate) fn knows(&self, slug: &Slug) -> bool {
+        let pooled = self
+            .pool
+            .iter()
+            .any(|pooled| slug.clashes_with(&pooled.tree.name));
+        pooled || self.find(slug).is_some() || self.clash(slug).is_some()
     }
 
     /// The last tree of this name that was removed.

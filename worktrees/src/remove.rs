@@ -104,7 +104,7 @@ impl Trees {
             self.own_admin(&entry)?;
         }
         let changes = changes::of(&self.layout, &entry);
-        refuse_changes(&entry, &changes, discard)?;
+        self.refuse_changes(&entry, &changes, discard)?;
         Ok(changes)
     }
 
@@ -120,7 +120,7 @@ impl Trees {
         }
         // Counted now, when nobody of ours can be at work in it any more.
         let found = self.look_into(entry, self.own_admin(entry)?);
-        refuse_changes(entry, &found.changes, request.discard)?;
+        self.refuse_changes(entry, &found.changes, request.discard)?;
         self.move_to_trash(slug, entry, found, request.rescue_ignored)
     }
 
@@ -133,6 +133,23 @@ impl Trees {
             changes: changes::of(&self.layout, entry),
             admin,
         }
+    }
+
+    fn refuse_changes(
+        &self,
+        entry: &Entry,
+        changes: &Changes,
+        discard: bool,
+    ) -> Result<(), TreeError> {
+        // What has landed is not lost with the tree.
+        let nothing = changes.state == State::Clean || discard;
+        if nothing || self.landed_in(entry, changes).is_some() {
+            return Ok(());
+        }
+        Err(TreeError::HasChanges {
+            name: entry.name.clone(),
+            changes: Box::new(changes.clone()),
+        })
     }
 
     /// git's directory for the tree, if everything about it is as it should be; `None` if both
@@ -300,16 +317,6 @@ impl Trees {
             undoable: false,
         })
     }
-}
-
-fn refuse_changes(entry: &Entry, changes: &Changes, discard: bool) -> Result<(), TreeError> {
-    if changes.state != State::Clean && !discard {
-        return Err(TreeError::HasChanges {
-            name: entry.name.clone(),
-            changes: Box::new(changes.clone()),
-        });
-    }
-    Ok(())
 }
 
 /// A name nothing in the trash or among the rescue refs has had.

@@ -123,16 +123,42 @@ impl SetUp {
         let mut done = Done::default();
         copy_included(layout, tree, &mut done)?;
         copy_local_settings(layout, tree, &mut done)?;
-        for dir in &self.symlink_directories {
-            link_directory(layout, tree, dir.trim_matches('/'), &mut done)?;
-        }
-        for dir in &self.copy_directories {
-            copy_directory(layout, tree, dir.trim_matches('/'), &mut done)?;
-        }
+        self.link_and_copy(layout, tree, &mut done)?;
         if let Some(command) = &self.command {
             self.run_command(command, layout, tree, log)?;
         }
         Ok(done)
+    }
+
+    /// Only what is slow: the directories that are linked or copied.
+    pub(crate) fn place_directories(&self, layout: &Layout, tree: &Path) -> Result<Done, Failure> {
+        let mut done = Done::default();
+        self.link_and_copy(layout, tree, &mut done)?;
+        Ok(done)
+    }
+
+    /// Those directories.
+    pub(crate) fn directories(&self) -> Vec<String> {
+        let all = self
+            .symlink_directories
+            .iter()
+            .chain(&self.copy_directories);
+        all.map(|dir| dir.trim_matches('/').to_owned()).collect()
+    }
+
+    fn link_and_copy(
+        &self,
+        layout: &Layout,
+        tree: &Path,
+        done: &mut Done,
+    ) -> Result<(), TreeError> {
+        for dir in &self.symlink_directories {
+            link_directory(layout, tree, dir.trim_matches('/'), done)?;
+        }
+        for dir in &self.copy_directories {
+            copy_directory(layout, tree, dir.trim_matches('/'), done)?;
+        }
+        Ok(())
     }
 
     fn run_command(

@@ -101,6 +101,7 @@ impl Trees {
     /// All trees there are and were, in the order they were made.
     pub fn list(&self) -> Result<Vec<Entry>, TreeError> {
         let mut entries = Registry::load(&self.layout)?.worktrees;
+        entries.retain(|entry| !entry.is_internal());
         for entry in &mut entries {
             if let Some(used) = self.last_used_ms(entry) {
                 entry.last_used_at = rfc3339(used);

@@ -1,16 +1,40 @@
+use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
 use coordinator::binding::Binder;
 use serde_json::json;
-use store::settings::BaseRef;
-use worktrees::{Base, CreateRequest, SetUp};
+use store::settings::{BaseRef, SetUpCommand};
+use worktrees::{Base, CreateRequest, SetUp, Slug};
 
-use super::{slug, to_json};
+use super::{fill_behind, slug, to_json};
 use crate::commands::task::{id, line};
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::{BOLD, DIM, GREEN, clean_line};
+
+/// What a new tree is to be like.
+#[derive(Debug, Args)]
+pub(super) struct NewTree {
+    /// Start from this branch, tag or commit [default: your HEAD, or worktree.baseRef]
+    #[arg(long, value_name = "REF", allow_hyphen_values = true)]
+    base: Option<String>,
+    /// Check out only this path (may be repeated) [default: worktree.sparsePaths]
+    #[arg(long, value_name = "PATH")]
+    sparse: Vec<String>,
+    #[command(flatten)]
+    set_up: SetUpArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SetUpArgs {
+    /// Run this command in the new worktree [default: worktree.setup]
+    #[arg(long, value_name = "CMD", conflicts_with = "no_setup")]
+    setup: Option<String>,
+    /// Run no set-up command
+    #[arg(long)]
+    no_setup: bool,
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct CreateArgs {
@@ -20,18 +44,8 @@ pub(crate) struct CreateArgs {
     /// Bind this task to it, and start the task if it can start
     #[arg(long, value_name = "ID", allow_negative_numbers = true)]
     task: Option<String>,
-    /// Start from this branch, tag or commit [default: your HEAD, or worktree.baseRef]
-    #[arg(long, value_name = "REF", allow_hyphen_values = true)]
-    base: Option<String>,
-    /// Check out only this path (may be repeated) [default: worktree.sparsePaths]
-    #[arg(long, value_name = "PATH")]
-    sparse: Vec<String>,
-    /// Run this command in the new worktree [default: worktree.setup]
-    #[arg(long, value_name = "CMD", conflicts_with = "no_setup")]
-    setup: Option<String>,
-    /// Run no set-up command
-    #[arg(long)]
-    no_setup: bool,
+    #[command(flatten)]
+    new: NewTree,
 }
 
 pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, CommandError> {
@@ -45,10 +59,8 @@ pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, Comm
     }
     let directory = context.directory.clone();
     let request = CreateRequest {
-        base: base(args, context),
-        set_up: set_up(args, context)?,
         agent: context.named_agent().map(str::to_owned),
-        ..CreateRequest::new(name, &directory)
+        ..args.new.request(name, &directory, context)?
     };
     let mut created = trees.create(&request)?;
     let mut bound = None;
@@ -72,6 +84,7 @@ pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, Comm
             }
         }
     }
+    fill_behind(&created, context);
     for note in &created.notes {
         tracing::info!("{note}");
     }
@@ -106,49 +119,70 @@ pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, Comm
     Ok(Exit::Done)
 }
 
-fn base(args: &CreateArgs, context: &Context) -> Base {
-    match (&args.base, context.worktree_settings().base_ref) {
+impl NewTree {
+    /// What flags and settings say.
+    pub(super) fn request<'a>(
+        &self,
+        name: Option<Slug>,
+        directory: &'a Path,
+        context: &Context,
+    ) -> Result<CreateRequest<'a>, CommandError> {
+        let mut set_up = self.set_up.resolve(context)?;
+        if !self.sparse.is_empty() {
+            set_up.sparse_paths.clone_from(&self.sparse);
+        }
+        Ok(CreateRequest {
+            base: base(self.base.as_ref(), context),
+            set_up,
+            ..CreateRequest::new(name, directory)
+        })
+    }
+}
+
+pub(super) fn base(given: Option<&String>, context: &Context) -> Base {
+    match (given, context.worktree_settings().base_ref) {
         (Some(base), _) => Base::Given(base.clone()),
         (None, BaseRef::Head) => Base::Head,
         (None, BaseRef::Fresh) => Base::Fresh,
     }
 }
 
-/// What flags and settings say about new trees.
-fn set_up(args: &CreateArgs, context: &Context) -> Result<SetUp, CommandError> {
-    let settings = context.worktree_settings();
-    let command = match (&args.setup, &settings.set_up) {
-        _ if args.no_setup => None,
-        (Some(command), _) => Some(command.clone()),
-        (None, Some(setting)) if setting.file != context.own_settings() => {
-            let message = format!(
-                "{} wants `{}` to be run in every new worktree, and what a repository brings \
-                 along is not run unasked",
-                setting.file.display(),
-                setting.command
-            );
-            return Err(CommandError::Other {
-                exit: Exit::Refused,
-                kind: "not_trusted",
-                message,
-                hint: Some(format!(
-                    "say so with --setup CMD, go without with --no-setup, or put it into {}",
-                    context.own_settings().display()
-                )),
-            });
-        }
-        (None, setting) => setting.as_ref().map(|setting| setting.command.clone()),
-    };
-    let sparse = if args.sparse.is_empty() {
-        &settings.sparse_paths
-    } else {
-        &args.sparse
-    };
-    Ok(SetUp {
-        sparse_paths: sparse.clone(),
-        symlink_directories: settings.symlink_directories.clone(),
-        copy_directories: settings.copy_directories.clone(),
-        command,
-        command_timeout: Duration::from_secs(600),
-    })
+impl SetUpArgs {
+    /// What flags and settings say about new trees.
+    pub(super) fn resolve(&self, context: &Context) -> Result<SetUp, CommandError> {
+        let settings = context.worktree_settings();
+        let command = match (&self.setup, &settings.set_up) {
+            _ if self.no_setup => None,
+            (Some(command), _) => Some(command.clone()),
+            (None, Some(setting)) if setting.file != context.own_settings() => {
+                return Err(not_trusted(setting, context));
+            }
+            (None, setting) => setting.as_ref().map(|setting| setting.command.clone()),
+        };
+        Ok(SetUp {
+            sparse_paths: settings.sparse_paths.clone(),
+            symlink_directories: settings.symlink_directories.clone(),
+            copy_directories: settings.copy_directories.clone(),
+            command,
+            command_timeout: Duration::from_secs(600),
+        })
+    }
+}
+
+fn not_trusted(setting: &SetUpCommand, context: &Context) -> CommandError {
+    let message = format!(
+        "{} wants `{}` to be run in every new worktree, and what a repository brings along is \
+         not run unasked",
+        setting.file.display(),
+        setting.command
+    );
+    CommandError::Other {
+        exit: Exit::Refused,
+        kind: "not_trusted",
+        message,
+        hint: Some(format!(
+            "say so with --setup CMD, go without with --no-setup, or put it into {}",
+            context.own_settings().display()
+        )),
+    }
 }

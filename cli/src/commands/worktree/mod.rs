@@ -5,8 +5,12 @@ mod create;
 mod events;
 mod gc;
 mod list;
+mod merge;
+mod pool;
 mod remove;
 mod run;
+mod session;
+mod signals;
 mod status;
 
 use clap::{Args, Subcommand};
@@ -14,6 +18,7 @@ use coordinator::binding::Binder;
 use serde_json::{Map, Value, json};
 use worktrees::{Entry, Slug, TreeError};
 
+use self::pool::fill_behind;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 
@@ -41,8 +46,17 @@ pub(crate) enum WorktreeCommand {
     Remove(remove::RemoveArgs),
     /// Bring the last removed worktree of this name back
     Undo(NameArgs),
+    /// Put a worktree's commits onto another branch; a conflict or a failed check moves nothing
+    Merge(Box<merge::MergeArgs>),
     /// List worktrees nobody needs any more, and remove them with --yes
     Gc(gc::GcArgs),
+    /// Work in a worktree until `exit`: prints its path, for `cd "$(ccb worktree enter NAME)"`
+    Enter(session::EnterArgs),
+    /// Leave the worktree that was entered: prints the directory to go back to
+    Exit(session::ExitArgs),
+    /// Worktrees that are made before anybody asks for them (worktree.pool)
+    #[command(subcommand)]
+    Pool(pool::PoolCommand),
     /// Show what happened to worktrees
     Events(events::EventsArgs),
 }
@@ -64,7 +78,11 @@ pub(crate) fn run(command: &WorktreeCommand, context: &mut Context) -> Result<Ex
         WorktreeCommand::Keep(args) => remove::keep(args, context),
         WorktreeCommand::Remove(args) => remove::remove(args, context),
         WorktreeCommand::Undo(args) => remove::undo(args, context),
+        WorktreeCommand::Merge(args) => merge::run(args, context),
         WorktreeCommand::Gc(args) => gc::run(args, context),
+        WorktreeCommand::Enter(args) => session::enter(args, context),
+        WorktreeCommand::Exit(args) => session::exit(args, context),
+        WorktreeCommand::Pool(command) => pool::run(command, context),
         WorktreeCommand::Events(args) => events::run(args, context),
     }
 }
@@ -91,6 +109,12 @@ fn to_json(entry: &Entry) -> Value {
     }
     if let Some(doing) = entry.under_way() {
         map.insert("underWay".into(), doing.into());
+    }
+    if let Some(landed) = entry.merged.as_ref().filter(|landed| !landed.pending) {
+        map.insert(
+            "merged".into(),
+            json!({"into": landed.into, "commit": landed.commit, "head": landed.head, "at": landed.at}),
+        );
     }
     if let Some(trash) = &entry.trash {
         let undoable = !trash.emptied;

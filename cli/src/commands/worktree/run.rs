@@ -1,15 +1,13 @@
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::os::unix::process::ExitStatusExt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use signal_hook::consts::{SIGINT, SIGTERM};
 use worktrees::RunRequest;
 
+use super::signals::Signals;
 use super::slug;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
@@ -30,26 +28,18 @@ pub(crate) struct RunArgs {
 pub(crate) fn run(args: &RunArgs, context: &mut Context) -> Result<Exit, CommandError> {
     let slug = slug(&args.name)?;
     let trees = context.trees()?;
-    let signal = Arc::new(AtomicUsize::new(0));
-    let stop = Arc::new(AtomicBool::new(false));
-    for number in [SIGINT, SIGTERM] {
-        let value = usize::try_from(number).unwrap_or_default();
-        let failed = |error| CommandError::failed("io", format!("signals: {error}"));
-        signal_hook::flag::register_usize(number, Arc::clone(&signal), value).map_err(failed)?;
-        signal_hook::flag::register(number, Arc::clone(&stop)).map_err(failed)?;
-    }
+    let signals = Signals::catch()?;
     let request = RunRequest {
         command: &args.command,
         timeout: Duration::from_secs(args.timeout),
         capture: context.out.is_json(),
         // It has a process group of its own, which a terminal would stop for reading.
         no_input: std::io::stdin().is_terminal(),
-        stop: &stop,
+        stop: &signals.stop,
     };
     let ran = trees.run(&slug, &request)?;
-    let signal = signal.load(Ordering::Relaxed);
-    if signal != 0 {
-        return Ok(Exit::Signal(u8::try_from(signal).unwrap_or_default()));
+    if let Some(exit) = signals.exit() {
+        return Ok(exit);
     }
     // A command killed by a signal ends as a shell would report it.
     let code = ran

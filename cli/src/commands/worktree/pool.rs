@@ -1,0 +1,125 @@
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+use worktrees::{CreateRequest, Created, SetUp};
+
+use super::create::base;
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+use crate::output::{BOLD, CYAN, GREEN, clean_line};
+
+/// What can be done with the pool.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PoolCommand {
+    /// Make worktrees until there are as many as worktree.pool says
+    Fill {
+        /// As many as this instead
+        #[arg(value_parser = clap::value_parser!(u16).range(0..=64))]
+        count: Option<u16>,
+    },
+    /// Show the worktrees that are ready to be handed out
+    #[command(visible_alias = "ls")]
+    List,
+}
+
+pub(crate) fn run(command: &PoolCommand, context: &mut Context) -> Result<Exit, CommandError> {
+    match command {
+        PoolCommand::Fill { count } => fill(*count, context),
+        PoolCommand::List => list(context),
+    }
+}
+
+fn fill(count: Option<u16>, context: &mut Context) -> Result<Exit, CommandError> {
+    let trees = context.trees()?;
+    let settings = context.worktree_settings();
+    let want = count.map_or(settings.pool, usize::from);
+    let directory = trees.main_tree().to_owned();
+    let request = CreateRequest {
+        base: base(None, context),
+        set_up: SetUp {
+            sparse_paths: settings.sparse_paths.clone(),
+            symlink_directories: settings.symlink_directories.clone(),
+            copy_directories: settings.copy_directories.clone(),
+            ..SetUp::default()
+        },
+        ..CreateRequest::new(None, &directory)
+    };
+    let filled = trees.fill_pool(want, &request)?;
+    let json = || {
+        json!({"pool": {
+            "made": filled.made,
+            "retired": filled.retired,
+            "ready": filled.ready,
+            "why": filled.why_not,
+        }})
+    };
+    let text = || {
+        let mut text = format!(
+            "{GREEN}✔{GREEN:#} {BOLD}{}{BOLD:#} ready ({} made, {} retired)",
+            filled.ready, filled.made, filled.retired
+        );
+        if let Some(why) = &filled.why_not {
+            text.push_str(&format!("\n  not more: {}", clean_line(why)));
+        }
+        text
+    };
+    context.out.answer(json, text)?;
+    Ok(Exit::Done)
+}
+
+fn list(context: &mut Context) -> Result<Exit, CommandError> {
+    let pool = context.trees()?.pool()?;
+    let json = || {
+        let rows: Vec<Value> = pool
+            .iter()
+            .map(|tree| {
+                json!({
+                    "name": tree.name,
+                    "path": tree.path,
+                    "base": tree.base,
+                    "createdAt": tree.created_at,
+                })
+            })
+            .collect();
+        json!({ "pool": rows })
+    };
+    let text = || {
+        if pool.is_empty() {
+            return format!("the pool is empty; {CYAN}`ccb worktree pool fill`{CYAN:#} fills it");
+        }
+        let line = |tree: &worktrees::PoolTree| {
+            let base = tree.base.get(..12).unwrap_or(&tree.base);
+            format!("{} {base}", clean_line(&tree.path))
+        };
+        pool.iter().map(line).collect::<Vec<_>>().join("\n")
+    };
+    context.out.answer(json, text)?;
+    Ok(Exit::Done)
+}
+
+/// Lets a process of its own bring the pool back to its size after a tree was made. Nobody
+/// waits for it; what it cannot do the next one does.
+pub(super) fn fill_behind(created: &Created, context: &Context) {
+    let want = context.worktree_settings().pool;
+    if !created.created || want == 0 {
+        return;
+    }
+    let started = std::env::current_exe().and_then(|program| {
+        Command::new(program)
+            .arg("--home")
+            .arg(context.home().path())
+            .arg("-C")
+            .arg(&context.directory)
+            .args(["worktree", "pool", "fill"])
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+    });
+    if let Err(error) = started {
+        tracing::warn!(%error, "the pool is not filled");
+    }
+}
