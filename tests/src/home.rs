@@ -73,8 +73,14 @@ impl TestHome {
 
     /// A `ccb` process with nothing of the caller's environment but PATH.
     pub fn command(&self, args: &[&str]) -> Command {
-        let names = ["--list", &self.list, "--team", &self.list];
-        let mut command = self.command_without_list(&names);
+        let mut command = self.command_without_team(&["--team", &self.list]);
+        command.args(args);
+        command
+    }
+
+    /// The same without saying which team it acts in.
+    pub fn command_without_team(&self, args: &[&str]) -> Command {
+        let mut command = self.command_without_list(&["--list", &self.list]);
         command.args(args);
         command
     }

@@ -158,7 +158,7 @@ impl Workplace {
 
     /// A `ccb` process in the main tree.
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = self.home.command(args);
+        let mut command = self.home.command_without_team(args);
         command.current_dir(self.repo.main());
         command
     }

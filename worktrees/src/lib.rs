@@ -52,6 +52,7 @@ mod lease;
 mod merge;
 mod merge_build;
 mod merge_target;
+mod op;
 mod pool;
 mod pool_take;
 mod process;
