@@ -280,14 +280,30 @@ pub fn rename_new(from: &Path, to: &Path) -> Result<bool> {
 ///
 /// For locks, logs and tables of fixed-length lines; everything else is replaced whole.
 pub fn open_private(path: &Path) -> Result<File> {
-    OpenOptions::new()
+    let mut options = OpenOptions::new();
+    options
         .read(true)
         .write(true)
         .create(true)
         .truncate(false)
-        .mode(0o600)
-        .open(path)
-        .context("open", path)
+        .mode(0o600);
+    open_quietly(&mut options, path, OFlags::empty()).context("open", path)
+}
+
+/// Opens a file in a way that reading it is not noted in it.
+pub(crate) fn open_quietly(
+    options: &mut OpenOptions,
+    path: &Path,
+    flags: OFlags,
+) -> io::Result<File> {
+    let quiet = (flags | NO_ACCESS_TIME).bits().cast_signed();
+    match options.custom_flags(quiet).open(path) {
+        // Only the owner may ask for that.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            options.custom_flags(flags.bits().cast_signed()).open(path)
+        }
+        other => other,
+    }
 }
 
 /// Noting when a file was read is a write, which may have to wait for the disk.
@@ -316,18 +332,8 @@ pub fn open_and_read(path: &Path) -> Result<Option<(File, Vec<u8>)>> {
 }
 
 fn read_open(path: &Path) -> Result<Option<(File, Vec<u8>, Stamp)>> {
-    let open = |flags: OFlags| {
-        OpenOptions::new()
-            .read(true)
-            .custom_flags(flags.bits().cast_signed())
-            .open(path)
-    };
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = match open(flags | NO_ACCESS_TIME) {
-        // Only the owner may ask for that.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => open(flags),
-        other => other,
-    };
+    let file = open_quietly(OpenOptions::new().read(true), path, flags);
     let mut file = match file {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

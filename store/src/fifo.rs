@@ -5,7 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use nix::sys::stat::Mode;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::OFlags;
 
+use crate::atomic::open_quietly;
 use crate::error::{IoContext, Result};
 
 /// Creates the FIFO at `path`, private to this user, unless it is there.
@@ -26,11 +27,7 @@ pub fn create(path: &Path) -> Result<()> {
 /// Opens `path` without blocking; an error if something else than a FIFO is there.
 fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .custom_flags(flags.bits().cast_signed())
-        .open(path)?;
+    let file = open_quietly(OpenOptions::new().read(true).write(true), path, flags)?;
     if !file.metadata()?.file_type().is_fifo() {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
