@@ -286,21 +286,36 @@ fn free_place(tree: &Path, path: &Path) -> Result<Option<PathBuf>, TreeError> {
         .then_some(target))
 }
 
+/// Where a directory of the main tree is, and where it is to be in the new one; a note if it
+/// cannot be.
+fn from_and_to(
+    layout: &Layout,
+    tree: &Path,
+    dir: &str,
+    verb: &str,
+    done: &mut Done,
+) -> Result<Option<(PathBuf, PathBuf)>, TreeError> {
+    let source = layout.main.join(dir);
+    if !source.is_dir() {
+        done.notes
+            .push(format!("{dir} is not there, so it is not {verb}"));
+        return Ok(None);
+    }
+    let target = free_place(tree, Path::new(dir))?;
+    if target.is_none() {
+        done.notes
+            .push(format!("{dir} is in the tree already, so it is not {verb}"));
+    }
+    Ok(target.map(|target| (source, target)))
+}
+
 fn link_directory(
     layout: &Layout,
     tree: &Path,
     dir: &str,
     done: &mut Done,
 ) -> Result<(), TreeError> {
-    let source = layout.main.join(dir);
-    if !source.is_dir() {
-        done.notes
-            .push(format!("{dir} is not there, so it is not linked"));
-        return Ok(());
-    }
-    let Some(target) = free_place(tree, Path::new(dir))? else {
-        done.notes
-            .push(format!("{dir} is in the tree already, so it is not linked"));
+    let Some((source, target)) = from_and_to(layout, tree, dir, "linked", done)? else {
         return Ok(());
     };
     // A pattern like `node_modules/` does not match a link. Hidden only where the directory
@@ -327,15 +342,7 @@ fn copy_directory(
     dir: &str,
     done: &mut Done,
 ) -> Result<(), TreeError> {
-    let source = layout.main.join(dir);
-    if !source.is_dir() {
-        done.notes
-            .push(format!("{dir} is not there, so it is not copied"));
-        return Ok(());
-    }
-    let Some(target) = free_place(tree, Path::new(dir))? else {
-        done.notes
-            .push(format!("{dir} is in the tree already, so it is not copied"));
+    let Some((source, target)) = from_and_to(layout, tree, dir, "copied", done)? else {
         return Ok(());
     };
     let how = match tree::copy_dir(&source, &target)? {
