@@ -317,3 +317,20 @@ fn git_clean_and_stash_in_the_main_tree_lose_nothing_of_ours() {
     repo.git(&["stash", "pop", "-q"]);
     repo.check_sound();
 }
+
+/// Somebody's git may be in the middle of a commit.
+#[test]
+fn a_tree_whose_index_is_locked_is_not_taken_away_unasked() {
+    let repo = TestRepo::new();
+    repo.create("x");
+    let lock = repo.main().join(".git/worktrees/x/index.lock");
+    write(&lock, "");
+    let error = remove(&repo, false).unwrap_err();
+    assert!(error.to_string().contains("index.lock"), "{error}");
+    assert!(repo.tree("x").exists());
+    std::fs::remove_file(&lock).unwrap();
+    remove(&repo, false).unwrap();
+    repo.trees().undo(&slug("x")).unwrap();
+    write(&lock, "");
+    remove(&repo, true).unwrap();
+}

@@ -120,14 +120,14 @@ impl Changes {
             .collect();
         parts.extend(self.in_progress.map(|what| format!("an unfinished {what}")));
         match (&self.reason, parts.is_empty()) {
-            (Some(reason), _) => parts.push(format!("unknown: {reason}")),
+            (Some(reason), _) => parts.push(format!("cannot tell: {reason}")),
             (None, true) => parts.push("none".into()),
             (None, false) => {}
         }
         parts.join(", ")
     }
 
-    fn unknown(mut self, reason: impl Into<String>) -> Self {
+    pub(crate) fn unknown(mut self, reason: impl Into<String>) -> Self {
         self.state = State::Unknown;
         self.reason = Some(reason.into());
         self

@@ -128,9 +128,18 @@ impl Trees {
     pub(crate) fn look_into(&self, entry: &Entry, admin: Option<PathBuf>) -> Found {
         // The stamps first: what happens after them is noticed.
         let stamps = |admin: &PathBuf| rescue::seen(&self.layout, entry, admin);
+        let seen = admin.as_ref().map_or(0, stamps);
+        let mut changes = changes::of(&self.layout, entry);
+        // Looking is not disturbed by it, but what that git is about to do is not known.
+        if admin
+            .as_ref()
+            .is_some_and(|dir| dir.join("index.lock").exists())
+        {
+            changes = changes.unknown("git is at work in it, or was killed there (index.lock)");
+        }
         Found {
-            seen: admin.as_ref().map_or(0, stamps),
-            changes: changes::of(&self.layout, entry),
+            seen,
+            changes,
             admin,
         }
     }

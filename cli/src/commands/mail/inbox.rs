@@ -181,8 +181,9 @@ pub(crate) fn ack(args: &AckArgs, context: &mut Context) -> Result<Exit, Command
 
 fn report_rejected(count: usize, context: &mut Context) {
     if count > 0 && !context.out.is_json() {
+        let noun = if count == 1 { "line" } else { "lines" };
         context.out.note(&format!(
-            "{YELLOW}warning:{YELLOW:#} {count} damaged lines; see rejected.jsonl in the inbox"
+            "{YELLOW}warning:{YELLOW:#} {count} damaged {noun}; see rejected.jsonl in the inbox"
         ));
     }
 }

@@ -44,11 +44,14 @@ pub(crate) fn run(args: &StatusArgs, context: &mut Context) -> Result<Exit, Comm
         };
         let mut lines = vec![
             format!("{BOLD}{}{BOLD:#} {}", entry.name, clean_line(&entry.path)),
-            format!(
-                "  {style}{}{style:#}: {}",
-                changes.state.as_str(),
-                clean_line(&changes.describe())
-            ),
+            match changes.state {
+                State::Clean => format!("  {style}clean{style:#}"),
+                state => format!(
+                    "  {style}{}{style:#}: {}",
+                    state.as_str(),
+                    clean_line(&changes.describe())
+                ),
+            },
         ];
         let at = match (&changes.branch, changes.detached) {
             (Some(branch), false) => format!("on {}", clean_line(branch)),
