@@ -21,6 +21,8 @@
 mod agent_id;
 mod error;
 mod fault;
+pub mod process;
+pub mod runtime;
 mod team;
 
 pub use agent_id::AgentId;

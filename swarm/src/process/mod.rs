@@ -1,0 +1,5 @@
+//! Processes of agents: started, waited for, found, and ended with everything they started.
+
+mod children;
+
+pub use children::{Child, Ending, Processes};
