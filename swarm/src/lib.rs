@@ -22,6 +22,7 @@ mod agent_id;
 mod error;
 mod fault;
 pub mod process;
+pub mod run;
 pub mod runtime;
 mod team;
 

@@ -152,7 +152,7 @@ impl Processes {
         match whose {
             Whose::All => {
                 while let Ok(Some((pid, status))) =
-                    rustix::process::waitpid(None, WaitOptions::NOHANG)
+                    rustix::process::wait(WaitOptions::NOHANG)
                 {
                     if let Some(waiting) = table.remove(&pid.as_raw_nonzero().get()) {
                         waiting.send(status.into()).ok();
