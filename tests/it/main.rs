@@ -74,6 +74,9 @@ mod linearize;
 /// Tasks given to a process by another one that dies at it.
 mod served;
 
+/// The scripted model provider: every protocol, every kind of trouble.
+mod model;
+
 /// Bad input and bad luck with mail: a clear error and nothing changed.
 mod mail_bad_input;
 /// The answers and exit codes of `ccb mail`.
