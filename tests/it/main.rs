@@ -14,6 +14,8 @@ mod compat;
 mod completion;
 /// Many processes at once: every task claimed once, every id given once.
 mod concurrency;
+/// What every runtime must do, for those that need no model.
+mod contract;
 /// A crash at every write point of every operation.
 mod crash;
 /// Many tasks at once, all or none.
@@ -100,3 +102,5 @@ pub const BOARD_WORKER: &str = env!("CARGO_BIN_EXE_board-worker");
 pub const CLAIMER: &str = env!("CARGO_BIN_EXE_claimer");
 /// A process that uses the mailbox as a host does.
 pub const MAIL_WORKER: &str = env!("CARGO_BIN_EXE_mail-worker");
+/// An agent that does what its script says.
+pub const FAKE_AGENT: &str = env!("CARGO_BIN_EXE_fake-agent");
