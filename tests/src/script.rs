@@ -62,7 +62,7 @@ pub struct Grandchild {
     pub orphaned: bool,
     /// It keeps nothing of the environment, no marker either.
     pub scrubbed: bool,
-    /// It prints a line to the agent's output again and again.
+    /// It prints to the agent's output as fast as it can.
     pub noisy: bool,
     /// It starts this many of its own, and each of those, too, to this depth.
     pub width: u32,

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 use swarm::process::{Ending, Processes};
@@ -20,6 +20,9 @@ use crate::fake::Pids;
 
 /// Nothing takes this long unless it hangs.
 pub const LIMIT: Duration = Duration::from_secs(60);
+
+/// How much of an agent's output is kept.
+const MOST_KEPT: usize = 4 * 1024 * 1024;
 
 /// Where one check happens.
 pub struct Bench<'a> {
@@ -141,7 +144,7 @@ impl<'a> Bench<'a> {
             bench: self,
             agent,
             log: Vec::new(),
-            closed: false,
+            kept: 0,
         })
     }
 }
@@ -164,28 +167,42 @@ impl Drop for Bench<'_> {
 pub struct Session<'a> {
     bench: &'a Bench<'a>,
     agent: Agent,
+    /// But for output over a limit.
     pub log: Vec<Event>,
-    closed: bool,
+    kept: usize,
 }
 
 impl Session<'_> {
     /// The next event; none when there are no more.
     pub fn next(&mut self) -> Option<Event> {
-        let next = tokio::time::timeout(LIMIT, self.agent.events.recv());
-        let waited = self.bench.handle.block_on(async { next.await });
+        self.next_before(Instant::now() + LIMIT)
+    }
+
+    fn next_before(&mut self, deadline: Instant) -> Option<Event> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let next = self.agent.events.recv();
+        let waited = async { tokio::time::timeout(left, next).await };
+        let waited = self.bench.handle.block_on(waited);
         let Ok(event) = waited else {
             panic!("waited {LIMIT:?} for an event after {}", self.summary());
         };
         match &event {
-            Some(event) => self.log.push(event.clone()),
-            None => self.closed = true,
+            Some(Event::Output { bytes, .. }) if self.kept + bytes.len() > MOST_KEPT => {}
+            Some(event) => {
+                if let Event::Output { bytes, .. } = event {
+                    self.kept += bytes.len();
+                }
+                self.log.push(event.clone());
+            }
+            None => {}
         }
         event
     }
 
     /// Waits for an event that is wanted.
     pub fn until(&mut self, what: &str, mut wanted: impl FnMut(&Event) -> bool) -> Event {
-        while let Some(event) = self.next() {
+        let deadline = Instant::now() + LIMIT;
+        while let Some(event) = self.next_before(deadline) {
             if wanted(&event) {
                 return event;
             }
@@ -218,7 +235,8 @@ impl Session<'_> {
     /// Waits for the end of the program, and checks what must be so of every life: the first
     /// event but for output is `Started`, the last one `Ended`, once, and nothing follows.
     pub fn end(&mut self) -> Ending {
-        while self.next().is_some() {}
+        let deadline = Instant::now() + LIMIT;
+        while self.next_before(deadline).is_some() {}
         let mut ends = self
             .log
             .iter()
@@ -242,8 +260,9 @@ impl Session<'_> {
 
     /// Tells it something.
     pub fn order(&self, order: Order) {
-        let send = tokio::time::timeout(LIMIT, self.agent.orders.send(order));
-        let sent = self.bench.handle.block_on(async { send.await });
+        let send = self.agent.orders.send(order);
+        let sent = async { tokio::time::timeout(LIMIT, send).await };
+        let sent = self.bench.handle.block_on(sent);
         // One that comes too late is dropped.
         assert!(sent.is_ok(), "an order was not taken: {}", self.summary());
     }

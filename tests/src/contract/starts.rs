@@ -55,9 +55,10 @@ pub(super) fn a_missing_directory_is_an_error(bench: &Bench<'_>) -> Verdict {
 }
 
 pub(super) fn the_environment_is_what_was_given(bench: &Bench<'_>) -> Verdict {
-    let go = bench.path("go");
-    let prompt = prompt!(bench, &[Act::BusyUntil(&go)], "done");
-    let mut session = bench.launch(&prompt);
+    let (busy, go) = (bench.path("busy"), bench.path("go"));
+    let acts = [Act::Touch(&busy), Act::BusyUntil(&go)];
+    let mut session = bench.launch(&prompt!(bench, &acts, "done"));
+    wait_until(LIMIT, "it to be busy", || busy.exists());
     let [pid] = bench.running()[..] else {
         panic!("not exactly one program: {:?}", bench.running());
     };
@@ -88,9 +89,10 @@ pub(super) fn the_environment_is_what_was_given(bench: &Bench<'_>) -> Verdict {
 }
 
 pub(super) fn it_works_where_it_was_told(bench: &Bench<'_>) -> Verdict {
-    let go = bench.path("go");
-    let prompt = prompt!(bench, &[Act::BusyUntil(&go)], "done");
-    let mut session = bench.launch(&prompt);
+    let (busy, go) = (bench.path("busy"), bench.path("go"));
+    let acts = [Act::Touch(&busy), Act::BusyUntil(&go)];
+    let mut session = bench.launch(&prompt!(bench, &acts, "done"));
+    wait_until(LIMIT, "it to be busy", || busy.exists());
     let [pid] = bench.running()[..] else {
         panic!("not exactly one program: {:?}", bench.running());
     };
