@@ -2,6 +2,7 @@ use std::ffi::OsString;
 
 use harness::contract::{Act, Subject};
 use harness::script::{Do, Grandchild, Script, To};
+use serde_json::json;
 use swarm::runtime::{LinesRuntime, Runtime, ShellRuntime};
 
 use crate::FAKE_AGENT;
@@ -25,11 +26,13 @@ fn act(script: Script, act: Act<'_>, plain: bool) -> Option<Script> {
         }
         Act::BusyUntil(path) => script.wait_file(path),
         Act::Usage { input, output } => script.usage(input, output, 0.5),
-        Act::TouchIfAllowed(path) => script.ask(
-            "touch",
-            |script| script.touch(path),
-            |script| script.say("a pity"),
-        ),
+        Act::TouchIfAllowed(path) => script.then(Do::Ask {
+            id: "question".into(),
+            tool: "touch".into(),
+            input: json!({ "file": path }),
+            allowed: Script::new().touch(path).steps,
+            denied: Script::new().say("a pity").steps,
+        }),
         Act::Fail(why) => script.failed(why),
         Act::Quota => script.result("quota", ""),
         Act::Quit => script.exit(0),

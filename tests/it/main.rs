@@ -20,6 +20,8 @@ mod contract;
 mod crash;
 /// Many tasks at once, all or none.
 mod create_from;
+/// The agent that does what its script says: every step it knows.
+mod fake_agent;
 /// The dependency graph in all its forms, and the stream of changes.
 mod graph_watch;
 /// Another tool on the same list: its locks, its crashes, and ours.

@@ -14,6 +14,7 @@ mod home;
 /// Whether a concurrent history has a sequential explanation.
 pub mod linearize;
 mod mail;
+mod marked;
 /// A model provider that does what the prompt says.
 pub mod model;
 mod random;

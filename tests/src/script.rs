@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::marked::last_after;
+
 /// A script begins after this.
 const MARK: &str = "<<AGENT ";
 
@@ -426,12 +428,9 @@ impl Script {
         format!("exec {} --plain --json {json}", quoted(program))
     }
 
-    /// The last script in `text`.
+    /// The last script in `text` that is not part of another one.
     pub fn find(text: &str) -> Option<Result<Self, String>> {
-        let at = text.rfind(MARK)?;
-        let rest = &text[at + MARK.len()..];
-        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Self>();
-        let first = values.next()?;
-        Some(first.map_err(|error| error.to_string()))
+        let found = last_after(text, MARK)?;
+        Some(found.map_err(|error| error.to_string()))
     }
 }

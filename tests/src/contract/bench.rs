@@ -21,6 +21,9 @@ use crate::fake::Pids;
 /// Nothing takes this long unless it hangs.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
+/// What a file is called that an agent must ask for. All other questions are answered with yes.
+pub const ASKED: &str = "asked-for";
+
 /// How much of an agent's output is kept.
 const MOST_KEPT: usize = 4 * 1024 * 1024;
 
@@ -80,19 +83,28 @@ impl<'a> Bench<'a> {
         self.subject.runtime()
     }
 
-    /// A path in this check's own directory.
+    /// A file in the directory in which agents work.
     pub fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().canonicalize().expect("a path").join(name)
+        self.cwd().join(name)
     }
 
     /// Where agents work.
     pub fn cwd(&self) -> PathBuf {
-        self.path("cwd")
+        self.beside("cwd")
     }
 
-    /// A directory for process ids.
+    fn beside(&self, name: &str) -> PathBuf {
+        self.dir.path().canonicalize().expect("a path").join(name)
+    }
+
+    /// Where the ids of processes go that are left behind.
+    pub fn pid_dir(&self) -> PathBuf {
+        self.beside("pids")
+    }
+
+    /// Those processes.
     pub fn pids(&self) -> Pids {
-        Pids::new(&self.path("pids"))
+        Pids::new(&self.pid_dir())
     }
 
     /// The programs that run.
@@ -102,13 +114,15 @@ impl<'a> Bench<'a> {
 
     /// What an agent is started with.
     pub fn launch_of(&self, prompt: &str) -> Launch {
-        Launch {
+        let mut launch = Launch {
             prompt: prompt.to_owned(),
             cwd: self.cwd(),
             env: self.environment(),
-            scratch: self.path("scratch"),
+            scratch: self.beside("scratch"),
             ..Launch::default()
-        }
+        };
+        self.subject.prepare(&mut launch);
+        launch
     }
 
     /// The whole environment of an agent.
@@ -179,6 +193,21 @@ impl Session<'_> {
     }
 
     fn next_before(&mut self, deadline: Instant) -> Option<Event> {
+        loop {
+            let event = self.receive(deadline);
+            match &event {
+                // A question that the check is not about.
+                Some(Event::Permission { id, input, .. }) if !input.to_string().contains(ASKED) => {
+                    let id = id.clone();
+                    let (allow, reason) = (true, None);
+                    self.order(Order::Answer { id, allow, reason });
+                }
+                _ => return event,
+            }
+        }
+    }
+
+    fn receive(&mut self, deadline: Instant) -> Option<Event> {
         let left = deadline.saturating_duration_since(Instant::now());
         let next = self.agent.events.recv();
         let waited = async { tokio::time::timeout(left, next).await };

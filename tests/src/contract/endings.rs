@@ -3,7 +3,7 @@
 use swarm::process::Ending;
 use swarm::runtime::{Event, Order, TurnStatus};
 
-use super::bench::{Bench, LIMIT, touch};
+use super::bench::{ASKED, Bench, LIMIT, touch};
 use super::{Act, Verdict, prompt, skip};
 use crate::wait::wait_until;
 
@@ -22,7 +22,7 @@ pub(super) fn finish_lets_the_turn_end(bench: &Bench<'_>) -> Verdict {
 }
 
 pub(super) fn finish_lets_questions_be_answered(bench: &Bench<'_>) -> Verdict {
-    let (busy, go, asked) = (bench.path("busy"), bench.path("go"), bench.path("asked"));
+    let (busy, go, asked) = (bench.path("busy"), bench.path("go"), bench.path(ASKED));
     let acts = [
         Act::Touch(&busy),
         Act::BusyUntil(&go),
@@ -103,7 +103,7 @@ pub(super) fn it_closes_its_output_and_lives(bench: &Bench<'_>) -> Verdict {
 }
 
 fn left_behind(bench: &Bench<'_>, noisy: bool) -> Verdict {
-    let pids = bench.path("pids");
+    let pids = bench.pid_dir();
     let acts = [Act::LeaveBehind { pids: &pids, noisy }];
     let mut session = bench.launch(&prompt!(bench, &acts, "done"));
     assert_eq!(session.turn().status, TurnStatus::Completed);

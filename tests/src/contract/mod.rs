@@ -8,15 +8,17 @@ mod bench;
 mod endings;
 mod floods;
 mod messages;
+mod on_model;
 mod starts;
 mod turns;
 
 use std::ffi::OsString;
 use std::path::Path;
 
-use swarm::runtime::Runtime;
+use swarm::runtime::{Launch, Runtime};
 
-pub use bench::{Bench, LIMIT, Session};
+pub use bench::{ASKED, Bench, LIMIT, Session};
+pub use on_model::{OnModel, ShellTool};
 
 /// Something an agent is made to do.
 #[derive(Debug, Clone, Copy)]
@@ -73,6 +75,9 @@ pub trait Subject: Sync {
         let path = std::env::var_os("PATH").unwrap_or_default();
         vec![("PATH".into(), path)]
     }
+
+    /// Changes how its agents are started, where the usual way does not do.
+    fn prepare(&self, _launch: &mut Launch) {}
 
     /// Whether the runtime may give the program this variable of its own accord.
     fn adds(&self, _variable: &str) -> bool {

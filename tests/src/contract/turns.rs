@@ -3,7 +3,7 @@
 use swarm::process::Ending;
 use swarm::runtime::{Event, Messages, Order, TurnStatus};
 
-use super::bench::{Bench, touch};
+use super::bench::{ASKED, Bench, touch};
 use super::{Act, Verdict, prompt, skip};
 
 pub(super) fn every_turn_ends(bench: &Bench<'_>) -> Verdict {
@@ -112,7 +112,7 @@ fn asked(bench: &Bench<'_>, prompt: &str, allow: bool) -> Event {
         panic!("{asked:?}");
     };
     assert!(
-        !bench.path("asked").exists(),
+        !bench.path(ASKED).exists(),
         "it did not wait for the answer"
     );
     session.order(Order::Answer {
@@ -128,7 +128,7 @@ fn asked(bench: &Bench<'_>, prompt: &str, allow: bool) -> Event {
 }
 
 pub(super) fn what_is_allowed_is_done(bench: &Bench<'_>) -> Verdict {
-    let file = bench.path("asked");
+    let file = bench.path(ASKED);
     asked(
         bench,
         &prompt!(bench, &[Act::TouchIfAllowed(&file)], "done"),
@@ -139,7 +139,7 @@ pub(super) fn what_is_allowed_is_done(bench: &Bench<'_>) -> Verdict {
 }
 
 pub(super) fn what_is_denied_is_not_done(bench: &Bench<'_>) -> Verdict {
-    let file = bench.path("asked");
+    let file = bench.path(ASKED);
     asked(
         bench,
         &prompt!(bench, &[Act::TouchIfAllowed(&file)], "done"),

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::conversation::{Conversation, Role};
+use crate::marked::last_after;
 
 /// A script begins after this; what follows is a JSON list of [`Step`]s.
 pub const MARK: &str = "<<SCRIPT ";
@@ -220,25 +221,9 @@ pub fn prompt(words: &str, steps: &[Step]) -> String {
 
 /// The last script in `text` that is not part of another one.
 fn find(text: &str) -> Option<Vec<Value>> {
-    let mut found = None;
-    let mut rest = text;
-    while let Some(at) = rest.find(MARK) {
-        rest = &rest[at + MARK.len()..];
-        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Vec<Value>>();
-        if let Some(Ok(steps)) = values.next() {
-            let end = values.byte_offset();
-            rest = &rest[end..];
-            found = Some(steps);
-            continue;
-        }
-        // Some programs quote the quotes in a prompt from the command line.
-        let unquoted = rest.replace("\\\"", "\"");
-        let mut values = serde_json::Deserializer::from_str(&unquoted).into_iter::<Vec<Value>>();
-        if let Some(Ok(steps)) = values.next() {
-            found = Some(steps);
-        }
-    }
-    found
+    // Some programs quote the quotes in a prompt from the command line.
+    let read = |text: &str| last_after(text, MARK).and_then(Result::ok);
+    read(text).or_else(|| read(&text.replace("\\\"", "\"")))
 }
 
 /// What to do now.
