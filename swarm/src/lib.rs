@@ -19,9 +19,13 @@
 //! No tasks, no messages, no git: what needs several of them is the coordinator's.
 
 mod agent_id;
+pub mod definitions;
 mod error;
 mod fault;
+pub mod memory;
+pub mod model;
 mod team;
+pub mod tools;
 
 pub use agent_id::AgentId;
 pub use error::TeamError;
