@@ -24,6 +24,7 @@ mod error;
 mod fault;
 pub mod memory;
 pub mod model;
+pub mod redact;
 mod team;
 pub mod tools;
 
