@@ -20,6 +20,7 @@
 
 mod agent_id;
 pub mod definitions;
+pub mod environment;
 mod error;
 mod fault;
 pub mod memory;
