@@ -99,7 +99,7 @@ pub fn for_agent(
     let all: Vec<(OsString, OsString)> = all.into_iter().collect();
     let is_on = |name: &str| {
         let value = all.iter().find(|(given, _)| given == name);
-        value.is_some_and(|(_, value)| value != "" && value != "0" && value != "false")
+        value.is_some_and(|(_, value)| !value.is_empty() && value != "0" && value != "false")
     };
     let vendor: &[&[&str]] = match kind {
         RuntimeKind::Shell | RuntimeKind::Lines => &[],

@@ -1,6 +1,12 @@
 //! Agents: definitions, runtimes, supervision, teams, transcripts.
 //!
-//! So far only the teams: who is a member, and what is left of one when it is gone.
+//! | module | what it knows |
+//! |---|---|
+//! | [`definitions`] | the types of agents there are, and which definition counts |
+//! | [`model`], [`tools`], [`memory`] | what an agent of a type runs on, may use, remembers |
+//! | [`environment`] | what of the caller's environment an agent sees |
+//! | [`redact`] | taking secrets out of what an agent prints |
+//! | [`Team`] | who is a member, and what is left of one when it is gone |
 //!
 //! # Files
 //!

@@ -5,7 +5,7 @@ use super::Problem;
 #[non_exhaustive]
 pub enum DefinitionError {
     /// Nobody defines it.
-    #[error("there is no agent type {name:?}{}", because(problem.as_ref()))]
+    #[error("there is no agent type {name:?}{}", because(problem.as_deref()))]
     Unknown {
         /// As asked for.
         name: String,
@@ -14,7 +14,7 @@ pub enum DefinitionError {
         /// All types.
         known: Vec<String>,
         /// A definition that was left out and may have been meant.
-        problem: Option<Problem>,
+        problem: Option<Box<Problem>>,
     },
     /// The settings forbid it.
     #[error("agents of type {name:?} are denied by the setting agents.deny")]

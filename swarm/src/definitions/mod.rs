@@ -158,7 +158,7 @@ impl Definitions {
             name: name.into(),
             nearest: near.map(str::to_owned).collect(),
             known: known().map(str::to_owned).collect(),
-            problem: self.problems.iter().find(named).cloned(),
+            problem: self.problems.iter().find(named).cloned().map(Box::new),
         }
     }
 }

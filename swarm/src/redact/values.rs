@@ -49,7 +49,7 @@ pub(super) fn forms(value: &[u8]) -> Vec<Vec<u8>> {
     let mut forms = vec![value.to_vec()];
     if let Ok(text) = std::str::from_utf8(value) {
         let quoted = serde_json::Value::from(text).to_string();
-        let inside = quoted[1..quoted.len() - 1].as_bytes();
+        let inside = &quoted.as_bytes()[1..quoted.len() - 1];
         if inside != value {
             forms.push(inside.to_vec());
         }
