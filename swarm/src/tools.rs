@@ -126,7 +126,7 @@ mod tests {
         "WebFetch",
     ];
 
-    fn filter(keys: Value) -> ToolFilter {
+    fn filter(keys: &Value) -> ToolFilter {
         let mut entry = json!({"description": "d", "prompt": "p"});
         for (key, value) in keys.as_object().unwrap() {
             entry[key] = value.clone();
@@ -138,37 +138,37 @@ mod tests {
         ToolFilter::of(&all.get("a").unwrap().definition)
     }
 
-    fn left(keys: Value) -> Vec<&'static str> {
+    fn left(keys: &Value) -> Vec<&'static str> {
         filter(keys).apply(ALL)
     }
 
     #[test]
     fn all_without_the_disallowed_and_of_these_the_allowed() {
-        assert_eq!(left(json!({})), ALL);
-        assert_eq!(left(json!({"tools": "*"})), ALL);
-        assert_eq!(left(json!({"tools": []})), [""; 0]);
+        assert_eq!(left(&json!({})), ALL);
+        assert_eq!(left(&json!({"tools": "*"})), ALL);
+        assert_eq!(left(&json!({"tools": []})), [""; 0]);
         assert_eq!(
-            left(json!({"tools": "Read, Bash, Nonsense"})),
+            left(&json!({"tools": "Read, Bash, Nonsense"})),
             ["Bash", "Read"]
         );
         let both = json!({"tools": "Read, Bash", "disallowedTools": "Bash"});
-        assert_eq!(left(both), ["Read"]);
+        assert_eq!(left(&both), ["Read"]);
         let denied = json!({"disallowedTools": "Edit, Write, Bash, mcp__db, Task"});
-        assert_eq!(left(denied), ["Read", "mcp__dbx__get", "WebFetch"]);
+        assert_eq!(left(&denied), ["Read", "mcp__dbx__get", "WebFetch"]);
     }
 
     #[test]
     fn patterns_are_understood_and_kept_as_given() {
         assert_eq!(
-            left(json!({"tools": "mcp__db__*"})),
+            left(&json!({"tools": "mcp__db__*"})),
             ["mcp__db__get", "mcp__db__put"]
         );
         assert_eq!(
-            left(json!({"tools": "mcp__db"})),
+            left(&json!({"tools": "mcp__db"})),
             ["mcp__db__get", "mcp__db__put"]
         );
         let rules = json!({"tools": ["Bash(git *)"], "disallowedTools": ["Bash(git push *)"]});
-        let filter = filter(rules);
+        let filter = filter(&rules);
         assert_eq!(
             filter.apply(ALL),
             ["Bash"],
@@ -181,16 +181,16 @@ mod tests {
     #[test]
     fn a_memory_brings_the_tools_to_use_it() {
         let memory = json!({"tools": "Bash, Read", "memory": "user"});
-        assert_eq!(left(memory), ["Bash", "Edit", "Read", "Write"]);
+        assert_eq!(left(&memory), ["Bash", "Edit", "Read", "Write"]);
         let denied = json!({"tools": "Bash", "memory": "user", "disallowedTools": "Write"});
-        assert_eq!(left(denied), ["Bash", "Edit", "Read"]);
-        assert_eq!(left(json!({"memory": "user"})), ALL);
+        assert_eq!(left(&denied), ["Bash", "Edit", "Read"]);
+        assert_eq!(left(&json!({"memory": "user"})), ALL);
     }
 
     #[test]
     fn a_server_that_is_brought_along_can_be_used() {
         let inline = json!({"tools": "Read", "mcpServers": [{"db": {"command": "x"}}]});
-        assert_eq!(left(inline), ["Read", "mcp__db__get", "mcp__db__put"]);
+        assert_eq!(left(&inline), ["Read", "mcp__db__get", "mcp__db__put"]);
     }
 
     #[test]
