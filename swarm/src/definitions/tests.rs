@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use proptest::prelude::*;
 use store::atomic::{self, Durability};
 
 use super::*;
@@ -441,4 +442,15 @@ fn problems_as_json() {
         json!({"source": "user", "file": "/x.md", "line": 3, "name": "x", "why": "no"});
     assert_eq!(problem.to_json(), expected);
     assert_eq!(problem.to_string(), "/x.md:3: no");
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(text in "\\PC{0,200}", yaml in "[-a-z:\\[\\]{}&*#'\"|> \n\t]{0,80}") {
+        for text in [text.clone(), format!("---\n{yaml}\n---\n{text}"), agent("a", &yaml)] {
+            if let Err(mistake) = read::markdown(&text) {
+                prop_assert!(!mistake.why.is_empty() && !mistake.why.contains('\n'), "{}", mistake.why);
+            }
+        }
+    }
 }

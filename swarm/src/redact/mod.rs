@@ -11,6 +11,7 @@
 //! What this is not: protection from an agent that wants to get a secret out. It can print it
 //! backwards.
 
+mod secrets;
 mod shapes;
 #[cfg(test)]
 mod tests;
@@ -18,33 +19,12 @@ mod values;
 
 use std::sync::Arc;
 
-use aho_corasick::{AhoCorasick, MatchKind};
-
+pub use self::secrets::Secrets;
 use self::shapes::{Class, SHAPES};
 pub use self::values::secret_values;
 
 /// What stands where a secret was. Plain enough to sit inside a JSON string.
 pub const MARK: &str = "[redacted]";
-
-/// A value's first bytes are searched for, and then the rest is compared.
-const VALUE_START: usize = 8;
-/// As much of a value is waited for before it counts as found.
-const VALUE_SURE: usize = 4096;
-/// Shorter values would be found everywhere.
-const VALUE_LEAST: usize = 4;
-/// A key whose end never comes does not take everything after it along.
-const PEM_MOST: usize = 16 * 1024;
-
-/// What to look for. Made once, shared by all streams.
-#[derive(Debug)]
-pub struct Secrets {
-    finder: Option<AhoCorasick>,
-    /// What the finder looks for: the starts of shapes and of values.
-    starts: Vec<Vec<u8>>,
-    longest_start: usize,
-    /// The longest first, so that none hides one it is the start of.
-    values: Vec<Vec<u8>>,
-}
 
 /// What is known of the bytes at one place.
 enum Verdict {
@@ -79,85 +59,6 @@ enum State {
     },
     /// They belong to a very long value as long as they are the same.
     Value { index: usize, at: usize },
-}
-
-impl Secrets {
-    /// All known shapes, and these values with the forms they may be printed in.
-    ///
-    /// Values of less than four bytes are left out.
-    pub fn new(values: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Self {
-        let mut values: Vec<Vec<u8>> = values
-            .into_iter()
-            .flat_map(|value| values::forms(value.as_ref()))
-            .filter(|value| value.len() >= VALUE_LEAST)
-            .collect();
-        values.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-        values.dedup();
-        let shapes = SHAPES.iter().map(|shape| shape.start.as_bytes());
-        let heads = values.iter().map(|value| head(value));
-        let mut starts: Vec<Vec<u8>> = shapes.chain(heads).map(<[u8]>::to_vec).collect();
-        starts.sort();
-        starts.dedup();
-        // Fails only beyond two billion states.
-        let finder = AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostFirst)
-            .build(&starts)
-            .ok();
-        let longest_start = starts.iter().map(Vec::len).max().unwrap_or(0);
-        Self {
-            finder,
-            starts,
-            longest_start,
-            values,
-        }
-    }
-
-    /// `text` without its secrets, all at once.
-    pub fn redact(self: &Arc<Self>, text: &str) -> String {
-        let mut redactor = Redactor::new(Arc::clone(self));
-        let mut out = Vec::with_capacity(text.len());
-        redactor.push(text.as_bytes(), &mut out);
-        redactor.finish(&mut out);
-        String::from_utf8_lossy(&out).into_owned()
-    }
-
-    /// The first place from `from` on that may turn out to be a start when more bytes come.
-    fn open_end(&self, data: &[u8], from: usize) -> usize {
-        let first = data
-            .len()
-            .saturating_sub(self.longest_start.saturating_sub(1));
-        let open = |at: &usize| {
-            let tail = &data[*at..];
-            let begins = |start: &Vec<u8>| start.len() > tail.len() && start.starts_with(tail);
-            self.starts.iter().any(begins)
-        };
-        (first.max(from)..data.len())
-            .find(open)
-            .unwrap_or(data.len())
-    }
-
-    fn value_at(&self, data: &[u8], last: bool) -> Verdict {
-        for (index, value) in self.values.iter().enumerate() {
-            let sure = &value[..value.len().min(VALUE_SURE)];
-            if data.starts_with(sure) {
-                let at = sure.len();
-                let rest = State::Value { index, at };
-                return Verdict::Secret {
-                    keep: 0,
-                    drop: at,
-                    then: if value.len() > at { rest } else { State::Text },
-                };
-            }
-            if !last && sure.starts_with(data) {
-                return Verdict::Open;
-            }
-        }
-        Verdict::No
-    }
-}
-
-fn head(value: &[u8]) -> &[u8] {
-    &value[..value.len().min(VALUE_START)]
 }
 
 /// One stream.
@@ -248,14 +149,12 @@ impl Redactor {
                 .finder
                 .as_ref()
                 .and_then(|finder| finder.find(&data[at..]));
-            let place = found
-                .map(|found| at + found.start())
-                .filter(|place| *place < open);
-            let Some(place) = place else {
+            let found = found.map(|found| (at + found.start(), found.pattern().as_usize()));
+            let Some((place, start)) = found.filter(|(place, _)| *place < open) else {
                 at = open;
                 break;
             };
-            match self.judge(data, place, last) {
+            match self.judge(data, place, start, last) {
                 Verdict::No => at = place + 1,
                 Verdict::Open => {
                     at = place;
@@ -315,14 +214,15 @@ impl Redactor {
         }
     }
 
-    fn judge(&mut self, data: &[u8], at: usize, last: bool) -> Verdict {
+    fn judge(&mut self, data: &[u8], at: usize, start: usize, last: bool) -> Verdict {
         let rest = &data[at..];
-        match self.secrets.value_at(rest, last) {
+        let secrets = Arc::clone(&self.secrets);
+        match secrets.value_at(start, rest, last) {
             Verdict::No => {}
             other => return other,
         }
         let behind = self.behind(data, at);
-        for shape in SHAPES {
+        for shape in secrets.starts[start].shapes.iter().map(|n| &SHAPES[*n]) {
             // Whatever may still become a start is not looked at before it has come.
             if !rest.starts_with(shape.start.as_bytes()) {
                 continue;
@@ -354,44 +254,5 @@ impl Redactor {
             }
         }
         used
-    }
-}
-
-impl Secrets {
-    /// Whether `byte` still belongs to the secret, and what comes then.
-    fn step(&self, state: State, byte: u8) -> (State, bool) {
-        match state {
-            State::Text => (State::Text, false),
-            State::Run(class) if class.has(byte) => (state, true),
-            State::Run(_) => (State::Text, false),
-            State::Value { index, at } => match self.values[index].get(at..) {
-                Some([next]) if *next == byte => (State::Text, true),
-                Some([next, ..]) if *next == byte => (State::Value { index, at: at + 1 }, true),
-                _ => (State::Text, false),
-            },
-            State::Pem {
-                seen,
-                matched,
-                dashes,
-            } => {
-                if !Class::Pem.has(byte) || seen >= PEM_MOST {
-                    return (State::Text, false);
-                }
-                let seen = seen + 1;
-                let (matched, dashes) = match (dashes, byte) {
-                    // The fifth dash after the label is the end.
-                    (Some(4), b'-') => return (State::Text, true),
-                    (Some(count), b'-') => (matched, Some(count + 1)),
-                    (Some(_), _) => (matched, Some(0)),
-                    (None, _) => shapes::pem_end(matched, byte),
-                };
-                let next = State::Pem {
-                    seen,
-                    matched,
-                    dashes,
-                };
-                (next, true)
-            }
-        }
     }
 }

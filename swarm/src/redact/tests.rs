@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 use proptest::sample::Index;
 
+use super::secrets::{PEM_MOST, VALUE_SURE};
 use super::*;
 
 fn secrets(values: &[&str]) -> Arc<Secrets> {
