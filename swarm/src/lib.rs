@@ -31,7 +31,10 @@ mod error;
 mod fault;
 pub mod memory;
 pub mod model;
+pub mod process;
 pub mod redact;
+pub mod run;
+pub mod runtime;
 mod team;
 pub mod tools;
 

@@ -30,7 +30,7 @@ pub(crate) enum Command {
     /// Work in git worktrees of their own: create, look, keep, remove, undo
     #[command(subcommand, visible_aliases = ["worktrees", "wt"])]
     Worktree(Box<worktree::WorktreeCommand>),
-    /// Work with agents: what types there are
+    /// Start agents, look at them, write to them, stop and resume them; what types there are
     #[command(visible_alias = "agents")]
     Agent(Box<agent::AgentArgs>),
     /// Look for damage on the task board and among worktrees, and repair it with --fix
@@ -42,6 +42,18 @@ pub(crate) enum Command {
 }
 
 pub(crate) fn run(cli: &Cli, context: &mut Context) -> Result<Exit, CommandError> {
+    if matches!(
+        &cli.command,
+        Some(
+            Command::Task(_)
+                | Command::Team(_)
+                | Command::Mail(_)
+                | Command::Worktree(_)
+                | Command::Agent(_)
+        )
+    ) {
+        context.settle_dead_runs();
+    }
     match &cli.command {
         Some(Command::Task(command)) => task::run(command, context),
         Some(Command::Team(command)) => team::run(command, context),

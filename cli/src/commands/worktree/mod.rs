@@ -21,6 +21,7 @@ use worktrees::{Entry, Slug, TreeError};
 use self::pool::fill_behind;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
+pub(crate) use create::{NewTree, Wanted};
 
 /// What can be done with worktrees.
 #[derive(Debug, Subcommand)]
