@@ -1,5 +1,7 @@
 //! Tests that run real `ccb` processes. One module per promise.
 
+/// Agents: the types there are, and what is wrong with the others.
+mod agent_types;
 /// Bad input: a clear error and nothing changed.
 mod bad_input;
 /// Bad settings, a bad home, a held lock: the same.
