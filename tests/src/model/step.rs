@@ -124,6 +124,12 @@ impl Step {
         }
     }
 
+    /// Answers with an HTTP error first, this often.
+    pub fn http_first(mut self, status: u16, times: u32) -> Self {
+        self.http = Some(status);
+        self.times(times)
+    }
+
     /// Calls one more tool.
     pub fn and_tool(mut self, tool: impl Into<String>, input: Value) -> Self {
         let tool = tool.into();
