@@ -43,7 +43,7 @@ pub(super) fn a_long_line_does_not_grow(bench: &Bench<'_>) -> Verdict {
         let mut session = bench.launch(&prompt);
         let mut bytes = 0;
         loop {
-            match session.next().expect("it goes on") {
+            match session.event().expect("it goes on") {
                 Event::Output { bytes: more, .. } => bytes += more.len(),
                 Event::TurnEnded(turn) => {
                     assert_eq!(turn.status, TurnStatus::Completed);
