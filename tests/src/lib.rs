@@ -16,6 +16,8 @@ mod marked;
 pub mod model;
 mod random;
 mod repo;
+/// Agents in tests.
+pub mod runs;
 mod schema;
 pub mod script;
 mod team_files;
