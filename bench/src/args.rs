@@ -76,6 +76,8 @@ pub(crate) enum Part {
     Mail,
     /// Worktrees beside plain git, by the number of files
     Worktrees,
+    /// Runs of agents beside plain commands
+    Agents,
 }
 
 /// What the benchmark starts itself as.

@@ -49,8 +49,9 @@
 //!
 //! [`designs`] are the boards; [`claims`], [`scaling`] and [`startup`] the three parts about
 //! them, [`mail`] the one about messages, [`worktrees`] the one about trees of a generated
-//! [`repository`]; [`fleet`] and [`probe`] are the processes they start (this binary again).
+//! [`repository`], [`agents`] the one about runs; [`fleet`] and [`probe`] are the processes they start (this binary again).
 
+mod agents;
 mod args;
 mod claims;
 mod claims_report;
@@ -133,6 +134,11 @@ fn run(options: &Options) -> Result<(), Failure> {
         let samples = worktrees::run(options)?;
         worktrees::print(options, &samples);
         options.save("worktrees.json", || json(options, &samples))?;
+    }
+    if options.wants(Part::Agents) {
+        let samples = agents::run(options)?;
+        agents::print(options, &samples);
+        options.save("agents.json", || json(options, &samples))?;
     }
     Ok(())
 }

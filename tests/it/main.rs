@@ -100,10 +100,14 @@ mod mail_write_errors;
 
 /// Agents: bad input and bad luck, each with a stated outcome.
 mod run_bad_luck;
+/// Agents: a crash at every write point of a run's whole life.
+mod run_crash;
 /// Agents: whatever is killed, nothing is left and somebody is told once.
 mod run_kills;
 /// Agents: messages, results, questions.
 mod run_messages;
+/// Agents: hundreds, treated at random.
+mod run_torture;
 
 /// The binary the tests run.
 pub const CCB: &str = env!("CARGO_BIN_EXE_ccb-under-test");

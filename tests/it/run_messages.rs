@@ -4,6 +4,9 @@ use std::process::Stdio;
 
 use harness::runs::{LONG, kill};
 use harness::script::{Do, Script};
+use mailbox::{MailOptions, Mailbox};
+use store::home::Home;
+use store::name::Name;
 use harness::{TestHome, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -63,6 +66,7 @@ fn a_busy_agent_gets_a_message_at_its_next_tool_boundary() {
 #[test]
 fn an_urgent_message_breaks_off_the_turn() {
     let home = home();
+    home.ok(&["team", "create", "board"]);
     let up = home.path().join("up");
     let id = home.spawn_fake(&Script::new().touch(&up).serve(), &["--name", "alice"]);
     wait_until(LONG, "the agent to be up", || up.exists());
@@ -91,6 +95,7 @@ fn an_urgent_message_breaks_off_the_turn() {
 #[test]
 fn a_teammate_lives_on_and_an_ended_agent_goes_on_where_it_was() {
     let home = home();
+    home.ok(&["team", "create", "board"]);
     let id = home.spawn_fake(&Script::new().serve(), &["--name", "alice"]);
     home.await_run(&id, "idle");
     home.ok(&[
@@ -290,13 +295,15 @@ fn a_question_nobody_can_answer_is_denied_and_one_for_the_lead_waits() {
     let id = home.spawn_fake(&ask(), &[]);
     home.await_settled(&id);
     assert_eq!(home.run_exit(&id).unwrap()["result"], "denied");
-    let mut lead = home
-        .command(&["mail", "watch", "--as", "team-lead"])
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let reading = home.inbox_dir("team-lead").join("consumer.lock");
-    wait_until(LONG, "the lead", || store::lock::is_held(&reading).unwrap());
+    // Somebody reads the lead's mail from here on.
+    let team = Name::new("team", "board").unwrap();
+    let mailbox = Mailbox::new(
+        &Home::new(home.path().to_owned()).unwrap(),
+        &team,
+        MailOptions::default(),
+    );
+    let lead = Name::new("agent", "team-lead").unwrap();
+    let reader = mailbox.inbox(&lead).unwrap().consumer().unwrap();
     let id = home.spawn_fake(&ask(), &[]);
     let pending = || {
         let requests = home.ok(&["mail", "requests"]);
@@ -307,6 +314,5 @@ fn a_question_nobody_can_answer_is_denied_and_one_for_the_lead_waits() {
     home.ok(&["mail", "approve", &pending().unwrap(), "--as", "team-lead"]);
     home.await_settled(&id);
     assert_eq!(home.run_exit(&id).unwrap()["result"], "allowed");
-    lead.kill().unwrap();
-    lead.wait().unwrap();
+    drop(reader);
 }

@@ -430,7 +430,17 @@ impl Script {
 
     /// The last script in `text` that is not part of another one.
     pub fn find(text: &str) -> Option<Result<Self, String>> {
-        let found = last_after(text, MARK)?;
+        // In a message it is escaped.
+        let found = last_after(text, MARK).or_else(|| last_after(&unescaped(text), MARK))?;
         Some(found.map_err(|error| error.to_string()))
     }
+}
+
+/// What a message said before it was rendered.
+fn unescaped(text: &str) -> String {
+    text.replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&quot;", "\"")
+        .replace("&apos;", "'")
+        .replace("&amp;", "&")
 }

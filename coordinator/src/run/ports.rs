@@ -109,7 +109,9 @@ impl Ports for EnginePorts {
     fn ask(&mut self, tool: &str, input: &Value) -> Result<Asked, PortError> {
         let lead = name(LEAD)?;
         let mailbox = self.agents.mailbox();
-        if !somebody_reads(&mailbox, &lead) {
+        let roster = self.agents.roster().roster();
+        let active = roster.is_ok_and(|roster| roster.member(LEAD).is_some_and(|m| m.is_active));
+        if !active && !somebody_reads(&mailbox, &lead) {
             let why = format!("{tool} needs a permission, and there is nobody to give it");
             return Ok(Asked::Refused(why));
         }
