@@ -10,6 +10,7 @@ use store::home::Home;
 use store::name::Name;
 use store::settings::{AgentSettings, Settings, WorktreeSettings};
 use swarm::run::RuntimeSpec;
+use swarm::trust::{Item, Trust};
 use swarm::{Team, TeamError, TeamOptions};
 use taskboard::{Board, BoardOptions, Caller};
 use uuid::Uuid;
@@ -245,6 +246,29 @@ impl Context {
     /// The settings under `agents`.
     pub(crate) fn agent_settings(&self) -> &AgentSettings {
         &self.settings.agents
+    }
+
+    /// All settings.
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What the user trusts of the repository the command works in.
+    pub(crate) fn trust(&self) -> Option<Trust> {
+        let repository = self.repository.as_ref()?.common_dir.to_str()?;
+        Some(Trust::new(
+            &self.home,
+            repository,
+            self.settings.lock_timeout,
+        ))
+    }
+
+    /// Whether the user trusts `item` of this repository.
+    pub(crate) fn is_trusted(&self, item: &Item) -> Result<bool, CommandError> {
+        match self.trust() {
+            Some(trust) => Ok(trust.granted()?.contains(&item.id())),
+            None => Ok(false),
+        }
     }
 
     /// The main working tree of the repository the command works in.

@@ -17,6 +17,9 @@ pub(crate) const AGENT: &str = "CCB_AGENT";
 /// Set inside an agent the engine started: its identity is fixed.
 pub(crate) const RUN_ID: &str = "CCB_RUN_ID";
 
+/// Set inside a hook.
+pub(crate) const HOOK: &str = swarm::hooks::IN_HOOK;
+
 /// A variable's value; an empty one counts as unset.
 pub(crate) fn var(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())

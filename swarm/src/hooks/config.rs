@@ -43,6 +43,14 @@ impl Origin {
             Self::Agent { source, .. } => source.is_repository(),
         }
     }
+
+    /// The file, if it is one.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::User(file) | Self::Project(file) | Self::Local(file) => Some(file),
+            Self::Agent { source, .. } => source.file(),
+        }
+    }
 }
 
 impl fmt::Display for Origin {

@@ -1,7 +1,7 @@
 //! `ccb agent …`.
 
 mod change;
-mod definitions;
+pub(crate) mod definitions;
 mod list;
 mod logs;
 mod output;
