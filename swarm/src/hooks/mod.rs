@@ -22,7 +22,7 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub use answer::{Answer, Outcome};
 pub use config::{DEFAULT_TIMEOUT, Hook, HookProblem, Origin};
@@ -68,17 +68,16 @@ impl Hooks {
     /// Reads the files that are there.
     pub fn load(files: &HookFiles) -> Self {
         let mut hooks = Self::default();
-        let levels: [(&Option<PathBuf>, fn(PathBuf) -> Origin); 3] = [
-            (&files.user, Origin::User),
-            (&files.project, Origin::Project),
-            (&files.local, Origin::Local),
-        ];
-        for (path, origin) in levels {
-            if let Some(path) = path {
-                config::read_file(path, origin, &mut hooks.all, &mut hooks.problems);
-            }
-        }
+        hooks.read(files.user.as_deref(), Origin::User);
+        hooks.read(files.project.as_deref(), Origin::Project);
+        hooks.read(files.local.as_deref(), Origin::Local);
         hooks
+    }
+
+    fn read(&mut self, path: Option<&Path>, origin: fn(PathBuf) -> Origin) {
+        if let Some(path) = path {
+            config::read_file(path, origin, &mut self.all, &mut self.problems);
+        }
     }
 
     /// These and those of an agent's definition, which count as long as the agent lives.
