@@ -19,6 +19,8 @@ pub(crate) const RUN_ID: &str = "CCB_RUN_ID";
 
 /// Set inside a hook.
 pub(crate) const HOOK: &str = swarm::hooks::IN_HOOK;
+/// The model every agent uses, whatever it or its caller says.
+pub(crate) const SUBAGENT_MODEL: &str = "CLAUDE_CODE_SUBAGENT_MODEL";
 
 /// A variable's value; an empty one counts as unset.
 pub(crate) fn var(name: &str) -> Option<String> {

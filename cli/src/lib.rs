@@ -10,6 +10,7 @@ mod env;
 mod error;
 mod output;
 mod signals;
+mod spawning;
 mod supervise;
 mod table;
 

@@ -17,7 +17,8 @@ const SLICE: Duration = Duration::from_millis(200);
 #[derive(Debug, Args)]
 pub(crate) struct OutputArgs {
     /// Its id or name
-    agent: String,
+    #[arg(value_name = "AGENT")]
+    who: String,
     /// Do not wait for its end
     #[arg(long)]
     no_wait: bool,
@@ -33,7 +34,7 @@ pub(crate) struct OutputArgs {
 
 pub(crate) fn run(args: &OutputArgs, context: &mut Context) -> Result<Exit, CommandError> {
     let agents = context.agents()?;
-    let meta = agents.find(&args.agent)?;
+    let meta = agents.find(&args.who)?;
     let limit = match args.no_wait {
         true => Duration::ZERO,
         false => Duration::from_millis(args.timeout),
@@ -71,8 +72,6 @@ pub(crate) fn run(args: &OutputArgs, context: &mut Context) -> Result<Exit, Comm
 pub(super) struct Waiting {
     /// After how long it goes on in the background.
     pub(super) limit: Option<Duration>,
-    /// Ctrl-C ends the agent.
-    pub(super) stop: bool,
 }
 
 /// Waits for the result of an agent that was just started, and prints it.
@@ -96,7 +95,7 @@ pub(super) fn wait_and_print(
             agents.delivered(&launched)?;
             return Ok(exit);
         }
-        if let (Some(exit), true) = (signals.came(), waiting.stop) {
+        if let Some(exit) = signals.came() {
             progress.clear();
             context.out.note("stopping the agent …");
             let by = context.agent().to_owned();

@@ -15,7 +15,7 @@ use crate::error::{CommandError, Exit};
 use crate::output::{BOLD, DIM, GREEN, clean_line};
 
 /// What a new tree is to be like.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct NewTree {
     /// Start from this branch, tag or commit [default: your HEAD, or worktree.baseRef]
     #[arg(long, value_name = "REF", allow_hyphen_values = true)]
@@ -27,7 +27,7 @@ pub(crate) struct NewTree {
     set_up: SetUpArgs,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct SetUpArgs {
     /// Run this command in the new worktree [default: worktree.setup]
     #[arg(long, value_name = "CMD", conflicts_with = "no_setup")]
