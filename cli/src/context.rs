@@ -9,7 +9,7 @@ use store::atomic::Durability;
 use store::home::Home;
 use store::name::Name;
 use store::settings::{AgentSettings, RuntimeSettings, Settings, WorktreeSettings};
-use swarm::trust::{Item, Trust};
+use swarm::trust::{Item, Places, Trust};
 use swarm::{Team, TeamError, TeamOptions};
 use taskboard::{Board, BoardOptions, Caller};
 use uuid::Uuid;
@@ -240,12 +240,21 @@ impl Context {
         ))
     }
 
-    /// Whether the user trusts `item` of this repository.
-    pub(crate) fn is_trusted(&self, item: &Item) -> Result<bool, CommandError> {
-        match self.trust() {
-            Some(trust) => Ok(trust.granted()?.contains(&item.id())),
-            None => Ok(false),
+    /// Whether something that `file` says may be used: the file is the user's own, or the user
+    /// trusts the thing, which `item` describes.
+    pub(crate) fn may_use(
+        &self,
+        file: &Path,
+        item: impl FnOnce(Places<'_>) -> Item,
+    ) -> Result<bool, CommandError> {
+        if file == self.own_settings() {
+            return Ok(true);
         }
+        let (Some(trust), Some(root)) = (self.trust(), self.main_tree()) else {
+            return Ok(false);
+        };
+        let id = item(Places::one(root)).id();
+        Ok(trust.granted()?.contains(&id))
     }
 
     /// The main working tree of the repository the command works in.

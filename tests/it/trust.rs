@@ -146,3 +146,27 @@ fn bad_luck_is_told_and_changes_nothing() {
     }
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "{");
 }
+
+#[test]
+fn runtimes_and_variables_count_once_they_are_trusted() {
+    let place = Workplace::new(CCB);
+    let runtime = json!({"kind": "shell", "command": ["/bin/sh", "-c"]});
+    let both = json!({"agents": {"env": ["SEEN"]}, "runtimes": {"theirs": runtime}});
+    settings(&place, &both);
+    let spawn = |runtime: &str| {
+        let show = "echo \"seen: $SEEN\"";
+        let args = ["--json", "agent", "spawn", "--runtime", runtime, show];
+        let mut command = place.command(&args);
+        Answer::of(command.env("SEEN", "yes").output().unwrap())
+    };
+    let refused = spawn("theirs");
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    assert_eq!(refused.json()["error"]["kind"], "not_trusted");
+    let unseen = spawn("shell");
+    assert_eq!(unseen.code, Some(0), "{unseen:?}");
+    assert!(!unseen.stdout.contains("seen: yes"), "{unseen:?}");
+    place.ok(&["trust"]);
+    let seen = spawn("theirs");
+    assert_eq!(seen.code, Some(0), "{seen:?}");
+    assert!(seen.stdout.contains("seen: yes"), "{seen:?}");
+}

@@ -5,7 +5,7 @@ use clap::Args;
 use coordinator::binding::Binder;
 use serde_json::json;
 use store::settings::{BaseRef, SetUpCommand};
-use swarm::trust::{Item, Places};
+use swarm::trust::Item;
 use worktrees::{Base, CreateRequest, SetUp, Slug};
 
 use super::{fill_behind, slug, to_json};
@@ -183,15 +183,8 @@ impl SetUpArgs {
     }
 }
 
-/// Whether the command is the user's own, or one the user trusts.
 fn may_run(setting: &SetUpCommand, context: &Context) -> Result<bool, CommandError> {
-    if setting.file == context.own_settings() {
-        return Ok(true);
-    }
-    let Some(root) = context.main_tree() else {
-        return Ok(false);
-    };
-    context.is_trusted(&Item::set_up(setting, Places::one(root)))
+    context.may_use(&setting.file, |places| Item::set_up(setting, places))
 }
 
 fn not_trusted(setting: &SetUpCommand, context: &Context) -> CommandError {
