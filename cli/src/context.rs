@@ -9,6 +9,7 @@ use store::atomic::Durability;
 use store::home::Home;
 use store::name::Name;
 use store::settings::{AgentSettings, RuntimeSettings, Settings, WorktreeSettings};
+use swarm::trust::{Item, Places, Trust};
 use swarm::{Team, TeamError, TeamOptions};
 use taskboard::{Board, BoardOptions, Caller};
 use uuid::Uuid;
@@ -222,6 +223,38 @@ impl Context {
     /// The settings under `agents`.
     pub(crate) fn agent_settings(&self) -> &AgentSettings {
         &self.settings.agents
+    }
+
+    /// All settings.
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What the user trusts of the repository the command works in.
+    pub(crate) fn trust(&self) -> Option<Trust> {
+        let repository = self.repository.as_ref()?.common_dir.to_str()?;
+        Some(Trust::new(
+            &self.home,
+            repository,
+            self.settings.lock_timeout,
+        ))
+    }
+
+    /// Whether something that `file` says may be used: the file is the user's own, or the user
+    /// trusts the thing, which `item` describes.
+    pub(crate) fn may_use(
+        &self,
+        file: &Path,
+        item: impl FnOnce(Places<'_>) -> Item,
+    ) -> Result<bool, CommandError> {
+        if file == self.own_settings() {
+            return Ok(true);
+        }
+        let (Some(trust), Some(root)) = (self.trust(), self.main_tree()) else {
+            return Ok(false);
+        };
+        let id = item(Places::one(root)).id();
+        Ok(trust.granted()?.contains(&id))
     }
 
     /// The main working tree of the repository the command works in.

@@ -17,6 +17,8 @@ pub(crate) const AGENT: &str = "CCB_AGENT";
 /// Set inside an agent the engine started: its identity is fixed.
 pub(crate) const RUN_ID: &str = "CCB_RUN_ID";
 
+/// Set inside a hook.
+pub(crate) const HOOK: &str = swarm::hooks::IN_HOOK;
 /// The model every agent uses, whatever it or its caller says.
 pub(crate) const SUBAGENT_MODEL: &str = "CLAUDE_CODE_SUBAGENT_MODEL";
 

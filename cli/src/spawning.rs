@@ -14,6 +14,7 @@ use swarm::model::ModelChoice;
 use swarm::run::RuntimeSpec;
 use swarm::runtime::McpServer;
 use swarm::tools::ToolFilter;
+use swarm::trust::{Item, Places};
 use taskboard::Task;
 use worktrees::{Base, SetUp};
 
@@ -131,7 +132,8 @@ fn runtime(wish: &Wish, context: &Context) -> Result<RuntimeSpec, CommandError> 
 fn find_runtime(name: &str, context: &Context) -> Result<RuntimeSpec, CommandError> {
     let configured = context.runtimes();
     if let Some(runtime) = configured.get(name) {
-        if runtime.file != context.own_settings() {
+        let item = |places: Places<'_>| Item::runtime(name, runtime, places);
+        if !context.may_use(&runtime.file, item)? {
             return Err(not_trusted(name, runtime, context));
         }
         let mut command = runtime.command.clone();
@@ -168,7 +170,7 @@ fn not_trusted(name: &str, runtime: &RuntimeSettings, context: &Context) -> Comm
             runtime.file.display()
         ),
         hint: Some(format!(
-            "if you trust it, put it into {}",
+            "look at it and run `ccb trust`, or put it into {}",
             context.own_settings().display()
         )),
     }
@@ -263,7 +265,7 @@ fn plan(
     };
     for setting in &settings.env {
         // A repository does not get at the user's environment by asking for it.
-        if setting.file == context.own_settings() {
+        if context.may_use(&setting.file, |_| Item::environment(setting))? {
             plan.pass_env.push(setting.pattern.clone());
         }
     }

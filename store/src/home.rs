@@ -55,6 +55,11 @@ impl Home {
         self.0.join("agents")
     }
 
+    /// Files of ours that belong to no list and no team.
+    pub fn ours(&self) -> PathBuf {
+        self.0.join("ccb")
+    }
+
     /// The user's own settings.
     pub fn settings(&self) -> PathBuf {
         self.0.join("ccb.json")

@@ -5,6 +5,8 @@
 //! | [`definitions`] | the types of agents there are, and which definition counts |
 //! | [`model`], [`tools`], [`memory`] | what an agent of a type runs on, may use, remembers |
 //! | [`environment`] | what of the caller's environment an agent sees |
+//! | [`hooks`] | commands that run at certain moments, and what they say |
+//! | [`trust`] | which of the things a repository would run the user trusts |
 //! | [`redact`] | taking secrets out of what an agent prints |
 //! | [`Team`] | who is a member, and what is left of one when it is gone |
 //!
@@ -29,6 +31,7 @@ pub mod definitions;
 pub mod environment;
 mod error;
 mod fault;
+pub mod hooks;
 pub mod memory;
 pub mod model;
 pub mod process;
@@ -37,6 +40,7 @@ pub mod run;
 pub mod runtime;
 mod team;
 pub mod tools;
+pub mod trust;
 
 pub use agent_id::AgentId;
 pub use error::TeamError;

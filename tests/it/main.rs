@@ -68,6 +68,8 @@ mod tree_setup;
 mod tree_torture;
 /// Working trees that are old: collected, emptied from the trash, and what disagrees.
 mod tree_upkeep;
+/// What a repository wants to run, and the user's word on it.
+mod trust;
 /// A write error at every write point of every operation.
 mod write_errors;
 

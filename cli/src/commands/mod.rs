@@ -7,6 +7,7 @@ mod doctor;
 mod mail;
 mod task;
 mod team;
+mod trust;
 mod worktree;
 
 use clap::{CommandFactory, Subcommand};
@@ -35,6 +36,8 @@ pub(crate) enum Command {
     Agent(Box<agent::AgentArgs>),
     /// Look for damage on the task board and among worktrees, and repair it with --fix
     Doctor(doctor::DoctorArgs),
+    /// Trust what this repository wants to run: hooks, set-up, runtimes, agents' servers
+    Trust(trust::TrustArgs),
     /// Show several processes working off one task board (no key, no network)
     Demo(demo::DemoArgs),
     /// Print a completion script for your shell
@@ -69,6 +72,7 @@ pub(crate) fn run(cli: &Cli, context: &mut Context) -> Result<Exit, CommandError
         Some(Command::Worktree(command)) => worktree::run(command, context),
         Some(Command::Agent(args)) => agent::run(args, context),
         Some(Command::Doctor(args)) => doctor::run(args, context),
+        Some(Command::Trust(args)) => trust::run(args, context),
         Some(Command::Demo(args)) => demo::run(args, context),
         Some(Command::Completions(args)) => completions::run(args, context),
         None => {

@@ -5,6 +5,7 @@ use clap::Args;
 use coordinator::binding::Binder;
 use serde_json::json;
 use store::settings::{BaseRef, SetUpCommand};
+use swarm::trust::Item;
 use worktrees::{Base, CreateRequest, SetUp, Slug};
 
 use super::{fill_behind, slug, to_json};
@@ -167,7 +168,7 @@ impl SetUpArgs {
         let command = match (&self.setup, &settings.set_up) {
             _ if self.no_setup => None,
             (Some(command), _) => Some(command.clone()),
-            (None, Some(setting)) if setting.file != context.own_settings() => {
+            (None, Some(setting)) if !may_run(setting, context)? => {
                 return Err(not_trusted(setting, context));
             }
             (None, setting) => setting.as_ref().map(|setting| setting.command.clone()),
@@ -182,6 +183,10 @@ impl SetUpArgs {
     }
 }
 
+fn may_run(setting: &SetUpCommand, context: &Context) -> Result<bool, CommandError> {
+    context.may_use(&setting.file, |places| Item::set_up(setting, places))
+}
+
 fn not_trusted(setting: &SetUpCommand, context: &Context) -> CommandError {
     let message = format!(
         "{} wants `{}` to be run in every new worktree, and what a repository brings along is \
@@ -194,7 +199,7 @@ fn not_trusted(setting: &SetUpCommand, context: &Context) -> CommandError {
         kind: "not_trusted",
         message,
         hint: Some(format!(
-            "say so with --setup CMD, go without with --no-setup, or put it into {}",
+            "look at it and run `ccb trust`, say so with --setup CMD, go without with --no-setup, or put it into {}",
             context.own_settings().display()
         )),
     }
