@@ -121,6 +121,39 @@ fn a_plain_command_prints_and_ends() {
 }
 
 #[test]
+fn a_full_disk_is_survived() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let fill = |path: &Path| Do::FillDisk {
+        path: path.to_owned(),
+        megabytes: 3,
+    };
+    let file = dir.path().join("file");
+    let script = Script::new()
+        .then(fill(Path::new("/dev/full")))
+        .then(fill(&file))
+        .done("went on");
+    let output = plain(&script);
+    assert_eq!(output.status.code(), Some(0));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.starts_with("cannot write /dev/full: "), "{errors}");
+    assert_eq!(std::fs::metadata(file).expect("a file").len(), 3_000_000);
+}
+
+#[test]
+fn steps_are_repeated_and_streams_closed() {
+    let steps = Script::new().print("x").then(Do::Pause { ms: 1 }).steps;
+    let times = Some(3);
+    let what = To::Stdout;
+    let script = Script::new()
+        .then(Do::Repeat { times, steps })
+        .then(Do::Close { what })
+        .print("unseen");
+    let output = plain(&script);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(output.stdout, b"xxx");
+}
+
+#[test]
 fn it_works_in_its_directory() {
     let repo = TestRepo::new();
     let script = Script::new()

@@ -13,6 +13,7 @@ mod starts;
 mod turns;
 
 use std::ffi::OsString;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use swarm::runtime::{Launch, Runtime};
@@ -174,4 +175,19 @@ pub fn run(name: &str, subject: &dyn Subject, cannot: &[&str]) {
             assert!(cannot.contains(&name), "{name} was skipped: {why}");
         }
     }
+}
+
+/// What became of every check, also of those that fail: for a table of what works.
+pub fn outcomes(subject: &dyn Subject) -> Vec<(&'static str, Result<Verdict, String>)> {
+    let outcome = |check: Check| {
+        let checked = catch_unwind(AssertUnwindSafe(|| check(&Bench::new(subject))));
+        checked.map_err(|why| match why.downcast::<String>() {
+            Ok(text) => *text,
+            Err(_) => "it failed".to_owned(),
+        })
+    };
+    CHECKS
+        .iter()
+        .map(|&(name, check)| (name, outcome(check)))
+        .collect()
 }
