@@ -80,7 +80,7 @@ fn a_wrong_script_is_refused_with_the_reason() {
     assert_eq!(reply.status, 400);
     let message = reply.json()["error"]["message"].to_string();
     assert!(message.contains("txet"), "{message}");
-    assert_eq!(server.requests()[0].outcome, Some(Outcome::Refused(400)));
+    assert_eq!(server.settled()[0].outcome, Some(Outcome::Refused(400)));
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn a_stream_breaks_off_where_the_script_says() {
     );
     assert!(reply.broken);
     let outcomes: Vec<_> = server
-        .requests()
+        .settled()
         .iter()
         .map(|request| request.outcome)
         .collect();
@@ -282,7 +282,7 @@ fn what_was_asked_is_kept_in_memory_and_on_disk() {
         "fake"
     );
     assert_eq!(get(&format!("{url}/nothing")).expect("one").status, 404);
-    let requests = server.requests();
+    let requests = server.settled();
     assert_eq!(requests.len(), 4);
     assert_eq!(requests[0].tools, ["Bash"]);
     assert_eq!(requests[0].conversation.last(Role::Tool), "out");
