@@ -3,9 +3,8 @@
 use swarm::process::Ending;
 use swarm::runtime::{Event, Messages, Order, TurnStatus};
 
-use super::bench::{Bench, LIMIT, touch};
+use super::bench::{Bench, touch};
 use super::{Act, Verdict, prompt, skip};
-use crate::wait::wait_until;
 
 pub(super) fn a_message_between_turns(bench: &Bench<'_>) -> Verdict {
     if bench.runtime().abilities().messages == Messages::Never {
@@ -95,7 +94,7 @@ pub(super) fn an_urgent_message_breaks_in(bench: &Bench<'_>) -> Verdict {
     let (never, busy) = (bench.path("never"), bench.path("busy"));
     let acts = [Act::Touch(&busy), Act::BusyUntil(&never)];
     let mut session = bench.launch(&prompt!(bench, &acts, "never"));
-    wait_until(LIMIT, "it to be busy", || busy.exists());
+    session.wait_file(&busy);
     let id = session.send_now(&prompt!(bench, &[], "at once"));
     session.accepted(id);
     while !session.turn().text.contains("at once") {}
@@ -109,7 +108,7 @@ pub(super) fn an_urgent_message_breaks_in(bench: &Bench<'_>) -> Verdict {
 fn interrupted(bench: &Bench<'_>, prompt: &str, again: &str) {
     let busy = bench.path("busy");
     let mut session = bench.launch(prompt);
-    wait_until(LIMIT, "it to be busy", || busy.exists());
+    session.wait_file(&busy);
     session.order(Order::Interrupt);
     let turn = session.turn();
     assert_eq!(turn.status, TurnStatus::Interrupted, "{turn:?}");
