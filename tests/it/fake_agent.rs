@@ -71,6 +71,14 @@ impl Talk {
     }
 }
 
+impl Drop for Talk {
+    fn drop(&mut self) {
+        // Only a test that failed leaves it running.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
 #[test]
 fn a_script_survives_the_prompt() {
     let inner = Script::new().done("inner");
@@ -118,6 +126,39 @@ fn a_plain_command_prints_and_ends() {
     assert!(String::from_utf8(garbage).is_err());
     let long = plain(&Script::new().then(Do::LongLine { megabytes: 2, to })).stdout;
     assert_eq!(long.len(), 2_000_001);
+}
+
+#[test]
+fn a_full_disk_is_survived() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let fill = |path: &Path| Do::FillDisk {
+        path: path.to_owned(),
+        megabytes: 3,
+    };
+    let file = dir.path().join("file");
+    let script = Script::new()
+        .then(fill(Path::new("/dev/full")))
+        .then(fill(&file))
+        .done("went on");
+    let output = plain(&script);
+    assert_eq!(output.status.code(), Some(0));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.starts_with("cannot write /dev/full: "), "{errors}");
+    assert_eq!(std::fs::metadata(file).expect("a file").len(), 3_000_000);
+}
+
+#[test]
+fn steps_are_repeated_and_streams_closed() {
+    let steps = Script::new().print("x").then(Do::Pause { ms: 1 }).steps;
+    let times = Some(3);
+    let what = To::Stdout;
+    let script = Script::new()
+        .then(Do::Repeat { times, steps })
+        .then(Do::Close { what })
+        .print("unseen");
+    let output = plain(&script);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(output.stdout, b"xxx");
 }
 
 #[test]

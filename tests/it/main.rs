@@ -84,8 +84,10 @@ mod linearize;
 /// Tasks given to a process by another one that dies at it.
 mod served;
 
-/// The scripted model provider: every protocol, every kind of trouble.
+/// The scripted model provider: scripts, and every kind of trouble.
 mod model;
+/// The scripted model provider: what differs from protocol to protocol.
+mod model_wires;
 
 /// Bad input and bad luck with mail: a clear error and nothing changed.
 mod mail_bad_input;

@@ -9,16 +9,19 @@ mod endings;
 mod floods;
 mod messages;
 mod on_model;
+mod session;
 mod starts;
 mod turns;
 
 use std::ffi::OsString;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use swarm::runtime::{Launch, Runtime};
 
-pub use bench::{ASKED, Bench, LIMIT, Session};
+pub use bench::{Bench, LIMIT};
 pub use on_model::{OnModel, ShellTool};
+pub use session::{ASKED, Session};
 
 /// Something an agent is made to do.
 #[derive(Debug, Clone, Copy)]
@@ -132,10 +135,16 @@ macro_rules! checks {
         #[macro_export]
         macro_rules! contract_tests {
             ($subject:expr, cannot: $cannot:expr) => {
+                $crate::contract_tests!(if_there: Some($subject), cannot: $cannot);
+            };
+            // The same for a subject that is an option: none is nothing to test.
+            (if_there: $subject:expr, cannot: $cannot:expr) => {
                 $($(
                     #[test]
                     fn $name() {
-                        $crate::contract::run(stringify!($name), &$subject, &$cannot);
+                        if let Some(subject) = $subject {
+                            $crate::contract::run(stringify!($name), &subject, &$cannot);
+                        }
                     }
                 )+)+
             };
@@ -174,4 +183,19 @@ pub fn run(name: &str, subject: &dyn Subject, cannot: &[&str]) {
             assert!(cannot.contains(&name), "{name} was skipped: {why}");
         }
     }
+}
+
+/// What became of every check, also of those that fail: for a table of what works.
+pub fn outcomes(subject: &dyn Subject) -> Vec<(&'static str, Result<Verdict, String>)> {
+    let outcome = |check: Check| {
+        let checked = catch_unwind(AssertUnwindSafe(|| check(&Bench::new(subject))));
+        checked.map_err(|why| match why.downcast::<String>() {
+            Ok(text) => *text,
+            Err(_) => "it failed".to_owned(),
+        })
+    };
+    CHECKS
+        .iter()
+        .map(|&(name, check)| (name, outcome(check)))
+        .collect()
 }

@@ -2,3 +2,4 @@ mod after_end;
 mod line_reader;
 mod lines;
 mod queue;
+mod shell;
