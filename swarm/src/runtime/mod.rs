@@ -21,10 +21,14 @@
 //!    is not understood is passed on as [`Event::Output`].
 
 mod after_end;
+mod claude;
 mod launch;
 mod lines;
 mod lines_io;
 mod shell;
+#[cfg(test)]
+mod testing;
+mod translator;
 
 use std::fmt;
 
@@ -36,7 +40,8 @@ use uuid::Uuid;
 use crate::process::{Ending, Processes};
 
 pub use after_end::EndWatch;
-pub use launch::{Launch, LaunchError, McpServer, Start};
+pub use claude::ClaudeRuntime;
+pub use launch::{Launch, LaunchError, McpServer, OWN_SERVER, Start};
 pub use lines::LinesRuntime;
 pub use lines_io::{Line, LineReader};
 pub use shell::ShellRuntime;
