@@ -10,6 +10,8 @@ mod home;
 /// Whether a concurrent history has a sequential explanation.
 pub mod linearize;
 mod mail;
+/// A model provider that does what the prompt says.
+pub mod model;
 mod random;
 mod repo;
 mod schema;
