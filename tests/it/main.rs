@@ -87,6 +87,9 @@ mod mail_kills;
 /// A write error at every write point of everything mail does.
 mod mail_write_errors;
 
+/// The real Claude Code on a scripted model, where it is installed.
+mod real_claude;
+
 /// The binary the tests run.
 pub const CCB: &str = env!("CARGO_BIN_EXE_ccb-under-test");
 /// The other tool that shares its files.
@@ -97,3 +100,5 @@ pub const BOARD_WORKER: &str = env!("CARGO_BIN_EXE_board-worker");
 pub const CLAIMER: &str = env!("CARGO_BIN_EXE_claimer");
 /// A process that uses the mailbox as a host does.
 pub const MAIL_WORKER: &str = env!("CARGO_BIN_EXE_mail-worker");
+/// An MCP server whose tools say their names.
+pub const FAKE_MCP: &str = env!("CARGO_BIN_EXE_fake-mcp");
