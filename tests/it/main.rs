@@ -87,6 +87,8 @@ mod mail_kills;
 /// A write error at every write point of everything mail does.
 mod mail_write_errors;
 
+/// Real agents that speak the Agent Client Protocol, where they are installed.
+mod real_acp;
 /// The real Claude Code on a scripted model, where it is installed.
 mod real_claude;
 

@@ -78,6 +78,75 @@ impl RealWorld {
         self.launch(prompt, env)
     }
 
+    /// A launch for opencode.
+    pub fn opencode(&self, prompt: &str) -> Launch {
+        let provider = json!({
+            "npm": "@ai-sdk/openai-compatible",
+            "options": { "baseURL": format!("{}/v1", self.model.url()), "apiKey": "fake" },
+            "models": { "m": { "name": "m" }, "other": { "name": "other" } },
+        });
+        let config = json!({
+            "provider": { "fake": provider },
+            "model": "fake/m",
+            "small_model": "fake/m",
+        });
+        let file = self.write("home/opencode.json", &config);
+        let mut env = self.env();
+        env.extend(pairs(&[
+            ("OPENCODE_CONFIG", &file),
+            ("OPENCODE_DISABLE_AUTOUPDATE", "1"),
+            ("OPENCODE_DISABLE_MODELS_FETCH", "1"),
+            ("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1"),
+            ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1"),
+        ]));
+        self.launch(prompt, env)
+    }
+
+    /// A launch for gemini.
+    pub fn gemini(&self, prompt: &str) -> Launch {
+        let settings = json!({
+            "security": { "auth": { "selectedType": "gemini-api-key" } },
+            "privacy": { "usageStatisticsEnabled": false },
+            "telemetry": { "enabled": false },
+            "general": { "disableAutoUpdate": true, "enableAutoUpdate": false },
+        });
+        self.write("home/.gemini/settings.json", &settings);
+        let mut env = self.env();
+        env.extend(pairs(&[
+            ("GEMINI_API_KEY", "fake"),
+            ("GOOGLE_GEMINI_BASE_URL", &self.model.url()),
+            ("GEMINI_CLI_TRUST_WORKSPACE", "true"),
+            ("GEMINI_CLI_NO_RELAUNCH", "true"),
+            ("GEMINI_MODEL", "gemini-2.5-pro"),
+        ]));
+        self.launch(prompt, env)
+    }
+
+    /// A launch for qwen.
+    pub fn qwen(&self, prompt: &str) -> Launch {
+        let settings = json!({
+            "security": { "auth": { "selectedType": "openai" } },
+            "privacy": { "usageStatisticsEnabled": false },
+            "telemetry": { "enabled": false },
+            "general": { "disableAutoUpdate": true },
+        });
+        self.write("home/.qwen/settings.json", &settings);
+        let mut env = self.env();
+        env.extend(pairs(&[
+            ("OPENAI_API_KEY", "fake"),
+            ("OPENAI_BASE_URL", &format!("{}/v1", self.model.url())),
+            ("OPENAI_MODEL", "m"),
+        ]));
+        self.launch(prompt, env)
+    }
+
+    /// Writes a configuration; returns its path.
+    fn write(&self, name: &str, value: &serde_json::Value) -> String {
+        let path = self.path(name);
+        std::fs::write(&path, value.to_string()).expect("a file");
+        path.to_string_lossy().into_owned()
+    }
+
     fn env(&self) -> Vec<(OsString, OsString)> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         vec![

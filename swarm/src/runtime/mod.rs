@@ -20,11 +20,14 @@
 //! 6. No amount or kind of output makes a runtime fail, block or grow: lines are bounded, what
 //!    is not understood is passed on as [`Event::Output`].
 
+mod acp;
 mod after_end;
 mod claude;
 mod launch;
 mod lines;
 mod lines_io;
+mod refusal;
+mod rpc;
 mod shell;
 #[cfg(test)]
 mod testing;
@@ -39,6 +42,7 @@ use uuid::Uuid;
 
 use crate::process::{Ending, Processes};
 
+pub use acp::AcpRuntime;
 pub use after_end::EndWatch;
 pub use claude::ClaudeRuntime;
 pub use launch::{Launch, LaunchError, McpServer, OWN_SERVER, Start};
