@@ -1,7 +1,5 @@
 //! Playing recorded lines to a translator.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use serde_json::{Map, Value};
 
 use super::translator::{Step, Steps, Translator};
@@ -73,4 +71,32 @@ pub(super) fn failed(steps: &Steps, status: TurnStatus, words: &str) {
     assert_eq!(ends[0].status, status, "{ends:?}");
     let error = ends[0].error.clone().unwrap();
     assert!(error.contains(words), "{error}");
+}
+
+/// Plays `recorded` and lets `host` answer every event with orders.
+pub(super) fn converse(
+    translator: &mut impl Translator,
+    recorded: &str,
+    mut host: impl FnMut(&Event) -> Vec<super::Order>,
+) -> Steps {
+    let mut all = translator.begin();
+    for line in recorded.lines() {
+        let mut steps = say(translator, line);
+        let orders: Vec<_> = events(&steps).iter().flat_map(&mut host).collect();
+        for order in orders {
+            steps.extend(translator.told(order));
+        }
+        all.extend(steps);
+    }
+    all
+}
+
+/// A message whose id ends with `last`.
+pub(super) fn message(last: char, now: bool) -> super::Message {
+    let id = format!("00000000-0000-4000-8000-00000000000{last}");
+    super::Message {
+        id: id.parse().unwrap(),
+        text: format!("message {last}"),
+        now,
+    }
 }

@@ -130,7 +130,7 @@ mod tests {
             of(&["/opt/bin/opencode", "acp"]).messages,
             Messages::AnyTime
         );
-        assert_eq!(of(&["node", "/x/gemini", "--acp"]).resume, false);
+        assert!(!of(&["node", "/x/gemini", "--acp"]).resume);
         let unknown = of(&["my-agent"]);
         assert_eq!(unknown.messages, Messages::BetweenTurns);
         assert!(!unknown.fork);

@@ -36,6 +36,8 @@ pub(super) enum Call {
 pub(super) struct Question {
     id: Value,
     options: Value,
+    /// The tool call it is about.
+    call: String,
 }
 
 /// A conversation with an agent.
@@ -253,6 +255,7 @@ impl Acp {
         let question = Question {
             id: id.clone(),
             options: params["options"].clone(),
+            call: call["toolCallId"].as_str().unwrap_or_default().to_owned(),
         };
         if self.launch.has_own_tools() && is_ours(&tool, call) {
             steps.push(self.calls.reply(id, &question.outcome(true)));
@@ -284,7 +287,7 @@ impl Acp {
         }
     }
 
-    fn send(&mut self, message: Message, steps: &mut Steps) {
+    fn send(&mut self, message: &Message, steps: &mut Steps) {
         let prompt = json!([text_block(&message.text)]);
         let entry = (Some(message.id), prompt);
         if message.now && self.open_prompts > 0 {
@@ -360,12 +363,15 @@ impl Translator for Acp {
     fn told(&mut self, order: Order) -> Steps {
         let mut steps = Steps::new();
         match order {
-            Order::Send(message) => self.send(message, &mut steps),
+            Order::Send(message) => self.send(&message, &mut steps),
             Order::Interrupt => self.interrupt(&mut steps),
-            Order::Answer { id, allow, .. } => {
+            Order::Answer { id, allow, reason } => {
                 if let Some(question) = self.questions.remove(&id) {
                     let outcome = question.outcome(allow);
                     steps.push(self.calls.reply(&question.id, &outcome));
+                    if !allow {
+                        self.turn.deny(&question.call, reason, &mut steps);
+                    }
                 }
             }
             // The end of its input would end some of them in the middle of a turn.

@@ -112,6 +112,16 @@ impl Turn {
         (name, call.input.clone())
     }
 
+    /// The call was not allowed. Not all agents say so themselves.
+    pub(super) fn deny(&mut self, id: &str, reason: Option<String>, steps: &mut Steps) {
+        self.call(id).done = true;
+        steps.push(Step::Event(Event::ToolResult {
+            id: id.to_owned(),
+            output: reason.unwrap_or_else(|| "not allowed".into()),
+            is_error: true,
+        }));
+    }
+
     /// The name comes with the first news of a call, its arguments often only later.
     fn learn(&mut self, id: &str, update: &Value) {
         let name = tool_name(id, update);

@@ -1,13 +1,11 @@
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use std::ffi::OsString;
 
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::super::testing::{ends, events, failed, lines, play, say, words};
+use super::super::testing::{ends, events, failed, lines, message, play, say, words};
 use super::super::translator::{Step, Translator};
-use super::super::{Event, Launch, McpServer, Message, Order, Start, TurnStatus};
+use super::super::{Event, Launch, McpServer, Order, Start, TurnStatus};
 use super::arguments::{arguments, environment};
 use super::translate::Claude;
 
@@ -32,15 +30,6 @@ fn claude() -> Claude {
     let mut claude = Claude::new(&launch(), "s".into());
     claude.begin();
     claude
-}
-
-fn message(last: char, now: bool) -> Message {
-    let id = format!("00000000-0000-4000-8000-00000000000{last}");
-    Message {
-        id: id.parse().unwrap(),
-        text: "hello".into(),
-        now,
-    }
 }
 
 #[test]
@@ -224,7 +213,10 @@ fn messages_are_confirmed_once_when_they_arrive() {
         let sent = claude.told(Order::Send(message(last, false)));
         let sent = &lines(&sent)[0];
         assert_eq!(sent.get("priority"), None);
-        assert_eq!(sent["message"]["content"][0]["text"], "hello");
+        assert_eq!(
+            sent["message"]["content"][0]["text"],
+            format!("message {last}")
+        );
     }
     let steps = play(&mut claude, include_str!("testdata/mid_turn.jsonl"));
     assert_eq!(

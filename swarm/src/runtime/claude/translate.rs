@@ -63,7 +63,7 @@ impl Claude {
         self.request("interrupt")
     }
 
-    fn send(&mut self, message: Message) -> Step {
+    fn send(&mut self, message: &Message) -> Step {
         let mut line = user(&message.text, message.id);
         if message.now {
             line["priority"] = "now".into();
@@ -268,7 +268,7 @@ impl Translator for Claude {
 
     fn told(&mut self, order: Order) -> Steps {
         match order {
-            Order::Send(message) => vec![self.send(message)],
+            Order::Send(message) => vec![self.send(&message)],
             Order::Interrupt => vec![self.interrupt()],
             Order::Answer { id, allow, reason } => {
                 self.answer(&id, allow, reason).into_iter().collect()
