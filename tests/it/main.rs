@@ -91,6 +91,8 @@ mod mail_write_errors;
 mod real_acp;
 /// The real Claude Code on a scripted model, where it is installed.
 mod real_claude;
+/// The real Codex on a scripted model, where it is installed.
+mod real_codex;
 
 /// The binary the tests run.
 pub const CCB: &str = env!("CARGO_BIN_EXE_ccb-under-test");

@@ -140,6 +140,25 @@ impl RealWorld {
         self.launch(prompt, env)
     }
 
+    /// A launch for codex.
+    pub fn codex(&self, prompt: &str) -> Launch {
+        let config = format!(
+            "model = \"test-model\"\nmodel_provider = \"fake\"\n\
+             [model_providers.fake]\nname = \"fake\"\nbase_url = \"{}/v1\"\n\
+             env_key = \"FAKE_KEY\"\nwire_api = \"responses\"\n\
+             request_max_retries = 1\nstream_max_retries = 1\n",
+            self.model.url()
+        );
+        let home = self.path("home/.codex");
+        std::fs::write(home.join("config.toml"), config).expect("a file");
+        let mut env = self.env();
+        env.extend(pairs(&[
+            ("CODEX_HOME", &home.to_string_lossy()),
+            ("FAKE_KEY", "fake"),
+        ]));
+        self.launch(prompt, env)
+    }
+
     /// Writes a configuration; returns its path.
     fn write(&self, name: &str, value: &serde_json::Value) -> String {
         let path = self.path(name);

@@ -23,6 +23,7 @@
 mod acp;
 mod after_end;
 mod claude;
+mod codex;
 mod launch;
 mod lines;
 mod lines_io;
@@ -45,6 +46,7 @@ use crate::process::{Ending, Processes};
 pub use acp::AcpRuntime;
 pub use after_end::EndWatch;
 pub use claude::ClaudeRuntime;
+pub use codex::CodexRuntime;
 pub use launch::{Launch, LaunchError, McpServer, OWN_SERVER, Start};
 pub use lines::LinesRuntime;
 pub use lines_io::{Line, LineReader};
