@@ -24,16 +24,18 @@ enum Call {
     Initialize,
     Open,
     Begin,
-    Steer(Input),
+    Steer,
     Interrupt,
 }
 
 /// Something for the model.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Input {
     text: String,
     /// The message it came from.
     message: Option<Uuid>,
+    /// It was sent into a turn that was under way.
+    steered: bool,
 }
 
 /// What it is doing.
@@ -115,14 +117,8 @@ impl Codex {
                 let end = failed_turn(None, &words(error), String::new(), LOGIN);
                 self.ended(end, steps);
             }
-            // The turn was over before it arrived: it begins the next one.
-            (Call::Steer(input), Err(_)) => {
-                self.unconfirmed
-                    .retain(|sent| sent.message != input.message);
-                self.queue.push_back(input);
-                self.go_on(steps);
-            }
-            (Call::Steer(_), Ok(_)) | (Call::Interrupt, _) => {}
+            // What a turn does not take is put into the next one when it ends.
+            (Call::Steer | Call::Interrupt, _) => {}
         }
     }
 
@@ -147,8 +143,12 @@ impl Codex {
             };
             steps.push(Step::Event(Event::TurnEnded(end)));
         } else if !text.is_empty() {
-            let message = None;
-            self.queue.push_front(Input { text, message });
+            let (message, steered) = (None, false);
+            self.queue.push_front(Input {
+                text,
+                message,
+                steered,
+            });
         }
         self.go_on(steps);
     }
@@ -171,11 +171,12 @@ impl Codex {
             }
             State::Busy(turn) if !self.interrupted => {
                 let turn = turn.clone();
-                while let Some(input) = self.queue.pop_front() {
+                while let Some(mut input) = self.queue.pop_front() {
                     let mut params = self.input(&input);
                     params["expectedTurnId"] = turn.as_str().into();
-                    self.unconfirmed.push(input.clone());
-                    let call = Call::Steer(input);
+                    let call = Call::Steer;
+                    input.steered = true;
+                    self.unconfirmed.push(input);
                     steps.push(self.calls.call("turn/steer", &params, call));
                 }
             }
@@ -323,10 +324,8 @@ impl Codex {
         self.items = Items::default();
         self.questions.clear();
         // What was steered into the turn and not read by it begins the next one.
-        let unread: Vec<Input> = std::mem::take(&mut self.unconfirmed);
-        let failed = end.status == TurnStatus::Failed || end.status == TurnStatus::Quota;
-        for input in unread.into_iter().rev() {
-            if input.message.is_some() && !failed {
+        for mut input in std::mem::take(&mut self.unconfirmed).into_iter().rev() {
+            if std::mem::take(&mut input.steered) {
                 self.queue.push_front(input);
             }
         }
@@ -359,6 +358,7 @@ impl Codex {
         let input = Input {
             text: message.text,
             message: Some(message.id),
+            steered: false,
         };
         if message.now && matches!(self.state, State::Busy(_) | State::Beginning) {
             self.interrupt(steps);
