@@ -14,10 +14,14 @@ mod compat;
 mod completion;
 /// Many processes at once: every task claimed once, every id given once.
 mod concurrency;
+/// What every runtime must do, for those that need no model.
+mod contract;
 /// A crash at every write point of every operation.
 mod crash;
 /// Many tasks at once, all or none.
 mod create_from;
+/// The agent that does what its script says: every step it knows.
+mod fake_agent;
 /// The dependency graph in all its forms, and the stream of changes.
 mod graph_watch;
 /// Another tool on the same list: its locks, its crashes, and ours.
@@ -26,6 +30,8 @@ mod interop;
 mod interop_edges;
 /// What another tool writes, and what it can read of ours.
 mod interop_files;
+/// Real agent programs on the scripted model, where they are installed.
+mod real;
 /// Home, list, identity, output: what a command finds around it.
 mod surroundings;
 /// Teams: bad names, damaged rosters, other repositories, held locks.
@@ -74,6 +80,9 @@ mod linearize;
 /// Tasks given to a process by another one that dies at it.
 mod served;
 
+/// The scripted model provider: every protocol, every kind of trouble.
+mod model;
+
 /// Bad input and bad luck with mail: a clear error and nothing changed.
 mod mail_bad_input;
 /// The answers and exit codes of `ccb mail`.
@@ -93,6 +102,8 @@ mod real_acp;
 mod real_claude;
 /// The real Codex on a scripted model, where it is installed.
 mod real_codex;
+/// The contract of runtimes on real programs, where they are installed.
+mod real_contract;
 
 /// The binary the tests run.
 pub const CCB: &str = env!("CARGO_BIN_EXE_ccb-under-test");
@@ -106,3 +117,5 @@ pub const CLAIMER: &str = env!("CARGO_BIN_EXE_claimer");
 pub const MAIL_WORKER: &str = env!("CARGO_BIN_EXE_mail-worker");
 /// An MCP server whose tools say their names.
 pub const FAKE_MCP: &str = env!("CARGO_BIN_EXE_fake-mcp");
+/// An agent that does what its script says.
+pub const FAKE_AGENT: &str = env!("CARGO_BIN_EXE_fake-agent");

@@ -2,6 +2,8 @@
 //! stand-in for the other tool on the same files, and waiting with a deadline.
 
 mod board_files;
+pub mod contract;
+pub mod fake;
 mod faults;
 mod foreign;
 /// Histories of calls to a board, and what the board should have answered.
@@ -10,12 +12,13 @@ mod home;
 /// Whether a concurrent history has a sequential explanation.
 pub mod linearize;
 mod mail;
-/// A model provider that does what the prompt says.
+mod marked;
 pub mod model;
 mod random;
 mod real;
 mod repo;
 mod schema;
+pub mod script;
 mod talk;
 mod team_files;
 mod wait;

@@ -9,14 +9,15 @@
 //!
 //! 1. `launch` starts the program through [`Processes`], never by itself, so that it is
 //!    supervised from its first instruction.
-//! 2. The first event of a program that came up is [`Event::Started`]. The last is
-//!    [`Event::Ended`], always, once, after everything the program printed. Then the channel
-//!    closes.
+//! 2. The first event of a program that came up is [`Event::Started`]; only [`Event::Output`] can
+//!    come before it. The last is [`Event::Ended`], always, once, after everything the program
+//!    printed. Then the channel closes.
 //! 3. Every turn ends with [`Event::TurnEnded`], unless the program ends first; a program that
 //!    ends without one has failed, whatever its exit code says.
 //! 4. A message that was taken in is confirmed with [`Event::Accepted`], once, by its id.
-//! 5. [`Order::Finish`] lets the turn come to its end, then the program ends. [`Order::Stop`]
-//!    asks it to end now. Signals are the host's business.
+//! 5. [`Order::Finish`] lets the turn come to its end, then the program ends; until then its
+//!    questions can still be answered. [`Order::Stop`] asks it to end now. Signals are the host's
+//!    business.
 //! 6. No amount or kind of output makes a runtime fail, block or grow: lines are bounded, what
 //!    is not understood is passed on as [`Event::Output`].
 
@@ -24,14 +25,18 @@ mod acp;
 mod after_end;
 mod claude;
 mod codex;
+mod find;
 mod launch;
 mod lines;
 mod lines_io;
+mod queue;
 mod refusal;
 mod rpc;
 mod shell;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 mod translator;
 
 use std::fmt;
@@ -47,13 +52,12 @@ pub use acp::AcpRuntime;
 pub use after_end::EndWatch;
 pub use claude::ClaudeRuntime;
 pub use codex::CodexRuntime;
+pub use find::{RuntimeError, built_in, from_spec};
 pub use launch::{Launch, LaunchError, McpServer, OWN_SERVER, Start};
 pub use lines::LinesRuntime;
 pub use lines_io::{Line, LineReader};
+pub use queue::{agent, post};
 pub use shell::ShellRuntime;
-
-/// How many events may wait for the host; then the program waits, too.
-const QUEUE: usize = 64;
 
 /// A way to run agents.
 pub trait Runtime: fmt::Debug + Send + Sync {
@@ -107,17 +111,6 @@ pub struct AgentPort {
     pub events: mpsc::Sender<Event>,
     /// Where orders come from.
     pub orders: mpsc::Receiver<Order>,
-}
-
-/// The two sides of a new agent.
-pub fn agent() -> (Agent, AgentPort) {
-    let (event_sender, events) = mpsc::channel(QUEUE);
-    let (orders, order_receiver) = mpsc::channel(QUEUE);
-    let port = AgentPort {
-        events: event_sender,
-        orders: order_receiver,
-    };
-    (Agent { events, orders }, port)
 }
 
 /// Something that happened in an agent.

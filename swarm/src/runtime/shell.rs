@@ -181,7 +181,17 @@ impl Tail {
 
     fn text(&self) -> String {
         let surplus = self.bytes.len().saturating_sub(RESULT);
-        let text = String::from_utf8_lossy(&self.bytes[surplus..]);
+        // Not in the middle of a character.
+        let inside = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
+        let torn = match surplus {
+            0 => 0,
+            _ => self.bytes[surplus..]
+                .iter()
+                .take(3)
+                .take_while(inside)
+                .count(),
+        };
+        let text = String::from_utf8_lossy(&self.bytes[surplus + torn..]);
         let text = text.trim_end();
         if surplus > 0 || self.cut {
             return format!("[the beginning is in the output file]\n{text}");

@@ -12,7 +12,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 
 use super::{
-    Agent, AgentPort, EndWatch, Event, Line, LineReader, Order, Stream, agent, lines::pass_on,
+    Agent, AgentPort, EndWatch, Event, Line, LineReader, Order, Stream, agent, lines::pass_on, post,
 };
 use crate::process::Child;
 
@@ -64,7 +64,15 @@ async fn connect(child: Child, translator: impl Translator, port: AgentPort) {
     // Written by a task of its own: a program that does not read until it is read from must
     // not stop the reading.
     let (to_program, lines) = mpsc::channel(UNREAD);
-    tokio::spawn(write(child.stdin, lines));
+    let mut ended = end.clone();
+    let stdin = child.stdin;
+    tokio::spawn(async move {
+        // What nobody reads any more is not worth waiting for.
+        tokio::select! {
+            () = write(stdin, lines) => {}
+            _ = ended.ending() => {}
+        }
+    });
     let talk = Talk {
         translator,
         events: events.clone(),
@@ -101,10 +109,11 @@ impl<T: Translator> Talk<T> {
         };
         let mut orders = Some(orders);
         let steps = self.translator.begin();
-        if !self.carry_out(steps).await {
+        if !self.carry_out(steps, 0).await {
             return;
         }
         loop {
+            let mut length = 0;
             let steps = tokio::select! {
                 biased;
                 order = next_order(&mut orders) => match order {
@@ -116,11 +125,15 @@ impl<T: Translator> Talk<T> {
                     }
                 },
                 line = end.read(stdout.next()) => match line {
-                    Some(Ok(Some(line))) => self.understand(line),
+                    Some(Ok(Some(line))) => {
+                        let (Line::Whole(bytes) | Line::Piece(bytes)) = &line;
+                        length = bytes.len();
+                        self.understand(line)
+                    }
                     _ => return,
                 },
             };
-            if !self.carry_out(steps).await {
+            if !self.carry_out(steps, length).await {
                 return;
             }
         }
@@ -142,13 +155,14 @@ impl<T: Translator> Talk<T> {
         vec![Step::Event(Event::Output { stream, bytes })]
     }
 
-    /// False if nobody listens any more.
-    async fn carry_out(&mut self, steps: Steps) -> bool {
+    /// What was made of a line of this length. False if nobody listens any more.
+    async fn carry_out(&mut self, steps: Steps, mut length: usize) -> bool {
         let mut steps = VecDeque::from(steps);
         while let Some(step) = steps.pop_front() {
             match step {
                 Step::Event(event) => {
-                    if self.events.send(event).await.is_err() {
+                    // The line is in one of them, or shared out among them.
+                    if !post(&self.events, event, std::mem::take(&mut length)).await {
                         return false;
                     }
                 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::conversation::{Conversation, Role};
+use crate::marked::last_after;
 
 /// A script begins after this; what follows is a JSON list of [`Step`]s.
 pub const MARK: &str = "<<SCRIPT ";
@@ -123,6 +124,12 @@ impl Step {
         }
     }
 
+    /// Answers with an HTTP error first, this often.
+    pub fn http_first(mut self, status: u16, times: u32) -> Self {
+        self.http = Some(status);
+        self.times(times)
+    }
+
     /// Calls one more tool.
     pub fn and_tool(mut self, tool: impl Into<String>, input: Value) -> Self {
         let tool = tool.into();
@@ -220,25 +227,9 @@ pub fn prompt(words: &str, steps: &[Step]) -> String {
 
 /// The last script in `text` that is not part of another one.
 fn find(text: &str) -> Option<Vec<Value>> {
-    let mut found = None;
-    let mut rest = text;
-    while let Some(at) = rest.find(MARK) {
-        rest = &rest[at + MARK.len()..];
-        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Vec<Value>>();
-        if let Some(Ok(steps)) = values.next() {
-            let end = values.byte_offset();
-            rest = &rest[end..];
-            found = Some(steps);
-            continue;
-        }
-        // Some programs quote the quotes in a prompt from the command line.
-        let unquoted = rest.replace("\\\"", "\"");
-        let mut values = serde_json::Deserializer::from_str(&unquoted).into_iter::<Vec<Value>>();
-        if let Some(Ok(steps)) = values.next() {
-            found = Some(steps);
-        }
-    }
-    found
+    // Some programs quote the quotes in a prompt from the command line.
+    let read = |text: &str| last_after(text, MARK).and_then(Result::ok);
+    read(text).or_else(|| read(&text.replace("\\\"", "\"")))
 }
 
 /// What to do now.
@@ -253,13 +244,13 @@ pub(super) struct Chosen {
 /// script. A user text without one lets the script go on.
 pub(super) fn choose(conversation: &Conversation, request: u64) -> Result<Chosen, String> {
     let turns = &conversation.turns;
-    let with_script = turns
+    let mut with_script = turns
         .iter()
         .enumerate()
         .filter(|(_, turn)| turn.role == Role::User)
         .filter_map(|(at, turn)| find(&turn.text).map(|steps| (at, steps)));
     let last_said = conversation.last(Role::User);
-    let Some((at, mut steps)) = with_script.last() else {
+    let Some((at, mut steps)) = with_script.next_back() else {
         return Ok(Chosen {
             step: Step::text(format!("no script: {}", end_of(last_said, 200))),
             number: None,

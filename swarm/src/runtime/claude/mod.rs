@@ -7,7 +7,8 @@
 //!   without being asked (a background task that ended starts a turn).
 //! * A message with a `uuid` is confirmed with `command_lifecycle: started` and echoed when it
 //!   becomes part of the conversation: after the running tool, or as the next turn.
-//! * The end of its input lets the turn come to its end and whatever was queued be done.
+//! * The end of its input lets the turn come to its end and whatever was queued be done; but its questions cannot be
+//!   answered any more, and count as denied.
 //! * Exit codes mean nothing: an interrupt is 0, a refused call 1 with `subtype: success`.
 //! * In plan mode it asks even for tools that `--allowedTools` names.
 

@@ -421,6 +421,26 @@ fn stopping_does_not_wait_for_the_turn() {
         .collect();
     assert_eq!(subtypes, ["interrupt", "end_session"]);
     assert_eq!(steps.last(), Some(&Step::Close));
+}
+
+#[test]
+fn finishing_waits_for_the_turn_and_for_messages() {
+    let result = r#"{"type":"result","subtype":"success","is_error":false,"result":"ok"}"#;
+    let mut claude = claude();
+    assert_eq!(claude.told(Order::Finish), []);
+    claude.told(Order::Send(message('a', false)));
+    assert!(!say(&mut claude, result).contains(&Step::Close));
+    let started = json!({
+        "type": "command_lifecycle",
+        "command_uuid": message('a', false).id,
+        "state": "started",
+    });
+    let steps = say(&mut claude, &started.to_string());
+    assert_eq!(words(&steps), ["accepted a"]);
+    assert_eq!(say(&mut claude, result).last(), Some(&Step::Close));
+    // And one that is idle need not wait.
+    let mut claude = self::claude();
+    say(&mut claude, result);
     assert_eq!(claude.told(Order::Finish), [Step::Close]);
 }
 

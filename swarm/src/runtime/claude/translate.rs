@@ -29,6 +29,10 @@ pub(super) struct Claude {
     /// What it asked to be allowed, by the id of the question.
     questions: HashMap<String, Value>,
     turn: Turn,
+    /// A turn is under way, or about to be.
+    busy: bool,
+    /// It is to end when the turn is over.
+    finishing: bool,
     costs: Costs,
     requests: u64,
 }
@@ -44,6 +48,8 @@ impl Claude {
             unconfirmed: HashSet::new(),
             questions: HashMap::new(),
             turn: Turn::default(),
+            busy: false,
+            finishing: false,
             costs: Costs::new(launch.start == Start::New),
             requests: 0,
         }
@@ -99,6 +105,7 @@ impl Claude {
                 let session = Some(session.to_owned());
                 let model = string(message, "model").map(str::to_owned);
                 let first = !self.started;
+                self.busy = true;
                 self.up(steps, session, model.or_else(|| self.model.clone()));
                 if first {
                     steps.extend(missing_servers(message));
@@ -180,6 +187,7 @@ impl Claude {
         if let Some(id) = id
             && self.unconfirmed.remove(&id)
         {
+            self.busy = true;
             steps.push(Step::Event(Event::Accepted { message: id }));
         }
     }
@@ -218,6 +226,16 @@ impl Claude {
             steps.push(Step::Event(Event::Usage(usage)));
         }
         steps.push(Step::Event(Event::TurnEnded(turn_end(message, turn))));
+        self.busy = false;
+        self.close_if_done(steps);
+    }
+
+    /// Its input stays open until the turn is over, and those of the messages it has not taken
+    /// in: it may ask something before that.
+    fn close_if_done(&self, steps: &mut Steps) {
+        if self.finishing && !self.busy && self.unconfirmed.is_empty() {
+            steps.push(Step::Close);
+        }
     }
 }
 
@@ -226,6 +244,7 @@ impl Translator for Claude {
         let mut steps = vec![self.request("initialize")];
         if !self.prompt.is_empty() {
             let prompt = std::mem::take(&mut self.prompt);
+            self.busy = true;
             steps.push(Step::Line(user(&prompt, Uuid::new_v4())));
         } else {
             // Without a turn it does not introduce itself.
@@ -273,7 +292,12 @@ impl Translator for Claude {
             Order::Answer { id, allow, reason } => {
                 self.answer(&id, allow, reason).into_iter().collect()
             }
-            Order::Finish => vec![Step::Close],
+            Order::Finish => {
+                let mut steps = Steps::new();
+                self.finishing = true;
+                self.close_if_done(&mut steps);
+                steps
+            }
             // Either alone is not enough: versions differ in what they know, and the end of its
             // input alone lets it finish the turn.
             Order::Stop => vec![self.interrupt(), self.request("end_session"), Step::Close],

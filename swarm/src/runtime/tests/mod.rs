@@ -1,0 +1,5 @@
+mod after_end;
+mod line_reader;
+mod lines;
+mod queue;
+mod shell;
