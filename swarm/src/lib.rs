@@ -21,6 +21,7 @@
 mod agent_id;
 mod error;
 mod fault;
+pub mod fork;
 pub mod process;
 pub mod runtime;
 mod team;

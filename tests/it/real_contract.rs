@@ -3,9 +3,10 @@
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 
-use harness::contract::{OnModel, ShellTool, Verdict, outcomes};
+use harness::contract::{Bench, CHECKS, Check, OnModel, ShellTool, Verdict};
 use harness::{RealWorld, real_program, shell};
 use serde_json::json;
 use swarm::runtime::{AcpRuntime, ClaudeRuntime, CodexRuntime, Launch, Runtime};
@@ -53,13 +54,21 @@ fn check(program: &str, wanted: Program) {
         prepare: |_| {},
     };
     let mut surprises = Vec::new();
-    let mut out = format!("{} {}\n", wanted.name, version(program));
-    for (name, outcome) in outcomes(&subject) {
+    // Not captured: this is what the table in the documentation is made of.
+    let mut out = std::io::stderr();
+    let title = format!("{} {}", wanted.name, version(program));
+    for (name, check) in CHECKS {
+        let only = std::env::var("CCB_TEST_CHECK").unwrap_or_default();
+        if !only.is_empty() && only != *name {
+            continue;
+        }
+        let outcome = outcome(*check, &subject);
         let word = match outcome {
             Ok(Verdict::Passed) => "passed".to_owned(),
             Ok(Verdict::Skipped(why)) => format!("skipped: {why}"),
             Err(why) => format!("failed: {}", why.lines().next().unwrap_or_default()),
         };
+        let name = *name;
         let skipped = NEVER.contains(&name) || wanted.cannot.contains(&name);
         let differs = wanted.differs.iter().any(|(check, _)| *check == name);
         let expected = match (skipped, differs) {
@@ -70,10 +79,17 @@ fn check(program: &str, wanted: Program) {
         if !word.starts_with(expected) {
             surprises.push(format!("{name}: {word}"));
         }
-        out.push_str(&format!("  {name}: {word}\n"));
+        writeln!(out, "{title} | {name} | {word}").ok();
     }
-    writeln!(std::io::stderr(), "{out}").ok();
     assert!(surprises.is_empty(), "{surprises:#?}");
+}
+
+fn outcome(check: Check, subject: &OnModel) -> Result<Verdict, String> {
+    let checked = catch_unwind(AssertUnwindSafe(|| check(&Bench::new(subject))));
+    checked.map_err(|why| match why.downcast::<String>() {
+        Ok(text) => *text,
+        Err(_) => "it failed".to_owned(),
+    })
 }
 
 fn version(program: &str) -> String {
