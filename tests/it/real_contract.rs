@@ -6,7 +6,7 @@ use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 
-use harness::contract::{Bench, CHECKS, Check, OnModel, ShellTool, Verdict};
+use harness::contract::{ASKED, Bench, CHECKS, Check, OnModel, ShellTool, Verdict};
 use harness::{RealWorld, real_program, shell};
 use serde_json::json;
 use swarm::runtime::{AcpRuntime, ClaudeRuntime, CodexRuntime, Launch, Runtime};
@@ -51,7 +51,12 @@ fn check(program: &str, wanted: Program) {
         fake_agent: FAKE_AGENT,
         environment,
         adds: wanted.adds,
-        prepare: |_| {},
+        // Asking is for the checks that are about it.
+        prepare: |launch| {
+            if !launch.prompt.contains(ASKED) {
+                launch.permission_mode = Some("bypassPermissions".into());
+            }
+        },
     };
     let mut surprises = Vec::new();
     // Not captured: this is what the table in the documentation is made of.
@@ -121,7 +126,10 @@ fn claude() {
             broken: || Box::new(ClaudeRuntime::new(vec!["/nowhere/claude".into()])),
             launch: RealWorld::claude,
             tool: SHELL,
-            adds: &[],
+            adds: &[
+                "CLAUDE_CODE_MAX_RETRIES",
+                "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD",
+            ],
             cannot: &[],
             differs: &[],
         },
@@ -169,7 +177,7 @@ fn opencode() {
                 name: "bash",
                 input: shell,
             },
-            adds: &[],
+            adds: &["OPENCODE_PERMISSION"],
             cannot: &[],
             differs: &[],
         },
