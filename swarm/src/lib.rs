@@ -34,6 +34,7 @@ mod fault;
 pub mod hooks;
 pub mod memory;
 pub mod model;
+pub mod fork;
 pub mod process;
 pub mod redact;
 pub mod run;

@@ -112,6 +112,14 @@ mod run_kills;
 mod run_messages;
 /// Agents: hundreds, treated at random.
 mod run_torture;
+/// Real agents that speak the Agent Client Protocol, where they are installed.
+mod real_acp;
+/// The real Claude Code on a scripted model, where it is installed.
+mod real_claude;
+/// The real Codex on a scripted model, where it is installed.
+mod real_codex;
+/// The contract of runtimes on real programs, where they are installed.
+mod real_contract;
 
 /// The binary the tests run.
 pub const CCB: &str = env!("CARGO_BIN_EXE_ccb-under-test");
@@ -123,5 +131,7 @@ pub const BOARD_WORKER: &str = env!("CARGO_BIN_EXE_board-worker");
 pub const CLAIMER: &str = env!("CARGO_BIN_EXE_claimer");
 /// A process that uses the mailbox as a host does.
 pub const MAIL_WORKER: &str = env!("CARGO_BIN_EXE_mail-worker");
+/// An MCP server whose tools say their names.
+pub const FAKE_MCP: &str = env!("CARGO_BIN_EXE_fake-mcp");
 /// An agent that does what its script says.
 pub const FAKE_AGENT: &str = env!("CARGO_BIN_EXE_fake-agent");

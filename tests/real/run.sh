@@ -1,9 +1,16 @@
 #!/bin/sh
-# Installs the real agent programs (see install.sh) and runs the tests that need them.
+# Runs the contract of runtimes and the tests of each runtime on the real programs, and prints what
+# the table in docs/runtimes.md is made of: program and version, check, outcome.
 #
-#   tests/real/run.sh DIRECTORY [claude|codex|opencode|gemini]...
+#   eval "$(tests/real/install.sh DIRECTORY)"
+#   tests/real/run.sh [claude|codex|opencode|gemini]...
 set -eu
 cd "$(dirname "$0")/../.."
-variables=$(tests/real/install.sh "$@")
-eval "$variables"
-exec cargo test -p ccb-tests --test it real -- --nocapture
+[ $# -gt 0 ] || set -- claude codex opencode gemini
+failed=0
+for name in "$@"; do
+    cargo test --quiet -p ccb-tests --test it -- --exact "real_contract::$name" 2>&1 |
+        grep -E ' \| |^skipped|panicked|FAILED' || failed=1
+done
+cargo test --quiet -p ccb-tests --test it -- --test-threads 2 real_claude real_codex real_acp || failed=1
+exit $failed

@@ -15,11 +15,13 @@ mod mail;
 mod marked;
 pub mod model;
 mod random;
+mod real;
 mod repo;
 /// Agents in tests.
 pub mod runs;
 mod schema;
 pub mod script;
+mod talk;
 mod team_files;
 mod wait;
 
@@ -28,6 +30,8 @@ pub use foreign::{ForeignLock, ForeignTool, make_stale, set_mtime};
 pub use home::{Answer, TestHome};
 pub use mail::{MailScenario, mail_command, mail_state, message_numbers};
 pub use random::Random;
+pub use real::{RealWorld, fake_tools, is_waiting, let_go, real_program, shell, waiting};
 pub use repo::{TestRepo, Workplace, git, git_command, slug, write};
 pub use schema::check_task_file;
+pub use talk::Talk;
 pub use wait::wait_until;

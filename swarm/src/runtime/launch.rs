@@ -36,8 +36,24 @@ pub struct Launch {
     pub max_cost_usd: Option<f64>,
     /// MCP servers it gets, ours among them.
     pub mcp_servers: Vec<McpServer>,
+    /// Whether what the repository itself configures for the program, such as hooks, may take
+    /// effect.
+    pub trusted: bool,
     /// A new conversation, or one that goes on.
     pub start: Start,
+}
+
+/// The name of the MCP server that offers the board, mail and agents. Its tools need no
+/// permission, and a program's own tools for the same purposes are withheld beside it.
+pub const OWN_SERVER: &str = "ccb";
+
+impl Launch {
+    /// Whether the agent gets our tools.
+    pub fn has_own_tools(&self) -> bool {
+        self.mcp_servers
+            .iter()
+            .any(|server| server.name == OWN_SERVER)
+    }
 }
 
 /// Where the conversation starts.

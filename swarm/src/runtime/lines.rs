@@ -359,7 +359,11 @@ fn turn(status: &str, text: String, error: Option<String>) -> TurnEnd {
 }
 
 /// Passes on what it prints as errors.
-async fn pass_on(lines: Option<LineReader>, events: &mpsc::Sender<Event>, mut end: EndWatch) {
+pub(super) async fn pass_on(
+    lines: Option<LineReader>,
+    events: &mpsc::Sender<Event>,
+    mut end: EndWatch,
+) {
     let Some(mut lines) = lines else {
         return;
     };

@@ -21,14 +21,23 @@
 //! 6. No amount or kind of output makes a runtime fail, block or grow: lines are bounded, what
 //!    is not understood is passed on as [`Event::Output`].
 
+mod acp;
 mod after_end;
+mod claude;
+mod codex;
+mod find;
 mod launch;
 mod lines;
 mod lines_io;
 mod queue;
+mod refusal;
+mod rpc;
 mod shell;
 #[cfg(test)]
+mod testing;
+#[cfg(test)]
 mod tests;
+mod translator;
 
 use std::fmt;
 
@@ -39,8 +48,12 @@ use uuid::Uuid;
 
 use crate::process::{Ending, Processes};
 
+pub use acp::AcpRuntime;
 pub use after_end::EndWatch;
-pub use launch::{Launch, LaunchError, McpServer, Start};
+pub use claude::ClaudeRuntime;
+pub use codex::CodexRuntime;
+pub use find::{RuntimeError, built_in, from_spec};
+pub use launch::{Launch, LaunchError, McpServer, OWN_SERVER, Start};
 pub use lines::LinesRuntime;
 pub use lines_io::{Line, LineReader};
 pub use queue::{agent, post};

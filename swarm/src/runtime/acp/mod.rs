@@ -1,0 +1,82 @@
+//! The runtime for agents that speak the Agent Client Protocol on their standard streams:
+//! opencode, gemini, qwen, and whatever else settings name.
+//!
+//! The client is our own (see `docs/adr/0009-own-acp-client.md`). It offers the agent no file system
+//! and no terminal, so the agent uses its own; it starts no login that would need a person.
+
+mod opening;
+mod options;
+mod quirks;
+mod translate;
+mod turn;
+
+#[cfg(test)]
+mod tests;
+
+use std::process::Command;
+
+use super::translator::drive;
+use super::{Abilities, Agent, Launch, LaunchError, Runtime, Start};
+use crate::process::Processes;
+use quirks::Quirks;
+use translate::Acp;
+
+/// Runs agents that speak the protocol.
+#[derive(Debug, Clone)]
+pub struct AcpRuntime {
+    command: Vec<String>,
+    quirks: Quirks,
+}
+
+impl AcpRuntime {
+    /// Runs `command`: a program and the arguments that make it speak the protocol.
+    pub fn new(command: Vec<String>) -> Self {
+        let quirks = Quirks::of_command(&command);
+        Self { command, quirks }
+    }
+}
+
+impl Runtime for AcpRuntime {
+    fn abilities(&self) -> Abilities {
+        Abilities {
+            messages: self.quirks.messages,
+            interrupt: true,
+            resume: self.quirks.resume,
+            fork: self.quirks.fork,
+        }
+    }
+
+    fn launch(&self, launch: Launch, processes: &Processes) -> Result<Agent, LaunchError> {
+        let Some((program, arguments)) = self.command.split_first() else {
+            let why = "the runtime's command is empty";
+            return Err(LaunchError::Unsupported(why.into()));
+        };
+        let can = match &launch.start {
+            Start::New => true,
+            Start::Resume { .. } => self.quirks.resume,
+            Start::Fork { .. } => self.quirks.fork,
+        };
+        if !can {
+            let what = match &launch.start {
+                Start::Fork { .. } => "copy a session",
+                _ => "go on with a session",
+            };
+            let why = format!("{program} cannot {what}; start it anew");
+            return Err(LaunchError::Unsupported(why));
+        }
+        let mut command = Command::new(program);
+        command.args(arguments);
+        command.args(options::arguments(&launch, &self.quirks));
+        command.current_dir(&launch.cwd);
+        command
+            .env_clear()
+            .envs(options::environment(&launch, &self.quirks));
+        let child = processes
+            .spawn(command, true)
+            .map_err(|source| LaunchError::Program {
+                program: program.clone(),
+                source,
+            })?;
+        Ok(drive(child, Acp::new(launch, self.quirks)))
+    }
+}

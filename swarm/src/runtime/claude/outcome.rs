@@ -1,0 +1,153 @@
+//! What a `result` of Claude Code means.
+
+use serde_json::{Map, Value};
+
+use super::super::{TurnEnd, TurnStatus, Usage};
+
+/// What else is known about the turn that ends.
+#[derive(Debug, Default)]
+pub(super) struct Turn {
+    /// We asked for it to be broken off.
+    pub interrupted: bool,
+    /// The kind of error the provider gave last.
+    pub error: Option<String>,
+    /// The provider does not accept the login; the turn was broken off for that.
+    pub refused: bool,
+    /// What the model said last.
+    pub text: String,
+}
+
+/// Decides by `is_error` and `terminal_reason`; `subtype` is "success" for failures, too.
+pub(super) fn turn_end(result: &Map<String, Value>, turn: Turn) -> TurnEnd {
+    let is_error = result.get("is_error").and_then(Value::as_bool);
+    let reason = string(result, "terminal_reason").unwrap_or_default();
+    let subtype = string(result, "subtype").unwrap_or_default();
+    let text = string(result, "result").map_or(turn.text, str::to_owned);
+    let end = |status, text, error| TurnEnd {
+        status,
+        text,
+        error,
+    };
+    let failure = said(result, &text);
+    let code = result.get("api_error_status").and_then(Value::as_u64);
+    let kind = turn.error.as_deref().unwrap_or_default();
+    if turn.refused || (is_error != Some(false) && not_logged_in(kind, code)) {
+        return end(TurnStatus::Failed, String::new(), Some(log_in(&failure)));
+    }
+    if reason.starts_with("aborted") {
+        return if turn.interrupted {
+            end(TurnStatus::Interrupted, text, None)
+        } else {
+            let why = "the turn was interrupted from outside".to_owned();
+            end(TurnStatus::Failed, text, Some(why))
+        };
+    }
+    if subtype == "error_max_turns" || subtype == "error_max_budget_usd" {
+        return end(TurnStatus::LimitReached, text, Some(failure));
+    }
+    if is_error == Some(false) && subtype == "success" {
+        return end(TurnStatus::Completed, text, None);
+    }
+    let status = if refuses_for_now(kind, code) {
+        TurnStatus::Quota
+    } else {
+        TurnStatus::Failed
+    };
+    end(status, String::new(), Some(failure))
+}
+
+/// Whether the provider does not know who asks, or does not let them.
+pub(super) fn not_logged_in(kind: &str, code: Option<u64>) -> bool {
+    kind == "authentication_failed" || matches!(code, Some(401 | 403))
+}
+
+/// Whether asking again later may help.
+fn refuses_for_now(kind: &str, code: Option<u64>) -> bool {
+    matches!(kind, "rate_limit" | "billing_error" | "overloaded") || matches!(code, Some(429 | 529))
+}
+
+fn log_in(said: &str) -> String {
+    format!(
+        "Claude Code is not logged in, or its key is refused ({said}); start `claude` and log in, or \
+         set ANTHROPIC_API_KEY, then resume"
+    )
+}
+
+/// What the program says went wrong.
+fn said(result: &Map<String, Value>, text: &str) -> String {
+    let errors: Vec<&str> = result
+        .get("errors")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .filter(|error| !error.starts_with("[ede_diagnostic]"))
+        .collect();
+    if !errors.is_empty() {
+        return errors.join("; ");
+    }
+    if !text.is_empty() {
+        return text.to_owned();
+    }
+    let subtype = string(result, "subtype").unwrap_or("no reason");
+    format!("the turn ended with {subtype}")
+}
+
+/// What a session has cost so far, for versions that say no more than that.
+#[derive(Debug, Default)]
+pub(super) struct Costs {
+    /// None: there was something before this process, and we do not know how much.
+    so_far: Option<f64>,
+}
+
+impl Costs {
+    /// Of a conversation that is new, or goes on.
+    pub(super) fn new(is_new: bool) -> Self {
+        Self {
+            so_far: is_new.then_some(0.0),
+        }
+    }
+
+    /// What was used since the last result. `modelUsage` and `total_cost_usd` cover the whole
+    /// session, what was resumed included, and are not it.
+    pub(super) fn usage(&mut self, result: &Map<String, Value>) -> Usage {
+        let total = result.get("total_cost_usd").and_then(Value::as_f64);
+        let before = self.so_far;
+        self.so_far = total.or(before);
+        if let Some(Value::Object(models)) = result.get("model_usage_since_last_result") {
+            let mut usage = Usage::default();
+            for model in models.values() {
+                usage.add(&Usage {
+                    input_tokens: number(model, "inputTokens")
+                        + number(model, "cacheReadInputTokens")
+                        + number(model, "cacheCreationInputTokens"),
+                    output_tokens: number(model, "outputTokens"),
+                    cost_usd: model.get("costUSD").and_then(Value::as_f64).unwrap_or(0.0),
+                    tool_uses: 0,
+                });
+            }
+            return usage;
+        }
+        let none = Value::Null;
+        let usage = result.get("usage").unwrap_or(&none);
+        Usage {
+            input_tokens: number(usage, "input_tokens")
+                + number(usage, "cache_read_input_tokens")
+                + number(usage, "cache_creation_input_tokens"),
+            output_tokens: number(usage, "output_tokens"),
+            cost_usd: match (before, total) {
+                (Some(before), Some(total)) => (total - before).max(0.0),
+                _ => 0.0,
+            },
+            tool_uses: 0,
+        }
+    }
+}
+
+fn number(value: &Value, key: &str) -> u64 {
+    value.get(key).and_then(Value::as_u64).unwrap_or(0)
+}
+
+fn string<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
+    object.get(key).and_then(Value::as_str)
+}

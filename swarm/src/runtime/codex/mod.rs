@@ -1,0 +1,70 @@
+//! The runtime for Codex, by its app server: JSON-RPC in lines, without the version.
+//!
+//! What was observed of it, and is relied on here:
+//!
+//! * A message with a `clientUserMessageId` shows up as an item with that id when it becomes
+//!   part of the conversation, whether it began a turn or was steered into one.
+//! * Usage is told as the total of the thread, what was resumed or copied included, and the same
+//!   total can come twice.
+//! * The end of its input ends it in the middle of a turn; an interrupt without a turn is never
+//!   answered.
+//! * With plugins it asks the network for them, and waits at its end if there is none.
+
+mod approvals;
+mod items;
+mod options;
+mod translate;
+
+#[cfg(test)]
+mod tests;
+
+use std::process::Command;
+
+use super::translator::drive;
+use super::{Abilities, Agent, Launch, LaunchError, Messages, Runtime};
+use crate::process::Processes;
+use translate::Codex;
+
+/// Runs Codex.
+#[derive(Debug, Clone)]
+pub struct CodexRuntime {
+    /// The program and the arguments that come before ours.
+    command: Vec<String>,
+}
+
+impl CodexRuntime {
+    /// Runs `command`: Codex's program, with arguments that are always passed.
+    pub fn new(command: Vec<String>) -> Self {
+        Self { command }
+    }
+}
+
+impl Runtime for CodexRuntime {
+    fn abilities(&self) -> Abilities {
+        Abilities {
+            messages: Messages::AnyTime,
+            interrupt: true,
+            resume: true,
+            fork: true,
+        }
+    }
+
+    fn launch(&self, launch: Launch, processes: &Processes) -> Result<Agent, LaunchError> {
+        let Some((program, arguments)) = self.command.split_first() else {
+            let why = "the runtime's command is empty";
+            return Err(LaunchError::Unsupported(why.into()));
+        };
+        let mut command = Command::new(program);
+        command.args(arguments);
+        command.args(options::arguments(&launch));
+        command.current_dir(&launch.cwd);
+        command.env_clear().envs(launch.env.iter().cloned());
+        let child = processes
+            .spawn(command, true)
+            .map_err(|source| LaunchError::Program {
+                program: program.clone(),
+                source,
+            })?;
+        Ok(drive(child, Codex::new(launch)))
+    }
+}

@@ -1,0 +1,91 @@
+//! What Codex is told before its first turn.
+
+use serde_json::{Map, Value, json};
+
+use super::super::{Launch, Start};
+
+/// Arguments in addition to the command's own.
+pub(super) fn arguments(launch: &Launch) -> Vec<&'static str> {
+    let mut arguments = vec!["app-server", "--disable", "plugins"];
+    if launch.has_own_tools() {
+        // Its own agents would not be on the board.
+        arguments.extend(["--disable", "multi_agent"]);
+    }
+    arguments
+}
+
+/// The request that opens the conversation.
+pub(super) fn opening(launch: &Launch) -> (&'static str, Value) {
+    let (approval, sandbox) = permissions(launch.permission_mode.as_deref());
+    let mut params = json!({
+        "cwd": launch.cwd,
+        "approvalPolicy": approval,
+        "sandbox": sandbox,
+    });
+    if let Some(model) = &launch.model {
+        params["model"] = model.as_str().into();
+    }
+    if let Some(prompt) = &launch.system_prompt {
+        params["baseInstructions"] = prompt.as_str().into();
+    }
+    if !launch.mcp_servers.is_empty() {
+        params["config"] = json!({ "mcp_servers": servers(launch) });
+    }
+    let method = match &launch.start {
+        Start::New => return ("thread/start", params),
+        Start::Resume { session } => {
+            params["threadId"] = session.as_str().into();
+            "thread/resume"
+        }
+        Start::Fork { session } => {
+            params["threadId"] = session.as_str().into();
+            "thread/fork"
+        }
+    };
+    // The history can be long, and we do not look at it.
+    params["excludeTurns"] = true.into();
+    (method, params)
+}
+
+/// When it asks, and what its commands can reach without asking.
+fn permissions(mode: Option<&str>) -> (&'static str, &'static str) {
+    match mode {
+        Some("bypassPermissions") => ("never", "danger-full-access"),
+        Some("acceptEdits") => ("on-request", "workspace-write"),
+        Some("dontAsk") => ("never", "workspace-write"),
+        Some("plan") => ("on-request", "read-only"),
+        _ => ("untrusted", "workspace-write"),
+    }
+}
+
+/// It gives its servers only a few variables of its own environment, so they get all of it here.
+fn servers(launch: &Launch) -> Map<String, Value> {
+    let inherited = launch.env.iter().filter_map(|(name, value)| {
+        let (name, value) = (name.to_str()?, value.to_str()?);
+        Some((name.to_owned(), Value::from(value)))
+    });
+    let inherited: Map<String, Value> = inherited.collect();
+    let servers = launch.mcp_servers.iter().map(|server| {
+        let mut env = inherited.clone();
+        for (name, value) in &server.env {
+            env.insert(name.clone(), value.as_str().into());
+        }
+        let config = json!({ "command": server.command, "args": server.args, "env": env });
+        (server.name.clone(), config)
+    });
+    servers.collect()
+}
+
+/// What was ordered and cannot be had, in words.
+pub(super) fn not_possible(launch: &Launch) -> Option<String> {
+    let ordered = [
+        (launch.tools.is_some(), "a choice of tools"),
+        (!launch.disallowed_tools.is_empty(), "forbidden tools"),
+        (launch.max_turns.is_some(), "a limit on turns"),
+        (launch.max_cost_usd.is_some(), "a limit on cost"),
+    ];
+    let missing = ordered.iter().filter(|(ordered, _)| *ordered);
+    let missing: Vec<&str> = missing.map(|(_, what)| *what).collect();
+    let what = missing.join(", ");
+    (!what.is_empty()).then(|| format!("[codex cannot be told: {what}]\n"))
+}

@@ -1,0 +1,288 @@
+//! From a runtime's name to the runtime.
+
+use std::env;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Access;
+
+use super::{AcpRuntime, ClaudeRuntime, CodexRuntime, LinesRuntime, Runtime, ShellRuntime};
+
+/// A runtime that needs no settings.
+#[derive(Debug)]
+struct BuiltIn {
+    name: &'static str,
+    kind: Kind,
+    command: &'static [&'static str],
+    /// How to get the program.
+    install: &'static str,
+}
+
+const BUILT_IN: [BuiltIn; 6] = [
+    BuiltIn {
+        name: "shell",
+        kind: Kind::Shell,
+        command: &["/bin/sh", "-c"],
+        install: "a shell",
+    },
+    BuiltIn {
+        name: "claude",
+        kind: Kind::Claude,
+        command: &["claude"],
+        install: "Claude Code: npm install -g @anthropic-ai/claude-code",
+    },
+    BuiltIn {
+        name: "codex",
+        kind: Kind::Codex,
+        command: &["codex"],
+        install: "Codex: npm install -g @openai/codex",
+    },
+    BuiltIn {
+        name: "opencode",
+        kind: Kind::Acp,
+        command: &["opencode", "acp"],
+        install: "opencode: npm install -g opencode-ai",
+    },
+    BuiltIn {
+        name: "gemini",
+        kind: Kind::Acp,
+        command: &["gemini", "--acp"],
+        install: "Gemini CLI: npm install -g @google/gemini-cli",
+    },
+    BuiltIn {
+        name: "qwen",
+        kind: Kind::Acp,
+        command: &["qwen", "--acp"],
+        install: "Qwen Code: npm install -g @qwen-code/qwen-code",
+    },
+];
+
+/// What a program speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Shell,
+    Claude,
+    Codex,
+    Acp,
+    Lines,
+}
+
+const KINDS: [(&str, Kind); 5] = [
+    ("shell", Kind::Shell),
+    ("claude", Kind::Claude),
+    ("codex", Kind::Codex),
+    ("acp", Kind::Acp),
+    ("lines", Kind::Lines),
+];
+
+/// Why a runtime cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RuntimeError {
+    /// Nothing has this name.
+    #[error("there is no runtime {name:?}{}; settings under `runtimes` can add one", suggest(.nearest.as_deref()))]
+    UnknownName {
+        /// The name.
+        name: String,
+        /// One that is like it.
+        nearest: Option<String>,
+    },
+    /// No program speaks this.
+    #[error("runtime {name:?} has the unknown kind {kind:?}{}; there are shell, claude, codex, acp and lines", suggest(.nearest.as_deref()))]
+    UnknownKind {
+        /// The runtime.
+        name: String,
+        /// The kind.
+        kind: String,
+        /// One that is like it.
+        nearest: Option<String>,
+    },
+    /// It does not say what to run.
+    #[error("runtime {name:?} needs a command")]
+    NoCommand {
+        /// The runtime.
+        name: String,
+    },
+    /// Its program is not installed.
+    #[error("runtime {name:?} needs the program {program:?}, which is not in PATH; {install}")]
+    NotInstalled {
+        /// The runtime.
+        name: String,
+        /// The program.
+        program: String,
+        /// What to do.
+        install: String,
+    },
+}
+
+fn suggest(nearest: Option<&str>) -> String {
+    nearest.map_or_else(String::new, |name| format!(" (did you mean {name:?}?)"))
+}
+
+/// The names that need no settings.
+pub fn built_in() -> impl Iterator<Item = &'static str> {
+    BUILT_IN.iter().map(|known| known.name)
+}
+
+/// The runtime `name`. Settings can say what kind of program it is and how it is started; for a
+/// built-in name either may be left out. Programs are looked for in the directories of `path`,
+/// which is to be the agent's.
+pub fn from_spec(
+    name: &str,
+    kind: Option<&str>,
+    command: Option<&[String]>,
+    path: &OsStr,
+) -> Result<Box<dyn Runtime>, RuntimeError> {
+    let known = BUILT_IN.iter().find(|known| known.name == name);
+    let kind = match (kind, known) {
+        (Some(kind), _) => find_kind(name, kind)?,
+        (None, Some(known)) => known.kind,
+        (None, None) => {
+            let names = BUILT_IN.iter().map(|known| known.name);
+            return Err(RuntimeError::UnknownName {
+                name: name.to_owned(),
+                nearest: store::nearest(name, names).map(str::to_owned),
+            });
+        }
+    };
+    // A built-in command is for its own kind only.
+    let usual = known.filter(|known| known.kind == kind);
+    let command: Vec<String> = match (command, usual) {
+        (Some(command), _) => command.to_vec(),
+        (None, Some(known)) => known.command.iter().map(ToString::to_string).collect(),
+        (None, None) if kind == Kind::Shell => vec!["/bin/sh".into(), "-c".into()],
+        (None, None) => Vec::new(),
+    };
+    let Some(program) = command.first().filter(|program| !program.is_empty()) else {
+        let name = name.to_owned();
+        return Err(RuntimeError::NoCommand { name });
+    };
+    if !is_installed(program, path) {
+        let usual = usual.filter(|known| known.command[0] == program.as_str());
+        let install = usual.map_or_else(
+            || "install it, or correct the runtime's command in the settings".to_owned(),
+            |known| format!("install {}", known.install),
+        );
+        return Err(RuntimeError::NotInstalled {
+            name: name.to_owned(),
+            program: program.clone(),
+            install,
+        });
+    }
+    Ok(match kind {
+        Kind::Shell => Box::new(ShellRuntime::new(command)),
+        Kind::Claude => Box::new(ClaudeRuntime::new(command)),
+        Kind::Codex => Box::new(CodexRuntime::new(command)),
+        Kind::Acp => Box::new(AcpRuntime::new(command)),
+        Kind::Lines => Box::new(LinesRuntime::new(command)),
+    })
+}
+
+fn find_kind(name: &str, kind: &str) -> Result<Kind, RuntimeError> {
+    let found = KINDS.iter().find(|(known, _)| *known == kind);
+    found.map(|(_, kind)| *kind).ok_or_else(|| {
+        let kinds = KINDS.iter().map(|(known, _)| *known);
+        RuntimeError::UnknownKind {
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            nearest: store::nearest(kind, kinds).map(str::to_owned),
+        }
+    })
+}
+
+/// Whether `program` can be run. A relative path with a slash depends on where it is started,
+/// and is tried there.
+fn is_installed(program: &str, path: &OsStr) -> bool {
+    let can_run = |file: &Path| file.is_file() && rustix::fs::access(file, Access::EXEC_OK).is_ok();
+    if program.starts_with('/') {
+        return can_run(Path::new(program));
+    }
+    if program.contains('/') {
+        return true;
+    }
+    env::split_paths(path).any(|dir: PathBuf| can_run(&dir.join(program)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn found(
+        name: &str,
+        kind: Option<&str>,
+        command: Option<&[&str]>,
+        path: &Path,
+    ) -> Result<String, String> {
+        let command: Option<Vec<String>> =
+            command.map(|words| words.iter().map(ToString::to_string).collect());
+        let runtime = from_spec(name, kind, command.as_deref(), path.as_os_str());
+        runtime
+            .map(|runtime| format!("{runtime:?}"))
+            .map_err(|error| error.to_string())
+    }
+
+    fn program(dir: &Path, name: &str) {
+        let file = dir.join(name);
+        std::fs::write(&file, "").unwrap();
+        let can_run = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(file, can_run).unwrap();
+    }
+
+    #[test]
+    fn a_built_in_name_needs_only_its_program() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in built_in().filter(|name| *name != "shell") {
+            let error = found(name, None, None, dir.path()).unwrap_err();
+            assert!(error.contains("not in PATH"), "{error}");
+            assert!(error.contains("npm install -g"), "{error}");
+            program(dir.path(), name);
+            assert!(found(name, None, None, dir.path()).is_ok());
+        }
+        assert!(found("shell", None, None, dir.path()).is_ok());
+        // A file that cannot be run is no program, and neither is a directory.
+        let other = tempfile::tempdir().unwrap();
+        std::fs::write(other.path().join("claude"), "").unwrap();
+        std::fs::create_dir(other.path().join("codex")).unwrap();
+        assert!(found("claude", None, None, other.path()).is_err());
+        assert!(found("codex", None, None, other.path()).is_err());
+    }
+
+    #[test]
+    fn settings_can_name_any_program() {
+        let dir = tempfile::tempdir().unwrap();
+        program(dir.path(), "my-agent");
+        let mine = found(
+            "mine",
+            Some("acp"),
+            Some(&["my-agent", "--acp"]),
+            dir.path(),
+        );
+        assert!(mine.unwrap().contains("AcpRuntime"));
+        let lines = found("mine", Some("lines"), Some(&["my-agent"]), dir.path());
+        assert!(lines.unwrap().contains("LinesRuntime"));
+        let other = found("claude", None, Some(&["my-agent"]), dir.path());
+        assert!(other.unwrap().contains("my-agent"));
+        let error = found("mine", Some("acp"), Some(&["gone"]), dir.path()).unwrap_err();
+        assert!(error.contains("correct the runtime's command"), "{error}");
+    }
+
+    #[test]
+    fn slips_are_pointed_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = found("claud", None, None, dir.path()).unwrap_err();
+        assert!(error.contains("did you mean \"claude\"?"), "{error}");
+        let error = found("zzz", None, None, dir.path()).unwrap_err();
+        assert!(error.contains("settings under `runtimes`"), "{error}");
+        let error = found("mine", Some("linse"), Some(&["x"]), dir.path()).unwrap_err();
+        assert!(error.contains("did you mean \"lines\"?"), "{error}");
+        for command in [None, Some(&[][..]), Some(&[""][..])] {
+            let error = found("mine", Some("acp"), command, dir.path()).unwrap_err();
+            assert!(error.contains("needs a command"), "{error}");
+        }
+        // The usual command of a name is of no use for another kind.
+        let error = found("gemini", Some("codex"), None, dir.path()).unwrap_err();
+        assert!(error.contains("needs a command"), "{error}");
+    }
+}

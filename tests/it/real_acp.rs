@@ -1,0 +1,389 @@
+//! Real agents that speak the Agent Client Protocol, on a scripted model. `CCB_TEST_OPENCODE`,
+//! `CCB_TEST_GEMINI` and `CCB_TEST_QWEN` name the programs.
+
+use harness::model::{Step, prompt};
+use harness::{RealWorld, Talk, fake_tools, is_waiting, let_go, real_program, shell, waiting};
+use serde_json::json;
+use swarm::process::Ending;
+use swarm::runtime::{
+    AcpRuntime, Event, Launch, LaunchError, Message, Messages, Order, Runtime, Start, TurnStatus,
+};
+use uuid::Uuid;
+
+use crate::FAKE_MCP;
+
+/// An agent under test.
+struct Agent {
+    runtime: AcpRuntime,
+    /// Its tool for shell commands.
+    shell: &'static str,
+    /// How it names our tool `TaskCreate`.
+    ours: &'static str,
+    launch: fn(&RealWorld, &str) -> Launch,
+    /// Whether the end of its input ends it.
+    ends: bool,
+}
+
+fn agent(
+    variable: &str,
+    argument: &str,
+    [shell, ours]: [&'static str; 2],
+    launch: fn(&RealWorld, &str) -> Launch,
+) -> Option<Agent> {
+    let command = vec![real_program(variable)?, argument.into()];
+    Some(Agent {
+        runtime: AcpRuntime::new(command),
+        shell,
+        ours,
+        launch,
+        ends: variable != "CCB_TEST_GEMINI",
+    })
+}
+
+fn opencode() -> Option<Agent> {
+    let tools = ["bash", "ccb_TaskCreate"];
+    agent("CCB_TEST_OPENCODE", "acp", tools, RealWorld::opencode)
+}
+
+fn gemini() -> Option<Agent> {
+    let tools = ["run_shell_command", "mcp_ccb_TaskCreate"];
+    agent("CCB_TEST_GEMINI", "--acp", tools, RealWorld::gemini)
+}
+
+fn qwen() -> Option<Agent> {
+    let tools = ["run_shell_command", "mcp__ccb__TaskCreate"];
+    agent("CCB_TEST_QWEN", "--acp", tools, RealWorld::qwen)
+}
+
+impl Agent {
+    fn start(&self, launch: Launch) -> Talk {
+        Talk::start(&self.runtime, launch).unwrap()
+    }
+
+    /// Lets it finish; kills it if it is one of those that do not, as a host would.
+    fn finish(&self, talk: &mut Talk) {
+        talk.order(Order::Finish);
+        if !self.ends {
+            talk.kill();
+        }
+        let ending = talk.end();
+        assert_eq!(ending == Ending::Signaled(9), !self.ends, "{ending:?}");
+        assert!(talk.left_behind().is_empty());
+    }
+
+    fn answer(&self, talk: &mut Talk, allow: bool) {
+        let id = talk.until("a question", |event| match event {
+            Event::Permission { id, .. } => Some(id),
+            _ => None,
+        });
+        let reason = None;
+        talk.order(Order::Answer { id, allow, reason });
+    }
+}
+
+fn run(agent: Option<Agent>, test: fn(&Agent)) {
+    if let Some(agent) = agent {
+        test(&agent);
+    }
+}
+
+fn message(text: &str, now: bool) -> (Uuid, Order) {
+    let id = Uuid::new_v4();
+    let text = text.to_owned();
+    (id, Order::Send(Message { id, text, now }))
+}
+
+fn accepted(talk: &mut Talk, wanted: Uuid) {
+    talk.until("its confirmation", |event| match event {
+        Event::Accepted { message } if message == wanted => Some(()),
+        _ => None,
+    });
+}
+
+/// Two turns with questions, our tools, an interrupt, and another turn.
+fn it_works(agent: &Agent) {
+    let world = RealWorld::new();
+    let steps = [
+        Step::tool(agent.shell, shell("touch yes.txt")),
+        Step::tool(agent.ours, json!({})),
+        Step::text("All done."),
+    ];
+    let mut launch = (agent.launch)(&world, &prompt("Go.", &steps));
+    launch.mcp_servers = vec![fake_tools(FAKE_MCP, &["TaskCreate"])];
+    launch.permission_mode = Some("acceptEdits".into());
+    launch.system_prompt = Some("YOU ARE A TEST.".into());
+    let mut talk = agent.start(launch);
+    agent.answer(&mut talk, true);
+    let end = talk.turn();
+    assert_eq!(
+        (end.status, end.text.as_str()),
+        (TurnStatus::Completed, "All done.")
+    );
+    assert!(world.repo().join("yes.txt").exists());
+    assert!(talk.session().is_some());
+    let results: Vec<_> = talk
+        .seen
+        .iter()
+        .filter_map(|event| match event {
+            Event::ToolResult { output, .. } => Some(output.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(results.len(), 2, "{:#?}", talk.seen);
+    assert!(
+        results[1].starts_with("ours: TaskCreate for talk-"),
+        "{results:?}"
+    );
+    // Our tool was not asked about.
+    let asked = talk
+        .seen
+        .iter()
+        .filter(|event| matches!(event, Event::Permission { .. }));
+    assert_eq!(asked.count(), 1);
+    let uses: Vec<_> = talk
+        .seen
+        .iter()
+        .filter_map(|event| match event {
+            Event::ToolUse { name, .. } => Some(name.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(uses.len(), 2, "{uses:?}");
+    assert!(
+        talk.seen
+            .iter()
+            .any(|event| matches!(event, Event::Usage(_)))
+    );
+    assert!(
+        world.model.scripted()[0]
+            .body
+            .to_string()
+            .contains("YOU ARE A TEST.")
+    );
+
+    let steps = [
+        Step::tool(agent.shell, shell("touch no.txt")),
+        Step::text("Well."),
+    ];
+    let (id, order) = message(&prompt("More.", &steps), false);
+    talk.order(order);
+    accepted(&mut talk, id);
+    agent.answer(&mut talk, false);
+    talk.turn();
+    assert!(!world.repo().join("no.txt").exists());
+
+    let wait = waiting(&world.repo(), "a");
+    let (_, order) = message(
+        &prompt("On.", &[Step::tool(agent.shell, shell(&wait))]),
+        false,
+    );
+    talk.order(order);
+    agent.answer(&mut talk, true);
+    is_waiting(&world.repo(), "a");
+    talk.order(Order::Interrupt);
+    assert_eq!(talk.turn().status, TurnStatus::Interrupted);
+    let (_, order) = message(&prompt("On.", &[Step::text("Still here.")]), false);
+    talk.order(order);
+    assert_eq!(talk.turn().text, "Still here.");
+    agent.finish(&mut talk);
+}
+
+#[test]
+fn opencode_works() {
+    run(opencode(), it_works);
+}
+
+#[test]
+fn gemini_works() {
+    run(gemini(), it_works);
+}
+
+#[test]
+fn qwen_works() {
+    run(qwen(), it_works);
+}
+
+/// A message while it works: taken in at once, or kept until the turn is over; never does it
+/// break off the turn.
+fn a_message_while_busy(agent: &Agent) {
+    let world = RealWorld::new();
+    let steps = [
+        Step::tool(agent.shell, shell(&waiting(&world.repo(), "a"))),
+        Step::text("First: {{last}}"),
+    ];
+    let mut launch = (agent.launch)(&world, &prompt("Go.", &steps));
+    launch.permission_mode = Some("bypassPermissions".into());
+    let mut talk = agent.start(launch);
+    is_waiting(&world.repo(), "a");
+    let (id, order) = message("MESSAGE FROM THE SIDE", false);
+    talk.order(order);
+    let_go(&world.repo(), "a", "open");
+    let end = talk.turn();
+    assert_eq!(end.status, TurnStatus::Completed, "{end:?}");
+    let said = format!("{:?}", talk.seen);
+    assert!(said.contains("First: "), "{said}");
+    if agent.runtime.abilities().messages == Messages::BetweenTurns {
+        assert_eq!(talk.turn().status, TurnStatus::Completed);
+    }
+    let confirmed = talk
+        .seen
+        .iter()
+        .filter(|event| matches!(event, Event::Accepted { .. }));
+    assert_eq!(confirmed.count(), 1);
+    assert!(talk.seen.contains(&Event::Accepted { message: id }));
+    let last = world.model.scripted().last().unwrap().body.to_string();
+    assert!(last.contains("FROM THE SIDE"));
+
+    let (_, order) = message(&prompt("Hang.", &[Step::text("begun").hang()]), false);
+    let before = world.model.scripted().len();
+    talk.order(order);
+    let limit = std::time::Duration::from_secs(60);
+    world
+        .model
+        .wait_for(limit, "the call that hangs", |requests| {
+            requests
+                .iter()
+                .filter(|request| request.is_scripted())
+                .count()
+                > before
+        });
+    let (id, order) = message(&prompt("Now.", &[Step::text("At once.")]), true);
+    talk.order(order);
+    assert_eq!(talk.turn().status, TurnStatus::Interrupted);
+    accepted(&mut talk, id);
+    assert_eq!(talk.turn().text, "At once.");
+    agent.finish(&mut talk);
+}
+
+#[test]
+fn opencode_takes_in_a_message_while_busy() {
+    run(opencode(), a_message_while_busy);
+}
+
+#[test]
+fn gemini_is_not_cancelled_by_a_message() {
+    run(gemini(), a_message_while_busy);
+}
+
+#[test]
+fn qwen_is_not_cancelled_by_a_message() {
+    run(qwen(), a_message_while_busy);
+}
+
+fn a_refused_login(agent: &Agent) {
+    let world = RealWorld::new();
+    let mut talk = agent.start((agent.launch)(&world, &prompt("Go.", &[Step::http(401)])));
+    let end = talk.turn();
+    assert_eq!(end.status, TurnStatus::Failed);
+    assert!(end.error.as_ref().unwrap().contains("log in") || end.error.unwrap().contains("login"));
+    agent.finish(&mut talk);
+}
+
+#[test]
+fn opencode_without_a_login() {
+    run(opencode(), a_refused_login);
+}
+
+#[test]
+fn gemini_without_a_login() {
+    run(gemini(), a_refused_login);
+}
+
+#[test]
+fn qwen_without_a_login() {
+    run(qwen(), a_refused_login);
+}
+
+fn a_session_goes_on(agent: &Agent, can_fork: bool) {
+    let world = RealWorld::new();
+    let launch = (agent.launch)(&world, &prompt("FIRST WORDS", &[Step::text("One.")]));
+    let mut talk = agent.start(launch);
+    talk.turn();
+    agent.finish(&mut talk);
+    let session = talk.session().unwrap();
+    let mut starts = vec![Start::Resume {
+        session: session.clone(),
+    }];
+    let fork = Start::Fork {
+        session: session.clone(),
+    };
+    if can_fork {
+        starts.insert(0, fork.clone());
+    } else {
+        let mut launch = (agent.launch)(&world, "Go.");
+        launch.start = fork;
+        let refused = Talk::start(&agent.runtime, launch);
+        assert!(matches!(refused, Err(LaunchError::Unsupported(_))));
+    }
+    for start in starts {
+        let mut launch = (agent.launch)(&world, &prompt("LATER WORDS", &[Step::text("Two.")]));
+        launch.start = start.clone();
+        let mut talk = agent.start(launch);
+        let end = talk.turn();
+        assert_eq!(end.text, "Two.", "{end:?} {:#?}", talk.seen);
+        // What was said before the session was opened again is not said again.
+        assert!(!format!("{:?}", talk.seen).contains("One."));
+        agent.finish(&mut talk);
+        let is_fork = matches!(start, Start::Fork { .. });
+        assert_eq!(talk.session().unwrap() != session, is_fork);
+        let requests = world.model.scripted();
+        let last = requests.last().unwrap().body.to_string();
+        assert!(last.contains("FIRST WORDS") && last.contains("LATER WORDS"));
+    }
+}
+
+#[test]
+fn opencode_goes_on_and_copies() {
+    if let Some(agent) = opencode() {
+        a_session_goes_on(&agent, true);
+    }
+}
+
+#[test]
+fn qwen_goes_on() {
+    if let Some(agent) = qwen() {
+        a_session_goes_on(&agent, false);
+    }
+}
+
+#[test]
+fn gemini_cannot_go_on() {
+    let Some(agent) = gemini() else { return };
+    let world = RealWorld::new();
+    for start in [
+        Start::Resume {
+            session: "x".into(),
+        },
+        Start::Fork {
+            session: "x".into(),
+        },
+    ] {
+        let mut launch = world.gemini("Go.");
+        launch.start = start;
+        let refused = Talk::start(&agent.runtime, launch);
+        assert!(matches!(refused, Err(LaunchError::Unsupported(_))));
+    }
+}
+
+#[test]
+fn opencode_uses_the_model_it_is_told() {
+    let Some(agent) = opencode() else { return };
+    let world = RealWorld::new();
+    let mut launch = world.opencode(&prompt("Go.", &[Step::text("Done.")]));
+    launch.model = Some("fake/other".into());
+    let mut talk = agent.start(launch);
+    assert_eq!(talk.turn().text, "Done.");
+    assert!(
+        matches!(&talk.seen[0], Event::Started { model: Some(model), .. } if model == "fake/other")
+    );
+    agent.finish(&mut talk);
+    assert_eq!(world.model.scripted()[0].body["model"], "other");
+
+    let mut launch = world.opencode("Go.");
+    launch.model = Some("fake/none".into());
+    let mut talk = agent.start(launch);
+    let end = talk.turn();
+    assert_eq!(end.status, TurnStatus::Failed);
+    assert!(end.error.unwrap().contains("fake/other"));
+    talk.end();
+}
