@@ -18,7 +18,7 @@ use crate::error::{CommandError, Exit};
 use crate::output::Output;
 
 /// Everything a command needs to know about its surroundings.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Context {
     pub(crate) out: Output,
     /// The directory the command works in.
@@ -32,6 +32,8 @@ pub(crate) struct Context {
     repository: Option<Repository>,
     agent: Name,
     agent_named: bool,
+    /// The run this is part of.
+    run: Option<String>,
 }
 
 impl Context {
@@ -62,6 +64,7 @@ impl Context {
             repository,
             agent,
             agent_named,
+            run: env::var(env::RUN_ID),
         };
         context.check_team(global)?;
         Ok(context)
@@ -174,6 +177,11 @@ impl Context {
     /// The session this command is part of, if something says so.
     pub(crate) fn session_id() -> Option<String> {
         env::var(env::SESSION)
+    }
+
+    /// The run of the engine this command is part of, if it is.
+    pub(crate) fn run(&self) -> Option<&str> {
+        self.run.as_deref()
     }
 
     /// Whether somebody said who is acting.

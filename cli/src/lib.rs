@@ -3,6 +3,7 @@
 //! The only crate that prints, exits, and reads the environment. Each command is one file in
 //! `commands` with its arguments beside its code; what it does is a call into a library.
 
+mod actions;
 mod args;
 mod commands;
 mod context;
