@@ -26,6 +26,8 @@ pub(crate) struct Context {
     home: Home,
     settings: Settings,
     list: Name,
+    /// Somebody said which list, and not by naming a team.
+    list_named: bool,
     /// The team as it was named; checked when a command needs it.
     team: Option<String>,
     /// What a team is named after that nobody named, and what teams belong to.
@@ -60,6 +62,7 @@ impl Context {
             home,
             settings,
             list,
+            list_named: global.list.is_some() || env::var(env::TASK_LIST).is_some(),
             team: global.team.clone().or_else(|| env::var(env::TEAM)),
             repository,
             agent,
@@ -130,19 +133,50 @@ impl Context {
 
     /// The team's mail.
     pub(crate) fn mailbox(&self) -> Result<Mailbox, CommandError> {
+        self.mailbox_of(&self.team()?, self.mail_options())
+    }
+
+    /// What the settings say about mail.
+    pub(crate) fn mail_options(&self) -> MailOptions {
         let durability = if self.settings.mail_durable {
             Durability::Full
         } else {
             Durability::Relaxed
         };
-        let options = MailOptions {
+        MailOptions {
             durability,
             lock_timeout: self.settings.lock_timeout,
             ..MailOptions::default()
-        };
-        let team = self.team()?;
+        }
+    }
+
+    /// The mail of a team; refused if that is another repository's.
+    pub(crate) fn mailbox_of(
+        &self,
+        team: &Name,
+        options: MailOptions,
+    ) -> Result<Mailbox, CommandError> {
         self.check_here(team.clone())?;
-        Ok(Mailbox::new(&self.home, &team, options))
+        Ok(Mailbox::new(&self.home, team, options))
+    }
+
+    /// Acts as this agent from now on.
+    pub(crate) fn act_as(&mut self, agent: Name) {
+        self.agent = agent;
+        self.agent_named = true;
+    }
+
+    /// Leads this team from now on, and works on its list unless another was named.
+    pub(crate) fn lead(&mut self, team: Name) {
+        if !self.list_named {
+            self.list = team.clone();
+        }
+        self.team = Some(team.to_string());
+    }
+
+    /// The team that was named, by flag or environment.
+    pub(crate) fn named_team(&self) -> Option<&str> {
+        self.team.as_deref()
     }
 
     pub(crate) fn board(&self) -> Board {

@@ -4,9 +4,10 @@ mod completions;
 mod demo;
 mod doctor;
 mod mail;
+mod mcp;
 mod task;
 mod team;
-mod worktree;
+pub(crate) mod worktree;
 
 use clap::{CommandFactory, Subcommand};
 
@@ -29,6 +30,8 @@ pub(crate) enum Command {
     /// Work in git worktrees of their own: create, look, keep, remove, undo
     #[command(subcommand, visible_aliases = ["worktrees", "wt"])]
     Worktree(Box<worktree::WorktreeCommand>),
+    /// Let an agent take part in a team: serves the board, mail and agents as tools over MCP
+    Mcp(mcp::McpArgs),
     /// Look for damage on the task board and among worktrees, and repair it with --fix
     Doctor(doctor::DoctorArgs),
     /// Show several processes working off one task board (no key, no network)
@@ -43,6 +46,7 @@ pub(crate) fn run(cli: &Cli, context: &mut Context) -> Result<Exit, CommandError
         Some(Command::Team(command)) => team::run(command, context),
         Some(Command::Mail(command)) => mail::run(command, context),
         Some(Command::Worktree(command)) => worktree::run(command, context),
+        Some(Command::Mcp(args)) => mcp::run(args, context),
         Some(Command::Doctor(args)) => doctor::run(args, context),
         Some(Command::Demo(args)) => demo::run(args, context),
         Some(Command::Completions(args)) => completions::run(args, context),

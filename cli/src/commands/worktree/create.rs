@@ -14,8 +14,8 @@ use crate::error::{CommandError, Exit};
 use crate::output::{BOLD, DIM, GREEN, clean_line};
 
 /// What a new tree is to be like.
-#[derive(Debug, Args)]
-pub(super) struct NewTree {
+#[derive(Debug, Default, Args)]
+pub(crate) struct NewTree {
     /// Start from this branch, tag or commit [default: your HEAD, or worktree.baseRef]
     #[arg(long, value_name = "REF", allow_hyphen_values = true)]
     base: Option<String>,
@@ -26,7 +26,7 @@ pub(super) struct NewTree {
     set_up: SetUpArgs,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct SetUpArgs {
     /// Run this command in the new worktree [default: worktree.setup]
     #[arg(long, value_name = "CMD", conflicts_with = "no_setup")]
@@ -121,7 +121,7 @@ pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, Comm
 
 impl NewTree {
     /// What flags and settings say.
-    pub(super) fn request<'a>(
+    pub(crate) fn request<'a>(
         &self,
         name: Option<Slug>,
         directory: &'a Path,

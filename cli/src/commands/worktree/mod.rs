@@ -1,7 +1,7 @@
 //! `ccb worktree …`.
 
 mod bind;
-mod create;
+pub(crate) mod create;
 mod events;
 mod gc;
 mod list;
@@ -17,7 +17,7 @@ use clap::{Args, Subcommand};
 use coordinator::binding::Binder;
 use worktrees::{Slug, TreeError};
 
-use self::pool::fill_behind;
+pub(crate) use self::pool::fill_behind;
 use crate::actions::worktree::to_json;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};

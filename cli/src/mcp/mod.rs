@@ -1,0 +1,124 @@
+//! The MCP server: any agent takes part in a team with the tools it knows.
+//!
+//! ```text
+//! stdin ─ lines ─▶ transport ─▶ rmcp ─▶ server ─▶ tools (board, messages, teams, trees, agents)
+//! stdout ◀─ post (mail joins the answer) ◀─ transport ◀─ rmcp ◀─┘        └▶ actions ─▶ libraries
+//! ```
+//!
+//! The tools call the functions the commands call (`actions`), so both give the same errors.
+//! Calls block, on locks among others, and so have threads of their own.
+
+mod agents;
+mod answer;
+mod arguments;
+mod board;
+mod lines;
+mod messages;
+mod no_agents;
+mod port;
+mod post;
+mod role;
+mod seat;
+mod server;
+mod teams;
+mod tool;
+mod transport;
+mod trees;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{CustomNotification, ServerNotification};
+use rmcp::service::{Peer, serve_directly};
+use rmcp::RoleServer;
+use serde_json::json;
+use tokio::sync::watch;
+
+pub(crate) use role::Role;
+
+use self::no_agents::NoAgents;
+use self::post::{Lookout, Post};
+use self::seat::Seat;
+use self::server::Server;
+use self::transport::Client;
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+
+/// How often a lookout that has nothing to listen to looks for something.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Serves one client on standard input and output until it goes.
+pub(crate) fn serve(role: Role, context: Context) -> Result<Exit, CommandError> {
+    let seat = Arc::new(Seat::new(role, context)?);
+    // Fails like any command if the team cannot be used at all.
+    seat.context().team()?;
+    if let Err(error) = seat.join() {
+        tracing::warn!(error = error.message(), "not on the team's roster");
+    }
+    let post = Arc::new(Post::new(Arc::clone(&seat)));
+    let client = Arc::new(watch::Sender::new(Client::There));
+    let failed = |error: std::io::Error| CommandError::failed("io", format!("no runtime: {error}"));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .map_err(failed)?;
+    let server = Server::new(
+        Arc::clone(&seat),
+        Arc::new(NoAgents),
+        Arc::clone(&post),
+        client.subscribe(),
+    )?;
+    let (stdio, writer) = transport::start(
+        std::io::stdin(),
+        std::io::stdout(),
+        Arc::clone(&post),
+        &client,
+    );
+    runtime.block_on(async {
+        let level = server.level();
+        // Without the ritual at the beginning: a client may ask in any order, and is answered.
+        let running = serve_directly(server, stdio, None);
+        if role != Role::Worker {
+            let peer = running.peer().clone();
+            let runtime = tokio::runtime::Handle::current();
+            // Ends with the process.
+            std::thread::spawn(move || {
+                post.open();
+                announce(&seat, &peer, &level, &runtime);
+            });
+        }
+        if let Err(error) = running.waiting().await {
+            tracing::error!(%error, "the server stopped");
+        }
+    });
+    // Calls that are under way end before the process does.
+    drop(runtime);
+    if writer.join().is_err() {
+        return Err(CommandError::internal("the writer failed"));
+    }
+    Ok(Exit::Done)
+}
+
+/// Tells the client of mail that arrives while it does not call.
+fn announce(
+    seat: &Arc<Seat>,
+    peer: &Peer<RoleServer>,
+    level: &server::Level,
+    runtime: &tokio::runtime::Handle,
+) {
+    let mut lookout = Lookout::new(Arc::clone(seat));
+    loop {
+        for mail in lookout.wait(LOOK) {
+            // Before the handshake there is nobody to tell, and afterwards not everybody cares.
+            if peer.peer_info().is_none() || !level.wants_info() {
+                continue;
+            }
+            let params = json!({"level": "info", "logger": "ccb", "data": mail});
+            let note = CustomNotification::new("notifications/message", Some(params));
+            let note = ServerNotification::CustomNotification(note);
+            if runtime.block_on(peer.send_notification(note)).is_err() {
+                return;
+            }
+        }
+    }
+}
