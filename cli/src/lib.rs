@@ -14,6 +14,8 @@ mod output;
 mod signals;
 mod table;
 
+pub use mcp::MCP_FAULT_POINTS;
+
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;

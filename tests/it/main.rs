@@ -87,6 +87,15 @@ mod mail_kills;
 /// A write error at every write point of everything mail does.
 mod mail_write_errors;
 
+/// The MCP server: bad input, and who calls.
+mod mcp_bad_input;
+/// The MCP server: crashes, vanished clients, held locks, many at once.
+mod mcp_bad_luck;
+/// The MCP server: mail comes along, once.
+mod mcp_mail;
+/// The MCP server: every tool of every role, compared with the commands.
+mod mcp_tools;
+
 /// The binary the tests run.
 pub const CCB: &str = env!("CARGO_BIN_EXE_ccb-under-test");
 /// The other tool that shares its files.

@@ -10,6 +10,7 @@ mod home;
 /// Whether a concurrent history has a sequential explanation.
 pub mod linearize;
 mod mail;
+mod mcp;
 mod random;
 mod repo;
 mod schema;
@@ -20,6 +21,7 @@ pub use faults::Pass;
 pub use foreign::{ForeignLock, ForeignTool, make_stale, set_mtime};
 pub use home::{Answer, TestHome};
 pub use mail::{MailScenario, mail_command, mail_state, message_numbers};
+pub use mcp::{McpClient, McpEnd, texts};
 pub use random::Random;
 pub use repo::{TestRepo, Workplace, git, git_command, slug, write};
 pub use schema::check_task_file;

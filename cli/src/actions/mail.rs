@@ -132,7 +132,11 @@ fn first_line(text: &str) -> String {
 }
 
 /// Asks somebody something; the answer comes as a message.
-pub(crate) fn ask(to: &str, question: Question, context: &Context) -> Result<Request, CommandError> {
+pub(crate) fn ask(
+    to: &str,
+    question: Question,
+    context: &Context,
+) -> Result<Request, CommandError> {
     let to = recipients::resolve(to, context)?;
     let from = context.agent_name();
     let mailbox = context.mailbox()?;

@@ -28,11 +28,7 @@ pub(super) fn spawn(
 }
 
 /// What is asked for, if the role may and it makes sense.
-fn input(
-    arguments: &Arguments,
-    role: Role,
-    context: &Context,
-) -> Result<AgentInput, CommandError> {
+fn input(arguments: &Arguments, role: Role, context: &Context) -> Result<AgentInput, CommandError> {
     let refused = |message: String, hint: &str| {
         Err(CommandError::usage("invalid_arguments", message).with_hint(hint))
     };
@@ -138,11 +134,15 @@ fn words(result: &AgentResult) -> String {
                 content => content.to_owned(),
             };
             if let Some(id) = agent_id {
-                text.push_str(&format!("\nagentId: {id} (SendMessage to it goes on with it)"));
+                text.push_str(&format!(
+                    "\nagentId: {id} (SendMessage to it goes on with it)"
+                ));
             }
             if let Some((path, branch)) = worktree {
                 let branch = branch.as_deref().unwrap_or("none");
-                text.push_str(&format!("\nworktree with its changes: {path}, branch {branch}"));
+                text.push_str(&format!(
+                    "\nworktree with its changes: {path}, branch {branch}"
+                ));
             }
             if let Some(usage) = usage {
                 text.push_str(&format!(

@@ -70,7 +70,15 @@ fn hint(error: &CommandError) -> Option<String> {
 /// A hint as a sentence of its own.
 fn sentence(hint: &str) -> String {
     let mut chars = hint.chars();
-    let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
-    let end = if hint.ends_with(['.', '?', '!']) { "" } else { "." };
+    let first: String = chars
+        .next()
+        .into_iter()
+        .flat_map(char::to_uppercase)
+        .collect();
+    let end = if hint.ends_with(['.', '?', '!']) {
+        ""
+    } else {
+        "."
+    };
     format!("{first}{}{end}", chars.as_str())
 }

@@ -14,7 +14,10 @@ pub(crate) struct Arguments(Map<String, Value>);
 
 impl Arguments {
     /// Checks `given` against the tool's schema. `null` means absent.
-    pub(crate) fn check(tool: &Definition, given: Map<String, Value>) -> Result<Self, CommandError> {
+    pub(crate) fn check(
+        tool: &Definition,
+        given: Map<String, Value>,
+    ) -> Result<Self, CommandError> {
         let given: Map<String, Value> = given
             .into_iter()
             .filter(|(_, value)| !value.is_null())
@@ -140,7 +143,10 @@ fn check_object(schema: &Value, object: &Map<String, Value>, at: &str) -> Result
     for name in required.filter_map(Value::as_str) {
         if !object.contains_key(name) {
             let what = format!("the argument {:?} is missing", inner(name));
-            return Err(Problem { what, hint: takes() });
+            return Err(Problem {
+                what,
+                hint: takes(),
+            });
         }
     }
     Ok(())
@@ -149,9 +155,11 @@ fn check_object(schema: &Value, object: &Map<String, Value>, at: &str) -> Result
 /// Reports what is wrong with the option of the right type, if there is one.
 fn check_any(options: &[Value], value: &Value, at: &str) -> Result<(), Problem> {
     let kinds: Vec<&str> = options.iter().filter_map(|o| o["type"].as_str()).collect();
-    let fitting = options
-        .iter()
-        .find(|option| option["type"].as_str().is_some_and(|kind| has_type(kind, value)));
+    let fitting = options.iter().find(|option| {
+        option["type"]
+            .as_str()
+            .is_some_and(|kind| has_type(kind, value))
+    });
     match fitting {
         Some(option) => check(option, value, at),
         None => {

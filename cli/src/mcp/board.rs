@@ -33,13 +33,21 @@ pub(super) fn get(arguments: &Arguments, context: &Context) -> Result<Answer, Co
 pub(super) fn list(context: &Context) -> Result<Answer, CommandError> {
     let listing = task::list(context)?;
     let snapshot = &listing.snapshot;
-    let tasks: Vec<&Task> = snapshot.tasks().filter(|task| !task.is_internal()).collect();
+    let tasks: Vec<&Task> = snapshot
+        .tasks()
+        .filter(|task| !task.is_internal())
+        .collect();
     let mut lines: Vec<String> = tasks.iter().map(|task| line(snapshot, task)).collect();
     for id in snapshot.unreadable().keys() {
-        lines.push(format!("#{id} [unreadable] its file is damaged; tell the lead"));
+        lines.push(format!(
+            "#{id} [unreadable] its file is damaged; tell the lead"
+        ));
     }
     for cycle in &listing.cycles {
-        lines.push(format!("Tasks {} wait for each other: tell the lead", ids(cycle)));
+        lines.push(format!(
+            "Tasks {} wait for each other: tell the lead",
+            ids(cycle)
+        ));
     }
     if lines.is_empty() {
         lines.push("No tasks. TaskCreate makes one.".into());
@@ -87,7 +95,10 @@ pub(super) fn update(arguments: &Arguments, context: &Context) -> Result<Answer,
     }
     let owner = task.owner.as_deref();
     let owner = owner.map(|owner| format!(", {owner}")).unwrap_or_default();
-    let text = format!("Task #{id} updated: {} ({}{owner})", task.subject, task.status);
+    let text = format!(
+        "Task #{id} updated: {} ({}{owner})",
+        task.subject, task.status
+    );
     Ok(Answer::new(text, json!({ "task": task.to_json() })))
 }
 
@@ -118,7 +129,10 @@ fn describe(snapshot: &Snapshot, task: &Task) -> String {
     field("Description", task.description.clone());
     field("Blocked by", ids(&snapshot.blockers(task.id)));
     field("Blocks", ids(&snapshot.dependents(task.id)));
-    field("Check", task.verify_command().unwrap_or_default().to_owned());
+    field(
+        "Check",
+        task.verify_command().unwrap_or_default().to_owned(),
+    );
     field("Parked", task.parked().unwrap_or_default().to_owned());
     let metadata = task.metadata.iter().flatten();
     let metadata: Vec<String> = metadata

@@ -71,7 +71,9 @@ impl<R: BufRead> Lines<R> {
             let end = bytes.iter().position(|byte| *byte == b'\n');
             let part = &bytes[..end.unwrap_or(bytes.len())];
             match &mut tail {
-                None if self.line.len() + part.len() <= self.max => self.line.extend_from_slice(part),
+                None if self.line.len() + part.len() <= self.max => {
+                    self.line.extend_from_slice(part)
+                }
                 None => tail = Some(part[part.len().saturating_sub(TAIL)..].to_vec()),
                 Some(tail) => {
                     tail.extend_from_slice(&part[part.len().saturating_sub(TAIL)..]);
@@ -113,7 +115,9 @@ fn last_id(end: &[u8]) -> Option<Value> {
     let end = end.trim_ascii_end().strip_suffix(b"}")?;
     let key = b"\"id\"";
     let at = end.windows(key.len()).rposition(|window| window == key)?;
-    let value = end[at + key.len()..].trim_ascii_start().strip_prefix(b":")?;
+    let value = end[at + key.len()..]
+        .trim_ascii_start()
+        .strip_prefix(b":")?;
     let value: Value = serde_json::from_slice(value).ok()?;
     is_id(&value).then_some(value)
 }
@@ -140,7 +144,10 @@ mod tests {
     #[test]
     fn lines_come_one_by_one_and_an_unfinished_one_is_none() {
         let whole = |text: &str| Line::Whole(text.into());
-        assert_eq!(read("{1}\n\n \r\n{22222222}\r\n{3", 100), [whole("{1}"), whole("{22222222}")]);
+        assert_eq!(
+            read("{1}\n\n \r\n{22222222}\r\n{3", 100),
+            [whole("{1}"), whole("{22222222}")]
+        );
     }
 
     #[test]

@@ -22,7 +22,10 @@ pub(super) fn send(
     if let Some(message) = arguments.object("message") {
         return structured(&to, message, context, port);
     }
-    let Some(summary) = arguments.optional("summary").filter(|text| !text.trim().is_empty()) else {
+    let Some(summary) = arguments
+        .optional("summary")
+        .filter(|text| !text.trim().is_empty())
+    else {
         let message = "SendMessage: the argument \"summary\" is missing";
         let error = CommandError::usage("invalid_arguments", message);
         return Err(error.with_hint("say in 5 to 10 words what the text is about"));
@@ -96,7 +99,10 @@ fn respond(
     let approve = message.get("approve").and_then(Value::as_bool);
     let approve = approve.ok_or_else(|| missing("approve", kind))?;
     let asked = context.mailbox()?.request(&id)?;
-    let expected = format!("{}_response", asked.question.kind().trim_end_matches("_request"));
+    let expected = format!(
+        "{}_response",
+        asked.question.kind().trim_end_matches("_request")
+    );
     if expected != kind {
         let message = format!("request {id} is a {}", asked.question.kind());
         let error = CommandError::usage("invalid", message);
@@ -122,7 +128,10 @@ fn respond(
 }
 
 fn missing(name: &str, kind: &str) -> CommandError {
-    let message = format!("SendMessage: a {kind} needs {:?}", format!("message.{name}"));
+    let message = format!(
+        "SendMessage: a {kind} needs {:?}",
+        format!("message.{name}")
+    );
     let error = CommandError::usage("invalid_arguments", message);
     error.with_hint("requests and answers are objects: {type, request_id, approve, feedback}")
 }

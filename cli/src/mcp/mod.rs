@@ -12,6 +12,7 @@ mod agents;
 mod answer;
 mod arguments;
 mod board;
+mod fault;
 mod lines;
 mod messages;
 mod no_agents;
@@ -28,12 +29,13 @@ mod trees;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rmcp::RoleServer;
 use rmcp::model::{CustomNotification, ServerNotification};
 use rmcp::service::{Peer, serve_directly};
-use rmcp::RoleServer;
 use serde_json::json;
 use tokio::sync::watch;
 
+pub use fault::FAULT_POINTS as MCP_FAULT_POINTS;
 pub(crate) use role::Role;
 
 use self::no_agents::NoAgents;

@@ -27,13 +27,7 @@ impl AgentPort for NoAgents {
         Err(refused())
     }
 
-    fn output(
-        &self,
-        _: &str,
-        _: bool,
-        _: Duration,
-        _: &Wait,
-    ) -> Result<AgentOutput, CommandError> {
+    fn output(&self, _: &str, _: bool, _: Duration, _: &Wait) -> Result<AgentOutput, CommandError> {
         Err(refused())
     }
 

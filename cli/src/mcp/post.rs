@@ -150,7 +150,11 @@ impl State {
     fn attend(&mut self, seat: &Seat) -> Result<(), CommandError> {
         let context = seat.context();
         let team = context.team()?;
-        if self.reader.as_ref().is_some_and(|reader| reader.team == team) {
+        if self
+            .reader
+            .as_ref()
+            .is_some_and(|reader| reader.team == team)
+        {
             return Ok(());
         }
         self.reader = None;
@@ -229,9 +233,10 @@ impl Lookout {
             }
         };
         let waiting = inbox.list(false)?;
-        let new = waiting.messages.into_iter().filter(|(message, state)| {
-            *state == MessageState::Queued && message.seq > self.last
-        });
+        let new = waiting
+            .messages
+            .into_iter()
+            .filter(|(message, state)| *state == MessageState::Queued && message.seq > self.last);
         let new: Vec<_> = new.map(|(message, _)| message).collect();
         if let Some(last) = new.iter().map(|message| message.seq).max() {
             self.last = last;

@@ -32,7 +32,9 @@ impl Seat {
                 Role::Teammate => {
                     let message = "nobody said which teammate this is";
                     let error = CommandError::usage("no_agent", message);
-                    return Err(error.with_hint("give its name: `ccb mcp --role teammate --as NAME`"));
+                    return Err(
+                        error.with_hint("give its name: `ccb mcp --role teammate --as NAME`")
+                    );
                 }
                 _ if role.leads() => context.act_as(Name::new("agent", swarm::LEAD)?),
                 _ => {}
@@ -101,7 +103,10 @@ impl Seat {
             return false;
         }
         let context = self.context();
-        let roster = context.team().ok().map(|team| context.team_named(team).roster());
+        let roster = context
+            .team()
+            .ok()
+            .map(|team| context.team_named(team).roster());
         let Some(Ok(roster)) = roster else {
             return false;
         };

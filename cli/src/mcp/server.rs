@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, ErrorData,
-    Implementation, JsonObject, ListToolsResult, PaginatedRequestParams,
-    ProtocolVersion, ServerCapabilities, ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorData,
+    Implementation, JsonObject, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -101,7 +101,10 @@ impl Server {
         let mut client = self.client.clone();
         let silent = async {
             // The guard must not live on.
-            client.wait_for(|client| *client != Client::There).await.is_ok()
+            client
+                .wait_for(|client| *client != Client::There)
+                .await
+                .is_ok()
         };
         let done = tokio::select! {
             done = &mut call => Some(done),
@@ -194,7 +197,10 @@ impl Desk {
     }
 }
 
-#[expect(deprecated, reason = "the protocol versions clients speak today have logging")]
+#[expect(
+    deprecated,
+    reason = "the protocol versions clients speak today have logging"
+)]
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
         let mut capabilities = ServerCapabilities::builder()
@@ -208,7 +214,10 @@ impl ServerHandler for Server {
         let context = self.desk.seat.context();
         let role = self.desk.seat.role;
         if !role.tools().is_empty() {
-            let team = context.team().map(|team| team.to_string()).unwrap_or_default();
+            let team = context
+                .team()
+                .map(|team| team.to_string())
+                .unwrap_or_default();
             info.instructions = Some(format!(
                 "You are {} ({}) in team {team}. The board and mail are shared with others: claim a \
                  task before you work on it, complete it when it is done. Messages to you come as \
@@ -232,10 +241,15 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let names = self.desk.tools();
-        self.listed_plan.store(names.contains(&PLAN), Ordering::Relaxed);
+        self.listed_plan
+            .store(names.contains(&PLAN), Ordering::Relaxed);
         let tools = names.into_iter().filter_map(|name| {
             let tool = self.desk.catalogue.get(name)?;
-            Some(Tool::new(name, tool.description.clone(), tool.input_schema.clone()))
+            Some(Tool::new(
+                name,
+                tool.description.clone(),
+                tool.input_schema.clone(),
+            ))
         });
         Ok(ListToolsResult::with_all_items(tools.collect()))
     }
@@ -271,13 +285,9 @@ impl ServerHandler for Server {
         request: CustomRequest,
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        // One of ours gets here if its parameters are not what they should be.
-        let ours = ["initialize", "tools/call", "tools/list", "logging/setLevel", "ping"];
-        let (code, problem) = match ours.contains(&request.method.as_str()) {
-            true => (ErrorCode::INVALID_PARAMS, "wrong parameters for"),
-            false => (ErrorCode::METHOD_NOT_FOUND, "method not found:"),
-        };
-        let message = format!("{problem} {}", request.method);
-        Err(ErrorData::new(code, message, None))
+        // The transport lets only methods of ours through: this one has other parameters than
+        // it takes.
+        let message = format!("wrong parameters for {}", request.method);
+        Err(ErrorData::invalid_params(message, None))
     }
 }

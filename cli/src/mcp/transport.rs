@@ -13,8 +13,10 @@ use rmcp::model::{ContentBlock, JsonRpcMessage, ServerJsonRpcMessage, ServerResu
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde_json::{Value, json};
+use store::fault::reached;
 use tokio::sync::{mpsc as channel, oneshot, watch};
 
+use super::fault;
 use super::lines::{Line, Lines, MAX_LINE, is_id};
 use super::post::{Parcel, Post};
 
@@ -26,8 +28,9 @@ const INVALID_REQUEST: i64 = -32600;
 const METHOD_NOT_FOUND: i64 = -32601;
 const INVALID_PARAMS: i64 = -32602;
 
-/// Methods that are ours to answer, but were called with something else than they take.
-const KNOWN: [&str; 4] = ["initialize", "tools/call", "tools/list", "logging/setLevel"];
+/// What can be asked. Everything else there may be in the protocol, such as the probe
+/// `server/discover` for a version without a handshake, is not for this server.
+const METHODS: [&str; 5] = ["initialize", "ping", "tools/list", "tools/call", "logging/setLevel"];
 
 /// How much of the client there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,13 +131,17 @@ fn write(
                 (serde_json::to_vec(&message), parcel)
             }
         };
+        reached(fault::MAIL_ATTACHED);
         let result = line.map_err(io::Error::from).and_then(|mut line| {
             line.push(b'\n');
             output.write_all(&line)?;
             output.flush()
         });
         match &result {
-            Ok(()) => post.delivered(&parcel),
+            Ok(()) => {
+                reached(fault::ANSWER_WRITTEN);
+                post.delivered(&parcel);
+            }
             Err(error) => {
                 tracing::info!(%error, "the client has gone");
                 failed = true;
@@ -166,10 +173,16 @@ impl Stdio {
     /// Answers what is not a request the server could answer.
     fn refuse(&self, id: &Value, code: i64, message: &str) {
         tracing::debug!(message, "refused");
-        let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}});
+        let error =
+            json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}});
         let what = What::Error(error);
         // If the writer is gone, so is the client.
-        self.out.send(Outgoing { what, written: None }).ok();
+        self.out
+            .send(Outgoing {
+                what,
+                written: None,
+            })
+            .ok();
     }
 
     /// What a line means, if the server is to know.
@@ -187,23 +200,31 @@ impl Stdio {
             return None;
         }
         let id = value.get("id").cloned();
-        let method = value.get("method").and_then(Value::as_str).map(str::to_owned);
+        let method = value
+            .get("method")
+            .and_then(Value::as_str)
+            .map(str::to_owned);
         if id.as_ref().is_some_and(|id| !is_id(id)) {
-            self.refuse(&Value::Null, INVALID_REQUEST, "an id is a string or a whole number");
+            self.refuse(
+                &Value::Null,
+                INVALID_REQUEST,
+                "an id is a string or a whole number",
+            );
             return None;
         }
-        // A probe for a protocol without a handshake, which this server does not speak.
-        if let (Some(id), Some("server/discover")) = (&id, method.as_deref()) {
-            self.refuse(id, METHOD_NOT_FOUND, "method not found: server/discover");
+        if let (Some(id), Some(method)) = (&id, method.as_deref())
+            && !METHODS.contains(&method)
+        {
+            self.refuse(id, METHOD_NOT_FOUND, &format!("method not found: {method}"));
             return None;
         }
         match (serde_json::from_value(value), id, method) {
             (Ok(message), ..) => Some(message),
-            (Err(_), Some(id), Some(method)) if KNOWN.contains(&method.as_str()) => {
-                self.refuse(&id, INVALID_PARAMS, &format!("{method}: wrong parameters"));
+            (Err(_), Some(id), Some(method)) => {
+                self.refuse(&id, INVALID_PARAMS, &format!("wrong parameters for {method}"));
                 None
             }
-            (Err(_), Some(id), _) => {
+            (Err(_), Some(id), None) => {
                 self.refuse(&id, INVALID_REQUEST, "not a JSON-RPC 2.0 request");
                 None
             }
