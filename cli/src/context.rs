@@ -73,6 +73,24 @@ impl Context {
         Ok(context)
     }
 
+    /// One for unit tests, whatever the environment says: a team in an empty home.
+    #[cfg(test)]
+    pub(crate) fn for_tests(home: &Path, team: &str, agent: &str) -> Self {
+        Self {
+            out: Output::new(false),
+            directory: home.to_owned(),
+            home: Home::new(home.to_owned()).unwrap(),
+            settings: Settings::default(),
+            list: Name::new("list", team).unwrap(),
+            list_named: false,
+            team: Some(team.to_owned()),
+            repository: None,
+            agent: Name::new("agent", agent).unwrap(),
+            agent_named: true,
+            run: None,
+        }
+    }
+
     /// Whoever names a team acts in it, and a team belongs to one repository.
     fn check_team(&self, global: &Global) -> Result<(), CommandError> {
         let other_list = global.list.is_some() || env::var(env::TASK_LIST).is_some();

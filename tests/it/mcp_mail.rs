@@ -107,7 +107,8 @@ fn mail_is_announced_while_nobody_calls() {
     assert!(mail(&mut mcp)[0].contains("not announced"));
     mcp.request("logging/setLevel", json!({"level": "info"}));
     send(&home, "announced");
-    assert_eq!(mcp.notification()["params"]["data"]["summary"], "announced");
+    let note = mcp.notification("notifications/message");
+    assert_eq!(note["params"]["data"]["summary"], "announced");
 }
 
 /// The server dies before an answer is written, or before its mail is acknowledged: the next one

@@ -26,6 +26,7 @@ mod tool;
 mod transport;
 mod trees;
 
+use std::io::{Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,6 +40,7 @@ pub use fault::FAULT_POINTS as MCP_FAULT_POINTS;
 pub(crate) use role::Role;
 
 use self::no_agents::NoAgents;
+use self::port::AgentPort;
 use self::post::{Lookout, Post};
 use self::seat::Seat;
 use self::server::Server;
@@ -57,31 +59,41 @@ pub(crate) fn serve(role: Role, context: Context) -> Result<Exit, CommandError> 
     if let Err(error) = seat.join() {
         tracing::warn!(error = error.message(), "not on the team's roster");
     }
-    let post = Arc::new(Post::new(Arc::clone(&seat)));
-    let client = Arc::new(watch::Sender::new(Client::There));
-    let failed = |error: std::io::Error| CommandError::failed("io", format!("no runtime: {error}"));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .map_err(failed)?;
-    let server = Server::new(
-        Arc::clone(&seat),
+    serve_on(
+        &seat,
         Arc::new(NoAgents),
+        std::io::stdin(),
+        std::io::stdout(),
+    )?;
+    Ok(Exit::Done)
+}
+
+/// Serves one client until it goes. Calls that are under way then are finished.
+fn serve_on(
+    seat: &Arc<Seat>,
+    port: Arc<dyn AgentPort>,
+    input: impl Read + Send + 'static,
+    output: impl Write + Send + 'static,
+) -> Result<(), CommandError> {
+    let post = Arc::new(Post::new(Arc::clone(seat)));
+    let client = Arc::new(watch::Sender::new(Client::There));
+    let server = Server::new(
+        Arc::clone(seat),
+        port,
         Arc::clone(&post),
         client.subscribe(),
     )?;
-    let (stdio, writer) = transport::start(
-        std::io::stdin(),
-        std::io::stdout(),
-        Arc::clone(&post),
-        &client,
-    );
+    let level = server.level();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .map_err(|error| CommandError::failed("io", format!("no runtime: {error}")))?;
+    let (stdio, writer) = transport::start(input, output, Arc::clone(&post), &client);
     runtime.block_on(async {
-        let level = server.level();
         // Without the ritual at the beginning: a client may ask in any order, and is answered.
         let running = serve_directly(server, stdio, None);
-        if role != Role::Worker {
-            let peer = running.peer().clone();
+        if seat.role != Role::Worker {
+            let (seat, peer) = (Arc::clone(seat), running.peer().clone());
             let runtime = tokio::runtime::Handle::current();
             // Ends with the process.
             std::thread::spawn(move || {
@@ -93,12 +105,10 @@ pub(crate) fn serve(role: Role, context: Context) -> Result<Exit, CommandError> 
             tracing::error!(%error, "the server stopped");
         }
     });
-    // Calls that are under way end before the process does.
     drop(runtime);
-    if writer.join().is_err() {
-        return Err(CommandError::internal("the writer failed"));
-    }
-    Ok(Exit::Done)
+    writer
+        .join()
+        .map_err(|_| CommandError::internal("the writer failed"))
 }
 
 /// Tells the client of mail that arrives while it does not call.
@@ -124,3 +134,6 @@ fn announce(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

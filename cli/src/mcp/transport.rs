@@ -30,7 +30,13 @@ const INVALID_PARAMS: i64 = -32602;
 
 /// What can be asked. Everything else there may be in the protocol, such as the probe
 /// `server/discover` for a version without a handshake, is not for this server.
-const METHODS: [&str; 5] = ["initialize", "ping", "tools/list", "tools/call", "logging/setLevel"];
+const METHODS: [&str; 5] = [
+    "initialize",
+    "ping",
+    "tools/list",
+    "tools/call",
+    "logging/setLevel",
+];
 
 /// How much of the client there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -221,7 +227,11 @@ impl Stdio {
         match (serde_json::from_value(value), id, method) {
             (Ok(message), ..) => Some(message),
             (Err(_), Some(id), Some(method)) => {
-                self.refuse(&id, INVALID_PARAMS, &format!("wrong parameters for {method}"));
+                self.refuse(
+                    &id,
+                    INVALID_PARAMS,
+                    &format!("wrong parameters for {method}"),
+                );
                 None
             }
             (Err(_), Some(id), None) => {
