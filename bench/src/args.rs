@@ -76,6 +76,8 @@ pub(crate) enum Part {
     Mail,
     /// Worktrees beside plain git, by the number of files
     Worktrees,
+    /// The MCP server: its start, a thousand calls, its memory
+    Mcp,
 }
 
 /// What the benchmark starts itself as.

@@ -91,6 +91,10 @@ mod mail_write_errors;
 mod mcp_bad_input;
 /// The MCP server: crashes, vanished clients, held locks, many at once.
 mod mcp_bad_luck;
+/// The MCP server and clients that are not ours.
+mod mcp_clients;
+/// The MCP server: what the documentation says works.
+mod mcp_docs;
 /// The MCP server: mail comes along, once.
 mod mcp_mail;
 /// The MCP server: every tool of every role, compared with the commands.

@@ -191,8 +191,8 @@ fn arguments_that_are_wrong_are_named() {
         ),
         (
             "TaskUpdate",
-            json!({"taskId": "1", "addBlocks": ["2", 3]}),
-            "\"addBlocks[1]\" is a number, not a string",
+            json!({"taskId": "1", "addBlocks": ["2", true]}),
+            "\"addBlocks[1]\" is a boolean, not a string",
         ),
         (
             "SendMessage",
@@ -259,6 +259,8 @@ fn arguments_that_are_wrong_are_named() {
             "{result}"
         );
     }
+    let (error, _) = mcp.fails("TaskGet", json!({"taskId": 77}));
+    assert_eq!(error["error"]["kind"], "task_not_found");
     // `null` means absent, as everywhere.
     mcp.ok(
         "TaskCreate",

@@ -13,7 +13,8 @@ use crate::error::CommandError;
 pub(crate) struct Arguments(Map<String, Value>);
 
 impl Arguments {
-    /// Checks `given` against the tool's schema. `null` means absent.
+    /// Checks `given` against the tool's schema. `null` means absent, and an id may be a number:
+    /// clients that guess types from the words of a command line send it so.
     pub(crate) fn check(
         tool: &Definition,
         given: Map<String, Value>,
@@ -21,6 +22,14 @@ impl Arguments {
         let given: Map<String, Value> = given
             .into_iter()
             .filter(|(_, value)| !value.is_null())
+            .map(|(name, value)| {
+                let value = if IDS.contains(&name.as_str()) {
+                    id(value)
+                } else {
+                    value
+                };
+                (name, value)
+            })
             .collect();
         let schema = Value::Object(tool.input_schema.clone());
         let given = Value::Object(given);
@@ -65,6 +74,17 @@ impl Arguments {
     /// Whether anything was given besides this.
     pub(crate) fn only(&self, name: &str) -> bool {
         self.0.keys().all(|key| key == name)
+    }
+}
+
+/// Arguments that are ids, or lists of them.
+const IDS: [&str; 4] = ["taskId", "task_id", "addBlocks", "addBlockedBy"];
+
+fn id(value: Value) -> Value {
+    match value {
+        Value::Number(number) if number.is_u64() => number.to_string().into(),
+        Value::Array(items) => items.into_iter().map(id).collect(),
+        other => other,
     }
 }
 
