@@ -28,8 +28,12 @@ pub(crate) struct Context {
     list: Name,
     /// Somebody said which list, and not by naming a team.
     list_named: bool,
+    /// The list to use without a team that is led.
+    alone: Name,
     /// The team as it was named; checked when a command needs it.
     team: Option<String>,
+    /// It was not named: the session leads it.
+    leads: bool,
     /// What a team is named after that nobody named, and what teams belong to.
     repository: Option<Repository>,
     agent: Name,
@@ -44,7 +48,17 @@ impl Context {
         let directory = working_directory(global.directory.as_deref())?;
         let home = Home::new(home_path(global, &directory)?)?;
         let repository = Repository::discover(&directory);
-        let list = list_name(global, repository.as_ref())?;
+        let team = global.team.clone().or_else(|| env::var(env::TEAM));
+        let led = if team.is_none() {
+            led_team(&home)
+        } else {
+            None
+        };
+        let alone = list_name(global, None, repository.as_ref())?;
+        let list = match &led {
+            Some(led) => list_name(global, Some(led), repository.as_ref())?,
+            None => alone.clone(),
+        };
         let agent = agent_name(global)?;
         let agent_named = global.agent.is_some() || env::var(env::AGENT).is_some();
         let mut files = vec![home.settings()];
@@ -63,7 +77,9 @@ impl Context {
             settings,
             list,
             list_named: global.list.is_some() || env::var(env::TASK_LIST).is_some(),
-            team: global.team.clone().or_else(|| env::var(env::TEAM)),
+            leads: led.is_some(),
+            alone,
+            team: team.or(led),
             repository,
             agent,
             agent_named,
@@ -83,7 +99,9 @@ impl Context {
             settings: Settings::default(),
             list: Name::new("list", team).unwrap(),
             list_named: false,
+            alone: Name::new("list", "default").unwrap(),
             team: Some(team.to_owned()),
+            leads: false,
             repository: None,
             agent: Name::new("agent", agent).unwrap(),
             agent_named: true,
@@ -185,11 +203,22 @@ impl Context {
     }
 
     /// Leads this team from now on, and works on its list unless another was named.
-    pub(crate) fn lead(&mut self, team: Name) {
+    pub(crate) fn lead(&mut self, team: &Name) {
         if !self.list_named {
             self.list = team.clone();
         }
-        self.team = Some(team.to_string());
+        if self.team.is_none() {
+            self.leads = true;
+            self.team = Some(team.to_string());
+        }
+    }
+
+    /// Leads no team any more. One that was named stays.
+    pub(crate) fn lead_none(&mut self) {
+        if std::mem::replace(&mut self.leads, false) {
+            self.team = None;
+            self.list = self.alone.clone();
+        }
     }
 
     /// The team that was named, by flag or environment.
@@ -296,22 +325,42 @@ fn home_path(global: &Global, directory: &Path) -> Result<PathBuf, CommandError>
 }
 
 /// The task list to use; the first source that says anything wins.
-fn list_name(global: &Global, repository: Option<&Repository>) -> Result<Name, CommandError> {
+fn list_name(
+    global: &Global,
+    team: Option<&str>,
+    repository: Option<&Repository>,
+) -> Result<Name, CommandError> {
     if let Some(name) = &global.list {
         return Ok(Name::new("list", name)?);
     }
     if let Some(name) = &global.team {
         return Ok(Name::new("team", name)?);
     }
-    for variable in [env::TASK_LIST, env::TEAM, env::SESSION] {
-        if let Some(name) = env::var(variable) {
-            return Name::new("list", &name).map_err(|error| {
-                let message = format!("${variable}: {error}");
-                CommandError::usage("bad_name", message).with_hint("unset it or give --list NAME")
-            });
-        }
+    let named_by = |variable: &str| {
+        let name = env::var(variable)?;
+        Some(Name::new("list", &name).map_err(|error| {
+            let message = format!("${variable}: {error}");
+            CommandError::usage("bad_name", message).with_hint("unset it or give --list NAME")
+        }))
+    };
+    if let Some(name) = named_by(env::TASK_LIST).or_else(|| named_by(env::TEAM)) {
+        return name;
     }
-    own_name(repository)
+    if let Some(team) = team {
+        return Ok(Name::new("team", team)?);
+    }
+    named_by(env::SESSION).unwrap_or_else(|| own_name(repository))
+}
+
+/// The team that the session this is part of made and leads.
+fn led_team(home: &Home) -> Option<String> {
+    let session = env::var(env::SESSION)?;
+    let teams = swarm::list(home).ok()?;
+    let leads = |team: &swarm::Listed| {
+        let roster = team.roster.as_ref().ok();
+        roster.is_some_and(|roster| roster.lead_session_id.as_ref() == Some(&session))
+    };
+    teams.into_iter().find(leads).map(|team| team.name)
 }
 
 /// What the list and the team of this place are called when nobody says.

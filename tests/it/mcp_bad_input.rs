@@ -88,7 +88,7 @@ fn lines_that_are_no_requests_are_answered_and_forgotten() {
     ];
     for (line, code, id) in cases {
         mcp.send_line(line);
-        let answer = mcp.next().unwrap();
+        let answer = mcp.next_message().unwrap();
         assert_eq!(answer["error"]["code"], code, "{line}: {answer}");
         assert_eq!(answer["id"], id, "{line}: {answer}");
         assert_eq!(answer["jsonrpc"], "2.0");
@@ -280,7 +280,7 @@ fn a_message_that_is_too_long_is_refused_without_being_kept() {
         )
     };
     mcp.send_line(&call(71));
-    let answer = mcp.next().unwrap();
+    let answer = mcp.next_message().unwrap();
     assert_eq!(
         (&answer["id"], &answer["error"]["code"]),
         (&json!(71), &json!(-32600))

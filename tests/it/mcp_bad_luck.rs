@@ -54,7 +54,7 @@ fn a_server_that_dies_in_a_call_leaves_nothing_half_done() {
             json!({"name": "TaskUpdate", "arguments": call}),
         );
         mcp.hang_up();
-        while mcp.next().is_some() {}
+        while mcp.next_message().is_some() {}
         drop(mcp);
         // The next one finishes what was begun.
         let mut mcp = McpClient::start(server(&home, "alice"));
@@ -216,17 +216,14 @@ fn clients_and_commands_on_one_board_lose_nothing() {
             .map(|thread| thread.join().unwrap())
             .collect()
     });
-    let all = |side: fn(&(Vec<Value>, Vec<Value>)) -> &Vec<Value>| {
-        let ids: Vec<String> = results
-            .iter()
-            .flat_map(side)
-            .map(Value::to_string)
-            .collect();
+    let (made, done): (Vec<Vec<Value>>, Vec<Vec<Value>>) = results.into_iter().unzip();
+    let all = |each: Vec<Vec<Value>>| {
+        let ids: Vec<String> = each.iter().flatten().map(Value::to_string).collect();
         let distinct: BTreeSet<String> = ids.iter().cloned().collect();
         assert_eq!((ids.len(), distinct.len()), (TASKS, TASKS));
         distinct
     };
-    assert_eq!(all(|result| &result.0), all(|result| &result.1));
+    assert_eq!(all(made), all(done));
     let tasks = home.tasks_on_disk();
     assert!(tasks.len() == TASKS && tasks.iter().all(|task| task["status"] == "completed"));
 }

@@ -215,7 +215,9 @@ fn check_all_called(role: &str, tools: &[String], calls: &[Call]) {
 fn program(variable: &str) -> Option<PathBuf> {
     let found = std::env::var_os(variable).map(PathBuf::from);
     if found.is_none() {
-        eprintln!("skipped: ${variable} is not set; tests/clients/run.sh sets it");
+        // Not `eprintln`, whose words are kept back if a test passes.
+        let line = format!("skipped: ${variable} is not set; tests/clients/run.sh sets it\n");
+        std::io::stderr().write_all(line.as_bytes()).ok();
     }
     found
 }
@@ -275,10 +277,12 @@ fn inspect(inspector: &Path, place: &Place, server: &[String], args: &[&str]) ->
         .output()
         .expect("the inspector starts");
     let answer = Answer::of(output);
+    // Of a list it says by that whether it has complaints.
+    let complains = args.contains(&"--strict") && answer.code != Some(0);
     // It adds a line of its own when a tool refused.
     let mut values = serde_json::Deserializer::from_str(&answer.stdout).into_iter::<Value>();
     match values.next() {
-        Some(Ok(value)) if !answer.stderr.contains("portability") => value,
+        Some(Ok(value)) if !complains => value,
         _ => panic!("{args:?}: {answer:?}"),
     }
 }

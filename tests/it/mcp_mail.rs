@@ -126,7 +126,7 @@ fn what_a_crash_cuts_off_comes_again() {
             json!({"name": "TaskCreate", "arguments": {"subject": "a", "description": ""}}),
         );
         let mut answered = None;
-        while let Some(message) = mcp.next() {
+        while let Some(message) = mcp.next_message() {
             if message["id"] == id {
                 answered = Some(message);
             }

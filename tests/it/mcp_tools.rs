@@ -479,6 +479,29 @@ fn a_lead_makes_a_team_works_in_it_and_deletes_it() {
     assert_eq!(error["error"]["kind"], "team_not_found");
 }
 
+/// A session finds the team it leads again, by tool and by command.
+#[test]
+fn a_session_knows_its_team_after_a_restart() {
+    let home = TestHome::in_memory(CCB);
+    let command = |args: &[&str]| {
+        let mut command = home.command_without_list(args);
+        command.env("CLAUDE_CODE_SESSION_ID", "0f0e0d0c-session");
+        command
+    };
+    let lead = || McpClient::connect(command(&["mcp", "--role", "lead"]));
+    let mut first = lead();
+    first.ok("TeamCreate", json!({"team_name": "crew"}));
+    first.ok("TaskCreate", json!({"subject": "here", "description": ""}));
+    drop(first);
+    let mut second = lead();
+    let tasks = second.ok("TaskList", json!({}));
+    assert_eq!(tasks["tasks"][0]["subject"], "here");
+    let by_hand = command(&["--json", "task", "list"]).output().unwrap();
+    assert_eq!(harness::Answer::of(by_hand).json(), tasks);
+    second.ok("TeamDelete", json!({}));
+    second.ok("TeamCreate", json!({"team_name": "other"}));
+}
+
 #[test]
 fn each_one_has_a_worktree_of_its_own() {
     let place = Workplace::new(CCB);

@@ -106,7 +106,7 @@ impl McpClient {
     }
 
     /// The next message, whatever it is; `None` if the server has ended.
-    pub fn next(&mut self) -> Option<Value> {
+    pub fn next_message(&mut self) -> Option<Value> {
         match self.lines.recv_timeout(LIMIT) {
             Ok(line) => {
                 let parsed = serde_json::from_str(&line);
@@ -120,7 +120,7 @@ impl McpClient {
     /// The answer to the request with this id.
     pub fn answer(&mut self, id: &Value) -> Value {
         loop {
-            let message = self.next().expect("an answer");
+            let message = self.next_message().expect("an answer");
             if message.get("method").is_some() {
                 self.notifications.push(message);
             } else if message["id"] == *id {
@@ -136,7 +136,7 @@ impl McpClient {
             if let Some(n) = self.notifications.iter().position(wanted) {
                 return self.notifications.remove(n);
             }
-            let message = self.next().expect("a notification");
+            let message = self.next_message().expect("a notification");
             self.notifications.push(message);
         }
     }

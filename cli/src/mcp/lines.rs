@@ -72,7 +72,7 @@ impl<R: BufRead> Lines<R> {
             let part = &bytes[..end.unwrap_or(bytes.len())];
             match &mut tail {
                 None if self.line.len() + part.len() <= self.max => {
-                    self.line.extend_from_slice(part)
+                    self.line.extend_from_slice(part);
                 }
                 None => tail = Some(part[part.len().saturating_sub(TAIL)..].to_vec()),
                 Some(tail) => {

@@ -177,7 +177,7 @@ fn mailbox(context: &Context, team: &Name) -> Result<Mailbox, CommandError> {
     let mut options = context.mail_options();
     options.lock_timeout = options.lock_timeout.min(LOCK_TIMEOUT);
     options.reader_timeout = Duration::ZERO;
-    Ok(context.mailbox_of(team, options)?)
+    context.mailbox_of(team, options)
 }
 
 fn is_member(context: &Context, team: &Name) -> bool {

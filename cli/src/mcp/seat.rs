@@ -20,8 +20,6 @@ use crate::error::{CommandError, Exit};
 pub(crate) struct Seat {
     pub(crate) role: Role,
     context: Mutex<Arc<Context>>,
-    /// What the environment and the arguments said.
-    first: Arc<Context>,
 }
 
 impl Seat {
@@ -40,11 +38,9 @@ impl Seat {
                 _ => {}
             }
         }
-        let context = Arc::new(context);
         Ok(Self {
             role,
-            first: Arc::clone(&context),
-            context: Mutex::new(context),
+            context: Mutex::new(Arc::new(context)),
         })
     }
 
@@ -55,18 +51,17 @@ impl Seat {
 
     /// The client leads this team from now on.
     pub(crate) fn take_team(&self, team: &Name) {
-        let mut context = (*self.first).clone();
-        context.lead(team.clone());
-        self.replace(Arc::new(context));
+        self.change(|context| context.lead(team));
     }
 
     /// The client leads none any more.
     pub(crate) fn drop_team(&self) {
-        self.replace(Arc::clone(&self.first));
+        self.change(Context::lead_none);
     }
 
-    fn replace(&self, context: Arc<Context>) {
-        *self.context.lock().unwrap_or_else(PoisonError::into_inner) = context;
+    fn change(&self, change: impl FnOnce(&mut Context)) {
+        let mut context = self.context.lock().unwrap_or_else(PoisonError::into_inner);
+        change(Arc::make_mut(&mut context));
     }
 
     /// Makes a teammate known to its team, if there is one and it is not; others write to it
