@@ -1,12 +1,15 @@
 //! What the flags, the environment and the settings files say together.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use coordinator::run::{Agents, Surroundings};
 use mailbox::{MailOptions, Mailbox};
 use store::atomic::Durability;
 use store::home::Home;
 use store::name::Name;
 use store::settings::{Settings, WorktreeSettings};
+use swarm::run::RuntimeSpec;
 use swarm::{Team, TeamError, TeamOptions};
 use taskboard::{Board, BoardOptions, Caller};
 use uuid::Uuid;
@@ -34,6 +37,8 @@ pub(crate) struct Context {
     team: Option<String>,
     /// It was not named: the session leads it.
     leads: bool,
+    /// Whether it was named for this very command.
+    team_is_explicit: bool,
     /// What a team is named after that nobody named, and what teams belong to.
     repository: Option<Repository>,
     agent: Name,
@@ -80,6 +85,7 @@ impl Context {
             leads: led.is_some(),
             alone,
             team: team.or(led),
+            team_is_explicit: global.team.is_some(),
             repository,
             agent,
             agent_named,
@@ -165,6 +171,80 @@ impl Context {
         };
         team.check_no_clash("team", &self.home.teams())?;
         Ok(team)
+    }
+
+    /// Whether the team was named for this very command.
+    pub(crate) fn team_is_explicit(&self) -> bool {
+        self.team_is_explicit
+    }
+
+    /// The run this command is part of, if an agent of ours calls it.
+    pub(crate) fn own_run() -> Option<String> {
+        env::var(env::RUN_ID)
+    }
+
+    /// The agents of the team.
+    pub(crate) fn agents(&self) -> Result<Agents, CommandError> {
+        let team = self.team()?;
+        self.check_here(team.clone())?;
+        Ok(self.agents_of(team))
+    }
+
+    fn agents_of(&self, team: Name) -> Agents {
+        let surroundings = Surroundings {
+            home: self.home.clone(),
+            team,
+            list: self.list.clone(),
+            directory: self.directory.clone(),
+            own_run: Self::own_run(),
+        };
+        Agents::new(surroundings, &self.settings)
+    }
+
+    /// Sees to runs whose guard and host are both gone, before anything else is done: their
+    /// tasks are free again, their parents are told. What cannot be done now is done later.
+    pub(crate) fn settle_dead_runs(&self) {
+        let mut teams: Vec<Name> = self.team().into_iter().collect();
+        if !teams.contains(&self.list) && self.home.team(&self.list).is_dir() {
+            teams.push(self.list.clone());
+        }
+        for team in teams {
+            match self.agents_of(team).reconcile() {
+                Ok(settled) => {
+                    for run in settled {
+                        tracing::info!(id = run.id, "a run nobody saw to is settled");
+                    }
+                }
+                Err(error) => tracing::warn!(%error, "runs that ended are not settled"),
+            }
+        }
+    }
+
+    /// The runtime of this name.
+    pub(crate) fn runtime(&self, name: &str) -> Result<RuntimeSpec, CommandError> {
+        if name == "shell" {
+            return Ok(RuntimeSpec {
+                name: name.into(),
+                kind: name.into(),
+                ..RuntimeSpec::default()
+            });
+        }
+        let message = format!("there is no runtime {name:?}");
+        Err(CommandError::usage("unknown_runtime", message)
+            .with_hint("use --runtime shell, or add it to `runtimes` in the settings"))
+    }
+
+    /// The runtime to use when nobody says which.
+    pub(crate) fn default_runtime(&self) -> Result<RuntimeSpec, CommandError> {
+        Err(
+            CommandError::usage("no_runtime", "nothing is known that could run an agent")
+                .with_hint("--runtime shell runs PROMPT as a command"),
+        )
+    }
+
+    /// After how long a foreground agent goes on in the background.
+    pub(crate) fn auto_background(&self) -> Option<Duration> {
+        Some(Duration::from_secs(120))
     }
 
     /// The team's mail.

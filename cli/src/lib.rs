@@ -12,6 +12,7 @@ mod error;
 mod mcp;
 mod output;
 mod signals;
+mod supervise;
 mod table;
 
 pub use mcp::MCP_FAULT_POINTS;
@@ -30,6 +31,9 @@ use crate::output::Output;
 /// Runs the command line of this process and returns its exit code.
 pub fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
+    if let Some(code) = supervise::main(&args) {
+        return code;
+    }
     // Known before the arguments are parsed, because parsing errors are printed as JSON too.
     let json = args.iter().any(|arg| arg == "--json");
     let code = match catch_unwind(AssertUnwindSafe(|| run(&args, json))) {

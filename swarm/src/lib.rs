@@ -21,6 +21,9 @@
 mod agent_id;
 mod error;
 mod fault;
+pub mod process;
+pub mod run;
+pub mod runtime;
 mod team;
 
 pub use agent_id::AgentId;

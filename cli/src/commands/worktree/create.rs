@@ -27,7 +27,7 @@ pub(crate) struct NewTree {
 }
 
 #[derive(Debug, Default, Args)]
-pub(super) struct SetUpArgs {
+pub(crate) struct SetUpArgs {
     /// Run this command in the new worktree [default: worktree.setup]
     #[arg(long, value_name = "CMD", conflicts_with = "no_setup")]
     setup: Option<String>,
@@ -119,20 +119,34 @@ pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, Comm
     Ok(Exit::Done)
 }
 
+/// What a new tree is to be like, all things considered.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    pub(crate) base: Base,
+    pub(crate) set_up: SetUp,
+}
+
 impl NewTree {
     /// What flags and settings say.
+    pub(crate) fn wanted(&self, context: &Context) -> Result<Wanted, CommandError> {
+        let mut set_up = self.set_up.resolve(context)?;
+        if !self.sparse.is_empty() {
+            set_up.sparse_paths.clone_from(&self.sparse);
+        }
+        let base = base(self.base.as_ref(), context);
+        Ok(Wanted { base, set_up })
+    }
+
+    /// What is to be made, all things considered.
     pub(crate) fn request<'a>(
         &self,
         name: Option<Slug>,
         directory: &'a Path,
         context: &Context,
     ) -> Result<CreateRequest<'a>, CommandError> {
-        let mut set_up = self.set_up.resolve(context)?;
-        if !self.sparse.is_empty() {
-            set_up.sparse_paths.clone_from(&self.sparse);
-        }
+        let Wanted { base, set_up } = self.wanted(context)?;
         Ok(CreateRequest {
-            base: base(self.base.as_ref(), context),
+            base,
             set_up,
             ..CreateRequest::new(name, directory)
         })

@@ -21,6 +21,7 @@ pub(crate) use self::pool::fill_behind;
 use crate::actions::worktree::to_json;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
+pub(crate) use create::{NewTree, Wanted};
 
 /// What can be done with worktrees.
 #[derive(Debug, Subcommand)]

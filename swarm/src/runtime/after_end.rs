@@ -1,0 +1,53 @@
+//! Reading what a program printed, also when something it left behind keeps its streams open.
+
+use std::time::Duration;
+
+use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
+
+use crate::process::Ending;
+
+/// After the end of a program its streams are read until nothing comes for this long.
+const QUIET: Duration = Duration::from_millis(50);
+/// And never longer than this: what it left behind may go on printing for ever.
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// Knows whether the program still runs.
+#[derive(Debug, Clone)]
+pub struct EndWatch(watch::Receiver<Option<(Ending, Instant)>>);
+
+impl EndWatch {
+    /// Waits for the program's end in the background.
+    pub fn new(ended: oneshot::Receiver<Ending>) -> Self {
+        let (sender, receiver) = watch::channel(None);
+        tokio::spawn(async move {
+            let ending = ended.await.unwrap_or(Ending::Unknown);
+            sender.send(Some((ending, Instant::now()))).ok();
+        });
+        Self(receiver)
+    }
+
+    /// The program's end.
+    pub async fn ending(&mut self) -> Ending {
+        match self.0.wait_for(Option::is_some).await.as_deref() {
+            Ok(Some((ending, _))) => *ending,
+            _ => Ending::Unknown,
+        }
+    }
+
+    /// Waits for `next`, which reads from a stream and can be given up; once the program has ended only as long
+    /// as something comes.
+    pub async fn read<T>(&mut self, next: impl Future<Output = T>) -> Option<T> {
+        tokio::pin!(next);
+        let since = tokio::select! {
+            biased;
+            value = &mut next => return Some(value),
+            since = self.0.wait_for(Option::is_some) => match since.as_deref() {
+                Ok(Some((_, since))) => *since,
+                _ => Instant::now(),
+            },
+        };
+        let until = (since + LONGEST).min(Instant::now() + QUIET);
+        tokio::time::timeout_at(until, next).await.ok()
+    }
+}

@@ -1,0 +1,94 @@
+//! What a runtime is told about the agent it is to start.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// An agent to be started. Everything is decided already; a runtime only translates it.
+#[derive(Debug, Clone, Default)]
+pub struct Launch {
+    /// The first user message; for a shell, the command.
+    pub prompt: String,
+    /// Replaces the runtime's own system prompt.
+    pub system_prompt: Option<String>,
+    /// Where it works.
+    pub cwd: PathBuf,
+    /// Its whole environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// A directory for files the runtime makes for this agent, such as a configuration.
+    /// Nobody else writes there, and it goes when the run has ended.
+    pub scratch: PathBuf,
+    /// The model, as the runtime names it; none means its default.
+    pub model: Option<String>,
+    /// How hard it thinks.
+    pub effort: Option<String>,
+    /// The only tools it may use; none means all.
+    pub tools: Option<Vec<String>>,
+    /// Tools it must not use.
+    pub disallowed_tools: Vec<String>,
+    /// What it may do without asking, by Claude Code's names.
+    pub permission_mode: Option<String>,
+    /// The most turns it may take.
+    pub max_turns: Option<u32>,
+    /// The most it may cost.
+    pub max_cost_usd: Option<f64>,
+    /// MCP servers it gets, ours among them.
+    pub mcp_servers: Vec<McpServer>,
+    /// A new conversation, or one that goes on.
+    pub start: Start,
+}
+
+/// Where the conversation starts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Start {
+    /// At its beginning.
+    #[default]
+    New,
+    /// Where this session ended.
+    Resume {
+        /// As [`super::Event::Started`] named it.
+        session: String,
+    },
+    /// At a copy of this session.
+    Fork {
+        /// As [`super::Event::Started`] named it.
+        session: String,
+    },
+}
+
+/// An MCP server on standard input and output.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct McpServer {
+    /// What its tools are named after.
+    pub name: String,
+    /// The program.
+    pub command: String,
+    /// Its arguments.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// Variables on top of the agent's own.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+}
+
+/// Why an agent did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LaunchError {
+    /// The program is not there, or cannot be run.
+    #[error("cannot start {program:?}: {source}")]
+    Program {
+        /// Its name.
+        program: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The runtime cannot do what it was asked.
+    #[error("{0}")]
+    Unsupported(String),
+    /// A file it needs could not be written.
+    #[error(transparent)]
+    Store(#[from] store::StoreError),
+}

@@ -1,0 +1,300 @@
+//! The runtime for programs that speak ccb's own small protocol: one JSON object per line.
+//!
+//! Any program, in any language, becomes an agent with it. What the program reads:
+//!
+//! ```text
+//! {"type":"prompt","text":…,"system"?:…,"model"?:…,"session"?:…}     always the first line
+//! {"type":"message","id":…,"text":…}                              a message for the model
+//! {"type":"interrupt"}                                          break off the turn
+//! {"type":"permission","id":…,"allow":bool,"reason"?:…}         the answer to a question
+//! {"type":"stop"}                                               end now
+//! ```
+//!
+//! and the end of its input says: end when the turn is over. What it prints:
+//!
+//! ```text
+//! {"type":"ready","session"?:…,"model"?:…}                      it is up
+//! {"type":"text","text":…}                                      the model said something
+//! {"type":"tool","id":…,"name":…,"input"?:…}                    it begins to use a tool
+//! {"type":"tool_result","id":…,"output"?:…,"error"?:bool}       the tool has answered
+//! {"type":"accepted","id":…}                                    a message was taken in
+//! {"type":"usage","inputTokens"?:n,"outputTokens"?:n,"costUsd"?:x}   since the last such line
+//! {"type":"permission","id":…,"tool":…,"input"?:…}              may it?
+//! {"type":"stalled","why":…}                                    alive, but it gets nowhere
+//! {"type":"result","status":"completed|failed|interrupted|limit|quota","text"?:…,"error"?:…}     the turn is over
+//! ```
+//!
+//! Everything else it prints is kept as output.
+
+use std::process::Command;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::net::unix::pipe;
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+use super::{
+    Abilities, Agent, AgentPort, EndWatch, Event, Launch, LaunchError, Line, LineReader, Messages,
+    Order, Runtime, Start, Stream, TurnEnd, TurnStatus, Usage, agent,
+};
+use crate::process::Processes;
+
+/// The longest line that is read as a message.
+const MAX_LINE: usize = 4 * 1024 * 1024;
+
+/// Runs programs that speak the protocol.
+#[derive(Debug, Clone)]
+pub struct LinesRuntime {
+    command: Vec<String>,
+}
+
+impl LinesRuntime {
+    /// Runs `command`: a program and its arguments.
+    pub fn new(command: Vec<String>) -> Self {
+        Self { command }
+    }
+}
+
+impl Runtime for LinesRuntime {
+    fn abilities(&self) -> Abilities {
+        Abilities {
+            messages: Messages::AtToolBoundary,
+            interrupt: true,
+            resume: true,
+            fork: false,
+        }
+    }
+
+    fn launch(&self, launch: Launch, processes: &Processes) -> Result<Agent, LaunchError> {
+        let Some((program, arguments)) = self.command.split_first() else {
+            let why = "the runtime's command is empty";
+            return Err(LaunchError::Unsupported(why.into()));
+        };
+        let session = match &launch.start {
+            Start::New => None,
+            Start::Resume { session } => Some(session.clone()),
+            Start::Fork { .. } => {
+                let why = "a program that speaks in lines has no conversation to fork";
+                return Err(LaunchError::Unsupported(why.into()));
+            }
+        };
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(&launch.cwd);
+        command.env_clear().envs(launch.env.iter().cloned());
+        let child = processes
+            .spawn(command, true)
+            .map_err(|source| LaunchError::Program {
+                program: program.clone(),
+                source,
+            })?;
+        let mut first = json!({ "type": "prompt", "text": launch.prompt });
+        for (key, value) in [
+            ("system", launch.system_prompt),
+            ("model", launch.model),
+            ("session", session),
+        ] {
+            if let Some(value) = value {
+                first[key] = value.into();
+            }
+        }
+        let (agent, port) = agent();
+        let AgentPort { events, orders } = port;
+        tokio::spawn(tell(child.stdin, first, orders));
+        tokio::spawn(async move {
+            let mut end = EndWatch::new(child.ended);
+            let stderr = child.stderr.map(|pipe| LineReader::new(pipe, 64 * 1024));
+            let stdout = child.stdout.map(|pipe| LineReader::new(pipe, MAX_LINE));
+            tokio::join!(
+                pass_on(stderr, &events, end.clone()),
+                listen(stdout, &events, end.clone()),
+            );
+            let ending = end.ending().await;
+            events.send(Event::Ended(ending)).await.ok();
+        });
+        Ok(agent)
+    }
+}
+
+/// Writes orders to the program until there are no more.
+async fn tell(stdin: Option<pipe::Sender>, first: Value, mut orders: mpsc::Receiver<Order>) {
+    let Some(mut stdin) = stdin else {
+        return;
+    };
+    let mut next = Some(first);
+    loop {
+        if let Some(value) = next.take() {
+            let mut line = value.to_string();
+            line.push('\n');
+            if stdin.write_all(line.as_bytes()).await.is_err() {
+                // It does not listen any more; its end will tell why.
+                return;
+            }
+        }
+        next = match orders.recv().await {
+            Some(Order::Send(message)) => {
+                Some(json!({ "type": "message", "id": message.id, "text": message.text }))
+            }
+            Some(Order::Interrupt) => Some(json!({ "type": "interrupt" })),
+            Some(Order::Answer { id, allow, reason }) => {
+                let mut answer = json!({ "type": "permission", "id": id, "allow": allow });
+                if let Some(reason) = reason {
+                    answer["reason"] = reason.into();
+                }
+                Some(answer)
+            }
+            Some(Order::Stop) => Some(json!({ "type": "stop" })),
+            Some(Order::Finish) | None => return,
+        };
+    }
+}
+
+/// What a program may say.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Said {
+    Ready {
+        session: Option<String>,
+        model: Option<String>,
+    },
+    Text {
+        text: String,
+    },
+    Tool {
+        id: String,
+        name: String,
+        #[serde(default)]
+        input: Value,
+    },
+    ToolResult {
+        id: String,
+        #[serde(default)]
+        output: String,
+        #[serde(default)]
+        error: bool,
+    },
+    Accepted {
+        id: Uuid,
+    },
+    Usage(Usage),
+    Permission {
+        id: String,
+        tool: String,
+        #[serde(default)]
+        input: Value,
+    },
+    Stalled {
+        why: String,
+    },
+    Result {
+        status: String,
+        #[serde(default)]
+        text: String,
+        error: Option<String>,
+    },
+}
+
+/// Translates what the program prints until it prints no more.
+async fn listen(lines: Option<LineReader>, events: &mpsc::Sender<Event>, mut end: EndWatch) {
+    let Some(mut lines) = lines else {
+        return;
+    };
+    // A program may begin to work without saying that it is up.
+    let mut started = false;
+    while let Some(Ok(Some(line))) = end.read(lines.next()).await {
+        let event = understand(line);
+        if !started && !matches!(event, Event::Started { .. } | Event::Output { .. }) {
+            let up = Event::Started {
+                session: None,
+                model: None,
+            };
+            events.send(up).await.ok();
+        }
+        started |= !matches!(event, Event::Output { .. });
+        if events.send(event).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn understand(line: Line) -> Event {
+    let bytes = match line {
+        Line::Whole(mut bytes) => match serde_json::from_slice::<Map<String, Value>>(&bytes) {
+            Ok(object) => match serde_json::from_value(Value::Object(object)) {
+                Ok(said) => return event(said),
+                Err(_) => with_end(&mut bytes),
+            },
+            Err(_) => with_end(&mut bytes),
+        },
+        Line::Piece(bytes) => bytes,
+    };
+    Event::Output {
+        stream: Stream::Stdout,
+        bytes,
+    }
+}
+
+fn with_end(bytes: &mut Vec<u8>) -> Vec<u8> {
+    bytes.push(b'\n');
+    std::mem::take(bytes)
+}
+
+fn event(said: Said) -> Event {
+    match said {
+        Said::Ready { session, model } => Event::Started { session, model },
+        Said::Text { text } => Event::Text(text),
+        Said::Tool { id, name, input } => Event::ToolUse { id, name, input },
+        Said::ToolResult { id, output, error } => Event::ToolResult {
+            id,
+            output,
+            is_error: error,
+        },
+        Said::Accepted { id } => Event::Accepted { message: id },
+        Said::Usage(usage) => Event::Usage(usage),
+        Said::Permission { id, tool, input } => Event::Permission { id, tool, input },
+        Said::Stalled { why } => Event::Stalled { why },
+        Said::Result {
+            status,
+            text,
+            error,
+        } => Event::TurnEnded(turn(&status, text, error)),
+    }
+}
+
+fn turn(status: &str, text: String, error: Option<String>) -> TurnEnd {
+    let (status, error) = match status {
+        "completed" => (TurnStatus::Completed, error),
+        "interrupted" => (TurnStatus::Interrupted, error),
+        "limit" => (TurnStatus::LimitReached, error),
+        "quota" => (TurnStatus::Quota, error),
+        "failed" => (TurnStatus::Failed, error),
+        other => {
+            // Not knowing what it means is not success.
+            let why = format!("it reported the unknown status {other:?}");
+            (TurnStatus::Failed, Some(error.unwrap_or(why)))
+        }
+    };
+    TurnEnd {
+        status,
+        text,
+        error,
+    }
+}
+
+/// Passes on what it prints as errors.
+async fn pass_on(lines: Option<LineReader>, events: &mpsc::Sender<Event>, mut end: EndWatch) {
+    let Some(mut lines) = lines else {
+        return;
+    };
+    while let Some(Ok(Some(line))) = end.read(lines.next()).await {
+        let bytes = match line {
+            Line::Whole(mut bytes) => with_end(&mut bytes),
+            Line::Piece(bytes) => bytes,
+        };
+        let stream = Stream::Stderr;
+        if events.send(Event::Output { stream, bytes }).await.is_err() {
+            return;
+        }
+    }
+}

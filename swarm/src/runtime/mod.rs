@@ -1,0 +1,275 @@
+//! What can run an agent.
+//!
+//! A [`Runtime`] starts a program and translates: what the program says becomes [`Event`]s, and
+//! [`Order`]s become what the program understands. It decides nothing. Who supervises the
+//! program, writes the transcript, hands over mail and ends the run is the host
+//! (`run::host`), which is the same for every runtime.
+//!
+//! # The contract
+//!
+//! 1. `launch` starts the program through [`Processes`], never by itself, so that it is
+//!    supervised from its first instruction.
+//! 2. The first event of a program that came up is [`Event::Started`]. The last is
+//!    [`Event::Ended`], always, once, after everything the program printed. Then the channel
+//!    closes.
+//! 3. Every turn ends with [`Event::TurnEnded`], unless the program ends first; a program that
+//!    ends without one has failed, whatever its exit code says.
+//! 4. A message that was taken in is confirmed with [`Event::Accepted`], once, by its id.
+//! 5. [`Order::Finish`] lets the turn come to its end, then the program ends. [`Order::Stop`]
+//!    asks it to end now. Signals are the host's business.
+//! 6. No amount or kind of output makes a runtime fail, block or grow: lines are bounded, what
+//!    is not understood is passed on as [`Event::Output`].
+
+mod after_end;
+mod launch;
+mod lines;
+mod lines_io;
+mod shell;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+use crate::process::{Ending, Processes};
+
+pub use after_end::EndWatch;
+pub use launch::{Launch, LaunchError, McpServer, Start};
+pub use lines::LinesRuntime;
+pub use lines_io::{Line, LineReader};
+pub use shell::ShellRuntime;
+
+/// How many events may wait for the host; then the program waits, too.
+const QUEUE: usize = 64;
+
+/// A way to run agents.
+pub trait Runtime: fmt::Debug + Send + Sync {
+    /// What it can do.
+    fn abilities(&self) -> Abilities;
+
+    /// Starts an agent. Called within a tokio runtime; what is to go on in the background
+    /// is spawned there.
+    fn launch(&self, launch: Launch, processes: &Processes) -> Result<Agent, LaunchError>;
+}
+
+/// What a runtime can do; the host does not ask for more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Abilities {
+    /// When a message can be handed over.
+    pub messages: Messages,
+    /// Whether a turn can be broken off without ending the program.
+    pub interrupt: bool,
+    /// Whether a session can go on in a new process.
+    pub resume: bool,
+    /// Whether a session can be copied.
+    pub fork: bool,
+}
+
+/// When a message can be handed over to a running agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Messages {
+    /// Never; it reads its mail itself, if at all.
+    Never,
+    /// Between two turns.
+    BetweenTurns,
+    /// After a tool's result, too.
+    AtToolBoundary,
+    /// Any time: the program itself waits for the right moment.
+    AnyTime,
+}
+
+/// A running agent: what it says, and a way to tell it something.
+#[derive(Debug)]
+pub struct Agent {
+    /// What happens, in order.
+    pub events: mpsc::Receiver<Event>,
+    /// What it is told. An order that comes too late is dropped.
+    pub orders: mpsc::Sender<Order>,
+}
+
+/// The other ends of an [`Agent`]'s channels, for the runtime.
+#[derive(Debug)]
+pub struct AgentPort {
+    /// Where events go.
+    pub events: mpsc::Sender<Event>,
+    /// Where orders come from.
+    pub orders: mpsc::Receiver<Order>,
+}
+
+/// The two sides of a new agent.
+pub fn agent() -> (Agent, AgentPort) {
+    let (event_sender, events) = mpsc::channel(QUEUE);
+    let (orders, order_receiver) = mpsc::channel(QUEUE);
+    let port = AgentPort {
+        events: event_sender,
+        orders: order_receiver,
+    };
+    (Agent { events, orders }, port)
+}
+
+/// Something that happened in an agent.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Event {
+    /// It is up.
+    Started {
+        /// By what it can be resumed or forked later.
+        session: Option<String>,
+        /// The model it says it uses.
+        model: Option<String>,
+    },
+    /// It printed something that is not part of its protocol.
+    Output {
+        /// Where.
+        stream: Stream,
+        /// What; never more than [`Line`]'s limit at once.
+        bytes: Vec<u8>,
+    },
+    /// The model said something.
+    Text(String),
+    /// It begins to use a tool.
+    ToolUse {
+        /// Links the result to it.
+        id: String,
+        /// The tool.
+        name: String,
+        /// Its arguments.
+        input: Value,
+    },
+    /// A tool has answered: a moment at which it can take in a message.
+    ToolResult {
+        /// Of which use.
+        id: String,
+        /// What it answered.
+        output: String,
+        /// Whether that is an error.
+        is_error: bool,
+    },
+    /// A message has become part of the conversation.
+    Accepted {
+        /// Its id.
+        message: Uuid,
+    },
+    /// What has been used since the last event of this kind.
+    Usage(Usage),
+    /// It asks whether it may; it waits for [`Order::Answer`].
+    Permission {
+        /// Links the answer to it.
+        id: String,
+        /// The tool it wants to use.
+        tool: String,
+        /// With what.
+        input: Value,
+    },
+    /// It is alive but gets nowhere: it retries, or waits for capacity.
+    Stalled {
+        /// In words.
+        why: String,
+    },
+    /// A turn is over; it waits for the next message, or ends.
+    TurnEnded(TurnEnd),
+    /// The program has ended; nothing follows.
+    Ended(Ending),
+}
+
+/// Which of its two streams a program printed to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnEnd {
+    /// In one word.
+    pub status: TurnStatus,
+    /// The result; with a failure, what there was of one.
+    pub text: String,
+    /// What went wrong.
+    pub error: Option<String>,
+}
+
+/// How a turn ended, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TurnStatus {
+    /// It did what it was asked.
+    Completed,
+    /// It did not.
+    Failed,
+    /// It was interrupted on our order.
+    Interrupted,
+    /// A limit on turns, time, tokens or money ended it.
+    LimitReached,
+    /// The provider refuses for now: out of quota, or too many requests.
+    Quota,
+}
+
+/// What was used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Usage {
+    /// Tokens read, cached ones included.
+    pub input_tokens: u64,
+    /// Tokens written.
+    pub output_tokens: u64,
+    /// What the provider charges, as far as it says.
+    pub cost_usd: f64,
+    /// How often a tool was used. Counted by the host.
+    pub tool_uses: u64,
+}
+
+impl Usage {
+    /// All tokens.
+    pub fn total_tokens(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+
+    /// Adds `more`.
+    pub fn add(&mut self, more: &Self) {
+        self.input_tokens = self.input_tokens.saturating_add(more.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(more.output_tokens);
+        self.cost_usd += more.cost_usd;
+        self.tool_uses = self.tool_uses.saturating_add(more.tool_uses);
+    }
+}
+
+/// Something an agent is told.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Order {
+    /// Take in a message.
+    Send(Message),
+    /// Break off the turn; the program goes on.
+    Interrupt,
+    /// The answer to [`Event::Permission`].
+    Answer {
+        /// Of which question.
+        id: String,
+        /// Whether it may.
+        allow: bool,
+        /// Why not.
+        reason: Option<String>,
+    },
+    /// Nothing more will come: end when the turn is over.
+    Finish,
+    /// End now.
+    Stop,
+}
+
+/// A message for an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// By which its delivery is confirmed.
+    pub id: Uuid,
+    /// As the model is to see it.
+    pub text: String,
+    /// Whether it interrupts the current step.
+    pub now: bool,
+}
