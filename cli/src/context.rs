@@ -108,6 +108,7 @@ impl Context {
             alone: Name::new("list", "default").unwrap(),
             team: Some(team.to_owned()),
             leads: false,
+            team_is_explicit: true,
             repository: None,
             agent: Name::new("agent", agent).unwrap(),
             agent_named: true,

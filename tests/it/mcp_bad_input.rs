@@ -350,12 +350,12 @@ fn who_calls_is_not_up_to_the_caller() {
 }
 
 /// A run as the engine records it, held by this process.
-fn run(home: &TestHome, id: &str, token: &str) -> FileLock {
+fn run(home: &TestHome, id: &str, token: u64) -> FileLock {
     let dir = home.team_dir().join("runs").join(id);
     std::fs::create_dir_all(&dir).unwrap();
     std::fs::write(
         dir.join("meta.json"),
-        json!({"v": 1, "token": token}).to_string(),
+        json!({"v": 1, "agentId": id, "life": 1, "state": "running", "token": token}).to_string(),
     )
     .unwrap();
     FileLock::try_exclusive(&dir.join("alive.lock"))
@@ -377,8 +377,8 @@ fn a_run_that_has_ended_changes_nothing_any_more() {
     let home = home();
     home.create("one");
     home.create("two");
-    let alive = run(&home, "a1", "7");
-    let mut mcp = in_run(&home, "a1", "7");
+    let alive = run(&home, "a1", 7);
+    let mut mcp = in_run(&home, "a1", 7);
     let claimed = mcp.ok(
         "TaskUpdate",
         json!({"taskId": "1", "status": "in_progress"}),
@@ -400,8 +400,8 @@ fn a_run_that_has_ended_changes_nothing_any_more() {
     };
     lost(&mut old);
     // What an earlier run of the agent had claimed is not this one's.
-    let other = run(&home, "a2", "8");
-    let mut next = in_run(&home, "a2", "8");
+    let other = run(&home, "a2", 8);
+    let mut next = in_run(&home, "a2", 8);
     lost(&mut next);
     next.ok(
         "TaskUpdate",

@@ -226,6 +226,8 @@ fn in_a_run_the_host_has_the_mail() {
     let home = home();
     let dir = home.team_dir().join("runs/a1");
     std::fs::create_dir_all(&dir).unwrap();
+    let meta = json!({"v": 1, "agentId": "a1", "life": 1, "state": "running"});
+    std::fs::write(dir.join("meta.json"), meta.to_string()).unwrap();
     let _alive = store::lock::FileLock::try_exclusive(&dir.join("alive.lock"))
         .unwrap()
         .unwrap();

@@ -3,7 +3,7 @@
 use mailbox::{Body, DEFAULT_DEADLINE, Draft, Posted, Priority, Question, Request};
 use serde_json::{Value, json};
 use store::name::Name;
-use swarm::TeamError;
+use swarm::{Member, TeamError};
 use uuid::Uuid;
 
 use super::recipients;
@@ -14,7 +14,7 @@ use crate::error::CommandError;
 const SUMMARY: usize = 100;
 
 /// A text on its way.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Letter {
     /// A member's name, an agent id, or `*`.
     pub(crate) to: String,
@@ -172,10 +172,7 @@ fn end_plan_mode(member: &str, context: &Context) -> Result<(), CommandError> {
         Err(TeamError::NotFound { .. }) => return Ok(()),
         Err(error) => return Err(error.into()),
     };
-    let plans = roster
-        .member(member)
-        .is_some_and(|member| member.mode.as_deref() == Some(PLAN_MODE));
-    if plans {
+    if roster.member(member).is_some_and(plans) {
         team.set_mode(member, AFTER_PLAN)?;
     }
     Ok(())
@@ -183,6 +180,14 @@ fn end_plan_mode(member: &str, context: &Context) -> Result<(), CommandError> {
 
 /// The mode in which a member may only plan.
 pub(crate) const PLAN_MODE: &str = "plan";
+
+/// Whether a member has to have its plan approved before it may do anything.
+pub(crate) fn plans(member: &Member) -> bool {
+    match member.mode.as_deref() {
+        Some(mode) => mode == PLAN_MODE,
+        None => member.plan_mode_required,
+    }
+}
 
 /// What is asked, in one line.
 pub(crate) fn in_short(question: &Question) -> String {

@@ -7,11 +7,13 @@ use taskboard::TaskId;
 
 use super::answer::Answer;
 use super::arguments::Arguments;
-use super::port::{AgentInput, AgentOutput, AgentPort, AgentResult, Wait};
+use super::port::{AgentInput, AgentOutput, AgentPort, AgentResult, Known, Wait};
 use super::role::Role;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 
+/// How many agents an error names.
+const SHOWN: usize = 8;
 /// How long `TaskOutput` waits unless it says otherwise.
 const TIMEOUT_MS: u64 = 30_000;
 
@@ -23,8 +25,12 @@ pub(super) fn spawn(
     wait: &Wait,
 ) -> Result<Answer, CommandError> {
     let input = input(arguments, role, context)?;
-    let result = port.spawn(&input, wait)?;
-    Ok(Answer::new(words(&result), result.to_json()))
+    let spawned = port.spawn(&input, wait)?;
+    let result = &spawned.result;
+    Ok(Answer {
+        receipt: spawned.receipt,
+        ..Answer::new(words(result), result.to_json())
+    })
 }
 
 /// What is asked for, if the role may and it makes sense.
@@ -123,6 +129,7 @@ fn team(
 fn words(result: &AgentResult) -> String {
     let (text, note) = match result {
         AgentResult::Completed {
+            status,
             content,
             agent_id,
             usage,
@@ -133,6 +140,9 @@ fn words(result: &AgentResult) -> String {
                 "" => "(The agent ended without saying anything.)".to_owned(),
                 content => content.to_owned(),
             };
+            if *status != "completed" {
+                text = format!("The agent did not do it ({status}).\n{text}");
+            }
             if let Some(id) = agent_id {
                 text.push_str(&format!(
                     "\nagentId: {id} (SendMessage to it goes on with it)"
@@ -239,33 +249,55 @@ fn to_json(id: &str, output: &AgentOutput) -> Value {
     })
 }
 
-/// An agent's id: not a task's, and for a teammate one of its own agents'.
+/// An agent's id or name: not a task's, and for a teammate one of its own agents'.
 fn agent_id(
     arguments: &Arguments,
     role: Role,
     port: &dyn AgentPort,
 ) -> Result<String, CommandError> {
     let id = arguments.text("task_id");
-    let agents = port.agents();
-    let known = match agents.is_empty() {
-        true => "there are no agents of yours".to_owned(),
-        false => format!("your agents: {}", agents.join(", ")),
-    };
     if id.trim_start_matches('#').parse::<TaskId>().is_ok() {
         return Err(CommandError::Other {
             exit: Exit::Usage,
             kind: "board_task",
             message: format!("{id} is a task on the board, and this is about agents"),
-            hint: Some(format!("{known}; TaskUpdate changes tasks on the board")),
+            hint: Some(format!(
+                "{}; TaskUpdate changes tasks on the board",
+                shown(port)?
+            )),
         });
     }
-    if role == Role::Teammate && !agents.contains(&id) {
+    let own = |known: &Known| {
+        let name = known.name.as_deref();
+        let address = id.split('@').next().unwrap_or(&id);
+        known.id == id || name.is_some_and(|name| name.eq_ignore_ascii_case(address))
+    };
+    if role == Role::Teammate && !port.agents()?.iter().any(own) {
         return Err(CommandError::Other {
             exit: Exit::Refused,
             kind: "not_yours",
             message: format!("{id} is not an agent you started"),
-            hint: Some(known),
+            hint: Some(shown(port)?),
         });
     }
     Ok(id)
+}
+
+/// The agents there are, in a few words: those that run, else the latest.
+fn shown(port: &dyn AgentPort) -> Result<String, CommandError> {
+    let agents = port.agents()?;
+    let alive: Vec<&Known> = agents.iter().filter(|known| known.alive).collect();
+    let chosen = match alive.is_empty() {
+        true => agents.iter().collect(),
+        false => alive,
+    };
+    let address = |known: &&Known| match &known.name {
+        Some(name) => format!("{} ({name})", known.id),
+        None => known.id.clone(),
+    };
+    let names: Vec<String> = chosen.iter().rev().take(SHOWN).map(address).collect();
+    Ok(match names.is_empty() {
+        true => "there are no agents of yours".to_owned(),
+        false => format!("your agents: {}", names.join(", ")),
+    })
 }

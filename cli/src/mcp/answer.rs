@@ -3,14 +3,16 @@
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::Value;
 
+use super::port::Receipt;
 use crate::error::CommandError;
 
 /// The answer to a call that did what it was asked.
-#[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) text: String,
     /// The same JSON as `--json` prints, and what clients expect besides.
     pub(crate) json: Value,
+    /// Done when it has been written out.
+    pub(crate) receipt: Option<Receipt>,
 }
 
 impl Answer {
@@ -18,6 +20,7 @@ impl Answer {
         Self {
             text: text.into(),
             json,
+            receipt: None,
         }
     }
 }
@@ -62,6 +65,11 @@ fn hint(error: &CommandError) -> Option<String> {
         }
         "members_alive" => "Send each a shutdown_request with SendMessage and wait for the answers",
         "team_not_found" => "TeamCreate makes one",
+        "not_running" => "SendMessage lets it go on; TaskOutput has its result",
+        "no_runtime" | "unknown_runtime" => {
+            "Do it yourself, or put it on the board with TaskCreate; a person has to set up what \
+             runs agents"
+        }
         _ => return error.hint(),
     };
     Some(text.to_owned())

@@ -20,7 +20,7 @@ pub(super) fn send(
 ) -> Result<Answer, CommandError> {
     let to = arguments.text("to");
     if let Some(message) = arguments.object("message") {
-        return structured(&to, message, context, port);
+        return structured(&to, message, context);
     }
     let Some(summary) = arguments
         .optional("summary")
@@ -38,6 +38,12 @@ pub(super) fn send(
         priority: priority.as_deref().map(str::parse).transpose()?,
         in_reply_to: None,
     };
+    // An agent that ccb runs may have ended, and then goes on.
+    if letter.to != "*"
+        && let Some(answer) = port.message(&letter)?
+    {
+        return Ok(answer);
+    }
     let sent = mail::send(letter, context)?;
     let text = match sent.reached() {
         Reached::One(_) => format!("Sent to {}.", sent.to()),
@@ -45,10 +51,6 @@ pub(super) fn send(
             let names: Vec<&str> = recipients.iter().map(|name| name.as_str()).collect();
             format!("Sent to {}.", names.join(", "))
         }
-    };
-    let text = match sent.reached() {
-        Reached::One(_) => with_wake(text, sent.to().as_str(), port)?,
-        Reached::All { .. } => text,
     };
     Ok(Answer::new(text, sent.to_json()))
 }
@@ -58,7 +60,6 @@ fn structured(
     to: &str,
     message: &Map<String, Value>,
     context: &Context,
-    port: &dyn AgentPort,
 ) -> Result<Answer, CommandError> {
     let field = |name: &str| message.get(name).and_then(Value::as_str).map(str::to_owned);
     let kind = field("type").unwrap_or_default();
@@ -84,7 +85,6 @@ fn structured(
         mail::in_short(&request.question),
         request.id
     );
-    let text = with_wake(text, &request.to, port)?;
     Ok(Answer::new(text, json!({"request": request.to_json()})))
 }
 
@@ -134,14 +134,6 @@ fn missing(name: &str, kind: &str) -> CommandError {
     );
     let error = CommandError::usage("invalid_arguments", message);
     error.with_hint("requests and answers are objects: {type, request_id, approve, feedback}")
-}
-
-/// One that does not run is woken or resumed by its message.
-fn with_wake(text: String, to: &str, port: &dyn AgentPort) -> Result<String, CommandError> {
-    Ok(match port.wake(to)? {
-        Some(done) => format!("{text} {done}"),
-        None => text,
-    })
 }
 
 pub(super) fn exit_plan_mode(

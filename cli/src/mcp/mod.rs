@@ -12,12 +12,13 @@ mod agents;
 mod answer;
 mod arguments;
 mod board;
+mod engine;
 mod fault;
 mod lines;
 mod messages;
-mod no_agents;
 mod port;
 mod post;
+mod receipts;
 mod role;
 mod seat;
 mod server;
@@ -39,12 +40,13 @@ use tokio::sync::watch;
 pub use fault::FAULT_POINTS as MCP_FAULT_POINTS;
 pub(crate) use role::Role;
 
-use self::no_agents::NoAgents;
+use self::engine::Engine;
 use self::port::AgentPort;
 use self::post::{Lookout, Post};
+use self::receipts::Receipts;
 use self::seat::Seat;
 use self::server::Server;
-use self::transport::Client;
+use self::transport::{Client, Mailroom};
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 
@@ -59,12 +61,8 @@ pub(crate) fn serve(role: Role, context: Context) -> Result<Exit, CommandError> 
     if let Err(error) = seat.join() {
         tracing::warn!(error = error.message(), "not on the team's roster");
     }
-    serve_on(
-        &seat,
-        Arc::new(NoAgents),
-        std::io::stdin(),
-        std::io::stdout(),
-    )?;
+    let agents = Arc::new(Engine::new(Arc::clone(&seat)));
+    serve_on(&seat, agents, std::io::stdin(), std::io::stdout())?;
     Ok(Exit::Done)
 }
 
@@ -76,19 +74,18 @@ fn serve_on(
     output: impl Write + Send + 'static,
 ) -> Result<(), CommandError> {
     let post = Arc::new(Post::new(Arc::clone(seat)));
+    let room = Mailroom {
+        post: Arc::clone(&post),
+        receipts: Receipts::default(),
+    };
     let client = Arc::new(watch::Sender::new(Client::There));
-    let server = Server::new(
-        Arc::clone(seat),
-        port,
-        Arc::clone(&post),
-        client.subscribe(),
-    )?;
+    let server = Server::new(Arc::clone(seat), port, &room, client.subscribe())?;
     let level = server.level();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()
         .map_err(|error| CommandError::failed("io", format!("no runtime: {error}")))?;
-    let (stdio, writer) = transport::start(input, output, Arc::clone(&post), &client);
+    let (stdio, writer) = transport::start(input, output, room, &client);
     runtime.block_on(async {
         // Without the ritual at the beginning: a client may ask in any order, and is answered.
         let running = serve_directly(server, stdio, None);

@@ -1,11 +1,13 @@
 //! What the server needs from whoever runs agents.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::answer::Answer;
+use crate::actions::mail::Letter;
 use crate::error::CommandError;
 
 /// What an agent is to be; checked for what the role may ask.
@@ -29,8 +31,10 @@ pub(crate) struct AgentInput {
 /// What became of a spawn.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum AgentResult {
-    /// It ran and is done.
+    /// It ran and has ended, well or not.
     Completed {
+        /// How: `completed`, `failed`, `killed`, `lost`.
+        status: &'static str,
         content: String,
         /// Absent for agents nobody can write to afterwards.
         agent_id: Option<String>,
@@ -78,12 +82,38 @@ pub(crate) struct AgentOutput {
     pub(crate) ended: bool,
 }
 
+/// An agent that can be stopped and looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub(crate) id: String,
+    pub(crate) name: Option<String>,
+    pub(crate) alive: bool,
+}
+
+/// What became of a spawn, and what is to be done when that has arrived.
+pub(crate) struct Spawned {
+    pub(crate) result: AgentResult,
+    pub(crate) receipt: Option<Receipt>,
+}
+
+impl Spawned {
+    pub(crate) fn new(result: AgentResult) -> Self {
+        Self {
+            result,
+            receipt: None,
+        }
+    }
+}
+
+/// Done when an answer has been written out; dropped if it never is.
+pub(crate) type Receipt = Box<dyn FnOnce() + Send>;
+
 /// Somebody who runs agents. Every call may block; the ones that wait look at `wait`.
 pub(crate) trait AgentPort: Send + Sync {
     /// Starts an agent; in the foreground, until it ends or goes on in the background.
-    fn spawn(&self, input: &AgentInput, wait: &Wait) -> Result<AgentResult, CommandError>;
+    fn spawn(&self, input: &AgentInput, wait: &Wait) -> Result<Spawned, CommandError>;
 
-    /// Stops a running agent and says what it was.
+    /// Stops a running agent and says how it ended.
     fn stop(&self, id: &str) -> Result<AgentOutput, CommandError>;
 
     /// What an agent has said; with `block` after it has ended, or after `timeout`.
@@ -95,46 +125,27 @@ pub(crate) trait AgentPort: Send + Sync {
         wait: &Wait,
     ) -> Result<AgentOutput, CommandError>;
 
-    /// Wakes or resumes the one a message was just put into the inbox of, if it does not run;
-    /// says what was done about it.
-    fn wake(&self, agent: &str) -> Result<Option<String>, CommandError>;
+    /// Delivers a text to an agent that it knows; one that has ended goes on. `None` if it is
+    /// for somebody else.
+    fn message(&self, letter: &Letter) -> Result<Option<Answer>, CommandError>;
 
-    /// The ids of the agents this caller may stop and look at.
-    fn agents(&self) -> Vec<String>;
+    /// The agents this caller may stop and look at, oldest first.
+    fn agents(&self) -> Result<Vec<Known>, CommandError>;
 }
 
 /// Lets long waits end when nobody waits for them any more.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Wait(Arc<(Mutex<bool>, Condvar, AtomicBool)>);
+pub(crate) struct Wait(Arc<AtomicBool>);
 
 impl Wait {
-    /// Ends every wait, now and from now on.
+    /// Nobody waits any more.
     pub(crate) fn end(&self) {
-        let (over, changed, flag) = &*self.0;
-        flag.store(true, Ordering::Release);
-        *over.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        changed.notify_all();
+        self.0.store(true, Ordering::Release);
     }
 
     /// Whether nobody waits any more.
     pub(crate) fn is_over(&self) -> bool {
-        self.0.2.load(Ordering::Acquire)
-    }
-
-    /// Waits until `limit` has passed or nobody waits any more; says whether the latter.
-    pub(crate) fn pause(&self, limit: Duration) -> bool {
-        let until = Instant::now() + limit;
-        let (over, changed, _) = &*self.0;
-        let mut over = over.lock().unwrap_or_else(PoisonError::into_inner);
-        while !*over {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return false;
-            }
-            let woken = changed.wait_timeout(over, left);
-            over = woken.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        true
+        self.0.load(Ordering::Acquire)
     }
 }
 
@@ -143,6 +154,7 @@ impl AgentResult {
     pub(crate) fn to_json(&self) -> Value {
         match self {
             Self::Completed {
+                status,
                 content,
                 agent_id,
                 usage,
@@ -150,7 +162,7 @@ impl AgentResult {
                 note,
             } => {
                 let mut json = json!({
-                    "status": "completed",
+                    "status": status,
                     "content": [{"type": "text", "text": content}],
                 });
                 put(&mut json, "agentId", agent_id.clone());

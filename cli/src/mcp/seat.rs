@@ -2,14 +2,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::Value;
-use store::atomic;
-use store::lock::is_held;
 use store::name::Name;
+use swarm::run::RunError;
 use swarm::{NewMember, TeamError};
 
 use super::role::Role;
-use crate::actions::mail::PLAN_MODE;
+use crate::actions::mail::plans;
 use crate::actions::team::directory;
 use crate::context::Context;
 use crate::env;
@@ -105,9 +103,7 @@ impl Seat {
         let Some(Ok(roster)) = roster else {
             return false;
         };
-        roster
-            .member(context.agent())
-            .is_some_and(|member| member.mode.as_deref() == Some(PLAN_MODE))
+        roster.member(context.agent()).is_some_and(plans)
     }
 
     /// Refuses a client whose run has ended: its tasks are somebody else's by now.
@@ -122,27 +118,19 @@ impl Seat {
             message: format!("run {run} {why}; what it does no longer counts"),
             hint: Some("stop: its tasks may be somebody else's by now".into()),
         };
-        // The name of a directory, and of none but ours.
-        if Name::new("agent", &run.replace('@', "-")).is_err() {
-            return Err(lost("is none"));
-        }
-        let dir = context.home().team(&context.team()?).join("runs").join(run);
-        if !dir.is_dir() {
-            return Err(lost("is unknown"));
-        }
-        if dir.join("exit.json").exists() || !is_held(&dir.join("alive.lock"))? {
+        let dir = context.agents()?.run(run);
+        let meta = match dir.meta() {
+            Ok(meta) => meta,
+            Err(RunError::NotFound { .. }) => return Err(lost("is unknown")),
+            Err(error) => return Err(error.into()),
+        };
+        if !dir.is_alive()? || dir.exit(meta.life)?.is_some() {
             return Err(lost("has ended"));
         }
-        if let Some(given) = env::var(env::RUN_TOKEN) {
-            let meta = atomic::read(&dir.join("meta.json"))?.unwrap_or_default();
-            let meta: Value = serde_json::from_slice(&meta).unwrap_or_default();
-            let current = match &meta["token"] {
-                Value::String(token) => token.clone(),
-                other => other.to_string(),
-            };
-            if current != given {
-                return Err(lost("goes on without this process"));
-            }
+        if let Some(given) = env::var(env::RUN_TOKEN)
+            && meta.token.map(|token| token.to_string()) != Some(given)
+        {
+            return Err(lost("goes on without this process"));
         }
         Ok(())
     }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorData,
-    Implementation, JsonObject, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
-    ServerCapabilities, ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, CancelledNotificationParam, CustomRequest,
+    CustomResult, ErrorData, Implementation, JsonObject, ListToolsResult, PaginatedRequestParams,
+    ProtocolVersion, ServerCapabilities, ServerConfig, Tool,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::Map;
 use tokio::sync::{Mutex, watch};
@@ -19,10 +19,11 @@ use super::answer::{Answer, to_result};
 use super::arguments::Arguments;
 use super::port::{AgentPort, Wait};
 use super::post::Post;
+use super::receipts::Receipts;
 use super::role::PLAN;
 use super::seat::Seat;
 use super::tool::Catalogue;
-use super::transport::Client;
+use super::transport::{Client, Mailroom};
 use super::{agents, board, messages, teams, trees};
 use crate::error::CommandError;
 
@@ -33,6 +34,7 @@ pub(crate) struct Server {
     turn: Mutex<()>,
     client: watch::Receiver<Client>,
     level: Level,
+    receipts: Receipts,
     /// Whether the list that was shown last had the tool for plans.
     listed_plan: AtomicBool,
 }
@@ -60,14 +62,14 @@ impl Server {
     pub(crate) fn new(
         seat: Arc<Seat>,
         port: Arc<dyn AgentPort>,
-        post: Arc<Post>,
+        room: &Mailroom,
         client: watch::Receiver<Client>,
     ) -> Result<Self, CommandError> {
         let catalogue = Catalogue::new(seat.role)?;
         let desk = Desk {
             seat,
             port,
-            post,
+            post: Arc::clone(&room.post),
             catalogue,
         };
         Ok(Self {
@@ -75,6 +77,7 @@ impl Server {
             turn: Mutex::default(),
             client,
             level: Level::default(),
+            receipts: room.receipts.clone(),
             listed_plan: AtomicBool::new(false),
         })
     }
@@ -264,9 +267,27 @@ impl ServerHandler for Server {
         }
         let name = request.name.into_owned();
         let arguments = request.arguments.unwrap_or_default();
-        let answer = self.work(name, arguments, &context).await;
+        let mut answer = self.work(name, arguments, &context).await;
         self.tell_if_changed(&context).await;
+        let receipt = answer
+            .as_mut()
+            .ok()
+            .and_then(|answer| answer.receipt.take());
+        if let Some(receipt) = receipt.filter(|_| !context.ct.is_cancelled()) {
+            self.receipts.put(context.id.clone(), receipt);
+        }
         Ok(to_result(answer).into())
+    }
+
+    async fn on_cancelled(
+        &self,
+        notification: CancelledNotificationParam,
+        _: NotificationContext<RoleServer>,
+    ) {
+        // Its answer will not be sent.
+        if let Some(id) = notification.request_id {
+            self.receipts.take(&id);
+        }
     }
 
     async fn set_level(

@@ -3,12 +3,15 @@
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use serde_json::{Value, json};
 
-use super::port::{AgentInput, AgentOutput, AgentResult, AgentUsage, Wait};
+use super::answer::Answer;
+use super::port::{AgentInput, AgentOutput, AgentResult, AgentUsage, Known, Spawned, Wait};
 use super::*;
+use crate::actions::mail::Letter;
 
 const AGENT: &str = "a0123456789abcdef";
 
@@ -16,34 +19,32 @@ const AGENT: &str = "a0123456789abcdef";
 #[derive(Debug, Default)]
 struct Fake {
     asked: Mutex<Vec<AgentInput>>,
+    /// A result has been written out.
+    arrived: Arc<AtomicBool>,
 }
 
-impl AgentPort for Fake {
-    fn spawn(&self, input: &AgentInput, wait: &Wait) -> Result<AgentResult, CommandError> {
-        self.asked.lock().unwrap().push(input.clone());
-        if input.description == "wait" {
-            assert!(wait.pause(Duration::from_secs(60)), "nobody ended the wait");
-            return Err(CommandError::failed("ended", "nobody waits"));
-        }
+impl Fake {
+    fn result(input: &AgentInput) -> AgentResult {
         if let (Some(name), Some(team)) = (&input.name, &input.team) {
-            return Ok(AgentResult::TeammateSpawned {
+            return AgentResult::TeammateSpawned {
                 teammate_id: format!("{name}@{team}"),
                 name: name.clone(),
                 team_name: team.clone(),
                 note: None,
-            });
+            };
         }
         if input.run_in_background {
-            return Ok(AgentResult::AsyncLaunched {
+            return AgentResult::AsyncLaunched {
                 agent_id: AGENT.into(),
                 description: input.description.clone(),
                 prompt: input.prompt.clone(),
                 output_file: "/runs/output.log".into(),
                 can_read_output_file: true,
                 note: Some("Its type is general-purpose.".into()),
-            });
+            };
         }
-        Ok(AgentResult::Completed {
+        AgentResult::Completed {
+            status: "completed",
             content: String::new(),
             agent_id: Some(AGENT.into()),
             usage: Some(AgentUsage {
@@ -53,9 +54,23 @@ impl AgentPort for Fake {
             }),
             worktree: Some(("/tree".into(), Some("worktree/x".into()))),
             note: None,
+        }
+    }
+}
+
+impl AgentPort for Fake {
+    fn spawn(&self, input: &AgentInput, wait: &Wait) -> Result<Spawned, CommandError> {
+        self.asked.lock().unwrap().push(input.clone());
+        if input.description == "wait" {
+            until(|| wait.is_over());
+            return Err(CommandError::failed("ended", "nobody waits"));
+        }
+        let arrived = Arc::clone(&self.arrived);
+        Ok(Spawned {
+            result: Self::result(input),
+            receipt: Some(Box::new(move || arrived.store(true, Ordering::SeqCst))),
         })
     }
-
     fn stop(&self, id: &str) -> Result<AgentOutput, CommandError> {
         self.output(id, false, Duration::ZERO, &Wait::default())
     }
@@ -73,9 +88,8 @@ impl AgentPort for Fake {
                 format!("no agent {id}"),
             ));
         }
-        if block {
-            wait.pause(timeout);
-        }
+        let started = std::time::Instant::now();
+        until(|| !block || wait.is_over() || started.elapsed() >= timeout);
         Ok(AgentOutput {
             status: "running".into(),
             description: "look around".into(),
@@ -84,12 +98,29 @@ impl AgentPort for Fake {
         })
     }
 
-    fn wake(&self, agent: &str) -> Result<Option<String>, CommandError> {
-        Ok((agent == "sleeper").then(|| "It goes on from where it was.".into()))
+    fn message(&self, letter: &Letter) -> Result<Option<Answer>, CommandError> {
+        let known = letter.to == AGENT;
+        Ok(known.then(|| Answer::new("It goes on.", json!({"message": {"resumed": true}}))))
     }
 
-    fn agents(&self) -> Vec<String> {
-        vec![AGENT.into()]
+    fn agents(&self) -> Result<Vec<Known>, CommandError> {
+        Ok(vec![Known {
+            id: AGENT.into(),
+            name: Some("scout".into()),
+            alive: true,
+        }])
+    }
+}
+
+/// Waits for something that has to come.
+fn until(condition: impl Fn() -> bool) {
+    let started = std::time::Instant::now();
+    while !condition() {
+        assert!(
+            started.elapsed() < Duration::from_secs(60),
+            "waited in vain"
+        );
+        std::thread::park_timeout(Duration::from_millis(1));
     }
 }
 
@@ -281,6 +312,9 @@ fn output_and_stop_are_about_ones_own_agents() {
         (&json["task_id"], json["message"].as_str()),
         (&json!(AGENT), Some(&*text))
     );
+    // By its name as well: it gets as far as the one who runs it.
+    let (_, json) = mate.call("TaskStop", &json!({"task_id": "scout"}));
+    assert_eq!(json["error"]["kind"], "agent_not_found");
     for tool in ["TaskStop", "TaskOutput"] {
         let (text, json) = mate.call(tool, &json!({"task_id": "affffffffffffffff"}));
         assert_eq!(json["error"]["kind"], "not_yours");
@@ -310,18 +344,39 @@ fn a_call_that_waits_holds_up_nothing_and_can_be_called_off() {
     lead.end();
 }
 
+/// Text for an agent goes to whoever runs it; everything else is mail.
 #[test]
-fn one_that_sleeps_is_woken_by_its_message() {
+fn a_message_to_an_agent_lets_it_go_on() {
     let mut lead = Connection::new(Role::Lead, "team-lead");
-    let (text, json) = lead.call("TeamCreate", &json!({"team_name": "crew"}));
-    assert!(json["team"].is_object(), "{text}");
-    let home = lead._home.path();
-    let team = Context::for_tests(home, "crew", "sleeper");
-    let name = store::name::Name::new("team", "crew").unwrap();
-    let member = swarm::NewMember::new(team.agent_name().clone());
-    team.team_named(name).join(&member).unwrap();
-    let call = json!({"to": "sleeper", "message": "wake up", "summary": "wake up"});
-    let (text, _) = lead.call("SendMessage", &call);
-    assert_eq!(text, "Sent to sleeper. It goes on from where it was.");
+    let call = json!({"to": AGENT, "message": "wake up", "summary": "wake up"});
+    let (text, json) = lead.call("SendMessage", &call);
+    assert_eq!(
+        (text.as_str(), &json["message"]["resumed"]),
+        ("It goes on.", &json!(true))
+    );
+    let call = json!({"to": "nobody", "message": "wake up", "summary": "wake up"});
+    let (_, json) = lead.call("SendMessage", &call);
+    assert_eq!(json["error"]["kind"], "recipient_not_found");
     lead.end();
+}
+
+/// Only a result that was written out counts as delivered.
+#[test]
+fn a_result_is_delivered_when_it_is_written() {
+    let call = json!({"description": "look", "prompt": "Look."});
+    let mut lead = Connection::new(Role::Lead, "team-lead");
+    lead.call("Agent", &call);
+    let arrived = Arc::clone(&lead.port.arrived);
+    lead.end();
+    assert!(arrived.load(Ordering::SeqCst));
+    let mut lead = Connection::new(Role::Lead, "team-lead");
+    let arrived = Arc::clone(&lead.port.arrived);
+    // Nobody will read.
+    lead.from_server
+        .get_ref()
+        .shutdown(std::net::Shutdown::Both)
+        .unwrap();
+    lead.begin(1, "Agent", &call);
+    lead.end();
+    assert!(!arrived.load(Ordering::SeqCst));
 }

@@ -18,7 +18,9 @@ use tokio::sync::{mpsc as channel, oneshot, watch};
 
 use super::fault;
 use super::lines::{Line, Lines, MAX_LINE, is_id};
+use super::port::Receipt;
 use super::post::{Parcel, Post};
+use super::receipts::Receipts;
 
 /// How many messages wait to be looked at before the client has to wait.
 const QUEUE: usize = 4;
@@ -72,7 +74,7 @@ enum What {
 pub(crate) fn start(
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
-    post: Arc<Post>,
+    room: Mailroom,
     client: &Arc<watch::Sender<Client>>,
 ) -> (Stdio, JoinHandle<()>) {
     let (to_server, lines) = channel::channel(QUEUE);
@@ -91,7 +93,7 @@ pub(crate) fn start(
         });
     });
     let state = Arc::clone(client);
-    let writer = std::thread::spawn(move || write(output, &to_client, &post, &state));
+    let writer = std::thread::spawn(move || write(output, &to_client, &room, &state));
     let stdio = Stdio {
         lines,
         out,
@@ -121,7 +123,7 @@ fn read(input: impl Read, to_server: &channel::Sender<Line>) {
 fn write(
     mut output: impl Write,
     to_client: &mpsc::Receiver<Outgoing>,
-    post: &Post,
+    room: &Mailroom,
     client: &watch::Sender<Client>,
 ) {
     let mut failed = false;
@@ -130,11 +132,11 @@ fn write(
             // Nobody reads; those who wait to be written find out by that.
             continue;
         }
-        let (line, parcel) = match what {
-            What::Error(error) => (serde_json::to_vec(&error), Parcel::default()),
+        let (line, parcel, receipt) = match what {
+            What::Error(error) => (serde_json::to_vec(&error), Parcel::default(), None),
             What::Message(mut message) => {
-                let parcel = attach(&mut message, post);
-                (serde_json::to_vec(&message), parcel)
+                let (parcel, receipt) = room.attach(&mut message);
+                (serde_json::to_vec(&message), parcel, receipt)
             }
         };
         reached(fault::MAIL_ATTACHED);
@@ -146,7 +148,10 @@ fn write(
         match &result {
             Ok(()) => {
                 reached(fault::ANSWER_WRITTEN);
-                post.delivered(&parcel);
+                room.post.delivered(&parcel);
+                if let Some(receipt) = receipt {
+                    receipt();
+                }
             }
             Err(error) => {
                 tracing::info!(%error, "the client has gone");
@@ -161,18 +166,28 @@ fn write(
     }
 }
 
-/// Puts the caller's mail behind the result of a call.
-fn attach(message: &mut ServerJsonRpcMessage, post: &Post) -> Parcel {
-    let JsonRpcMessage::Response(response) = message else {
-        return Parcel::default();
-    };
-    let ServerResult::CallToolResult(result) = &mut response.result else {
-        return Parcel::default();
-    };
-    let parcel = post.collect();
-    let blocks = parcel.texts.iter().map(ContentBlock::text);
-    result.content.extend(blocks);
-    parcel
+/// What goes with an answer, and what is done when it has gone.
+#[derive(Debug, Clone)]
+pub(crate) struct Mailroom {
+    pub(crate) post: Arc<Post>,
+    pub(crate) receipts: Receipts,
+}
+
+impl Mailroom {
+    /// Puts the caller's mail behind the result of a call.
+    fn attach(&self, message: &mut ServerJsonRpcMessage) -> (Parcel, Option<Receipt>) {
+        let JsonRpcMessage::Response(response) = message else {
+            return (Parcel::default(), None);
+        };
+        let receipt = self.receipts.take(&response.id);
+        let ServerResult::CallToolResult(result) = &mut response.result else {
+            return (Parcel::default(), receipt);
+        };
+        let parcel = self.post.collect();
+        let blocks = parcel.texts.iter().map(ContentBlock::text);
+        result.content.extend(blocks);
+        (parcel, receipt)
+    }
 }
 
 impl Stdio {
