@@ -87,6 +87,8 @@ mod mail_kills;
 /// A write error at every write point of everything mail does.
 mod mail_write_errors;
 
+/// The MCP server: agents that run commands.
+mod mcp_agents;
 /// The MCP server: bad input, and who calls.
 mod mcp_bad_input;
 /// The MCP server: crashes, vanished clients, held locks, many at once.

@@ -378,7 +378,7 @@ fn a_run_that_has_ended_changes_nothing_any_more() {
     home.create("one");
     home.create("two");
     let alive = run(&home, "a1", 7);
-    let mut mcp = in_run(&home, "a1", 7);
+    let mut mcp = in_run(&home, "a1", "7");
     let claimed = mcp.ok(
         "TaskUpdate",
         json!({"taskId": "1", "status": "in_progress"}),
@@ -401,7 +401,7 @@ fn a_run_that_has_ended_changes_nothing_any_more() {
     lost(&mut old);
     // What an earlier run of the agent had claimed is not this one's.
     let other = run(&home, "a2", 8);
-    let mut next = in_run(&home, "a2", 8);
+    let mut next = in_run(&home, "a2", "8");
     lost(&mut next);
     next.ok(
         "TaskUpdate",

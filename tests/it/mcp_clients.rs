@@ -110,7 +110,7 @@ fn calls(role: &str, agent: &'static str) -> Vec<Call> {
 /// What can be asked of agents without a model.
 fn agents() -> Vec<Call> {
     let agent = json!({"description": "say hello", "prompt": "Say hello."});
-    vec![call("Agent", agent, Expect::Error("no_agents"))]
+    vec![call("Agent", agent, Expect::Error("no_runtime"))]
 }
 
 /// A team with a teammate that plans, and a repository.
