@@ -8,7 +8,7 @@ use mailbox::{MailOptions, Mailbox};
 use store::atomic::Durability;
 use store::home::Home;
 use store::name::Name;
-use store::settings::{Settings, WorktreeSettings};
+use store::settings::{AgentSettings, Settings, WorktreeSettings};
 use swarm::run::RuntimeSpec;
 use swarm::{Team, TeamError, TeamOptions};
 use taskboard::{Board, BoardOptions, Caller};
@@ -325,6 +325,16 @@ impl Context {
             ..TreeOptions::default()
         };
         Ok(Trees::discover(&self.directory, options)?)
+    }
+
+    /// The settings under `agents`.
+    pub(crate) fn agent_settings(&self) -> &AgentSettings {
+        &self.settings.agents
+    }
+
+    /// The main working tree of the repository the command works in.
+    pub(crate) fn main_tree(&self) -> Option<&Path> {
+        self.repository.as_ref()?.main_tree.as_deref()
     }
 
     pub(crate) fn worktree_settings(&self) -> &WorktreeSettings {

@@ -10,6 +10,7 @@ use mailbox::MailError;
 use serde_json::{Map, Value, json};
 use store::StoreError;
 use swarm::TeamError;
+use swarm::definitions::DefinitionError;
 use swarm::run::RunError;
 use taskboard::{BoardError, Category};
 use worktrees::TreeError;
@@ -285,6 +286,21 @@ impl From<BoardError> for CommandError {
 impl From<TeamError> for CommandError {
     fn from(error: TeamError) -> Self {
         Self::Team(error)
+    }
+}
+
+impl From<DefinitionError> for CommandError {
+    fn from(error: DefinitionError) -> Self {
+        let exit = match error {
+            DefinitionError::Denied { .. } => Exit::Refused,
+            _ => Exit::NotFound,
+        };
+        Self::Other {
+            exit,
+            kind: error.kind(),
+            message: error.to_string(),
+            hint: error.hint(),
+        }
     }
 }
 

@@ -50,6 +50,11 @@ impl Home {
         self.teams().join(team.as_str())
     }
 
+    /// The user's own agent definitions.
+    pub fn agents(&self) -> PathBuf {
+        self.0.join("agents")
+    }
+
     /// The user's own settings.
     pub fn settings(&self) -> PathBuf {
         self.0.join("ccb.json")

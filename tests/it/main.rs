@@ -1,5 +1,7 @@
 //! Tests that run real `ccb` processes. One module per promise.
 
+/// Agents: the types there are, and what is wrong with the others.
+mod agent_types;
 /// Bad input: a clear error and nothing changed.
 mod bad_input;
 /// Bad settings, a bad home, a held lock: the same.
@@ -14,10 +16,14 @@ mod compat;
 mod completion;
 /// Many processes at once: every task claimed once, every id given once.
 mod concurrency;
+/// What every runtime must do, for those that need no model.
+mod contract;
 /// A crash at every write point of every operation.
 mod crash;
 /// Many tasks at once, all or none.
 mod create_from;
+/// The agent that does what its script says: every step it knows.
+mod fake_agent;
 /// The dependency graph in all its forms, and the stream of changes.
 mod graph_watch;
 /// Another tool on the same list: its locks, its crashes, and ours.
@@ -74,6 +80,9 @@ mod linearize;
 /// Tasks given to a process by another one that dies at it.
 mod served;
 
+/// The scripted model provider: every protocol, every kind of trouble.
+mod model;
+
 /// Bad input and bad luck with mail: a clear error and nothing changed.
 mod mail_bad_input;
 /// The answers and exit codes of `ccb mail`.
@@ -112,3 +121,5 @@ pub const BOARD_WORKER: &str = env!("CARGO_BIN_EXE_board-worker");
 pub const CLAIMER: &str = env!("CARGO_BIN_EXE_claimer");
 /// A process that uses the mailbox as a host does.
 pub const MAIL_WORKER: &str = env!("CARGO_BIN_EXE_mail-worker");
+/// An agent that does what its script says.
+pub const FAKE_AGENT: &str = env!("CARGO_BIN_EXE_fake-agent");

@@ -2,6 +2,10 @@
 //! stand-in for the other tool on the same files, and waiting with a deadline.
 
 mod board_files;
+/// What every runtime must do.
+pub mod contract;
+/// An agent that does what its script says.
+pub mod fake;
 mod faults;
 mod foreign;
 /// Histories of calls to a board, and what the board should have answered.
@@ -10,10 +14,15 @@ mod home;
 /// Whether a concurrent history has a sequential explanation.
 pub mod linearize;
 mod mail;
+mod marked;
 mod mcp;
+/// A model provider that does what the prompt says.
+pub mod model;
 mod random;
 mod repo;
 mod schema;
+/// What a fake agent is to do.
+pub mod script;
 mod team_files;
 mod wait;
 

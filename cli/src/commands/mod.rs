@@ -31,9 +31,9 @@ pub(crate) enum Command {
     /// Work in git worktrees of their own: create, look, keep, remove, undo
     #[command(subcommand, visible_aliases = ["worktrees", "wt"])]
     Worktree(Box<worktree::WorktreeCommand>),
-    /// Start agents, look at them, write to them, stop and resume them
-    #[command(subcommand, visible_alias = "agents")]
-    Agent(agent::AgentCommand),
+    /// Start agents, look at them, write to them, stop and resume them; what types there are
+    #[command(visible_alias = "agents")]
+    Agent(Box<agent::AgentArgs>),
     /// Let an agent take part in a team: serves the board, mail and agents as tools over MCP
     Mcp(mcp::McpArgs),
     /// Look for damage on the task board and among worktrees, and repair it with --fix
@@ -62,7 +62,7 @@ pub(crate) fn run(cli: &Cli, context: &mut Context) -> Result<Exit, CommandError
         Some(Command::Team(command)) => team::run(command, context),
         Some(Command::Mail(command)) => mail::run(command, context),
         Some(Command::Worktree(command)) => worktree::run(command, context),
-        Some(Command::Agent(command)) => agent::run(command, context),
+        Some(Command::Agent(args)) => agent::run(args, context),
         Some(Command::Mcp(args)) => mcp::run(args, context),
         Some(Command::Doctor(args)) => doctor::run(args, context),
         Some(Command::Demo(args)) => demo::run(args, context),

@@ -12,7 +12,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::process::{Pid, WaitOptions, WaitStatus};
+use rustix::process::{Pid, Signal as Kill, WaitOptions, WaitStatus};
 use serde::{Deserialize, Serialize};
 use tokio::net::unix::pipe;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -66,7 +66,7 @@ pub struct Child {
     pub ended: oneshot::Receiver<Ending>,
 }
 
-/// Whether a stream of a new program is a pipe to us or nothing at all.
+/// Which children are waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whose {
     /// Only those we started.
@@ -116,6 +116,11 @@ impl Processes {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);
+        // The system's own words would leave open what is not there: the program or this.
+        if let Some(dir) = command.get_current_dir().filter(|dir| !dir.is_dir()) {
+            let why = format!("the directory {} is not there", dir.display());
+            return Err(io::Error::new(io::ErrorKind::NotFound, why));
+        }
         // Nobody may look for dead children between the start and the entry in the table.
         let mut table = self.table();
         let mut child = command.spawn()?;
@@ -127,12 +132,18 @@ impl Processes {
         let stdin = child.stdin.take().map(OwnedFd::from);
         let stdout = child.stdout.take().map(OwnedFd::from);
         let stderr = child.stderr.take().map(OwnedFd::from);
-        Ok(Child {
-            pid,
-            stdin: stdin.map(pipe::Sender::from_owned_fd).transpose()?,
-            stdout: stdout.map(pipe::Receiver::from_owned_fd).transpose()?,
-            stderr: stderr.map(pipe::Receiver::from_owned_fd).transpose()?,
-            ended,
+        let pipes = || {
+            io::Result::Ok(Child {
+                pid,
+                stdin: stdin.map(pipe::Sender::from_owned_fd).transpose()?,
+                stdout: stdout.map(pipe::Receiver::from_owned_fd).transpose()?,
+                stderr: stderr.map(pipe::Receiver::from_owned_fd).transpose()?,
+                ended,
+            })
+        };
+        // Nobody would supervise a program whose start is reported as failed.
+        pipes().inspect_err(|_| {
+            rustix::process::kill_process_group(pid, Kill::KILL).ok();
         })
     }
 

@@ -43,8 +43,10 @@ pub fn guard(run: &RunDir, mut host: Command) -> Result<GuardEnd, RunError> {
         .map_err(failed("supervise"))?;
     let result = run.hold_result()?;
     reached(fault::RUN_GUARDED);
-    let alive: OwnedFd = rustix::io::dup(io::stdin().as_fd())
-        .map_err(io::Error::from)
+    // A copy that no program inherits by accident: whoever has it keeps the run alive.
+    let alive: OwnedFd = io::stdin()
+        .as_fd()
+        .try_clone_to_owned()
         .map_err(failed("lock"))?;
     host.stdin(Stdio::from(alive)).stdout(Stdio::piped());
     let started = host.spawn();

@@ -9,40 +9,58 @@ use crate::process::Ending;
 
 /// After the end of a program its streams are read until nothing comes for this long.
 const QUIET: Duration = Duration::from_millis(50);
-/// And never longer than this: what it left behind may go on printing for ever.
+/// And usually no longer than this: what it left behind may go on printing for ever.
 const LONGEST: Duration = Duration::from_secs(2);
+/// Later than that only what is there already, and this often at most. It is what the program itself had
+/// printed if whoever takes the output was slow; no pipe holds more lines of a message's length.
+const LATE: u32 = 8192;
 
 /// Knows whether the program still runs.
 #[derive(Debug, Clone)]
-pub struct EndWatch(watch::Receiver<Option<(Ending, Instant)>>);
+pub struct EndWatch {
+    end: watch::Receiver<Option<(Ending, Instant)>>,
+    /// How much was read late.
+    late: u32,
+}
 
 impl EndWatch {
     /// Waits for the program's end in the background.
     pub fn new(ended: oneshot::Receiver<Ending>) -> Self {
-        let (sender, receiver) = watch::channel(None);
+        let (sender, end) = watch::channel(None);
         tokio::spawn(async move {
             let ending = ended.await.unwrap_or(Ending::Unknown);
             sender.send(Some((ending, Instant::now()))).ok();
         });
-        Self(receiver)
+        Self { end, late: 0 }
     }
 
     /// The program's end.
     pub async fn ending(&mut self) -> Ending {
-        match self.0.wait_for(Option::is_some).await.as_deref() {
+        match self.end.wait_for(Option::is_some).await.as_deref() {
             Ok(Some((ending, _))) => *ending,
             _ => Ending::Unknown,
         }
     }
 
+    /// When the program ended, if it has.
+    fn since(&self) -> Option<Instant> {
+        self.end.borrow().map(|(_, since)| since)
+    }
+
     /// Waits for `next`, which reads from a stream and can be given up; once the program has ended only as long
     /// as something comes.
     pub async fn read<T>(&mut self, next: impl Future<Output = T>) -> Option<T> {
+        if self.since().is_some_and(|since| since.elapsed() > LONGEST) {
+            self.late += 1;
+            if self.late > LATE {
+                return None;
+            }
+        }
         tokio::pin!(next);
         let since = tokio::select! {
             biased;
             value = &mut next => return Some(value),
-            since = self.0.wait_for(Option::is_some) => match since.as_deref() {
+            since = self.end.wait_for(Option::is_some) => match since.as_deref() {
                 Ok(Some((_, since))) => *since,
                 _ => Instant::now(),
             },

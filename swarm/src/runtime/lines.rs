@@ -4,13 +4,13 @@
 //!
 //! ```text
 //! {"type":"prompt","text":…,"system"?:…,"model"?:…,"session"?:…}     always the first line
-//! {"type":"message","id":…,"text":…}                              a message for the model
+//! {"type":"message","id":…,"text":…,"now"?:true}                  a message for the model; `now` breaks off the turn for it
 //! {"type":"interrupt"}                                          break off the turn
 //! {"type":"permission","id":…,"allow":bool,"reason"?:…}         the answer to a question
 //! {"type":"stop"}                                               end now
 //! ```
 //!
-//! and the end of its input says: end when the turn is over. What it prints:
+//! and the end of its input, which comes between two turns, says: end. What it prints:
 //!
 //! ```text
 //! {"type":"ready","session"?:…,"model"?:…}                      it is up
@@ -26,13 +26,15 @@
 //!
 //! Everything else it prints is kept as output.
 
+use std::collections::HashSet;
 use std::process::Command;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use uuid::Uuid;
 
 use super::{
@@ -101,14 +103,33 @@ impl Runtime for LinesRuntime {
         }
         let (agent, port) = agent();
         let AgentPort { events, orders } = port;
-        tokio::spawn(tell(child.stdin, first, orders));
+        let mut end = EndWatch::new(child.ended);
+        let (turn, at_rest) = watch::channel(false);
+        let turn = Turn {
+            at_rest: turn,
+            unconfirmed: Arc::default(),
+        };
+        let told = Told {
+            at_rest,
+            unconfirmed: Arc::clone(&turn.unconfirmed),
+            orders,
+        };
+        if let Some(stdin) = child.stdin {
+            let mut end = end.clone();
+            tokio::spawn(async move {
+                // A full pipe must not keep orders waiting when nobody reads it any more.
+                tokio::select! {
+                    () = tell(stdin, first, told) => {}
+                    _ = end.ending() => {}
+                }
+            });
+        }
         tokio::spawn(async move {
-            let mut end = EndWatch::new(child.ended);
             let stderr = child.stderr.map(|pipe| LineReader::new(pipe, 64 * 1024));
             let stdout = child.stdout.map(|pipe| LineReader::new(pipe, MAX_LINE));
             tokio::join!(
                 pass_on(stderr, &events, end.clone()),
-                listen(stdout, &events, end.clone()),
+                listen(stdout, &events, end.clone(), turn),
             );
             let ending = end.ending().await;
             events.send(Event::Ended(ending)).await.ok();
@@ -117,12 +138,36 @@ impl Runtime for LinesRuntime {
     }
 }
 
+/// What the one who listens to the program knows about its turn.
+#[derive(Debug)]
+struct Turn {
+    /// Whether a turn is over and no other has begun.
+    at_rest: watch::Sender<bool>,
+    /// Messages that were sent and not yet taken in.
+    unconfirmed: Arc<Mutex<HashSet<Uuid>>>,
+}
+
+/// What the one who talks to it needs.
+#[derive(Debug)]
+struct Told {
+    at_rest: watch::Receiver<bool>,
+    unconfirmed: Arc<Mutex<HashSet<Uuid>>>,
+    orders: mpsc::Receiver<Order>,
+}
+
+fn ids(set: &Mutex<HashSet<Uuid>>) -> MutexGuard<'_, HashSet<Uuid>> {
+    set.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Writes orders to the program until there are no more.
-async fn tell(stdin: Option<pipe::Sender>, first: Value, mut orders: mpsc::Receiver<Order>) {
-    let Some(mut stdin) = stdin else {
-        return;
-    };
+async fn tell(mut stdin: pipe::Sender, first: Value, told: Told) {
+    let Told {
+        mut at_rest,
+        unconfirmed,
+        mut orders,
+    } = told;
     let mut next = Some(first);
+    let mut finishing = false;
     loop {
         if let Some(value) = next.take() {
             let mut line = value.to_string();
@@ -132,9 +177,20 @@ async fn tell(stdin: Option<pipe::Sender>, first: Value, mut orders: mpsc::Recei
                 return;
             }
         }
-        next = match orders.recv().await {
+        // Its input stays open until the turn is over: it may ask something before that.
+        let order = tokio::select! {
+            biased;
+            order = orders.recv() => order,
+            _ = at_rest.wait_for(|&rests| rests), if finishing => return,
+        };
+        next = match order {
             Some(Order::Send(message)) => {
-                Some(json!({ "type": "message", "id": message.id, "text": message.text }))
+                ids(&unconfirmed).insert(message.id);
+                let mut line = json!({ "type": "message", "id": message.id, "text": message.text });
+                if message.now {
+                    line["now"] = true.into();
+                }
+                Some(line)
             }
             Some(Order::Interrupt) => Some(json!({ "type": "interrupt" })),
             Some(Order::Answer { id, allow, reason }) => {
@@ -145,7 +201,11 @@ async fn tell(stdin: Option<pipe::Sender>, first: Value, mut orders: mpsc::Recei
                 Some(answer)
             }
             Some(Order::Stop) => Some(json!({ "type": "stop" })),
-            Some(Order::Finish) | None => return,
+            Some(Order::Finish) => {
+                finishing = true;
+                None
+            }
+            None => return,
         };
     }
 }
@@ -196,14 +256,24 @@ enum Said {
 }
 
 /// Translates what the program prints until it prints no more.
-async fn listen(lines: Option<LineReader>, events: &mpsc::Sender<Event>, mut end: EndWatch) {
+async fn listen(
+    lines: Option<LineReader>,
+    events: &mpsc::Sender<Event>,
+    mut end: EndWatch,
+    turn: Turn,
+) {
     let Some(mut lines) = lines else {
         return;
     };
     // A program may begin to work without saying that it is up.
     let mut started = false;
     while let Some(Ok(Some(line))) = end.read(lines.next()).await {
-        let event = understand(line);
+        let event = understand(line, &turn.unconfirmed);
+        match event {
+            Event::TurnEnded(_) => drop(turn.at_rest.send_replace(true)),
+            Event::Accepted { .. } => drop(turn.at_rest.send_replace(false)),
+            _ => {}
+        }
         if !started && !matches!(event, Event::Started { .. } | Event::Output { .. }) {
             let up = Event::Started {
                 session: None,
@@ -218,15 +288,19 @@ async fn listen(lines: Option<LineReader>, events: &mpsc::Sender<Event>, mut end
     }
 }
 
-fn understand(line: Line) -> Event {
+/// What a line means; one that means nothing is output.
+fn understand(line: Line, unconfirmed: &Mutex<HashSet<Uuid>>) -> Event {
     let bytes = match line {
-        Line::Whole(mut bytes) => match serde_json::from_slice::<Map<String, Value>>(&bytes) {
-            Ok(object) => match serde_json::from_value(Value::Object(object)) {
-                Ok(said) => return event(said),
-                Err(_) => with_end(&mut bytes),
-            },
-            Err(_) => with_end(&mut bytes),
-        },
+        Line::Whole(mut bytes) => {
+            let object = serde_json::from_slice::<Map<String, Value>>(&bytes).ok();
+            match object.and_then(|object| serde_json::from_value(Value::Object(object)).ok()) {
+                // Nobody sent that, or it was confirmed already.
+                Some(Said::Accepted { id }) if !ids(unconfirmed).remove(&id) => {}
+                Some(said) => return event(said),
+                None => {}
+            }
+            with_end(&mut bytes)
+        }
         Line::Piece(bytes) => bytes,
     };
     Event::Output {

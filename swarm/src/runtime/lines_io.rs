@@ -12,10 +12,9 @@ const CHUNK: usize = 64 * 1024;
 /// A line, or a piece of one that is too long to be a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
-    /// A whole line, without its end.
+    /// A whole line, without its end; the last one need not have had any.
     Whole(Vec<u8>),
-    /// Part of a line that is over the limit, or the last one without an end; with its line end, if it has
-    /// one.
+    /// Part of a line that is over the limit; the last part has the line's end, if there is one.
     Piece(Vec<u8>),
 }
 
@@ -52,9 +51,9 @@ impl LineReader {
                 return Ok(Some(line));
             }
             if self.ended {
-                let rest = self.buffer.split();
+                let rest = self.buffer.split().to_vec();
                 self.searched = 0;
-                return Ok((!rest.is_empty()).then(|| Line::Piece(rest.to_vec())));
+                return Ok((!rest.is_empty()).then_some(Line::Whole(rest)));
             }
             self.buffer.reserve(CHUNK);
             // A limit below the buffer's capacity, so that one read cannot pass it by much.
@@ -82,9 +81,6 @@ impl LineReader {
             return Some(Line::Piece(line));
         }
         line.pop();
-        if line.last() == Some(&b'\r') {
-            line.pop();
-        }
         Some(Line::Whole(line))
     }
 }

@@ -9,14 +9,15 @@
 //!
 //! 1. `launch` starts the program through [`Processes`], never by itself, so that it is
 //!    supervised from its first instruction.
-//! 2. The first event of a program that came up is [`Event::Started`]. The last is
-//!    [`Event::Ended`], always, once, after everything the program printed. Then the channel
-//!    closes.
+//! 2. The first event of a program that came up is [`Event::Started`]; only [`Event::Output`] can
+//!    come before it. The last is [`Event::Ended`], always, once, after everything the program
+//!    printed. Then the channel closes.
 //! 3. Every turn ends with [`Event::TurnEnded`], unless the program ends first; a program that
 //!    ends without one has failed, whatever its exit code says.
 //! 4. A message that was taken in is confirmed with [`Event::Accepted`], once, by its id.
-//! 5. [`Order::Finish`] lets the turn come to its end, then the program ends. [`Order::Stop`]
-//!    asks it to end now. Signals are the host's business.
+//! 5. [`Order::Finish`] lets the turn come to its end, then the program ends; until then its
+//!    questions can still be answered. [`Order::Stop`] asks it to end now. Signals are the host's
+//!    business.
 //! 6. No amount or kind of output makes a runtime fail, block or grow: lines are bounded, what
 //!    is not understood is passed on as [`Event::Output`].
 
@@ -25,6 +26,8 @@ mod launch;
 mod lines;
 mod lines_io;
 mod shell;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 

@@ -12,7 +12,8 @@ use crate::output::{BOLD, DIM, GREEN};
 #[derive(Debug, Args)]
 pub(crate) struct SendArgs {
     /// Its id or name
-    agent: String,
+    #[arg(value_name = "AGENT")]
+    who: String,
     /// The message
     #[arg(allow_hyphen_values = true)]
     text: String,
@@ -27,7 +28,7 @@ pub(crate) struct SendArgs {
 /// Sends a message to an agent; resumes it if it has ended.
 pub(crate) fn send(args: &SendArgs, context: &mut Context) -> Result<Exit, CommandError> {
     let agents = context.agents()?;
-    let meta = agents.find(&args.agent)?;
+    let meta = agents.find(&args.who)?;
     let priority: Priority = args.priority.parse()?;
     let first = args.text.lines().next().unwrap_or_default();
     let summary = args.summary.clone().unwrap_or_else(|| {
@@ -60,7 +61,8 @@ pub(crate) fn send(args: &SendArgs, context: &mut Context) -> Result<Exit, Comma
 #[derive(Debug, Args)]
 pub(crate) struct StopArgs {
     /// Its id or name
-    agent: String,
+    #[arg(value_name = "AGENT")]
+    who: String,
     /// Why
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -72,7 +74,7 @@ pub(crate) struct StopArgs {
 /// Ends a running agent.
 pub(crate) fn stop(args: &StopArgs, context: &mut Context) -> Result<Exit, CommandError> {
     let agents = context.agents()?;
-    let meta = agents.find(&args.agent)?;
+    let meta = agents.find(&args.who)?;
     let grace = args.grace.map(Duration::from_millis);
     let by = context.agent().to_owned();
     let outcome = agents.stop(&meta, &by, args.reason.clone(), grace)?;
@@ -92,7 +94,8 @@ pub(crate) fn stop(args: &StopArgs, context: &mut Context) -> Result<Exit, Comma
 #[derive(Debug, Args)]
 pub(crate) struct ResumeArgs {
     /// Its id or name
-    agent: String,
+    #[arg(value_name = "AGENT")]
+    who: String,
     /// What it is told
     #[arg(allow_hyphen_values = true)]
     text: Option<String>,
@@ -104,7 +107,7 @@ pub(crate) struct ResumeArgs {
 /// Lets an agent that has ended go on.
 pub(crate) fn resume(args: &ResumeArgs, context: &mut Context) -> Result<Exit, CommandError> {
     let agents = context.agents()?;
-    let meta = agents.find(&args.agent)?;
+    let meta = agents.find(&args.who)?;
     let run = agents.run(&meta.agent_id);
     let running = || CommandError::Other {
         exit: Exit::Refused,

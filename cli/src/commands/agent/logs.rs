@@ -18,7 +18,8 @@ const SHOWN: usize = 400;
 #[derive(Debug, Args)]
 pub(crate) struct LogsArgs {
     /// Its id or name
-    agent: String,
+    #[arg(value_name = "AGENT")]
+    who: String,
     /// Go on showing what happens until it ends
     #[arg(short, long)]
     follow: bool,
@@ -29,7 +30,7 @@ pub(crate) struct LogsArgs {
 
 pub(crate) fn run(args: &LogsArgs, context: &mut Context) -> Result<Exit, CommandError> {
     let agents = context.agents()?;
-    let meta = agents.find(&args.agent)?;
+    let meta = agents.find(&args.who)?;
     let run = agents.run(&meta.agent_id);
     let signals = Signals::catch()?;
     let mut watch = args.follow.then(|| DirWatch::new(run.path()));

@@ -1,20 +1,31 @@
 //! `ccb agent …`.
 
 mod change;
+mod definitions;
 mod list;
 mod logs;
 mod output;
 mod show;
 mod spawn;
+mod types;
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 
+#[derive(Debug, Args)]
+pub(crate) struct AgentArgs {
+    /// More agent types, as JSON: {"NAME": {"description": "…", "prompt": "…", …}}
+    #[arg(long, global = true, value_name = "JSON")]
+    agents: Option<String>,
+    #[command(subcommand)]
+    command: AgentCommand,
+}
+
 /// What can be done with agents.
 #[derive(Debug, Subcommand)]
-pub(crate) enum AgentCommand {
+enum AgentCommand {
     /// Start an agent and wait for its result, or let it work in the background
     Spawn(Box<spawn::SpawnArgs>),
     /// Show the agents there are
@@ -32,10 +43,14 @@ pub(crate) enum AgentCommand {
     Stop(change::StopArgs),
     /// Let an agent that has ended go on
     Resume(change::ResumeArgs),
+    /// Show the types of agents there are, where they come from and what is wrong with others
+    #[command(visible_alias = "type")]
+    Types(types::TypesArgs),
 }
 
-pub(crate) fn run(command: &AgentCommand, context: &mut Context) -> Result<Exit, CommandError> {
-    match command {
+pub(crate) fn run(args: &AgentArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let agents = args.agents.as_deref();
+    match &args.command {
         AgentCommand::Spawn(args) => spawn::run(args, context),
         AgentCommand::List(args) => list::run(args, context),
         AgentCommand::Show(args) => show::run(args, context),
@@ -44,5 +59,6 @@ pub(crate) fn run(command: &AgentCommand, context: &mut Context) -> Result<Exit,
         AgentCommand::Output(args) => output::run(args, context),
         AgentCommand::Stop(args) => change::stop(args, context),
         AgentCommand::Resume(args) => change::resume(args, context),
+        AgentCommand::Types(args) => types::run(args, agents, context),
     }
 }

@@ -17,7 +17,8 @@ const SLICE: Duration = Duration::from_millis(200);
 #[derive(Debug, Args)]
 pub(crate) struct OutputArgs {
     /// Its id or name
-    agent: String,
+    #[arg(value_name = "AGENT")]
+    who: String,
     /// Do not wait for its end
     #[arg(long)]
     no_wait: bool,
@@ -33,7 +34,7 @@ pub(crate) struct OutputArgs {
 
 pub(crate) fn run(args: &OutputArgs, context: &mut Context) -> Result<Exit, CommandError> {
     let agents = context.agents()?;
-    let meta = agents.find(&args.agent)?;
+    let meta = agents.find(&args.who)?;
     let limit = match args.no_wait {
         true => Duration::ZERO,
         false => Duration::from_millis(args.timeout),

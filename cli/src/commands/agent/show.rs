@@ -10,12 +10,13 @@ use crate::output::{BOLD, DIM, clean, clean_line};
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
     /// Its id or name
-    agent: String,
+    #[arg(value_name = "AGENT")]
+    who: String,
 }
 
 pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, CommandError> {
     let agents = context.agents()?;
-    let meta = agents.find(&args.agent)?;
+    let meta = agents.find(&args.who)?;
     let run = agents.run(&meta.agent_id);
     let listed = Listed {
         alive: agents.is_alive(&meta)?,

@@ -1,0 +1,3 @@
+mod after_end;
+mod line_reader;
+mod lines;

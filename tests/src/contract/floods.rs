@@ -1,0 +1,113 @@
+//! Output of every amount and kind.
+
+use std::process::Command;
+
+use swarm::runtime::{Event, Order, Stream, TurnStatus};
+
+use super::bench::{Bench, LIMIT};
+use super::{Act, Verdict, prompt};
+use crate::wait::wait_until;
+
+/// More memory than this must not be needed, whatever is printed.
+const GROWTH_KIB: u64 = 48 * 1024;
+/// Set in the process that measures its memory.
+const MEASURING: &str = "CCB_CONTRACT_MEASURING";
+
+pub(super) fn errors_are_passed_on(bench: &Bench<'_>) -> Verdict {
+    let acts = [Act::PrintError("something is odd\nvery odd")];
+    let mut session = bench.launch(&prompt!(bench, &acts, "done"));
+    assert_eq!(session.turn().status, TurnStatus::Completed);
+    session.order(Order::Finish);
+    session.end();
+    let printed = session.printed(Stream::Stderr);
+    let printed = String::from_utf8_lossy(&printed);
+    assert!(printed.contains("something is odd\nvery odd"), "{printed}");
+    Verdict::Passed
+}
+
+pub(super) fn garbage_is_passed_on(bench: &Bench<'_>) -> Verdict {
+    let mut session = bench.launch(&prompt!(bench, &[Act::Garbage(500_000)], "done"));
+    assert_eq!(session.turn().status, TurnStatus::Completed);
+    session.order(Order::Finish);
+    session.end();
+    // Nothing is lost of it, though it is no text.
+    let printed = session.printed(Stream::Stdout).len();
+    assert!(printed >= 500_000, "only {printed} bytes arrived");
+    Verdict::Passed
+}
+
+pub(super) fn a_long_line_does_not_grow(bench: &Bench<'_>) -> Verdict {
+    let prompt = prompt!(bench, &[Act::LongLine(100)], "done");
+    in_a_process_of_its_own(|| {
+        let before = peak_kib();
+        let mut session = bench.launch(&prompt);
+        let mut bytes = 0;
+        loop {
+            match session.next().expect("it goes on") {
+                Event::Output { bytes: more, .. } => bytes += more.len(),
+                Event::TurnEnded(turn) => {
+                    assert_eq!(turn.status, TurnStatus::Completed);
+                    break;
+                }
+                _ => {}
+            }
+        }
+        assert!(bytes >= 100_000_000, "only {bytes} bytes arrived");
+        let grown = peak_kib() - before;
+        assert!(grown < GROWTH_KIB, "it took {grown} KiB more");
+        session.order(Order::Finish);
+        session.end();
+    });
+    Verdict::Passed
+}
+
+pub(super) fn much_output_waits_for_the_host(bench: &Bench<'_>) -> Verdict {
+    let prompt = prompt!(bench, &[Act::LongLine(100)], "done");
+    in_a_process_of_its_own(|| {
+        let before = peak_kib();
+        let mut session = bench.launch(&prompt);
+        let [pid] = bench.running()[..] else {
+            panic!("not exactly one program");
+        };
+        // Nobody reads events: the program must come to a stand in the middle of it.
+        let waits = format!("/proc/{}/wchan", pid.as_raw_nonzero());
+        wait_until(LIMIT, "the program to wait for its reader", || {
+            std::fs::read_to_string(&waits).is_ok_and(|what| what.contains("pipe_write"))
+        });
+        let grown = peak_kib() - before;
+        assert!(grown < GROWTH_KIB, "it took {grown} KiB more");
+        session.turn();
+        session.order(Order::Finish);
+        session.end();
+    });
+    Verdict::Passed
+}
+
+/// Runs `measure` in another process, in which no other test takes memory: this test again.
+fn in_a_process_of_its_own(measure: impl FnOnce()) {
+    if std::env::var_os(MEASURING).is_some() {
+        return measure();
+    }
+    let test = std::thread::current().name().expect("a test").to_owned();
+    let output = Command::new(std::env::current_exe().expect("this program"))
+        .args([&test, "--exact", "--nocapture"])
+        .env(MEASURING, "1")
+        .output()
+        .expect("it starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{said}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// The most memory this process has had.
+fn peak_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("a status");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    number
+        .and_then(|number| number.parse().ok())
+        .expect("a number")
+}

@@ -1,0 +1,104 @@
+//! The fake agent: carries out a [`Script`].
+
+mod children;
+mod input;
+mod output;
+mod steps;
+
+use std::collections::HashMap;
+use std::collections::VecDeque;
+use std::io::{self, BufRead};
+use std::sync::mpsc::Receiver;
+
+use crate::script::Script;
+
+use input::{Input, Message};
+use output::Output;
+
+pub use children::{Pids, child};
+
+/// Nothing a test starts outlives this, whatever happens to the test.
+const LONGEST: std::time::Duration = std::time::Duration::from_secs(600);
+
+/// What is to happen after a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    Next,
+    /// The turn was broken off.
+    Interrupted,
+    Exit(i32),
+}
+
+/// A fake agent.
+#[derive(Debug)]
+pub struct Player {
+    script: Script,
+    prompt: String,
+    out: Output,
+    input: Receiver<Input>,
+    /// Nothing more comes in.
+    ended: bool,
+    pending: VecDeque<Message>,
+    answers: HashMap<String, bool>,
+    session: String,
+    in_turn: bool,
+}
+
+impl Player {
+    /// Carries out `script` as any command would: no protocol, no input.
+    pub fn plain(script: Script) -> Self {
+        let (_, input) = std::sync::mpsc::channel();
+        Self {
+            script,
+            prompt: String::new(),
+            out: Output::Plain,
+            input,
+            ended: true,
+            pending: VecDeque::new(),
+            answers: HashMap::new(),
+            session: String::new(),
+            in_turn: true,
+        }
+    }
+
+    /// Speaks the protocol: the first line of input is the prompt, which carries the script
+    /// unless one is given.
+    pub fn lines(given: Option<Script>) -> io::Result<Self> {
+        let mut first = String::new();
+        io::stdin().lock().read_line(&mut first)?;
+        let first = input::prompt(&first).map_err(io::Error::other)?;
+        let found = given.map(Ok).or_else(|| Script::find(&first.text));
+        let script = match found {
+            Some(script) => script.map_err(io::Error::other)?,
+            // A prompt without a script: it says what it was told, and lives on.
+            None => Script::new()
+                .done(&format!("heard: {}", first.text))
+                .serve(),
+        };
+        let own = || format!("session-{}", std::process::id());
+        let session = script.session.clone().or(first.session).unwrap_or_else(own);
+        Ok(Self {
+            script,
+            prompt: first.text,
+            out: Output::Lines,
+            input: input::listen(),
+            ended: false,
+            pending: VecDeque::new(),
+            answers: HashMap::new(),
+            session,
+            in_turn: true,
+        })
+    }
+
+    /// Does it all; returns the exit code.
+    pub fn play(mut self) -> io::Result<i32> {
+        if let Some(dir) = &self.script.pids {
+            Pids::new(dir).record_self("agent")?;
+        }
+        if !self.script.silent {
+            self.out.ready(&self.session)?;
+        }
+        let steps = std::mem::take(&mut self.script.steps);
+        self.play_all(steps)
+    }
+}

@@ -1,0 +1,321 @@
+//! What the model is to do, step by step, and how it is found in a prompt.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::conversation::{Conversation, Role};
+use crate::marked::last_after;
+
+/// A script begins after this; what follows is a JSON list of [`Step`]s.
+pub const MARK: &str = "<<SCRIPT ";
+
+/// One answer of the model. What is not given is not done.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct Step {
+    /// It thinks this first, where the protocol has a place for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<String>,
+    /// It says this. `{{last}}` is the last tool's result, `{{user}}` what the user said last,
+    /// `{{after:WORD}}` what follows the last WORD up to a blank, `{{n}}` the request's number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// It calls these, all at once. The same words as in `text` are replaced.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<Call>,
+    /// Short for one in `tools`, with `input`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The input of `tool`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<Value>,
+    /// The stop reason, by the protocol's own word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop: Option<String>,
+    /// What it says it used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<StepUsage>,
+    /// Seconds before it answers at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sleep: Option<f64>,
+    /// It does not answer at all before this file is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_for: Option<PathBuf>,
+    /// Seconds between two words of its text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow: Option<f64>,
+    /// After the beginning of the answer nothing comes until the asker goes away.
+    #[serde(skip_serializing_if = "is_false")]
+    pub hang: bool,
+    /// The same until this file is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hang_until: Option<PathBuf>,
+    /// The answer is this HTTP status instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http: Option<u16>,
+    /// The body of an HTTP error; one is made if none is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body: Option<Value>,
+    /// Seconds in the header `retry-after` of an HTTP error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<u64>,
+    /// The connection breaks after the first piece of the answer.
+    #[serde(skip_serializing_if = "is_false")]
+    pub drop: bool,
+    /// The stream ends with an error of this type after the first piece of the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stream_error: Option<String>,
+    /// `http`, `drop` and `stream_error` happen only this often, then the rest of the step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub times: Option<u32>,
+}
+
+/// A tool it calls.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Call {
+    /// Its name, as the asker offers it.
+    pub tool: String,
+    /// Its arguments.
+    #[serde(default = "empty_object")]
+    pub input: Value,
+}
+
+/// What a step says it used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct StepUsage {
+    pub input: u64,
+    pub output: u64,
+    pub cache_read: u64,
+    pub cache_write: u64,
+}
+
+fn empty_object() -> Value {
+    Value::Object(serde_json::Map::new())
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+impl Step {
+    /// Says something.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self {
+            text: Some(text.into()),
+            ..Self::default()
+        }
+    }
+
+    /// Calls a tool.
+    pub fn tool(tool: impl Into<String>, input: Value) -> Self {
+        Self::default().and_tool(tool, input)
+    }
+
+    /// Answers with an HTTP error, always.
+    pub fn http(status: u16) -> Self {
+        Self {
+            http: Some(status),
+            ..Self::default()
+        }
+    }
+
+    /// Calls one more tool.
+    pub fn and_tool(mut self, tool: impl Into<String>, input: Value) -> Self {
+        let tool = tool.into();
+        self.tools.push(Call { tool, input });
+        self
+    }
+
+    /// Says something as well.
+    pub fn and_text(mut self, text: impl Into<String>) -> Self {
+        self.text = Some(text.into());
+        self
+    }
+
+    pub fn thinking(mut self, text: impl Into<String>) -> Self {
+        self.thinking = Some(text.into());
+        self
+    }
+
+    pub fn usage(mut self, input: u64, output: u64) -> Self {
+        self.usage = Some(StepUsage {
+            input,
+            output,
+            ..StepUsage::default()
+        });
+        self
+    }
+
+    pub fn stop(mut self, reason: impl Into<String>) -> Self {
+        self.stop = Some(reason.into());
+        self
+    }
+
+    /// Answers only when this file is there.
+    pub fn wait_for(mut self, file: &Path) -> Self {
+        self.wait_for = Some(file.to_owned());
+        self
+    }
+
+    /// Begins to answer, and goes on when this file is there.
+    pub fn hang_until(mut self, file: &Path) -> Self {
+        self.hang_until = Some(file.to_owned());
+        self
+    }
+
+    /// Begins to answer and never goes on.
+    pub fn hang(mut self) -> Self {
+        self.hang = true;
+        self
+    }
+
+    /// Breaks off after the first piece.
+    pub fn drop_stream(mut self) -> Self {
+        self.drop = true;
+        self
+    }
+
+    /// Ends the stream with an error of this type.
+    pub fn stream_error(mut self, kind: impl Into<String>) -> Self {
+        self.stream_error = Some(kind.into());
+        self
+    }
+
+    /// What goes wrong goes wrong only so often.
+    pub fn times(mut self, times: u32) -> Self {
+        self.times = Some(times);
+        self
+    }
+
+    pub fn retry_after(mut self, seconds: u64) -> Self {
+        self.retry_after = Some(seconds);
+        self
+    }
+
+    /// All its calls.
+    pub fn calls(&self) -> Vec<Call> {
+        let input = || self.input.clone().unwrap_or_else(empty_object);
+        let one = self.tool.clone().map(|tool| Call {
+            tool,
+            input: input(),
+        });
+        one.into_iter().chain(self.tools.clone()).collect()
+    }
+}
+
+/// A script as it stands in a prompt.
+pub fn script(steps: &[Step]) -> String {
+    let json = serde_json::to_string(steps).expect("steps are JSON");
+    format!("{MARK}{json}")
+}
+
+/// A prompt that carries a script.
+pub fn prompt(words: &str, steps: &[Step]) -> String {
+    format!("{words} {}", script(steps))
+}
+
+/// The last script in `text` that is not part of another one.
+fn find(text: &str) -> Option<Vec<Value>> {
+    // Some programs quote the quotes in a prompt from the command line.
+    let read = |text: &str| last_after(text, MARK).and_then(Result::ok);
+    read(text).or_else(|| read(&text.replace("\\\"", "\"")))
+}
+
+/// What to do now.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Chosen {
+    pub step: Step,
+    /// Its place in the script; none if there is no script.
+    pub number: Option<usize>,
+}
+
+/// The step that is due: as many as the model has answered since the last user text with a
+/// script. A user text without one lets the script go on.
+pub(super) fn choose(conversation: &Conversation, request: u64) -> Result<Chosen, String> {
+    let turns = &conversation.turns;
+    let with_script = turns
+        .iter()
+        .enumerate()
+        .filter(|(_, turn)| turn.role == Role::User)
+        .filter_map(|(at, turn)| find(&turn.text).map(|steps| (at, steps)));
+    let last_said = conversation.last(Role::User);
+    let Some((at, mut steps)) = with_script.last() else {
+        return Ok(Chosen {
+            step: Step::text(format!("no script: {}", end_of(last_said, 200))),
+            number: None,
+        });
+    };
+    let answered = turns[at..]
+        .iter()
+        .filter(|turn| turn.role == Role::Assistant)
+        .count();
+    if answered >= steps.len() {
+        return Ok(Chosen {
+            step: Step::text(format!("script is over: {}", end_of(last_said, 300))),
+            number: Some(answered),
+        });
+    }
+    let step = fill_in(steps.swap_remove(answered), conversation, request);
+    let step = serde_json::from_value(step)
+        .map_err(|error| format!("step {answered} of the script is wrong: {error}"))?;
+    Ok(Chosen {
+        step,
+        number: Some(answered),
+    })
+}
+
+fn end_of(text: &str, most: usize) -> &str {
+    let mut start = text.len().saturating_sub(most);
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    &text[start..]
+}
+
+/// Replaces `{{…}}` in every text of `value`, but not in scripts for others.
+fn fill_in(value: Value, conversation: &Conversation, request: u64) -> Value {
+    match value {
+        Value::String(text) => {
+            let (ours, theirs) = match text.find(MARK) {
+                Some(at) => text.split_at(at),
+                None => (text.as_str(), ""),
+            };
+            Value::String(fill_in_text(ours, conversation, request) + theirs)
+        }
+        Value::Array(values) => values
+            .into_iter()
+            .map(|value| fill_in(value, conversation, request))
+            .collect(),
+        Value::Object(map) => map
+            .into_iter()
+            .map(|(key, value)| (key, fill_in(value, conversation, request)))
+            .collect(),
+        other => other,
+    }
+}
+
+fn fill_in_text(text: &str, conversation: &Conversation, request: u64) -> String {
+    let mut filled = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("{{") {
+        let Some(end) = rest[start..].find("}}").map(|end| start + end) else {
+            break;
+        };
+        filled.push_str(&rest[..start]);
+        let word = &rest[start + 2..end];
+        match word.split_once(':') {
+            None if word == "last" => filled.push_str(conversation.last(Role::Tool)),
+            None if word == "user" => filled.push_str(conversation.last(Role::User)),
+            None if word == "n" => filled.push_str(&request.to_string()),
+            Some(("after", prefix)) => filled.push_str(&conversation.after(prefix)),
+            _ => filled.push_str(&rest[start..end + 2]),
+        }
+        rest = &rest[end + 2..];
+    }
+    filled + rest
+}

@@ -1,0 +1,436 @@
+//! What a fake agent is to do. The tests write it, the program `fake-agent` carries it out.
+//!
+//! A script rides in the prompt, so that each of many agents follows its own; whatever else is
+//! in the prompt does not matter.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::marked::last_after;
+
+/// A script begins after this.
+const MARK: &str = "<<AGENT ";
+
+/// What a fake agent does from its start to its end. When the steps are over, it exits with 0.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct Script {
+    pub steps: Vec<Do>,
+    /// Where it and everything it starts write their process ids.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pids: Option<PathBuf>,
+    /// The session it says it has; else the one it was told, else one of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// It does not say that it is up.
+    pub silent: bool,
+    /// It takes in messages only when a step says so; else also after each tool.
+    pub deaf: bool,
+    /// It does not listen to orders to stop.
+    pub stubborn: bool,
+}
+
+/// Where something is printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum To {
+    #[default]
+    Stdout,
+    Stderr,
+}
+
+/// A signal that is ignored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ignored {
+    Term,
+    Int,
+    Hup,
+}
+
+/// A process it starts, which lives until it is killed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct Grandchild {
+    /// In a session of its own.
+    pub new_session: bool,
+    /// It ignores SIGTERM, SIGINT and SIGHUP.
+    pub ignores_signals: bool,
+    /// It does not keep the agent's output streams open.
+    pub detached: bool,
+    /// Started by a process that is gone at once, so that somebody else adopts it.
+    pub orphaned: bool,
+    /// It keeps nothing of the environment, no marker either.
+    pub scrubbed: bool,
+    /// It prints to the agent's output as fast as it can.
+    pub noisy: bool,
+    /// It starts this many of its own, and each of those, too, to this depth.
+    pub width: u32,
+    pub depth: u32,
+    /// What [`Started::role`] says of it.
+    pub role: String,
+    /// Where it writes its id; the script's place if none is given.
+    pub pids: Option<PathBuf>,
+}
+
+impl Grandchild {
+    /// How many processes it is with all its own.
+    pub fn count(&self) -> u64 {
+        let width = u64::from(self.width);
+        (0..=self.depth).map(|level| width.pow(level)).sum()
+    }
+}
+
+/// One step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Do {
+    /// Prints `text` as it is.
+    Print { text: String, to: To },
+    /// Prints this many bytes of `x`, without a line end.
+    PrintBytes { count: u64, to: To },
+    /// Prints this many bytes that are no text, with line ends here and there.
+    Garbage { count: u64, to: To },
+    /// Prints this many million bytes as one line.
+    LongLine { megabytes: u64, to: To },
+    /// The model says something.
+    Say { text: String },
+    /// Writes a file, making its directories.
+    Write { path: PathBuf, text: String },
+    /// Adds a line to a file.
+    Append { path: PathBuf, text: String },
+    /// Writes this many million bytes to a file; if it cannot, it says so on stderr and goes on.
+    FillDisk { path: PathBuf, megabytes: u64 },
+    /// Commits everything in the working directory.
+    Commit { message: String },
+    /// Makes an empty file.
+    Touch { path: PathBuf },
+    /// Waits until a file is there.
+    WaitFile { path: PathBuf },
+    /// Does nothing for a while. Not for waiting for something.
+    Pause { ms: u64 },
+    /// Begins to use a tool.
+    ToolBegin {
+        id: String,
+        name: String,
+        input: Value,
+    },
+    /// The tool has answered.
+    ToolEnd {
+        id: String,
+        output: String,
+        error: bool,
+    },
+    /// Waits for a message and takes it in; says it if `echo`. None comes if the input ends.
+    WaitMessage { echo: bool },
+    /// Takes in what has come, and says it.
+    AcceptMessages,
+    /// What was used.
+    Usage { input: u64, output: u64, cost: f64 },
+    /// Alive, but it gets nowhere.
+    Stalled { why: String },
+    /// Asks and does one or the other.
+    Ask {
+        id: String,
+        tool: String,
+        input: Value,
+        allowed: Vec<Do>,
+        denied: Vec<Do>,
+    },
+    /// Ignores signals from here on.
+    Ignore { signals: Vec<Ignored> },
+    /// Starts a process and waits until it is up.
+    Spawn(Grandchild),
+    /// Runs a command to its end, as a tool.
+    Run { command: Vec<String> },
+    /// Writes down its arguments, environment, working directory and prompt, as JSON.
+    Describe { path: PathBuf },
+    /// Closes a stream.
+    Close { what: To },
+    /// Does this over and over; for ever if no number is given.
+    Repeat { times: Option<u32>, steps: Vec<Do> },
+    /// The turn is over.
+    Result {
+        status: String,
+        text: String,
+        error: Option<String>,
+    },
+    /// Answers one message after the other, each with a turn, until the input ends. A message
+    /// can carry a script for its turn.
+    Serve,
+    /// Does nothing more, for ever.
+    Hang,
+    /// Ends.
+    Exit { code: i32 },
+    /// Ends by a signal.
+    Die { signal: i32 },
+}
+
+/// A process that was started for a script.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Started {
+    pub pid: i32,
+    /// When, in the kernel's ticks: tells it from a later one with the same id.
+    pub start: u64,
+    /// `agent`, `run`, or what the script says.
+    pub role: String,
+}
+
+impl Script {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// One more step.
+    pub fn then(mut self, step: Do) -> Self {
+        self.steps.push(step);
+        self
+    }
+
+    /// Process ids go to `dir`, which must exist.
+    pub fn pids(mut self, dir: &Path) -> Self {
+        self.pids = Some(dir.to_owned());
+        self
+    }
+
+    pub fn session(mut self, session: &str) -> Self {
+        self.session = Some(session.to_owned());
+        self
+    }
+
+    pub fn silent(mut self) -> Self {
+        self.silent = true;
+        self
+    }
+
+    pub fn deaf(mut self) -> Self {
+        self.deaf = true;
+        self
+    }
+
+    pub fn stubborn(mut self) -> Self {
+        self.stubborn = true;
+        self
+    }
+
+    pub fn print(self, text: &str) -> Self {
+        let text = text.to_owned();
+        self.then(Do::Print {
+            text,
+            to: To::Stdout,
+        })
+    }
+
+    pub fn print_error(self, text: &str) -> Self {
+        let text = text.to_owned();
+        self.then(Do::Print {
+            text,
+            to: To::Stderr,
+        })
+    }
+
+    pub fn say(self, text: &str) -> Self {
+        let text = text.to_owned();
+        self.then(Do::Say { text })
+    }
+
+    pub fn write(self, path: impl AsRef<Path>, text: &str) -> Self {
+        let (path, text) = (path.as_ref().to_owned(), text.to_owned());
+        self.then(Do::Write { path, text })
+    }
+
+    pub fn append(self, path: impl AsRef<Path>, text: &str) -> Self {
+        let (path, text) = (path.as_ref().to_owned(), text.to_owned());
+        self.then(Do::Append { path, text })
+    }
+
+    pub fn commit(self, message: &str) -> Self {
+        let message = message.to_owned();
+        self.then(Do::Commit { message })
+    }
+
+    pub fn touch(self, path: impl AsRef<Path>) -> Self {
+        let path = path.as_ref().to_owned();
+        self.then(Do::Touch { path })
+    }
+
+    pub fn wait_file(self, path: impl AsRef<Path>) -> Self {
+        let path = path.as_ref().to_owned();
+        self.then(Do::WaitFile { path })
+    }
+
+    /// Uses a tool that answers at once.
+    pub fn tool(self, name: &str, output: &str) -> Self {
+        self.tool_around(name, output, |script| script)
+    }
+
+    /// Uses a tool that takes as long as `steps`.
+    pub fn tool_around(self, name: &str, output: &str, steps: impl FnOnce(Self) -> Self) -> Self {
+        let id = format!("{name}-{}", self.steps.len());
+        let begin = Do::ToolBegin {
+            id: id.clone(),
+            name: name.to_owned(),
+            input: Value::Null,
+        };
+        let end = Do::ToolEnd {
+            id,
+            output: output.to_owned(),
+            error: false,
+        };
+        steps(self.then(begin)).then(end)
+    }
+
+    /// Waits for a message and says it.
+    pub fn wait_message(self) -> Self {
+        self.then(Do::WaitMessage { echo: true })
+    }
+
+    pub fn usage(self, input: u64, output: u64, cost: f64) -> Self {
+        self.then(Do::Usage {
+            input,
+            output,
+            cost,
+        })
+    }
+
+    /// Asks whether it may use `tool`.
+    pub fn ask(
+        self,
+        tool: &str,
+        allowed: impl FnOnce(Self) -> Self,
+        denied: impl FnOnce(Self) -> Self,
+    ) -> Self {
+        let id = format!("ask-{}", self.steps.len());
+        self.then(Do::Ask {
+            id,
+            tool: tool.to_owned(),
+            input: Value::Null,
+            allowed: allowed(Self::new()).steps,
+            denied: denied(Self::new()).steps,
+        })
+    }
+
+    /// Ignores SIGTERM, SIGINT and SIGHUP.
+    pub fn ignore_signals(self) -> Self {
+        let signals = vec![Ignored::Term, Ignored::Int, Ignored::Hup];
+        self.then(Do::Ignore { signals })
+    }
+
+    pub fn spawn(self, child: Grandchild) -> Self {
+        self.then(Do::Spawn(child))
+    }
+
+    /// Starts a process in a session of its own.
+    pub fn spawn_in_new_session(self) -> Self {
+        self.spawn(Grandchild {
+            new_session: true,
+            role: "new session".into(),
+            ..Grandchild::default()
+        })
+    }
+
+    /// Starts a daemon: another session, another parent, no streams.
+    pub fn daemon(self) -> Self {
+        self.spawn(Grandchild {
+            new_session: true,
+            detached: true,
+            orphaned: true,
+            role: "daemon".into(),
+            ..Grandchild::default()
+        })
+    }
+
+    /// The same without a trace in its environment.
+    pub fn hidden_daemon(self) -> Self {
+        self.spawn(Grandchild {
+            new_session: true,
+            detached: true,
+            orphaned: true,
+            scrubbed: true,
+            role: "hidden daemon".into(),
+            ..Grandchild::default()
+        })
+    }
+
+    /// Starts processes that start processes.
+    pub fn fork_bomb(self, width: u32, depth: u32) -> Self {
+        self.spawn(Grandchild {
+            width,
+            depth,
+            role: "bomb".into(),
+            ..Grandchild::default()
+        })
+    }
+
+    pub fn run(self, command: &[&str]) -> Self {
+        let command = command.iter().map(|&word| word.to_owned()).collect();
+        self.then(Do::Run { command })
+    }
+
+    pub fn describe(self, path: impl AsRef<Path>) -> Self {
+        let path = path.as_ref().to_owned();
+        self.then(Do::Describe { path })
+    }
+
+    /// The turn is over and went well.
+    pub fn done(self, text: &str) -> Self {
+        self.result("completed", text)
+    }
+
+    /// The turn is over, and went wrong.
+    pub fn failed(self, error: &str) -> Self {
+        self.then(Do::Result {
+            status: "failed".into(),
+            text: String::new(),
+            error: Some(error.to_owned()),
+        })
+    }
+
+    pub fn result(self, status: &str, text: &str) -> Self {
+        self.then(Do::Result {
+            status: status.to_owned(),
+            text: text.to_owned(),
+            error: None,
+        })
+    }
+
+    pub fn serve(self) -> Self {
+        self.then(Do::Serve)
+    }
+
+    pub fn hang(self) -> Self {
+        self.then(Do::Hang)
+    }
+
+    pub fn exit(self, code: i32) -> Self {
+        self.then(Do::Exit { code })
+    }
+
+    pub fn die(self, signal: i32) -> Self {
+        self.then(Do::Die { signal })
+    }
+
+    /// A prompt that carries it.
+    pub fn to_prompt(&self) -> String {
+        format!("{MARK}{}", self.to_json())
+    }
+
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a script is JSON")
+    }
+
+    /// A command for a shell that carries it out with `program`, as any command would.
+    pub fn to_command(&self, program: &str) -> String {
+        let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
+        let json = quoted(&self.to_json());
+        format!("exec {} --plain --json {json}", quoted(program))
+    }
+
+    /// The last script in `text` that is not part of another one.
+    pub fn find(text: &str) -> Option<Result<Self, String>> {
+        let found = last_after(text, MARK)?;
+        Some(found.map_err(|error| error.to_string()))
+    }
+}
