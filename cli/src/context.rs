@@ -1,15 +1,14 @@
 //! What the flags, the environment and the settings files say together.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use coordinator::run::{Agents, Surroundings};
 use mailbox::{MailOptions, Mailbox};
 use store::atomic::Durability;
 use store::home::Home;
 use store::name::Name;
-use store::settings::{AgentSettings, Settings, WorktreeSettings};
-use swarm::run::RuntimeSpec;
+use store::settings::{AgentSettings, RuntimeSettings, Settings, WorktreeSettings};
 use swarm::{Team, TeamError, TeamOptions};
 use taskboard::{Board, BoardOptions, Caller};
 use uuid::Uuid;
@@ -221,31 +220,9 @@ impl Context {
         }
     }
 
-    /// The runtime of this name.
-    pub(crate) fn runtime(&self, name: &str) -> Result<RuntimeSpec, CommandError> {
-        if name == "shell" {
-            return Ok(RuntimeSpec {
-                name: name.into(),
-                kind: name.into(),
-                ..RuntimeSpec::default()
-            });
-        }
-        let message = format!("there is no runtime {name:?}");
-        Err(CommandError::usage("unknown_runtime", message)
-            .with_hint("use --runtime shell, or add it to `runtimes` in the settings"))
-    }
-
-    /// The runtime to use when nobody says which.
-    pub(crate) fn default_runtime(&self) -> Result<RuntimeSpec, CommandError> {
-        Err(
-            CommandError::usage("no_runtime", "nothing is known that could run an agent")
-                .with_hint("--runtime shell runs PROMPT as a command"),
-        )
-    }
-
-    /// After how long a foreground agent goes on in the background.
-    pub(crate) fn auto_background(&self) -> Option<Duration> {
-        Some(Duration::from_secs(120))
+    /// Ways to run agents that the settings name.
+    pub(crate) fn runtimes(&self) -> &BTreeMap<String, RuntimeSettings> {
+        &self.settings.runtimes
     }
 
     /// The team's mail.

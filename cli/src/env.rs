@@ -19,6 +19,9 @@ pub(crate) const RUN_ID: &str = "CCB_RUN_ID";
 /// Which start of that run this is: an agent that was resumed has another.
 pub(crate) const RUN_TOKEN: &str = "CCB_RUN_TOKEN";
 
+/// The model every agent uses, whatever it or its caller says.
+pub(crate) const SUBAGENT_MODEL: &str = "CLAUDE_CODE_SUBAGENT_MODEL";
+
 /// A variable's value; an empty one counts as unset.
 pub(crate) fn var(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())

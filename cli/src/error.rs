@@ -361,6 +361,10 @@ impl From<AgentError> for CommandError {
                 let hint = "choose another name, or stop that one first".into();
                 (Exit::Refused, "name_taken", Some(hint))
             }
+            AgentError::TooMany { .. } => {
+                let hint = "wait for one to end, or raise agents.maxAgents in the settings".into();
+                (Exit::Refused, "too_many_agents", Some(hint))
+            }
             AgentError::NotRunning { .. } => {
                 let hint = "`ccb agent resume` lets it go on".into();
                 (Exit::Refused, "not_running", Some(hint))

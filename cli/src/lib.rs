@@ -12,6 +12,7 @@ mod error;
 mod mcp;
 mod output;
 mod signals;
+mod spawning;
 mod supervise;
 mod table;
 

@@ -32,6 +32,8 @@ mod interop;
 mod interop_edges;
 /// What another tool writes, and what it can read of ours.
 mod interop_files;
+/// Real agent programs on the scripted model, where they are installed.
+mod real;
 /// Home, list, identity, output: what a command finds around it.
 mod surroundings;
 /// Teams: bad names, damaged rosters, other repositories, held locks.

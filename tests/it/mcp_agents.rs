@@ -184,16 +184,129 @@ fn a_message_lets_one_that_has_ended_go_on() {
     );
 }
 
-/// Without anything that could run an agent the tool says what the command says, and more.
+/// A place whose agents are commands.
+fn shell() -> Place {
+    let place = Place::new();
+    place
+        .home
+        .settings(r#"{"agents": {"defaultRuntime": "shell"}}"#);
+    place
+}
+
+#[test]
+fn an_agent_is_started_and_waited_for() {
+    let place = shell();
+    let mut lead = place.lead();
+    let done = lead.ok(
+        "Agent",
+        json!({"description": "say hello", "prompt": "echo hello there"}),
+    );
+    assert_eq!(done["status"], "completed", "{done}");
+    assert!(
+        done["content"][0]["text"]
+            .as_str()
+            .unwrap()
+            .contains("hello there"),
+        "{done}"
+    );
+    let id = done["agentId"].as_str().unwrap();
+    let shown = place.home.ok(&["agent", "show", id]);
+    assert_eq!(shown["agent"]["description"], "say hello");
+    assert_eq!(shown["agent"]["parent"], "team-lead");
+    // Its result was the notification.
+    assert_eq!(texts(&lead.call("TaskList", json!({}))).len(), 1);
+    let result = lead.call(
+        "Agent",
+        json!({"description": "fail", "prompt": "echo no; exit 3"}),
+    );
+    assert_eq!(result["structuredContent"]["status"], "failed", "{result}");
+    assert!(
+        texts(&result)[0].starts_with("The agent did not do it"),
+        "{result}"
+    );
+}
+
+/// Whoever hangs up while an agent works leaves it at work, and is told when it ends.
+#[test]
+fn an_agent_outlives_the_client_that_waits_for_it() {
+    let place = shell();
+    let mut lead = place.lead();
+    let prompt = format!("cat '{}'", place.gate.display());
+    let call = json!({"description": "wait", "prompt": prompt});
+    lead.begin("tools/call", json!({"name": "Agent", "arguments": call}));
+    wait_until(LIMIT, "the agent", || {
+        let all = place.home.ok(&["agent", "list"]);
+        all["agents"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|agent| agent["state"] == "running")
+    });
+    let end = lead.finish();
+    assert_eq!(end.code, Some(0), "{end:?}");
+    place.open_gate("late but done\n");
+    let mut lead = place.lead();
+    wait_until(LIMIT, "the notification", || {
+        let all = texts(&lead.call("TaskList", json!({})));
+        all.iter()
+            .any(|text| text.contains("<task-notification>") && text.contains("late but done"))
+    });
+}
+
+#[test]
+fn an_agent_in_the_background_and_a_teammate() {
+    let place = shell();
+    let mut lead = place.lead();
+    let prompt = format!("cat '{}'", place.gate.display());
+    let call = json!({"description": "wait", "prompt": prompt, "run_in_background": true});
+    let launched = lead.ok("Agent", call);
+    assert_eq!(launched["status"], "async_launched");
+    let id = launched["agentId"].clone();
+    place.open_gate("found it\n");
+    let result = lead.ok("TaskOutput", json!({"task_id": id, "timeout": 60_000}));
+    assert_eq!(result["task"]["status"], "completed");
+    let mate =
+        json!({"description": "help", "prompt": "true", "name": "bob", "team_name": "board"});
+    let spawned = lead.ok("Agent", mate);
+    let expected = json!({
+        "status": "teammate_spawned", "teammate_id": "bob@board", "name": "bob",
+        "team_name": "board", "note": "Its type is general-purpose.",
+    });
+    assert_eq!(spawned, expected);
+    let team = place.home.ok(&["team", "show", "board"]);
+    assert_eq!(team["team"]["members"][1]["name"], "bob");
+    wait_until(LIMIT, "its end", || {
+        let shown = place.home.ok(&["agent", "show", "bob"]);
+        shown["agent"]["alive"] == json!(false)
+    });
+}
+
+/// What cannot be started is refused as the command refuses it.
 #[test]
 fn a_spawn_fails_as_the_command_does() {
     let place = Place::new();
     let mut lead = place.lead();
-    let call = json!({"description": "say hello", "prompt": "Say hello."});
-    let (error, text): (Value, String) = lead.fails("Agent", call);
+    let call = |more: Value| {
+        let mut call = json!({"description": "say hello", "prompt": "Say hello."});
+        for (key, value) in more.as_object().unwrap() {
+            call[key] = value.clone();
+        }
+        call
+    };
+    let (error, text) = lead.fails("Agent", call(json!({})));
     assert_eq!(
         error,
         place.home.fails(2, &["agent", "spawn", "Say hello."])
     );
     assert!(text.contains("TaskCreate"), "{text}");
+    place
+        .home
+        .settings(r#"{"agents": {"defaultRuntime": "shell"}}"#);
+    let mut lead = place.lead();
+    let (error, _) = lead.fails("Agent", call(json!({"subagent_type": "general-purposes"})));
+    let args = ["agent", "spawn", "Say hello.", "--type", "general-purposes"];
+    assert_eq!(error, place.home.fails(3, &args));
+    let (error, _) = lead.fails("Agent", call(json!({"cwd": "/no/such/place"})));
+    let args = ["agent", "spawn", "Say hello.", "--cwd", "/no/such/place"];
+    assert_eq!(error, place.home.fails(2, &args));
 }

@@ -83,7 +83,7 @@ fn calls(role: &str, agent: &'static str) -> Vec<Call> {
             Error("board_task"),
         ),
     ];
-    calls.extend(agents());
+    calls.extend(agents(role));
     if role != "coordinator" {
         calls.push(call("EnterWorktree", json!({"name": agent}), Fine));
         calls.push(call("ExitWorktree", json!({"action": "remove"}), Fine));
@@ -107,10 +107,22 @@ fn calls(role: &str, agent: &'static str) -> Vec<Call> {
     calls
 }
 
-/// What can be asked of agents without a model.
-fn agents() -> Vec<Call> {
-    let agent = json!({"description": "say hello", "prompt": "Say hello."});
-    vec![call("Agent", agent, Expect::Error("no_runtime"))]
+/// What can be asked of agents without a model: they run commands.
+fn agents(role: &str) -> Vec<Call> {
+    let agent = json!({"description": "say hello", "prompt": "echo hello"});
+    let mut calls = vec![call("Agent", agent, Expect::Fine)];
+    if role != "teammate" {
+        // Any agent of the team, also one that somebody else started.
+        let id = json!({"task_id": "helper", "block": false});
+        calls.push(call("TaskOutput", id, Expect::Fine));
+        calls.push(call("TaskStop", json!({"task_id": "helper"}), Expect::Fine));
+        calls.push(call(
+            "TaskStop",
+            json!({"task_id": "helper"}),
+            Expect::Error("not_running"),
+        ));
+    }
+    calls
 }
 
 /// A team with a teammate that plans, and a repository.
@@ -133,6 +145,19 @@ impl Place {
             place.set(member);
         }
         place
+            .home
+            .settings(r#"{"agents": {"defaultRuntime": "shell"}}"#);
+        // It waits until it is stopped.
+        let agent = ["agent", "spawn", "exec sleep 1000", "--background"];
+        let without_team = place.home.command_without_list(&["--json"]);
+        let mut command = without_team;
+        command.env("CLAUDE_CODE_TEAM_NAME", "board").args(agent);
+        command
+            .args(["--name", "helper"])
+            .current_dir(place.repo.main());
+        let started = Answer::of(command.output().unwrap());
+        assert_eq!(started.code, Some(0), "{started:?}");
+        place
     }
 
     /// Plans, and is not there by its own account: the server's being there is what counts.
@@ -147,6 +172,11 @@ impl Place {
             }
         }
         std::fs::write(&path, roster.to_string()).unwrap();
+    }
+
+    /// Ends the agent nobody may have stopped.
+    fn end(&self) {
+        self.home.run(&["agent", "stop", "helper"]);
     }
 
     fn ok(&self, args: &[&str]) -> Value {
@@ -263,6 +293,7 @@ fn the_inspector_calls_every_tool() {
             let result = inspect(&inspector, &place, &server, &args);
             place.check(role, call, &result);
         }
+        place.end();
     }
 }
 
@@ -324,6 +355,7 @@ fn pythons_client_calls_every_tool() {
             }
         }
         check_all_called(role, &tools, &calls);
+        place.end();
     }
 }
 

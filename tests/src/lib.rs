@@ -2,9 +2,7 @@
 //! stand-in for the other tool on the same files, and waiting with a deadline.
 
 mod board_files;
-/// What every runtime must do.
 pub mod contract;
-/// An agent that does what its script says.
 pub mod fake;
 mod faults;
 mod foreign;
@@ -16,12 +14,10 @@ pub mod linearize;
 mod mail;
 mod marked;
 mod mcp;
-/// A model provider that does what the prompt says.
 pub mod model;
 mod random;
 mod repo;
 mod schema;
-/// What a fake agent is to do.
 pub mod script;
 mod team_files;
 mod wait;

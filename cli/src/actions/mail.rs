@@ -179,7 +179,7 @@ fn end_plan_mode(member: &str, context: &Context) -> Result<(), CommandError> {
 }
 
 /// The mode in which a member may only plan.
-pub(crate) const PLAN_MODE: &str = "plan";
+const PLAN_MODE: &str = "plan";
 
 /// Whether a member has to have its plan approved before it may do anything.
 pub(crate) fn plans(member: &Member) -> bool {

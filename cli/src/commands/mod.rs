@@ -1,6 +1,6 @@
 //! One file per command: its arguments and what it does.
 
-mod agent;
+pub(crate) mod agent;
 mod completions;
 mod demo;
 mod doctor;
@@ -44,11 +44,20 @@ pub(crate) enum Command {
     Completions(completions::CompletionsArgs),
 }
 
+/// What a worktree is like when nothing but the settings says so.
+pub(crate) fn default_tree(
+    context: &Context,
+) -> Result<(worktrees::Base, worktrees::SetUp), CommandError> {
+    let worktree::Wanted { base, set_up } = worktree::NewTree::default().wanted(context)?;
+    Ok((base, set_up))
+}
+
 pub(crate) fn run(cli: &Cli, context: &mut Context) -> Result<Exit, CommandError> {
     if matches!(
         &cli.command,
         Some(
-            Command::Task(_)
+            Command::Mcp(_)
+                | Command::Task(_)
                 | Command::Team(_)
                 | Command::Mail(_)
                 | Command::Worktree(_)

@@ -1,11 +1,11 @@
 //! The agents that ccb runs.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use coordinator::run::{Agents, Isolation, LaunchPlan, Launched, Listed, Outcome, Spawn};
+use coordinator::run::{Agents, Launched, Listed, Outcome, Spawn};
 use serde_json::json;
-use store::name::Name;
 use swarm::run::{Meta, tail_of_output};
 
 use super::answer::Answer;
@@ -14,10 +14,12 @@ use super::port::{
 };
 use super::role::Role;
 use super::seat::Seat;
-use crate::actions::mail::{Letter, PLAN_MODE};
-use crate::commands::worktree::{NewTree, Wanted};
+use crate::actions::mail::Letter;
+use crate::commands::agent::definitions;
+use crate::commands::default_tree;
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::spawning::{self, Wish};
 
 /// How often a wait looks whether somebody still waits.
 const SLICE: Duration = Duration::from_millis(200);
@@ -53,8 +55,10 @@ impl AgentPort for Engine {
             Some(_) => None,
             None => Some(format!("Its type is {USUAL_TYPE}.")),
         };
-        let launched = agents.spawn(request(input, &context)?)?;
-        if input.run_in_background || input.team.is_some() {
+        let spawn = request(input, self.seat.role, &context)?;
+        let background = spawn.background;
+        let launched = agents.spawn(spawn)?;
+        if background {
             return Ok(Spawned::new(under_way(&launched, input, note)));
         }
         let started = Instant::now();
@@ -72,8 +76,8 @@ impl AgentPort for Engine {
                     receipt: Some(Box::new(receipt)),
                 });
             }
-            let long = context.auto_background();
-            if wait.is_over() || long.is_some_and(|long| started.elapsed() >= long) {
+            let long = context.agent_settings().auto_background;
+            if wait.is_over() || started.elapsed() >= long {
                 let result = under_way(&launched, input, Some("It takes long.".into()));
                 let ended = agents.to_background(launched)?;
                 let result = ended.map_or(result, |outcome| completed(&outcome, note));
@@ -159,36 +163,31 @@ impl AgentPort for Engine {
 }
 
 /// What the engine is asked for.
-fn request(input: &AgentInput, context: &Context) -> Result<Spawn, CommandError> {
-    let isolation = match input.worktree {
-        true => {
-            let Wanted { base, set_up } = NewTree::default().wanted(context)?;
-            Isolation::Worktree { base, set_up }
-        }
-        false => Isolation::Directory(match &input.cwd {
-            Some(cwd) => context.directory.join(cwd),
-            None => context.directory.clone(),
-        }),
-    };
-    let name = input.name.as_deref();
-    let teammate = input.team.is_some();
-    Ok(Spawn {
-        prompt: input.prompt.clone(),
-        description: input.description.clone(),
-        agent_type: input.subagent_type.clone().unwrap_or(USUAL_TYPE.into()),
-        runtime: context.default_runtime()?,
-        name: name.map(|name| Name::new("agent", name)).transpose()?,
-        teammate,
+fn request(input: &AgentInput, role: Role, context: &Context) -> Result<Spawn, CommandError> {
+    let wish = Wish {
+        prompt: Some(input.prompt.clone()),
+        description: Some(input.description.clone()),
+        agent_type: input.subagent_type.clone(),
+        name: input.name.clone(),
+        teammate: input.team.is_some(),
         plan_mode: input.plan,
-        fork: false,
+        background: input.run_in_background,
+        worktree: match input.worktree {
+            true => Some(default_tree(context)?),
+            false => None,
+        },
+        cwd: input.cwd.clone().map(PathBuf::from),
         model: input.model.clone(),
-        permission_mode: input.plan.then(|| PLAN_MODE.to_owned()),
-        isolation,
-        task: None,
-        background: input.run_in_background || teammate,
+        coordinator: role == Role::Coordinator,
+        ..Wish::default()
+    };
+    let definitions = definitions::load(None, context)?;
+    let spawn = spawning::spawn(wish, &definitions, context)?;
+    Ok(Spawn {
+        background: spawn.background || spawn.teammate,
+        // Whoever asked is told, also one that is no agent of ours.
         parent: context.agent_name().clone(),
-        tool_use_id: None,
-        plan: LaunchPlan::default(),
+        ..spawn
     })
 }
 

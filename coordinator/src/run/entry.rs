@@ -3,9 +3,11 @@
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use store::home::Home;
+use swarm::redact::{Secrets, secret_values};
 use swarm::run::{GuardEnd, HostOptions, Meta, Ports, RunDir, guard, host};
 
 use super::engine::Agents;
@@ -40,6 +42,10 @@ pub fn host_main(dir: &Path, env: Vec<(OsString, OsString)>) -> Result<(), Agent
     let options = HostOptions {
         grace: agents.grace(),
         output_limit: agents.options.output_max_bytes,
+        secrets: Arc::new(Secrets::new(secret_values(
+            env.iter().cloned(),
+            &plan.redact_env,
+        ))),
         ..HostOptions::default()
     };
     let mut ports = EnginePorts::new(agents, run.clone(), &meta);

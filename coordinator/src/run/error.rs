@@ -39,6 +39,14 @@ pub enum AgentError {
         /// Who has it.
         by: String,
     },
+    /// As many run as may.
+    #[error("{running} agents are running, and no more than {most} may")]
+    TooMany {
+        /// How many run.
+        running: usize,
+        /// How many may.
+        most: usize,
+    },
     /// What is not running cannot be stopped.
     #[error("agent {id} is not running: it is {state}")]
     NotRunning {

@@ -7,9 +7,19 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::home::Home;
+use store::settings::RuntimeKind;
 use swarm::process::MARKER;
 use swarm::run::Meta;
 use swarm::runtime::{Launch, McpServer, Start};
+
+/// The name of the MCP server with the board and the mail.
+const OWN_SERVER: &str = "ccb";
+/// What says where an agent belongs, besides our own variables.
+const TEAM_VARIABLES: &[&str] = &[
+    "CLAUDE_CODE_TASK_LIST_ID",
+    "CLAUDE_CODE_TEAM_NAME",
+    "TMPDIR",
+];
 
 /// Everything about an agent that its runtime is told, but what the run says already.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -80,7 +90,6 @@ impl LaunchPlan {
             prompt,
             system_prompt: self.system_prompt,
             cwd: meta.cwd.clone(),
-            env,
             scratch: meta.tmp.clone().unwrap_or_else(std::env::temp_dir),
             model: meta.model.clone(),
             effort: self.effort,
@@ -89,7 +98,8 @@ impl LaunchPlan {
             permission_mode: meta.permission_mode.clone(),
             max_turns: self.max_turns,
             max_cost_usd: self.max_cost_usd,
-            mcp_servers: self.mcp_servers,
+            mcp_servers: with_identity(self.mcp_servers, &env),
+            env,
             start,
         }
     }
@@ -101,7 +111,9 @@ impl LaunchPlan {
         meta: &Meta,
         given: Vec<(OsString, OsString)>,
     ) -> Vec<(OsString, OsString)> {
-        let mut env = allowed(given, &self.pass_env);
+        // A kind nobody knows gets as little as the simplest.
+        let kind = RuntimeKind::parse(&meta.runtime.kind).unwrap_or(RuntimeKind::Shell);
+        let mut env = swarm::environment::for_agent(given, kind, &self.pass_env);
         let mut set = |name: &str, value: OsString| {
             env.retain(|(known, _)| known != name);
             env.push((name.into(), value));
@@ -132,19 +144,26 @@ impl LaunchPlan {
     }
 }
 
+/// Our own server is told who the agent is: not every program passes its environment on.
+fn with_identity(mut servers: Vec<McpServer>, env: &[(OsString, OsString)]) -> Vec<McpServer> {
+    for server in servers
+        .iter_mut()
+        .filter(|server| server.name == OWN_SERVER)
+    {
+        for (name, value) in env {
+            let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else {
+                continue;
+            };
+            let ours = name.starts_with("CCB_") || TEAM_VARIABLES.contains(&name);
+            if ours && !server.env.contains_key(name) {
+                server.env.insert(name.to_owned(), value.to_owned());
+            }
+        }
+    }
+    servers
+}
+
 /// A directory for an agent's temporary files: short, because sockets in it have short paths.
 pub(super) fn tmp_dir(agent_id: &str) -> PathBuf {
     std::env::temp_dir().join(format!("ccb-{agent_id}"))
-}
-
-/// What an agent gets of its host's environment.
-fn allowed(given: Vec<(OsString, OsString)>, pass: &[String]) -> Vec<(OsString, OsString)> {
-    const USUAL: &[&str] = &[
-        "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TERM",
-    ];
-    let wanted = |name: &OsString| {
-        let name = name.to_string_lossy();
-        USUAL.contains(&&*name) || name.starts_with("LC_") || pass.iter().any(|p| *p == name)
-    };
-    given.into_iter().filter(|(name, _)| wanted(name)).collect()
 }

@@ -79,6 +79,7 @@ impl Agents {
     pub fn spawn(&self, spawn: Spawn) -> Result<Launched, AgentError> {
         check(&spawn)?;
         self.reconcile()?;
+        self.check_number()?;
         if let Some(name) = &spawn.name {
             self.check_name(name)?;
         }
@@ -268,6 +269,21 @@ impl Agents {
             // The next command finishes it.
             tracing::warn!(%error, "a run that did not start is not cleaned up yet");
         }
+    }
+
+    /// So many may run at once, and no more.
+    fn check_number(&self) -> Result<(), AgentError> {
+        let Some(most) = self.options.max_agents else {
+            return Ok(());
+        };
+        let mut running = 0;
+        for id in swarm::run::active(&self.runs)? {
+            running += usize::from(self.run(&id).is_alive()?);
+        }
+        if running >= most {
+            return Err(AgentError::TooMany { running, most });
+        }
+        Ok(())
     }
 
     /// A name stands for one agent that runs.

@@ -57,6 +57,17 @@ pub enum Effort {
     Level(u32),
 }
 
+impl std::fmt::Display for Effort {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Low => f.write_str("low"),
+            Self::Medium => f.write_str("medium"),
+            Self::High => f.write_str("high"),
+            Self::Level(level) => write!(f, "{level}"),
+        }
+    }
+}
+
 impl Effort {
     pub(super) fn read(value: &Value) -> Option<Self> {
         match value {

@@ -6,6 +6,7 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -22,6 +23,7 @@ use super::run_dir::{RunDir, RunError};
 use super::stop::Why;
 use crate::fault;
 use crate::process::{Processes, end_descendants};
+use crate::redact::Secrets;
 use crate::runtime::{Agent, Event, Launch, LaunchError, Runtime};
 
 /// How often a host looks at what nobody tells it: whether the task is still its own, whether
@@ -42,6 +44,8 @@ pub struct HostOptions {
     pub stuck_after: Duration,
     /// How long a question waits for its answer.
     pub permission_deadline: Duration,
+    /// What must not be written down.
+    pub secrets: Arc<Secrets>,
 }
 
 impl Default for HostOptions {
@@ -51,6 +55,7 @@ impl Default for HostOptions {
             output_limit: 8 * 1024 * 1024,
             stuck_after: Duration::from_secs(45),
             permission_deadline: Duration::from_secs(120),
+            secrets: Arc::new(Secrets::new(Vec::<Vec<u8>>::new())),
         }
     }
 }

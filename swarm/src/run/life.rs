@@ -24,6 +24,7 @@ use super::run_dir::RunDir;
 use super::stop::{Step, Stopping, Why};
 use super::stuck::Stuck;
 use super::transcript::Entry;
+use super::veil::Veil;
 use crate::fault;
 use crate::process::{Ending, ProcessId, Processes, signal_group};
 use crate::runtime::{Abilities, Event, Message, Messages, Order, TurnEnd, TurnStatus, Usage};
@@ -42,6 +43,7 @@ pub(super) struct Life<'a> {
     options: &'a HostOptions,
     ports: &'a mut dyn Ports,
     record: Recorder,
+    veil: Veil,
     letters: Option<Letters>,
     stopping: Stopping,
     stuck: Stuck,
@@ -82,6 +84,7 @@ impl<'a> Life<'a> {
         };
         Ok(Self {
             record: Recorder::open(&run, meta.life, options.output_limit),
+            veil: Veil::new(&options.secrets),
             run,
             meta,
             abilities,
@@ -129,7 +132,8 @@ impl<'a> Life<'a> {
     }
 
     pub(super) fn prompt(&mut self, text: &str) {
-        self.record.add(Entry::Prompt { text: text.into() });
+        let text = self.veil.text(text);
+        self.record.add(Entry::Prompt { text });
     }
 
     pub(super) fn not_launched(&mut self, why: &str) {
@@ -264,6 +268,7 @@ impl<'a> Life<'a> {
 
     /// Something happened in the agent.
     pub(super) async fn event(&mut self, event: Event, orders: &Sender<Order>) {
+        let event = self.veil.over(event);
         self.stuck.alive(&event);
         self.record.event(&event);
         match event {
@@ -443,6 +448,9 @@ impl<'a> Life<'a> {
 
     /// The agent's program has ended.
     pub(super) fn ended(&mut self, event: Option<Event>) {
+        for (stream, bytes) in self.veil.rest() {
+            self.record.printed(stream, &bytes);
+        }
         self.ending = match event {
             Some(Event::Ended(ending)) => Some(ending),
             _ => None,

@@ -44,6 +44,7 @@ mod run_dir;
 mod stop;
 mod stuck;
 mod transcript;
+mod veil;
 
 pub use control::StopRequest;
 pub use exit::{By, Exit, ExitStatus};

@@ -39,7 +39,7 @@ use uuid::Uuid;
 
 use super::{
     Abilities, Agent, AgentPort, EndWatch, Event, Launch, LaunchError, Line, LineReader, Messages,
-    Order, Runtime, Start, Stream, TurnEnd, TurnStatus, Usage, agent,
+    Order, Runtime, Start, Stream, TurnEnd, TurnStatus, Usage, agent, post,
 };
 use crate::process::Processes;
 
@@ -268,6 +268,8 @@ async fn listen(
     // A program may begin to work without saying that it is up.
     let mut started = false;
     while let Some(Ok(Some(line))) = end.read(lines.next()).await {
+        let (Line::Whole(bytes) | Line::Piece(bytes)) = &line;
+        let length = bytes.len();
         let event = understand(line, &turn.unconfirmed);
         match event {
             Event::TurnEnded(_) => drop(turn.at_rest.send_replace(true)),
@@ -282,7 +284,7 @@ async fn listen(
             events.send(up).await.ok();
         }
         started |= !matches!(event, Event::Output { .. });
-        if events.send(event).await.is_err() {
+        if !post(events, event, length).await {
             return;
         }
     }

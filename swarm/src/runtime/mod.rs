@@ -25,6 +25,7 @@ mod after_end;
 mod launch;
 mod lines;
 mod lines_io;
+mod queue;
 mod shell;
 #[cfg(test)]
 mod tests;
@@ -42,10 +43,8 @@ pub use after_end::EndWatch;
 pub use launch::{Launch, LaunchError, McpServer, Start};
 pub use lines::LinesRuntime;
 pub use lines_io::{Line, LineReader};
+pub use queue::{agent, post};
 pub use shell::ShellRuntime;
-
-/// How many events may wait for the host; then the program waits, too.
-const QUEUE: usize = 64;
 
 /// A way to run agents.
 pub trait Runtime: fmt::Debug + Send + Sync {
@@ -99,17 +98,6 @@ pub struct AgentPort {
     pub events: mpsc::Sender<Event>,
     /// Where orders come from.
     pub orders: mpsc::Receiver<Order>,
-}
-
-/// The two sides of a new agent.
-pub fn agent() -> (Agent, AgentPort) {
-    let (event_sender, events) = mpsc::channel(QUEUE);
-    let (orders, order_receiver) = mpsc::channel(QUEUE);
-    let port = AgentPort {
-        events: event_sender,
-        orders: order_receiver,
-    };
-    (Agent { events, orders }, port)
 }
 
 /// Something that happened in an agent.

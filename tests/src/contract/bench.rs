@@ -188,7 +188,7 @@ pub struct Session<'a> {
 
 impl Session<'_> {
     /// The next event; none when there are no more.
-    pub fn next(&mut self) -> Option<Event> {
+    pub fn event(&mut self) -> Option<Event> {
         self.next_before(Instant::now() + LIMIT)
     }
 

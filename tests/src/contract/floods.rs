@@ -43,7 +43,7 @@ pub(super) fn a_long_line_does_not_grow(bench: &Bench<'_>) -> Verdict {
         let mut session = bench.launch(&prompt);
         let mut bytes = 0;
         loop {
-            match session.next().expect("it goes on") {
+            match session.event().expect("it goes on") {
                 Event::Output { bytes: more, .. } => bytes += more.len(),
                 Event::TurnEnded(turn) => {
                     assert_eq!(turn.status, TurnStatus::Completed);
@@ -69,11 +69,20 @@ pub(super) fn much_output_waits_for_the_host(bench: &Bench<'_>) -> Verdict {
         let [pid] = bench.running()[..] else {
             panic!("not exactly one program");
         };
-        // Nobody reads events: the program must come to a stand in the middle of it.
-        let waits = format!("/proc/{}/wchan", pid.as_raw_nonzero());
-        wait_until(LIMIT, "the program to wait for its reader", || {
-            std::fs::read_to_string(&waits).is_ok_and(|what| what.contains("pipe_write"))
+        // Nobody takes events: the program must come to a stand in the middle of it.
+        let counters = format!("/proc/{}/io", pid.as_raw_nonzero());
+        let (mut written, mut looks) = (0, 0);
+        wait_until(LIMIT, "the program to stand still", || {
+            assert!(
+                !bench.running().is_empty(),
+                "it printed all of it for nobody"
+            );
+            let now = std::fs::read_to_string(&counters).map_or(0, |text| bytes_written(&text));
+            looks = if now == written { looks + 1 } else { 0 };
+            written = now;
+            written > 64 * 1024 && looks > 40
         });
+        assert!(written < 100_000_000, "it printed all of it for nobody");
         let grown = peak_kib() - before;
         assert!(grown < GROWTH_KIB, "it took {grown} KiB more");
         session.turn();
@@ -100,6 +109,14 @@ fn in_a_process_of_its_own(measure: impl FnOnce()) {
         "{said}\n{}",
         String::from_utf8_lossy(&output.stderr)
     );
+}
+
+/// How much a process has written, by its counters.
+fn bytes_written(counters: &str) -> u64 {
+    let line = counters
+        .lines()
+        .find_map(|line| line.strip_prefix("wchar: "));
+    line.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
 /// The most memory this process has had.

@@ -62,7 +62,7 @@ pub(super) fn many_messages_each_once(bench: &Bench<'_>) -> Verdict {
         .collect();
     touch(&go);
     while ids.iter().any(|&id| session.times_accepted(id) == 0) {
-        session.next().expect("it goes on");
+        session.event().expect("it goes on");
     }
     // Whatever turns they began end by themselves.
     session.order(Order::Finish);

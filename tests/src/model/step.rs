@@ -124,6 +124,12 @@ impl Step {
         }
     }
 
+    /// Answers with an HTTP error first, this often.
+    pub fn http_first(mut self, status: u16, times: u32) -> Self {
+        self.http = Some(status);
+        self.times(times)
+    }
+
     /// Calls one more tool.
     pub fn and_tool(mut self, tool: impl Into<String>, input: Value) -> Self {
         let tool = tool.into();
@@ -238,13 +244,13 @@ pub(super) struct Chosen {
 /// script. A user text without one lets the script go on.
 pub(super) fn choose(conversation: &Conversation, request: u64) -> Result<Chosen, String> {
     let turns = &conversation.turns;
-    let with_script = turns
+    let mut with_script = turns
         .iter()
         .enumerate()
         .filter(|(_, turn)| turn.role == Role::User)
         .filter_map(|(at, turn)| find(&turn.text).map(|steps| (at, steps)));
     let last_said = conversation.last(Role::User);
-    let Some((at, mut steps)) = with_script.last() else {
+    let Some((at, mut steps)) = with_script.next_back() else {
         return Ok(Chosen {
             step: Step::text(format!("no script: {}", end_of(last_said, 200))),
             number: None,

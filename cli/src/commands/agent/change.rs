@@ -126,8 +126,7 @@ pub(crate) fn resume(args: &ResumeArgs, context: &mut Context) -> Result<Exit, C
     };
     if !args.background {
         let waiting = Waiting {
-            limit: context.auto_background(),
-            stop: true,
+            limit: Some(context.agent_settings().auto_background),
         };
         return output::wait_and_print(&agents, launched, &waiting, context);
     }

@@ -16,7 +16,7 @@ const MANAGED: &str = if cfg!(target_os = "macos") {
 
 /// All types there are. What a person typed wrong is an error; what is wrong with files is in
 /// the answer.
-pub(super) fn load(agents: Option<&str>, context: &Context) -> Result<Definitions, CommandError> {
+pub(crate) fn load(agents: Option<&str>, context: &Context) -> Result<Definitions, CommandError> {
     let sources = Sources {
         managed: Some(MANAGED.into()),
         json: agents.map(str::to_owned),

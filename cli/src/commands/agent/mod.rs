@@ -1,7 +1,7 @@
 //! `ccb agent …`.
 
 mod change;
-mod definitions;
+pub(crate) mod definitions;
 mod list;
 mod logs;
 mod output;
@@ -51,7 +51,7 @@ enum AgentCommand {
 pub(crate) fn run(args: &AgentArgs, context: &mut Context) -> Result<Exit, CommandError> {
     let agents = args.agents.as_deref();
     match &args.command {
-        AgentCommand::Spawn(args) => spawn::run(args, context),
+        AgentCommand::Spawn(args) => spawn::run(args, agents, context),
         AgentCommand::List(args) => list::run(args, context),
         AgentCommand::Show(args) => show::run(args, context),
         AgentCommand::Logs(args) => logs::run(args, context),

@@ -72,8 +72,6 @@ pub(crate) fn run(args: &OutputArgs, context: &mut Context) -> Result<Exit, Comm
 pub(super) struct Waiting {
     /// After how long it goes on in the background.
     pub(super) limit: Option<Duration>,
-    /// Ctrl-C ends the agent.
-    pub(super) stop: bool,
 }
 
 /// Waits for the result of an agent that was just started, and prints it.
@@ -97,7 +95,7 @@ pub(super) fn wait_and_print(
             agents.delivered(&launched)?;
             return Ok(exit);
         }
-        if let (Some(exit), true) = (signals.came(), waiting.stop) {
+        if let Some(exit) = signals.came() {
             progress.clear();
             context.out.note("stopping the agent …");
             let by = context.agent().to_owned();

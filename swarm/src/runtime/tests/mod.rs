@@ -1,3 +1,4 @@
 mod after_end;
 mod line_reader;
 mod lines;
+mod queue;
