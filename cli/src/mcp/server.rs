@@ -27,10 +27,13 @@ use super::transport::{Client, Mailroom};
 use super::{agents, board, messages, teams, trees};
 use crate::error::CommandError;
 
+/// Tools that wait for agents, or for a working tree and its set-up. Others do not wait for them.
+const LONG: [&str; 5] = ["Agent", "TaskOutput", "TaskStop", "EnterWorktree", "ExitWorktree"];
+
 /// Serves one client.
 pub(crate) struct Server {
     desk: Arc<Desk>,
-    /// Calls are answered one after the other, but for those that wait for agents.
+    /// Calls are answered one after the other, but for those that may take long.
     turn: Mutex<()>,
     client: watch::Receiver<Client>,
     level: Level,
@@ -93,7 +96,7 @@ impl Server {
         arguments: JsonObject,
         context: &RequestContext<RoleServer>,
     ) -> Result<Answer, CommandError> {
-        let waits = matches!(name.as_str(), "Agent" | "TaskOutput");
+        let waits = LONG.contains(&name.as_str());
         let _turn = match waits {
             true => None,
             false => Some(self.turn.lock().await),
