@@ -113,6 +113,13 @@ mod mcp_mail;
 /// The MCP server: every tool of every role, compared with the commands.
 mod mcp_tools;
 
+/// Agents: bad input and bad luck, each with a stated outcome.
+mod run_bad_luck;
+/// Agents: whatever is killed, nothing is left and somebody is told once.
+mod run_kills;
+/// Agents: messages, results, questions.
+mod run_messages;
+
 /// The binary the tests run.
 pub const CCB: &str = env!("CARGO_BIN_EXE_ccb-under-test");
 /// The other tool that shares its files.

@@ -17,6 +17,8 @@ mod mcp;
 pub mod model;
 mod random;
 mod repo;
+/// Agents in tests.
+pub mod runs;
 mod schema;
 pub mod script;
 mod team_files;
