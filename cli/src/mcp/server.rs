@@ -28,7 +28,13 @@ use super::{agents, board, messages, teams, trees};
 use crate::error::CommandError;
 
 /// Tools that wait for agents, or for a working tree and its set-up. Others do not wait for them.
-const LONG: [&str; 5] = ["Agent", "TaskOutput", "TaskStop", "EnterWorktree", "ExitWorktree"];
+const LONG: [&str; 5] = [
+    "Agent",
+    "TaskOutput",
+    "TaskStop",
+    "EnterWorktree",
+    "ExitWorktree",
+];
 
 /// Serves one client.
 pub(crate) struct Server {
