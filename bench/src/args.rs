@@ -78,6 +78,8 @@ pub(crate) enum Part {
     Worktrees,
     /// Runs of agents beside plain commands
     Agents,
+    /// The MCP server: its start, a thousand calls, its memory
+    Mcp,
 }
 
 /// What the benchmark starts itself as.

@@ -58,7 +58,7 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Sample>, Failure> {
     Ok(samples)
 }
 
-/// The ccb that is measured: the one that was named, or one that is built.
+/// The ccb to start: the one that was named, or one that is built.
 pub(crate) fn binary(options: &Options) -> Result<PathBuf, Failure> {
     match &options.ccb {
         Some(path) => Ok(path

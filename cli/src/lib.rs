@@ -3,16 +3,20 @@
 //! The only crate that prints, exits, and reads the environment. Each command is one file in
 //! `commands` with its arguments beside its code; what it does is a call into a library.
 
+mod actions;
 mod args;
 mod commands;
 mod context;
 mod env;
 mod error;
+mod mcp;
 mod output;
 mod signals;
 mod spawning;
 mod supervise;
 mod table;
+
+pub use mcp::MCP_FAULT_POINTS;
 
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -12,7 +12,7 @@ use swarm::definitions::{self, Definition, Definitions, Found};
 use swarm::memory;
 use swarm::model::ModelChoice;
 use swarm::run::RuntimeSpec;
-use swarm::runtime::McpServer;
+use swarm::runtime::{self, McpServer, RuntimeError};
 use swarm::tools::ToolFilter;
 use swarm::trust::{Item, Places};
 use taskboard::Task;
@@ -119,13 +119,23 @@ fn runtime(wish: &Wish, context: &Context) -> Result<RuntimeSpec, CommandError> 
         None if wish.prompt.is_none() && command.is_some() => find_runtime("shell", context),
         None => match &context.agent_settings().default_runtime {
             Some(name) => find_runtime(name, context),
-            None => Err(CommandError::usage(
-                "no_runtime",
-                "nobody said what is to run the agent",
-            )
-            .with_hint("--runtime shell runs PROMPT as a command; agents.defaultRuntime sets one for good")),
+            None => installed(context),
         },
     }
+}
+
+/// The first of the agents everybody knows that is installed. Never the shell: what is meant
+/// for a model must not be run as a command.
+fn installed(context: &Context) -> Result<RuntimeSpec, CommandError> {
+    let models = runtime::built_in().filter(|name| *name != "shell");
+    let mut found = models.filter_map(|name| find_runtime(name, context).ok());
+    found.next().ok_or_else(|| {
+        let message = "no agent program is installed that could run it";
+        CommandError::usage("no_runtime", message).with_hint(
+            "install one, such as Claude Code; --runtime shell runs PROMPT as a command; \
+             agents.defaultRuntime sets one for good",
+        )
+    })
 }
 
 /// The runtime of this name: one of the settings, or one everybody has.
@@ -145,20 +155,25 @@ fn find_runtime(name: &str, context: &Context) -> Result<RuntimeSpec, CommandErr
             env: runtime.env.clone(),
         });
     }
-    if name == "shell" {
-        return Ok(RuntimeSpec {
-            name: name.into(),
-            kind: name.into(),
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    match runtime::from_spec(name, None, None, &path) {
+        Ok(_) => Ok(RuntimeSpec {
+            name: name.to_owned(),
+            kind: runtime::kind_of(name).unwrap_or(name).to_owned(),
             ..RuntimeSpec::default()
-        });
+        }),
+        Err(RuntimeError::UnknownName { .. }) => {
+            let mut known: Vec<&str> = configured.keys().map(String::as_str).collect();
+            known.extend(runtime::built_in());
+            let hint = match store::nearest(name, known.iter().copied()) {
+                Some(near) => format!("did you mean {near:?}?"),
+                None => "`runtimes` in the settings adds others".into(),
+            };
+            let message = format!("there is no runtime {name:?}");
+            Err(CommandError::usage("unknown_runtime", message).with_hint(hint))
+        }
+        Err(error) => Err(CommandError::usage("no_runtime", error.to_string())),
     }
-    let known = configured.keys().map(String::as_str).chain(["shell"]);
-    let hint = match store::nearest(name, known) {
-        Some(near) => format!("did you mean {near:?}?"),
-        None => "`shell` is always there; others are `runtimes` in the settings".into(),
-    };
-    let message = format!("there is no runtime {name:?}");
-    Err(CommandError::usage("unknown_runtime", message).with_hint(hint))
 }
 
 fn not_trusted(name: &str, runtime: &RuntimeSettings, context: &Context) -> CommandError {

@@ -102,6 +102,29 @@ mod mail_kills;
 /// A write error at every write point of everything mail does.
 mod mail_write_errors;
 
+/// The MCP server: agents that run commands.
+mod mcp_agents;
+/// The MCP server: bad input, and who calls.
+mod mcp_bad_input;
+/// The MCP server: crashes, vanished clients, held locks, many at once.
+mod mcp_bad_luck;
+/// The MCP server and clients that are not ours.
+mod mcp_clients;
+/// The MCP server: what the documentation says works.
+mod mcp_docs;
+/// The MCP server: mail comes along, once.
+mod mcp_mail;
+/// The MCP server: every tool of every role, compared with the commands.
+mod mcp_tools;
+
+/// Real agents that speak the Agent Client Protocol, where they are installed.
+mod real_acp;
+/// The real Claude Code on a scripted model, where it is installed.
+mod real_claude;
+/// The real Codex on a scripted model, where it is installed.
+mod real_codex;
+/// The contract of runtimes on real programs, where they are installed.
+mod real_contract;
 /// Agents: bad input and bad luck, each with a stated outcome.
 mod run_bad_luck;
 /// Agents: a crash at every write point of a run's whole life.
@@ -112,14 +135,6 @@ mod run_kills;
 mod run_messages;
 /// Agents: hundreds, treated at random.
 mod run_torture;
-/// Real agents that speak the Agent Client Protocol, where they are installed.
-mod real_acp;
-/// The real Claude Code on a scripted model, where it is installed.
-mod real_claude;
-/// The real Codex on a scripted model, where it is installed.
-mod real_codex;
-/// The contract of runtimes on real programs, where they are installed.
-mod real_contract;
 
 /// The binary the tests run.
 pub const CCB: &str = env!("CARGO_BIN_EXE_ccb-under-test");

@@ -48,8 +48,16 @@ const SCENARIOS: &[Scenario] = &[
         setup: |place| {
             place.home.create("job");
             place.in_repo(&[
-                "agent", "spawn", "--runtime", "shell", "--background", "--task", "1",
-                "--isolation", "worktree", "echo x > new",
+                "agent",
+                "spawn",
+                "--runtime",
+                "shell",
+                "--background",
+                "--task",
+                "1",
+                "--isolation",
+                "worktree",
+                "echo x > new",
             ])
         },
     },
@@ -58,7 +66,13 @@ const SCENARIOS: &[Scenario] = &[
         setup: |place| {
             let script = Script::new().daemon().say("hm").failed("no");
             place.in_repo(&[
-                "agent", "spawn", "--runtime", "fake", "--background", "--isolation", "worktree",
+                "agent",
+                "spawn",
+                "--runtime",
+                "fake",
+                "--background",
+                "--isolation",
+                "worktree",
                 &script.to_prompt(),
             ])
         },
@@ -75,7 +89,13 @@ const SCENARIOS: &[Scenario] = &[
         setup: |place| {
             let first = Script::new().done("first").to_prompt();
             let spawn = place.in_repo(&[
-                "agent", "spawn", "--runtime", "fake", "--isolation", "worktree", &first,
+                "agent",
+                "spawn",
+                "--runtime",
+                "fake",
+                "--isolation",
+                "worktree",
+                &first,
             ]);
             let spawn: Vec<&str> = spawn.iter().map(String::as_str).collect();
             let answer = place.home.ok(&spawn);
@@ -117,7 +137,10 @@ fn check(place: &Place, what: &str) {
         let lives = usize::try_from(meta["life"].as_u64().unwrap()).unwrap();
         let count = told.iter().filter(|told| told.0 == id).count();
         // One life may have been waited for instead.
-        assert!(count <= lives && count + 1 >= lives, "{what}: told {count} of {lives}: {meta}");
+        assert!(
+            count <= lives && count + 1 >= lives,
+            "{what}: told {count} of {lives}: {meta}"
+        );
         if meta["told"] == "posted" {
             assert!(count >= 1, "{what}: {meta}");
         } else {
@@ -126,8 +149,14 @@ fn check(place: &Place, what: &str) {
         let tmp = meta["tmp"].as_str().unwrap();
         assert!(!Path::new(tmp).exists(), "{what}: {tmp} is left");
     }
-    let known: BTreeSet<&str> = agents.iter().map(|a| a["agentId"].as_str().unwrap()).collect();
-    assert!(told.iter().all(|told| known.contains(told.0.as_str())), "{what}: {told:?}");
+    let known: BTreeSet<&str> = agents
+        .iter()
+        .map(|a| a["agentId"].as_str().unwrap())
+        .collect();
+    assert!(
+        told.iter().all(|told| known.contains(told.0.as_str())),
+        "{what}: {told:?}"
+    );
     for task in home.tasks_on_disk() {
         assert_ne!(task["status"], "in_progress", "{what}: {task}");
         let done = agents.iter().any(|agent| agent["state"] == "completed");
@@ -163,7 +192,11 @@ fn passes(scenario: &Scenario) -> BTreeMap<String, usize> {
     let place = Place::new();
     let command = (scenario.setup)(&place);
     let trace = place.home.path().join("trace");
-    run(&place, &command, &[("CCB_FAULT_TRACE", trace.to_str().unwrap())]);
+    run(
+        &place,
+        &command,
+        &[("CCB_FAULT_TRACE", trace.to_str().unwrap())],
+    );
     check(&place, scenario.name);
     let mut counts = BTreeMap::new();
     for point in std::fs::read_to_string(&trace).unwrap_or_default().lines() {

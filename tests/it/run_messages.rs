@@ -4,12 +4,12 @@ use std::process::Stdio;
 
 use harness::runs::{LONG, kill};
 use harness::script::{Do, Script};
-use mailbox::{MailOptions, Mailbox};
-use store::home::Home;
-use store::name::Name;
 use harness::{TestHome, wait_until};
+use mailbox::{MailOptions, Mailbox};
 use rustix::process::Signal;
 use serde_json::Value;
+use store::home::Home;
+use store::name::Name;
 
 use crate::{CCB, FAKE_AGENT};
 

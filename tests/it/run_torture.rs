@@ -39,7 +39,9 @@ fn script(random: &mut Random, pids: &std::path::Path) -> Script {
 
 #[test]
 fn two_hundred_runs() {
-    let given = std::env::var("CCB_SEED").ok().and_then(|seed| seed.parse().ok());
+    let given = std::env::var("CCB_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok());
     let seed: u64 = given.unwrap_or_else(|| u64::from(std::process::id()) ^ 0x5eed);
     println!("seed: CCB_SEED={seed}");
     let home = TestHome::in_memory(CCB);
@@ -84,13 +86,20 @@ fn two_hundred_runs() {
     for id in &ids {
         let meta = home.run_meta(id);
         let state = meta["state"].as_str().unwrap();
-        assert!(["completed", "failed", "killed", "lost"].contains(&state), "{meta}");
+        assert!(
+            ["completed", "failed", "killed", "lost"].contains(&state),
+            "{meta}"
+        );
         let count = usize::try_from(meta["life"].as_u64().unwrap()).unwrap();
         let told = told.iter().filter(|told| told.0 == *id).count();
         assert_eq!(told, count, "one notification per life: {meta}");
         lives += count;
     }
-    eprintln!("{} runs, {lives} lives, {:?}", ids.len(), counts.into_inner().unwrap());
+    eprintln!(
+        "{} runs, {lives} lives, {:?}",
+        ids.len(),
+        counts.into_inner().unwrap()
+    );
 }
 
 /// Does something to an agent, which may or may not be alive.
@@ -102,7 +111,9 @@ fn disturb(home: &TestHome, id: &str, random: &mut Random) -> &'static str {
             let fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?;
             fields.parse::<u64>().ok()
         };
-        let pid = meta[which]["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok());
+        let pid = meta[which]["pid"]
+            .as_i64()
+            .and_then(|pid| i32::try_from(pid).ok());
         if let Some(pid) = pid
             && start(pid) == meta[which]["startTime"].as_u64()
         {

@@ -5,10 +5,11 @@ mod completions;
 mod demo;
 mod doctor;
 mod mail;
+mod mcp;
 mod task;
 mod team;
 mod trust;
-mod worktree;
+pub(crate) mod worktree;
 
 use clap::{CommandFactory, Subcommand};
 
@@ -34,6 +35,8 @@ pub(crate) enum Command {
     /// Start agents, look at them, write to them, stop and resume them; what types there are
     #[command(visible_alias = "agents")]
     Agent(Box<agent::AgentArgs>),
+    /// Let an agent take part in a team: serves the board, mail and agents as tools over MCP
+    Mcp(mcp::McpArgs),
     /// Look for damage on the task board and among worktrees, and repair it with --fix
     Doctor(doctor::DoctorArgs),
     /// Trust what this repository wants to run: hooks, set-up, runtimes, agents' servers
@@ -56,7 +59,8 @@ pub(crate) fn run(cli: &Cli, context: &mut Context) -> Result<Exit, CommandError
     if matches!(
         &cli.command,
         Some(
-            Command::Task(_)
+            Command::Mcp(_)
+                | Command::Task(_)
                 | Command::Team(_)
                 | Command::Mail(_)
                 | Command::Worktree(_)
@@ -71,6 +75,7 @@ pub(crate) fn run(cli: &Cli, context: &mut Context) -> Result<Exit, CommandError
         Some(Command::Mail(command)) => mail::run(command, context),
         Some(Command::Worktree(command)) => worktree::run(command, context),
         Some(Command::Agent(args)) => agent::run(args, context),
+        Some(Command::Mcp(args)) => mcp::run(args, context),
         Some(Command::Doctor(args)) => doctor::run(args, context),
         Some(Command::Trust(args)) => trust::run(args, context),
         Some(Command::Demo(args)) => demo::run(args, context),

@@ -55,7 +55,7 @@ pub fn host_main(dir: &Path, env: Vec<(OsString, OsString)>) -> Result<(), Agent
     };
     let prepared = prepare(&meta, &mut ports);
     let launched = prepared.and_then(|()| {
-        let runtime = runtimes::of(&meta.runtime)?;
+        let runtime = runtimes::of(&meta.runtime, &env).map_err(|error| error.to_string())?;
         let launch = plan.launch(&meta, run.prompt().map_err(|e| e.to_string())?, env);
         Ok((runtime, launch))
     });

@@ -46,6 +46,9 @@ pub struct LaunchPlan {
     /// MCP servers it gets.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mcp_servers: Vec<McpServer>,
+    /// What the repository configures for the program itself may take effect.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub trusted: bool,
     /// The session it is a copy of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fork_of: Option<String>,
@@ -99,6 +102,7 @@ impl LaunchPlan {
             max_turns: self.max_turns,
             max_cost_usd: self.max_cost_usd,
             mcp_servers: with_identity(self.mcp_servers, &env),
+            trusted: self.trusted,
             env,
             start,
         }

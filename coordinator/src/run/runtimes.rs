@@ -1,17 +1,17 @@
 //! The runtime a run was started with.
 
-use swarm::run::RuntimeSpec;
-use swarm::runtime::{LinesRuntime, Runtime, ShellRuntime};
+use std::ffi::{OsStr, OsString};
 
-/// The runtime of this kind, or why there is none.
-pub(super) fn of(spec: &RuntimeSpec) -> Result<Box<dyn Runtime>, String> {
-    match (spec.kind.as_str(), spec.command.is_empty()) {
-        ("shell", true) => Ok(Box::new(ShellRuntime::default())),
-        ("shell", false) => Ok(Box::new(ShellRuntime::new(spec.command.clone()))),
-        ("lines", false) => Ok(Box::new(LinesRuntime::new(spec.command.clone()))),
-        (kind, _) => Err(format!(
-            "runtime {:?} of kind {kind:?} cannot be used",
-            spec.name
-        )),
-    }
+use swarm::run::RuntimeSpec;
+use swarm::runtime::{self, Runtime, RuntimeError};
+
+/// The runtime, or why there is none. Programs are looked for where the agent's `env` says.
+pub(super) fn of(
+    spec: &RuntimeSpec,
+    env: &[(OsString, OsString)],
+) -> Result<Box<dyn Runtime>, RuntimeError> {
+    let path = env.iter().find(|(name, _)| name == "PATH");
+    let path = path.map_or(OsStr::new(""), |(_, path)| path.as_os_str());
+    let command = (!spec.command.is_empty()).then_some(spec.command.as_slice());
+    runtime::from_spec(&spec.name, Some(&spec.kind), command, path)
 }

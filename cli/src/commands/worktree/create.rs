@@ -138,7 +138,8 @@ impl NewTree {
         Ok(Wanted { base, set_up })
     }
 
-    pub(super) fn request<'a>(
+    /// What is to be made, all things considered.
+    pub(crate) fn request<'a>(
         &self,
         name: Option<Slug>,
         directory: &'a Path,
