@@ -163,9 +163,9 @@ fn find_runtime(name: &str, context: &Context) -> Result<RuntimeSpec, CommandErr
             ..RuntimeSpec::default()
         }),
         Err(RuntimeError::UnknownName { .. }) => {
-            let mut known: Vec<&str> = configured.keys().map(String::as_str).collect();
-            known.extend(runtime::built_in());
-            let hint = match store::nearest(name, known.iter().copied()) {
+            let mut known: Vec<String> = configured.keys().cloned().collect();
+            known.extend(runtime::built_in().map(str::to_owned));
+            let hint = match store::nearest(name, known.iter().map(String::as_str)) {
                 Some(near) => format!("did you mean {near:?}?"),
                 None => "`runtimes` in the settings adds others".into(),
             };
