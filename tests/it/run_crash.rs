@@ -37,8 +37,8 @@ impl Place {
 
     fn in_repo(&self, args: &[&str]) -> Vec<String> {
         let main = self.repo.main().to_str().unwrap();
-        let all = ["-C", main].iter().chain(args);
-        all.map(|&arg| arg.to_owned()).collect()
+        let all = [&["-C", main][..], args].concat();
+        all.into_iter().map(str::to_owned).collect()
     }
 }
 
