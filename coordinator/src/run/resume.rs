@@ -8,7 +8,7 @@ use store::fault::reached;
 use store::name::Name;
 use swarm::run::{Meta, RunDir, RunError, State};
 use taskboard::BoardError;
-use worktrees::{Base, Mode, SetUp};
+use worktrees::{Base, Mode};
 
 use super::engine::Agents;
 use super::error::AgentError;
@@ -150,8 +150,9 @@ impl Agents {
                 Err(error) => return Err(error),
             }
         }
-        if meta.worktree.is_some() {
-            self.make_tree(Base::Head, SetUp::default(), Mode::Resume, meta)?;
+        if let Some(tree) = &meta.worktree {
+            let set_up = serde_json::from_value(tree.set_up.clone()).unwrap_or_default();
+            self.make_tree(Base::Head, set_up, Mode::Resume, meta)?;
         }
         if let (true, Some(name)) = (meta.teammate, &meta.name) {
             self.roster().set_active(name, true)?;

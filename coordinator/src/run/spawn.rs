@@ -114,6 +114,7 @@ impl Agents {
                     name: slug,
                     path: String::new(),
                     branch: None,
+                    set_up: serde_json::Value::Null,
                     outcome: None,
                 }),
             ),
@@ -186,6 +187,7 @@ impl Agents {
     ) -> Result<(), AgentError> {
         let slug = Slug::new(&format!("agent-{}", meta.agent_id))?;
         let trees = self.trees()?;
+        let kept = serde_json::to_value(&set_up).unwrap_or_default();
         let request = CreateRequest {
             base,
             mode,
@@ -200,6 +202,7 @@ impl Agents {
             name: slug.to_string(),
             path: path.to_string_lossy().into_owned(),
             branch: created.entry.branch.clone(),
+            set_up: kept,
             outcome: None,
         });
         meta.cwd = path;

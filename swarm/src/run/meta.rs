@@ -88,6 +88,9 @@ pub struct TreeOf {
     /// Its branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
+    /// What it was given besides its files, in case it has to be made again.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub set_up: Value,
     /// What became of it at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<TreeOutcome>,
