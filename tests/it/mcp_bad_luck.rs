@@ -1,9 +1,10 @@
 //! Clients that vanish, servers that die, locks that are held, and many at once.
 
 use std::collections::BTreeSet;
+use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-use harness::{McpClient, TestHome};
+use harness::{McpClient, TestHome, wait_until};
 use serde_json::{Value, json};
 use store::lock::FileLock;
 
@@ -97,6 +98,59 @@ fn a_client_that_vanishes_leaves_whole_calls() {
         })
         .collect();
     assert_eq!(ids.len(), 20);
+}
+
+/// A client that writes and does not read: it has to wait, and nothing is kept for it without
+/// end. When it reads, everything is there.
+#[test]
+fn a_client_that_only_writes_has_to_wait() {
+    let home = home();
+    let mut command = server(&home, "alice");
+    let (mut from_server, output) = std::io::pipe().unwrap();
+    let (input, mut to_server) = std::io::pipe().unwrap();
+    let mut child = command.stdin(input).stdout(output).spawn().unwrap();
+    drop(command);
+    const COUNT: usize = 400;
+    let padding = "x".repeat(1 << 16);
+    let writer = std::thread::spawn(move || {
+        for n in 0..COUNT {
+            let line = match n % 2 {
+                0 => json!({"jsonrpc": "2.0", "id": n, "method": "tools/call",
+                            "params": {"name": "TaskGet", "arguments": {"taskId": padding}}}),
+                _ => json!({"jsonrpc": "2.0", "id": n, "method": padding}),
+            };
+            writeln!(to_server, "{line}").unwrap();
+        }
+    });
+    // As long as nobody reads, it does not take in everything.
+    let stat = || {
+        let path = format!("/proc/{}/status", child.id());
+        let status = std::fs::read_to_string(path).unwrap_or_default();
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:").map(str::to_owned));
+        line.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok())
+            .unwrap_or(0)
+    };
+    let mut quiet = (0, 0);
+    wait_until(Duration::from_secs(60), "it to stop taking in more", || {
+        let now = stat();
+        quiet = match now == quiet.0 {
+            true => (now, quiet.1 + 1),
+            false => (now, 0),
+        };
+        quiet.1 > 20
+    });
+    assert!(!writer.is_finished(), "everything was taken in");
+    let mut text = String::new();
+    let reader = std::thread::spawn(move || {
+        from_server.read_to_string(&mut text).unwrap();
+        text
+    });
+    writer.join().unwrap();
+    let text = reader.join().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(text.lines().count(), COUNT);
 }
 
 #[test]

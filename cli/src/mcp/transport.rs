@@ -4,17 +4,20 @@
 //! a message of the protocol is answered here, and never ends the connection. Mail joins an
 //! answer at the last moment, so that an answer that is never sent takes none with it.
 
+use std::collections::HashSet;
 use std::io::{self, BufReader, Read, Write};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 
 use rmcp::RoleServer;
-use rmcp::model::{ContentBlock, JsonRpcMessage, ServerJsonRpcMessage, ServerResult};
+use rmcp::model::{
+    ClientNotification, ContentBlock, JsonRpcMessage, RequestId, ServerJsonRpcMessage, ServerResult,
+};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde_json::{Value, json};
 use store::fault::reached;
-use tokio::sync::{mpsc as channel, oneshot, watch};
+use tokio::sync::{Notify, mpsc as channel, oneshot, watch};
 
 use super::fault;
 use super::lines::{Line, Lines, MAX_LINE, is_id};
@@ -22,8 +25,10 @@ use super::port::Receipt;
 use super::post::{Parcel, Post};
 use super::receipts::Receipts;
 
-/// How many messages wait to be looked at before the client has to wait.
+/// How many messages wait to be looked at, or to be read, before the other side has to wait.
 const QUEUE: usize = 4;
+/// How many requests may be open before the client has to wait for answers.
+const OPEN: usize = 32;
 
 const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
@@ -54,8 +59,9 @@ pub(crate) enum Client {
 #[derive(Debug)]
 pub(crate) struct Stdio {
     lines: channel::Receiver<Line>,
-    out: mpsc::Sender<Outgoing>,
+    out: mpsc::SyncSender<Outgoing>,
     client: watch::Receiver<Client>,
+    open: Arc<Open>,
 }
 
 #[derive(Debug)]
@@ -78,7 +84,7 @@ pub(crate) fn start(
     client: &Arc<watch::Sender<Client>>,
 ) -> (Stdio, JoinHandle<()>) {
     let (to_server, lines) = channel::channel(QUEUE);
-    let (out, to_client) = mpsc::channel();
+    let (out, to_client) = mpsc::sync_channel(QUEUE);
     let watched = client.subscribe();
     let state = Arc::clone(client);
     // Ends with the process: it may wait for a line that never comes.
@@ -98,6 +104,7 @@ pub(crate) fn start(
         lines,
         out,
         client: watched,
+        open: Arc::default(),
     };
     (stdio, writer)
 }
@@ -266,6 +273,51 @@ impl Stdio {
     }
 }
 
+/// The requests that have no answer yet: a client that asks faster than it is answered must not
+/// fill our memory.
+#[derive(Debug, Default)]
+struct Open {
+    ids: Mutex<HashSet<RequestId>>,
+    closed: Notify,
+}
+
+impl Open {
+    fn ids(&self) -> MutexGuard<'_, HashSet<RequestId>> {
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn close(&self, id: Option<&RequestId>) {
+        if id.is_some_and(|id| self.ids().remove(id)) {
+            self.closed.notify_one();
+        }
+    }
+
+    /// Keeps count of what comes in.
+    fn note(&self, message: &RxJsonRpcMessage<RoleServer>) {
+        match message {
+            JsonRpcMessage::Request(request) => {
+                self.ids().insert(request.id.clone());
+            }
+            // What is called off gets no answer.
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) =
+                    &notification.notification
+                {
+                    self.close(cancelled.params.request_id.as_ref());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Waits until there is room for one more.
+    async fn room(&self) {
+        while self.ids().len() >= OPEN {
+            self.closed.notified().await;
+        }
+    }
+}
+
 impl Transport<RoleServer> for Stdio {
     type Error = io::Error;
 
@@ -274,6 +326,11 @@ impl Transport<RoleServer> for Stdio {
         item: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
         let (written, result) = oneshot::channel();
+        match &item {
+            JsonRpcMessage::Response(response) => self.open.close(Some(&response.id)),
+            JsonRpcMessage::Error(error) => self.open.close(error.id.as_ref()),
+            _ => {}
+        }
         let sent = self.out.send(Outgoing {
             what: What::Message(Box::new(item)),
             written: Some(written),
@@ -287,13 +344,18 @@ impl Transport<RoleServer> for Stdio {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
+            let next = async {
+                self.open.room().await;
+                self.lines.recv().await
+            };
             let line = tokio::select! {
-                line = self.lines.recv() => line?,
+                line = next => line?,
                 _ = self.client.wait_for(|client| *client == Client::Gone) => return None,
             };
             match line {
                 Line::Whole(line) => {
                     if let Some(message) = self.understand(&line) {
+                        self.open.note(&message);
                         return Some(message);
                     }
                 }
