@@ -9,9 +9,10 @@ use store::name::Name;
 use store::settings::RuntimeSettings;
 use swarm::LEAD;
 use swarm::definitions::{self, Definition, Definitions, Found};
+use swarm::fork::may_fork;
 use swarm::memory;
 use swarm::model::ModelChoice;
-use swarm::run::RuntimeSpec;
+use swarm::run::{Meta, RuntimeSpec};
 use swarm::runtime::{self, McpServer, RuntimeError};
 use swarm::tools::ToolFilter;
 use swarm::trust::{Item, Places};
@@ -36,6 +37,8 @@ pub(crate) struct Wish {
     pub(crate) description: Option<String>,
     /// Its definition.
     pub(crate) agent_type: Option<String>,
+    /// The agent it is to be a copy of.
+    pub(crate) fork: Option<String>,
     /// What runs it.
     pub(crate) runtime: Option<String>,
     /// By what it is addressed.
@@ -71,7 +74,15 @@ pub(crate) fn spawn(
     let agent_type = wish.agent_type.as_deref().unwrap_or(GENERAL);
     let found = definitions.get(agent_type)?;
     let definition = &found.definition;
-    let runtime = runtime(&wish, context)?;
+    let parent_run = wish
+        .fork
+        .as_deref()
+        .map(|of| forked(of, context))
+        .transpose()?;
+    let runtime = match &parent_run {
+        Some(parent) => parent.runtime.clone(),
+        None => runtime(&wish, context)?,
+    };
     let shell = runtime.kind == "shell";
     let prompt = prompt(&wish, definition, shell)?;
     let description = match (&wish.description, &wish.task) {
@@ -87,8 +98,11 @@ pub(crate) fn spawn(
         name,
         teammate: wish.teammate,
         plan_mode: wish.plan_mode,
-        fork: false,
-        model: model(&wish, definition, context),
+        fork: parent_run.is_some(),
+        model: match &parent_run {
+            Some(parent) => parent.model.clone(),
+            None => model(&wish, definition, context),
+        },
         permission_mode: Some(match wish.plan_mode {
             true => "plan".into(),
             false => definition.permission_mode.as_str().into(),
@@ -98,10 +112,57 @@ pub(crate) fn spawn(
         background: wish.background || definition.background,
         parent: parent(context)?,
         tool_use_id: wish.tool_use_id.clone(),
-        plan: plan(&wish, found, shell, context)?,
+        plan: match &parent_run {
+            Some(parent) => fork_plan(parent),
+            None => plan(&wish, found, shell, context)?,
+        },
         runtime,
         prompt,
     })
+}
+
+/// The agent that is to be copied, if it can be.
+fn forked(of: &str, context: &Context) -> Result<Meta, CommandError> {
+    let agents = context.agents()?;
+    let parent = agents.find(of)?;
+    let refused = |message: String, hint: &str| {
+        let error = CommandError::usage("cannot_fork", message);
+        Err(error.with_hint(hint))
+    };
+    let prompt = agents.run(&parent.agent_id).prompt()?;
+    if let Err(error) = may_fork(parent.fork, &prompt) {
+        return refused(error.to_string(), "fork the agent it is a copy of");
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let spec = &parent.runtime;
+    let command = (!spec.command.is_empty()).then_some(spec.command.as_slice());
+    let runtime = runtime::from_spec(&spec.name, Some(&spec.kind), command, &path);
+    let can = runtime.is_ok_and(|runtime| runtime.abilities().fork);
+    if !can {
+        let message = format!(
+            "the runtime {:?} of {of} cannot copy a conversation",
+            spec.name
+        );
+        return refused(
+            message,
+            "start a new agent with --type and tell it what it needs to know",
+        );
+    }
+    if parent.session.is_none() {
+        let message = format!("{of} has no conversation yet that could be copied");
+        return refused(message, "wait until it has begun");
+    }
+    Ok(parent)
+}
+
+/// A copy is told exactly what its original was told, so that its requests begin with the same
+/// bytes.
+fn fork_plan(parent: &Meta) -> LaunchPlan {
+    LaunchPlan {
+        fork_of: parent.session.clone(),
+        fork_from: Some(parent.cwd.clone()),
+        ..LaunchPlan::of(parent)
+    }
 }
 
 /// Whoever is inside an agent started this one; everybody else stands in for the lead.

@@ -52,6 +52,9 @@ pub struct LaunchPlan {
     /// The session it is a copy of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fork_of: Option<String>,
+    /// Where the agent it is a copy of works.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fork_from: Option<PathBuf>,
     /// Variables it gets besides those of the engine; values that are secret are not here, but
     /// taken from the environment when it starts.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -67,7 +70,7 @@ pub struct LaunchPlan {
 
 impl LaunchPlan {
     /// As it was kept.
-    pub(super) fn of(meta: &Meta) -> Self {
+    pub fn of(meta: &Meta) -> Self {
         serde_json::from_value(meta.launch.clone()).unwrap_or_default()
     }
 
@@ -82,6 +85,14 @@ impl LaunchPlan {
         prompt: String,
         env: Vec<(OsString, OsString)>,
     ) -> Launch {
+        // A copy is told that it is one, and where it is, when it knows that itself.
+        let prompt = match (&self.fork_from, meta.life) {
+            (Some(from), 1) => {
+                let moved = (*from != meta.cwd).then_some((from.as_path(), meta.cwd.as_path()));
+                swarm::fork::directive(&prompt, moved)
+            }
+            _ => prompt,
+        };
         let start = match (&meta.session, self.fork_of, meta.life) {
             (Some(session), _, 2..) => Start::Resume {
                 session: session.clone(),

@@ -24,7 +24,7 @@ pub(crate) struct SpawnArgs {
     #[arg(long = "type", value_name = "TYPE", conflicts_with = "fork")]
     agent_type: Option<String>,
     /// Continue the conversation of this agent
-    #[arg(long, value_name = "PARENT")]
+    #[arg(long, value_name = "PARENT", conflicts_with_all = ["runtime", "model"])]
     fork: Option<String>,
     /// What runs it: shell, or one of `runtimes` in the settings [default: agents.defaultRuntime]
     #[arg(long, value_name = "NAME")]
@@ -98,10 +98,6 @@ pub(crate) fn run(
 }
 
 fn wish(args: &SpawnArgs, context: &Context) -> Result<Wish, CommandError> {
-    if let Some(parent) = &args.fork {
-        let message = format!("cannot fork {parent:?}: no runtime here can copy a conversation");
-        return Err(CommandError::usage("cannot_fork", message));
-    }
     let plan_mode = match args.mode.as_deref() {
         None => false,
         Some("plan") => true,
@@ -118,6 +114,7 @@ fn wish(args: &SpawnArgs, context: &Context) -> Result<Wish, CommandError> {
         },
         description: args.description.clone(),
         agent_type: args.agent_type.clone(),
+        fork: args.fork.clone(),
         runtime: args.runtime.clone(),
         name: args.name.clone(),
         teammate: args.name.is_some() && context.team_is_explicit(),
