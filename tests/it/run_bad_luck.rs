@@ -64,7 +64,7 @@ fn garbage_and_an_end_without_a_result() {
     // And everything that is shown of it can be shown.
     assert_eq!(home.run(&["agent", "logs", &id]).code, Some(0));
     home.ok(&["agent", "show", &id]);
-    let (_, exit) = outcome(&home, &Script::new().say("half").die(11));
+    let (_, exit) = outcome(&home, &Script::new().say("half").die(9));
     assert_eq!(
         (&exit["status"], &exit["result"]),
         (&"failed".into(), &"half".into())
@@ -167,7 +167,7 @@ fn prompts_no_program_can_be_given_and_very_long_ones() {
 #[test]
 fn the_program_is_replaced_while_runs_are_alive() {
     let home = home();
-    let program = home.path().join("ccb");
+    let program = home.path().join("program");
     std::fs::copy(CCB, &program).unwrap();
     let go = home.path().join("go");
     let script = Script::new().wait_file(&go).done("went on").to_prompt();

@@ -68,7 +68,10 @@ fn an_urgent_message_breaks_off_the_turn() {
     let home = home();
     home.ok(&["team", "create", "board"]);
     let up = home.path().join("up");
-    let id = home.spawn_fake(&Script::new().touch(&up).serve(), &["--name", "alice"]);
+    let id = home.spawn_fake(
+        &Script::new().touch(&up).done("up").serve(),
+        &["--name", "alice"],
+    );
     wait_until(LONG, "the agent to be up", || up.exists());
     home.await_run(&id, "idle");
     let slow = Script::new().touch(home.path().join("busy")).hang();
@@ -96,7 +99,7 @@ fn an_urgent_message_breaks_off_the_turn() {
 fn a_teammate_lives_on_and_an_ended_agent_goes_on_where_it_was() {
     let home = home();
     home.ok(&["team", "create", "board"]);
-    let id = home.spawn_fake(&Script::new().serve(), &["--name", "alice"]);
+    let id = home.spawn_fake(&Script::new().done("up").serve(), &["--name", "alice"]);
     home.await_run(&id, "idle");
     home.ok(&[
         "agent",
@@ -114,7 +117,8 @@ fn a_teammate_lives_on_and_an_ended_agent_goes_on_where_it_was() {
     home.await_settled(&id);
     let session = home.run_meta(&id)["session"].clone();
     assert!(session.is_string());
-    let again = Script::new().describe(home.path().join("told")).serve();
+    let told = home.path().join("told");
+    let again = Script::new().describe(&told).done("again").serve();
     let sent = home.ok(&["agent", "send", &id, &again.to_prompt()]);
     assert_eq!(sent["message"]["resumed"], true);
     home.await_run(&id, "idle");
@@ -138,7 +142,7 @@ fn many_messages_to_an_ended_agent_resume_it_once() {
     let home = home();
     let id = home.spawn_fake(&Script::new().done("first"), &[]);
     home.await_settled(&id);
-    let text = Script::new().serve().done("again").to_prompt();
+    let text = Script::new().done("again").serve().to_prompt();
     let senders: Vec<_> = (0..8)
         .map(|_| {
             let mut command = home.command(&["--json", "agent", "send", &id, &text]);
