@@ -179,7 +179,10 @@ fn opencode() {
             },
             adds: &["OPENCODE_PERMISSION"],
             cannot: &[],
-            differs: &[("a_quota_is_a_quota", "it tries on for minutes in silence")],
+            differs: &[
+                ("a_quota_is_a_quota", "it tries on for minutes in silence"),
+                ("usage_adds_up", "it tells what the last call used"),
+            ],
         },
     );
 }
