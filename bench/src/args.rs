@@ -76,6 +76,10 @@ pub(crate) enum Part {
     Mail,
     /// Worktrees beside plain git, by the number of files
     Worktrees,
+    /// Runs of agents beside plain commands
+    Agents,
+    /// The MCP server: its start, a thousand calls, its memory
+    Mcp,
 }
 
 /// What the benchmark starts itself as.

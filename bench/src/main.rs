@@ -49,8 +49,10 @@
 //!
 //! [`designs`] are the boards; [`claims`], [`scaling`] and [`startup`] the three parts about
 //! them, [`mail`] the one about messages, [`worktrees`] the one about trees of a generated
-//! [`repository`]; [`fleet`] and [`probe`] are the processes they start (this binary again).
+//! [`repository`], [`agents`] the one about runs, [`mcp`] the one about the MCP server; [`fleet`]
+//! and [`probe`] are the processes they start (this binary again).
 
+mod agents;
 mod args;
 mod claims;
 mod claims_report;
@@ -58,6 +60,7 @@ mod designs;
 mod environment;
 mod fleet;
 mod mail;
+mod mcp;
 mod plot;
 mod probe;
 mod repository;
@@ -133,6 +136,16 @@ fn run(options: &Options) -> Result<(), Failure> {
         let samples = worktrees::run(options)?;
         worktrees::print(options, &samples);
         options.save("worktrees.json", || json(options, &samples))?;
+    }
+    if options.wants(Part::Agents) {
+        let samples = agents::run(options)?;
+        agents::print(options, &samples);
+        options.save("agents.json", || json(options, &samples))?;
+    }
+    if options.wants(Part::Mcp) {
+        let samples = mcp::run(options)?;
+        mcp::print(&samples);
+        options.save("mcp.json", || json(options, &samples))?;
     }
     Ok(())
 }

@@ -44,12 +44,7 @@ pub(crate) fn claim_one(args: &ClaimOneArgs) -> Result<(), Failure> {
 
 /// Measures every size in every place.
 pub(crate) fn run(options: &Options) -> Result<Vec<Sample>, Failure> {
-    let binary = match &options.ccb {
-        Some(path) => path
-            .canonicalize()
-            .map_err(|error| format!("--ccb {}: {error}", path.display()))?,
-        None => build()?,
-    };
+    let binary = binary(options)?;
     let runs = if options.quick { 30 } else { 200 };
     let mut samples = Vec::new();
     for place in &options.places {
@@ -61,6 +56,16 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Sample>, Failure> {
         }
     }
     Ok(samples)
+}
+
+/// The ccb to start: the one that was named, or one that is built.
+pub(crate) fn binary(options: &Options) -> Result<PathBuf, Failure> {
+    match &options.ccb {
+        Some(path) => Ok(path
+            .canonicalize()
+            .map_err(|error| format!("--ccb {}: {error}", path.display()))?),
+        None => build(),
+    }
 }
 
 /// Builds ccb next to this binary. The directory is given, so that no setting moves it.

@@ -1,12 +1,15 @@
 //! What the flags, the environment and the settings files say together.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use coordinator::run::{Agents, Surroundings};
 use mailbox::{MailOptions, Mailbox};
 use store::atomic::Durability;
 use store::home::Home;
 use store::name::Name;
-use store::settings::{Settings, WorktreeSettings};
+use store::settings::{AgentSettings, RuntimeSettings, Settings, WorktreeSettings};
+use swarm::trust::{Item, Places, Trust};
 use swarm::{Team, TeamError, TeamOptions};
 use taskboard::{Board, BoardOptions, Caller};
 use uuid::Uuid;
@@ -18,7 +21,7 @@ use crate::error::{CommandError, Exit};
 use crate::output::Output;
 
 /// Everything a command needs to know about its surroundings.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Context {
     pub(crate) out: Output,
     /// The directory the command works in.
@@ -26,12 +29,22 @@ pub(crate) struct Context {
     home: Home,
     settings: Settings,
     list: Name,
+    /// Somebody said which list, and not by naming a team.
+    list_named: bool,
+    /// The list to use without a team that is led.
+    alone: Name,
     /// The team as it was named; checked when a command needs it.
     team: Option<String>,
+    /// It was not named: the session leads it.
+    leads: bool,
+    /// Whether it was named for this very command.
+    team_is_explicit: bool,
     /// What a team is named after that nobody named, and what teams belong to.
     repository: Option<Repository>,
     agent: Name,
     agent_named: bool,
+    /// The run this is part of.
+    run: Option<String>,
 }
 
 impl Context {
@@ -40,7 +53,17 @@ impl Context {
         let directory = working_directory(global.directory.as_deref())?;
         let home = Home::new(home_path(global, &directory)?)?;
         let repository = Repository::discover(&directory);
-        let list = list_name(global, repository.as_ref())?;
+        let team = global.team.clone().or_else(|| env::var(env::TEAM));
+        let led = if team.is_none() {
+            led_team(&home)
+        } else {
+            None
+        };
+        let alone = list_name(global, None, repository.as_ref())?;
+        let list = match &led {
+            Some(led) => list_name(global, Some(led), repository.as_ref())?,
+            None => alone.clone(),
+        };
         let agent = agent_name(global)?;
         let agent_named = global.agent.is_some() || env::var(env::AGENT).is_some();
         let mut files = vec![home.settings()];
@@ -58,13 +81,39 @@ impl Context {
             home,
             settings,
             list,
-            team: global.team.clone().or_else(|| env::var(env::TEAM)),
+            list_named: global.list.is_some() || env::var(env::TASK_LIST).is_some(),
+            leads: led.is_some(),
+            alone,
+            team: team.or(led),
+            team_is_explicit: global.team.is_some(),
             repository,
             agent,
             agent_named,
+            run: env::var(env::RUN_ID),
         };
         context.check_team(global)?;
         Ok(context)
+    }
+
+    /// One for unit tests, whatever the environment says: a team in an empty home.
+    #[cfg(test)]
+    pub(crate) fn for_tests(home: &Path, team: &str, agent: &str) -> Self {
+        Self {
+            out: Output::new(false),
+            directory: home.to_owned(),
+            home: Home::new(home.to_owned()).unwrap(),
+            settings: Settings::default(),
+            list: Name::new("list", team).unwrap(),
+            list_named: false,
+            alone: Name::new("list", "default").unwrap(),
+            team: Some(team.to_owned()),
+            leads: false,
+            team_is_explicit: true,
+            repository: None,
+            agent: Name::new("agent", agent).unwrap(),
+            agent_named: true,
+            run: None,
+        }
     }
 
     /// Whoever names a team acts in it, and a team belongs to one repository.
@@ -125,21 +174,115 @@ impl Context {
         Ok(team)
     }
 
+    /// Whether the team was named for this very command.
+    pub(crate) fn team_is_explicit(&self) -> bool {
+        self.team_is_explicit
+    }
+
+    /// The run this command is part of, if an agent of ours calls it.
+    pub(crate) fn own_run() -> Option<String> {
+        env::var(env::RUN_ID)
+    }
+
+    /// The agents of the team.
+    pub(crate) fn agents(&self) -> Result<Agents, CommandError> {
+        let team = self.team()?;
+        self.check_here(team.clone())?;
+        Ok(self.agents_of(team))
+    }
+
+    fn agents_of(&self, team: Name) -> Agents {
+        let surroundings = Surroundings {
+            home: self.home.clone(),
+            team,
+            list: self.list.clone(),
+            directory: self.directory.clone(),
+            own_run: Self::own_run(),
+        };
+        Agents::new(surroundings, &self.settings)
+    }
+
+    /// Sees to runs whose guard and host are both gone, before anything else is done: their
+    /// tasks are free again, their parents are told. What cannot be done now is done later.
+    pub(crate) fn settle_dead_runs(&self) {
+        let mut teams: Vec<Name> = self.team().into_iter().collect();
+        if !teams.contains(&self.list) && self.home.team(&self.list).is_dir() {
+            teams.push(self.list.clone());
+        }
+        for team in teams {
+            match self.agents_of(team).reconcile() {
+                Ok(settled) => {
+                    for run in settled {
+                        tracing::info!(id = run.id, "a run nobody saw to is settled");
+                    }
+                }
+                Err(error) => tracing::warn!(%error, "runs that ended are not settled"),
+            }
+        }
+    }
+
+    /// Ways to run agents that the settings name.
+    pub(crate) fn runtimes(&self) -> &BTreeMap<String, RuntimeSettings> {
+        &self.settings.runtimes
+    }
+
     /// The team's mail.
     pub(crate) fn mailbox(&self) -> Result<Mailbox, CommandError> {
+        self.mailbox_of(&self.team()?, self.mail_options())
+    }
+
+    /// What the settings say about mail.
+    pub(crate) fn mail_options(&self) -> MailOptions {
         let durability = if self.settings.mail_durable {
             Durability::Full
         } else {
             Durability::Relaxed
         };
-        let options = MailOptions {
+        MailOptions {
             durability,
             lock_timeout: self.settings.lock_timeout,
             ..MailOptions::default()
-        };
-        let team = self.team()?;
+        }
+    }
+
+    /// The mail of a team; refused if that is another repository's.
+    pub(crate) fn mailbox_of(
+        &self,
+        team: &Name,
+        options: MailOptions,
+    ) -> Result<Mailbox, CommandError> {
         self.check_here(team.clone())?;
-        Ok(Mailbox::new(&self.home, &team, options))
+        Ok(Mailbox::new(&self.home, team, options))
+    }
+
+    /// Acts as this agent from now on.
+    pub(crate) fn act_as(&mut self, agent: Name) {
+        self.agent = agent;
+        self.agent_named = true;
+    }
+
+    /// Leads this team from now on, and works on its list unless another was named.
+    pub(crate) fn lead(&mut self, team: &Name) {
+        if !self.list_named {
+            self.list = team.clone();
+        }
+        if self.team.is_none() {
+            self.leads = true;
+            self.team = Some(team.to_string());
+        }
+    }
+
+    /// Leads no team any more. One that was named stays.
+    pub(crate) fn lead_none(&mut self) {
+        if std::mem::replace(&mut self.leads, false) {
+            self.team = None;
+            self.list = self.alone.clone();
+        }
+    }
+
+    /// The team that was named, by flag or environment.
+    pub(crate) fn named_team(&self) -> Option<&str> {
+        self.team.as_deref()
     }
 
     pub(crate) fn board(&self) -> Board {
@@ -162,6 +305,48 @@ impl Context {
         Ok(Trees::discover(&self.directory, options)?)
     }
 
+    /// The settings under `agents`.
+    pub(crate) fn agent_settings(&self) -> &AgentSettings {
+        &self.settings.agents
+    }
+
+    /// All settings.
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What the user trusts of the repository the command works in.
+    pub(crate) fn trust(&self) -> Option<Trust> {
+        let repository = self.repository.as_ref()?.common_dir.to_str()?;
+        Some(Trust::new(
+            &self.home,
+            repository,
+            self.settings.lock_timeout,
+        ))
+    }
+
+    /// Whether something that `file` says may be used: the file is the user's own, or the user
+    /// trusts the thing, which `item` describes.
+    pub(crate) fn may_use(
+        &self,
+        file: &Path,
+        item: impl FnOnce(Places<'_>) -> Item,
+    ) -> Result<bool, CommandError> {
+        if file == self.own_settings() {
+            return Ok(true);
+        }
+        let (Some(trust), Some(root)) = (self.trust(), self.main_tree()) else {
+            return Ok(false);
+        };
+        let id = item(Places::one(root)).id();
+        Ok(trust.granted()?.contains(&id))
+    }
+
+    /// The main working tree of the repository the command works in.
+    pub(crate) fn main_tree(&self) -> Option<&Path> {
+        self.repository.as_ref()?.main_tree.as_deref()
+    }
+
     pub(crate) fn worktree_settings(&self) -> &WorktreeSettings {
         &self.settings.worktree
     }
@@ -174,6 +359,11 @@ impl Context {
     /// The session this command is part of, if something says so.
     pub(crate) fn session_id() -> Option<String> {
         env::var(env::SESSION)
+    }
+
+    /// The run of the engine this command is part of, if it is.
+    pub(crate) fn run(&self) -> Option<&str> {
+        self.run.as_deref()
     }
 
     /// Whether somebody said who is acting.
@@ -236,22 +426,42 @@ fn home_path(global: &Global, directory: &Path) -> Result<PathBuf, CommandError>
 }
 
 /// The task list to use; the first source that says anything wins.
-fn list_name(global: &Global, repository: Option<&Repository>) -> Result<Name, CommandError> {
+fn list_name(
+    global: &Global,
+    team: Option<&str>,
+    repository: Option<&Repository>,
+) -> Result<Name, CommandError> {
     if let Some(name) = &global.list {
         return Ok(Name::new("list", name)?);
     }
     if let Some(name) = &global.team {
         return Ok(Name::new("team", name)?);
     }
-    for variable in [env::TASK_LIST, env::TEAM, env::SESSION] {
-        if let Some(name) = env::var(variable) {
-            return Name::new("list", &name).map_err(|error| {
-                let message = format!("${variable}: {error}");
-                CommandError::usage("bad_name", message).with_hint("unset it or give --list NAME")
-            });
-        }
+    let named_by = |variable: &str| {
+        let name = env::var(variable)?;
+        Some(Name::new("list", &name).map_err(|error| {
+            let message = format!("${variable}: {error}");
+            CommandError::usage("bad_name", message).with_hint("unset it or give --list NAME")
+        }))
+    };
+    if let Some(name) = named_by(env::TASK_LIST).or_else(|| named_by(env::TEAM)) {
+        return name;
     }
-    own_name(repository)
+    if let Some(team) = team {
+        return Ok(Name::new("team", team)?);
+    }
+    named_by(env::SESSION).unwrap_or_else(|| own_name(repository))
+}
+
+/// The team that the session this is part of made and leads.
+fn led_team(home: &Home) -> Option<String> {
+    let session = env::var(env::SESSION)?;
+    let teams = swarm::list(home).ok()?;
+    let leads = |team: &swarm::Listed| {
+        let roster = team.roster.as_ref().ok();
+        roster.is_some_and(|roster| roster.lead_session_id.as_ref() == Some(&session))
+    };
+    teams.into_iter().find(leads).map(|team| team.name)
 }
 
 /// What the list and the team of this place are called when nobody says.

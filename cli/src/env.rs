@@ -16,6 +16,13 @@ pub(crate) const SESSION: &str = "CLAUDE_CODE_SESSION_ID";
 pub(crate) const AGENT: &str = "CCB_AGENT";
 /// Set inside an agent the engine started: its identity is fixed.
 pub(crate) const RUN_ID: &str = "CCB_RUN_ID";
+/// Which start of that run this is: an agent that was resumed has another.
+pub(crate) const RUN_TOKEN: &str = "CCB_RUN_TOKEN";
+
+/// Set inside a hook.
+pub(crate) const HOOK: &str = swarm::hooks::IN_HOOK;
+/// The model every agent uses, whatever it or its caller says.
+pub(crate) const SUBAGENT_MODEL: &str = "CLAUDE_CODE_SUBAGENT_MODEL";
 
 /// A variable's value; an empty one counts as unset.
 pub(crate) fn var(name: &str) -> Option<String> {

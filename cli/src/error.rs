@@ -5,10 +5,13 @@ use std::io;
 
 use coordinator::DeleteError;
 use coordinator::binding::BindingError;
+use coordinator::run::AgentError;
 use mailbox::MailError;
 use serde_json::{Map, Value, json};
 use store::StoreError;
 use swarm::TeamError;
+use swarm::definitions::DefinitionError;
+use swarm::run::RunError;
 use taskboard::{BoardError, Category};
 use worktrees::TreeError;
 
@@ -286,6 +289,21 @@ impl From<TeamError> for CommandError {
     }
 }
 
+impl From<DefinitionError> for CommandError {
+    fn from(error: DefinitionError) -> Self {
+        let exit = match error {
+            DefinitionError::Denied { .. } => Exit::Refused,
+            _ => Exit::NotFound,
+        };
+        Self::Other {
+            exit,
+            kind: error.kind(),
+            message: error.to_string(),
+            hint: error.hint(),
+        }
+    }
+}
+
 impl From<DeleteError> for CommandError {
     fn from(error: DeleteError) -> Self {
         match error {
@@ -314,6 +332,76 @@ impl From<BindingError> for CommandError {
                 hint: Some("`ccb worktree bind NAME ID` binds one".into()),
             },
         }
+    }
+}
+
+impl From<AgentError> for CommandError {
+    fn from(error: AgentError) -> Self {
+        let (exit, kind, hint) = match &error {
+            AgentError::Board(_)
+            | AgentError::Tree(_)
+            | AgentError::Mail(_)
+            | AgentError::Team(_)
+            | AgentError::Binding(_)
+            | AgentError::Store(_)
+            | AgentError::Run(RunError::Store(_)) => return Self::from_part(error),
+            AgentError::NotFound { nearest, .. } => {
+                let hint = match nearest {
+                    Some(near) => format!("did you mean {near:?}?"),
+                    None => "`ccb agent list` shows the agents there are".into(),
+                };
+                (Exit::NotFound, "agent_not_found", Some(hint))
+            }
+            AgentError::Run(RunError::NotFound { .. }) => {
+                let hint = "`ccb agent list` shows the agents there are".into();
+                (Exit::NotFound, "agent_not_found", Some(hint))
+            }
+            AgentError::Ambiguous { .. } => (Exit::Usage, "ambiguous", None),
+            AgentError::NameTaken { .. } => {
+                let hint = "choose another name, or stop that one first".into();
+                (Exit::Refused, "name_taken", Some(hint))
+            }
+            AgentError::TooMany { .. } => {
+                let hint = "wait for one to end, or raise agents.maxAgents in the settings".into();
+                (Exit::Refused, "too_many_agents", Some(hint))
+            }
+            AgentError::NotRunning { .. } => {
+                let hint = "`ccb agent resume` lets it go on".into();
+                (Exit::Refused, "not_running", Some(hint))
+            }
+            AgentError::Run(RunError::Running { .. }) => (Exit::Refused, "running", None),
+            AgentError::Run(RunError::Newer { .. }) => (Exit::Usage, "newer_version", None),
+            AgentError::Invalid(_) => (Exit::Usage, "invalid", None),
+            AgentError::WillNotEnd { .. } => (Exit::TimedOut, "will_not_end", None),
+            _ => (Exit::Failed, "agent_failed", None),
+        };
+        Self::Other {
+            exit,
+            kind,
+            message: error.to_string(),
+            hint,
+        }
+    }
+}
+
+impl CommandError {
+    /// What one part of the engine said keeps its exit code.
+    fn from_part(error: AgentError) -> Self {
+        match error {
+            AgentError::Board(error) => error.into(),
+            AgentError::Tree(error) => error.into(),
+            AgentError::Mail(error) => error.into(),
+            AgentError::Team(error) => error.into(),
+            AgentError::Binding(error) => error.into(),
+            AgentError::Store(error) | AgentError::Run(RunError::Store(error)) => error.into(),
+            other => Self::failed("agent_failed", other.to_string()),
+        }
+    }
+}
+
+impl From<RunError> for CommandError {
+    fn from(error: RunError) -> Self {
+        AgentError::from(error).into()
     }
 }
 

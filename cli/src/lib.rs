@@ -3,14 +3,20 @@
 //! The only crate that prints, exits, and reads the environment. Each command is one file in
 //! `commands` with its arguments beside its code; what it does is a call into a library.
 
+mod actions;
 mod args;
 mod commands;
 mod context;
 mod env;
 mod error;
+mod mcp;
 mod output;
 mod signals;
+mod spawning;
+mod supervise;
 mod table;
+
+pub use mcp::MCP_FAULT_POINTS;
 
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,6 +32,9 @@ use crate::output::Output;
 /// Runs the command line of this process and returns its exit code.
 pub fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
+    if let Some(code) = supervise::main(&args) {
+        return code;
+    }
     // Known before the arguments are parsed, because parsing errors are printed as JSON too.
     let json = args.iter().any(|arg| arg == "--json");
     let code = match catch_unwind(AssertUnwindSafe(|| run(&args, json))) {

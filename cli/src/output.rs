@@ -16,7 +16,7 @@ pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const PLAIN: Style = Style::new();
 
 /// Writes what a command has to say, for people or as JSON.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Output {
     json: bool,
 }

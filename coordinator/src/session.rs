@@ -1,6 +1,7 @@
 //! A session that works in a tree for a while, and then goes back to where it was.
 //!
-//! What it takes to go back is in the team's `session.json`, under `worktree`. The tree is
+//! What it takes to go back is in the team's `session.json`: under `worktree` for the lead's
+//! session, under `worktrees` by name for a member's, which is a session of its own. The tree is
 //! made before that is written and taken away before that is cleared, so a crash leaves a tree
 //! nobody is in, or a record of a tree that is gone; both are put right by the next call.
 
@@ -17,6 +18,14 @@ use worktrees::{CreateRequest, Created, Entry, RemoveRequest, Removed, Slug, Tre
 
 /// The version of `session.json` we write.
 const VERSION: u64 = 1;
+
+/// The keys under which records of trees stand.
+const RECORDS: [&str; 2] = ["worktree", "worktrees"];
+
+/// A member's key; names are unique without regard to case.
+fn key(member: &Name) -> String {
+    member.as_str().to_ascii_lowercase()
+}
 
 /// Why a session did not enter or leave a tree.
 #[derive(Debug, thiserror::Error)]
@@ -101,6 +110,8 @@ pub struct Session<'a> {
     pub home: &'a Home,
     /// Whose session it is.
     pub team: &'a Name,
+    /// The member whose session it is; none for the lead's.
+    pub member: Option<&'a Name>,
     /// The caller's session, if it has an id.
     pub id: Option<String>,
     /// The trees.
@@ -157,7 +168,7 @@ impl Session<'_> {
             worktree_branch: entry.branch.clone(),
             original_branch: here.branch,
             original_head_commit: here.commit,
-            session_id: self.id.clone().unwrap_or_else(|| self.team.to_string()),
+            session_id: self.own_id(),
             hook_based: entry.hook_based.then_some(true),
             creation_duration_ms: created.created.then_some(created.duration_ms),
             used_sparse_paths: entry.sparse.then_some(true),
@@ -165,7 +176,7 @@ impl Session<'_> {
         let json = serde_json::to_value(&record).map_err(|error| self.unreadable(&error))?;
         let repository = self.trees.common_dir().to_string_lossy().into_owned();
         file.insert("repository".into(), repository.into());
-        file.insert("worktree".into(), json);
+        self.put(&mut file, Some(json));
         self.save(file)?;
         Ok((record, created))
     }
@@ -199,7 +210,7 @@ impl Session<'_> {
             }
             None => (None, None),
         };
-        file.remove("worktree");
+        self.put(&mut file, None);
         self.save(file)?;
         Ok(Left {
             record,
@@ -228,7 +239,7 @@ impl Session<'_> {
     fn check_repository(&self, file: &Map<String, Value>) -> Result<(), SessionError> {
         let ours = self.trees.common_dir().to_string_lossy();
         match file.get("repository").and_then(Value::as_str) {
-            Some(theirs) if theirs != ours && file.contains_key("worktree") => {
+            Some(theirs) if theirs != ours && RECORDS.iter().any(|key| file.contains_key(*key)) => {
                 Err(SessionError::OtherRepository {
                     team: self.team.to_string(),
                     repository: theirs.to_owned(),
@@ -239,11 +250,48 @@ impl Session<'_> {
     }
 
     fn record(&self, file: &Map<String, Value>) -> Result<Option<SessionRecord>, SessionError> {
-        match file.get("worktree") {
+        let value = match self.member {
+            None => file.get("worktree"),
+            Some(name) => file.get("worktrees").and_then(|all| all.get(key(name))),
+        };
+        match value {
             None | Some(Value::Null) => Ok(None),
             Some(value) => serde_json::from_value(value.clone())
                 .map(Some)
                 .map_err(|error| self.unreadable(&error)),
+        }
+    }
+
+    /// Sets or clears the record.
+    fn put(&self, file: &mut Map<String, Value>, record: Option<Value>) {
+        let Some(name) = self.member else {
+            match record {
+                Some(record) => file.insert("worktree".into(), record),
+                None => file.shift_remove("worktree"),
+            };
+            return;
+        };
+        let all = file.entry("worktrees").or_insert(Value::Null);
+        if !all.is_object() {
+            *all = Value::Object(Map::new());
+        }
+        if let Some(all) = all.as_object_mut() {
+            match record {
+                Some(record) => all.insert(key(name), record),
+                None => all.shift_remove(&key(name)),
+            };
+            if all.is_empty() {
+                file.shift_remove("worktrees");
+            }
+        }
+    }
+
+    /// What the session is called where the caller has no name for it.
+    fn own_id(&self) -> String {
+        match (&self.id, self.member) {
+            (Some(id), _) => id.clone(),
+            (None, Some(name)) => format!("{name}@{}", self.team),
+            (None, None) => self.team.to_string(),
         }
     }
 

@@ -128,6 +128,11 @@ impl Consumer {
         self.hand_over(limit, |_| true)
     }
 
+    /// What is rung when mail comes, for somebody who waits for several things at once.
+    pub fn bell(&self) -> &Bell {
+        &self.bell
+    }
+
     /// Hands over one message by its number, also if this reader was given it before.
     pub fn take_one(&mut self, seq: u64) -> Result<Batch> {
         self.fetch()?;

@@ -5,6 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -91,10 +92,22 @@ impl Bell {
         let mut fds = [PollFd::new(&self.file, PollFlags::IN)];
         let rung = matches!(rustix::event::poll(&mut fds, timeout.as_ref()), Ok(1..));
         if rung {
-            let mut rings = [0; 1024];
-            while matches!((&self.file).read(&mut rings), Ok(count) if count == rings.len()) {}
+            self.hush();
         }
         rung
+    }
+
+    /// Takes in all rings there were, for somebody who waits for the file to become readable
+    /// by other means. Look for news after this.
+    pub fn hush(&self) {
+        let mut rings = [0; 1024];
+        while matches!((&self.file).read(&mut rings), Ok(count) if count == rings.len()) {}
+    }
+}
+
+impl AsFd for Bell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 }
 

@@ -50,6 +50,16 @@ impl Home {
         self.teams().join(team.as_str())
     }
 
+    /// The user's own agent definitions.
+    pub fn agents(&self) -> PathBuf {
+        self.0.join("agents")
+    }
+
+    /// Files of ours that belong to no list and no team.
+    pub fn ours(&self) -> PathBuf {
+        self.0.join("ccb")
+    }
+
     /// The user's own settings.
     pub fn settings(&self) -> PathBuf {
         self.0.join("ccb.json")

@@ -63,6 +63,16 @@ impl FileLock {
         }
     }
 
+    /// Gives the lock to whoever gets this handle: it is free when the last copy of the handle
+    /// is closed, in whatever process.
+    pub fn hand_over(mut self) -> Result<File> {
+        match self.0.file.take() {
+            // What is dropped now has no file to unlock.
+            Some(file) => Ok(file),
+            None => open_private(&self.0.path),
+        }
+    }
+
     /// Who holds the lock on `path`, as far as the system tells; for messages.
     pub fn describe_holder(path: &Path) -> String {
         holder(path)
@@ -165,6 +175,31 @@ impl ReusableLock {
         match &mut self.file {
             Some(file) => Ok(file),
             empty => Ok(empty.insert(open_private(&self.path)?)),
+        }
+    }
+}
+
+/// Waits until nobody holds the lock on `path` alone, at most `limit`; says whether that is so.
+/// No file, no lock. Takes nothing: somebody else may have it right after.
+pub fn wait_until_free(path: &Path, limit: Duration) -> Result<bool> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        Err(error) => return Err(error).context("open", path),
+    };
+    if !is_file_held(&file).context("lock", path)? {
+        return Ok(true);
+    }
+    let started = Instant::now();
+    let _waiting = Waiting::until(started + limit).context("lock", path)?;
+    loop {
+        match fs4::FileExt::lock_shared(&file) {
+            Ok(()) => return Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error).context("lock", path),
+        }
+        if started.elapsed() >= limit {
+            return Ok(false);
         }
     }
 }
@@ -315,6 +350,22 @@ mod tests {
         let asking = File::open(&path).unwrap();
         fs4::FileExt::lock_shared(&asking).unwrap();
         assert!(!is_held(&path).unwrap());
+    }
+
+    #[test]
+    fn waiting_for_a_lock_to_be_free_takes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("alive.lock");
+        assert!(wait_until_free(&path, Duration::ZERO).unwrap());
+        let held = FileLock::exclusive(&path, "the run", DEFAULT_TIMEOUT).unwrap();
+        assert!(!wait_until_free(&path, Duration::from_millis(20)).unwrap());
+        let waiting = std::thread::spawn({
+            let path = path.clone();
+            move || wait_until_free(&path, Duration::from_secs(60)).unwrap()
+        });
+        drop(held);
+        assert!(waiting.join().unwrap());
+        assert!(FileLock::try_exclusive(&path).unwrap().is_some());
     }
 
     #[test]

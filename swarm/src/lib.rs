@@ -1,6 +1,14 @@
 //! Agents: definitions, runtimes, supervision, teams, transcripts.
 //!
-//! So far only the teams: who is a member, and what is left of one when it is gone.
+//! | module | what it knows |
+//! |---|---|
+//! | [`definitions`] | the types of agents there are, and which definition counts |
+//! | [`model`], [`tools`], [`memory`] | what an agent of a type runs on, may use, remembers |
+//! | [`environment`] | what of the caller's environment an agent sees |
+//! | [`hooks`] | commands that run at certain moments, and what they say |
+//! | [`trust`] | which of the things a repository would run the user trusts |
+//! | [`redact`] | taking secrets out of what an agent prints |
+//! | [`Team`] | who is a member, and what is left of one when it is gone |
 //!
 //! # Files
 //!
@@ -19,12 +27,21 @@
 //! No tasks, no messages, no git: what needs several of them is the coordinator's.
 
 mod agent_id;
+pub mod definitions;
+pub mod environment;
 mod error;
 mod fault;
 pub mod fork;
+pub mod hooks;
+pub mod memory;
+pub mod model;
 pub mod process;
+pub mod redact;
+pub mod run;
 pub mod runtime;
 mod team;
+pub mod tools;
+pub mod trust;
 
 pub use agent_id::AgentId;
 pub use error::TeamError;

@@ -16,7 +16,7 @@ use crate::changes::Paths;
 use crate::error::{BoardError, Refusal};
 use crate::id::TaskId;
 use crate::live::Live;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Read, Snapshot, read_task};
 use crate::task::Task;
 
 /// One task list.
@@ -160,6 +160,15 @@ impl Board {
     /// The list's directory.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// One task as it is now, read without a lock.
+    pub fn get(&self, id: TaskId) -> Result<Task, BoardError> {
+        match read_task(&self.dir, id)? {
+            Read::Task(entry) => Ok(entry.task),
+            Read::Absent => Err(BoardError::NotFound { id }),
+            Read::Unreadable(bad) => Err(bad.error(id)),
+        }
     }
 
     /// All tasks as they are now, read without a lock.

@@ -9,7 +9,7 @@ use crate::id::TaskId;
 use crate::index::Index;
 use crate::section::{ListDir, Section};
 use crate::task::{Status, Task};
-use crate::update::Update;
+use crate::update::{Update, check_open};
 
 /// What completing a task brought about.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,7 +99,12 @@ impl Board {
             },
             edit: |index: &Index, task: &Task| {
                 check(index, task, caller)?;
+                let before = task;
                 let mut task = task.clone();
+                let waits_for = update.link(index, &mut task)?;
+                if !caller.force {
+                    check_open(before, waits_for)?;
+                }
                 update.edit(&mut task)?;
                 if let Some(owner) = &update.owner {
                     task.owner.clone_from(owner);

@@ -4,11 +4,13 @@ use serde_json::{Map, Value};
 
 use crate::board::{Board, Caller, Hooks};
 use crate::change::{Change, Edited};
-use crate::claim::{Busy, ClaimRequest, check_claim, start};
+use crate::claim::{Busy, ClaimRequest, LeaseTerm, check_claim, start};
 use crate::complete::Completed;
 use crate::error::{BoardError, Refusal};
+use crate::graph::cycle_with;
 use crate::id::TaskId;
 use crate::index::Index;
+use crate::intent::insert;
 use crate::section::{ListDir, Section};
 use crate::task::{Status, Task, check_description, check_line};
 
@@ -27,6 +29,12 @@ pub struct Update {
     pub status: Option<Status>,
     /// Merged into the metadata; `null` removes a key.
     pub metadata: Map<String, Value>,
+    /// More tasks that wait for this one.
+    pub add_blocks: Vec<TaskId>,
+    /// More tasks this one waits for.
+    pub add_blocked_by: Vec<TaskId>,
+    /// What ends the claim, where the new status is one.
+    pub lease: Option<LeaseTerm>,
 }
 
 impl Update {
@@ -60,6 +68,43 @@ impl Update {
         task.merge_metadata(&self.metadata)
     }
 
+    /// Adds the new edges to this task's side; says which of the new blockers are open.
+    ///
+    /// Both directions stand in the one file, so the change is still one rename. The other
+    /// sides follow; until then everybody takes the union, and the next change of the board
+    /// completes them.
+    pub(crate) fn link(&self, index: &Index, task: &mut Task) -> Result<Vec<TaskId>, BoardError> {
+        if self.add_blocks.is_empty() && self.add_blocked_by.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut edges = index.edges();
+        for (blocker, dependent) in self.edges(task.id) {
+            for other in [blocker, dependent] {
+                if index.get(other).is_none() {
+                    return Err(BoardError::NotFound { id: other });
+                }
+            }
+            if let Some(path) = cycle_with(&edges, blocker, dependent) {
+                return Err(BoardError::Cycle { path });
+            }
+            edges.add_edge(blocker, dependent, ());
+        }
+        for dependent in &self.add_blocks {
+            insert(&mut task.blocks, *dependent);
+        }
+        for blocker in &self.add_blocked_by {
+            insert(&mut task.blocked_by, *blocker);
+        }
+        let open = self.add_blocked_by.iter().copied();
+        Ok(open.filter(|blocker| index.is_open(*blocker)).collect())
+    }
+
+    /// The new edges of task `id`, as (blocker, dependent).
+    fn edges(&self, id: TaskId) -> impl Iterator<Item = (TaskId, TaskId)> {
+        let before = self.add_blocked_by.iter().map(move |other| (*other, id));
+        before.chain(self.add_blocks.iter().map(move |other| (id, *other)))
+    }
+
     /// What the task is to be, if the rules allow it.
     fn apply(
         &self,
@@ -70,15 +115,20 @@ impl Update {
     ) -> Result<Edited, BoardError> {
         caller.check_token(before)?;
         let mut task = before.clone();
+        let waits_for = self.link(index, &mut task)?;
         let op = match self.status {
             Some(Status::InProgress) => {
                 let agent = match &self.owner {
                     Some(Some(owner)) => owner.clone(),
                     _ => caller.agent.clone(),
                 };
-                let request = ClaimRequest::new(agent);
+                let request = ClaimRequest {
+                    lease: self.lease.clone(),
+                    ..ClaimRequest::new(agent)
+                };
                 if !caller.force {
                     check_claim(index, before, &request, Busy::OwnsUnfinished)?;
+                    check_open(before, waits_for)?;
                 }
                 start(&mut task, &request, now_ms);
                 "claim"
@@ -110,7 +160,9 @@ impl Board {
     ) -> Result<Completed, BoardError> {
         update.check()?;
         if update.status == Some(Status::Completed) {
-            return self.complete_with(id, caller, hooks, update);
+            let completed = self.complete_with(id, caller, hooks, update)?;
+            self.complete_edges(id, update);
+            return Ok(completed);
         }
         let now = self.now_ms();
         let changed = self.change(Change {
@@ -120,11 +172,30 @@ impl Board {
             then: |_: &Index| (),
         })?;
         let (task, ()) = changed?;
+        self.complete_edges(id, update);
         Ok(Completed {
             task,
             unblocked: Vec::new(),
             nudge: None,
         })
+    }
+
+    /// Writes the other sides of the new edges. They are made already, so whatever stops this
+    /// is no failure of the change.
+    fn complete_edges(&self, id: TaskId, update: &Update) {
+        for (blocker, dependent) in update.edges(id) {
+            if let Err(error) = self.block(blocker, dependent) {
+                tracing::warn!(%blocker, %dependent, %error, "the next change completes this edge");
+            }
+        }
+    }
+}
+
+/// Refuses what has just been made to wait.
+pub(crate) fn check_open(task: &Task, by: Vec<TaskId>) -> Result<(), BoardError> {
+    match by.is_empty() {
+        true => Ok(()),
+        false => Err(BoardError::refused(task, Refusal::Blocked { by })),
     }
 }
 

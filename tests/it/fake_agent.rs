@@ -71,6 +71,14 @@ impl Talk {
     }
 }
 
+impl Drop for Talk {
+    fn drop(&mut self) {
+        // Only a test that failed leaves it running.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
 #[test]
 fn a_script_survives_the_prompt() {
     let inner = Script::new().done("inner");

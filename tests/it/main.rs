@@ -1,5 +1,7 @@
 //! Tests that run real `ccb` processes. One module per promise.
 
+/// Agents: the types there are, and what is wrong with the others.
+mod agent_types;
 /// Bad input: a clear error and nothing changed.
 mod bad_input;
 /// Bad settings, a bad home, a held lock: the same.
@@ -66,6 +68,8 @@ mod tree_setup;
 mod tree_torture;
 /// Working trees that are old: collected, emptied from the trash, and what disagrees.
 mod tree_upkeep;
+/// What a repository wants to run, and the user's word on it.
+mod trust;
 /// A write error at every write point of every operation.
 mod write_errors;
 
@@ -80,8 +84,10 @@ mod linearize;
 /// Tasks given to a process by another one that dies at it.
 mod served;
 
-/// The scripted model provider: every protocol, every kind of trouble.
+/// The scripted model provider: scripts, and every kind of trouble.
 mod model;
+/// The scripted model provider: what differs from protocol to protocol.
+mod model_wires;
 
 /// Bad input and bad luck with mail: a clear error and nothing changed.
 mod mail_bad_input;
@@ -96,6 +102,21 @@ mod mail_kills;
 /// A write error at every write point of everything mail does.
 mod mail_write_errors;
 
+/// The MCP server: agents that run commands.
+mod mcp_agents;
+/// The MCP server: bad input, and who calls.
+mod mcp_bad_input;
+/// The MCP server: crashes, vanished clients, held locks, many at once.
+mod mcp_bad_luck;
+/// The MCP server and clients that are not ours.
+mod mcp_clients;
+/// The MCP server: what the documentation says works.
+mod mcp_docs;
+/// The MCP server: mail comes along, once.
+mod mcp_mail;
+/// The MCP server: every tool of every role, compared with the commands.
+mod mcp_tools;
+
 /// Real agents that speak the Agent Client Protocol, where they are installed.
 mod real_acp;
 /// The real Claude Code on a scripted model, where it is installed.
@@ -104,6 +125,16 @@ mod real_claude;
 mod real_codex;
 /// The contract of runtimes on real programs, where they are installed.
 mod real_contract;
+/// Agents: bad input and bad luck, each with a stated outcome.
+mod run_bad_luck;
+/// Agents: a crash at every write point of a run's whole life.
+mod run_crash;
+/// Agents: whatever is killed, nothing is left and somebody is told once.
+mod run_kills;
+/// Agents: messages, results, questions.
+mod run_messages;
+/// Agents: hundreds, treated at random.
+mod run_torture;
 
 /// The binary the tests run.
 pub const CCB: &str = env!("CARGO_BIN_EXE_ccb-under-test");

@@ -147,7 +147,7 @@ fn claude_tries_again() {
     real.check(&output, "a", "half");
     let outcomes: Vec<_> = real
         .server
-        .scripted()
+        .settled()
         .iter()
         .map(|request| request.outcome)
         .collect();

@@ -44,9 +44,10 @@ fn check(program: &str, wanted: Program) {
     let world = RealWorld::new();
     let environment: Vec<(OsString, OsString)> = (wanted.launch)(&world, "").env;
     let subject = OnModel {
+        world,
+        server: |world| &world.model,
         runtime: wanted.runtime,
         broken: wanted.broken,
-        server: world.model,
         tool: wanted.tool,
         fake_agent: FAKE_AGENT,
         environment,
@@ -89,7 +90,7 @@ fn check(program: &str, wanted: Program) {
     assert!(surprises.is_empty(), "{surprises:#?}");
 }
 
-fn outcome(check: Check, subject: &OnModel) -> Result<Verdict, String> {
+fn outcome(check: Check, subject: &OnModel<RealWorld>) -> Result<Verdict, String> {
     let checked = catch_unwind(AssertUnwindSafe(|| check(&Bench::new(subject))));
     checked.map_err(|why| match why.downcast::<String>() {
         Ok(text) => *text,

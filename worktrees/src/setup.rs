@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use store::atomic::{self, Durability, open_private};
 use store::lock::{DEFAULT_TIMEOUT, FileLock};
 use store::tree::{self, Copied};
@@ -18,7 +19,8 @@ use crate::process;
 use crate::registry::Placed;
 
 /// What a new tree gets besides its files.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct SetUp {
     /// Check out only these paths (and the files at the top).
     pub sparse_paths: Vec<String>,

@@ -1,12 +1,15 @@
 //! One file per command: its arguments and what it does.
 
+pub(crate) mod agent;
 mod completions;
 mod demo;
 mod doctor;
 mod mail;
+mod mcp;
 mod task;
 mod team;
-mod worktree;
+mod trust;
+pub(crate) mod worktree;
 
 use clap::{CommandFactory, Subcommand};
 
@@ -29,21 +32,52 @@ pub(crate) enum Command {
     /// Work in git worktrees of their own: create, look, keep, remove, undo
     #[command(subcommand, visible_aliases = ["worktrees", "wt"])]
     Worktree(Box<worktree::WorktreeCommand>),
+    /// Start agents, look at them, write to them, stop and resume them; what types there are
+    #[command(visible_alias = "agents")]
+    Agent(Box<agent::AgentArgs>),
+    /// Let an agent take part in a team: serves the board, mail and agents as tools over MCP
+    Mcp(mcp::McpArgs),
     /// Look for damage on the task board and among worktrees, and repair it with --fix
     Doctor(doctor::DoctorArgs),
+    /// Trust what this repository wants to run: hooks, set-up, runtimes, agents' servers
+    Trust(trust::TrustArgs),
     /// Show several processes working off one task board (no key, no network)
     Demo(demo::DemoArgs),
     /// Print a completion script for your shell
     Completions(completions::CompletionsArgs),
 }
 
+/// What a worktree is like when nothing but the settings says so.
+pub(crate) fn default_tree(
+    context: &Context,
+) -> Result<(worktrees::Base, worktrees::SetUp), CommandError> {
+    let worktree::Wanted { base, set_up } = worktree::NewTree::default().wanted(context)?;
+    Ok((base, set_up))
+}
+
 pub(crate) fn run(cli: &Cli, context: &mut Context) -> Result<Exit, CommandError> {
+    if matches!(
+        &cli.command,
+        Some(
+            Command::Mcp(_)
+                | Command::Task(_)
+                | Command::Team(_)
+                | Command::Mail(_)
+                | Command::Worktree(_)
+                | Command::Agent(_)
+        )
+    ) {
+        context.settle_dead_runs();
+    }
     match &cli.command {
         Some(Command::Task(command)) => task::run(command, context),
         Some(Command::Team(command)) => team::run(command, context),
         Some(Command::Mail(command)) => mail::run(command, context),
         Some(Command::Worktree(command)) => worktree::run(command, context),
+        Some(Command::Agent(args)) => agent::run(args, context),
+        Some(Command::Mcp(args)) => mcp::run(args, context),
         Some(Command::Doctor(args)) => doctor::run(args, context),
+        Some(Command::Trust(args)) => trust::run(args, context),
         Some(Command::Demo(args)) => demo::run(args, context),
         Some(Command::Completions(args)) => completions::run(args, context),
         None => {

@@ -162,9 +162,7 @@ impl Processes {
         let mut table = self.table();
         match whose {
             Whose::All => {
-                while let Ok(Some((pid, status))) =
-                    rustix::process::waitpid(None, WaitOptions::NOHANG)
-                {
+                while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
                     if let Some(waiting) = table.remove(&pid.as_raw_nonzero().get()) {
                         waiting.send(status.into()).ok();
                     }

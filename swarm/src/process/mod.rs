@@ -1,5 +1,11 @@
 //! Processes of agents: started, waited for, found, and ended with everything they started.
 
 mod children;
+mod family;
+mod identity;
+mod marker;
 
 pub use children::{Child, Ending, Processes};
+pub use family::{end_descendants, signal_group};
+pub use identity::ProcessId;
+pub use marker::{MARKER, sweep};

@@ -124,6 +124,13 @@ pub fn built_in() -> impl Iterator<Item = &'static str> {
     BUILT_IN.iter().map(|known| known.name)
 }
 
+/// The kind of a runtime that needs no settings.
+pub fn kind_of(name: &str) -> Option<&'static str> {
+    let known = BUILT_IN.iter().find(|known| known.name == name)?;
+    let (word, _) = KINDS.iter().find(|(_, kind)| *kind == known.kind)?;
+    Some(word)
+}
+
 /// The runtime `name`. Settings can say what kind of program it is and how it is started; for a
 /// built-in name either may be left out. Programs are looked for in the directories of `path`,
 /// which is to be the agent's.

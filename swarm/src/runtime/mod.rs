@@ -52,7 +52,7 @@ pub use acp::AcpRuntime;
 pub use after_end::EndWatch;
 pub use claude::ClaudeRuntime;
 pub use codex::CodexRuntime;
-pub use find::{RuntimeError, built_in, from_spec};
+pub use find::{RuntimeError, built_in, from_spec, kind_of};
 pub use launch::{Launch, LaunchError, McpServer, OWN_SERVER, Start};
 pub use lines::LinesRuntime;
 pub use lines_io::{Line, LineReader};

@@ -3,15 +3,15 @@
 use swarm::process::Ending;
 use swarm::runtime::{Event, Order, TurnStatus};
 
-use super::bench::{ASKED, Bench, LIMIT, touch};
-use super::{Act, Verdict, prompt, skip};
+use super::bench::{Bench, LIMIT, touch};
+use super::{ASKED, Act, Verdict, prompt, skip};
 use crate::wait::wait_until;
 
 pub(super) fn finish_lets_the_turn_end(bench: &Bench<'_>) -> Verdict {
     let (busy, go) = (bench.path("busy"), bench.path("go"));
     let acts = [Act::Touch(&busy), Act::ToolUntil(&go)];
     let mut session = bench.launch(&prompt!(bench, &acts, "all of it"));
-    wait_until(LIMIT, "it to be busy", || busy.exists());
+    session.wait_file(&busy);
     session.order(Order::Finish);
     touch(&go);
     let turn = session.turn();
@@ -22,11 +22,14 @@ pub(super) fn finish_lets_the_turn_end(bench: &Bench<'_>) -> Verdict {
 }
 
 pub(super) fn finish_lets_questions_be_answered(bench: &Bench<'_>) -> Verdict {
-    let (go, asked) = (bench.path("go"), bench.path(ASKED));
-    let acts = [Act::BusyUntil(&go), Act::TouchIfAllowed(&asked)];
+    let (busy, go, asked) = (bench.path("busy"), bench.path("go"), bench.path(ASKED));
+    let acts = [
+        Act::Touch(&busy),
+        Act::BusyUntil(&go),
+        Act::TouchIfAllowed(&asked),
+    ];
     let mut session = bench.launch(&prompt!(bench, &acts, "done"));
-    // Not by a file: making one may be a question, too.
-    session.until("its start", |event| matches!(event, Event::Started { .. }));
+    session.wait_file(&busy);
     session.order(Order::Finish);
     touch(&go);
     let question = session.until("a question", |event| {
@@ -53,7 +56,7 @@ pub(super) fn stop_ends_it(bench: &Bench<'_>) -> Verdict {
     let (busy, never) = (bench.path("busy"), bench.path("never"));
     let acts = [Act::Touch(&busy), Act::BusyUntil(&never)];
     let mut session = bench.launch(&prompt!(bench, &acts, "never"));
-    wait_until(LIMIT, "it to be busy", || busy.exists());
+    session.wait_file(&busy);
     session.order(Order::Stop);
     session.end();
     let ended = |event: &Event| matches!(event, Event::TurnEnded(turn) if turn.status == TurnStatus::Completed);
@@ -90,7 +93,7 @@ pub(super) fn it_closes_its_output_and_lives(bench: &Bench<'_>) -> Verdict {
     let (closed, go) = (bench.path("closed"), bench.path("go"));
     let acts = [Act::Touch(&closed), Act::CloseOutputUntil(&go)];
     let mut session = bench.launch(&prompt!(bench, &acts, "unheard"));
-    wait_until(LIMIT, "it to run", || closed.exists());
+    session.wait_file(&closed);
     assert_eq!(bench.running().len(), 1);
     touch(&go);
     session.order(Order::Finish);

@@ -9,6 +9,7 @@ mod endings;
 mod floods;
 mod messages;
 mod on_model;
+mod session;
 mod starts;
 mod turns;
 
@@ -18,8 +19,9 @@ use std::path::Path;
 
 use swarm::runtime::{Launch, Runtime};
 
-pub use bench::{ASKED, Bench, LIMIT, Session};
+pub use bench::{Bench, LIMIT};
 pub use on_model::{OnModel, ShellTool};
+pub use session::{ASKED, Session};
 
 /// Something an agent is made to do.
 #[derive(Debug, Clone, Copy)]
@@ -133,10 +135,16 @@ macro_rules! checks {
         #[macro_export]
         macro_rules! contract_tests {
             ($subject:expr, cannot: $cannot:expr) => {
+                $crate::contract_tests!(if_there: Some($subject), cannot: $cannot);
+            };
+            // The same for a subject that is an option: none is nothing to test.
+            (if_there: $subject:expr, cannot: $cannot:expr) => {
                 $($(
                     #[test]
                     fn $name() {
-                        $crate::contract::run(stringify!($name), &$subject, &$cannot);
+                        if let Some(subject) = $subject {
+                            $crate::contract::run(stringify!($name), &subject, &$cannot);
+                        }
                     }
                 )+)+
             };

@@ -20,11 +20,14 @@ pub struct ShellTool {
 }
 
 /// A runtime whose programs talk to a scripted model.
-pub struct OnModel {
+pub struct OnModel<W> {
+    /// What must be there as long as they run: a place, a model.
+    pub world: W,
+    /// The model in it.
+    pub server: fn(&W) -> &ModelServer,
     pub runtime: Box<dyn Runtime>,
     /// Makes the same runtime with a program that is not there.
     pub broken: fn() -> Box<dyn Runtime>,
-    pub server: ModelServer,
     pub tool: ShellTool,
     /// The fake agent, which the tool runs to wait for files.
     pub fake_agent: &'static str,
@@ -34,7 +37,7 @@ pub struct OnModel {
     pub prepare: fn(&mut Launch),
 }
 
-impl fmt::Debug for OnModel {
+impl<W> fmt::Debug for OnModel<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OnModel")
             .field("runtime", &self.runtime)
@@ -61,7 +64,7 @@ impl Steps {
     }
 }
 
-impl OnModel {
+impl<W> OnModel<W> {
     fn call(&self, steps: &mut Steps, command: &str) {
         let input = (self.tool.input)(command);
         steps.next = std::mem::take(&mut steps.next).and_tool(self.tool.name, input);
@@ -104,7 +107,7 @@ impl OnModel {
     }
 }
 
-impl Subject for OnModel {
+impl<W: Sync> Subject for OnModel<W> {
     fn runtime(&self) -> &dyn Runtime {
         &*self.runtime
     }
@@ -138,7 +141,7 @@ impl Subject for OnModel {
     }
 
     fn was_told(&self, _session: &Session<'_>, text: &str) -> bool {
-        let requests = self.server.requests();
+        let requests = (self.server)(&self.world).requests();
         requests
             .iter()
             .any(|request| request.conversation.was_told(text))

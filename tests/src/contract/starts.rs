@@ -58,7 +58,7 @@ pub(super) fn the_environment_is_what_was_given(bench: &Bench<'_>) -> Verdict {
     let (busy, go) = (bench.path("busy"), bench.path("go"));
     let acts = [Act::Touch(&busy), Act::BusyUntil(&go)];
     let mut session = bench.launch(&prompt!(bench, &acts, "done"));
-    wait_until(LIMIT, "it to be busy", || busy.exists());
+    session.wait_file(&busy);
     let [pid] = bench.running()[..] else {
         panic!("not exactly one program: {:?}", bench.running());
     };
@@ -92,7 +92,7 @@ pub(super) fn it_works_where_it_was_told(bench: &Bench<'_>) -> Verdict {
     let (busy, go) = (bench.path("busy"), bench.path("go"));
     let acts = [Act::Touch(&busy), Act::BusyUntil(&go)];
     let mut session = bench.launch(&prompt!(bench, &acts, "done"));
-    wait_until(LIMIT, "it to be busy", || busy.exists());
+    session.wait_file(&busy);
     let [pid] = bench.running()[..] else {
         panic!("not exactly one program: {:?}", bench.running());
     };

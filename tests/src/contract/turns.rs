@@ -3,8 +3,8 @@
 use swarm::process::Ending;
 use swarm::runtime::{Event, Messages, Order, TurnStatus};
 
-use super::bench::{ASKED, Bench, touch};
-use super::{Act, Verdict, prompt, skip};
+use super::bench::{Bench, touch};
+use super::{ASKED, Act, Verdict, prompt, skip};
 
 pub(super) fn every_turn_ends(bench: &Bench<'_>) -> Verdict {
     if bench.runtime().abilities().messages == Messages::Never {

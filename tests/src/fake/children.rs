@@ -173,7 +173,8 @@ pub fn child(json: &str) -> io::Result<()> {
         Pids::new(dir).record_self(&me.role)?;
     }
     if me.noisy {
-        let noise = "noise of a grandchild\n".repeat(1000);
+        // Whole lines, so few that they do not mix with what others write.
+        let noise = "noise of a grandchild\n".repeat(150);
         let end = Instant::now() + LONGEST;
         // Also when nobody listens any more.
         while Instant::now() < end && io::stdout().write_all(noise.as_bytes()).is_ok() {}

@@ -1,9 +1,10 @@
 //! What the agent is told.
 
-use std::io::BufRead;
-use std::sync::mpsc::{Receiver, channel};
-use std::thread;
+use std::collections::VecDeque;
+use std::io;
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Deserialize;
 
 /// The first line.
@@ -33,26 +34,61 @@ pub(super) enum Input {
     Stop,
 }
 
-pub(super) fn prompt(line: &str) -> Result<Prompt, String> {
-    serde_json::from_str(line).map_err(|error| format!("the first line is no prompt: {error}"))
+/// Reads standard input, without a thread: what was written before something else happened is
+/// also read before it.
+#[derive(Debug, Default)]
+pub(super) struct Listener {
+    buffer: Vec<u8>,
+    lines: VecDeque<String>,
+    /// Nothing more comes.
+    pub ended: bool,
 }
 
-/// Reads lines until there are no more; then the channel closes.
-pub(super) fn listen() -> Receiver<Input> {
-    let (sender, receiver) = channel();
-    thread::spawn(move || {
-        for line in std::io::stdin().lock().lines() {
-            let Ok(line) = line else {
-                return;
-            };
-            let Ok(input) = serde_json::from_str(&line) else {
-                eprintln!("fake-agent: cannot understand {line}");
-                continue;
-            };
-            if sender.send(input).is_err() {
-                return;
+impl Listener {
+    /// The first line, which is the prompt.
+    pub(super) fn prompt(&mut self) -> io::Result<Prompt> {
+        while self.lines.is_empty() && !self.ended {
+            self.fill(Duration::MAX)?;
+        }
+        let line = self.lines.pop_front().unwrap_or_default();
+        let bad = |error| io::Error::other(format!("the first line is no prompt: {error}"));
+        serde_json::from_str(&line).map_err(bad)
+    }
+
+    /// What comes next, within this time.
+    pub(super) fn next(&mut self, wait: Duration) -> io::Result<Option<Input>> {
+        if self.lines.is_empty() && !self.ended {
+            self.fill(wait)?;
+        }
+        while let Some(line) = self.lines.pop_front() {
+            match serde_json::from_str(&line) {
+                Ok(input) => return Ok(Some(input)),
+                Err(error) => eprintln!("fake-agent: cannot understand {line}: {error}"),
             }
         }
-    });
-    receiver
+        Ok(None)
+    }
+
+    /// Reads once, if something comes within this time.
+    fn fill(&mut self, wait: Duration) -> io::Result<()> {
+        let stdin = io::stdin();
+        let limit = Timespec::try_from(wait).ok();
+        let mut polled = [PollFd::new(&stdin, PollFlags::IN)];
+        match poll(&mut polled, limit.as_ref()) {
+            // A signal that is ignored ends the wait, too.
+            Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(()),
+            Ok(_) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut bytes = vec![0; 64 * 1024];
+        let count = rustix::io::read(&stdin, &mut bytes)?;
+        self.ended = count == 0;
+        self.buffer.extend_from_slice(&bytes[..count]);
+        while let Some(end) = self.buffer.iter().position(|&byte| byte == b'\n') {
+            let line: Vec<u8> = self.buffer.drain(..=end).collect();
+            let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+            self.lines.push_back(line);
+        }
+        Ok(())
+    }
 }

@@ -5,14 +5,12 @@ mod input;
 mod output;
 mod steps;
 
-use std::collections::HashMap;
-use std::collections::VecDeque;
-use std::io::{self, BufRead};
-use std::sync::mpsc::Receiver;
+use std::collections::{HashMap, VecDeque};
+use std::io;
 
 use crate::script::Script;
 
-use input::{Input, Message};
+use input::{Listener, Message};
 use output::Output;
 
 pub use children::{Pids, child};
@@ -35,9 +33,7 @@ pub struct Player {
     script: Script,
     prompt: String,
     out: Output,
-    input: Receiver<Input>,
-    /// Nothing more comes in.
-    ended: bool,
+    input: Listener,
     pending: VecDeque<Message>,
     answers: HashMap<String, bool>,
     session: String,
@@ -47,13 +43,13 @@ pub struct Player {
 impl Player {
     /// Carries out `script` as any command would: no protocol, no input.
     pub fn plain(script: Script) -> Self {
-        let (_, input) = std::sync::mpsc::channel();
+        let mut input = Listener::default();
+        input.ended = true;
         Self {
             script,
             prompt: String::new(),
             out: Output::Plain,
             input,
-            ended: true,
             pending: VecDeque::new(),
             answers: HashMap::new(),
             session: String::new(),
@@ -64,9 +60,8 @@ impl Player {
     /// Speaks the protocol: the first line of input is the prompt, which carries the script
     /// unless one is given.
     pub fn lines(given: Option<Script>) -> io::Result<Self> {
-        let mut first = String::new();
-        io::stdin().lock().read_line(&mut first)?;
-        let first = input::prompt(&first).map_err(io::Error::other)?;
+        let mut input = Listener::default();
+        let first = input.prompt()?;
         let found = given.map(Ok).or_else(|| Script::find(&first.text));
         let script = match found {
             Some(script) => script.map_err(io::Error::other)?,
@@ -81,8 +76,7 @@ impl Player {
             script,
             prompt: first.text,
             out: Output::Lines,
-            input: input::listen(),
-            ended: false,
+            input,
             pending: VecDeque::new(),
             answers: HashMap::new(),
             session,

@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -184,19 +183,13 @@ impl Player {
 
     /// Takes what has come already.
     fn look(&mut self) -> io::Result<Flow> {
-        loop {
-            match self.input.try_recv() {
-                Ok(input) => match self.take(input) {
-                    Flow::Next => {}
-                    other => return Ok(other),
-                },
-                Err(TryRecvError::Empty) => return Ok(Flow::Next),
-                Err(TryRecvError::Disconnected) => {
-                    self.ended = true;
-                    return Ok(Flow::Next);
-                }
+        while let Some(input) = self.input.next(Duration::ZERO)? {
+            match self.take(input) {
+                Flow::Next => {}
+                other => return Ok(other),
             }
         }
+        Ok(Flow::Next)
     }
 
     /// Waits until `over`, which is looked at when something comes in and every `pace`.
@@ -206,20 +199,18 @@ impl Player {
             if Instant::now() >= end {
                 return Err(io::Error::other("waited too long"));
             }
-            if self.ended {
-                thread::sleep(pace.min(LONGEST));
-                continue;
+            if self.input.ended {
+                thread::sleep(pace);
             }
-            match self.input.recv_timeout(pace) {
-                Ok(input) => match self.take(input) {
+            if let Some(input) = self.input.next(pace)? {
+                match self.take(input) {
                     Flow::Next => {}
                     other => return Ok(other),
-                },
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => self.ended = true,
+                }
             }
         }
-        Ok(Flow::Next)
+        // What came before it is over counts as come.
+        self.look()
     }
 
     fn accept(&mut self, message: &Message, echo: bool) -> io::Result<()> {
@@ -248,7 +239,9 @@ impl Player {
     }
 
     fn wait_message(&mut self, echo: bool) -> io::Result<Flow> {
-        let flow = self.wait(LONGEST, |player| player.ended || !player.pending.is_empty())?;
+        let flow = self.wait(LONGEST, |player| {
+            player.input.ended || !player.pending.is_empty()
+        })?;
         if flow != Flow::Next {
             return Ok(flow);
         }
@@ -260,12 +253,14 @@ impl Player {
 
     fn serve(&mut self) -> io::Result<Flow> {
         loop {
-            let flow = self.wait(LONGEST, |player| player.ended || !player.pending.is_empty())?;
+            let flow = self.wait(LONGEST, |player| {
+                player.input.ended || !player.pending.is_empty()
+            })?;
             if let Flow::Exit(_) = flow {
                 return Ok(flow);
             }
             let Some(message) = self.pending.pop_front() else {
-                if self.ended {
+                if self.input.ended {
                     return Ok(Flow::Exit(0));
                 }
                 continue;

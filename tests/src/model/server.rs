@@ -127,6 +127,15 @@ impl ModelServer {
         lock(&self.shared.requests).clone()
     }
 
+    /// The same, when it is known what became of each.
+    pub fn settled(&self) -> Vec<Recorded> {
+        let limit = Duration::from_secs(60);
+        self.wait_for(limit, "all requests to be settled", |requests| {
+            requests.iter().all(|request| request.outcome.is_some())
+        });
+        self.requests()
+    }
+
     /// Those that followed a script.
     pub fn scripted(&self) -> Vec<Recorded> {
         let mut requests = self.requests();

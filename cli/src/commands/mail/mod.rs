@@ -1,7 +1,6 @@
 //! `ccb mail …`.
 
 mod inbox;
-mod recipients;
 mod requests;
 mod send;
 mod watch;

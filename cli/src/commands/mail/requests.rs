@@ -1,7 +1,8 @@
 use clap::Args;
-use mailbox::{Question, Request, RequestState};
+use mailbox::{Request, RequestState};
 use serde_json::{Value, json};
 
+use crate::actions::mail;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::{CYAN, DIM, GREEN, PLAIN, RED, YELLOW, clean_line, terminal_width};
@@ -83,26 +84,8 @@ fn row(request: &Request) -> [Cell; 6] {
         Cell::new(&request.from, PLAIN),
         Cell::new(&request.to, PLAIN),
         Cell::new(until, DIM),
-        Cell::new(what(&request.question), PLAIN),
+        Cell::new(mail::in_short(&request.question), PLAIN),
     ]
-}
-
-/// What is asked, in one line.
-fn what(question: &Question) -> String {
-    match question {
-        Question::Shutdown(shutdown) => match &shutdown.reason {
-            Some(reason) => format!("stop: {reason}"),
-            None => "stop".into(),
-        },
-        Question::Plan(plan) => {
-            let first = plan.plan.lines().next().unwrap_or_default();
-            format!("approve the plan: {first}")
-        }
-        Question::Permission(permission) => {
-            format!("use {}: {}", permission.tool_name, permission.description)
-        }
-        Question::Mode(mode) => format!("change to mode {}", mode.mode),
-    }
 }
 
 pub(crate) fn approve(args: &ApproveArgs, context: &mut Context) -> Result<Exit, CommandError> {
@@ -123,11 +106,10 @@ fn answer(
     feedback: Option<String>,
     context: &mut Context,
 ) -> Result<Exit, CommandError> {
-    let mailbox = context.mailbox()?;
-    let request = mailbox.answer(id, context.agent_name(), approved, feedback)?;
+    let request = mail::answer(id, approved, feedback, context)?;
     let text = || {
         let from = clean_line(&request.from);
-        let what = clean_line(&what(&request.question));
+        let what = clean_line(&mail::in_short(&request.question));
         format!(
             "{GREEN}✔{GREEN:#} {} ({what}); {from} is told",
             request.state.as_str()

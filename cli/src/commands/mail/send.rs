@@ -1,12 +1,11 @@
 use std::io::Read;
 
 use clap::Args;
-use mailbox::{Body, Draft, MAX_TEXT, Posted};
-use serde_json::{Value, json};
+use mailbox::MAX_TEXT;
 use store::name::Name;
 use uuid::Uuid;
 
-use super::recipients;
+use crate::actions::mail::{self, Letter, Reached};
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::{GREEN, clean_line};
@@ -29,83 +28,33 @@ pub(crate) struct SendArgs {
     reply_to: Option<String>,
 }
 
-/// How long a summary made of the first line may get, in characters.
-const SUMMARY: usize = 100;
-
 pub(crate) fn run(args: &SendArgs, context: &mut Context) -> Result<Exit, CommandError> {
     let text = match args.text.as_str() {
         "-" => read_stdin()?,
         text => text.to_owned(),
     };
-    if text.trim().is_empty() {
-        return Err(CommandError::usage("invalid", "the text is empty"));
-    }
-    let priority = args.priority.as_deref().map(str::parse).transpose()?;
-    let in_reply_to = args.reply_to.as_deref().map(message_id).transpose()?;
-    let summary = args.summary.clone().unwrap_or_else(|| first_line(&text));
-    let from = context.agent_name().clone();
-    // Of a broadcast the recipient does not matter; the sender is a name that is there.
-    let everyone = args.to == "*";
-    let to = if everyone {
-        from.clone()
-    } else {
-        recipients::resolve(&args.to, context)?
+    let sent = mail::send(
+        Letter {
+            to: args.to.clone(),
+            text,
+            summary: args.summary.clone(),
+            priority: args.priority.as_deref().map(str::parse).transpose()?,
+            in_reply_to: args.reply_to.as_deref().map(message_id).transpose()?,
+        },
+        context,
+    )?;
+    let text = || match sent.reached() {
+        Reached::One(seq) => {
+            let to = clean_line(sent.to().as_str());
+            format!("{GREEN}✔{GREEN:#} sent to {to} as message {seq}")
+        }
+        Reached::All { recipients, .. } => {
+            let names: Vec<&str> = recipients.iter().map(Name::as_str).collect();
+            format!("{GREEN}✔{GREEN:#} sent to {}", names.join(", "))
+        }
     };
-    let draft = Draft {
-        priority,
-        summary: Some(summary),
-        in_reply_to,
-        ..Draft::text(from, to, text)
-    };
-    let mailbox = context.mailbox()?;
-    if everyone {
-        let members = recipients::members(context)?;
-        let names: Vec<Name> = members.into_iter().map(|member| member.name).collect();
-        let sent = mailbox.broadcast(&draft, &names)?;
-        let names: Vec<&str> = sent.recipients.iter().map(Name::as_str).collect();
-        let json = || {
-            let mut answer = json(&draft, sent.id);
-            answer["to"] = "*".into();
-            answer["broadcast"] = sent.number.into();
-            answer["recipients"] = json!(names);
-            json!({ "message": answer })
-        };
-        let text = || format!("{GREEN}✔{GREEN:#} sent to {}", names.join(", "));
-        context.out.answer(json, text)?;
-        return Ok(Exit::Done);
-    }
-    let Posted { id, seq, .. } = mailbox.send(&draft)?;
-    let json = || {
-        let mut answer = json(&draft, id);
-        answer["seq"] = seq.into();
-        json!({ "message": answer })
-    };
-    let text = || {
-        let to = clean_line(draft.to.as_str());
-        format!("{GREEN}✔{GREEN:#} sent to {to} as message {seq}")
-    };
-    context.out.answer(json, text)?;
+    context.out.answer(|| sent.to_json(), text)?;
     Ok(Exit::Done)
-}
-
-fn json(draft: &Draft, id: Uuid) -> Value {
-    let mut answer = json!({
-        "id": id.to_string(),
-        "from": draft.from.as_str(),
-        "to": draft.to.as_str(),
-        "kind": draft.body.kind(),
-        "priority": draft.priority.unwrap_or_default().as_str(),
-    });
-    if let Body::Text(text) = &draft.body {
-        answer["text"] = text.as_str().into();
-    }
-    if let Some(summary) = &draft.summary {
-        answer["summary"] = summary.as_str().into();
-    }
-    if let Some(id) = draft.in_reply_to {
-        answer["inReplyTo"] = id.to_string().into();
-    }
-    answer
 }
 
 fn message_id(text: &str) -> Result<Uuid, CommandError> {
@@ -113,16 +62,6 @@ fn message_id(text: &str) -> Result<Uuid, CommandError> {
         CommandError::usage("bad_id", format!("--reply-to {text:?}: not a message id"))
             .with_hint("`ccb mail inbox --json` shows the ids of messages")
     })
-}
-
-fn first_line(text: &str) -> String {
-    let line = text.lines().find(|line| !line.trim().is_empty());
-    let line = line.unwrap_or_default().trim();
-    let mut short: String = line.chars().take(SUMMARY).collect();
-    if short.len() < line.len() {
-        short.push('…');
-    }
-    short
 }
 
 /// Standard input without the newline at its end, and not much more than can be sent.

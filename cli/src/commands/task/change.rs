@@ -1,10 +1,10 @@
 use clap::Args;
 use serde_json::json;
-use store::name::Name;
 use taskboard::{Task, Update};
 
 use super::create::{OurMetadata, description};
 use super::{done, id, line};
+use crate::actions::task as actions;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::GREEN;
@@ -89,12 +89,10 @@ pub(crate) fn update(args: &UpdateArgs, context: &mut Context) -> Result<Exit, C
         owner: args.owner.as_ref().map(text),
         status: args.status.as_deref().map(str::parse).transpose()?,
         metadata: args.ours.to_map()?,
+        ..Update::default()
     };
-    if let Some(Some(owner)) = &update.owner {
-        Name::new("agent", owner)?;
-    }
     let caller = context.caller(args.token, args.force);
-    let updated = context.board().update(id, &update, &caller, None)?;
+    let updated = actions::update(id, &update, &caller, context)?;
     if update.status == Some(taskboard::Status::Completed) {
         return done::answer(&updated, context);
     }
@@ -109,7 +107,7 @@ pub(crate) fn release(args: &ReleaseArgs, context: &mut Context) -> Result<Exit,
 
 pub(crate) fn rm(args: &RmArgs, context: &mut Context) -> Result<Exit, CommandError> {
     let caller = context.caller(None, args.force);
-    let task = context.board().delete(id(&args.id)?, &caller)?;
+    let task = actions::delete(id(&args.id)?, &caller, context)?;
     changed("deleted", &task, context)
 }
 

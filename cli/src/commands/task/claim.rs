@@ -38,9 +38,12 @@ impl Terms {
         ClaimRequest {
             agent: context.agent().to_owned(),
             check_busy: self.check_busy,
-            lease: self
-                .lease
-                .map(|seconds| LeaseTerm::Milliseconds(i64::from(seconds) * 1000)),
+            lease: match (self.lease, Context::own_run()) {
+                (Some(seconds), _) => Some(LeaseTerm::Milliseconds(i64::from(seconds) * 1000)),
+                // What an agent of ours takes is free again when the agent is gone.
+                (None, Some(run)) => Some(LeaseTerm::Run(run)),
+                (None, None) => None,
+            },
         }
     }
 }

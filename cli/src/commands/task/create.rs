@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use taskboard::{BoardError, NewTask, Reference};
 
 use super::{ids, join, line};
+use crate::actions::task as actions;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::GREEN;
@@ -173,12 +174,10 @@ pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, Comm
         blocks: references(&args.blocks)?,
         metadata: args.ours.to_map()?,
     };
-    for task in board.create(&[new], None)? {
-        let text = || format!("{GREEN}✔{GREEN:#} created {}", line(&task));
-        context
-            .out
-            .answer(|| json!({ "task": task.to_json() }), text)?;
-    }
+    let task = actions::create(new, context)?;
+    let text = || format!("{GREEN}✔{GREEN:#} created {}", line(&task));
+    let json = || json!({ "task": task.to_json() });
+    context.out.answer(json, text)?;
     Ok(Exit::Done)
 }
 

@@ -7,6 +7,7 @@ use store::clock::{Clock, SystemClock, rfc3339};
 use taskboard::{Completed, Hooks, Task, Veto};
 
 use super::{id, join, line};
+use crate::actions::task::completed_json;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::{CYAN, GREEN, YELLOW};
@@ -47,14 +48,7 @@ pub(crate) fn run(args: &DoneArgs, context: &mut Context) -> Result<Exit, Comman
 
 /// What completing a task answers, here and in `update --status completed`.
 pub(super) fn answer(completed: &Completed, context: &mut Context) -> Result<Exit, CommandError> {
-    let json = || {
-        let mut answer =
-            json!({"task": completed.task.to_json(), "unblocked": completed.unblocked});
-        if let Some(nudge) = &completed.nudge {
-            answer["nudge"] = nudge.clone().into();
-        }
-        answer
-    };
+    let json = || completed_json(completed);
     let text = || {
         let mut text = format!("{GREEN}✔{GREEN:#} {}", line(&completed.task));
         if !completed.unblocked.is_empty() {

@@ -1,8 +1,8 @@
 use clap::Args;
-use serde_json::{Value, json};
-use taskboard::{Graph, Snapshot, Status, Task};
+use taskboard::{Snapshot, Status, Task};
 
 use super::join;
+use crate::actions::task as actions;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::{CYAN, DIM, GREEN, PLAIN, RED, YELLOW, clean_line, terminal_width};
@@ -26,7 +26,8 @@ pub(crate) struct ListArgs {
 
 pub(crate) fn run(args: &ListArgs, context: &mut Context) -> Result<Exit, CommandError> {
     let status: Option<Status> = args.status.as_deref().map(str::parse).transpose()?;
-    let snapshot = context.board().snapshot()?;
+    let listing = actions::list(context)?;
+    let snapshot = &listing.snapshot;
     let tasks: Vec<&Task> = snapshot
         .tasks()
         .filter(|task| args.all || !task.is_internal())
@@ -34,27 +35,12 @@ pub(crate) fn run(args: &ListArgs, context: &mut Context) -> Result<Exit, Comman
         .filter(|task| args.owner.is_none() || task.owner == args.owner)
         .filter(|task| !args.ready || snapshot.is_ready(task))
         .collect();
-    let cycles = Graph::new(&snapshot).cycles();
-    let json = || {
-        let mut answer = json!({"tasks": tasks.iter().map(|t| t.to_json()).collect::<Vec<_>>()});
-        let unreadable: Vec<Value> = snapshot
-            .unreadable()
-            .iter()
-            .map(|(id, bad)| json!({"id": id, "path": bad.path, "detail": bad.detail}))
-            .collect();
-        if !unreadable.is_empty() {
-            answer["unreadable"] = unreadable.into();
-        }
-        if !cycles.is_empty() {
-            answer["cycles"] = json!(cycles);
-        }
-        answer
-    };
+    let json = || listing.to_json(&tasks);
     let text = || {
         if tasks.is_empty() && snapshot.unreadable().is_empty() {
             return "no tasks; `ccb task create SUBJECT` makes one".to_owned();
         }
-        let mut rows: Vec<[Cell; 5]> = tasks.iter().map(|task| row(&snapshot, task)).collect();
+        let mut rows: Vec<[Cell; 5]> = tasks.iter().map(|task| row(snapshot, task)).collect();
         for id in snapshot.unreadable().keys() {
             let empty = || Cell::new("", PLAIN);
             let state = Cell::new("✘ unreadable", RED);
@@ -70,7 +56,7 @@ pub(crate) fn run(args: &ListArgs, context: &mut Context) -> Result<Exit, Comman
         format!(
             "{}\n\n{}",
             table::render(heads, &rows, 2, terminal_width()),
-            counts(&snapshot)
+            counts(snapshot)
         )
     };
     context.out.answer(json, text)?;
@@ -80,8 +66,8 @@ pub(crate) fn run(args: &ListArgs, context: &mut Context) -> Result<Exit, Comman
             "{YELLOW}warning:{YELLOW:#} task {id} is unreadable ({detail}); see `ccb doctor`"
         ));
     }
-    for cycle in cycles {
-        let ids = join(&cycle);
+    for cycle in &listing.cycles {
+        let ids = join(cycle);
         context.out.note(&format!(
             "{YELLOW}warning:{YELLOW:#} tasks {ids} wait for each other"
         ));

@@ -5,6 +5,7 @@ use taskboard::{Snapshot, Task};
 
 use super::list::state;
 use super::{id, join};
+use crate::actions::task as actions;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::{BOLD, DIM, clean, clean_line};
@@ -18,7 +19,7 @@ pub(crate) struct ShowArgs {
 
 pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, CommandError> {
     let id = id(&args.id)?;
-    let snapshot = context.board().snapshot()?;
+    let snapshot = actions::show(id, context)?;
     let task = snapshot.require(id)?;
     context.out.answer(
         || json!({ "task": task.to_json() }),

@@ -1,11 +1,10 @@
 use clap::Args;
 use serde_json::{Value, json};
 use store::name::Name;
-use swarm::{Member, NewMember, NewTeam, Roster};
+use swarm::{Member, NewMember, Roster};
 
-use super::team;
+use crate::actions::team::{self as actions, team};
 use crate::context::Context;
-use crate::env;
 use crate::error::{CommandError, Exit};
 use crate::output::{BOLD, GREEN, clean_line};
 
@@ -37,12 +36,7 @@ pub(crate) struct LeaveArgs {
 }
 
 pub(crate) fn create(args: &CreateArgs, context: &mut Context) -> Result<Exit, CommandError> {
-    let new = NewTeam {
-        description: args.description.clone().filter(|text| !text.is_empty()),
-        cwd: Some(directory(context)?),
-        lead_session_id: env::var(env::SESSION),
-    };
-    let roster = team(&args.name, context)?.create(&new)?;
+    let roster = actions::create(&args.name, args.description.clone(), context)?;
     let text = || {
         let name = &roster.name;
         format!(
@@ -60,7 +54,7 @@ pub(crate) fn join(args: &JoinArgs, context: &mut Context) -> Result<Exit, Comma
     let new = NewMember {
         agent_type: args.agent_type.clone(),
         model: args.model.clone(),
-        cwd: Some(directory(context)?),
+        cwd: Some(actions::directory(context)?),
         // Whoever joins by hand is there already, and not ours to start.
         backend_type: "external".into(),
         is_active: true,
@@ -91,13 +85,4 @@ fn answer(
     };
     context.out.answer(json, text)?;
     Ok(Exit::Done)
-}
-
-/// Where the command works, as text: it goes into a JSON file.
-fn directory(context: &Context) -> Result<String, CommandError> {
-    let directory = &context.directory;
-    directory.to_str().map(str::to_owned).ok_or_else(|| {
-        let message = format!("{}: the path is not valid UTF-8", directory.display());
-        CommandError::usage("bad_path", message)
-    })
 }

@@ -1,8 +1,6 @@
 use clap::Args;
-use coordinator::delete_team;
-use serde_json::{Value, json};
 
-use super::team;
+use crate::actions::team;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::{BOLD, GREEN, YELLOW, clean_line};
@@ -17,30 +15,8 @@ pub(crate) struct DeleteArgs {
 }
 
 pub(crate) fn run(args: &DeleteArgs, context: &mut Context) -> Result<Exit, CommandError> {
-    let team = team(&args.name, context)?;
-    // Outside a repository there are no trees.
-    let trees = context.trees().ok();
-    let board = context.team_board(&team);
-    let deleted = delete_team(&team, &board, trees.as_ref(), args.force)?;
-    let json = || {
-        let living = deleted.living.iter();
-        let living: Vec<Value> = living
-            .map(|one| json!({"name": one.name, "why": one.why.as_str()}))
-            .collect();
-        let trees = deleted.trees.iter();
-        let worktrees: Vec<Value> = trees
-            .map(|tree| {
-                json!({"name": tree.name, "path": tree.path, "removed": tree.removed, "why": tree.why})
-            })
-            .collect();
-        json!({
-            "team": deleted.roster.to_json(),
-            "deleted": true,
-            "tasks": deleted.tasks,
-            "alive": living,
-            "worktrees": worktrees,
-        })
-    };
+    let deleted = team::delete(&args.name, args.force, context)?;
+    let json = || team::deleted_json(&deleted);
     let text = || {
         let (name, tasks) = (&deleted.roster.name, deleted.tasks);
         let noun = if tasks == 1 { "task" } else { "tasks" };

@@ -6,8 +6,6 @@ mod list;
 mod show;
 
 use clap::Subcommand;
-use store::name::Name;
-use swarm::Team;
 
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
@@ -40,9 +38,4 @@ pub(crate) fn run(command: &TeamCommand, context: &mut Context) -> Result<Exit, 
         TeamCommand::Show(args) => show::run(args, context),
         TeamCommand::Delete(args) => delete::run(args, context),
     }
-}
-
-/// The team of this name, if that is one.
-fn team(name: &str, context: &Context) -> Result<Team, CommandError> {
-    Ok(context.team_named(Name::new("team", name)?))
 }

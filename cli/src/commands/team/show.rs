@@ -5,7 +5,7 @@ use store::clock::rfc3339;
 use store::name::Name;
 use swarm::{Life, Living, Member, Roster};
 
-use super::team;
+use crate::actions::team::team;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::{BOLD, DIM, GREEN, PLAIN, YELLOW, clean, clean_line, terminal_width};

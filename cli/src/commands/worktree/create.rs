@@ -5,6 +5,7 @@ use clap::Args;
 use coordinator::binding::Binder;
 use serde_json::json;
 use store::settings::{BaseRef, SetUpCommand};
+use swarm::trust::Item;
 use worktrees::{Base, CreateRequest, SetUp, Slug};
 
 use super::{fill_behind, slug, to_json};
@@ -14,8 +15,8 @@ use crate::error::{CommandError, Exit};
 use crate::output::{BOLD, DIM, GREEN, clean_line};
 
 /// What a new tree is to be like.
-#[derive(Debug, Args)]
-pub(super) struct NewTree {
+#[derive(Debug, Default, Args)]
+pub(crate) struct NewTree {
     /// Start from this branch, tag or commit [default: your HEAD, or worktree.baseRef]
     #[arg(long, value_name = "REF", allow_hyphen_values = true)]
     base: Option<String>,
@@ -26,8 +27,8 @@ pub(super) struct NewTree {
     set_up: SetUpArgs,
 }
 
-#[derive(Debug, Args)]
-pub(super) struct SetUpArgs {
+#[derive(Debug, Default, Args)]
+pub(crate) struct SetUpArgs {
     /// Run this command in the new worktree [default: worktree.setup]
     #[arg(long, value_name = "CMD", conflicts_with = "no_setup")]
     setup: Option<String>,
@@ -119,20 +120,34 @@ pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, Comm
     Ok(Exit::Done)
 }
 
+/// What a new tree is to be like, all things considered.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    pub(crate) base: Base,
+    pub(crate) set_up: SetUp,
+}
+
 impl NewTree {
     /// What flags and settings say.
-    pub(super) fn request<'a>(
+    pub(crate) fn wanted(&self, context: &Context) -> Result<Wanted, CommandError> {
+        let mut set_up = self.set_up.resolve(context)?;
+        if !self.sparse.is_empty() {
+            set_up.sparse_paths.clone_from(&self.sparse);
+        }
+        let base = base(self.base.as_ref(), context);
+        Ok(Wanted { base, set_up })
+    }
+
+    /// What is to be made, all things considered.
+    pub(crate) fn request<'a>(
         &self,
         name: Option<Slug>,
         directory: &'a Path,
         context: &Context,
     ) -> Result<CreateRequest<'a>, CommandError> {
-        let mut set_up = self.set_up.resolve(context)?;
-        if !self.sparse.is_empty() {
-            set_up.sparse_paths.clone_from(&self.sparse);
-        }
+        let Wanted { base, set_up } = self.wanted(context)?;
         Ok(CreateRequest {
-            base: base(self.base.as_ref(), context),
+            base,
             set_up,
             ..CreateRequest::new(name, directory)
         })
@@ -154,7 +169,7 @@ impl SetUpArgs {
         let command = match (&self.setup, &settings.set_up) {
             _ if self.no_setup => None,
             (Some(command), _) => Some(command.clone()),
-            (None, Some(setting)) if setting.file != context.own_settings() => {
+            (None, Some(setting)) if !may_run(setting, context)? => {
                 return Err(not_trusted(setting, context));
             }
             (None, setting) => setting.as_ref().map(|setting| setting.command.clone()),
@@ -169,6 +184,10 @@ impl SetUpArgs {
     }
 }
 
+fn may_run(setting: &SetUpCommand, context: &Context) -> Result<bool, CommandError> {
+    context.may_use(&setting.file, |places| Item::set_up(setting, places))
+}
+
 fn not_trusted(setting: &SetUpCommand, context: &Context) -> CommandError {
     let message = format!(
         "{} wants `{}` to be run in every new worktree, and what a repository brings along is \
@@ -181,7 +200,7 @@ fn not_trusted(setting: &SetUpCommand, context: &Context) -> CommandError {
         kind: "not_trusted",
         message,
         hint: Some(format!(
-            "say so with --setup CMD, go without with --no-setup, or put it into {}",
+            "look at it and run `ccb trust`, say so with --setup CMD, go without with --no-setup, or put it into {}",
             context.own_settings().display()
         )),
     }

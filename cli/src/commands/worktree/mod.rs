@@ -1,7 +1,7 @@
 //! `ccb worktree …`.
 
 mod bind;
-mod create;
+pub(crate) mod create;
 mod events;
 mod gc;
 mod list;
@@ -15,12 +15,13 @@ mod status;
 
 use clap::{Args, Subcommand};
 use coordinator::binding::Binder;
-use serde_json::{Map, Value, json};
-use worktrees::{Entry, Slug, TreeError};
+use worktrees::{Slug, TreeError};
 
-use self::pool::fill_behind;
+pub(crate) use self::pool::fill_behind;
+use crate::actions::worktree::to_json;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
+pub(crate) use create::{NewTree, Wanted};
 
 /// What can be done with worktrees.
 #[derive(Debug, Subcommand)]
@@ -90,41 +91,6 @@ pub(crate) fn run(command: &WorktreeCommand, context: &mut Context) -> Result<Ex
 /// A name on the command line.
 fn slug(name: &str) -> Result<Slug, TreeError> {
     Slug::new(name)
-}
-
-/// A worktree as JSON.
-fn to_json(entry: &Entry) -> Value {
-    let mut map = Map::new();
-    map.insert("name".into(), entry.name.clone().into());
-    map.insert("path".into(), entry.path.clone().into());
-    map.insert("branch".into(), json!(entry.branch));
-    map.insert("base".into(), json!(entry.base));
-    map.insert("status".into(), entry.status.as_str().into());
-    map.insert("task_id".into(), json!(entry.task_id));
-    map.insert("agent".into(), json!(entry.agent));
-    map.insert("createdAt".into(), entry.created_at.clone().into());
-    map.insert("lastUsedAt".into(), entry.last_used_at.clone().into());
-    if entry.hook_based {
-        map.insert("hookBased".into(), true.into());
-    }
-    if let Some(doing) = entry.under_way() {
-        map.insert("underWay".into(), doing.into());
-    }
-    if let Some(landed) = entry.merged.as_ref().filter(|landed| !landed.pending) {
-        map.insert(
-            "merged".into(),
-            json!({"into": landed.into, "commit": landed.commit, "head": landed.head, "at": landed.at}),
-        );
-    }
-    if let Some(trash) = &entry.trash {
-        let undoable = !trash.emptied;
-        let refs = format!("refs/ccb/rescue/{}/", trash.id);
-        map.insert(
-            "removed".into(),
-            json!({"at": trash.at, "id": trash.id, "undoable": undoable, "rescueRefs": refs}),
-        );
-    }
-    map.into()
 }
 
 /// Brings trees in line with the board after a crash between the two. Only a courtesy: what

@@ -101,7 +101,7 @@ fn list(context: &mut Context) -> Result<Exit, CommandError> {
 
 /// Lets a process of its own bring the pool back to its size after a tree was made. Nobody
 /// waits for it; what it cannot do the next one does.
-pub(super) fn fill_behind(created: &Created, context: &Context) {
+pub(crate) fn fill_behind(created: &Created, context: &Context) {
     let want = context.worktree_settings().pool;
     if !created.created || want == 0 {
         return;

@@ -1,10 +1,8 @@
 use clap::Args;
-use coordinator::session::{Left, Session, SessionError};
-use serde_json::json;
-use worktrees::RemoveRequest;
 
 use super::create::NewTree;
-use super::{fill_behind, slug, to_json};
+use super::{fill_behind, slug};
+use crate::actions::worktree::{self, Leave};
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 
@@ -33,84 +31,27 @@ pub(crate) struct ExitArgs {
 /// Prints the path and nothing else, for `cd "$(ccb worktree enter x)"`.
 pub(crate) fn enter(args: &EnterArgs, context: &mut Context) -> Result<Exit, CommandError> {
     let name = args.name.as_deref().map(slug).transpose()?;
-    let trees = context.trees()?;
     let directory = context.directory.clone();
     let request = args.new.request(name, &directory, context)?;
-    let team = context.team()?;
-    let session = Session {
-        home: context.home(),
-        team: &team,
-        id: Context::session_id(),
-        trees: &trees,
-    };
-    let (record, created) = session.enter(&request, &directory)?;
+    let (record, created) = worktree::enter(&request, context)?;
     fill_behind(&created, context);
-    let json = || {
-        let mut tree = to_json(&created.entry);
-        tree["created"] = created.created.into();
-        json!({"worktree": tree, "session": record})
-    };
+    let json = || worktree::entered_json(&record, &created);
     context.out.answer(json, || record.worktree_path.clone())?;
     Ok(Exit::Done)
 }
 
 /// Prints where the session came from and nothing else, for `cd "$(ccb worktree exit …)"`.
 pub(crate) fn exit(args: &ExitArgs, context: &mut Context) -> Result<Exit, CommandError> {
-    let trees = context.trees()?;
-    let team = context.team()?;
-    let session = Session {
-        home: context.home(),
-        team: &team,
-        id: Context::session_id(),
-        trees: &trees,
-    };
-    let left: Left = if args.keep {
-        session.leave_and_keep()?
-    } else {
-        let request = RemoveRequest {
+    let how = match args.keep {
+        true => Leave::Keep,
+        false => Leave::Remove {
             discard: args.discard,
-            ..RemoveRequest::default()
-        };
-        session.leave_and_remove(&request)?
+        },
     };
-    let json = || {
-        json!({
-            "worktree": left.entry.as_ref().map(to_json),
-            "session": left.record,
-            "removed": left.removed.is_some(),
-        })
-    };
+    let left = worktree::leave(how, context)?;
+    let json = || worktree::left_json(&left);
     context
         .out
         .answer(json, || left.record.original_cwd.clone())?;
     Ok(Exit::Done)
-}
-
-impl From<SessionError> for CommandError {
-    fn from(error: SessionError) -> Self {
-        let message = error.to_string();
-        let other = |exit, kind, hint: Option<&str>| Self::Other {
-            exit,
-            kind,
-            message,
-            hint: hint.map(str::to_owned),
-        };
-        match error {
-            SessionError::Tree(error) => Self::Tree(error),
-            SessionError::Store(error) => error.into(),
-            SessionError::InTree { .. } => other(
-                Exit::Refused,
-                "in_worktree",
-                Some("leave it first with `ccb worktree exit --keep`, or be another --team"),
-            ),
-            SessionError::InNone => other(Exit::NotFound, "not_in_worktree", None),
-            SessionError::NotYours { .. } => other(Exit::Refused, "not_yours", None),
-            SessionError::OtherRepository { .. } => other(
-                Exit::Refused,
-                "other_repository",
-                Some("leave its worktree there first, or be another --team"),
-            ),
-            SessionError::Unreadable { .. } => other(Exit::Failed, "session_unreadable", None),
-        }
-    }
 }

@@ -8,14 +8,14 @@ use crate::error::{CommandError, Exit};
 
 /// A member of the team, as far as mail is concerned.
 #[derive(Debug, Clone)]
-pub(super) struct Member {
-    pub(super) name: Name,
+pub(crate) struct Member {
+    pub(crate) name: Name,
     /// What else it can be addressed by.
     ids: Vec<String>,
 }
 
 /// The members of the team. A team without a roster has none.
-pub(super) fn members(context: &Context) -> Result<Vec<Member>, CommandError> {
+pub(crate) fn members(context: &Context) -> Result<Vec<Member>, CommandError> {
     let roster = match context.team_named(context.team()?).enter() {
         Ok(roster) => roster,
         Err(TeamError::NotFound { .. }) => return Ok(Vec::new()),
@@ -34,7 +34,7 @@ pub(super) fn members(context: &Context) -> Result<Vec<Member>, CommandError> {
 }
 
 /// The one `given` means: a member's name, with or without the team, or an agent id.
-pub(super) fn resolve(given: &str, context: &Context) -> Result<Name, CommandError> {
+pub(crate) fn resolve(given: &str, context: &Context) -> Result<Name, CommandError> {
     let team = context.team()?;
     let members = members(context)?;
     let name = given

@@ -1,0 +1,175 @@
+//! Tasks: what is done with them, and the JSON that says so.
+
+use mailbox::{Body, Draft, Protocol, TaskAssignment};
+use serde_json::{Value, json};
+use store::name::Name;
+use swarm::{LEAD, TeamError};
+use taskboard::{
+    Caller, Completed, Graph, LeaseTerm, NewTask, Refusal, Snapshot, Status, Task, TaskId, Update,
+};
+
+use crate::context::Context;
+use crate::error::CommandError;
+
+/// Tasks as they are now, and what is wrong with them.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    pub(crate) snapshot: Snapshot,
+    /// Tasks that wait for each other.
+    pub(crate) cycles: Vec<Vec<TaskId>>,
+}
+
+/// Puts one task on the board.
+pub(crate) fn create(new: NewTask, context: &Context) -> Result<Task, CommandError> {
+    let mut created = context.board().create(&[new], None)?;
+    created
+        .pop()
+        .ok_or_else(|| CommandError::internal("the board made no task"))
+}
+
+/// Everything on the board.
+pub(crate) fn list(context: &Context) -> Result<Listing, CommandError> {
+    let snapshot = context.board().snapshot()?;
+    let cycles = Graph::new(&snapshot).cycles();
+    Ok(Listing { snapshot, cycles })
+}
+
+impl Listing {
+    /// `{"tasks":[…]}`, with what is wrong where something is.
+    pub(crate) fn to_json(&self, tasks: &[&Task]) -> Value {
+        let tasks: Vec<Value> = tasks.iter().map(|task| task.to_json()).collect();
+        let mut answer = json!({ "tasks": tasks });
+        let unreadable: Vec<Value> = self
+            .snapshot
+            .unreadable()
+            .iter()
+            .map(|(id, bad)| json!({"id": id, "path": bad.path, "detail": bad.detail}))
+            .collect();
+        if !unreadable.is_empty() {
+            answer["unreadable"] = unreadable.into();
+        }
+        if !self.cycles.is_empty() {
+            answer["cycles"] = json!(self.cycles);
+        }
+        answer
+    }
+}
+
+/// The board, and that this task is on it.
+pub(crate) fn show(id: TaskId, context: &Context) -> Result<Snapshot, CommandError> {
+    let snapshot = context.board().snapshot()?;
+    snapshot.require(id)?;
+    Ok(snapshot)
+}
+
+/// Changes a task, and tells those who have to know who works on it now.
+pub(crate) fn update(
+    id: TaskId,
+    update: &Update,
+    caller: &Caller,
+    context: &Context,
+) -> Result<Completed, CommandError> {
+    if let Some(Some(owner)) = &update.owner {
+        Name::new("agent", owner)?;
+    }
+    let (caller, lease) = in_run(id, caller, context)?;
+    let update = Update {
+        lease: lease.or(update.lease.clone()),
+        ..update.clone()
+    };
+    let before = owner(id, context);
+    let updated = context.board().update(id, &update, &caller, None)?;
+    if updated.task.status != Status::Completed {
+        tell_owner(before.as_deref(), &updated.task, context);
+    }
+    Ok(updated)
+}
+
+/// Deletes a task.
+pub(crate) fn delete(id: TaskId, caller: &Caller, context: &Context) -> Result<Task, CommandError> {
+    let (caller, _) = in_run(id, caller, context)?;
+    Ok(context.board().delete(id, &caller)?)
+}
+
+/// What completing a task answers.
+pub(crate) fn completed_json(completed: &Completed) -> Value {
+    let mut answer = json!({"task": completed.task.to_json(), "unblocked": completed.unblocked});
+    if let Some(nudge) = &completed.nudge {
+        answer["nudge"] = nudge.clone().into();
+    }
+    answer
+}
+
+/// Inside a run, a claim ends with the run, and what an earlier run of the same agent had
+/// claimed is no longer its own.
+fn in_run(
+    id: TaskId,
+    caller: &Caller,
+    context: &Context,
+) -> Result<(Caller, Option<LeaseTerm>), CommandError> {
+    let mut caller = caller.clone();
+    let Some(run) = context.run() else {
+        return Ok((caller, None));
+    };
+    let lease = Some(LeaseTerm::Run(run.to_owned()));
+    let snapshot = context.board().snapshot()?;
+    let held = snapshot.get(id).and_then(Task::lease);
+    let Some(held) = held.filter(|held| held.agent == caller.agent) else {
+        return Ok((caller, lease));
+    };
+    if held.run.as_deref().is_some_and(|holder| holder != run) {
+        let task = Box::new(snapshot.require(id)?.clone());
+        let token = held.token;
+        let reason = Refusal::LeaseLost { token };
+        return Err(taskboard::BoardError::Refused { task, reason }.into());
+    }
+    caller.token = caller.token.or(Some(held.token));
+    Ok((caller, lease))
+}
+
+fn owner(id: TaskId, context: &Context) -> Option<String> {
+    let snapshot = context.board().snapshot().ok()?;
+    snapshot.get(id)?.owner.clone()
+}
+
+/// Tells the new owner if somebody else decided, and the lead if it did so itself. The task has
+/// its owner in any case, so a message that cannot be sent is only noted.
+fn tell_owner(before: Option<&str>, task: &Task, context: &Context) {
+    let Some(owner) = task.owner.as_deref().filter(|owner| before != Some(*owner)) else {
+        return;
+    };
+    if let Err(error) = tell(owner, task, context) {
+        tracing::warn!(id = %task.id, owner, error = error.message(), "nobody was told of its owner");
+    }
+}
+
+fn tell(owner: &str, task: &Task, context: &Context) -> Result<(), CommandError> {
+    // Without a roster there is nobody to tell; nor is there in another team's list.
+    let team = context.team()?;
+    if team != *context.board().name() {
+        return Ok(());
+    }
+    let roster = match context.team_named(team).enter() {
+        Ok(roster) => roster,
+        Err(TeamError::NotFound { .. }) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    let by = context.agent_name();
+    let own = by.as_str().eq_ignore_ascii_case(owner);
+    let to = if own { LEAD } else { owner };
+    let itself = by.as_str().eq_ignore_ascii_case(to);
+    if itself || roster.member(to).is_none() {
+        return Ok(());
+    }
+    let assignment = TaskAssignment {
+        task_id: task.id.to_string(),
+        subject: task.subject.clone(),
+        description: task.description.clone(),
+        owner: owner.to_owned(),
+        assigned_by: by.to_string(),
+    };
+    let body = Body::Protocol(Protocol::TaskAssignment(assignment));
+    let draft = Draft::new(by.clone(), Name::new("agent", to)?, body);
+    context.mailbox()?.send(&draft)?;
+    Ok(())
+}

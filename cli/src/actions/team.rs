@@ -1,0 +1,68 @@
+//! Teams: made and deleted.
+
+use coordinator::{Deleted, delete_team};
+use serde_json::{Value, json};
+use store::name::Name;
+use swarm::{NewTeam, Roster, Team};
+
+use crate::context::Context;
+use crate::env;
+use crate::error::CommandError;
+
+/// The team of this name, if that is one.
+pub(crate) fn team(name: &str, context: &Context) -> Result<Team, CommandError> {
+    Ok(context.team_named(Name::new("team", name)?))
+}
+
+/// Makes a team.
+pub(crate) fn create(
+    name: &str,
+    description: Option<String>,
+    context: &Context,
+) -> Result<Roster, CommandError> {
+    let new = NewTeam {
+        description: description.filter(|text| !text.is_empty()),
+        cwd: Some(directory(context)?),
+        lead_session_id: env::var(env::SESSION),
+    };
+    Ok(team(name, context)?.create(&new)?)
+}
+
+/// Deletes a team with its tasks, mail and runs.
+pub(crate) fn delete(name: &str, force: bool, context: &Context) -> Result<Deleted, CommandError> {
+    let team = team(name, context)?;
+    // Outside a repository there are no trees.
+    let trees = context.trees().ok();
+    let board = context.team_board(&team);
+    Ok(delete_team(&team, &board, trees.as_ref(), force)?)
+}
+
+/// What deleting a team answers.
+pub(crate) fn deleted_json(deleted: &Deleted) -> Value {
+    let living = deleted.living.iter();
+    let living: Vec<Value> = living
+        .map(|one| json!({"name": one.name, "why": one.why.as_str()}))
+        .collect();
+    let trees = deleted.trees.iter();
+    let worktrees: Vec<Value> = trees
+        .map(|tree| {
+            json!({"name": tree.name, "path": tree.path, "removed": tree.removed, "why": tree.why})
+        })
+        .collect();
+    json!({
+        "team": deleted.roster.to_json(),
+        "deleted": true,
+        "tasks": deleted.tasks,
+        "alive": living,
+        "worktrees": worktrees,
+    })
+}
+
+/// Where the command works, as text: it goes into a JSON file.
+pub(crate) fn directory(context: &Context) -> Result<String, CommandError> {
+    let directory = &context.directory;
+    directory.to_str().map(str::to_owned).ok_or_else(|| {
+        let message = format!("{}: the path is not valid UTF-8", directory.display());
+        CommandError::usage("bad_path", message)
+    })
+}

@@ -1,0 +1,105 @@
+use clap::Args;
+use coordinator::run::Listed;
+use serde_json::json;
+use store::clock::{Clock, SystemClock, parse_rfc3339};
+
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+use crate::output::{BOLD, DIM, GREEN, PLAIN, RED, YELLOW, clean_line, terminal_width};
+use crate::table::{self, Cell};
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Only those that run
+    #[arg(long)]
+    alive: bool,
+}
+
+pub(crate) fn run(args: &ListArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let agents = context.agents()?;
+    let (mut listed, problems) = agents.list()?;
+    if args.alive {
+        listed.retain(|agent| agent.alive);
+    }
+    let team = agents.team_name();
+    context.out.answer(
+        || json!({ "agents": listed.iter().map(Listed::to_json).collect::<Vec<_>>() }),
+        || match listed[..] {
+            [] => format!("no agents in team {team}; `ccb agent spawn PROMPT` starts one"),
+            _ => {
+                let rows: Vec<[Cell; 9]> = listed.iter().map(row).collect();
+                let heads = [
+                    "AGENT", "NAME", "STATE", "TASK", "AGE", "TOKENS", "COST", "WHAT", "TREE",
+                ];
+                table::render(heads, &rows, 7, terminal_width())
+            }
+        },
+    )?;
+    for problem in problems {
+        let message = clean_line(&problem.to_string());
+        context
+            .out
+            .note(&format!("{YELLOW}warning:{YELLOW:#} {message}"));
+    }
+    Ok(Exit::Done)
+}
+
+fn row(agent: &Listed) -> [Cell; 9] {
+    let meta = &agent.meta;
+    let state = match agent.state() {
+        "completed" => Cell::new("✔ completed", GREEN),
+        word @ ("failed" | "lost") => Cell::new(format!("✘ {word}"), RED),
+        "killed" => Cell::new("■ killed", YELLOW),
+        word if meta.stalled.is_some() => Cell::new(format!("● {word}, stalled"), YELLOW),
+        "idle" => Cell::new("○ idle", DIM),
+        word => Cell::new(format!("● {word}"), YELLOW),
+    };
+    let task = meta.task_id.as_ref().map(|id| format!("#{id}"));
+    let tokens = match meta.usage.total_tokens() {
+        0 => String::new(),
+        count => short_count(count),
+    };
+    let cost = match meta.usage.cost_usd {
+        cost if cost > 0.0 => format!("${cost:.2}"),
+        _ => String::new(),
+    };
+    let tree = meta.worktree.as_ref().map(|tree| match &tree.outcome {
+        Some(outcome) if !outcome.kept => "removed".to_owned(),
+        Some(_) => format!("kept {}", tree.name),
+        None => tree.name.clone(),
+    });
+    [
+        Cell::new(&meta.agent_id, BOLD),
+        Cell::new(meta.name.as_deref().unwrap_or_default(), PLAIN),
+        state,
+        Cell::new(task.unwrap_or_default(), PLAIN),
+        Cell::new(age(&meta.started_at), DIM),
+        Cell::new(tokens, PLAIN),
+        Cell::new(cost, PLAIN),
+        Cell::new(&meta.description, PLAIN),
+        Cell::new(tree.unwrap_or_default(), DIM),
+    ]
+}
+
+/// How long ago that was, in a few characters.
+pub(super) fn age(since: &str) -> String {
+    let Some(since) = parse_rfc3339(since) else {
+        return String::new();
+    };
+    // A clock that was set back shows nothing below zero.
+    let seconds = SystemClock.now_ms().saturating_sub(since).max(0) / 1000;
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m", seconds / 60),
+        3600..86_400 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+fn short_count(count: u64) -> String {
+    match count {
+        0..1_000 => count.to_string(),
+        1_000..1_000_000 => format!("{:.1}k", count as f64 / 1e3),
+        _ => format!("{:.1}M", count as f64 / 1e6),
+    }
+}

@@ -1,0 +1,163 @@
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::Value;
+use store::watch::DirWatch;
+use swarm::run::{Entry, Record, RunDir, read_transcript};
+
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+use crate::output::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, clean, clean_line};
+use crate::signals::Signals;
+
+/// How often a command that follows looks whether it was told to end.
+const SLICE: Duration = Duration::from_millis(250);
+/// How much of a tool's answer is shown.
+const SHOWN: usize = 400;
+
+#[derive(Debug, Args)]
+pub(crate) struct LogsArgs {
+    /// Its id or name
+    #[arg(value_name = "AGENT")]
+    who: String,
+    /// Go on showing what happens until it ends
+    #[arg(short, long)]
+    follow: bool,
+    /// Only the last N entries
+    #[arg(short = 'n', long, value_name = "N")]
+    tail: Option<usize>,
+}
+
+pub(crate) fn run(args: &LogsArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let agents = context.agents()?;
+    let meta = agents.find(&args.who)?;
+    let run = agents.run(&meta.agent_id);
+    let signals = Signals::catch()?;
+    let mut watch = args.follow.then(|| DirWatch::new(run.path()));
+    let (mut records, mut offset) = read_transcript(&run, 0)?;
+    if let Some(tail) = args.tail {
+        let surplus = records.len().saturating_sub(tail);
+        records.drain(..surplus);
+    }
+    loop {
+        for record in &records {
+            print(record, context)?;
+        }
+        let Some(watch) = &mut watch else {
+            return Ok(Exit::Done);
+        };
+        // Asked before the last look: what was written before it ended is shown.
+        let ended = !run.is_alive()?;
+        let before = offset;
+        (records, offset) = read_transcript(&run, offset)?;
+        if offset != before {
+            continue;
+        }
+        if ended {
+            return Ok(Exit::Done);
+        }
+        if let Some(exit) = signals.came() {
+            return Ok(exit);
+        }
+        wait(watch, &run);
+    }
+}
+
+fn wait(watch: &mut DirWatch, _run: &RunDir) {
+    watch.wait(SLICE);
+}
+
+fn print(record: &Record, context: &mut Context) -> Result<(), CommandError> {
+    if context.out.is_json() {
+        return context
+            .out
+            .json(&serde_json::to_value(record).unwrap_or_default());
+    }
+    match line(record) {
+        Some(line) => context.out.text(&line),
+        None => Ok(()),
+    }
+}
+
+/// An entry as a person reads it.
+fn line(record: &Record) -> Option<String> {
+    let time = record.ts.get(11..19).unwrap_or_default();
+    let text = match &record.entry {
+        Entry::Prompt { text } => format!("{CYAN}prompt{CYAN:#} {}", clean(text.trim_end())),
+        Entry::Started { pid, model, .. } => {
+            let pid = pid
+                .map(|pid| format!(", process {pid}"))
+                .unwrap_or_default();
+            let model = model.as_ref().map(|m| format!(", {m}")).unwrap_or_default();
+            format!("{DIM}up{}{}{DIM:#}", clean_line(&pid), clean_line(&model))
+        }
+        Entry::Output { text, .. } => clean(text.trim_end_matches('\n')),
+        Entry::Text { text } => format!("{BOLD}says{BOLD:#} {}", clean(text.trim_end())),
+        Entry::ToolUse { name, input, .. } => {
+            format!(
+                "{YELLOW}{}{YELLOW:#} {}",
+                clean_line(name),
+                brief(&argument(input))
+            )
+        }
+        Entry::ToolResult { output, error, .. } => {
+            let style = if *error { RED } else { DIM };
+            format!("  {style}{}{style:#}", brief(output))
+        }
+        Entry::Message { text, .. } => format!("{CYAN}mail{CYAN:#} {}", clean(text.trim_end())),
+        Entry::Permission { tool, input, .. } => {
+            let input = brief(&argument(input));
+            format!("{YELLOW}asks for {}{YELLOW:#} {input}", clean_line(tool))
+        }
+        Entry::Answer { allow, reason, .. } => {
+            let word = if *allow { "allowed" } else { "denied" };
+            let reason = reason.as_deref().unwrap_or_default();
+            format!("{YELLOW}{word}{YELLOW:#} {}", clean_line(reason))
+        }
+        Entry::Stalled { why } => format!("{YELLOW}stalled{YELLOW:#} {}", clean_line(why)),
+        Entry::TurnEnded { status, error, .. } => {
+            let error = error.as_deref().unwrap_or_default();
+            format!(
+                "{DIM}turn {}{DIM:#} {}",
+                clean_line(status),
+                clean_line(error)
+            )
+        }
+        Entry::Note { text } => format!("{DIM}{}{DIM:#}", clean_line(text)),
+        Entry::Ended { status, error } => {
+            let style = if status == "completed" { GREEN } else { RED };
+            let error = error.as_deref().unwrap_or_default();
+            format!(
+                "{style}{}{style:#} {}",
+                clean_line(status),
+                clean_line(error)
+            )
+        }
+        Entry::Usage(_) | Entry::Unknown => return None,
+    };
+    Some(format!("{DIM}{time}{DIM:#} {text}"))
+}
+
+/// The arguments of a tool: the one there is, or all.
+fn argument(input: &Value) -> String {
+    match input {
+        Value::Object(map) if map.len() == 1 => map.values().map(plain).collect(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+fn plain(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn brief(text: &str) -> String {
+    let line = clean_line(text.trim());
+    if line.chars().count() <= SHOWN {
+        return line;
+    }
+    let cut: String = line.chars().take(SHOWN).collect();
+    format!("{cut}…")
+}

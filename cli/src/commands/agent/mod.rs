@@ -1,0 +1,64 @@
+//! `ccb agent …`.
+
+mod change;
+pub(crate) mod definitions;
+mod list;
+mod logs;
+mod output;
+mod show;
+mod spawn;
+mod types;
+
+use clap::{Args, Subcommand};
+
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+
+#[derive(Debug, Args)]
+pub(crate) struct AgentArgs {
+    /// More agent types, as JSON: {"NAME": {"description": "…", "prompt": "…", …}}
+    #[arg(long, global = true, value_name = "JSON")]
+    agents: Option<String>,
+    #[command(subcommand)]
+    command: AgentCommand,
+}
+
+/// What can be done with agents.
+#[derive(Debug, Subcommand)]
+enum AgentCommand {
+    /// Start an agent and wait for its result, or let it work in the background
+    Spawn(Box<spawn::SpawnArgs>),
+    /// Show the agents there are
+    #[command(visible_alias = "ls")]
+    List(list::ListArgs),
+    /// Show everything about an agent
+    Show(show::ShowArgs),
+    /// Show what happened in an agent
+    Logs(logs::LogsArgs),
+    /// Send an agent a message; one that has ended goes on with it
+    Send(change::SendArgs),
+    /// Show what an agent has come to; waits for its end
+    Output(output::OutputArgs),
+    /// End a running agent
+    Stop(change::StopArgs),
+    /// Let an agent that has ended go on
+    Resume(change::ResumeArgs),
+    /// Show the types of agents there are, where they come from and what is wrong with others
+    #[command(visible_alias = "type")]
+    Types(types::TypesArgs),
+}
+
+pub(crate) fn run(args: &AgentArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let agents = args.agents.as_deref();
+    match &args.command {
+        AgentCommand::Spawn(args) => spawn::run(args, agents, context),
+        AgentCommand::List(args) => list::run(args, context),
+        AgentCommand::Show(args) => show::run(args, context),
+        AgentCommand::Logs(args) => logs::run(args, context),
+        AgentCommand::Send(args) => change::send(args, context),
+        AgentCommand::Output(args) => output::run(args, context),
+        AgentCommand::Stop(args) => change::stop(args, context),
+        AgentCommand::Resume(args) => change::resume(args, context),
+        AgentCommand::Types(args) => types::run(args, agents, context),
+    }
+}

@@ -1,0 +1,217 @@
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use coordinator::run::{Agents, Launched, Outcome};
+use serde_json::json;
+use swarm::run::ExitStatus;
+
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+use crate::output::{BOLD, DIM, GREEN, RED, YELLOW, clean, clean_line};
+use crate::signals::Signals;
+
+/// How often a waiting command looks whether it was told to end.
+const SLICE: Duration = Duration::from_millis(200);
+
+#[derive(Debug, Args)]
+pub(crate) struct OutputArgs {
+    /// Its id or name
+    #[arg(value_name = "AGENT")]
+    who: String,
+    /// Do not wait for its end
+    #[arg(long)]
+    no_wait: bool,
+    /// Wait at most this many milliseconds
+    #[arg(
+        long,
+        value_name = "MS",
+        default_value_t = 30_000,
+        conflicts_with = "no_wait"
+    )]
+    timeout: u64,
+}
+
+pub(crate) fn run(args: &OutputArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let agents = context.agents()?;
+    let meta = agents.find(&args.who)?;
+    let limit = match args.no_wait {
+        true => Duration::ZERO,
+        false => Duration::from_millis(args.timeout),
+    };
+    if let Some(outcome) = agents.output(&meta, limit)? {
+        return print(&outcome, context);
+    }
+    // Not over: what there is so far.
+    let run = agents.run(&meta.agent_id);
+    let so_far = swarm::run::tail_of_output(&run, 16 * 1024)?;
+    let state = run.meta()?.state.as_str();
+    let id = &meta.agent_id;
+    context.out.answer(
+        || {
+            json!({"agent": {
+                "status": state, "agentId": id, "content": so_far,
+                "outputFile": run.output_path(),
+            }})
+        },
+        || {
+            format!(
+                "{}\n{DIM}[{id} is {state}]{DIM:#}",
+                clean(so_far.trim_end())
+            )
+        },
+    )?;
+    Ok(if args.no_wait {
+        Exit::Done
+    } else {
+        Exit::TimedOut
+    })
+}
+
+/// How to wait.
+pub(super) struct Waiting {
+    /// After how long it goes on in the background.
+    pub(super) limit: Option<Duration>,
+}
+
+/// Waits for the result of an agent that was just started, and prints it.
+pub(super) fn wait_and_print(
+    agents: &Agents,
+    launched: Launched,
+    waiting: &Waiting,
+    context: &mut Context,
+) -> Result<Exit, CommandError> {
+    let signals = Signals::catch()?;
+    let started = Instant::now();
+    let mut progress = Progress::new(&launched, context);
+    loop {
+        let left = match waiting.limit {
+            Some(limit) => limit.saturating_sub(started.elapsed()),
+            None => SLICE,
+        };
+        if let Some(outcome) = agents.wait(&launched, left.min(SLICE))? {
+            progress.clear();
+            let exit = print(&outcome, context)?;
+            agents.delivered(&launched)?;
+            return Ok(exit);
+        }
+        if let Some(exit) = signals.came() {
+            progress.clear();
+            context.out.note("stopping the agent …");
+            let by = context.agent().to_owned();
+            let outcome = agents.stop(&launched.meta, &by, Some("interrupted".into()), None)?;
+            print(&outcome, context)?;
+            agents.delivered(&launched)?;
+            return Ok(exit);
+        }
+        if waiting
+            .limit
+            .is_some_and(|limit| started.elapsed() >= limit)
+        {
+            progress.clear();
+            return background(agents, launched, context);
+        }
+        progress.show(started.elapsed());
+    }
+}
+
+/// The agent goes on without us.
+fn background(
+    agents: &Agents,
+    launched: Launched,
+    context: &mut Context,
+) -> Result<Exit, CommandError> {
+    let answer = launched.to_json(&launched.run.prompt()?);
+    let id = launched.meta.agent_id.clone();
+    if let Some(outcome) = agents.to_background(launched)? {
+        return print(&outcome, context);
+    }
+    context.out.answer(
+        || json!({ "agent": answer }),
+        || {
+            format!(
+                "{YELLOW}…{YELLOW:#} {BOLD}{id}{BOLD:#} takes long and goes on in the background\n  \
+                 {DIM}`ccb agent output {id}` waits for its result{DIM:#}"
+            )
+        },
+    )?;
+    Ok(Exit::Done)
+}
+
+/// Prints how an agent ended.
+pub(super) fn print(outcome: &Outcome, context: &mut Context) -> Result<Exit, CommandError> {
+    let exit = match outcome.exit.status {
+        ExitStatus::Completed => Exit::Done,
+        _ => Exit::Failed,
+    };
+    if context.out.is_json() {
+        context.out.json(&json!({ "agent": outcome.to_json() }))?;
+        return Ok(exit);
+    }
+    context.out.text(&clean(&outcome.exit.text()))?;
+    context.out.note(&verdict(outcome));
+    Ok(exit)
+}
+
+/// One line for people on how it ended.
+fn verdict(outcome: &Outcome) -> String {
+    let Outcome { meta, exit } = outcome;
+    let mark = match exit.status {
+        ExitStatus::Completed => format!("{GREEN}✔{GREEN:#}"),
+        ExitStatus::Killed => format!("{YELLOW}■{YELLOW:#}"),
+        _ => format!("{RED}✘{RED:#}"),
+    };
+    let seconds = Duration::from_millis(exit.duration_ms).as_secs_f64();
+    let mut text = format!(
+        "{mark} {BOLD}{}{BOLD:#} {} after {seconds:.1} s",
+        meta.address(),
+        exit.status.as_str()
+    );
+    if let Some(tree) = &meta.worktree
+        && let Some(outcome) = &tree.outcome
+    {
+        let what = match outcome.kept {
+            true => format!("its worktree {} is kept", clean_line(&tree.path)),
+            false => "its worktree is removed".to_owned(),
+        };
+        text.push_str(&format!(
+            "\n  {DIM}{what}: {}{DIM:#}",
+            clean_line(&outcome.why)
+        ));
+    }
+    text
+}
+
+/// A line on the terminal that says that something goes on.
+struct Progress {
+    what: String,
+    shown: bool,
+    enabled: bool,
+}
+
+impl Progress {
+    fn new(launched: &Launched, context: &Context) -> Self {
+        let meta = &launched.meta;
+        Self {
+            what: format!("{} {}", meta.address(), clean_line(&meta.description)),
+            shown: false,
+            enabled: !context.out.is_json() && std::io::stderr().is_terminal(),
+        }
+    }
+
+    fn show(&mut self, elapsed: Duration) {
+        if self.enabled && elapsed >= Duration::from_secs(1) {
+            let seconds = elapsed.as_secs();
+            let line: String = format!("⋯ {} · {seconds} s", self.what);
+            let line: String = line.chars().take(78).collect();
+            write!(anstream::stderr(), "\r\x1b[2K{DIM}{line}{DIM:#}").ok();
+            self.shown = true;
+        }
+    }
+
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.shown) {
+            write!(anstream::stderr(), "\r\x1b[2K").ok();
+        }
+    }
+}

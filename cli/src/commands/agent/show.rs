@@ -1,0 +1,91 @@
+use clap::Args;
+use coordinator::run::Listed;
+use serde_json::json;
+
+use super::list::age;
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+use crate::output::{BOLD, DIM, clean, clean_line};
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// Its id or name
+    #[arg(value_name = "AGENT")]
+    who: String,
+}
+
+pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let agents = context.agents()?;
+    let meta = agents.find(&args.who)?;
+    let run = agents.run(&meta.agent_id);
+    let listed = Listed {
+        alive: agents.is_alive(&meta)?,
+        meta: run.meta()?,
+    };
+    let exit = run.exit(listed.meta.life)?;
+    let prompt = run.prompt()?;
+    let meta = &listed.meta;
+    context.out.answer(
+        || {
+            let mut agent = listed.to_json();
+            agent["prompt"] = prompt.clone().into();
+            agent["outputFile"] = json!(run.output_path());
+            agent["transcript"] = json!(run.transcript_path());
+            if let Some(exit) = &exit {
+                agent["exit"] = serde_json::to_value(exit).unwrap_or_default();
+            }
+            json!({ "agent": agent })
+        },
+        || {
+            let mut lines = vec![format!(
+                "{BOLD}{}{BOLD:#} {}",
+                meta.agent_id,
+                clean_line(&meta.description)
+            )];
+            let tree = meta.worktree.as_ref();
+            let fields = [
+                ("name", meta.name.clone()),
+                ("state", Some(listed.state().to_owned())),
+                ("stalled", meta.stalled.clone()),
+                ("type", Some(meta.agent_type.clone())),
+                ("runtime", Some(meta.runtime.name.clone())),
+                ("model", meta.model.clone()),
+                ("team", Some(meta.team.clone())),
+                ("parent", Some(meta.parent.clone())),
+                ("task", meta.task_id.as_ref().map(|id| format!("#{id}"))),
+                (
+                    "started",
+                    Some(format!(
+                        "{} ({} ago)",
+                        meta.started_at,
+                        age(&meta.started_at)
+                    )),
+                ),
+                ("ended", meta.ended_at.clone()),
+                ("lives", (meta.life > 1).then(|| meta.life.to_string())),
+                ("works in", Some(meta.cwd.display().to_string())),
+                ("worktree", tree.map(|tree| tree.name.clone())),
+                ("branch", tree.and_then(|tree| tree.branch.clone())),
+                (
+                    "tree",
+                    tree.and_then(|t| t.outcome.as_ref()).map(|outcome| {
+                        let what = if outcome.kept { "kept" } else { "removed" };
+                        format!("{what}: {}", outcome.why)
+                    }),
+                ),
+                ("process", meta.pid.map(|pid| pid.to_string())),
+                ("output", Some(run.output_path().display().to_string())),
+                ("error", exit.as_ref().and_then(|exit| exit.error.clone())),
+            ];
+            for (name, value) in fields {
+                if let Some(value) = value {
+                    lines.push(format!("{DIM}{name:>9}{DIM:#}  {}", clean_line(&value)));
+                }
+            }
+            lines.push(String::new());
+            lines.push(clean(prompt.trim_end()));
+            lines.join("\n")
+        },
+    )?;
+    Ok(Exit::Done)
+}

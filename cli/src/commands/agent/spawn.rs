@@ -1,0 +1,172 @@
+use std::io::{IsTerminal, Read};
+use std::path::PathBuf;
+
+use clap::Args;
+use coordinator::run::Spawn;
+use serde_json::json;
+
+use super::definitions;
+use super::output::{self, Waiting};
+use crate::commands::task::id;
+use crate::commands::worktree::{NewTree, Wanted};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+use crate::output::{BOLD, DIM, GREEN, clean_line};
+use crate::spawning::{self, Wish};
+
+#[derive(Debug, Args)]
+pub(crate) struct SpawnArgs {
+    /// What it is to do; with the runtime `shell` a command; `-` reads it from stdin
+    /// [default: the task's command]
+    #[arg(allow_hyphen_values = true)]
+    prompt: Option<String>,
+    /// The agent's definition [default: general-purpose]
+    #[arg(long = "type", value_name = "TYPE", conflicts_with = "fork")]
+    agent_type: Option<String>,
+    /// Continue the conversation of this agent
+    #[arg(long, value_name = "PARENT")]
+    fork: Option<String>,
+    /// What runs it: shell, or one of `runtimes` in the settings [default: agents.defaultRuntime]
+    #[arg(long, value_name = "NAME")]
+    runtime: Option<String>,
+    /// A name it can be addressed by; with --team it becomes a member of the team
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Do not wait for its result
+    #[arg(long, visible_alias = "bg")]
+    background: bool,
+    /// Wait for its result however long that takes
+    #[arg(long, conflicts_with = "background")]
+    wait: bool,
+    /// Let it work in a worktree of its own
+    #[arg(long, value_name = "HOW")]
+    isolation: Option<String>,
+    /// Let it work in this directory [default: here]
+    #[arg(long, value_name = "DIR", conflicts_with = "isolation")]
+    cwd: Option<PathBuf>,
+    /// The model it uses
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// How it starts; only `plan`, and only for teammates
+    #[arg(long, value_name = "MODE")]
+    mode: Option<String>,
+    /// Claim this task for it; its lease ends with the agent
+    #[arg(long, value_name = "ID", allow_negative_numbers = true)]
+    task: Option<String>,
+    /// What it is to do in a few words [default: the prompt's beginning]
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// Pass on this variable of your environment, or set it (may be repeated)
+    #[arg(long = "env", value_name = "NAME[=VALUE]")]
+    env: Vec<String>,
+    #[command(flatten)]
+    tree: NewTree,
+}
+
+pub(crate) fn run(
+    args: &SpawnArgs,
+    types: Option<&str>,
+    context: &mut Context,
+) -> Result<Exit, CommandError> {
+    let definitions = definitions::load(types, context)?;
+    let spawn = spawning::spawn(wish(args, context)?, &definitions, context)?;
+    let agents = context.agents()?;
+    let prompt = spawn.prompt.clone();
+    let background = spawn.background || spawn.teammate;
+    let launched = agents.spawn(Spawn {
+        background,
+        ..spawn
+    })?;
+    if !background {
+        let limit = (!args.wait).then(|| context.agent_settings().auto_background);
+        return output::wait_and_print(&agents, launched, &Waiting { limit }, context);
+    }
+    let answer = launched.to_json(&prompt);
+    let meta = &launched.meta;
+    context.out.answer(
+        || json!({ "agent": answer }),
+        || {
+            let name = clean_line(meta.address());
+            format!(
+                "{GREEN}✔{GREEN:#} started {BOLD}{name}{BOLD:#} {}\n  {DIM}`ccb agent logs -f {name}` \
+                 shows what it does, `ccb agent output {name}` waits for its result{DIM:#}",
+                clean_line(&meta.description)
+            )
+        },
+    )?;
+    Ok(Exit::Done)
+}
+
+fn wish(args: &SpawnArgs, context: &Context) -> Result<Wish, CommandError> {
+    if let Some(parent) = &args.fork {
+        let message = format!("cannot fork {parent:?}: no runtime here can copy a conversation");
+        return Err(CommandError::usage("cannot_fork", message));
+    }
+    let plan_mode = match args.mode.as_deref() {
+        None => false,
+        Some("plan") => true,
+        Some(other) => {
+            let message = format!("--mode {other:?}: only \"plan\" can be asked for");
+            return Err(CommandError::usage("bad_mode", message)
+                .with_hint("what an agent may do is part of its definition (permissionMode)"));
+        }
+    };
+    Ok(Wish {
+        prompt: match args.prompt.as_deref() {
+            Some("-") => Some(from_stdin()?),
+            other => other.map(str::to_owned),
+        },
+        description: args.description.clone(),
+        agent_type: args.agent_type.clone(),
+        runtime: args.runtime.clone(),
+        name: args.name.clone(),
+        teammate: args.name.is_some() && context.team_is_explicit(),
+        plan_mode,
+        background: args.background,
+        worktree: worktree(args, context)?,
+        cwd: args.cwd.clone(),
+        model: args.model.clone(),
+        task: match &args.task {
+            Some(given) => Some(context.board().get(id(given)?)?),
+            None => None,
+        },
+        env: args.env.clone(),
+        ..Wish::default()
+    })
+}
+
+fn from_stdin() -> Result<String, CommandError> {
+    let stdin = std::io::stdin();
+    if stdin.is_terminal() {
+        return Err(CommandError::usage(
+            "no_prompt",
+            "the prompt is to come from stdin, which is a terminal",
+        ));
+    }
+    let mut text = String::new();
+    stdin.lock().read_to_string(&mut text).map_err(|error| {
+        CommandError::usage("no_prompt", format!("cannot read the prompt: {error}"))
+    })?;
+    Ok(text)
+}
+
+type Tree = (worktrees::Base, worktrees::SetUp);
+
+fn worktree(args: &SpawnArgs, context: &Context) -> Result<Option<Tree>, CommandError> {
+    match args.isolation.as_deref() {
+        None => Ok(None),
+        Some("worktree") => {
+            let Wanted { base, set_up } = args.tree.wanted(context)?;
+            Ok(Some((base, set_up)))
+        }
+        Some("remote") => Err(CommandError::usage(
+            "bad_isolation",
+            "--isolation remote: agents run on this machine only",
+        )
+        .with_hint("use --isolation worktree")),
+        Some(other) => {
+            let message = format!("--isolation {other:?}: only \"worktree\" is known");
+            Err(CommandError::usage("bad_isolation", message))
+        }
+    }
+}

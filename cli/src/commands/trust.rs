@@ -1,0 +1,140 @@
+//! `ccb trust`: the user's word on what a repository wants to run.
+
+use clap::Args;
+use serde_json::{Value, json};
+use store::clock::SystemClock;
+use swarm::hooks::{HookFiles, Hooks};
+use swarm::trust::{Item, Places, Trust, gather};
+
+use crate::commands::agent::definitions;
+use crate::context::Context;
+use crate::env;
+use crate::error::{CommandError, Exit};
+use crate::output::{BOLD, DIM, GREEN, YELLOW, clean_line};
+
+/// Hooks, set-up commands, runtimes, MCP servers and environment rules that come with a
+/// repository are not used before you trust them. This shows what there is and trusts it as it
+/// is now; whatever changes later, also a script one of them names, needs your word again.
+#[derive(Debug, Args)]
+pub(crate) struct TrustArgs {
+    /// Only show what there is and whether it is trusted
+    #[arg(long, conflicts_with = "revoke")]
+    show: bool,
+    /// Trust nothing of this repository any more
+    #[arg(long)]
+    revoke: bool,
+}
+
+pub(crate) fn run(args: &TrustArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let (Some(trust), Some(root)) = (context.trust(), context.main_tree()) else {
+        let error = CommandError::usage("no_repository", "this is not a git repository");
+        return Err(error.with_hint("trust is given to a repository; use -C DIR"));
+    };
+    let root = root.to_owned();
+    if !args.show {
+        only_for_people()?;
+    }
+    if args.revoke {
+        return revoke(&trust, context);
+    }
+    let hooks = Hooks::load(&HookFiles {
+        user: None,
+        project: Some(root.join(".claude/settings.json")),
+        local: Some(root.join(".claude/settings.local.json")),
+    });
+    let all = definitions::load(None, context)?;
+    let places = Places::one(&root);
+    let items = gather(
+        context.settings(),
+        &context.own_settings(),
+        &hooks,
+        &all,
+        places,
+    );
+    let before = trust.granted()?;
+    let new = items.iter().filter(|item| !before.contains(&item.id()));
+    let new = new.count();
+    if !args.show && new > 0 {
+        trust.grant(&items, &SystemClock)?;
+    }
+    let trusted = |item: &Item| !args.show || before.contains(&item.id());
+    context.out.answer(
+        || {
+            let each = items.iter().map(|item| {
+                let mut value = item.to_json();
+                value["trusted"] = trusted(item).into();
+                value
+            });
+            json!({
+                "repository": trust.repository().to_string_lossy(),
+                "items": each.collect::<Vec<Value>>(),
+                "granted": if args.show { 0 } else { new },
+            })
+        },
+        || {
+            let mut lines: Vec<String> =
+                items.iter().map(|item| line(item, trusted(item))).collect();
+            lines.push(match (items.len(), args.show, new) {
+                (0, _, _) => "this repository wants to run nothing".into(),
+                (_, false, 0) => "all of it was trusted already".into(),
+                (_, false, new) => format!("{GREEN}✔{GREEN:#} {new} newly trusted"),
+                (_, true, 0) => "all of it is trusted".into(),
+                (_, true, _) => "`ccb trust` trusts it".into(),
+            });
+            lines.join("\n")
+        },
+    )?;
+    for problem in &hooks.problems {
+        let text = clean_line(&problem.to_string());
+        context
+            .out
+            .note(&format!("{YELLOW}warning:{YELLOW:#} {text}"));
+    }
+    Ok(Exit::Done)
+}
+
+/// An agent, or a hook, cannot give the user's word.
+fn only_for_people() -> Result<(), CommandError> {
+    let inside = [env::RUN_ID, env::HOOK];
+    if inside.iter().all(|variable| env::var(variable).is_none()) {
+        return Ok(());
+    }
+    Err(CommandError::Other {
+        exit: Exit::Refused,
+        kind: "not_yours",
+        message: "trust is the user's to give, not an agent's or a hook's".into(),
+        hint: Some("`ccb trust --show` shows what there is".into()),
+    })
+}
+
+fn revoke(trust: &Trust, context: &mut Context) -> Result<Exit, CommandError> {
+    let was = trust.revoke()?;
+    context.out.answer(
+        || json!({"repository": trust.repository().to_string_lossy(), "revoked": was}),
+        || match was {
+            true => format!("{GREEN}✔{GREEN:#} nothing of this repository is trusted any more"),
+            false => "nothing of this repository was trusted".into(),
+        },
+    )?;
+    Ok(Exit::Done)
+}
+
+fn line(item: &Item, trusted: bool) -> String {
+    let mark = match trusted {
+        true => format!("{GREEN}✔{GREEN:#}"),
+        false => format!("{YELLOW}?{YELLOW:#}"),
+    };
+    let (kind, name) = (item.kind.as_str(), clean_line(&item.name));
+    let what = clean_line(&item.what);
+    let mut text = format!("{mark} {BOLD}{kind}{BOLD:#} {name}: {what}");
+    if let Some(file) = &item.file {
+        let file = clean_line(&file.to_string_lossy());
+        text.push_str(&format!("\n    {DIM}in {file}{DIM:#}"));
+    }
+    let scripts: Vec<&str> = item.scripts().collect();
+    if !scripts.is_empty() {
+        let scripts = clean_line(&scripts.join(", "));
+        text.push_str(&format!("\n    {DIM}with {scripts} as it is now{DIM:#}"));
+    }
+    text
+}

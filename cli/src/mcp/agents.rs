@@ -1,0 +1,303 @@
+//! `Agent`, `TaskStop` and `TaskOutput`: what may be asked, and how the answers read.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use taskboard::TaskId;
+
+use super::answer::Answer;
+use super::arguments::Arguments;
+use super::port::{AgentInput, AgentOutput, AgentPort, AgentResult, Known, Wait};
+use super::role::Role;
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+
+/// How many agents an error names.
+const SHOWN: usize = 8;
+/// How long `TaskOutput` waits unless it says otherwise.
+const TIMEOUT_MS: u64 = 30_000;
+
+pub(super) fn spawn(
+    arguments: &Arguments,
+    role: Role,
+    context: &Context,
+    port: &dyn AgentPort,
+    wait: &Wait,
+) -> Result<Answer, CommandError> {
+    let input = input(arguments, role, context)?;
+    let spawned = port.spawn(&input, wait)?;
+    let result = &spawned.result;
+    Ok(Answer {
+        receipt: spawned.receipt,
+        ..Answer::new(words(result), result.to_json())
+    })
+}
+
+/// What is asked for, if the role may and it makes sense.
+fn input(arguments: &Arguments, role: Role, context: &Context) -> Result<AgentInput, CommandError> {
+    let refused = |message: String, hint: &str| {
+        Err(CommandError::usage("invalid_arguments", message).with_hint(hint))
+    };
+    for name in ["description", "prompt"] {
+        if arguments.text(name).trim().is_empty() {
+            return refused(
+                format!("Agent: {name:?} is empty"),
+                "say what the agent is to do; it knows nothing else",
+            );
+        }
+    }
+    let worktree = match arguments.optional("isolation").as_deref() {
+        None => false,
+        Some("worktree") => true,
+        Some("remote") => {
+            return refused(
+                "Agent: isolation \"remote\" is not supported".into(),
+                "use \"worktree\": everything runs on this machine",
+            );
+        }
+        Some(other) => {
+            return refused(
+                format!("Agent: \"isolation\" cannot be {other:?}"),
+                "it takes worktree",
+            );
+        }
+    };
+    let cwd = arguments.optional("cwd");
+    if worktree && cwd.is_some() {
+        return refused(
+            "Agent: cwd and isolation exclude each other".into(),
+            "a worktree of its own is where the agent works: leave one of them out",
+        );
+    }
+    let name = arguments.optional("name");
+    let team = team(arguments, name.as_deref(), role, context)?;
+    let plan = arguments.optional("mode").is_some();
+    if plan && team.is_none() {
+        return refused(
+            "Agent: mode \"plan\" is for teammates".into(),
+            "give it a name in your team, or leave mode out",
+        );
+    }
+    Ok(AgentInput {
+        description: arguments.text("description"),
+        prompt: arguments.text("prompt"),
+        subagent_type: arguments.optional("subagent_type"),
+        model: arguments.optional("model"),
+        // A coordinator goes on while others work.
+        run_in_background: role == Role::Coordinator
+            || arguments.flag("run_in_background").unwrap_or(false),
+        name,
+        team,
+        plan,
+        worktree,
+        cwd,
+    })
+}
+
+/// The team a new agent becomes a member of: the session's own, if the agent gets a name.
+fn team(
+    arguments: &Arguments,
+    name: Option<&str>,
+    role: Role,
+    context: &Context,
+) -> Result<Option<String>, CommandError> {
+    let given = arguments.optional("team_name");
+    let own = context.named_team().map(str::to_owned);
+    match (name, given) {
+        (None, Some(_)) => {
+            let message = "Agent: \"team_name\" without \"name\"";
+            let error = CommandError::usage("invalid_arguments", message);
+            Err(error.with_hint("a teammate needs a name; leave team_name out for another agent"))
+        }
+        (_, Some(given)) if own.as_ref() != Some(&given) => Err(CommandError::Other {
+            exit: Exit::Refused,
+            kind: "other_team",
+            message: match own {
+                Some(own) => format!("this session's team is {own}, not {given}"),
+                None => format!("this session is not in team {given}"),
+            },
+            hint: Some(match role {
+                Role::Lead => "TeamCreate makes a team; a session has one".into(),
+                _ => "leave team_name out".into(),
+            }),
+        }),
+        (None, None) => Ok(None),
+        (Some(_), _) => Ok(own),
+    }
+}
+
+fn words(result: &AgentResult) -> String {
+    let (text, note) = match result {
+        AgentResult::Completed {
+            status,
+            content,
+            agent_id,
+            usage,
+            worktree,
+            note,
+        } => {
+            let mut text = match content.trim() {
+                "" => "(The agent ended without saying anything.)".to_owned(),
+                content => content.to_owned(),
+            };
+            if *status != "completed" {
+                text = format!("The agent did not do it ({status}).\n{text}");
+            }
+            if let Some(id) = agent_id {
+                text.push_str(&format!(
+                    "\nagentId: {id} (SendMessage to it goes on with it)"
+                ));
+            }
+            if let Some((path, branch)) = worktree {
+                let branch = branch.as_deref().unwrap_or("none");
+                text.push_str(&format!(
+                    "\nworktree with its changes: {path}, branch {branch}"
+                ));
+            }
+            if let Some(usage) = usage {
+                text.push_str(&format!(
+                    "\n<usage>total_tokens: {}, tool_uses: {}, duration_ms: {}</usage>",
+                    usage.total_tokens, usage.tool_uses, usage.duration_ms
+                ));
+            }
+            (text, note)
+        }
+        AgentResult::AsyncLaunched {
+            agent_id,
+            output_file,
+            note,
+            ..
+        } => {
+            let text = format!(
+                "Agent {agent_id} works in the background; a <task-notification> tells you when it \
+                 ends. Go on with something else and do not guess its result. Its output so far: \
+                 {output_file}"
+            );
+            (text, note)
+        }
+        AgentResult::TeammateSpawned {
+            teammate_id,
+            name,
+            team_name,
+            note,
+        } => {
+            let text = format!(
+                "{name} is in team {team_name} now (teammate_id: {teammate_id}). It takes tasks from \
+                 the board and answers SendMessage."
+            );
+            (text, note)
+        }
+    };
+    match note {
+        Some(note) => format!("{text}\n{note}"),
+        None => text,
+    }
+}
+
+pub(super) fn stop(
+    arguments: &Arguments,
+    role: Role,
+    port: &dyn AgentPort,
+) -> Result<Answer, CommandError> {
+    let id = agent_id(arguments, role, port)?;
+    let stopped = port.stop(&id)?;
+    let text = format!("Stopped agent {id} ({}).", stopped.description);
+    let json = json!({
+        "message": text,
+        "task_id": id,
+        "task_type": "local_agent",
+        "agent": to_json(&id, &stopped),
+    });
+    Ok(Answer::new(text, json))
+}
+
+pub(super) fn output(
+    arguments: &Arguments,
+    role: Role,
+    port: &dyn AgentPort,
+    wait: &Wait,
+) -> Result<Answer, CommandError> {
+    let id = agent_id(arguments, role, port)?;
+    let block = arguments.flag("block").unwrap_or(true);
+    let timeout = arguments.number("timeout").unwrap_or(TIMEOUT_MS);
+    let output = port.output(&id, block, Duration::from_millis(timeout), wait)?;
+    let retrieval = match (output.ended, block) {
+        (true, _) => "success",
+        (false, true) => "timeout",
+        (false, false) => "not_ready",
+    };
+    let state = match retrieval {
+        "timeout" => format!("{}, not done after {timeout} ms", output.status),
+        _ => output.status.clone(),
+    };
+    let said = match output.output.trim() {
+        "" => "(nothing yet)",
+        said => said,
+    };
+    let text = format!("Agent {id} ({}): {state}\n{said}", output.description);
+    let json = json!({"retrieval_status": retrieval, "task": to_json(&id, &output)});
+    Ok(Answer::new(text, json))
+}
+
+fn to_json(id: &str, output: &AgentOutput) -> Value {
+    json!({
+        "task_id": id,
+        "task_type": "local_agent",
+        "status": output.status,
+        "description": output.description,
+        "output": output.output,
+    })
+}
+
+/// An agent's id or name: not a task's, and for a teammate one of its own agents'.
+fn agent_id(
+    arguments: &Arguments,
+    role: Role,
+    port: &dyn AgentPort,
+) -> Result<String, CommandError> {
+    let id = arguments.text("task_id");
+    if id.trim_start_matches('#').parse::<TaskId>().is_ok() {
+        return Err(CommandError::Other {
+            exit: Exit::Usage,
+            kind: "board_task",
+            message: format!("{id} is a task on the board, and this is about agents"),
+            hint: Some(format!(
+                "{}; TaskUpdate changes tasks on the board",
+                shown(port)?
+            )),
+        });
+    }
+    let own = |known: &Known| {
+        let name = known.name.as_deref();
+        let address = id.split('@').next().unwrap_or(&id);
+        known.id == id || name.is_some_and(|name| name.eq_ignore_ascii_case(address))
+    };
+    if role == Role::Teammate && !port.agents()?.iter().any(own) {
+        return Err(CommandError::Other {
+            exit: Exit::Refused,
+            kind: "not_yours",
+            message: format!("{id} is not an agent you started"),
+            hint: Some(shown(port)?),
+        });
+    }
+    Ok(id)
+}
+
+/// The agents there are, in a few words: those that run, else the latest.
+fn shown(port: &dyn AgentPort) -> Result<String, CommandError> {
+    let agents = port.agents()?;
+    let alive: Vec<&Known> = agents.iter().filter(|known| known.alive).collect();
+    let chosen = match alive.is_empty() {
+        true => agents.iter().collect(),
+        false => alive,
+    };
+    let address = |known: &&Known| match &known.name {
+        Some(name) => format!("{} ({name})", known.id),
+        None => known.id.clone(),
+    };
+    let names: Vec<String> = chosen.iter().rev().take(SHOWN).map(address).collect();
+    Ok(match names.is_empty() {
+        true => "there are no agents of yours".to_owned(),
+        false => format!("your agents: {}", names.join(", ")),
+    })
+}

@@ -1,0 +1,158 @@
+//! The board's tools.
+
+use serde_json::json;
+use taskboard::{NewTask, Snapshot, Status, Task, TaskId, Update};
+
+use super::answer::Answer;
+use super::arguments::Arguments;
+use crate::actions::task;
+use crate::context::Context;
+use crate::error::CommandError;
+
+pub(super) fn create(arguments: &Arguments, context: &Context) -> Result<Answer, CommandError> {
+    let new = NewTask {
+        subject: arguments.text("subject"),
+        description: arguments.text("description"),
+        active_form: arguments.optional("activeForm"),
+        metadata: arguments.object("metadata").cloned().unwrap_or_default(),
+        ..NewTask::default()
+    };
+    let task = task::create(new, context)?;
+    let text = format!("Task #{} created: {}", task.id, task.subject);
+    Ok(Answer::new(text, json!({ "task": task.to_json() })))
+}
+
+pub(super) fn get(arguments: &Arguments, context: &Context) -> Result<Answer, CommandError> {
+    let id = id(&arguments.text("taskId"))?;
+    let snapshot = task::show(id, context)?;
+    let task = snapshot.require(id)?;
+    let json = json!({ "task": task.to_json() });
+    Ok(Answer::new(describe(&snapshot, task), json))
+}
+
+pub(super) fn list(context: &Context) -> Result<Answer, CommandError> {
+    let listing = task::list(context)?;
+    let snapshot = &listing.snapshot;
+    let tasks: Vec<&Task> = snapshot
+        .tasks()
+        .filter(|task| !task.is_internal())
+        .collect();
+    let mut lines: Vec<String> = tasks.iter().map(|task| line(snapshot, task)).collect();
+    for id in snapshot.unreadable().keys() {
+        lines.push(format!(
+            "#{id} [unreadable] its file is damaged; tell the lead"
+        ));
+    }
+    for cycle in &listing.cycles {
+        lines.push(format!(
+            "Tasks {} wait for each other: tell the lead",
+            ids(cycle)
+        ));
+    }
+    if lines.is_empty() {
+        lines.push("No tasks. TaskCreate makes one.".into());
+    }
+    Ok(Answer::new(lines.join("\n"), listing.to_json(&tasks)))
+}
+
+pub(super) fn update(arguments: &Arguments, context: &Context) -> Result<Answer, CommandError> {
+    let id = id(&arguments.text("taskId"))?;
+    let caller = context.caller(None, false);
+    if arguments.only("taskId") {
+        let error = CommandError::usage("invalid_arguments", "TaskUpdate: nothing is to change");
+        return Err(error.with_hint("give status, owner or another field besides taskId"));
+    }
+    let status = arguments.optional("status");
+    if status.as_deref() == Some("deleted") {
+        let task = task::delete(id, &caller, context)?;
+        let text = format!("Task #{id} deleted: {}", task.subject);
+        return Ok(Answer::new(text, json!({ "task": task.to_json() })));
+    }
+    let given = |text: String| (!text.is_empty()).then_some(text);
+    let update = Update {
+        subject: arguments.optional("subject"),
+        description: arguments.optional("description"),
+        active_form: arguments.optional("activeForm").map(given),
+        owner: arguments.optional("owner").map(given),
+        status: status.as_deref().map(str::parse).transpose()?,
+        metadata: arguments.object("metadata").cloned().unwrap_or_default(),
+        add_blocks: all_ids(&arguments.texts("addBlocks"))?,
+        add_blocked_by: all_ids(&arguments.texts("addBlockedBy"))?,
+        lease: None,
+    };
+    let updated = task::update(id, &update, &caller, context)?;
+    let task = &updated.task;
+    if update.status == Some(Status::Completed) {
+        let mut text = format!("Task #{id} completed: {}", task.subject);
+        if !updated.unblocked.is_empty() {
+            text.push_str(&format!("\nNow ready: {}", ids(&updated.unblocked)));
+        }
+        match &updated.nudge {
+            Some(nudge) => text.push_str(&format!("\n{nudge}")),
+            None => text.push_str("\nCall TaskList to find your next task."),
+        }
+        return Ok(Answer::new(text, task::completed_json(&updated)));
+    }
+    let owner = task.owner.as_deref();
+    let owner = owner.map(|owner| format!(", {owner}")).unwrap_or_default();
+    let text = format!(
+        "Task #{id} updated: {} ({}{owner})",
+        task.subject, task.status
+    );
+    Ok(Answer::new(text, json!({ "task": task.to_json() })))
+}
+
+/// A task in one line.
+fn line(snapshot: &Snapshot, task: &Task) -> String {
+    let mut text = format!("#{} [{}] {}", task.id, task.status, task.subject);
+    if let Some(owner) = &task.owner {
+        text.push_str(&format!(" (owner: {owner})"));
+    }
+    let open = snapshot.open_blockers(task.id);
+    if task.status != Status::Completed && !open.is_empty() {
+        text.push_str(&format!(" [waits for {}]", ids(&open)));
+    }
+    if task.parked().is_some() {
+        text.push_str(" [parked]");
+    }
+    text
+}
+
+/// A task with everything about it.
+fn describe(snapshot: &Snapshot, task: &Task) -> String {
+    let mut lines = vec![line(snapshot, task)];
+    let mut field = |name: &str, value: String| {
+        if !value.is_empty() {
+            lines.push(format!("{name}: {value}"));
+        }
+    };
+    field("Description", task.description.clone());
+    field("Blocked by", ids(&snapshot.blockers(task.id)));
+    field("Blocks", ids(&snapshot.dependents(task.id)));
+    field(
+        "Check",
+        task.verify_command().unwrap_or_default().to_owned(),
+    );
+    field("Parked", task.parked().unwrap_or_default().to_owned());
+    let metadata = task.metadata.iter().flatten();
+    let metadata: Vec<String> = metadata
+        .filter(|(key, _)| *key != "ccb")
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    field("Metadata", metadata.join(" "));
+    lines.join("\n")
+}
+
+fn ids(ids: &[TaskId]) -> String {
+    let ids: Vec<String> = ids.iter().map(|id| format!("#{id}")).collect();
+    ids.join(", ")
+}
+
+/// A task's id. Models write it as they read it.
+fn id(text: &str) -> Result<TaskId, CommandError> {
+    Ok(text.strip_prefix('#').unwrap_or(text).parse()?)
+}
+
+fn all_ids(texts: &[String]) -> Result<Vec<TaskId>, CommandError> {
+    texts.iter().map(|text| id(text)).collect()
+}

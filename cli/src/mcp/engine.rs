@@ -1,0 +1,261 @@
+//! The agents that ccb runs.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use coordinator::run::{Agents, Launched, Listed, Outcome, Spawn};
+use serde_json::json;
+use swarm::run::{Meta, tail_of_output};
+
+use super::answer::Answer;
+use super::port::{
+    AgentInput, AgentOutput, AgentPort, AgentResult, AgentUsage, Known, Spawned, Wait,
+};
+use super::role::Role;
+use super::seat::Seat;
+use crate::actions::mail::Letter;
+use crate::commands::agent::definitions;
+use crate::commands::default_tree;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::spawning::{self, Wish};
+
+/// How often a wait looks whether somebody still waits.
+const SLICE: Duration = Duration::from_millis(200);
+/// How much is shown of what an agent has said that has not ended.
+const SO_FAR: u64 = 16 << 10;
+/// The definition of an agent for which none was named.
+const USUAL_TYPE: &str = "general-purpose";
+/// Agents with one answer, to which nobody writes afterwards.
+const ONE_SHOT: [&str; 2] = ["Explore", "Plan"];
+
+/// Runs agents for the one at this seat.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    seat: Arc<Seat>,
+}
+
+impl Engine {
+    pub(crate) fn new(seat: Arc<Seat>) -> Self {
+        Self { seat }
+    }
+
+    fn agents(&self) -> Result<(Arc<Context>, Agents), CommandError> {
+        let context = self.seat.context();
+        let agents = context.agents()?;
+        Ok((context, agents))
+    }
+}
+
+impl AgentPort for Engine {
+    fn spawn(&self, input: &AgentInput, wait: &Wait) -> Result<Spawned, CommandError> {
+        let (context, agents) = self.agents()?;
+        let note = match &input.subagent_type {
+            Some(_) => None,
+            None => Some(format!("Its type is {USUAL_TYPE}.")),
+        };
+        let spawn = request(input, self.seat.role, &context)?;
+        let background = spawn.background;
+        let launched = agents.spawn(spawn)?;
+        if background {
+            return Ok(Spawned::new(under_way(&launched, input, note)));
+        }
+        let started = Instant::now();
+        loop {
+            if let Some(outcome) = agents.wait(&launched, SLICE)? {
+                let result = completed(&outcome, note);
+                // Its parent is told in another way unless the result arrives.
+                let receipt = move || {
+                    if let Err(error) = agents.delivered(&launched) {
+                        tracing::warn!(%error, "a result that arrived is told again");
+                    }
+                };
+                return Ok(Spawned {
+                    result,
+                    receipt: Some(Box::new(receipt)),
+                });
+            }
+            let long = context.agent_settings().auto_background;
+            if wait.is_over() || started.elapsed() >= long {
+                let result = under_way(&launched, input, Some("It takes long.".into()));
+                let ended = agents.to_background(launched)?;
+                let result = ended.map_or(result, |outcome| completed(&outcome, note));
+                return Ok(Spawned::new(result));
+            }
+        }
+    }
+
+    fn stop(&self, id: &str) -> Result<AgentOutput, CommandError> {
+        let (context, agents) = self.agents()?;
+        let meta = agents.find(id)?;
+        let outcome = agents.stop(&meta, context.agent(), None, None)?;
+        Ok(ended(&outcome))
+    }
+
+    fn output(
+        &self,
+        id: &str,
+        block: bool,
+        timeout: Duration,
+        wait: &Wait,
+    ) -> Result<AgentOutput, CommandError> {
+        let (_, agents) = self.agents()?;
+        let meta = agents.find(id)?;
+        let run = agents.run(&meta.agent_id);
+        let started = Instant::now();
+        while block && !wait.is_over() && run.is_alive()? {
+            let left = timeout.saturating_sub(started.elapsed());
+            if left.is_zero() || run.wait_exit(meta.life, left.min(SLICE))?.is_some() {
+                break;
+            }
+        }
+        if let Some(outcome) = agents.output(&meta, Duration::ZERO)? {
+            return Ok(ended(&outcome));
+        }
+        Ok(AgentOutput {
+            status: run.meta()?.state.as_str().to_owned(),
+            description: meta.description,
+            output: tail_of_output(&run, SO_FAR)?,
+            ended: false,
+        })
+    }
+
+    fn message(&self, letter: &Letter) -> Result<Option<Answer>, CommandError> {
+        let (context, agents) = self.agents()?;
+        let Some(meta) = addressed(&agents, &letter.to)? else {
+            return Ok(None);
+        };
+        let (from, text) = (context.agent_name(), letter.text.clone());
+        let priority = letter.priority.unwrap_or_default();
+        let sent = agents.send(&meta, from, text, letter.summary.clone(), priority)?;
+        let to = sent.meta.address();
+        let words = match sent.resumed {
+            true => format!("Sent to {to}. It had ended, and goes on in the background."),
+            false => format!("Sent to {to}."),
+        };
+        let json = json!({"message": {
+            "id": sent.posted.id.to_string(),
+            "from": from.as_str(),
+            "to": to,
+            "kind": "message",
+            "priority": priority.as_str(),
+            "text": letter.text,
+            "summary": letter.summary,
+            "seq": sent.posted.seq,
+            "resumed": sent.resumed,
+        }});
+        Ok(Some(Answer::new(words, json)))
+    }
+
+    fn agents(&self) -> Result<Vec<Known>, CommandError> {
+        let (context, agents) = self.agents()?;
+        let all = self.seat.role != Role::Teammate;
+        let (listed, _) = agents.list()?;
+        let own = |listed: &Listed| all || listed.meta.parent == context.agent();
+        let known = listed.into_iter().filter(own).map(|listed| Known {
+            id: listed.meta.agent_id,
+            name: listed.meta.name,
+            alive: listed.alive,
+        });
+        Ok(known.collect())
+    }
+}
+
+/// What the engine is asked for.
+fn request(input: &AgentInput, role: Role, context: &Context) -> Result<Spawn, CommandError> {
+    let wish = Wish {
+        prompt: Some(input.prompt.clone()),
+        description: Some(input.description.clone()),
+        agent_type: input.subagent_type.clone(),
+        name: input.name.clone(),
+        teammate: input.team.is_some(),
+        plan_mode: input.plan,
+        background: input.run_in_background,
+        worktree: match input.worktree {
+            true => Some(default_tree(context)?),
+            false => None,
+        },
+        cwd: input.cwd.clone().map(PathBuf::from),
+        model: input.model.clone(),
+        coordinator: role == Role::Coordinator,
+        ..Wish::default()
+    };
+    let definitions = definitions::load(None, context)?;
+    let spawn = spawning::spawn(wish, &definitions, context)?;
+    Ok(Spawn {
+        background: spawn.background || spawn.teammate,
+        // Whoever asked is told, also one that is no agent of ours.
+        parent: context.agent_name().clone(),
+        ..spawn
+    })
+}
+
+/// The agent a message is addressed to, if the engine runs or ran it: by its id, its name, or
+/// its name and team. Of several with one name the one that runs, else the latest.
+fn addressed(agents: &Agents, to: &str) -> Result<Option<Meta>, CommandError> {
+    let team = agents.team_name().as_str();
+    let name = to
+        .strip_suffix(team)
+        .and_then(|rest| rest.strip_suffix('@'))
+        .unwrap_or(to);
+    let (listed, _) = agents.list()?;
+    let meant = |listed: &&Listed| {
+        let own = listed.meta.name.as_deref();
+        listed.meta.agent_id == to || own.is_some_and(|own| own.eq_ignore_ascii_case(name))
+    };
+    let meant: Vec<&Listed> = listed.iter().filter(meant).collect();
+    let found = meant.iter().rfind(|listed| listed.alive).or(meant.last());
+    Ok(found.map(|listed| listed.meta.clone()))
+}
+
+fn under_way(launched: &Launched, input: &AgentInput, note: Option<String>) -> AgentResult {
+    let meta = &launched.meta;
+    if meta.teammate {
+        return AgentResult::TeammateSpawned {
+            teammate_id: format!("{}@{}", meta.address(), meta.team),
+            name: meta.address().to_owned(),
+            team_name: meta.team.clone(),
+            note,
+        };
+    }
+    AgentResult::AsyncLaunched {
+        agent_id: meta.agent_id.clone(),
+        description: meta.description.clone(),
+        prompt: input.prompt.clone(),
+        output_file: launched.run.output_path().to_string_lossy().into_owned(),
+        can_read_output_file: true,
+        note,
+    }
+}
+
+fn completed(outcome: &Outcome, note: Option<String>) -> AgentResult {
+    let Outcome { meta, exit } = outcome;
+    let tree = meta.worktree.as_ref().filter(|tree| {
+        let outcome = tree.outcome.as_ref();
+        outcome.is_none_or(|outcome| outcome.kept)
+    });
+    // One with a tree has left something that can be spoken about.
+    let one_shot = ONE_SHOT.contains(&meta.agent_type.as_str()) && tree.is_none();
+    AgentResult::Completed {
+        status: exit.status.as_str(),
+        content: exit.text(),
+        agent_id: (!one_shot).then(|| meta.agent_id.clone()),
+        usage: (!one_shot).then(|| AgentUsage {
+            total_tokens: exit.usage.total_tokens(),
+            tool_uses: exit.usage.tool_uses,
+            duration_ms: exit.duration_ms,
+        }),
+        worktree: tree.map(|tree| (tree.path.clone(), tree.branch.clone())),
+        note,
+    }
+}
+
+fn ended(outcome: &Outcome) -> AgentOutput {
+    AgentOutput {
+        status: outcome.exit.status.as_str().to_owned(),
+        description: outcome.meta.description.clone(),
+        output: outcome.exit.text(),
+        ended: true,
+    }
+}

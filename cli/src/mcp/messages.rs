@@ -1,0 +1,172 @@
+//! `SendMessage` and `ExitPlanMode`.
+
+use mailbox::{Mode, Plan, Question, Shutdown};
+use serde_json::{Map, Value, json};
+use swarm::LEAD;
+
+use super::answer::Answer;
+use super::arguments::Arguments;
+use super::port::AgentPort;
+use super::seat::Seat;
+use crate::actions::mail::{self, Letter, Reached};
+use crate::actions::recipients;
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+
+pub(super) fn send(
+    arguments: &Arguments,
+    context: &Context,
+    port: &dyn AgentPort,
+) -> Result<Answer, CommandError> {
+    let to = arguments.text("to");
+    if let Some(message) = arguments.object("message") {
+        return structured(&to, message, context);
+    }
+    let Some(summary) = arguments
+        .optional("summary")
+        .filter(|text| !text.trim().is_empty())
+    else {
+        let message = "SendMessage: the argument \"summary\" is missing";
+        let error = CommandError::usage("invalid_arguments", message);
+        return Err(error.with_hint("say in 5 to 10 words what the text is about"));
+    };
+    let priority = arguments.optional("priority");
+    let letter = Letter {
+        to,
+        text: arguments.text("message"),
+        summary: Some(summary),
+        priority: priority.as_deref().map(str::parse).transpose()?,
+        in_reply_to: None,
+    };
+    // An agent that ccb runs may have ended, and then goes on.
+    if letter.to != "*"
+        && let Some(answer) = port.message(&letter)?
+    {
+        return Ok(answer);
+    }
+    let sent = mail::send(letter, context)?;
+    let text = match sent.reached() {
+        Reached::One(_) => format!("Sent to {}.", sent.to()),
+        Reached::All { recipients, .. } => {
+            let names: Vec<&str> = recipients.iter().map(|name| name.as_str()).collect();
+            format!("Sent to {}.", names.join(", "))
+        }
+    };
+    Ok(Answer::new(text, sent.to_json()))
+}
+
+/// A request, or the answer to one.
+fn structured(
+    to: &str,
+    message: &Map<String, Value>,
+    context: &Context,
+) -> Result<Answer, CommandError> {
+    let field = |name: &str| message.get(name).and_then(Value::as_str).map(str::to_owned);
+    let kind = field("type").unwrap_or_default();
+    if to == "*" {
+        let message = format!("a {kind} cannot be sent to everyone");
+        let error = CommandError::usage("invalid", message);
+        return Err(error.with_hint("send it to each one by name"));
+    }
+    let question = match kind.as_str() {
+        "shutdown_request" => Question::Shutdown(Shutdown {
+            reason: field("reason"),
+        }),
+        "mode_set_request" => {
+            let mode = field("mode").ok_or_else(|| missing("mode", &kind))?;
+            Question::Mode(Mode { mode })
+        }
+        _ => return respond(to, &kind, message, context),
+    };
+    let request = mail::ask(to, question, context)?;
+    let text = format!(
+        "Asked {} to {} (request {}). The answer comes as a message.",
+        request.to,
+        mail::in_short(&request.question),
+        request.id
+    );
+    Ok(Answer::new(text, json!({"request": request.to_json()})))
+}
+
+fn respond(
+    to: &str,
+    kind: &str,
+    message: &Map<String, Value>,
+    context: &Context,
+) -> Result<Answer, CommandError> {
+    let text = |name: &str| message.get(name).and_then(Value::as_str).map(str::to_owned);
+    let id = text("request_id").ok_or_else(|| missing("request_id", kind))?;
+    let approve = message.get("approve").and_then(Value::as_bool);
+    let approve = approve.ok_or_else(|| missing("approve", kind))?;
+    let asked = context.mailbox()?.request(&id)?;
+    let expected = format!(
+        "{}_response",
+        asked.question.kind().trim_end_matches("_request")
+    );
+    if expected != kind {
+        let message = format!("request {id} is a {}", asked.question.kind());
+        let error = CommandError::usage("invalid", message);
+        return Err(error.with_hint(format!("answer it with type {expected:?}")));
+    }
+    let to = recipients::resolve(to, context)?;
+    if !asked.from.eq_ignore_ascii_case(to.as_str()) {
+        let message = format!("request {id} was asked by {}, not by {to}", asked.from);
+        let error = CommandError::usage("invalid", message);
+        return Err(error.with_hint(format!("send the answer to {:?}", asked.from)));
+    }
+    let request = mail::answer(&id, approve, text("feedback").or(text("reason")), context)?;
+    let text = format!(
+        "{}: {}. {} is told.",
+        match approve {
+            true => "Approved",
+            false => "Rejected",
+        },
+        mail::in_short(&request.question),
+        request.from
+    );
+    Ok(Answer::new(text, json!({"request": request.to_json()})))
+}
+
+fn missing(name: &str, kind: &str) -> CommandError {
+    let message = format!(
+        "SendMessage: a {kind} needs {:?}",
+        format!("message.{name}")
+    );
+    let error = CommandError::usage("invalid_arguments", message);
+    error.with_hint("requests and answers are objects: {type, request_id, approve, feedback}")
+}
+
+pub(super) fn exit_plan_mode(
+    arguments: &Arguments,
+    context: &Context,
+    seat: &Seat,
+) -> Result<Answer, CommandError> {
+    if !seat.plans() {
+        return Err(CommandError::Other {
+            exit: Exit::Refused,
+            kind: "not_in_plan_mode",
+            message: format!("{} is not in plan mode", context.agent()),
+            hint: Some("there is nothing to approve: go on with the work".into()),
+        });
+    }
+    let plan = arguments.text("plan");
+    if plan.trim().is_empty() {
+        return Err(CommandError::usage("invalid", "the plan is empty"));
+    }
+    let question = Question::Plan(Plan {
+        plan,
+        plan_file_path: None,
+    });
+    let request = mail::ask(LEAD, question, context)?;
+    let text = format!(
+        "The plan is with the lead (request {}). Change nothing until the answer comes as a \
+         message; if it is a no, revise the plan and call ExitPlanMode again.",
+        request.id
+    );
+    let json = json!({
+        "awaitingLeaderApproval": true,
+        "requestId": request.id,
+        "request": request.to_json(),
+    });
+    Ok(Answer::new(text, json))
+}

@@ -1,0 +1,136 @@
+//! The MCP server: any agent takes part in a team with the tools it knows.
+//!
+//! ```text
+//! stdin ─ lines ─▶ transport ─▶ rmcp ─▶ server ─▶ tools (board, messages, teams, trees, agents)
+//! stdout ◀─ post (mail joins the answer) ◀─ transport ◀─ rmcp ◀─┘        └▶ actions ─▶ libraries
+//! ```
+//!
+//! The tools call the functions the commands call (`actions`), so both give the same errors.
+//! Calls block, on locks among others, and so have threads of their own.
+
+mod agents;
+mod answer;
+mod arguments;
+mod board;
+mod engine;
+mod fault;
+mod lines;
+mod messages;
+mod port;
+mod post;
+mod receipts;
+mod role;
+mod seat;
+mod server;
+mod teams;
+mod tool;
+mod transport;
+mod trees;
+
+use std::io::{Read, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::RoleServer;
+use rmcp::model::{CustomNotification, ServerNotification};
+use rmcp::service::{Peer, serve_directly};
+use serde_json::json;
+use tokio::sync::watch;
+
+pub use fault::FAULT_POINTS as MCP_FAULT_POINTS;
+pub(crate) use role::Role;
+
+use self::engine::Engine;
+use self::port::AgentPort;
+use self::post::{Lookout, Post};
+use self::receipts::Receipts;
+use self::seat::Seat;
+use self::server::Server;
+use self::transport::{Client, Mailroom};
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+
+/// How often a lookout that has nothing to listen to looks for something.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Serves one client on standard input and output until it goes.
+pub(crate) fn serve(role: Role, context: Context) -> Result<Exit, CommandError> {
+    let seat = Arc::new(Seat::new(role, context)?);
+    // Fails like any command if the team cannot be used at all.
+    seat.context().team()?;
+    if let Err(error) = seat.join() {
+        tracing::warn!(error = error.message(), "not on the team's roster");
+    }
+    let agents = Arc::new(Engine::new(Arc::clone(&seat)));
+    serve_on(&seat, agents, std::io::stdin(), std::io::stdout())?;
+    Ok(Exit::Done)
+}
+
+/// Serves one client until it goes. Calls that are under way then are finished.
+fn serve_on(
+    seat: &Arc<Seat>,
+    port: Arc<dyn AgentPort>,
+    input: impl Read + Send + 'static,
+    output: impl Write + Send + 'static,
+) -> Result<(), CommandError> {
+    let post = Arc::new(Post::new(Arc::clone(seat)));
+    let room = Mailroom {
+        post: Arc::clone(&post),
+        receipts: Receipts::default(),
+    };
+    let client = Arc::new(watch::Sender::new(Client::There));
+    let server = Server::new(Arc::clone(seat), port, &room, client.subscribe())?;
+    let level = server.level();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .map_err(|error| CommandError::failed("io", format!("no runtime: {error}")))?;
+    let (stdio, writer) = transport::start(input, output, room, &client);
+    runtime.block_on(async {
+        // Without the ritual at the beginning: a client may ask in any order, and is answered.
+        let running = serve_directly(server, stdio, None);
+        if seat.role != Role::Worker {
+            let (seat, peer) = (Arc::clone(seat), running.peer().clone());
+            let runtime = tokio::runtime::Handle::current();
+            // Ends with the process.
+            std::thread::spawn(move || {
+                post.open();
+                announce(&seat, &peer, &level, &runtime);
+            });
+        }
+        if let Err(error) = running.waiting().await {
+            tracing::error!(%error, "the server stopped");
+        }
+    });
+    drop(runtime);
+    writer
+        .join()
+        .map_err(|_| CommandError::internal("the writer failed"))
+}
+
+/// Tells the client of mail that arrives while it does not call.
+fn announce(
+    seat: &Arc<Seat>,
+    peer: &Peer<RoleServer>,
+    level: &server::Level,
+    runtime: &tokio::runtime::Handle,
+) {
+    let mut lookout = Lookout::new(Arc::clone(seat));
+    loop {
+        for mail in lookout.wait(LOOK) {
+            // Before the handshake there is nobody to tell, and afterwards not everybody cares.
+            if peer.peer_info().is_none() || !level.wants_info() {
+                continue;
+            }
+            let params = json!({"level": "info", "logger": "ccb", "data": mail});
+            let note = CustomNotification::new("notifications/message", Some(params));
+            let note = ServerNotification::CustomNotification(note);
+            if runtime.block_on(peer.send_notification(note)).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,256 @@
+//! Mail that rides along with the answers.
+//!
+//! What waits in the caller's inbox is put behind the result of its next call, and acknowledged
+//! when that result has been written out. If the client vanishes before, the next reader gets
+//! it again, marked. Nothing here fails a call: a client without its mail still works.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use mailbox::{Consumer, MailError, Mailbox, MessageState, render};
+use serde_json::{Value, json};
+use store::fifo::Bell;
+use store::name::Name;
+
+use super::seat::Seat;
+use crate::context::Context;
+use crate::error::CommandError;
+
+/// About how many bytes of mail go with one result; the rest goes with the next.
+const ENOUGH: usize = 32 << 10;
+/// A result does not wait longer than this for its mail.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The caller's inbox.
+#[derive(Debug)]
+pub(crate) struct Post {
+    seat: Arc<Seat>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    reader: Option<Reader>,
+    /// The caller was told that somebody else reads its mail.
+    told: bool,
+}
+
+#[derive(Debug)]
+struct Reader {
+    team: Name,
+    consumer: Consumer,
+}
+
+/// What goes with one result.
+#[derive(Debug, Default)]
+pub(crate) struct Parcel {
+    pub(crate) texts: Vec<String>,
+    /// The messages in it, to be acknowledged.
+    seqs: Vec<u64>,
+}
+
+impl Post {
+    pub(crate) fn new(seat: Arc<Seat>) -> Self {
+        Self {
+            seat,
+            state: Mutex::default(),
+        }
+    }
+
+    /// What waits for the caller.
+    pub(crate) fn collect(&self) -> Parcel {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match state.collect(&self.seat) {
+            Ok(parcel) => parcel,
+            Err(error) => {
+                tracing::warn!(error = error.message(), "mail stays where it is");
+                Parcel::default()
+            }
+        }
+    }
+
+    /// The parcel has been written out.
+    pub(crate) fn delivered(&self, parcel: &Parcel) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(reader) = state.reader.as_mut().filter(|_| !parcel.seqs.is_empty()) else {
+            return;
+        };
+        let consumer = &mut reader.consumer;
+        let done = consumer
+            .delivered(&parcel.seqs)
+            .and_then(|()| consumer.ack(&parcel.seqs));
+        if let Err(error) = done {
+            tracing::warn!(%error, "delivered, but not acknowledged: it comes again");
+        }
+    }
+
+    /// Lets go of the inbox, for whoever reads it next.
+    pub(crate) fn close(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.reader = None;
+    }
+
+    /// Becomes the reader as soon as there is something to read, so that others see that
+    /// somebody is there.
+    pub(crate) fn open(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = state.attend(&self.seat) {
+            tracing::debug!(error = error.message(), "not reading mail yet");
+        }
+    }
+}
+
+impl State {
+    fn collect(&mut self, seat: &Seat) -> Result<Parcel, CommandError> {
+        let context = seat.context();
+        match self.attend(seat) {
+            Ok(()) => {}
+            Err(CommandError::Mail(MailError::BeingRead { inbox, holder })) => {
+                // In a run that is the host, which passes everything on.
+                if context.run().is_some() || std::mem::replace(&mut self.told, true) {
+                    return Ok(Parcel::default());
+                }
+                let note = format!(
+                    "Note: the mail of {inbox} goes to another client ({holder}). Everything else \
+                     works here as usual."
+                );
+                return Ok(Parcel {
+                    texts: vec![note],
+                    ..Parcel::default()
+                });
+            }
+            Err(error) => return Err(error),
+        }
+        let Some(reader) = &mut self.reader else {
+            return Ok(Parcel::default());
+        };
+        self.told = false;
+        let mut messages = Vec::new();
+        let mut size = 0;
+        while size < ENOUGH {
+            let batch = reader.consumer.take(1)?;
+            let Some(message) = batch.messages.into_iter().next() else {
+                break;
+            };
+            size += message.to_json().to_string().len();
+            messages.push(message);
+        }
+        let mut parcel = Parcel::default();
+        if messages.is_empty() {
+            return Ok(parcel);
+        }
+        parcel.seqs = messages.iter().map(|message| message.seq).collect();
+        let roster = context.team_named(reader.team.clone()).roster().ok();
+        let color = |name: &str| roster.as_ref()?.member(name)?.color.clone();
+        parcel.texts.push(render(&messages, color));
+        Ok(parcel)
+    }
+
+    /// Holds the inbox of the team the caller is in, if it has one there.
+    fn attend(&mut self, seat: &Seat) -> Result<(), CommandError> {
+        let context = seat.context();
+        let team = context.team()?;
+        if self
+            .reader
+            .as_ref()
+            .is_some_and(|reader| reader.team == team)
+        {
+            return Ok(());
+        }
+        self.reader = None;
+        let mailbox = mailbox(&context, &team)?;
+        // What may have to be told first is told, and that can make the inbox.
+        mailbox.requests()?;
+        let inbox = mailbox.inbox(context.agent_name())?;
+        inbox.list(false)?;
+        // A name that was mistyped must not make one.
+        if inbox.exists() || is_member(&context, &team) {
+            let consumer = inbox.consumer()?;
+            self.reader = Some(Reader { team, consumer });
+        }
+        Ok(())
+    }
+}
+
+/// The team's mail, for somebody who does not wait.
+fn mailbox(context: &Context, team: &Name) -> Result<Mailbox, CommandError> {
+    let mut options = context.mail_options();
+    options.lock_timeout = options.lock_timeout.min(LOCK_TIMEOUT);
+    options.reader_timeout = Duration::ZERO;
+    context.mailbox_of(team, options)
+}
+
+fn is_member(context: &Context, team: &Name) -> bool {
+    let roster = context.team_named(team.clone()).roster();
+    roster.is_ok_and(|roster| roster.member(context.agent()).is_some())
+}
+
+/// Notices mail while nobody calls.
+#[derive(Debug)]
+pub(crate) struct Lookout {
+    seat: Arc<Seat>,
+    bell: Option<(Name, Bell)>,
+    /// The last message that was announced.
+    last: u64,
+}
+
+impl Lookout {
+    pub(crate) fn new(seat: Arc<Seat>) -> Self {
+        Self {
+            seat,
+            bell: None,
+            last: 0,
+        }
+    }
+
+    /// Waits a while for mail; says what is new: who sent it and what it says in one line. The
+    /// words themselves come with the next result.
+    pub(crate) fn wait(&mut self, limit: Duration) -> Vec<Value> {
+        let news = self.look(limit);
+        news.unwrap_or_else(|error| {
+            tracing::debug!(error = error.message(), "cannot look for mail");
+            Vec::new()
+        })
+    }
+
+    fn look(&mut self, limit: Duration) -> Result<Vec<Value>, CommandError> {
+        let context = self.seat.context();
+        let team = context.team()?;
+        let inbox = mailbox(&context, &team)?.inbox(context.agent_name())?;
+        if self.bell.as_ref().is_none_or(|(other, _)| *other != team) {
+            self.bell = None;
+            if inbox.exists() {
+                let bell = Bell::new(&inbox.dir().join("wake"))?;
+                self.bell = Some((team, bell));
+                self.last = 0;
+            }
+        }
+        match &self.bell {
+            Some((_, bell)) => bell.wait(limit),
+            None => {
+                std::thread::park_timeout(limit);
+                return Ok(Vec::new());
+            }
+        };
+        let waiting = inbox.list(false)?;
+        let new = waiting
+            .messages
+            .into_iter()
+            .filter(|(message, state)| *state == MessageState::Queued && message.seq > self.last);
+        let new: Vec<_> = new.map(|(message, _)| message).collect();
+        if let Some(last) = new.iter().map(|message| message.seq).max() {
+            self.last = last;
+        }
+        let announce = |message: &mailbox::Message| {
+            json!({
+                "event": "mail",
+                "id": message.id.to_string(),
+                "from": message.from,
+                "kind": message.body.kind(),
+                "priority": message.priority.as_str(),
+                "summary": message.summary,
+            })
+        };
+        Ok(new.iter().map(announce).collect())
+    }
+}

@@ -1,0 +1,137 @@
+//! Who sits at the other end: its role, its team, and whether its run still counts.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use store::name::Name;
+use swarm::run::RunError;
+use swarm::{NewMember, TeamError};
+
+use super::role::Role;
+use crate::actions::mail::plans;
+use crate::actions::team::directory;
+use crate::context::Context;
+use crate::env;
+use crate::error::{CommandError, Exit};
+
+/// One client's place. Its identity is fixed; its team can change if it leads one.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    pub(crate) role: Role,
+    context: Mutex<Arc<Context>>,
+}
+
+impl Seat {
+    /// The seat of `role`, as far as the context tells who that is.
+    pub(crate) fn new(role: Role, mut context: Context) -> Result<Self, CommandError> {
+        if context.named_agent().is_none() {
+            match role {
+                Role::Teammate => {
+                    let message = "nobody said which teammate this is";
+                    let error = CommandError::usage("no_agent", message);
+                    return Err(
+                        error.with_hint("give its name: `ccb mcp --role teammate --as NAME`")
+                    );
+                }
+                _ if role.leads() => context.act_as(Name::new("agent", swarm::LEAD)?),
+                _ => {}
+            }
+        }
+        Ok(Self {
+            role,
+            context: Mutex::new(Arc::new(context)),
+        })
+    }
+
+    /// What is around the client now.
+    pub(crate) fn context(&self) -> Arc<Context> {
+        Arc::clone(&self.context.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The client leads this team from now on.
+    pub(crate) fn take_team(&self, team: &Name) {
+        self.change(|context| context.lead(team));
+    }
+
+    /// The client leads none any more.
+    pub(crate) fn drop_team(&self) {
+        self.change(Context::lead_none);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Context)) {
+        let mut context = self.context.lock().unwrap_or_else(PoisonError::into_inner);
+        change(Arc::make_mut(&mut context));
+    }
+
+    /// Makes a teammate known to its team, if there is one and it is not; others write to it
+    /// by its name. Whether it is there is told by its inbox being read.
+    pub(crate) fn join(&self) -> Result<(), CommandError> {
+        let context = self.context();
+        if self.role != Role::Teammate || context.run().is_some() {
+            return Ok(());
+        }
+        let team = context.team_named(context.team()?);
+        let known = match team.enter() {
+            Ok(roster) => roster.member(context.agent()).is_some(),
+            Err(TeamError::NotFound { .. }) => true,
+            Err(error) => return Err(error.into()),
+        };
+        if known {
+            return Ok(());
+        }
+        let new = NewMember {
+            cwd: Some(directory(&context)?),
+            backend_type: "external".into(),
+            ..NewMember::new(context.agent_name().clone())
+        };
+        match team.join(&new) {
+            // Somebody else of that name was faster, which is as good.
+            Ok(_) | Err(TeamError::AlreadyMember { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether it is a teammate that has to have its plan approved.
+    pub(crate) fn plans(&self) -> bool {
+        if self.role != Role::Teammate {
+            return false;
+        }
+        let context = self.context();
+        let roster = context
+            .team()
+            .ok()
+            .map(|team| context.team_named(team).roster());
+        let Some(Ok(roster)) = roster else {
+            return false;
+        };
+        roster.member(context.agent()).is_some_and(plans)
+    }
+
+    /// Refuses a client whose run has ended: its tasks are somebody else's by now.
+    pub(crate) fn check_run(&self) -> Result<(), CommandError> {
+        let context = self.context();
+        let Some(run) = context.run() else {
+            return Ok(());
+        };
+        let lost = |why: &str| CommandError::Other {
+            exit: Exit::Refused,
+            kind: "lease_lost",
+            message: format!("run {run} {why}; what it does no longer counts"),
+            hint: Some("stop: its tasks may be somebody else's by now".into()),
+        };
+        let dir = context.agents()?.run(run);
+        let meta = match dir.meta() {
+            Ok(meta) => meta,
+            Err(RunError::NotFound { .. }) => return Err(lost("is unknown")),
+            Err(error) => return Err(error.into()),
+        };
+        if !dir.is_alive()? || dir.exit(meta.life)?.is_some() {
+            return Err(lost("has ended"));
+        }
+        if let Some(given) = env::var(env::RUN_TOKEN)
+            && meta.token.map(|token| token.to_string()) != Some(given)
+        {
+            return Err(lost("goes on without this process"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,323 @@
+//! What clients ask, and who answers.
+
+use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CancelledNotificationParam, CustomRequest,
+    CustomResult, ErrorData, Implementation, JsonObject, ListToolsResult, PaginatedRequestParams,
+    ProtocolVersion, ServerCapabilities, ServerConfig, Tool,
+};
+use rmcp::service::{NotificationContext, RequestContext};
+use rmcp::{RoleServer, ServerHandler};
+use serde_json::Map;
+use tokio::sync::{Mutex, watch};
+
+use super::answer::{Answer, to_result};
+use super::arguments::Arguments;
+use super::port::{AgentPort, Wait};
+use super::post::Post;
+use super::receipts::Receipts;
+use super::role::PLAN;
+use super::seat::Seat;
+use super::tool::Catalogue;
+use super::transport::{Client, Mailroom};
+use super::{agents, board, messages, teams, trees};
+use crate::error::CommandError;
+
+/// Tools that wait for agents, or for a working tree and its set-up. Others do not wait for them.
+const LONG: [&str; 5] = [
+    "Agent",
+    "TaskOutput",
+    "TaskStop",
+    "EnterWorktree",
+    "ExitWorktree",
+];
+
+/// Serves one client.
+pub(crate) struct Server {
+    desk: Arc<Desk>,
+    /// Calls are answered one after the other, but for those that may take long.
+    turn: Mutex<()>,
+    client: watch::Receiver<Client>,
+    level: Level,
+    receipts: Receipts,
+    /// Whether the list that was shown last had the tool for plans.
+    listed_plan: AtomicBool,
+}
+
+/// Everything a call needs.
+struct Desk {
+    seat: Arc<Seat>,
+    port: Arc<dyn AgentPort>,
+    post: Arc<Post>,
+    catalogue: Catalogue,
+}
+
+/// Which announcements the client wants.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Level(Arc<AtomicBool>);
+
+impl Level {
+    /// Whether it wants to be told of mail.
+    pub(crate) fn wants_info(&self) -> bool {
+        !self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Server {
+    pub(crate) fn new(
+        seat: Arc<Seat>,
+        port: Arc<dyn AgentPort>,
+        room: &Mailroom,
+        client: watch::Receiver<Client>,
+    ) -> Result<Self, CommandError> {
+        let catalogue = Catalogue::new(seat.role)?;
+        let desk = Desk {
+            seat,
+            port,
+            post: Arc::clone(&room.post),
+            catalogue,
+        };
+        Ok(Self {
+            desk: Arc::new(desk),
+            turn: Mutex::default(),
+            client,
+            level: Level::default(),
+            receipts: room.receipts.clone(),
+            listed_plan: AtomicBool::new(false),
+        })
+    }
+
+    pub(crate) fn level(&self) -> Level {
+        self.level.clone()
+    }
+
+    /// Runs a call on a thread of its own; ends its waits when nobody waits for it.
+    async fn work(
+        &self,
+        name: String,
+        arguments: JsonObject,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Answer, CommandError> {
+        let waits = LONG.contains(&name.as_str());
+        let _turn = match waits {
+            true => None,
+            false => Some(self.turn.lock().await),
+        };
+        let wait = Wait::default();
+        let (desk, waiting) = (Arc::clone(&self.desk), wait.clone());
+        let mut call = tokio::task::spawn_blocking(move || desk.call(&name, arguments, &waiting));
+        let mut client = self.client.clone();
+        let silent = async {
+            // The guard must not live on.
+            client
+                .wait_for(|client| *client != Client::There)
+                .await
+                .is_ok()
+        };
+        let done = tokio::select! {
+            done = &mut call => Some(done),
+            () = context.ct.cancelled() => None,
+            _ = silent => None,
+        };
+        let done = match done {
+            Some(done) => done,
+            None => {
+                wait.end();
+                call.await
+            }
+        };
+        done.unwrap_or_else(|_| Err(CommandError::internal("the call ended early")))
+    }
+
+    /// Says so if the client would see another list now.
+    async fn tell_if_changed(&self, context: &RequestContext<RoleServer>) {
+        let plans = self.desk.seat.plans();
+        if self.listed_plan.swap(plans, Ordering::Relaxed) != plans {
+            // It finds out when it looks, at the latest.
+            context.peer.notify_tool_list_changed().await.ok();
+        }
+    }
+}
+
+impl Desk {
+    /// The names of the tools the client has now.
+    fn tools(&self) -> Vec<&'static str> {
+        let mut tools = self.seat.role.tools();
+        if tools.contains(&PLAN) && !self.seat.plans() {
+            tools.retain(|name| *name != PLAN);
+        }
+        tools
+    }
+
+    /// Does what a tool does. A bug in it is an answer too.
+    fn call(&self, name: &str, arguments: JsonObject, wait: &Wait) -> Result<Answer, CommandError> {
+        catch_unwind(AssertUnwindSafe(|| self.answer(name, arguments, wait)))
+            .unwrap_or_else(|_| Err(CommandError::internal("a bug in ccb; please report it")))
+    }
+
+    fn answer(
+        &self,
+        name: &str,
+        arguments: Map<String, serde_json::Value>,
+        wait: &Wait,
+    ) -> Result<Answer, CommandError> {
+        let Some(tool) = self.catalogue.get(name) else {
+            return Err(CommandError::internal(format!("{name} has no definition")));
+        };
+        self.seat.check_run()?;
+        let arguments = &Arguments::check(tool, arguments)?;
+        let context = &*self.seat.context();
+        let (seat, port, role) = (&*self.seat, &*self.port, self.seat.role);
+        match name {
+            "TaskCreate" => board::create(arguments, context),
+            "TaskGet" => board::get(arguments, context),
+            "TaskList" => board::list(context),
+            "TaskUpdate" => board::update(arguments, context),
+            "Agent" => agents::spawn(arguments, role, context, port, wait),
+            "SendMessage" => messages::send(arguments, context, port),
+            "TaskStop" => agents::stop(arguments, role, port),
+            "TaskOutput" => agents::output(arguments, role, port, wait),
+            "TeamCreate" => teams::create(arguments, context, seat),
+            "TeamDelete" => teams::delete(context, seat, &self.post),
+            PLAN => messages::exit_plan_mode(arguments, context, seat),
+            "EnterWorktree" => trees::enter(arguments, context),
+            "ExitWorktree" => trees::exit(arguments, context),
+            other => Err(CommandError::internal(format!("{other} does nothing"))),
+        }
+    }
+
+    /// What to say about a tool the client does not have.
+    fn no_such_tool(&self, name: &str) -> ErrorData {
+        let role = self.seat.role;
+        let tools = self.tools();
+        let message = if name == PLAN && role.tools().contains(&PLAN) {
+            format!("{PLAN} is there only in plan mode; go on with the work")
+        } else if self.catalogue.get(name).is_some() {
+            format!("{name} is not for a {}", role.as_str())
+        } else {
+            match store::nearest(name, tools.iter().copied()) {
+                Some(near) => format!("there is no tool {name:?}; did you mean {near:?}?"),
+                None if tools.is_empty() => format!("a {} has no tools here", role.as_str()),
+                None => format!("there is no tool {name:?}; there are {}", tools.join(", ")),
+            }
+        };
+        ErrorData::invalid_params(message, None)
+    }
+}
+
+#[expect(
+    deprecated,
+    reason = "the protocol versions clients speak today have logging"
+)]
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let mut capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .build();
+        capabilities.logging = Some(JsonObject::new());
+        let mut info = ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new("ccb", env!("CARGO_PKG_VERSION")));
+        info.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
+        let context = self.desk.seat.context();
+        let role = self.desk.seat.role;
+        if !role.tools().is_empty() {
+            let team = context
+                .team()
+                .map(|team| team.to_string())
+                .unwrap_or_default();
+            info.instructions = Some(format!(
+                "You are {} ({}) in team {team}. The board and mail are shared with others: claim a \
+                 task before you work on it, complete it when it is done. Messages to you come as \
+                 <teammate-message> after tool results; they are not from the user.",
+                context.agent(),
+                role.as_str(),
+            ));
+        }
+        info
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        Cow::Borrowed(ProtocolVersion::known_up_to(
+            &ProtocolVersion::LATEST_WITH_INITIALIZE,
+        ))
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let names = self.desk.tools();
+        self.listed_plan
+            .store(names.contains(&PLAN), Ordering::Relaxed);
+        let tools = names.into_iter().filter_map(|name| {
+            let tool = self.desk.catalogue.get(name)?;
+            Some(Tool::new(
+                name,
+                tool.description.clone(),
+                tool.input_schema.clone(),
+            ))
+        });
+        Ok(ListToolsResult::with_all_items(tools.collect()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        if !self.desk.tools().contains(&&*request.name) {
+            return Err(self.desk.no_such_tool(&request.name));
+        }
+        let name = request.name.into_owned();
+        let arguments = request.arguments.unwrap_or_default();
+        let mut answer = self.work(name, arguments, &context).await;
+        self.tell_if_changed(&context).await;
+        let receipt = answer
+            .as_mut()
+            .ok()
+            .and_then(|answer| answer.receipt.take());
+        if let Some(receipt) = receipt.filter(|_| !context.ct.is_cancelled()) {
+            self.receipts.put(context.id.clone(), receipt);
+        }
+        Ok(to_result(answer).into())
+    }
+
+    async fn on_cancelled(
+        &self,
+        notification: CancelledNotificationParam,
+        _: NotificationContext<RoleServer>,
+    ) {
+        // Its answer will not be sent.
+        if let Some(id) = notification.request_id {
+            self.receipts.take(&id);
+        }
+    }
+
+    async fn set_level(
+        &self,
+        request: rmcp::model::SetLevelRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        use rmcp::model::LoggingLevel;
+        let quiet = !matches!(request.level, LoggingLevel::Debug | LoggingLevel::Info);
+        self.level.0.store(quiet, Ordering::Relaxed);
+        Ok(())
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        // The transport lets only methods of ours through: this one has other parameters than
+        // it takes.
+        let message = format!("wrong parameters for {}", request.method);
+        Err(ErrorData::invalid_params(message, None))
+    }
+}

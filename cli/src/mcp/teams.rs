@@ -1,0 +1,53 @@
+//! `TeamCreate` and `TeamDelete`.
+
+use store::name::Name;
+
+use super::answer::Answer;
+use super::arguments::Arguments;
+use super::post::Post;
+use super::seat::Seat;
+use crate::actions::team;
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+
+pub(super) fn create(
+    arguments: &Arguments,
+    context: &Context,
+    seat: &Seat,
+) -> Result<Answer, CommandError> {
+    let name = Name::new("team", &arguments.text("team_name"))?;
+    if let Some(other) = context.named_team().filter(|other| *other != name.as_str()) {
+        return Err(CommandError::Other {
+            exit: Exit::Refused,
+            kind: "one_team",
+            message: format!("this session is in team {other} already"),
+            hint: Some("a session has one team: go on with that, or delete it first".into()),
+        });
+    }
+    let roster = team::create(name.as_str(), arguments.optional("description"), context)?;
+    seat.take_team(&name);
+    let dir = context.home().team(&name).join("config.json");
+    let mut json = serde_json::json!({ "team": roster.to_json() });
+    json["team_name"] = name.as_str().into();
+    json["team_file_path"] = dir.to_string_lossy().into();
+    json["lead_agent_id"] = roster.lead_agent_id.clone().into();
+    let text = format!(
+        "Team {name} created; you lead it as team-lead. TaskCreate puts work on its board; Agent \
+         with a name adds a teammate."
+    );
+    Ok(Answer::new(text, json))
+}
+
+pub(super) fn delete(context: &Context, seat: &Seat, post: &Post) -> Result<Answer, CommandError> {
+    let name = context.team()?;
+    // We are at our own inbox, which would count as a living member.
+    post.close();
+    let deleted = team::delete(name.as_str(), false, context)?;
+    seat.drop_team();
+    let mut text = format!("Team {name} deleted with {} tasks.", deleted.tasks);
+    for tree in deleted.trees.iter().filter(|tree| !tree.removed) {
+        let why = tree.why.as_deref().unwrap_or_default();
+        text.push_str(&format!("\nThe worktree {} stays: {why}", tree.path));
+    }
+    Ok(Answer::new(text, team::deleted_json(&deleted)))
+}

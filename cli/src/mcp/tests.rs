@@ -1,0 +1,382 @@
+//! The tools for agents, with somebody who runs none.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::net::UnixStream;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use serde_json::{Value, json};
+
+use super::answer::Answer;
+use super::port::{AgentInput, AgentOutput, AgentResult, AgentUsage, Known, Spawned, Wait};
+use super::*;
+use crate::actions::mail::Letter;
+
+const AGENT: &str = "a0123456789abcdef";
+
+/// Answers by the description; writes down what it was asked.
+#[derive(Debug, Default)]
+struct Fake {
+    asked: Mutex<Vec<AgentInput>>,
+    /// A result has been written out.
+    arrived: Arc<AtomicBool>,
+}
+
+impl Fake {
+    fn result(input: &AgentInput) -> AgentResult {
+        if let (Some(name), Some(team)) = (&input.name, &input.team) {
+            return AgentResult::TeammateSpawned {
+                teammate_id: format!("{name}@{team}"),
+                name: name.clone(),
+                team_name: team.clone(),
+                note: None,
+            };
+        }
+        if input.run_in_background {
+            return AgentResult::AsyncLaunched {
+                agent_id: AGENT.into(),
+                description: input.description.clone(),
+                prompt: input.prompt.clone(),
+                output_file: "/runs/output.log".into(),
+                can_read_output_file: true,
+                note: Some("Its type is general-purpose.".into()),
+            };
+        }
+        AgentResult::Completed {
+            status: "completed",
+            content: String::new(),
+            agent_id: Some(AGENT.into()),
+            usage: Some(AgentUsage {
+                total_tokens: 12,
+                tool_uses: 3,
+                duration_ms: 45,
+            }),
+            worktree: Some(("/tree".into(), Some("worktree/x".into()))),
+            note: None,
+        }
+    }
+}
+
+impl AgentPort for Fake {
+    fn spawn(&self, input: &AgentInput, wait: &Wait) -> Result<Spawned, CommandError> {
+        self.asked.lock().unwrap().push(input.clone());
+        if input.description == "wait" {
+            until(|| wait.is_over());
+            return Err(CommandError::failed("ended", "nobody waits"));
+        }
+        let arrived = Arc::clone(&self.arrived);
+        Ok(Spawned {
+            result: Self::result(input),
+            receipt: Some(Box::new(move || arrived.store(true, Ordering::SeqCst))),
+        })
+    }
+    fn stop(&self, id: &str) -> Result<AgentOutput, CommandError> {
+        self.output(id, false, Duration::ZERO, &Wait::default())
+    }
+
+    fn output(
+        &self,
+        id: &str,
+        block: bool,
+        timeout: Duration,
+        wait: &Wait,
+    ) -> Result<AgentOutput, CommandError> {
+        if id != AGENT {
+            return Err(CommandError::usage(
+                "agent_not_found",
+                format!("no agent {id}"),
+            ));
+        }
+        let started = std::time::Instant::now();
+        until(|| !block || wait.is_over() || started.elapsed() >= timeout);
+        Ok(AgentOutput {
+            status: "running".into(),
+            description: "look around".into(),
+            output: "so far".into(),
+            ended: false,
+        })
+    }
+
+    fn message(&self, letter: &Letter) -> Result<Option<Answer>, CommandError> {
+        let known = letter.to == AGENT;
+        Ok(known.then(|| Answer::new("It goes on.", json!({"message": {"resumed": true}}))))
+    }
+
+    fn agents(&self) -> Result<Vec<Known>, CommandError> {
+        Ok(vec![Known {
+            id: AGENT.into(),
+            name: Some("scout".into()),
+            alive: true,
+        }])
+    }
+}
+
+/// Waits for something that has to come.
+fn until(condition: impl Fn() -> bool) {
+    let started = std::time::Instant::now();
+    while !condition() {
+        assert!(
+            started.elapsed() < Duration::from_secs(60),
+            "waited in vain"
+        );
+        std::thread::park_timeout(Duration::from_millis(1));
+    }
+}
+
+/// A server in a thread, and the client's end.
+struct Connection {
+    port: Arc<Fake>,
+    to_server: UnixStream,
+    from_server: BufReader<UnixStream>,
+    server: JoinHandle<Result<(), CommandError>>,
+    _home: tempfile::TempDir,
+}
+
+impl Connection {
+    fn new(role: Role, agent: &str) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let context = Context::for_tests(home.path(), "crew", agent);
+        let seat = Arc::new(Seat::new(role, context).unwrap());
+        let port = Arc::new(Fake::default());
+        let (to_server, input) = UnixStream::pair().unwrap();
+        let (output, from_server) = UnixStream::pair().unwrap();
+        let agents: Arc<dyn AgentPort> = Arc::clone(&port) as _;
+        let server = std::thread::spawn(move || serve_on(&seat, agents, input, output));
+        Self {
+            port,
+            to_server,
+            from_server: BufReader::new(from_server),
+            server,
+            _home: home,
+        }
+    }
+
+    fn begin(&mut self, id: u64, tool: &str, arguments: &Value) {
+        let call = json!({
+            "jsonrpc": "2.0", "id": id, "method": "tools/call",
+            "params": {"name": tool, "arguments": arguments},
+        });
+        writeln!(self.to_server, "{call}").unwrap();
+    }
+
+    fn next(&mut self) -> Value {
+        let mut line = String::new();
+        self.from_server.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+
+    /// The words and the JSON of a result.
+    fn call(&mut self, tool: &str, arguments: &Value) -> (String, Value) {
+        self.begin(1, tool, arguments);
+        let answer = self.next();
+        let result = &answer["result"];
+        let text = result["content"][0]["text"].as_str();
+        let text = text.unwrap_or_else(|| panic!("{answer}")).to_owned();
+        (text, result["structuredContent"].clone())
+    }
+
+    fn asked(&self) -> AgentInput {
+        self.port.asked.lock().unwrap().pop().unwrap()
+    }
+
+    fn end(self) {
+        drop(self.to_server);
+        self.server.join().unwrap().unwrap();
+    }
+}
+
+#[test]
+fn an_agent_in_the_foreground_answers_with_its_result() {
+    let mut lead = Connection::new(Role::Lead, "team-lead");
+    let (text, json) = lead.call(
+        "Agent",
+        &json!({"description": "look", "prompt": "Look.", "subagent_type": "Explore", "model": "small",
+                "isolation": "worktree"}),
+    );
+    assert_eq!(json["status"], "completed");
+    assert_eq!(json["agentId"], AGENT);
+    let numbers =
+        ["totalTokens", "totalToolUseCount", "totalDurationMs"].map(|key| json[key].as_u64());
+    assert_eq!(numbers, [Some(12), Some(3), Some(45)]);
+    assert_eq!(json["worktree"]["worktreeBranch"], "worktree/x");
+    assert!(
+        text.starts_with("(The agent ended without saying anything.)"),
+        "{text}"
+    );
+    assert!(
+        text.contains("/tree") && text.contains("total_tokens: 12"),
+        "{text}"
+    );
+    let expected = AgentInput {
+        description: "look".into(),
+        prompt: "Look.".into(),
+        subagent_type: Some("Explore".into()),
+        model: Some("small".into()),
+        worktree: true,
+        ..AgentInput::default()
+    };
+    assert_eq!(lead.asked(), expected);
+    lead.end();
+}
+
+#[test]
+fn an_agent_in_the_background_answers_with_where_to_look() {
+    let mut lead = Connection::new(Role::Lead, "team-lead");
+    let call = json!({"description": "look", "prompt": "Look.", "run_in_background": true});
+    let (text, json) = lead.call("Agent", &call);
+    let expected = json!({
+        "status": "async_launched", "agentId": AGENT, "description": "look", "prompt": "Look.",
+        "outputFile": "/runs/output.log", "canReadOutputFile": true,
+        "note": "Its type is general-purpose.",
+    });
+    assert_eq!(json, expected);
+    assert!(
+        text.contains(AGENT) && text.ends_with("Its type is general-purpose."),
+        "{text}"
+    );
+    lead.end();
+}
+
+/// A coordinator waits for nobody and chooses no models.
+#[test]
+fn a_coordinators_agents_are_all_in_the_background() {
+    let mut coordinator = Connection::new(Role::Coordinator, "team-lead");
+    let (_, json) = coordinator.call("Agent", &json!({"description": "look", "prompt": "Look."}));
+    assert_eq!(json["status"], "async_launched");
+    for (name, value) in [
+        ("run_in_background", json!(false)),
+        ("model", json!("small")),
+    ] {
+        let call = json!({"description": "look", "prompt": "Look.", name: value});
+        let (text, _) = coordinator.call("Agent", &call);
+        assert!(
+            text.contains(&format!("there is no argument {name:?}")),
+            "{text}"
+        );
+    }
+    coordinator.end();
+}
+
+#[test]
+fn a_name_makes_a_teammate_of_the_sessions_own_team() {
+    let mut lead = Connection::new(Role::Lead, "team-lead");
+    let call = json!({"description": "help", "prompt": "Help.", "name": "bob", "mode": "plan"});
+    let (text, json) = lead.call("Agent", &call);
+    let expected = json!({
+        "status": "teammate_spawned", "teammate_id": "bob@crew", "name": "bob", "team_name": "crew",
+    });
+    assert_eq!(json, expected);
+    assert!(text.contains("bob is in team crew"), "{text}");
+    let asked = lead.asked();
+    assert!(asked.plan && asked.team.as_deref() == Some("crew"));
+    let wrong = [
+        (
+            json!({"team_name": "crew"}),
+            "\"team_name\" without \"name\"",
+        ),
+        (
+            json!({"name": "bob", "team_name": "other"}),
+            "this session's team is crew, not other",
+        ),
+        (json!({"mode": "plan"}), "is for teammates"),
+        (json!({"mode": "bypass"}), "\"mode\" cannot be \"bypass\""),
+        (
+            json!({"isolation": "remote"}),
+            "\"remote\" is not supported",
+        ),
+    ];
+    for (more, words) in wrong {
+        let mut call = json!({"description": "help", "prompt": "Help."});
+        for (key, value) in more.as_object().unwrap() {
+            call[key] = value.clone();
+        }
+        let (text, json) = lead.call("Agent", &call);
+        assert!(text.contains(words), "{text}");
+        assert!(json["error"]["kind"].is_string());
+    }
+    lead.end();
+}
+
+#[test]
+fn output_and_stop_are_about_ones_own_agents() {
+    let mut mate = Connection::new(Role::Teammate, "alice");
+    let (text, json) = mate.call("TaskOutput", &json!({"task_id": AGENT, "block": false}));
+    assert_eq!(json["retrieval_status"], "not_ready");
+    assert_eq!(json["task"]["output"], "so far");
+    assert!(text.ends_with("so far"), "{text}");
+    let (_, json) = mate.call("TaskOutput", &json!({"task_id": AGENT, "timeout": 1}));
+    assert_eq!(json["retrieval_status"], "timeout");
+    let (text, json) = mate.call("TaskStop", &json!({"task_id": AGENT}));
+    assert_eq!(
+        (&json["task_id"], json["message"].as_str()),
+        (&json!(AGENT), Some(&*text))
+    );
+    // By its name as well: it gets as far as the one who runs it.
+    let (_, json) = mate.call("TaskStop", &json!({"task_id": "scout"}));
+    assert_eq!(json["error"]["kind"], "agent_not_found");
+    for tool in ["TaskStop", "TaskOutput"] {
+        let (text, json) = mate.call(tool, &json!({"task_id": "affffffffffffffff"}));
+        assert_eq!(json["error"]["kind"], "not_yours");
+        assert!(text.contains(AGENT), "{text}");
+        let (text, json) = mate.call(tool, &json!({"task_id": "12"}));
+        assert_eq!(json["error"]["kind"], "board_task");
+        assert!(text.contains(AGENT), "{text}");
+    }
+    mate.end();
+}
+
+/// Others are answered while one call waits, and a wait that is called off ends.
+#[test]
+fn a_call_that_waits_holds_up_nothing_and_can_be_called_off() {
+    let mut lead = Connection::new(Role::Lead, "team-lead");
+    let waits = json!({"description": "wait", "prompt": "Wait."});
+    lead.begin(7, "Agent", &waits);
+    let (text, _) = lead.call("TaskList", &json!({}));
+    assert!(text.starts_with("No tasks"), "{text}");
+    let cancel = json!({
+        "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7},
+    });
+    writeln!(lead.to_server, "{cancel}").unwrap();
+    lead.begin(8, "Agent", &waits);
+    lead.call("TaskList", &json!({}));
+    // Whoever hangs up waits for nothing any more.
+    lead.end();
+}
+
+/// Text for an agent goes to whoever runs it; everything else is mail.
+#[test]
+fn a_message_to_an_agent_lets_it_go_on() {
+    let mut lead = Connection::new(Role::Lead, "team-lead");
+    let call = json!({"to": AGENT, "message": "wake up", "summary": "wake up"});
+    let (text, json) = lead.call("SendMessage", &call);
+    assert_eq!(
+        (text.as_str(), &json["message"]["resumed"]),
+        ("It goes on.", &json!(true))
+    );
+    let call = json!({"to": "nobody", "message": "wake up", "summary": "wake up"});
+    let (_, json) = lead.call("SendMessage", &call);
+    assert_eq!(json["error"]["kind"], "recipient_not_found");
+    lead.end();
+}
+
+/// Only a result that was written out counts as delivered.
+#[test]
+fn a_result_is_delivered_when_it_is_written() {
+    let call = json!({"description": "look", "prompt": "Look."});
+    let mut lead = Connection::new(Role::Lead, "team-lead");
+    lead.call("Agent", &call);
+    let arrived = Arc::clone(&lead.port.arrived);
+    lead.end();
+    assert!(arrived.load(Ordering::SeqCst));
+    let mut lead = Connection::new(Role::Lead, "team-lead");
+    let arrived = Arc::clone(&lead.port.arrived);
+    // Nobody will read.
+    lead.from_server
+        .get_ref()
+        .shutdown(std::net::Shutdown::Both)
+        .unwrap();
+    lead.begin(1, "Agent", &call);
+    lead.end();
+    assert!(!arrived.load(Ordering::SeqCst));
+}

@@ -1,0 +1,48 @@
+//! The tools as clients see them. One file says what they take, for the list and for the check.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::role::Role;
+use crate::error::CommandError;
+
+/// A tool's name, what it is for, and what it takes.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Definition {
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) input_schema: Map<String, Value>,
+}
+
+/// All tools, by name.
+#[derive(Debug)]
+pub(crate) struct Catalogue(BTreeMap<String, Definition>);
+
+impl Catalogue {
+    /// The tools there are, as `role` sees them.
+    pub(crate) fn new(role: Role) -> Result<Self, CommandError> {
+        let all: Vec<Definition> = serde_json::from_str(include_str!("tools.json"))
+            .map_err(|error| CommandError::internal(format!("tools.json: {error}")))?;
+        let mut tools: BTreeMap<String, Definition> = all
+            .into_iter()
+            .map(|tool| (tool.name.clone(), tool))
+            .collect();
+        if let Some(properties) = tools
+            .get_mut("Agent")
+            .and_then(|agent| agent.input_schema.get_mut("properties"))
+            .and_then(Value::as_object_mut)
+        {
+            for name in role.agent_arguments_without() {
+                properties.shift_remove(*name);
+            }
+        }
+        Ok(Self(tools))
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Definition> {
+        self.0.get(name)
+    }
+}

@@ -1,0 +1,377 @@
+//! The connection: standard input and output, one JSON message per line.
+//!
+//! A thread reads and a thread writes, so that a slow client stops nothing else. Whatever is not
+//! a message of the protocol is answered here, and never ends the connection. Mail joins an
+//! answer at the last moment, so that an answer that is never sent takes none with it.
+
+use std::collections::HashSet;
+use std::io::{self, BufReader, Read, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread::JoinHandle;
+
+use rmcp::RoleServer;
+use rmcp::model::{
+    ClientNotification, ContentBlock, JsonRpcMessage, RequestId, ServerJsonRpcMessage, ServerResult,
+};
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use serde_json::{Value, json};
+use store::fault::reached;
+use tokio::sync::{Notify, mpsc as channel, oneshot, watch};
+
+use super::fault;
+use super::lines::{Line, Lines, MAX_LINE, is_id};
+use super::port::Receipt;
+use super::post::{Parcel, Post};
+use super::receipts::Receipts;
+
+/// How many messages wait to be looked at, or to be read, before the other side has to wait.
+const QUEUE: usize = 4;
+/// How many requests may be open before the client has to wait for answers.
+const OPEN: usize = 32;
+
+const PARSE_ERROR: i64 = -32700;
+const INVALID_REQUEST: i64 = -32600;
+const METHOD_NOT_FOUND: i64 = -32601;
+const INVALID_PARAMS: i64 = -32602;
+
+/// What can be asked. Everything else there may be in the protocol, such as the probe
+/// `server/discover` for a version without a handshake, is not for this server.
+const METHODS: [&str; 5] = [
+    "initialize",
+    "ping",
+    "tools/list",
+    "tools/call",
+    "logging/setLevel",
+];
+
+/// How much of the client there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Client {
+    There,
+    /// It sends nothing more, but may read what is still to come.
+    Silent,
+    /// It reads nothing more.
+    Gone,
+}
+
+/// The client's end of the world.
+#[derive(Debug)]
+pub(crate) struct Stdio {
+    lines: channel::Receiver<Line>,
+    out: mpsc::SyncSender<Outgoing>,
+    client: watch::Receiver<Client>,
+    open: Arc<Open>,
+}
+
+#[derive(Debug)]
+struct Outgoing {
+    what: What,
+    written: Option<oneshot::Sender<io::Result<()>>>,
+}
+
+#[derive(Debug)]
+enum What {
+    Message(Box<ServerJsonRpcMessage>),
+    Error(Value),
+}
+
+/// Starts both threads. The writer ends when the transport is dropped.
+pub(crate) fn start(
+    input: impl Read + Send + 'static,
+    output: impl Write + Send + 'static,
+    room: Mailroom,
+    client: &Arc<watch::Sender<Client>>,
+) -> (Stdio, JoinHandle<()>) {
+    let (to_server, lines) = channel::channel(QUEUE);
+    let (out, to_client) = mpsc::sync_channel(QUEUE);
+    let watched = client.subscribe();
+    let state = Arc::clone(client);
+    // Ends with the process: it may wait for a line that never comes.
+    std::thread::spawn(move || {
+        read(input, &to_server);
+        state.send_if_modified(|client| {
+            let was_there = *client == Client::There;
+            if was_there {
+                *client = Client::Silent;
+            }
+            was_there
+        });
+    });
+    let state = Arc::clone(client);
+    let writer = std::thread::spawn(move || write(output, &to_client, &room, &state));
+    let stdio = Stdio {
+        lines,
+        out,
+        client: watched,
+        open: Arc::default(),
+    };
+    (stdio, writer)
+}
+
+fn read(input: impl Read, to_server: &channel::Sender<Line>) {
+    let mut lines = Lines::new(BufReader::new(input), MAX_LINE);
+    loop {
+        match lines.next_line() {
+            Ok(Some(line)) => {
+                if to_server.blocking_send(line).is_err() {
+                    return;
+                }
+            }
+            Ok(None) => return,
+            Err(error) => {
+                tracing::warn!(%error, "standard input cannot be read");
+                return;
+            }
+        }
+    }
+}
+
+fn write(
+    mut output: impl Write,
+    to_client: &mpsc::Receiver<Outgoing>,
+    room: &Mailroom,
+    client: &watch::Sender<Client>,
+) {
+    let mut failed = false;
+    for Outgoing { what, written } in to_client {
+        if failed {
+            // Nobody reads; those who wait to be written find out by that.
+            continue;
+        }
+        let (line, parcel, receipt) = match what {
+            What::Error(error) => (serde_json::to_vec(&error), Parcel::default(), None),
+            What::Message(mut message) => {
+                let (parcel, receipt) = room.attach(&mut message);
+                (serde_json::to_vec(&message), parcel, receipt)
+            }
+        };
+        reached(fault::MAIL_ATTACHED);
+        let result = line.map_err(io::Error::from).and_then(|mut line| {
+            line.push(b'\n');
+            output.write_all(&line)?;
+            output.flush()
+        });
+        match &result {
+            Ok(()) => {
+                reached(fault::ANSWER_WRITTEN);
+                room.post.delivered(&parcel);
+                if let Some(receipt) = receipt {
+                    receipt();
+                }
+            }
+            Err(error) => {
+                tracing::info!(%error, "the client has gone");
+                failed = true;
+                client.send_replace(Client::Gone);
+            }
+        }
+        if let Some(written) = written {
+            // Whoever asked may have gone as well.
+            written.send(result).ok();
+        }
+    }
+}
+
+/// What goes with an answer, and what is done when it has gone.
+#[derive(Debug, Clone)]
+pub(crate) struct Mailroom {
+    pub(crate) post: Arc<Post>,
+    pub(crate) receipts: Receipts,
+}
+
+impl Mailroom {
+    /// Puts the caller's mail behind the result of a call.
+    fn attach(&self, message: &mut ServerJsonRpcMessage) -> (Parcel, Option<Receipt>) {
+        let JsonRpcMessage::Response(response) = message else {
+            return (Parcel::default(), None);
+        };
+        let receipt = self.receipts.take(&response.id);
+        let ServerResult::CallToolResult(result) = &mut response.result else {
+            return (Parcel::default(), receipt);
+        };
+        let parcel = self.post.collect();
+        let blocks = parcel.texts.iter().map(ContentBlock::text);
+        result.content.extend(blocks);
+        (parcel, receipt)
+    }
+}
+
+impl Stdio {
+    /// Answers what is not a request the server could answer.
+    fn refuse(&self, id: &Value, code: i64, message: &str) {
+        tracing::debug!(message, "refused");
+        let error =
+            json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}});
+        let what = What::Error(error);
+        // If the writer is gone, so is the client.
+        self.out
+            .send(Outgoing {
+                what,
+                written: None,
+            })
+            .ok();
+    }
+
+    /// What a line means, if the server is to know.
+    fn understand(&self, line: &[u8]) -> Option<RxJsonRpcMessage<RoleServer>> {
+        let value: Value = match serde_json::from_slice(line) {
+            Ok(value) => value,
+            Err(error) => {
+                self.refuse(&Value::Null, PARSE_ERROR, &format!("not JSON: {error}"));
+                return None;
+            }
+        };
+        if !value.is_object() {
+            let text = "a message is one JSON object; batches are not supported";
+            self.refuse(&Value::Null, INVALID_REQUEST, text);
+            return None;
+        }
+        let id = value.get("id").cloned();
+        let method = value
+            .get("method")
+            .and_then(Value::as_str)
+            .map(str::to_owned);
+        if id.as_ref().is_some_and(|id| !is_id(id)) {
+            self.refuse(
+                &Value::Null,
+                INVALID_REQUEST,
+                "an id is a string or a whole number",
+            );
+            return None;
+        }
+        if let (Some(id), Some(method)) = (&id, method.as_deref())
+            && !METHODS.contains(&method)
+        {
+            self.refuse(id, METHOD_NOT_FOUND, &format!("method not found: {method}"));
+            return None;
+        }
+        match (serde_json::from_value(value), id, method) {
+            (Ok(message), ..) => Some(message),
+            (Err(_), Some(id), Some(method)) => {
+                self.refuse(
+                    &id,
+                    INVALID_PARAMS,
+                    &format!("wrong parameters for {method}"),
+                );
+                None
+            }
+            (Err(_), Some(id), None) => {
+                self.refuse(&id, INVALID_REQUEST, "not a JSON-RPC 2.0 request");
+                None
+            }
+            // Nobody waits for an answer to a notification.
+            (Err(error), None, Some(method)) => {
+                tracing::debug!(method, %error, "not understood");
+                None
+            }
+            (Err(_), None, None) => {
+                self.refuse(&Value::Null, INVALID_REQUEST, "not a JSON-RPC 2.0 message");
+                None
+            }
+        }
+    }
+}
+
+/// The requests that have no answer yet: a client that asks faster than it is answered must not
+/// fill our memory.
+#[derive(Debug, Default)]
+struct Open {
+    ids: Mutex<HashSet<RequestId>>,
+    closed: Notify,
+}
+
+impl Open {
+    fn ids(&self) -> MutexGuard<'_, HashSet<RequestId>> {
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn close(&self, id: Option<&RequestId>) {
+        if id.is_some_and(|id| self.ids().remove(id)) {
+            self.closed.notify_one();
+        }
+    }
+
+    /// Keeps count of what comes in.
+    fn note(&self, message: &RxJsonRpcMessage<RoleServer>) {
+        match message {
+            JsonRpcMessage::Request(request) => {
+                self.ids().insert(request.id.clone());
+            }
+            // What is called off gets no answer.
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) =
+                    &notification.notification
+                {
+                    self.close(cancelled.params.request_id.as_ref());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Waits until there is room for one more.
+    async fn room(&self) {
+        while self.ids().len() >= OPEN {
+            self.closed.notified().await;
+        }
+    }
+}
+
+impl Transport<RoleServer> for Stdio {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
+        let (written, result) = oneshot::channel();
+        match &item {
+            JsonRpcMessage::Response(response) => self.open.close(Some(&response.id)),
+            JsonRpcMessage::Error(error) => self.open.close(error.id.as_ref()),
+            _ => {}
+        }
+        let sent = self.out.send(Outgoing {
+            what: What::Message(Box::new(item)),
+            written: Some(written),
+        });
+        async move {
+            let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
+            sent.map_err(|_| gone())?;
+            result.await.unwrap_or_else(|_| Err(gone()))
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            let next = async {
+                self.open.room().await;
+                self.lines.recv().await
+            };
+            let line = tokio::select! {
+                line = next => line?,
+                _ = self.client.wait_for(|client| *client == Client::Gone) => return None,
+            };
+            match line {
+                Line::Whole(line) => {
+                    if let Some(message) = self.understand(&line) {
+                        self.open.note(&message);
+                        return Some(message);
+                    }
+                }
+                Line::TooLong(id) => {
+                    let text = format!(
+                        "the message is longer than {MAX_LINE} bytes; put large texts into a file \
+                         and send its path"
+                    );
+                    self.refuse(&id, INVALID_REQUEST, &text);
+                }
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), io::Error> {
+        self.lines.close();
+        Ok(())
+    }
+}

@@ -1,0 +1,61 @@
+//! `EnterWorktree` and `ExitWorktree`: the caller's own tree, nobody else's.
+
+use worktrees::Slug;
+
+use super::answer::Answer;
+use super::arguments::Arguments;
+use crate::actions::worktree::{self, Leave};
+use crate::commands::worktree::create::NewTree;
+use crate::commands::worktree::fill_behind;
+use crate::context::Context;
+use crate::error::CommandError;
+
+pub(super) fn enter(arguments: &Arguments, context: &Context) -> Result<Answer, CommandError> {
+    let name = arguments.optional("name");
+    let name = name.as_deref().map(Slug::new).transpose()?;
+    let request = NewTree::default().request(name, &context.directory, context)?;
+    let (record, created) = worktree::enter(&request, context)?;
+    fill_behind(&created, context);
+    let mut json = worktree::entered_json(&record, &created);
+    json["worktreePath"] = record.worktree_path.clone().into();
+    json["worktreeBranch"] = record.worktree_branch.clone().into();
+    let branch = record.worktree_branch.as_deref();
+    let branch = branch.map(|branch| format!(" on branch {branch}"));
+    let text = format!(
+        "You are in the worktree {}{}. Work there and nowhere else until ExitWorktree: change to \
+         that directory, and use paths in it.",
+        record.worktree_path,
+        branch.unwrap_or_default()
+    );
+    Ok(Answer::new(text, json))
+}
+
+pub(super) fn exit(arguments: &Arguments, context: &Context) -> Result<Answer, CommandError> {
+    let discard = arguments.flag("discard_changes").unwrap_or(false);
+    let how = match arguments.text("action").as_str() {
+        "remove" => Leave::Remove { discard },
+        _ if discard => {
+            let message = "ExitWorktree: discard_changes goes with action \"remove\" only";
+            let error = CommandError::usage("invalid_arguments", message);
+            return Err(error.with_hint("leave it out, or remove the worktree"));
+        }
+        _ => Leave::Keep,
+    };
+    let left = worktree::leave(how, context)?;
+    let record = &left.record;
+    let mut json = worktree::left_json(&left);
+    json["action"] = arguments.text("action").into();
+    json["originalCwd"] = record.original_cwd.clone().into();
+    json["worktreePath"] = record.worktree_path.clone().into();
+    json["worktreeBranch"] = record.worktree_branch.clone().into();
+    let what = match (&left.removed, &left.entry) {
+        (Some(_), _) => format!(
+            "The worktree is removed; `ccb worktree undo {}` brings it back.",
+            record.worktree_name
+        ),
+        (None, Some(_)) => format!("The worktree stays at {}.", record.worktree_path),
+        (None, None) => "The worktree was gone already.".to_owned(),
+    };
+    let text = format!("{what} Go back to {}.", record.original_cwd);
+    Ok(Answer::new(text, json))
+}

@@ -1,0 +1,344 @@
+//! What an agent is to be: what was asked for, its definition and the settings together.
+//!
+//! The command line and the `Agent` tool ask in different forms; from here on they are one.
+
+use std::path::PathBuf;
+
+use coordinator::run::{Isolation, LaunchPlan, Spawn};
+use store::name::Name;
+use store::settings::RuntimeSettings;
+use swarm::LEAD;
+use swarm::definitions::{self, Definition, Definitions, Found};
+use swarm::memory;
+use swarm::model::ModelChoice;
+use swarm::run::RuntimeSpec;
+use swarm::runtime::{self, McpServer, RuntimeError};
+use swarm::tools::ToolFilter;
+use swarm::trust::{Item, Places};
+use taskboard::Task;
+use worktrees::{Base, SetUp};
+
+use crate::context::Context;
+use crate::env;
+use crate::error::{CommandError, Exit};
+
+/// The type of an agent nobody gave one.
+const GENERAL: &str = "general-purpose";
+/// Types that take no part in a team, so they get none of its tools.
+const ALONE: &[&str] = &["Explore", "Plan", "worker"];
+
+/// What was asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Wish {
+    /// What it is to do.
+    pub(crate) prompt: Option<String>,
+    /// The same in a few words.
+    pub(crate) description: Option<String>,
+    /// Its definition.
+    pub(crate) agent_type: Option<String>,
+    /// What runs it.
+    pub(crate) runtime: Option<String>,
+    /// By what it is addressed.
+    pub(crate) name: Option<String>,
+    /// It becomes a member of the team.
+    pub(crate) teammate: bool,
+    /// It must have its plan approved first.
+    pub(crate) plan_mode: bool,
+    /// Nobody waits for it.
+    pub(crate) background: bool,
+    /// It gets a worktree of its own, like this.
+    pub(crate) worktree: Option<(Base, SetUp)>,
+    /// It works here.
+    pub(crate) cwd: Option<PathBuf>,
+    /// Its model.
+    pub(crate) model: Option<String>,
+    /// The call comes from a coordinator, which does not choose models.
+    pub(crate) coordinator: bool,
+    /// The task it is for.
+    pub(crate) task: Option<Task>,
+    /// The tool call that asks for it.
+    pub(crate) tool_use_id: Option<String>,
+    /// Variables it gets or is passed on.
+    pub(crate) env: Vec<String>,
+}
+
+/// Puts together what an agent is to be.
+pub(crate) fn spawn(
+    wish: Wish,
+    definitions: &Definitions,
+    context: &Context,
+) -> Result<Spawn, CommandError> {
+    let agent_type = wish.agent_type.as_deref().unwrap_or(GENERAL);
+    let found = definitions.get(agent_type)?;
+    let definition = &found.definition;
+    let runtime = runtime(&wish, context)?;
+    let shell = runtime.kind == "shell";
+    let prompt = prompt(&wish, definition, shell)?;
+    let description = match (&wish.description, &wish.task) {
+        (Some(text), _) => text.clone(),
+        (None, Some(task)) => task.subject.clone(),
+        (None, None) => prompt.trim_start().chars().take(60).collect(),
+    };
+    let name = wish.name.as_deref();
+    let name = name.map(|name| Name::new("agent", name)).transpose()?;
+    Ok(Spawn {
+        description,
+        agent_type: definition.name.to_string(),
+        name,
+        teammate: wish.teammate,
+        plan_mode: wish.plan_mode,
+        fork: false,
+        model: model(&wish, definition, context),
+        permission_mode: Some(match wish.plan_mode {
+            true => "plan".into(),
+            false => definition.permission_mode.as_str().into(),
+        }),
+        isolation: isolation(&wish, definition, context)?,
+        task: wish.task.as_ref().map(|task| task.id),
+        background: wish.background || definition.background,
+        parent: parent(context)?,
+        tool_use_id: wish.tool_use_id.clone(),
+        plan: plan(&wish, found, shell, context)?,
+        runtime,
+        prompt,
+    })
+}
+
+/// Whoever is inside an agent started this one; everybody else stands in for the lead.
+fn parent(context: &Context) -> Result<Name, CommandError> {
+    match Context::own_run() {
+        Some(_) => Ok(context.agent_name().clone()),
+        None => Ok(Name::new("agent", LEAD)?),
+    }
+}
+
+fn runtime(wish: &Wish, context: &Context) -> Result<RuntimeSpec, CommandError> {
+    let command = wish.task.as_ref().and_then(Task::run_command);
+    match &wish.runtime {
+        Some(name) => find_runtime(name, context),
+        None if wish.prompt.is_none() && command.is_some() => find_runtime("shell", context),
+        None => match &context.agent_settings().default_runtime {
+            Some(name) => find_runtime(name, context),
+            None => installed(context),
+        },
+    }
+}
+
+/// The first of the agents everybody knows that is installed. Never the shell: what is meant
+/// for a model must not be run as a command.
+fn installed(context: &Context) -> Result<RuntimeSpec, CommandError> {
+    let models = runtime::built_in().filter(|name| *name != "shell");
+    let mut found = models.filter_map(|name| find_runtime(name, context).ok());
+    found.next().ok_or_else(|| {
+        let message = "no agent program is installed that could run it";
+        CommandError::usage("no_runtime", message).with_hint(
+            "install one, such as Claude Code; --runtime shell runs PROMPT as a command; \
+             agents.defaultRuntime sets one for good",
+        )
+    })
+}
+
+/// The runtime of this name: one of the settings, or one everybody has.
+fn find_runtime(name: &str, context: &Context) -> Result<RuntimeSpec, CommandError> {
+    let configured = context.runtimes();
+    if let Some(runtime) = configured.get(name) {
+        let item = |places: Places<'_>| Item::runtime(name, runtime, places);
+        if !context.may_use(&runtime.file, item)? {
+            return Err(not_trusted(name, runtime, context));
+        }
+        let mut command = runtime.command.clone();
+        command.extend(runtime.args.iter().cloned());
+        return Ok(RuntimeSpec {
+            name: name.to_owned(),
+            kind: runtime.kind.as_str().to_owned(),
+            command,
+            env: runtime.env.clone(),
+        });
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    match runtime::from_spec(name, None, None, &path) {
+        Ok(_) => Ok(RuntimeSpec {
+            name: name.to_owned(),
+            kind: runtime::kind_of(name).unwrap_or(name).to_owned(),
+            ..RuntimeSpec::default()
+        }),
+        Err(RuntimeError::UnknownName { .. }) => {
+            let mut known: Vec<String> = configured.keys().cloned().collect();
+            known.extend(runtime::built_in().map(str::to_owned));
+            let hint = match store::nearest(name, known.iter().map(String::as_str)) {
+                Some(near) => format!("did you mean {near:?}?"),
+                None => "`runtimes` in the settings adds others".into(),
+            };
+            let message = format!("there is no runtime {name:?}");
+            Err(CommandError::usage("unknown_runtime", message).with_hint(hint))
+        }
+        Err(error) => Err(CommandError::usage("no_runtime", error.to_string())),
+    }
+}
+
+fn not_trusted(name: &str, runtime: &RuntimeSettings, context: &Context) -> CommandError {
+    CommandError::Other {
+        exit: Exit::Refused,
+        kind: "not_trusted",
+        message: format!(
+            "runtime {name:?} comes from {}, and what a repository brings along is not run unasked",
+            runtime.file.display()
+        ),
+        hint: Some(format!(
+            "look at it and run `ccb trust`, or put it into {}",
+            context.own_settings().display()
+        )),
+    }
+}
+
+fn prompt(wish: &Wish, definition: &Definition, shell: bool) -> Result<String, CommandError> {
+    let task = wish.task.as_ref();
+    let command = task.and_then(Task::run_command).map(str::to_owned);
+    let prompt = match (wish.prompt.clone(), command, task) {
+        (Some(text), _, _) => text,
+        (None, Some(command), _) => command,
+        (None, None, Some(task)) if !shell => {
+            format!("{}\n\n{}", task.subject, task.description)
+        }
+        (None, None, Some(task)) => {
+            let message = format!("task {} has no command to run", task.id);
+            return Err(CommandError::usage("no_prompt", message)
+                .with_hint("give the command as PROMPT, or `ccb task update ID --run CMD`"));
+        }
+        (None, None, None) => {
+            return Err(CommandError::usage("no_prompt", "say what it is to do")
+                .with_hint("give a PROMPT, or --task ID of a task that has a command"));
+        }
+    };
+    if shell {
+        // A command that ends well is only done if the task's check says so, too.
+        return Ok(match task.and_then(Task::verify_command) {
+            Some(verify) => {
+                let (run, check) = (quoted(&prompt), quoted(verify));
+                format!("/bin/sh -c {run} && /bin/sh -c {check}")
+            }
+            None => prompt,
+        });
+    }
+    Ok(match &definition.initial_prompt {
+        Some(first) => format!("{first}\n\n{prompt}"),
+        None => prompt,
+    })
+}
+
+/// `text` as one word of the shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+fn model(wish: &Wish, definition: &Definition, context: &Context) -> Option<String> {
+    let everywhere = env::var(env::SUBAGENT_MODEL);
+    let parent = Context::own_run()
+        .and_then(|id| context.agents().ok()?.find(&id).ok())
+        .and_then(|meta| meta.model);
+    let choice = ModelChoice {
+        everywhere: everywhere.as_deref(),
+        call: wish.model.as_deref(),
+        definition: definition.model.as_deref(),
+        parent: parent.as_deref(),
+        fork: false,
+        coordinator: wish.coordinator,
+    };
+    choice.resolve()
+}
+
+fn isolation(
+    wish: &Wish,
+    definition: &Definition,
+    context: &Context,
+) -> Result<Isolation, CommandError> {
+    if let Some((base, set_up)) = &wish.worktree {
+        let (base, set_up) = (base.clone(), set_up.clone());
+        return Ok(Isolation::Worktree { base, set_up });
+    }
+    match (&wish.cwd, definition.isolation) {
+        (Some(dir), _) => Ok(Isolation::Directory(context.directory.join(dir))),
+        (None, Some(definitions::Isolation::Worktree)) => {
+            let (base, set_up) = crate::commands::default_tree(context)?;
+            Ok(Isolation::Worktree { base, set_up })
+        }
+        (None, None) => Ok(Isolation::Directory(context.directory.clone())),
+    }
+}
+
+fn plan(
+    wish: &Wish,
+    found: &Found,
+    shell: bool,
+    context: &Context,
+) -> Result<LaunchPlan, CommandError> {
+    let definition = &found.definition;
+    let settings = context.agent_settings();
+    let mut plan = LaunchPlan {
+        redact_env: settings.redact.clone(),
+        ..LaunchPlan::default()
+    };
+    for setting in &settings.env {
+        // A repository does not get at the user's environment by asking for it.
+        if context.may_use(&setting.file, |_| Item::environment(setting))? {
+            plan.pass_env.push(setting.pattern.clone());
+        }
+    }
+    for given in &wish.env {
+        match given.split_once('=') {
+            Some(("", _)) => {
+                let message = format!("--env {given:?}: a variable needs a name");
+                return Err(CommandError::usage("bad_env", message));
+            }
+            Some((name, value)) => {
+                plan.env.insert(name.to_owned(), value.to_owned());
+            }
+            None => plan.pass_env.push(given.clone()),
+        }
+    }
+    if shell {
+        return Ok(plan);
+    }
+    let filter = ToolFilter::of(definition);
+    plan.system_prompt = Some(system_prompt(definition, context));
+    plan.effort = definition.effort.map(|effort| effort.to_string());
+    plan.tools = filter.allowed().map(<[String]>::to_vec);
+    plan.disallowed_tools = filter.disallowed().to_vec();
+    plan.max_turns = definition.max_turns;
+    if !ALONE.contains(&definition.name.as_str()) {
+        plan.mcp_servers.push(own_server()?);
+    }
+    Ok(plan)
+}
+
+/// The definition's prompt, and what the agent remembers.
+fn system_prompt(definition: &Definition, context: &Context) -> String {
+    let mut prompt = definition.prompt.clone();
+    let home = context.home().path();
+    let dir = definition
+        .memory
+        .and_then(|scope| memory::directory(&definition.name, scope, home, context.main_tree()));
+    if let (Some(scope), Some(dir)) = (definition.memory, dir) {
+        match memory::read(&dir) {
+            Ok(content) => {
+                let notes = memory::prompt(scope, &dir, &content);
+                prompt = format!("{prompt}\n\n{notes}");
+            }
+            Err(error) => tracing::warn!(%error, "the agent's memory cannot be read"),
+        }
+    }
+    prompt
+}
+
+/// The board and the mail, as tools.
+fn own_server() -> Result<McpServer, CommandError> {
+    let program = std::env::current_exe().map_err(|error| {
+        CommandError::failed("io", format!("cannot tell where ccb is: {error}"))
+    })?;
+    Ok(McpServer {
+        name: "ccb".into(),
+        command: program.to_string_lossy().into_owned(),
+        args: vec!["mcp".into(), "--role".into(), "teammate".into()],
+        ..McpServer::default()
+    })
+}

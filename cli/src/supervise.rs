@@ -1,0 +1,35 @@
+//! This program as a guard or a host of a run; nobody types these commands.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use coordinator::run::{guard_main, host_main};
+
+/// Runs a guard or a host if that is what this process was started as.
+pub(crate) fn main(args: &[OsString]) -> Option<ExitCode> {
+    let [_, role, dir] = args else {
+        return None;
+    };
+    let dir = Path::new(dir);
+    let run: fn(&Path) -> Result<(), coordinator::run::AgentError> = match role.to_str()? {
+        "__guard" => guard_main,
+        "__host" => |dir| host_main(dir, std::env::vars_os().collect()),
+        _ => return None,
+    };
+    // Standard error is the run's own log.
+    tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::WARN)
+        .with_target(false)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .try_init()
+        .ok();
+    match run(dir) {
+        Ok(()) => Some(ExitCode::SUCCESS),
+        Err(error) => {
+            tracing::error!(%error, "the run is not finished");
+            Some(ExitCode::FAILURE)
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What whoever starts or waits for an agent is told, in the words Claude Code users know.
+
+use serde_json::{Value, json};
+use swarm::run::{ExitStatus, Meta};
+
+use super::engine::Listed;
+use super::engine::state_word;
+use super::start::Launched;
+use super::wait::Outcome;
+
+impl Launched {
+    /// The answer to a start that nobody waits for.
+    pub fn to_json(&self, prompt: &str) -> Value {
+        let meta = &self.meta;
+        if meta.teammate {
+            return json!({
+                "status": "teammate_spawned",
+                "teammate_id": format!("{}@{}", meta.address(), meta.team),
+                "name": meta.address(),
+                "team_name": meta.team,
+                "agentId": meta.agent_id,
+            });
+        }
+        json!({
+            "status": "async_launched",
+            "agentId": meta.agent_id,
+            "description": meta.description,
+            "prompt": prompt,
+            "outputFile": self.run.output_path(),
+            "canReadOutputFile": true,
+        })
+    }
+}
+
+impl Outcome {
+    /// Whether the agent did what it was asked.
+    pub fn is_success(&self) -> bool {
+        self.exit.status == ExitStatus::Completed
+    }
+
+    /// The answer to one who waited.
+    pub fn to_json(&self) -> Value {
+        let Self { meta, exit } = self;
+        let mut answer = json!({
+            "status": exit.status.as_str(),
+            "agentId": meta.agent_id,
+            "content": exit.text(),
+            "totalTokens": exit.usage.total_tokens(),
+            "totalToolUseCount": exit.usage.tool_uses,
+            "totalDurationMs": exit.duration_ms,
+        });
+        if let Some(error) = &exit.error {
+            answer["error"] = error.clone().into();
+        }
+        if let Some(tree) = kept_tree(meta) {
+            answer["worktree"] = tree;
+        }
+        answer
+    }
+}
+
+/// The tree an agent left behind.
+fn kept_tree(meta: &Meta) -> Option<Value> {
+    let tree = meta.worktree.as_ref()?;
+    let kept = tree.outcome.as_ref().is_none_or(|outcome| outcome.kept);
+    kept.then(|| json!({"worktreePath": tree.path, "worktreeBranch": tree.branch}))
+}
+
+impl Listed {
+    /// How far it is, in one word.
+    pub fn state(&self) -> &'static str {
+        state_word(&self.meta, self.alive)
+    }
+
+    /// What a program is told about an agent.
+    pub fn to_json(&self) -> Value {
+        let meta = &self.meta;
+        let mut answer = json!({
+            "agentId": meta.agent_id,
+            "state": self.state(),
+            "alive": self.alive,
+            "description": meta.description,
+            "type": meta.agent_type,
+            "runtime": meta.runtime.name,
+            "team": meta.team,
+            "list": meta.list,
+            "parent": meta.parent,
+            "cwd": meta.cwd,
+            "life": meta.life,
+            "createdAt": meta.created_at,
+            "startedAt": meta.started_at,
+            "usage": {
+                "inputTokens": meta.usage.input_tokens,
+                "outputTokens": meta.usage.output_tokens,
+                "totalTokens": meta.usage.total_tokens(),
+                "toolUses": meta.usage.tool_uses,
+                "costUsd": meta.usage.cost_usd,
+            },
+        });
+        let tree = meta.worktree.as_ref();
+        let more = [
+            ("name", meta.name.clone().map(Value::from)),
+            ("teammate", meta.teammate.then_some(Value::Bool(true))),
+            ("taskId", meta.task_id.clone().map(Value::from)),
+            ("model", meta.model.clone().map(Value::from)),
+            ("session", meta.session.clone().map(Value::from)),
+            ("pid", meta.pid.map(Value::from)),
+            ("endedAt", meta.ended_at.clone().map(Value::from)),
+            ("stalled", meta.stalled.clone().map(Value::from)),
+            ("portBase", meta.port_base.map(Value::from)),
+            (
+                "worktree",
+                tree.and_then(|tree| serde_json::to_value(tree).ok()),
+            ),
+        ];
+        for (key, value) in more {
+            if let Some(value) = value {
+                answer[key] = value;
+            }
+        }
+        answer
+    }
+}

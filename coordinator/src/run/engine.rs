@@ -1,0 +1,296 @@
+//! The agents of one team.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use mailbox::{MailOptions, Mailbox};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use store::atomic::Durability;
+use store::home::Home;
+use store::name::Name;
+use store::settings::{LockMode, Settings};
+use swarm::run::{self, Meta, RunDir, RunError, State};
+use swarm::{Team, TeamOptions};
+use taskboard::{Board, BoardOptions};
+use worktrees::{Repository, TreeOptions, Trees};
+
+use super::error::AgentError;
+
+/// How the engine behaves, as whoever started a run had it set. Kept with the run: a settings
+/// file that is broken later must not keep it from ending well.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct EngineOptions {
+    pub(super) shared_locks: bool,
+    pub(super) board_durable: bool,
+    pub(super) mail_durable: bool,
+    pub(super) lock_timeout_ms: u64,
+    pub(super) stop_grace_ms: u64,
+    pub(super) output_max_bytes: u64,
+    pub(super) max_agents: Option<usize>,
+    pub(super) trash_days: u32,
+    pub(super) gc_days: u32,
+    pub(super) rescue_max_bytes: u64,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        Self::from(&Settings::default())
+    }
+}
+
+impl From<&Settings> for EngineOptions {
+    fn from(settings: &Settings) -> Self {
+        Self {
+            shared_locks: settings.lock_mode == LockMode::Shared,
+            board_durable: settings.durable,
+            mail_durable: settings.mail_durable,
+            lock_timeout_ms: u64::try_from(settings.lock_timeout.as_millis()).unwrap_or(10_000),
+            stop_grace_ms: u64::try_from(settings.agents.stop_grace.as_millis()).unwrap_or(5000),
+            output_max_bytes: settings.agents.output_max_bytes,
+            max_agents: settings.agents.max_agents,
+            trash_days: settings.worktree.trash_days,
+            gc_days: settings.worktree.gc_days,
+            rescue_max_bytes: settings.worktree.rescue_max_bytes,
+        }
+    }
+}
+
+/// Where agents are started from.
+#[derive(Debug, Clone)]
+pub struct Surroundings {
+    /// All state.
+    pub home: Home,
+    /// The team runs belong to.
+    pub team: Name,
+    /// The list tasks are on.
+    pub list: Name,
+    /// The directory the caller works in.
+    pub directory: PathBuf,
+    /// The run the caller is part of, which it cannot see to itself.
+    pub own_run: Option<String>,
+}
+
+/// The agents of one team.
+#[derive(Debug)]
+pub struct Agents {
+    pub(super) home: Home,
+    pub(super) team: Name,
+    pub(super) list: Name,
+    pub(super) directory: PathBuf,
+    pub(super) own_run: Option<String>,
+    pub(super) options: EngineOptions,
+    pub(super) runs: PathBuf,
+}
+
+/// An agent as it is now.
+#[derive(Debug, Clone)]
+pub struct Listed {
+    /// What is known about it.
+    pub meta: Meta,
+    /// Somebody supervises it.
+    pub alive: bool,
+}
+
+impl Agents {
+    /// The agents of the team `surroundings` name.
+    pub fn new(surroundings: Surroundings, settings: &Settings) -> Self {
+        let options = EngineOptions::from(settings);
+        Self::with_options(surroundings, options)
+    }
+
+    fn with_options(surroundings: Surroundings, options: EngineOptions) -> Self {
+        let Surroundings {
+            home,
+            team,
+            list,
+            directory,
+            own_run,
+        } = surroundings;
+        Self {
+            runs: home.team(&team).join("runs"),
+            home,
+            team,
+            list,
+            directory,
+            own_run,
+            options,
+        }
+    }
+
+    /// The same team as a run of it sees it: with the list and the settings it was started
+    /// with.
+    pub(super) fn of_run(home: Home, meta: &Meta) -> Result<Self, AgentError> {
+        let surroundings = Surroundings {
+            home,
+            team: Name::new("team", &meta.team)?,
+            list: Name::new("list", &meta.list)?,
+            directory: meta.repository.clone().unwrap_or_else(|| meta.cwd.clone()),
+            own_run: None,
+        };
+        let options = serde_json::from_value(Value::Object(meta.options.clone()));
+        Ok(Self::with_options(
+            surroundings,
+            options.unwrap_or_default(),
+        ))
+    }
+
+    pub(super) fn options_json(&self) -> Map<String, Value> {
+        match serde_json::to_value(&self.options) {
+            Ok(Value::Object(map)) => map,
+            _ => Map::new(),
+        }
+    }
+
+    /// The team.
+    pub fn team_name(&self) -> &Name {
+        &self.team
+    }
+
+    /// Where its runs are.
+    pub fn runs_dir(&self) -> &Path {
+        &self.runs
+    }
+
+    /// The run with this id, which need not exist.
+    pub fn run(&self, id: &str) -> RunDir {
+        RunDir::new(&self.runs, id)
+    }
+
+    /// All agents there are and were, oldest first, and what could not be read.
+    pub fn list(&self) -> Result<(Vec<Listed>, Vec<RunError>), AgentError> {
+        let (metas, problems) = run::all(&self.runs)?;
+        let mut listed = Vec::new();
+        for meta in metas {
+            let alive = !meta.state.is_terminal() && self.run(&meta.agent_id).is_alive()?;
+            listed.push(Listed { meta, alive });
+        }
+        Ok((listed, problems))
+    }
+
+    /// The agent `given` means: its id, the beginning of one, its name, or `name@team`. Of
+    /// several with one name the one that runs, else the latest.
+    pub fn find(&self, given: &str) -> Result<Meta, AgentError> {
+        if swarm::AgentId::parse(given).is_some_and(|id| id.as_str() == given)
+            && let Ok(meta) = self.run(given).meta()
+        {
+            return Ok(meta);
+        }
+        let name = given
+            .strip_suffix(self.team.as_str())
+            .and_then(|rest| rest.strip_suffix('@'))
+            .unwrap_or(given);
+        let (all, _) = self.list()?;
+        let named = |listed: &&Listed| {
+            let own = listed.meta.name.as_deref();
+            own.is_some_and(|own| own.eq_ignore_ascii_case(name))
+        };
+        let of_name: Vec<&Listed> = all.iter().filter(named).collect();
+        if let Some(found) = of_name
+            .iter()
+            .rfind(|listed| listed.alive)
+            .or(of_name.last())
+        {
+            return Ok(found.meta.clone());
+        }
+        let begins = |listed: &&Listed| given.len() >= 4 && listed.meta.agent_id.starts_with(given);
+        let begun: Vec<&Listed> = all.iter().filter(begins).collect();
+        match begun.as_slice() {
+            [one] => Ok(one.meta.clone()),
+            [] => {
+                let known = all.iter().flat_map(|listed| {
+                    let meta = &listed.meta;
+                    [Some(meta.agent_id.as_str()), meta.name.as_deref()]
+                });
+                Err(AgentError::NotFound {
+                    given: given.to_owned(),
+                    team: self.team.to_string(),
+                    nearest: store::nearest(given, known.flatten()).map(str::to_owned),
+                })
+            }
+            several => Err(AgentError::Ambiguous {
+                given: given.to_owned(),
+                candidates: several
+                    .iter()
+                    .map(|listed| listed.meta.agent_id.clone())
+                    .collect(),
+            }),
+        }
+    }
+
+    /// Whether an agent is supervised by somebody.
+    pub fn is_alive(&self, meta: &Meta) -> Result<bool, AgentError> {
+        Ok(self.run(&meta.agent_id).is_alive()?)
+    }
+
+    pub(super) fn grace(&self) -> Duration {
+        Duration::from_millis(self.options.stop_grace_ms)
+    }
+
+    fn lock_timeout(&self) -> Duration {
+        Duration::from_millis(self.options.lock_timeout_ms)
+    }
+
+    pub(super) fn board(&self) -> Board {
+        let options = BoardOptions {
+            lock_mode: if self.options.shared_locks {
+                LockMode::Shared
+            } else {
+                LockMode::Flock
+            },
+            durability: durability(self.options.board_durable),
+            lock_timeout: self.lock_timeout(),
+            ..BoardOptions::default()
+        };
+        Board::new(&self.home, self.list.clone(), options)
+    }
+
+    pub(super) fn mailbox(&self) -> Mailbox {
+        let options = MailOptions {
+            durability: durability(self.options.mail_durable),
+            lock_timeout: self.lock_timeout(),
+            ..MailOptions::default()
+        };
+        Mailbox::new(&self.home, &self.team, options)
+    }
+
+    pub(super) fn roster(&self) -> Team {
+        let repository = Repository::discover(&self.directory);
+        let common_dir = repository
+            .as_ref()
+            .and_then(|repository| repository.common_dir.to_str());
+        let options = TeamOptions {
+            repository: common_dir.map(str::to_owned),
+            lock_timeout: self.lock_timeout(),
+            ..TeamOptions::default()
+        };
+        Team::new(&self.home, self.team.clone(), options)
+    }
+
+    pub(super) fn trees(&self) -> Result<Trees, AgentError> {
+        let options = TreeOptions {
+            trash_days: self.options.trash_days,
+            gc_days: self.options.gc_days,
+            rescue_max_bytes: self.options.rescue_max_bytes,
+            ..TreeOptions::default()
+        };
+        Ok(Trees::discover(&self.directory, options)?)
+    }
+}
+
+fn durability(durable: bool) -> Durability {
+    if durable {
+        Durability::Full
+    } else {
+        Durability::Relaxed
+    }
+}
+
+/// The word for an agent's state, in the light of whether it is alive.
+pub(super) fn state_word(meta: &Meta, alive: bool) -> &'static str {
+    match (meta.state.is_terminal(), alive) {
+        (false, false) => State::Lost.as_str(),
+        _ => meta.state.as_str(),
+    }
+}

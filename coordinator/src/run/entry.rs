@@ -1,0 +1,100 @@
+//! What guard and host do from their first instruction: entry points of this same program.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use store::home::Home;
+use swarm::redact::{Secrets, secret_values};
+use swarm::run::{GuardEnd, HostOptions, Meta, Ports, RunDir, guard, host};
+
+use super::engine::Agents;
+use super::error::AgentError;
+use super::finish;
+use super::launch::LaunchPlan;
+use super::ports::EnginePorts;
+use super::runtimes;
+use super::start::OWN_PROGRAM;
+
+/// Runs the guard of the run in `dir` to its end.
+pub fn guard_main(dir: &Path) -> Result<(), AgentError> {
+    let (run, home) = open(dir)?;
+    let mut command = Command::new(OWN_PROGRAM);
+    command.arg("__host").arg(dir);
+    match guard(&run, command)? {
+        GuardEnd::HostFinished => Ok(()),
+        GuardEnd::HostDied(exit) => {
+            let agents = Agents::of_run(home, &run.meta()?)?;
+            finish::finish(&agents, &run, &exit, &mut || ())
+        }
+    }
+}
+
+/// Runs the host of the run in `dir` to its end. `env` is this process's environment.
+pub fn host_main(dir: &Path, env: Vec<(OsString, OsString)>) -> Result<(), AgentError> {
+    let (run, home) = open(dir)?;
+    let meta = run.meta()?;
+    let agents = Agents::of_run(home.clone(), &meta)?;
+    let plan = LaunchPlan::of(&meta);
+    let env = plan.environment(&home, &meta, env);
+    let options = HostOptions {
+        grace: agents.grace(),
+        output_limit: agents.options.output_max_bytes,
+        secrets: Arc::new(Secrets::new(secret_values(
+            env.iter().cloned(),
+            &plan.redact_env,
+        ))),
+        ..HostOptions::default()
+    };
+    let mut ports = EnginePorts::new(agents, run.clone(), &meta);
+    let failed = |error: swarm::run::HostError| AgentError::NotStarted {
+        id: meta.agent_id.clone(),
+        why: error.to_string(),
+    };
+    let prepared = prepare(&meta, &mut ports);
+    let launched = prepared.and_then(|()| {
+        let runtime = runtimes::of(&meta.runtime, &env).map_err(|error| error.to_string())?;
+        let launch = plan.launch(&meta, run.prompt().map_err(|e| e.to_string())?, env);
+        Ok((runtime, launch))
+    });
+    match launched {
+        Ok((runtime, launch)) => {
+            host(&run, &*runtime, launch, &mut ports, &options).map_err(failed)
+        }
+        Err(why) => {
+            let exit = finish::failed_to_launch(&meta, why);
+            ports
+                .finish(&exit, &mut || ())
+                .map_err(|error| failed(error.into()))
+        }
+    }
+}
+
+/// What has to be there before the agent starts.
+fn prepare(meta: &Meta, ports: &mut EnginePorts) -> Result<(), String> {
+    if let Some(tmp) = &meta.tmp {
+        store::home::create_private_dir(tmp).map_err(|error| error.to_string())?;
+    }
+    ports.hold_tree(meta).map_err(|error| error.to_string())?;
+    if !meta.cwd.is_dir() {
+        return Err(format!(
+            "{}: there is no such directory",
+            meta.cwd.display()
+        ));
+    }
+    Ok(())
+}
+
+fn open(dir: &Path) -> Result<(RunDir, Home), AgentError> {
+    let not_a_run = || AgentError::Invalid(format!("{}: not a run's directory", dir.display()));
+    let run = RunDir::at(dir).ok_or_else(not_a_run)?;
+    // <home>/teams/<team>/runs/<id>
+    let home = dir.ancestors().nth(4).ok_or_else(not_a_run)?;
+    let home = Home::new(home.to_owned())?;
+    Ok((run, home))
+}
+
+/// How long a run may go without finishing after it ended, for those who wait for that.
+pub(super) const FINISHING: Duration = Duration::from_secs(60);

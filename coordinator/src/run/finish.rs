@@ -1,0 +1,251 @@
+//! Everything that has to happen when a run has ended, in order.
+//!
+//! 1. It is written down how: `exit.json`, created by whoever is first. Who waits for the
+//!    result wakes up.
+//! 2. Its tasks: completed if that was its job and it did it, else free again.
+//! 3. Its tree: gone if nothing is in it, else kept.
+//! 4. Its parent is told, once: by the one who waits for the result, or by a notification
+//!    whose id follows from the run.
+//! 5. The run is marked as settled.
+//!
+//! Host, guard, and whoever finds a run with nobody left do the same, and each step can be done
+//! again.
+
+use mailbox::{RunStatus, TaskNotification, WorktreeLeft};
+use store::atomic::Durability;
+use store::clock::{Clock, SystemClock, rfc3339};
+use store::fault::reached;
+use store::name::Name;
+use swarm::run::{By, Exit, ExitStatus, Meta, RunDir, Told, TreeOutcome};
+use taskboard::{BoardError, Caller, Task, TaskId};
+use worktrees::{AgentEnd, Slug, TreeError};
+
+use super::engine::Agents;
+use super::error::AgentError;
+use super::fault;
+
+/// Finishes a run that ended like this, unless it is written down that it ended otherwise.
+pub(super) fn finish(
+    agents: &Agents,
+    run: &RunDir,
+    exit: &Exit,
+    written: &mut dyn FnMut(),
+) -> Result<(), AgentError> {
+    let exit = run.end(exit, Durability::Full)?;
+    let mut meta = note_end(run, &exit)?;
+    written();
+    reached(fault::FINISH_STATE);
+    let returned = settle_tasks(agents, &meta, &exit)?;
+    reached(fault::FINISH_TASKS);
+    end_tree(agents, &mut meta);
+    reached(fault::FINISH_TREE);
+    leave_team(agents, &meta);
+    tell(agents, run, &mut meta, &exit, &returned)?;
+    reached(fault::FINISH_DONE);
+    if let Some(tmp) = &meta.tmp
+        && let Err(error) = store::tree::delete(tmp)
+    {
+        tracing::warn!(%error, "temporary files are left");
+    }
+    if meta.told != Some(Told::Waiting) {
+        run.settle()?;
+    }
+    Ok(())
+}
+
+/// Writes down how far the run is. Under its lock, because somebody who has seen how it ended
+/// may write down that it has been told.
+fn note_end(run: &RunDir, exit: &Exit) -> Result<Meta, AgentError> {
+    let lock = run.lock()?;
+    let mut meta = run.meta()?;
+    meta.state = exit.status.state();
+    meta.ended_at = Some(exit.ended_at.clone());
+    meta.pid = None;
+    run.write_meta(&meta)?;
+    drop(lock);
+    Ok(meta)
+}
+
+/// The end of a run whose agent could not even be started.
+pub(super) fn failed_to_launch(meta: &Meta, why: String) -> Exit {
+    Exit {
+        v: 1,
+        life: meta.life,
+        status: ExitStatus::Failed,
+        result: None,
+        error: Some(why),
+        usage: swarm::runtime::Usage::default(),
+        duration_ms: 0,
+        ended_at: rfc3339(SystemClock.now_ms()),
+        ending: None,
+        by: By::Host,
+    }
+}
+
+/// Completes the run's task if that was its job; gives back everything else it has. Returns
+/// what is free again.
+fn settle_tasks(agents: &Agents, meta: &Meta, exit: &Exit) -> Result<Vec<Task>, AgentError> {
+    let board = agents.board();
+    // A list nobody made is not made by looking.
+    if !board.dir().is_dir() {
+        return Ok(Vec::new());
+    }
+    let task: Option<TaskId> = meta.task_id.as_ref().and_then(|id| id.parse().ok());
+    // A model says by itself what it has done; a command cannot.
+    if let (Some(id), ExitStatus::Completed, "shell") =
+        (task, exit.status, meta.runtime.kind.as_str())
+    {
+        let caller = Caller {
+            agent: meta.address().to_owned(),
+            token: meta.token,
+            force: false,
+        };
+        match board.complete(id, &caller, None) {
+            Ok(_) => {}
+            // Somebody was faster, or it was taken away: then it is not ours to complete.
+            Err(
+                error @ (BoardError::Refused { .. }
+                | BoardError::NotFound { .. }
+                | BoardError::Vetoed { .. }),
+            ) => {
+                tracing::warn!(%error, id = %id, "the task is not completed");
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(board.unassign_run(&meta.agent_id)?)
+}
+
+/// Removes the run's tree if nothing is in it. What cannot be done now is no reason to keep the
+/// parent waiting: then the tree stays.
+fn end_tree(agents: &Agents, meta: &mut Meta) {
+    let Some(mut tree) = meta.worktree.clone() else {
+        return;
+    };
+    let ended = (|| {
+        let trees = agents.trees()?;
+        let slug = Slug::new(&tree.name)?;
+        let ended = trees.agent_ended(&slug);
+        if let (Ok(AgentEnd::Removed(removed)), Some(id)) = (&ended, &removed_task(meta)) {
+            agents.board().unbind_worktree(*id, slug.as_str()).ok();
+            trees.forget_task(&removed.entry).ok();
+        }
+        Ok::<_, AgentError>(ended)
+    })();
+    let outcome = match ended {
+        Ok(Ok(AgentEnd::Removed(_))) => TreeOutcome {
+            kept: false,
+            why: "nothing was changed in it".into(),
+        },
+        Ok(Ok(AgentEnd::Kept { changes, why, .. })) => TreeOutcome {
+            kept: true,
+            why: why.unwrap_or_else(|| changes.describe()),
+        },
+        // It was removed before, by us or by somebody else.
+        Ok(Err(TreeError::NotFound { .. })) => match tree.outcome.take() {
+            Some(outcome) => outcome,
+            None => TreeOutcome {
+                kept: false,
+                why: "it is gone".into(),
+            },
+        },
+        Ok(Err(error)) => kept_for(error.into()),
+        Err(error) => kept_for(error),
+    };
+    tree.outcome = Some(outcome);
+    meta.worktree = Some(tree);
+}
+
+fn removed_task(meta: &Meta) -> Option<TaskId> {
+    meta.task_id.as_ref()?.parse().ok()
+}
+
+fn kept_for(error: AgentError) -> TreeOutcome {
+    TreeOutcome {
+        kept: true,
+        why: error.to_string(),
+    }
+}
+
+/// A member that has ended is not at work any more.
+fn leave_team(agents: &Agents, meta: &Meta) {
+    if let (true, Some(name)) = (meta.teammate, &meta.name)
+        && let Err(error) = agents.roster().set_active(name, false)
+    {
+        tracing::warn!(%error, "the roster is not up to date");
+    }
+}
+
+/// Sees to it that the parent is told, once.
+fn tell(
+    agents: &Agents,
+    run: &RunDir,
+    meta: &mut Meta,
+    exit: &Exit,
+    returned: &[Task],
+) -> Result<(), AgentError> {
+    // Whoever waits for the result gives up under the same lock.
+    let lock = run.lock()?;
+    let told = run.meta()?.told;
+    if !matches!(told, Some(Told::Delivered | Told::Posted | Told::Nobody)) {
+        meta.told = Some(if run.has_waiter()? {
+            Told::Waiting
+        } else {
+            notify(agents, run, meta, exit, returned)?;
+            Told::Posted
+        });
+        reached(fault::FINISH_TOLD);
+    } else {
+        meta.told = told;
+    }
+    run.write_meta(meta)?;
+    drop(lock);
+    Ok(())
+}
+
+fn notify(
+    agents: &Agents,
+    run: &RunDir,
+    meta: &Meta,
+    exit: &Exit,
+    returned: &[Task],
+) -> Result<(), AgentError> {
+    let from = Name::new("agent", meta.address())?;
+    let to = Name::new("agent", &meta.parent)?;
+    let mut result = exit.text();
+    if !returned.is_empty() {
+        let ids: Vec<String> = returned
+            .iter()
+            .map(|task| format!("#{}", task.id))
+            .collect();
+        result.push_str(&format!("\n\n[free again: task {}]", ids.join(", ")));
+    }
+    let notification = TaskNotification {
+        task_id: meta.agent_id.clone(),
+        tool_use_id: meta.tool_use_id.clone(),
+        output_file: run.output_path().to_string_lossy().into_owned(),
+        status: match exit.status {
+            ExitStatus::Completed => RunStatus::Completed,
+            ExitStatus::Failed => RunStatus::Failed,
+            ExitStatus::Killed => RunStatus::Killed,
+            ExitStatus::Lost => RunStatus::Lost,
+        },
+        description: meta.description.clone(),
+        result: Some(result),
+        usage: mailbox::Usage {
+            total_tokens: exit.usage.total_tokens(),
+            tool_uses: exit.usage.tool_uses,
+            duration_ms: exit.duration_ms,
+        },
+        worktree: meta.worktree.as_ref().and_then(|tree| {
+            let kept = tree.outcome.as_ref().is_none_or(|outcome| outcome.kept);
+            kept.then(|| WorktreeLeft {
+                worktree_path: tree.path.clone(),
+                worktree_branch: tree.branch.clone(),
+            })
+        }),
+    };
+    let life = meta.life_id();
+    agents.mailbox().notify(from, to, &life, &notification)?;
+    Ok(())
+}

@@ -1,0 +1,173 @@
+//! What a run's runtime is told, kept with the run so that it can be told again.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use store::home::Home;
+use store::settings::RuntimeKind;
+use swarm::process::MARKER;
+use swarm::run::Meta;
+use swarm::runtime::{Launch, McpServer, Start};
+
+/// The name of the MCP server with the board and the mail.
+const OWN_SERVER: &str = "ccb";
+/// What says where an agent belongs, besides our own variables.
+const TEAM_VARIABLES: &[&str] = &[
+    "CLAUDE_CODE_TASK_LIST_ID",
+    "CLAUDE_CODE_TEAM_NAME",
+    "TMPDIR",
+];
+
+/// Everything about an agent that its runtime is told, but what the run says already.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LaunchPlan {
+    /// Replaces the runtime's own system prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// How hard it thinks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effort: Option<String>,
+    /// The only tools it may use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// Tools it must not use.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disallowed_tools: Vec<String>,
+    /// The most turns it may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u32>,
+    /// The most it may cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_cost_usd: Option<f64>,
+    /// MCP servers it gets.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mcp_servers: Vec<McpServer>,
+    /// What the repository configures for the program itself may take effect.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub trusted: bool,
+    /// The session it is a copy of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fork_of: Option<String>,
+    /// Variables it gets besides those of the engine; values that are secret are not here, but
+    /// taken from the environment when it starts.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// Names of variables, or beginnings of names with `*`, that are passed on besides the usual
+    /// ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pass_env: Vec<String>,
+    /// Names of variables whose values are left out of transcripts, besides the usual ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub redact_env: Vec<String>,
+}
+
+impl LaunchPlan {
+    /// As it was kept.
+    pub(super) fn of(meta: &Meta) -> Self {
+        serde_json::from_value(meta.launch.clone()).unwrap_or_default()
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// What the runtime is told.
+    pub(super) fn launch(
+        self,
+        meta: &Meta,
+        prompt: String,
+        env: Vec<(OsString, OsString)>,
+    ) -> Launch {
+        let start = match (&meta.session, self.fork_of, meta.life) {
+            (Some(session), _, 2..) => Start::Resume {
+                session: session.clone(),
+            },
+            (_, Some(session), _) => Start::Fork { session },
+            _ => Start::New,
+        };
+        Launch {
+            prompt,
+            system_prompt: self.system_prompt,
+            cwd: meta.cwd.clone(),
+            scratch: meta.tmp.clone().unwrap_or_else(std::env::temp_dir),
+            model: meta.model.clone(),
+            effort: self.effort,
+            tools: self.tools,
+            disallowed_tools: self.disallowed_tools,
+            permission_mode: meta.permission_mode.clone(),
+            max_turns: self.max_turns,
+            max_cost_usd: self.max_cost_usd,
+            mcp_servers: with_identity(self.mcp_servers, &env),
+            trusted: self.trusted,
+            env,
+            start,
+        }
+    }
+
+    /// The agent's environment, from the one its host has.
+    pub(super) fn environment(
+        &self,
+        home: &Home,
+        meta: &Meta,
+        given: Vec<(OsString, OsString)>,
+    ) -> Vec<(OsString, OsString)> {
+        // A kind nobody knows gets as little as the simplest.
+        let kind = RuntimeKind::parse(&meta.runtime.kind).unwrap_or(RuntimeKind::Shell);
+        let mut env = swarm::environment::for_agent(given, kind, &self.pass_env);
+        let mut set = |name: &str, value: OsString| {
+            env.retain(|(known, _)| known != name);
+            env.push((name.into(), value));
+        };
+        for (name, value) in self.env.iter().chain(&meta.runtime.env) {
+            set(name, value.into());
+        }
+        set("CCB_HOME", home.path().into());
+        set("CCB_AGENT", meta.address().into());
+        set(MARKER, meta.agent_id.clone().into());
+        set("CLAUDE_CODE_TEAM_NAME", meta.team.clone().into());
+        set("CLAUDE_CODE_TASK_LIST_ID", meta.list.clone().into());
+        let team = home.path().join("teams").join(&meta.team);
+        set("CCB_SCRATCHPAD", team.join("scratchpad").into());
+        if let Some(task) = &meta.task_id {
+            set("CCB_TASK_ID", task.into());
+        }
+        if let Some(token) = meta.token {
+            set("CCB_RUN_TOKEN", token.to_string().into());
+        }
+        if let Some(port) = meta.port_base {
+            set("CCB_PORT_BASE", port.to_string().into());
+        }
+        if let Some(tmp) = &meta.tmp {
+            set("TMPDIR", tmp.into());
+        }
+        env
+    }
+}
+
+/// Our own server is told who the agent is: not every program passes its environment on.
+fn with_identity(mut servers: Vec<McpServer>, env: &[(OsString, OsString)]) -> Vec<McpServer> {
+    for server in servers
+        .iter_mut()
+        .filter(|server| server.name == OWN_SERVER)
+    {
+        for (name, value) in env {
+            let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else {
+                continue;
+            };
+            let ours = name.starts_with("CCB_") || TEAM_VARIABLES.contains(&name);
+            if ours && !server.env.contains_key(name) {
+                server.env.insert(name.to_owned(), value.to_owned());
+            }
+        }
+    }
+    servers
+}
+
+/// A directory for an agent's temporary files: short, because sockets in it have short paths.
+pub(super) fn tmp_dir(agent_id: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("ccb-{agent_id}"))
+}

@@ -1,0 +1,34 @@
+//! Agents: started, waited for, written to, stopped, resumed; and what has to happen when one
+//! ends, whoever notices.
+//!
+//! `swarm` knows how to supervise a process. Here it is put together with tasks, mail and
+//! trees: the ports a host needs, the entry points of guard and host, and everything a person
+//! or a model can do with agents.
+
+mod answer;
+mod engine;
+mod entry;
+mod error;
+mod fault;
+mod finish;
+mod launch;
+mod ports;
+mod ports_block;
+mod reconcile;
+mod resume;
+mod runtimes;
+mod spawn;
+mod start;
+mod stop;
+mod wait;
+
+pub use engine::{Agents, Listed, Surroundings};
+pub use entry::{guard_main, host_main};
+pub use error::AgentError;
+pub use fault::FAULT_POINTS;
+pub use launch::LaunchPlan;
+pub use reconcile::Settled;
+pub use resume::Sent;
+pub use spawn::{Isolation, Spawn};
+pub use start::Launched;
+pub use wait::Outcome;

@@ -1,0 +1,197 @@
+//! What a host needs, from the board, the mail and the trees.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use mailbox::{Body, Consumer, Draft, Mailbox, Priority, Protocol, Question};
+use serde_json::Value;
+use store::name::Name;
+use swarm::LEAD;
+use swarm::run::{Asked, Exit, Letter, Mail, Meta, PermissionAnswer, PortError, Ports, RunDir};
+use taskboard::{Status, TaskId};
+use worktrees::{Lease, Slug};
+
+use super::engine::Agents;
+use super::error::AgentError;
+use super::finish;
+
+/// How many letters are taken at once.
+const BATCH: usize = 64;
+/// How long a question waits for its answer.
+const QUESTION_DEADLINE: Duration = Duration::from_secs(120);
+
+/// The rest of the engine, as a host sees it.
+#[derive(Debug)]
+pub(super) struct EnginePorts {
+    agents: Agents,
+    run: RunDir,
+    meta: Meta,
+    tree: Option<Lease>,
+}
+
+impl EnginePorts {
+    pub(super) fn new(agents: Agents, run: RunDir, meta: &Meta) -> Self {
+        Self {
+            agents,
+            run,
+            meta: meta.clone(),
+            tree: None,
+        }
+    }
+
+    /// Says that somebody works in the run's tree, as long as the host lives.
+    pub(super) fn hold_tree(&mut self, meta: &Meta) -> Result<(), AgentError> {
+        if let Some(tree) = &meta.worktree {
+            let slug = Slug::new(&tree.name)?;
+            self.tree = Some(self.agents.trees()?.hold(&slug)?);
+        }
+        Ok(())
+    }
+
+    fn own_name(&self) -> Result<Name, PortError> {
+        name(self.meta.address())
+    }
+}
+
+fn name(text: &str) -> Result<Name, PortError> {
+    Name::new("agent", text).map_err(port)
+}
+
+fn port(error: impl std::fmt::Display) -> PortError {
+    PortError(error.to_string())
+}
+
+impl Ports for EnginePorts {
+    fn mail(&mut self) -> Result<Box<dyn Mail>, PortError> {
+        let inbox = self.agents.mailbox().inbox(&self.own_name()?);
+        let consumer = inbox.and_then(|inbox| inbox.consumer()).map_err(port)?;
+        Ok(Box::new(AgentMail { consumer }))
+    }
+
+    fn lost_task(&mut self) -> Result<Option<String>, PortError> {
+        let (Some(id), Some(token)) = (&self.meta.task_id, self.meta.token) else {
+            return Ok(None);
+        };
+        let Ok(id) = id.parse::<TaskId>() else {
+            return Ok(None);
+        };
+        let task = match self.agents.board().get(id) {
+            Ok(task) => task,
+            Err(taskboard::BoardError::NotFound { .. }) => {
+                return Ok(Some(format!("task {id} was deleted")));
+            }
+            Err(error) => return Err(port(error)),
+        };
+        // The agent itself may have completed it.
+        let ours = task.status == Status::Completed
+            || task.lease().is_some_and(|lease| lease.token == token);
+        if ours {
+            return Ok(None);
+        }
+        let now = match &task.owner {
+            Some(owner) => format!("task {id} belongs to {owner} now"),
+            None => format!("task {id} was taken back"),
+        };
+        Ok(Some(now))
+    }
+
+    fn tell_parent(&mut self, summary: &str, text: &str) -> Result<(), PortError> {
+        let from = self.own_name()?;
+        let to = name(&self.meta.parent)?;
+        let draft = Draft {
+            summary: Some(summary.chars().take(200).collect()),
+            ..Draft::new(from, to, Body::Text(text.to_owned()))
+        };
+        self.agents.mailbox().send(&draft).map_err(port)?;
+        Ok(())
+    }
+
+    fn ask(&mut self, tool: &str, input: &Value) -> Result<Asked, PortError> {
+        let lead = name(LEAD)?;
+        let mailbox = self.agents.mailbox();
+        let roster = self.agents.roster().roster();
+        let active = roster.is_ok_and(|roster| roster.member(LEAD).is_some_and(|m| m.is_active));
+        if !active && !somebody_reads(&mailbox, &lead) {
+            let why = format!("{tool} needs a permission, and there is nobody to give it");
+            return Ok(Asked::Refused(why));
+        }
+        let question = Question::Permission(mailbox::Permission {
+            tool_name: tool.to_owned(),
+            tool_use_id: None,
+            description: format!("{} wants to use {tool}", self.meta.address()),
+            input: input.clone(),
+        });
+        let asked = mailbox.ask(&self.own_name()?, &lead, question, QUESTION_DEADLINE);
+        Ok(Asked::Waiting(asked.map_err(port)?.id))
+    }
+
+    fn idle(&mut self, idle: bool) -> Result<(), PortError> {
+        let (mailbox, own) = (self.agents.mailbox(), self.own_name()?);
+        let noted = if idle {
+            let notification = mailbox::IdleNotification {
+                idle_reason: mailbox::IdleReason::Available,
+                finished_tasks: Vec::new(),
+                failure_reason: None,
+            };
+            let lead = name(LEAD)?;
+            mailbox.note_idle(&own, &lead, notification).map(drop)
+        } else {
+            mailbox.note_busy(&own)
+        };
+        noted.map_err(port)
+    }
+
+    fn finish(&mut self, exit: &Exit, written: &mut dyn FnMut()) -> Result<(), PortError> {
+        // Nobody works in it any more.
+        self.tree = None;
+        Ok(finish::finish(&self.agents, &self.run, exit, written)?)
+    }
+}
+
+/// Whether somebody is there to answer.
+fn somebody_reads(mailbox: &Mailbox, who: &Name) -> bool {
+    let inbox = mailbox.inbox(who);
+    inbox.is_ok_and(|inbox| {
+        store::lock::is_held(&inbox.dir().join("consumer.lock")).unwrap_or(false)
+    })
+}
+
+/// The mail of a running agent.
+#[derive(Debug)]
+struct AgentMail {
+    consumer: Consumer,
+}
+
+impl Mail for AgentMail {
+    fn bell(&self) -> BorrowedFd<'_> {
+        self.consumer.bell().as_fd()
+    }
+
+    fn take(&mut self) -> Result<Vec<Letter>, PortError> {
+        // First the bell, then the look: what is rung for in between is heard again.
+        self.consumer.bell().hush();
+        let batch = self.consumer.take(BATCH).map_err(port)?;
+        let letters = batch.messages.iter().map(|message| Letter {
+            seq: message.seq,
+            id: message.id,
+            text: mailbox::render([message], |_| None),
+            now: message.priority == Priority::Now,
+            redelivered: message.redelivered,
+            answer: match &message.body {
+                Body::Protocol(Protocol::PermissionResponse(answer)) => Some(PermissionAnswer {
+                    request: answer.request_id.clone(),
+                    allow: answer.approved,
+                    reason: answer.feedback.clone(),
+                }),
+                _ => None,
+            },
+        });
+        Ok(letters.collect())
+    }
+
+    fn done(&mut self, seqs: &[u64]) -> Result<(), PortError> {
+        self.consumer.delivered(seqs).map_err(port)?;
+        self.consumer.ack(seqs).map_err(port)?;
+        Ok(())
+    }
+}

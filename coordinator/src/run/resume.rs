@@ -1,0 +1,164 @@
+//! Writing to an agent: one that runs gets the message, one that has ended goes on.
+
+use std::time::Duration;
+
+use mailbox::{Body, Draft, Posted, Priority};
+use store::clock::{Clock, SystemClock, rfc3339};
+use store::fault::reached;
+use store::name::Name;
+use swarm::run::{Meta, RunDir, RunError, State};
+use taskboard::BoardError;
+use worktrees::{Base, Mode};
+
+use super::engine::Agents;
+use super::error::AgentError;
+use super::fault;
+use super::start::Launched;
+
+/// How long an agent that is about to end may take to do so.
+const ENDING: Duration = Duration::from_secs(60);
+
+/// What became of a message to an agent.
+#[derive(Debug)]
+pub struct Sent {
+    /// The message.
+    pub posted: Posted,
+    /// As the agent was.
+    pub meta: Meta,
+    /// It had ended, and goes on because of the message.
+    pub resumed: bool,
+}
+
+impl Agents {
+    /// Sends `text` to an agent. One that has ended is resumed with it.
+    pub fn send(
+        &self,
+        meta: &Meta,
+        from: &Name,
+        text: String,
+        summary: Option<String>,
+        priority: Priority,
+    ) -> Result<Sent, AgentError> {
+        let run = self.run(&meta.agent_id);
+        let to = Name::new("agent", meta.address())?;
+        let draft = Draft {
+            summary,
+            priority: Some(priority),
+            ..Draft::new(from.clone(), to, Body::Text(text))
+        };
+        self.reconcile_one(&run)?;
+        loop {
+            // Under this lock an agent decides that it takes in nothing more.
+            let lock = run.lock()?;
+            let meta = run.meta()?;
+            let alive = run.is_alive()?;
+            if alive && meta.state != State::Ending && !meta.state.is_terminal() {
+                let posted = self.mailbox().send(&draft)?;
+                return Ok(Sent {
+                    posted,
+                    meta,
+                    resumed: false,
+                });
+            }
+            drop(lock);
+            if alive {
+                if !run.wait_dead(ENDING)? {
+                    return Err(AgentError::WillNotEnd {
+                        id: run.id().to_owned(),
+                    });
+                }
+                continue;
+            }
+            let posted = self.mailbox().send(&draft)?;
+            reached(fault::RESUME_SENT);
+            let resumed = self.resume(&run, true)?;
+            let meta = run.meta()?;
+            return Ok(Sent {
+                posted,
+                meta,
+                resumed: resumed.is_some(),
+            });
+        }
+    }
+
+    /// Puts a message into the inbox of an agent that is about to be resumed.
+    pub fn leave_message(
+        &self,
+        meta: &Meta,
+        from: &Name,
+        text: String,
+    ) -> Result<Posted, AgentError> {
+        let to = Name::new("agent", meta.address())?;
+        let summary: String = text
+            .lines()
+            .next()
+            .unwrap_or("")
+            .chars()
+            .take(200)
+            .collect();
+        let draft = Draft {
+            summary: Some(summary),
+            ..Draft::new(from.clone(), to, Body::Text(text))
+        };
+        Ok(self.mailbox().send(&draft)?)
+    }
+
+    /// Lets an agent that has ended go on. None if somebody else has just done so.
+    pub fn resume(&self, run: &RunDir, background: bool) -> Result<Option<Launched>, AgentError> {
+        self.reconcile_one(run)?;
+        let held = match run.take() {
+            Ok(held) => held,
+            Err(RunError::Running { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let mut meta = run.meta()?;
+        meta.state = State::Registered;
+        meta.told = None;
+        meta.ended_at = None;
+        meta.stalled = None;
+        (meta.host, meta.guard, meta.pid) = (None, None, None);
+        meta.started_at = rfc3339(SystemClock.now_ms());
+        run.begin_life(&mut meta)?;
+        let waiter = match background {
+            true => None,
+            false => Some(run.waiter()?),
+        };
+        let equipped = Self::of_run(self.home.clone(), &meta)?.equip_again(run, &mut meta);
+        if let Err(error) = equipped {
+            drop(held);
+            // It has a life that never began: that is finished like any other.
+            self.reconcile_one(run)?;
+            return Err(error);
+        }
+        self.start(run, held, &meta)?;
+        Ok(Some(Launched {
+            run: run.clone(),
+            meta,
+            waiter,
+        }))
+    }
+
+    /// What a run had and has no more.
+    fn equip_again(&self, run: &RunDir, meta: &mut Meta) -> Result<(), AgentError> {
+        if let Some(task) = meta.task_id.as_ref().and_then(|id| id.parse().ok()) {
+            match self.claim(task, meta) {
+                Ok(()) => {}
+                // Somebody else has it, or it is done: the conversation can go on without.
+                Err(AgentError::Board(
+                    BoardError::Refused { .. } | BoardError::NotFound { .. },
+                )) => (meta.task_id, meta.token) = (None, None),
+                Err(error) => return Err(error),
+            }
+        }
+        if let Some(tree) = &meta.worktree {
+            let set_up = serde_json::from_value(tree.set_up.clone()).unwrap_or_default();
+            self.make_tree(Base::Head, set_up, Mode::Resume, meta)?;
+        }
+        if let (true, Some(name)) = (meta.teammate, &meta.name) {
+            self.roster().set_active(name, true)?;
+        }
+        meta.state = State::Starting;
+        run.write_meta(meta)?;
+        Ok(())
+    }
+}

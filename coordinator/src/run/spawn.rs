@@ -1,0 +1,346 @@
+//! Starting an agent: written down first, then its task, its tree, its processes.
+
+use std::path::PathBuf;
+
+use store::clock::{Clock, SystemClock, rfc3339};
+use store::fault::reached;
+use store::name::Name;
+use swarm::run::{Meta, RunDir, RuntimeSpec, State, TreeOf};
+use swarm::{AgentId, LEAD, NewMember};
+use taskboard::{ClaimRequest, LeaseTerm, TaskId};
+use worktrees::{Base, CreateRequest, Mode, SetUp, Slug};
+
+use super::engine::Agents;
+use super::error::AgentError;
+use super::launch::{LaunchPlan, tmp_dir};
+use super::start::Launched;
+use super::{fault, ports_block};
+use crate::binding::Binder;
+
+/// The longest description.
+const MAX_DESCRIPTION: usize = 200;
+/// The longest prompt.
+const MAX_PROMPT: usize = 8 * 1024 * 1024;
+
+/// Where an agent works.
+#[derive(Debug, Clone)]
+pub enum Isolation {
+    /// Here, like everybody else.
+    Directory(PathBuf),
+    /// In a working tree of its own.
+    Worktree {
+        /// What the tree starts from.
+        base: Base,
+        /// What it gets besides its files.
+        set_up: SetUp,
+    },
+}
+
+/// An agent to be started.
+#[derive(Debug)]
+pub struct Spawn {
+    /// What it is told; for a shell, the command.
+    pub prompt: String,
+    /// In a few words.
+    pub description: String,
+    /// Its definition.
+    pub agent_type: String,
+    /// What runs it.
+    pub runtime: RuntimeSpec,
+    /// A name it can be addressed by.
+    pub name: Option<Name>,
+    /// It becomes a member of the team, and lives on when a turn is over.
+    pub teammate: bool,
+    /// It must have its plan approved first.
+    pub plan_mode: bool,
+    /// It continues its parent's conversation.
+    pub fork: bool,
+    /// Its model.
+    pub model: Option<String>,
+    /// What it may do without asking.
+    pub permission_mode: Option<String>,
+    /// Where it works.
+    pub isolation: Isolation,
+    /// The task it is for.
+    pub task: Option<TaskId>,
+    /// Whoever started it does not wait for its result.
+    pub background: bool,
+    /// Who is told of its end.
+    pub parent: Name,
+    /// The tool call that started it.
+    pub tool_use_id: Option<String>,
+    /// What else its runtime is told.
+    pub plan: LaunchPlan,
+}
+
+impl Agents {
+    /// Starts an agent. When this returns it is under way, and goes on whatever becomes of the
+    /// caller.
+    pub fn spawn(&self, spawn: Spawn) -> Result<Launched, AgentError> {
+        check(&spawn)?;
+        self.reconcile()?;
+        self.check_number()?;
+        if let Some(name) = &spawn.name {
+            self.check_name(name)?;
+        }
+        let id = AgentId::random();
+        let run = self.run(id.as_str());
+        let mut meta = self.describe(&spawn, &id);
+        let held = run.create(&meta, &spawn.prompt)?;
+        let waiter = match spawn.background {
+            true => None,
+            false => Some(run.waiter()?),
+        };
+        match self.equip(&spawn, &run, &mut meta) {
+            Ok(()) => {}
+            Err(error) => {
+                self.give_up(&run, &meta);
+                return Err(error);
+            }
+        }
+        self.start(&run, held, &meta)?;
+        Ok(Launched { run, meta, waiter })
+    }
+
+    fn describe(&self, spawn: &Spawn, id: &AgentId) -> Meta {
+        let now = rfc3339(SystemClock.now_ms());
+        let slug = format!("agent-{id}");
+        let (cwd, worktree) = match &spawn.isolation {
+            Isolation::Directory(dir) => (dir.clone(), None),
+            Isolation::Worktree { .. } => (
+                PathBuf::new(),
+                // Its name is written down before it is made, so that it is found.
+                Some(TreeOf {
+                    name: slug,
+                    path: String::new(),
+                    branch: None,
+                    set_up: serde_json::Value::Null,
+                    outcome: None,
+                }),
+            ),
+        };
+        Meta {
+            agent_id: id.to_string(),
+            life: 1,
+            name: spawn.name.as_ref().map(ToString::to_string),
+            teammate: spawn.teammate,
+            team: self.team.to_string(),
+            parent: spawn.parent.to_string(),
+            description: short(&spawn.description),
+            agent_type: spawn.agent_type.clone(),
+            fork: spawn.fork,
+            runtime: spawn.runtime.clone(),
+            model: spawn.model.clone(),
+            permission_mode: spawn.permission_mode.clone(),
+            launch: spawn.plan.to_json(),
+            cwd,
+            worktree,
+            repository: Some(self.directory.clone()),
+            list: self.list.to_string(),
+            task_id: spawn.task.map(|id| id.to_string()),
+            tool_use_id: spawn.tool_use_id.clone(),
+            tmp: Some(tmp_dir(id.as_str())),
+            options: self.options_json(),
+            created_at: now.clone(),
+            started_at: now,
+            ..Meta::default()
+        }
+    }
+
+    /// Gives the run everything it needs before it starts.
+    fn equip(&self, spawn: &Spawn, run: &RunDir, meta: &mut Meta) -> Result<(), AgentError> {
+        if let (true, Some(name)) = (spawn.teammate, &spawn.name) {
+            self.enlist(spawn, name, meta)?;
+        }
+        if let Some(task) = spawn.task {
+            self.claim(task, meta)?;
+        }
+        if let Isolation::Worktree { base, set_up } = &spawn.isolation {
+            self.make_tree(base.clone(), set_up.clone(), Mode::Exclusive, meta)?;
+        }
+        meta.port_base = ports_block::take(&self.home, run)?;
+        meta.state = State::Starting;
+        run.write_meta(meta)?;
+        Ok(())
+    }
+
+    /// Takes the task for the run: the lease ends with it.
+    pub(super) fn claim(&self, task: TaskId, meta: &mut Meta) -> Result<(), AgentError> {
+        let request = ClaimRequest {
+            agent: meta.address().to_owned(),
+            check_busy: false,
+            lease: Some(LeaseTerm::Run(meta.agent_id.clone())),
+        };
+        let claimed = self.board().claim(task, &request)?;
+        meta.token = claimed.token;
+        reached(fault::SPAWN_CLAIMED);
+        Ok(())
+    }
+
+    /// Makes the run's tree, or makes it again, and binds its task to it.
+    pub(super) fn make_tree(
+        &self,
+        base: Base,
+        set_up: SetUp,
+        mode: Mode,
+        meta: &mut Meta,
+    ) -> Result<(), AgentError> {
+        let slug = Slug::new(&format!("agent-{}", meta.agent_id))?;
+        let trees = self.trees()?;
+        let kept = serde_json::to_value(&set_up).unwrap_or_default();
+        let request = CreateRequest {
+            base,
+            mode,
+            agent: Some(meta.agent_id.clone()),
+            set_up,
+            ..CreateRequest::new(Some(slug.clone()), &self.directory)
+        };
+        let created = trees.create(&request)?;
+        reached(fault::SPAWN_TREE);
+        let path = created.entry.path().to_owned();
+        meta.worktree = Some(TreeOf {
+            name: slug.to_string(),
+            path: path.to_string_lossy().into_owned(),
+            branch: created.entry.branch.clone(),
+            set_up: kept,
+            outcome: None,
+        });
+        meta.cwd = path;
+        if let Some(task) = meta.task_id.as_ref().and_then(|id| id.parse().ok()) {
+            let board = self.board();
+            let binder = Binder {
+                board: &board,
+                trees: &trees,
+            };
+            binder.bind(&slug, task, None)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the agent into the roster, before it starts.
+    fn enlist(&self, spawn: &Spawn, name: &Name, meta: &Meta) -> Result<(), AgentError> {
+        let team = self.roster();
+        let run = AgentId::parse(&meta.agent_id);
+        match team.roster() {
+            Ok(roster) if roster.member(name.as_str()).is_some() => {
+                // It was a member before and has ended: the same place, a new run.
+                let update = swarm::MemberUpdate {
+                    is_active: Some(true),
+                    run,
+                    ..swarm::MemberUpdate::default()
+                };
+                team.update(name.as_str(), &update)?;
+            }
+            _ => {
+                let member = NewMember {
+                    agent_type: spawn.agent_type.clone(),
+                    model: spawn.model.clone(),
+                    cwd: Some(meta.cwd.to_string_lossy().into_owned()),
+                    is_active: true,
+                    plan_mode_required: spawn.plan_mode,
+                    mode: spawn.permission_mode.clone(),
+                    run,
+                    ..NewMember::new(name.clone())
+                };
+                team.join(&member)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Undoes what was done for a run that does not start.
+    fn give_up(&self, run: &RunDir, meta: &Meta) {
+        let undone = (|| {
+            let board = self.board();
+            if board.dir().is_dir() {
+                board.unassign_run(&meta.agent_id)?;
+            }
+            if let Some(tree) = &meta.worktree
+                && let Ok(trees) = self.trees()
+            {
+                // One that was not made is not there.
+                trees.agent_ended(&Slug::new(&tree.name)?).ok();
+            }
+            if let (true, Some(name)) = (meta.teammate, &meta.name) {
+                self.roster().set_active(name, false).ok();
+            }
+            store::tree::delete(run.path())?;
+            run.settle()?;
+            Ok::<_, AgentError>(())
+        })();
+        if let Err(error) = undone {
+            // The next command finishes it.
+            tracing::warn!(%error, "a run that did not start is not cleaned up yet");
+        }
+    }
+
+    /// So many may run at once, and no more.
+    fn check_number(&self) -> Result<(), AgentError> {
+        let Some(most) = self.options.max_agents else {
+            return Ok(());
+        };
+        let mut running = 0;
+        for id in swarm::run::active(&self.runs)? {
+            running += usize::from(self.run(&id).is_alive()?);
+        }
+        if running >= most {
+            return Err(AgentError::TooMany { running, most });
+        }
+        Ok(())
+    }
+
+    /// A name stands for one agent that runs.
+    fn check_name(&self, name: &Name) -> Result<(), AgentError> {
+        if name.as_str().eq_ignore_ascii_case(LEAD) {
+            let why = format!("{LEAD:?} is the name of every team's lead; choose another");
+            return Err(AgentError::Invalid(why));
+        }
+        let (all, _) = self.list()?;
+        let taken = all.into_iter().find(|listed| {
+            let theirs = listed.meta.name.as_deref();
+            listed.alive && theirs.is_some_and(|theirs| theirs.eq_ignore_ascii_case(name.as_str()))
+        });
+        match taken {
+            Some(listed) => Err(AgentError::NameTaken {
+                name: name.to_string(),
+                by: listed.meta.agent_id,
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+fn check(spawn: &Spawn) -> Result<(), AgentError> {
+    let invalid = |why: &str| Err(AgentError::Invalid(why.into()));
+    if spawn.prompt.trim().is_empty() {
+        return invalid("the prompt is empty");
+    }
+    if spawn.prompt.len() > MAX_PROMPT {
+        return invalid("the prompt is longer than 8 MiB; put it into a file and name the file");
+    }
+    if spawn.prompt.contains('\0') {
+        return invalid("the prompt contains a NUL byte, which no program can be given");
+    }
+    if spawn.teammate && spawn.name.is_none() {
+        return invalid("a teammate needs a name");
+    }
+    if spawn.plan_mode && !spawn.teammate {
+        return invalid("only a teammate can be started in plan mode");
+    }
+    if let Isolation::Directory(dir) = &spawn.isolation
+        && !dir.is_dir()
+    {
+        let why = format!("{}: there is no such directory", dir.display());
+        return Err(AgentError::Invalid(why));
+    }
+    Ok(())
+}
+
+/// The beginning of a description, in one line.
+fn short(text: &str) -> String {
+    let line = text.split(['\n', '\r']).next().unwrap_or_default().trim();
+    line.chars()
+        .filter(|c| !c.is_control())
+        .take(MAX_DESCRIPTION)
+        .collect()
+}

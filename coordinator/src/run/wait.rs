@@ -1,0 +1,128 @@
+//! Waiting for a run's result.
+
+use std::time::Duration;
+
+use store::fault::reached;
+use swarm::run::{Exit, Meta, RunDir, Told, Waiter};
+
+use super::engine::Agents;
+use super::entry::FINISHING;
+use super::error::AgentError;
+use super::fault;
+use super::start::Launched;
+
+/// How a run ended, for the one who waited.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// As it is now.
+    pub meta: Meta,
+    /// How it ended.
+    pub exit: Exit,
+}
+
+impl Agents {
+    /// Waits until the run has ended and everything is done, at most `limit`. None if it has not
+    /// by then.
+    ///
+    /// Whoever gets an outcome passes it on and then says so with [`Self::delivered`].
+    pub fn wait(
+        &self,
+        launched: &Launched,
+        limit: Duration,
+    ) -> Result<Option<Outcome>, AgentError> {
+        self.wait_for(&launched.run, launched.meta.life, limit)
+    }
+
+    fn wait_for(
+        &self,
+        run: &RunDir,
+        life: u32,
+        limit: Duration,
+    ) -> Result<Option<Outcome>, AgentError> {
+        if run.wait_exit(life, limit)?.is_none() && run.is_alive()? {
+            return Ok(None);
+        }
+        // What became of its tree is part of the answer.
+        run.wait_dead(FINISHING)?;
+        self.reconcile_one(run)?;
+        match run.exit(life)? {
+            Some(exit) => Ok(Some(Outcome {
+                meta: run.meta()?,
+                exit,
+            })),
+            None => Ok(None),
+        }
+    }
+
+    /// The result has been passed on: no notification is needed.
+    pub fn delivered(&self, launched: &Launched) -> Result<(), AgentError> {
+        mark_delivered(&launched.run)
+    }
+
+    /// Stops waiting; the run goes on in the background, and its parent will be told. Unless it
+    /// has just ended: then this is its outcome.
+    pub fn to_background(&self, mut launched: Launched) -> Result<Option<Outcome>, AgentError> {
+        let lock = launched.run.lock()?;
+        let meta = launched.run.meta()?;
+        if meta.told == Some(Told::Waiting)
+            && let Some(exit) = launched.run.exit(meta.life)?
+        {
+            mark_delivered_locked(&launched.run, meta.clone())?;
+            drop(launched.waiter.take());
+            return Ok(Some(Outcome { meta, exit }));
+        }
+        drop(launched.waiter.take());
+        drop(lock);
+        Ok(None)
+    }
+
+    /// What a run has come to, for somebody who asks for it: waits for its end at most `limit`.
+    /// A result that is returned counts as delivered.
+    pub fn output(&self, meta: &Meta, limit: Duration) -> Result<Option<Outcome>, AgentError> {
+        let run = self.run(&meta.agent_id);
+        self.reconcile_one(&run)?;
+        let waiter: Waiter = run.waiter()?;
+        let exit = run.wait_exit(meta.life, limit)?;
+        let exit = match exit {
+            None if !run.is_alive()? => {
+                self.reconcile_one(&run)?;
+                run.exit(meta.life)?
+            }
+            exit => exit,
+        };
+        let Some(exit) = exit else {
+            return Ok(None);
+        };
+        // Its host may still be busy with its tree; that it is told is ours.
+        let lock = run.lock()?;
+        let meta = run.meta()?;
+        if meta.life == exit.life && matches!(meta.told, None | Some(Told::Waiting)) {
+            mark_delivered_locked(&run, meta)?;
+        }
+        drop(lock);
+        drop(waiter);
+        Ok(Some(Outcome {
+            meta: run.meta()?,
+            exit,
+        }))
+    }
+}
+
+fn mark_delivered(run: &RunDir) -> Result<(), AgentError> {
+    let lock = run.lock()?;
+    let meta = run.meta()?;
+    mark_delivered_locked(run, meta)?;
+    drop(lock);
+    Ok(())
+}
+
+fn mark_delivered_locked(run: &RunDir, mut meta: Meta) -> Result<(), AgentError> {
+    let waiting = meta.told == Some(Told::Waiting);
+    meta.told = Some(Told::Delivered);
+    run.write_meta(&meta)?;
+    reached(fault::FINISH_TOLD);
+    if waiting {
+        run.settle()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! Settings files, from the user's down to the repository's local one.
+//!
+//! `<home>/ccb.json`, then `<repo>/.claude/ccb.json`, then `<repo>/.claude/ccb.local.json`;
+//! a later file wins key by key. An unknown key is an error that names the nearest known one,
+//! because a misspelt setting that is silently ignored is worse than no setting.
+//!
+//! What can run code, or lets an agent see more, remembers the file it came from, so that a
+//! repository's can be held back until the user trusts it.
+
+mod agents;
+mod file;
+mod runtimes;
+mod taskboard;
+mod worktree;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use self::file::File;
+use crate::atomic;
+use crate::error::Result;
+
+pub use agents::{AgentSettings, ConfigHome, LetThrough};
+pub use runtimes::{RuntimeKind, RuntimeSettings};
+pub use taskboard::LockMode;
+pub use worktree::{BaseRef, SetUpCommand, WorktreeSettings};
+
+/// All settings, resolved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// `taskboard.lock`: `"shared"` or `"flock"`.
+    pub lock_mode: LockMode,
+    /// `taskboard.durable`: whether changes are synced to disk before they are acknowledged.
+    pub durable: bool,
+    /// `taskboard.lockTimeoutMs`: how long to wait for the list's lock.
+    pub lock_timeout: Duration,
+    /// `mailbox.durable`: whether a message is synced to disk before its sending is
+    /// acknowledged.
+    pub mail_durable: bool,
+    /// Everything under `worktree`.
+    pub worktree: WorktreeSettings,
+    /// Everything under `agents`.
+    pub agents: AgentSettings,
+    /// `isolation.configHome`: `"shared"` or `"own"`.
+    pub config_home: ConfigHome,
+    /// `runtimes`: ways to run agents, by name.
+    pub runtimes: BTreeMap<String, RuntimeSettings>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            lock_mode: LockMode::default(),
+            durable: true,
+            lock_timeout: crate::lock::DEFAULT_TIMEOUT,
+            mail_durable: true,
+            worktree: WorktreeSettings::default(),
+            agents: AgentSettings::default(),
+            config_home: ConfigHome::default(),
+            runtimes: BTreeMap::new(),
+        }
+    }
+}
+
+const SECTIONS: &[&str] = &[
+    "agents",
+    "isolation",
+    "mailbox",
+    "runtimes",
+    "taskboard",
+    "v",
+    "worktree",
+];
+
+impl Settings {
+    /// Reads the files that exist among `paths`; later ones win.
+    pub fn load(paths: &[PathBuf]) -> Result<Self> {
+        let mut settings = Self::default();
+        for path in paths {
+            if let Some(bytes) = atomic::read(path)? {
+                settings.apply(&bytes, path)?;
+            }
+        }
+        Ok(settings)
+    }
+
+    fn apply(&mut self, bytes: &[u8], path: &Path) -> Result<()> {
+        let file = File { path };
+        let root: Value =
+            serde_json::from_slice(bytes).map_err(|error| file.error(error.to_string()))?;
+        let root = file.object(&root, "the file")?;
+        file.check_keys(root, "", SECTIONS)?;
+        for (key, section) in root {
+            if key == "v" {
+                continue;
+            }
+            let section = file.object(section, key)?;
+            match key.as_str() {
+                "agents" => self.agents.apply(section, &file)?,
+                "isolation" => self.config_home.apply(section, &file)?,
+                "mailbox" => self.apply_mailbox(section, &file)?,
+                "runtimes" => runtimes::apply(&mut self.runtimes, section, &file)?,
+                "worktree" => self.worktree.apply(section, &file)?,
+                _ => self.apply_taskboard(section, &file)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(super) fn load(texts: &[&str]) -> Result<Settings> {
+        let dir = tempfile::tempdir().unwrap();
+        let paths: Vec<PathBuf> = (0..texts.len())
+            .map(|n| dir.path().join(format!("{n}.json")))
+            .collect();
+        for (path, text) in paths.iter().zip(texts) {
+            atomic::replace(
+                dir.path(),
+                path,
+                text.as_bytes(),
+                atomic::Durability::Relaxed,
+            )
+            .unwrap();
+        }
+        Settings::load(&paths)
+    }
+
+    #[test]
+    fn what_is_not_settings_is_refused() {
+        assert!(load(&["{"]).is_err());
+        assert!(load(&["[]"]).is_err());
+        assert!(load(&[r#"{"taskboard":[]}"#]).is_err());
+        let error = load(&[r#"{"agent":{}}"#]).unwrap_err().to_string();
+        assert!(error.contains("did you mean \"agents\""), "{error}");
+        assert_eq!(load(&[r#"{"v":1}"#]).unwrap(), Settings::default());
+    }
+}

@@ -1,0 +1,199 @@
+//! `runtimes`: ways to run agents, by name.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde_json::{Map, Value};
+
+use super::agents::{checked_name, is_variable};
+use super::file::File;
+use crate::error::Result;
+
+/// How ccb talks to the program that runs an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RuntimeKind {
+    /// A shell command; its output is the result.
+    Shell,
+    /// A program that prints events, one JSON document per line.
+    Lines,
+    /// Claude Code.
+    Claude,
+    /// Codex.
+    Codex,
+    /// Anything that speaks the Agent Client Protocol.
+    Acp,
+}
+
+impl RuntimeKind {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Shell,
+        Self::Lines,
+        Self::Claude,
+        Self::Codex,
+        Self::Acp,
+    ];
+
+    /// The word in settings.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Shell => "shell",
+            Self::Lines => "lines",
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Acp => "acp",
+        }
+    }
+
+    /// Reads what [`RuntimeKind::as_str`] writes.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+/// One entry of `runtimes`: a way to run agents, by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuntimeSettings {
+    /// How to talk to it.
+    pub kind: RuntimeKind,
+    /// The program and its first arguments; empty means the kind's own.
+    pub command: Vec<String>,
+    /// Arguments after those ccb gives.
+    pub args: Vec<String>,
+    /// Variables its agents get.
+    pub env: BTreeMap<String, String>,
+    /// The file that says so: a repository's is not run without the user's word.
+    pub file: PathBuf,
+}
+
+/// A later file's runtime replaces an earlier one's whole. Were they mixed, a repository could
+/// add to what the user trusts.
+pub(super) fn apply(
+    runtimes: &mut BTreeMap<String, RuntimeSettings>,
+    section: &Map<String, Value>,
+    file: &File<'_>,
+) -> Result<()> {
+    for (name, value) in section {
+        let name = checked_name(name.clone(), "runtimes", file)?;
+        if value.is_null() {
+            runtimes.remove(&name);
+        } else {
+            let runtime = read_runtime(value, &format!("runtimes.{name}"), file)?;
+            runtimes.insert(name, runtime);
+        }
+    }
+    Ok(())
+}
+
+fn read_runtime(value: &Value, what: &str, file: &File<'_>) -> Result<RuntimeSettings> {
+    let section = file.object(value, what)?;
+    file.check_keys(
+        section,
+        &format!("{what}."),
+        &["args", "command", "env", "kind"],
+    )?;
+    let kind = section.get("kind").and_then(Value::as_str);
+    let kind = kind.and_then(RuntimeKind::parse).ok_or_else(|| {
+        let all = RuntimeKind::ALL.map(RuntimeKind::as_str).join(", ");
+        file.error(format!("{what}.kind must be one of {all}"))
+    })?;
+    let words = |key: &str| {
+        let words = section.get(key).map_or(Ok(Vec::new()), |value| {
+            file.strings(value, &format!("{what}.{key}"), "words")
+        })?;
+        match words.iter().find(|word| word.contains('\0')) {
+            Some(_) => Err(file.error(format!("{what}.{key} contains a NUL byte"))),
+            None => Ok(words),
+        }
+    };
+    let command = words("command")?;
+    let has_own = matches!(
+        kind,
+        RuntimeKind::Shell | RuntimeKind::Claude | RuntimeKind::Codex
+    );
+    if command.first().is_none_or(String::is_empty) && !(has_own && command.is_empty()) {
+        return Err(file.error(format!(
+            "{what}.command must be a list that starts with a program"
+        )));
+    }
+    let mut env = BTreeMap::new();
+    if let Some(value) = section.get("env") {
+        for (name, value) in file.object(value, &format!("{what}.env"))? {
+            let value = value.as_str().filter(|text| !text.contains('\0'));
+            let Some(value) = value.filter(|_| is_variable(name)) else {
+                let why = format!(
+                    "{what}.env must give variables as \"NAME\": \"value\"; {name:?} is not one"
+                );
+                return Err(file.error(why));
+            };
+            env.insert(name.clone(), value.to_owned());
+        }
+    }
+    Ok(RuntimeSettings {
+        kind,
+        command,
+        args: words("args")?,
+        env,
+        file: file.path.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::load;
+    use super::*;
+
+    #[test]
+    fn a_runtime_is_replaced_whole_and_remembers_its_file() {
+        let settings = load(&[
+            r#"{"runtimes":{"mine":{"kind":"acp","command":["a","--acp"],"env":{"X":"1"}},"gone":{"kind":"shell"}}}"#,
+            r#"{"runtimes":{"mine":{"kind":"lines","command":["b"],"args":["-x"]},"gone":null}}"#,
+        ])
+        .unwrap();
+        assert_eq!(settings.runtimes.len(), 1);
+        let mine = &settings.runtimes["mine"];
+        assert_eq!(mine.kind, RuntimeKind::Lines);
+        assert_eq!(mine.command, ["b"]);
+        assert_eq!(mine.args, ["-x"]);
+        assert!(mine.env.is_empty(), "nothing of the first file is left");
+        assert!(mine.file.ends_with("1.json"));
+    }
+
+    #[test]
+    fn mistakes_are_refused_and_named() {
+        for (bad, says) in [
+            (r#"{"runtimes":{"a/b":{"kind":"shell"}}}"#, "runtimes"),
+            (r#"{"runtimes":{"a":{"kind":"bash"}}}"#, "one of shell"),
+            (r#"{"runtimes":{"a":{}}}"#, "runtimes.a.kind"),
+            (r#"{"runtimes":{"a":{"kind":"acp"}}}"#, "a program"),
+            (
+                r#"{"runtimes":{"a":{"kind":"shell","command":[""]}}}"#,
+                "a program",
+            ),
+            (
+                r#"{"runtimes":{"a":{"kind":"acp","command":"x"}}}"#,
+                "list of words",
+            ),
+            (
+                r#"{"runtimes":{"a":{"kind":"shell","args":["\u0000"]}}}"#,
+                "NUL",
+            ),
+            (
+                r#"{"runtimes":{"a":{"kind":"shell","env":{"X":1}}}}"#,
+                "\"X\" is not",
+            ),
+            (
+                r#"{"runtimes":{"a":{"kind":"shell","env":{"X=":"1"}}}}"#,
+                "is not",
+            ),
+            (
+                r#"{"runtimes":{"a":{"kind":"shell","comand":[]}}}"#,
+                "did you mean \"runtimes.a.command\"",
+            ),
+            (r#"{"runtimes":[]}"#, "object"),
+        ] {
+            let error = load(&[bad]).expect_err(bad).to_string();
+            assert!(error.contains(says), "{bad}: {error}");
+        }
+    }
+}

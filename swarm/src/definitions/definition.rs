@@ -1,0 +1,251 @@
+//! What a definition says.
+
+use serde_json::{Map, Value, json};
+use store::name::Name;
+
+/// A type of agent: its prompt, and how it is run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Definition {
+    /// What it is asked for by.
+    pub name: Name,
+    /// When to use it.
+    pub description: String,
+    /// Its whole system prompt; it replaces the default one.
+    pub prompt: String,
+    /// The tools it may use; `None` means all.
+    pub tools: Option<Vec<String>>,
+    /// Tools it may not use, whatever `tools` says.
+    pub disallowed_tools: Vec<String>,
+    /// A model's name or family, or `inherit`.
+    pub model: Option<String>,
+    /// How hard it thinks.
+    pub effort: Option<Effort>,
+    /// What it may do without asking.
+    pub permission_mode: PermissionMode,
+    /// After so many turns it ends.
+    pub max_turns: Option<u32>,
+    /// Whether it always runs in the background.
+    pub background: bool,
+    /// Whether it works in a tree of its own.
+    pub isolation: Option<Isolation>,
+    /// Whether it remembers things from run to run, and who shares them.
+    pub memory: Option<MemoryScope>,
+    /// MCP servers it gets besides those everybody has.
+    pub mcp_servers: Vec<McpServer>,
+    /// MCP servers it does not start without.
+    pub required_mcp_servers: Vec<String>,
+    /// Hooks that live as long as it does, as written.
+    pub hooks: Map<String, Value>,
+    /// Skills it starts with.
+    pub skills: Vec<String>,
+    /// Goes before its first user turn.
+    pub initial_prompt: Option<String>,
+    /// How it is shown.
+    pub color: Option<String>,
+}
+
+/// How hard a model thinks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// `low`.
+    Low,
+    /// `medium`.
+    Medium,
+    /// `high`.
+    High,
+    /// A number whose meaning is the runtime's.
+    Level(u32),
+}
+
+impl std::fmt::Display for Effort {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Low => f.write_str("low"),
+            Self::Medium => f.write_str("medium"),
+            Self::High => f.write_str("high"),
+            Self::Level(level) => write!(f, "{level}"),
+        }
+    }
+}
+
+impl Effort {
+    pub(super) fn read(value: &Value) -> Option<Self> {
+        match value {
+            Value::String(word) => match word.as_str() {
+                "low" => Some(Self::Low),
+                "medium" => Some(Self::Medium),
+                "high" => Some(Self::High),
+                number => number.parse().ok().map(Self::Level),
+            },
+            number => Some(Self::Level(u32::try_from(number.as_u64()?).ok()?)),
+        }
+    }
+
+    fn to_json(self) -> Value {
+        match self {
+            Self::Low => "low".into(),
+            Self::Medium => "medium".into(),
+            Self::High => "high".into(),
+            Self::Level(level) => level.into(),
+        }
+    }
+}
+
+/// What an agent may do without asking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PermissionMode {
+    /// `default`: asks for whatever is not allowed.
+    Ask,
+    /// `acceptEdits`: edits files of its own tree. What an agent gets that says nothing.
+    #[default]
+    AcceptEdits,
+    /// `plan`: changes nothing until its plan is approved.
+    Plan,
+    /// `dontAsk`: what is not allowed is denied.
+    DontAsk,
+    /// `auto`: a model decides.
+    Auto,
+    /// `bypassPermissions`: anything.
+    Bypass,
+}
+
+impl PermissionMode {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Ask,
+        Self::AcceptEdits,
+        Self::Plan,
+        Self::DontAsk,
+        Self::Auto,
+        Self::Bypass,
+    ];
+
+    /// The word Claude Code knows it by.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ask => "default",
+            Self::AcceptEdits => "acceptEdits",
+            Self::Plan => "plan",
+            Self::DontAsk => "dontAsk",
+            Self::Auto => "auto",
+            Self::Bypass => "bypassPermissions",
+        }
+    }
+}
+
+/// Where an agent works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Isolation {
+    /// In a git worktree of its own.
+    Worktree,
+}
+
+/// Who shares what an agent remembers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoryScope {
+    /// All projects of this user.
+    User,
+    /// Everybody who works on this repository.
+    Project,
+    /// This user in this repository.
+    Local,
+}
+
+impl MemoryScope {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::User, Self::Project, Self::Local];
+
+    /// The word in a definition.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Project => "project",
+            Self::Local => "local",
+        }
+    }
+}
+
+/// An MCP server an agent gets.
+#[derive(Debug, Clone, PartialEq)]
+pub enum McpServer {
+    /// One that is configured elsewhere.
+    Named(String),
+    /// One the definition brings along.
+    Inline {
+        /// Its name, the middle of its tools' names.
+        name: String,
+        /// What Claude Code would have in `mcpServers` under that name.
+        config: Map<String, Value>,
+    },
+}
+
+impl McpServer {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Named(name) | Self::Inline { name, .. } => name,
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        match self {
+            Self::Named(name) => name.as_str().into(),
+            Self::Inline { name, config } => json!({ name.as_str(): config }),
+        }
+    }
+}
+
+impl Definition {
+    /// Whether it brings something along that runs outside the agent: hooks, or MCP servers of
+    /// its own. In a repository these need the user's trust.
+    pub fn runs_code(&self) -> bool {
+        let inline = |server: &McpServer| matches!(server, McpServer::Inline { .. });
+        !self.hooks.is_empty() || self.mcp_servers.iter().any(inline)
+    }
+
+    /// Every key that says something, with the names definitions use. The prompt is `prompt`.
+    pub fn to_json(&self) -> Value {
+        let mut map = Map::new();
+        let mut put = |key: &str, value: Value| {
+            let empty = match &value {
+                Value::Null | Value::Bool(false) => true,
+                Value::Array(list) => list.is_empty(),
+                Value::Object(map) => map.is_empty(),
+                _ => false,
+            };
+            if !empty {
+                map.insert(key.to_owned(), value);
+            }
+        };
+        put("name", self.name.as_str().into());
+        put("description", self.description.as_str().into());
+        let tools = self.tools.as_ref();
+        put(
+            "tools",
+            tools.map_or_else(|| json!(["*"]), |list| json!(list)),
+        );
+        put("disallowedTools", json!(self.disallowed_tools));
+        put("model", json!(self.model));
+        put("effort", self.effort.map_or(Value::Null, Effort::to_json));
+        put("permissionMode", self.permission_mode.as_str().into());
+        put("maxTurns", json!(self.max_turns));
+        put("background", self.background.into());
+        put("isolation", json!(self.isolation.map(|_| "worktree")));
+        put("memory", json!(self.memory.map(MemoryScope::as_str)));
+        put(
+            "mcpServers",
+            self.mcp_servers.iter().map(McpServer::to_json).collect(),
+        );
+        put("requiredMcpServers", json!(self.required_mcp_servers));
+        put("hooks", Value::Object(self.hooks.clone()));
+        put("skills", json!(self.skills));
+        put("initialPrompt", json!(self.initial_prompt));
+        put("color", json!(self.color));
+        put("prompt", self.prompt.as_str().into());
+        // No tools at all is not the same as not saying.
+        if tools.is_some_and(Vec::is_empty) {
+            map.insert("tools".into(), json!([]));
+        }
+        Value::Object(map)
+    }
+}

@@ -1,0 +1,170 @@
+//! What a hook has said, and what several have said together.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::event::HookEvent;
+use crate::process::Ending;
+
+/// How a hook's process ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum HookEnd {
+    /// By itself or by a signal.
+    Ended(Ending),
+    /// It was killed because its time was up.
+    TimedOut(Duration),
+    /// It did not start.
+    NotStarted(String),
+}
+
+/// What one hook has said.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Answer {
+    /// It says no, and why.
+    pub block: Option<String>,
+    /// For the agent to know.
+    pub context: Option<String>,
+    /// For the user to know.
+    pub message: Option<String>,
+    /// Where the tree is that it made.
+    pub worktree_path: Option<PathBuf>,
+    /// Whether what it printed is nobody's business.
+    pub suppress_output: bool,
+    /// What is wrong with the hook itself.
+    pub failure: Option<String>,
+}
+
+impl Answer {
+    /// Reads what a hook left.
+    pub(super) fn read(event: HookEvent, end: &HookEnd, stdout: &[u8], stderr: &[u8]) -> Self {
+        let reason = |otherwise: &str| {
+            let text = String::from_utf8_lossy(stderr).trim().to_owned();
+            if text.is_empty() {
+                otherwise.to_owned()
+            } else {
+                text
+            }
+        };
+        let code = match end {
+            HookEnd::Ended(Ending::Exited(code)) => *code,
+            HookEnd::Ended(ending) => return Self::unknown(event, &ending.in_words()),
+            HookEnd::TimedOut(limit) => {
+                let why = format!("took longer than {:.0} s", limit.as_secs_f64().ceil());
+                return Self::unknown(event, &why);
+            }
+            HookEnd::NotStarted(why) => {
+                return Self::unknown(event, &format!("did not start: {why}"));
+            }
+        };
+        match code {
+            0 => Self::read_output(event, stdout),
+            2 => Self {
+                block: Some(reason("a hook said no and gave no reason")),
+                ..Self::default()
+            },
+            // There is no tree unless the hook says that it has made one.
+            _ if event == HookEvent::WorktreeCreate => Self {
+                block: Some(reason(&format!("the hook ended with exit code {code}"))),
+                ..Self::default()
+            },
+            _ => Self {
+                failure: Some(reason(&format!("the hook ended with exit code {code}"))),
+                ..Self::default()
+            },
+        }
+    }
+
+    /// Nobody knows what the hook would have said.
+    fn unknown(event: HookEvent, why: &str) -> Self {
+        let why = format!("the hook {why}");
+        Self {
+            block: event.is_veto().then(|| why.clone()),
+            failure: Some(why),
+            ..Self::default()
+        }
+    }
+
+    fn read_output(event: HookEvent, stdout: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(stdout);
+        let text = text.trim();
+        let said = match serde_json::from_str::<Value>(text) {
+            Ok(Value::Object(said)) if text.starts_with('{') => said,
+            _ => return Self::read_plain(event, text),
+        };
+        let said = Value::Object(said);
+        let words = |value: &Value, key: &str| {
+            let text = value.get(key).and_then(Value::as_str);
+            text.filter(|text| !text.trim().is_empty())
+                .map(str::to_owned)
+        };
+        let specific = said.get("hookSpecificOutput").unwrap_or(&Value::Null);
+        // What is meant for another event is not for this one.
+        let meant = words(specific, "hookEventName").is_none_or(|name| name == event.as_str());
+        let specific = if meant { specific } else { &Value::Null };
+        let stops = said.get("continue") == Some(&Value::Bool(false));
+        let blocks = words(&said, "decision").as_deref() == Some("block");
+        let no_reason = || "a hook said no and gave no reason".to_owned();
+        let block = match (stops, blocks) {
+            (true, _) => words(&said, "stopReason").or_else(|| words(&said, "reason")),
+            (false, true) => words(&said, "reason"),
+            (false, false) => None,
+        };
+        let block = (stops || blocks).then(|| block.unwrap_or_else(no_reason));
+        Self {
+            block,
+            context: words(specific, "additionalContext"),
+            message: words(&said, "systemMessage"),
+            worktree_path: words(specific, "worktreePath").map(PathBuf::from),
+            suppress_output: said.get("suppressOutput") == Some(&Value::Bool(true)),
+            failure: None,
+        }
+    }
+
+    /// Text that is not JSON: the hook that makes a tree may simply print where it is.
+    fn read_plain(event: HookEvent, text: &str) -> Self {
+        let last = text.lines().next_back().map(str::trim);
+        let path = last.filter(|line| line.starts_with('/') && event == HookEvent::WorktreeCreate);
+        Self {
+            worktree_path: path.map(PathBuf::from),
+            ..Self::default()
+        }
+    }
+}
+
+/// What all hooks of an event have said together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// The first that says no: its command and its reason.
+    pub block: Option<(String, String)>,
+    /// What the agent should know, in the order of the hooks.
+    pub context: Vec<String>,
+    /// What the user should know.
+    pub messages: Vec<String>,
+    /// Where the tree is that a hook made.
+    pub worktree_path: Option<PathBuf>,
+    /// What is wrong with hooks: their commands and why.
+    pub failures: Vec<(String, String)>,
+}
+
+impl Outcome {
+    /// Whether nobody says no.
+    pub fn passes(&self) -> bool {
+        self.block.is_none()
+    }
+
+    pub(super) fn add(&mut self, command: &str, answer: Answer) {
+        if let (None, Some(reason)) = (&self.block, answer.block) {
+            self.block = Some((command.to_owned(), reason));
+        }
+        self.context.extend(answer.context);
+        self.messages.extend(answer.message);
+        if self.worktree_path.is_none() {
+            self.worktree_path = answer.worktree_path;
+        }
+        if let Some(why) = answer.failure {
+            self.failures.push((command.to_owned(), why));
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! A hook that never lets an agent end is stopped.
+
+use std::collections::HashMap;
+
+use super::event::HookEvent;
+
+/// So many blocks by one hook without a pass between end the loop.
+pub const BLOCKS_IN_A_ROW: u32 = 3;
+
+/// Counts blocks, for one agent.
+#[derive(Debug, Clone, Default)]
+pub struct LoopGuard {
+    counts: HashMap<(HookEvent, String), u32>,
+}
+
+impl LoopGuard {
+    /// Notes that the hook with this command has blocked. Says whether that is once too often:
+    /// the block is then not followed, and somebody should be told.
+    pub fn blocked(&mut self, event: HookEvent, command: &str) -> bool {
+        let count = self.counts.entry((event, command.to_owned())).or_default();
+        *count += 1;
+        *count >= BLOCKS_IN_A_ROW
+    }
+
+    /// Notes that this event has passed all hooks: counting starts over.
+    pub fn passed(&mut self, event: HookEvent) {
+        self.counts.retain(|(other, _), _| *other != event);
+    }
+}

@@ -1,0 +1,258 @@
+//! Takes secrets out of what agents print, as it streams by.
+//!
+//! Two kinds are known: shapes (the keys of well-known services, tokens in headers, private
+//! keys) and exact values the caller names, as a rule of its environment. Each becomes
+//! `[redacted]`; all other bytes pass unchanged.
+//!
+//! However the stream is cut into chunks, the outcome is the same. At most a few KiB are held
+//! back, while it is open whether they begin a secret; a secret itself, however long, is dropped
+//! as it comes and not collected.
+//!
+//! What this is not: protection from an agent that wants to get a secret out. It can print it
+//! backwards.
+
+mod secrets;
+mod shapes;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use std::sync::Arc;
+
+pub use self::secrets::Secrets;
+use self::shapes::{Class, SHAPES};
+pub use self::values::secret_values;
+
+/// What stands where a secret was. Plain enough to sit inside a JSON string.
+pub const MARK: &str = "[redacted]";
+
+/// What is known of the bytes at one place.
+enum Verdict {
+    No,
+    /// It depends on what comes next.
+    Open,
+    Secret {
+        /// So many bytes may stay.
+        keep: usize,
+        /// So many after them may not.
+        drop: usize,
+        /// How to go on.
+        then: State,
+    },
+}
+
+/// What is done with the bytes that come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// They pass, unless a secret begins.
+    Text,
+    /// They belong to a secret as long as they are of this class.
+    Run(Class),
+    /// They belong to a private key until its end.
+    Pem {
+        /// Bytes so far.
+        seen: usize,
+        /// How much of `-----END ` has been seen.
+        matched: usize,
+        /// Dashes after the label of the end, if that has begun.
+        dashes: Option<usize>,
+    },
+    /// They belong to a very long value as long as they are the same.
+    Value { index: usize, at: usize },
+}
+
+/// One stream.
+#[derive(Debug)]
+pub struct Redactor {
+    secrets: Arc<Secrets>,
+    state: State,
+    /// What came and is not decided.
+    held: Vec<u8>,
+    /// Where in the stream the undecided bytes begin.
+    offset: u64,
+    /// Bytes before this place belong to a secret that has its mark.
+    covered: u64,
+    /// No web token begins before this place; saves looking again and again.
+    no_token_before: u64,
+    /// The two bytes before `offset`.
+    before: [u8; 2],
+}
+
+/// As much is added to what is held before it is looked at again.
+const STEP: usize = 8 * 1024;
+
+impl Redactor {
+    /// For one stream from its start.
+    pub fn new(secrets: Arc<Secrets>) -> Self {
+        Self {
+            secrets,
+            state: State::Text,
+            held: Vec::new(),
+            offset: 0,
+            covered: 0,
+            no_token_before: 0,
+            before: [b'\n'; 2],
+        }
+    }
+
+    /// Appends to `out` what may be shown now that `chunk` has come.
+    pub fn push(&mut self, mut chunk: &[u8], out: &mut Vec<u8>) {
+        while !self.held.is_empty() && !chunk.is_empty() {
+            let (now, later) = chunk.split_at(chunk.len().min(STEP));
+            chunk = later;
+            let mut held = std::mem::take(&mut self.held);
+            held.extend_from_slice(now);
+            let done = self.process(&held, false, out);
+            held.drain(..done);
+            self.held = held;
+        }
+        if !chunk.is_empty() {
+            let done = self.process(chunk, false, out);
+            self.held.extend_from_slice(&chunk[done..]);
+        }
+    }
+
+    /// The stream has ended: appends what was held back.
+    pub fn finish(&mut self, out: &mut Vec<u8>) {
+        let held = std::mem::take(&mut self.held);
+        self.process(&held, true, out);
+    }
+
+    /// How many bytes are held back.
+    pub fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Decides about as many bytes of `data` as possible and returns how many; with `last`,
+    /// about all.
+    fn process(&mut self, data: &[u8], last: bool, out: &mut Vec<u8>) -> usize {
+        let secrets = Arc::clone(&self.secrets);
+        // Bytes before `done` are decided and shown or dropped, those before `at` are decided.
+        let (mut done, mut at) = (0, 0);
+        let mut open = usize::MAX;
+        loop {
+            if self.state != State::Text {
+                at += self.swallow(&data[at..]);
+                done = at;
+                if self.state != State::Text {
+                    break;
+                }
+            }
+            if open == usize::MAX || open < at {
+                open = if last {
+                    data.len()
+                } else {
+                    secrets.open_end(data, at)
+                };
+            }
+            let found = secrets
+                .finder
+                .as_ref()
+                .and_then(|finder| finder.find(&data[at..]));
+            let found = found.map(|found| (at + found.start(), found.pattern().as_usize()));
+            let Some((place, start)) = found.filter(|(place, _)| *place < open) else {
+                at = open;
+                break;
+            };
+            match self.judge(data, place, start, last) {
+                Verdict::No => at = place + 1,
+                Verdict::Open => {
+                    at = place;
+                    break;
+                }
+                Verdict::Secret { keep, drop, then } => {
+                    self.show(data, done, place + keep, out);
+                    let (from, to) = (self.place(place + keep), self.place(place + keep + drop));
+                    if from >= self.covered {
+                        out.extend_from_slice(MARK.as_bytes());
+                    }
+                    self.covered = self.covered.max(to);
+                    self.state = then;
+                    done = place + keep;
+                    // Another may begin inside a value and go beyond it.
+                    at = if then == State::Text {
+                        done + 1
+                    } else {
+                        done + drop
+                    };
+                }
+            }
+        }
+        self.show(data, done, at, out);
+        self.leave(data, at);
+        at
+    }
+
+    fn place(&self, at: usize) -> u64 {
+        self.offset + at as u64
+    }
+
+    /// Shows `data[from..to]` but for what is covered.
+    fn show(&self, data: &[u8], from: usize, to: usize, out: &mut Vec<u8>) {
+        let covered = usize::try_from(self.covered.saturating_sub(self.offset));
+        let from = from.max(covered.unwrap_or(usize::MAX));
+        if from < to {
+            out.extend_from_slice(&data[from..to]);
+        }
+    }
+
+    fn leave(&mut self, data: &[u8], at: usize) {
+        match data[..at] {
+            [] => {}
+            [one] => self.before = [self.before[1], one],
+            [.., a, b] => self.before = [a, b],
+        }
+        self.offset += at as u64;
+    }
+
+    /// The two bytes before `at`.
+    fn behind(&self, data: &[u8], at: usize) -> [u8; 2] {
+        match at {
+            0 => self.before,
+            1 => [self.before[1], data[0]],
+            _ => [data[at - 2], data[at - 1]],
+        }
+    }
+
+    fn judge(&mut self, data: &[u8], at: usize, start: usize, last: bool) -> Verdict {
+        let rest = &data[at..];
+        let secrets = Arc::clone(&self.secrets);
+        match secrets.value_at(start, rest, last) {
+            Verdict::No => {}
+            other => return other,
+        }
+        let behind = self.behind(data, at);
+        for shape in secrets.starts[start].shapes.iter().map(|n| &SHAPES[*n]) {
+            // Whatever may still become a start is not looked at before it has come.
+            if !rest.starts_with(shape.start.as_bytes()) {
+                continue;
+            }
+            if shape.is_token() && self.place(at) < self.no_token_before {
+                continue;
+            }
+            match shape.judge(rest, behind, last) {
+                (Verdict::No, looked) => {
+                    if shape.is_token() {
+                        self.no_token_before = self.place(at) + looked as u64;
+                    }
+                }
+                (other, _) => return other,
+            }
+        }
+        Verdict::No
+    }
+
+    /// Drops the bytes that belong to the secret under way; returns how many.
+    fn swallow(&mut self, data: &[u8]) -> usize {
+        let mut used = 0;
+        while let Some(byte) = data.get(used) {
+            let (next, ours) = self.secrets.step(self.state, *byte);
+            self.state = next;
+            used += usize::from(ours);
+            if next == State::Text {
+                break;
+            }
+        }
+        used
+    }
+}

@@ -1,0 +1,378 @@
+//! The shapes of secrets.
+
+use super::{State, Verdict};
+
+/// Bytes a secret goes on with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Class {
+    /// Letters, digits, `_`.
+    Word,
+    /// The same and `-`.
+    Dashed,
+    /// The same and `.`.
+    Dotted,
+    /// Capitals and digits.
+    Capitals,
+    /// What a token in a header is made of.
+    Header,
+    /// What stands between the begin and the end of a private key, also inside quotes.
+    Pem,
+}
+
+impl Class {
+    pub(super) fn has(self, byte: u8) -> bool {
+        let word = byte.is_ascii_alphanumeric() || byte == b'_';
+        match self {
+            Self::Word => word,
+            Self::Dashed => word || byte == b'-',
+            Self::Dotted => word || matches!(byte, b'-' | b'.'),
+            Self::Capitals => byte.is_ascii_uppercase() || byte.is_ascii_digit(),
+            Self::Header => word || b"-._~+/=".contains(&byte),
+            Self::Pem => byte.is_ascii_alphanumeric() || b"+/=-\\\r\n\t :,.\"'".contains(&byte),
+        }
+    }
+
+    /// How many bytes at the start of `data` are of this class, counted up to `most`.
+    fn run(self, data: &[u8], most: usize) -> usize {
+        let most = most.min(data.len());
+        let end = data[..most].iter().position(|byte| !self.has(*byte));
+        end.unwrap_or(most)
+    }
+}
+
+/// What has to follow a start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Body {
+    /// So many bytes of a class.
+    Run(Class, usize),
+    /// The same, not only small letters and dashes: words are joined that way too.
+    Mixed(Class, usize),
+    /// A JSON web token: two parts with a dot between.
+    WebToken,
+    /// The label of a private key.
+    Pem,
+    /// `: Bearer TOKEN` and the like.
+    Authorization,
+}
+
+/// How a kind of secret looks.
+#[derive(Debug)]
+pub(super) struct Shape {
+    /// What it starts with.
+    pub(super) start: &'static str,
+    body: Body,
+    /// Whether it must not be the end of a longer word: `sk-` is in `task-`.
+    alone: bool,
+    /// Whether the start itself may be shown.
+    keep: bool,
+}
+
+const fn key(start: &'static str, class: Class, least: usize) -> Shape {
+    Shape {
+        start,
+        body: Body::Run(class, least),
+        alone: false,
+        keep: false,
+    }
+}
+
+/// The more telling ones first.
+pub(super) const SHAPES: &[Shape] = &[
+    // Anthropic, OpenAI, OpenRouter.
+    key("sk-ant-", Class::Dashed, 6),
+    key("sk-proj-", Class::Dashed, 16),
+    key("sk-svcacct-", Class::Dashed, 16),
+    key("sk-admin-", Class::Dashed, 16),
+    key("sk-or-v1-", Class::Dashed, 16),
+    Shape {
+        start: "sk-",
+        body: Body::Mixed(Class::Dashed, 20),
+        alone: true,
+        keep: false,
+    },
+    // GitHub.
+    key("ghp_", Class::Word, 20),
+    key("gho_", Class::Word, 20),
+    key("ghu_", Class::Word, 20),
+    key("ghs_", Class::Word, 20),
+    key("ghr_", Class::Word, 20),
+    key("github_pat_", Class::Word, 20),
+    // GitLab.
+    key("glpat-", Class::Dotted, 16),
+    key("gldt-", Class::Dotted, 16),
+    key("glrt-", Class::Dotted, 16),
+    key("glptt-", Class::Dotted, 16),
+    // AWS: the id of a key. The key itself has no shape and must be named.
+    Shape {
+        start: "AKIA",
+        body: Body::Run(Class::Capitals, 16),
+        alone: true,
+        keep: false,
+    },
+    Shape {
+        start: "ASIA",
+        body: Body::Run(Class::Capitals, 16),
+        alone: true,
+        keep: false,
+    },
+    // Slack.
+    key("xoxa-", Class::Dashed, 10),
+    key("xoxb-", Class::Dashed, 10),
+    key("xoxe-", Class::Dashed, 10),
+    key("xoxo-", Class::Dashed, 10),
+    key("xoxp-", Class::Dashed, 10),
+    key("xoxr-", Class::Dashed, 10),
+    key("xoxs-", Class::Dashed, 10),
+    key("xapp-", Class::Dashed, 10),
+    // Google.
+    key("AIza", Class::Dashed, 30),
+    key("GOCSPX-", Class::Dashed, 20),
+    key("ya29.", Class::Dashed, 20),
+    // npm, PyPI, Hugging Face, Stripe.
+    key("npm_", Class::Word, 30),
+    key("pypi-AgE", Class::Dashed, 30),
+    key("hf_", Class::Word, 30),
+    key("sk_live_", Class::Word, 16),
+    key("rk_live_", Class::Word, 16),
+    Shape {
+        start: "eyJ",
+        body: Body::WebToken,
+        alone: false,
+        keep: false,
+    },
+    Shape {
+        start: "-----BEGIN ",
+        body: Body::Pem,
+        alone: false,
+        keep: false,
+    },
+    // With a small or a capital letter before.
+    Shape {
+        start: "uthorization",
+        body: Body::Authorization,
+        alone: false,
+        keep: true,
+    },
+    Shape {
+        start: "UTHORIZATION",
+        body: Body::Authorization,
+        alone: false,
+        keep: true,
+    },
+    Shape {
+        start: "Bearer ",
+        body: Body::Mixed(Class::Header, 16),
+        alone: false,
+        keep: true,
+    },
+    Shape {
+        start: "bearer ",
+        body: Body::Mixed(Class::Header, 16),
+        alone: false,
+        keep: true,
+    },
+];
+
+/// As far is looked for what a mixed run is made of.
+const MIXED_WITHIN: usize = 64;
+/// The longest first part of a web token.
+const TOKEN_HEAD_MOST: usize = 1024;
+const TOKEN_PART_LEAST: usize = 10;
+/// The longest label, as in `-----BEGIN RSA PRIVATE KEY-----`.
+const LABEL_MOST: usize = 48;
+const PEM_END: &[u8] = b"-----END ";
+
+impl Shape {
+    pub(super) fn is_token(&self) -> bool {
+        self.body == Body::WebToken
+    }
+
+    /// Whether `data`, which begins with the start, is a secret, and how many bytes that took
+    /// to see. `last` means that no more will come.
+    pub(super) fn judge(&self, data: &[u8], behind: [u8; 2], last: bool) -> (Verdict, usize) {
+        if self.alone && !is_alone(behind) {
+            return (Verdict::No, 0);
+        }
+        let start = self.start.len();
+        let body = &data[start..];
+        let secret = |keep: usize, drop: usize, then: State| Verdict::Secret { keep, drop, then };
+        let found = |least: usize, class: Class| match self.keep {
+            true => secret(start, least, State::Run(class)),
+            false => secret(0, start + least, State::Run(class)),
+        };
+        match self.body {
+            Body::Run(class, least) => match enough(body, class, least, last) {
+                Some(true) => (found(least, class), 0),
+                Some(false) => (Verdict::No, 0),
+                None => (Verdict::Open, 0),
+            },
+            Body::Mixed(class, least) => match mixed(body, class, least, last) {
+                Some(true) => (found(least, class), 0),
+                Some(false) => (Verdict::No, 0),
+                None => (Verdict::Open, 0),
+            },
+            Body::WebToken => web_token(data, last),
+            Body::Pem => (pem(data, start, last), 0),
+            Body::Authorization => (authorization(data, start, last), 0),
+        }
+    }
+}
+
+/// Whether a word can begin after these two bytes. `\n` in a JSON string and the end of a
+/// terminal's colour code are letters, but end nothing.
+fn is_alone([a, b]: [u8; 2]) -> bool {
+    let escape = a == b'\\' && b"nrtbf".contains(&b);
+    let color = b == b'm' && (a.is_ascii_digit() || matches!(a, b'[' | b';'));
+    !b.is_ascii_alphanumeric() || escape || color
+}
+
+/// Whether at least so many bytes of a class follow; `None` while that is open.
+fn enough(data: &[u8], class: Class, least: usize, last: bool) -> Option<bool> {
+    match class.run(data, least) {
+        run if run == least => Some(true),
+        run if run < data.len() || last => Some(false),
+        _ => None,
+    }
+}
+
+fn mixed(data: &[u8], class: Class, least: usize, last: bool) -> Option<bool> {
+    match enough(data, class, least, last) {
+        Some(true) => {}
+        other => return other,
+    }
+    let run = class.run(data, MIXED_WITHIN);
+    let telling = |byte: &u8| byte.is_ascii_digit() || byte.is_ascii_uppercase();
+    if data[..run].iter().any(telling) {
+        return Some(true);
+    }
+    let ended = run < data.len() || run == MIXED_WITHIN || last;
+    ended.then_some(false)
+}
+
+/// `eyJ…` `.` `…`: both parts at least ten bytes long.
+fn web_token(data: &[u8], last: bool) -> (Verdict, usize) {
+    let head = Class::Dashed.run(data, TOKEN_HEAD_MOST);
+    let Some(next) = data.get(head) else {
+        // As much as may be waited for has come, or nothing more will.
+        let no = last || head >= TOKEN_HEAD_MOST;
+        return (if no { Verdict::No } else { Verdict::Open }, head);
+    };
+    if *next != b'.' || head < TOKEN_PART_LEAST {
+        // Another token may begin right behind this run, but none inside of it. A run that
+        // ends in a dot may still hold the start of one that is long enough: no.
+        return (Verdict::No, head);
+    }
+    match enough(&data[head + 1..], Class::Dashed, TOKEN_PART_LEAST, last) {
+        Some(true) => {
+            let drop = head + 1 + TOKEN_PART_LEAST;
+            let then = State::Run(Class::Dotted);
+            (
+                Verdict::Secret {
+                    keep: 0,
+                    drop,
+                    then,
+                },
+                head,
+            )
+        }
+        Some(false) => (Verdict::No, head),
+        None => (Verdict::Open, head),
+    }
+}
+
+fn pem(data: &[u8], start: usize, last: bool) -> Verdict {
+    let label = &data[start..];
+    let is_label = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b' ';
+    let most = label.len().min(LABEL_MOST);
+    let end = label[..most].iter().position(|byte| !is_label(byte));
+    let Some(end) = end else {
+        let no = last || most == LABEL_MOST;
+        return if no { Verdict::No } else { Verdict::Open };
+    };
+    let (words, dashes) = label.split_at(end);
+    if !words.windows(11).any(|part| part == b"PRIVATE KEY") {
+        return Verdict::No;
+    }
+    let expected = &PEM_END[..5];
+    if dashes.starts_with(expected) {
+        let then = State::Pem {
+            seen: 0,
+            matched: 0,
+            dashes: None,
+        };
+        let drop = start + end + expected.len();
+        return Verdict::Secret {
+            keep: 0,
+            drop,
+            then,
+        };
+    }
+    let open = !last && expected.starts_with(dashes);
+    if open { Verdict::Open } else { Verdict::No }
+}
+
+/// One byte further towards `-----END `.
+pub(super) fn pem_end(matched: usize, byte: u8) -> (usize, Option<usize>) {
+    let matched = match (matched, byte) {
+        // One dash too many is still five dashes.
+        (5, b'-') => 5,
+        (matched, byte) if PEM_END.get(matched) == Some(&byte) => matched + 1,
+        (_, b'-') => 1,
+        _ => 0,
+    };
+    (matched, (matched == PEM_END.len()).then_some(0))
+}
+
+/// What may stand between `Authorization` and what it is.
+const BETWEEN: &[u8] = b" \t\"':=\\";
+const BETWEEN_MOST: usize = 8;
+const SCHEMES: [&[u8]; 4] = [b"bearer", b"basic", b"token", b"apikey"];
+
+fn authorization(data: &[u8], start: usize, last: bool) -> Verdict {
+    let open = |open: bool| {
+        if open && !last {
+            Verdict::Open
+        } else {
+            Verdict::No
+        }
+    };
+    let rest = &data[start..];
+    let most = rest.len().min(BETWEEN_MOST);
+    let end = rest[..most].iter().position(|byte| !BETWEEN.contains(byte));
+    let Some(end) = end else {
+        return open(most < BETWEEN_MOST);
+    };
+    let (between, value) = rest.split_at(end);
+    if !between.iter().any(|byte| matches!(byte, b':' | b'=')) {
+        return Verdict::No;
+    }
+    let secret = |keep: usize, drop: usize| Verdict::Secret {
+        keep,
+        drop,
+        then: State::Run(Class::Header),
+    };
+    let same = |a: &[u8], b: &[u8]| a.eq_ignore_ascii_case(b);
+    for scheme in SCHEMES {
+        let length = scheme.len().min(value.len());
+        if !same(&value[..length], &scheme[..length]) {
+            continue;
+        }
+        // The scheme, a space, and at least six bytes.
+        match value.get(scheme.len()) {
+            None => return open(true),
+            Some(b' ') => {}
+            Some(_) => continue,
+        }
+        let keep = scheme.len() + 1;
+        match enough(&value[keep..], Class::Header, 6, last) {
+            Some(true) => return secret(start + end + keep, 6),
+            Some(false) => return Verdict::No,
+            None => return Verdict::Open,
+        }
+    }
+    match mixed(value, Class::Header, 16, last) {
+        Some(true) => secret(start + end, 16),
+        Some(false) => Verdict::No,
+        None => Verdict::Open,
+    }
+}

@@ -1,0 +1,63 @@
+//! Values that are secret because of what they are called.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+/// What names of variables with secrets end in.
+const ENDINGS: [&str; 6] = [
+    "_TOKEN",
+    "_KEY",
+    "_SECRET",
+    "_PASSWORD",
+    "_PASSWD",
+    "_PASSPHRASE",
+];
+/// A shorter value of a variable nobody named is more likely a word than a secret.
+const LEAST: usize = 8;
+/// A line of a value may be printed alone.
+const LINE_LEAST: usize = 16;
+
+/// The values of variables that are in `named`, and of those whose names say that they are
+/// secret.
+pub fn secret_values<N, V>(
+    environment: impl IntoIterator<Item = (N, V)>,
+    named: &[String],
+) -> Vec<Vec<u8>>
+where
+    N: AsRef<OsStr>,
+    V: AsRef<OsStr>,
+{
+    let mut values = Vec::new();
+    for (name, value) in environment {
+        let value = value.as_ref().as_bytes().trim_ascii();
+        let name = name.as_ref().to_string_lossy();
+        let is_named = named.iter().any(|one| *one == name);
+        let upper = name.to_ascii_uppercase();
+        let telling = ENDINGS
+            .iter()
+            .any(|end| upper.ends_with(end) || upper == end[1..]);
+        if is_named || (telling && value.len() >= LEAST) {
+            values.push(value.to_vec());
+        }
+    }
+    values
+}
+
+/// The forms in which a value may be printed: as it is, inside a JSON string, line by line.
+pub(super) fn forms(value: &[u8]) -> Vec<Vec<u8>> {
+    let value = value.trim_ascii();
+    let mut forms = vec![value.to_vec()];
+    if let Ok(text) = std::str::from_utf8(value) {
+        let quoted = serde_json::Value::from(text).to_string();
+        let inside = &quoted.as_bytes()[1..quoted.len() - 1];
+        if inside != value {
+            forms.push(inside.to_vec());
+        }
+    }
+    if value.contains(&b'\n') {
+        let lines = value.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+        let long = lines.filter(|line| line.len() >= LINE_LEAST);
+        forms.extend(long.map(<[u8]>::to_vec));
+    }
+    forms
+}

@@ -1,0 +1,95 @@
+//! How a run ended: `exit.json`, written once per life.
+
+use serde::{Deserialize, Serialize};
+
+use super::meta::State;
+use crate::process::Ending;
+use crate::runtime::Usage;
+
+/// How a run ended, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ExitStatus {
+    /// It did what it was asked.
+    Completed,
+    /// It did not.
+    Failed,
+    /// Somebody stopped it.
+    Killed,
+    /// It is gone, and nobody knows why.
+    Lost,
+}
+
+impl ExitStatus {
+    /// Its name in files.
+    pub fn as_str(self) -> &'static str {
+        self.state().as_str()
+    }
+
+    /// The state a run is in after it.
+    pub fn state(self) -> State {
+        match self {
+            Self::Completed => State::Completed,
+            Self::Failed => State::Failed,
+            Self::Killed => State::Killed,
+            Self::Lost => State::Lost,
+        }
+    }
+}
+
+/// Who wrote down how a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum By {
+    /// Its host, as it should be.
+    Host,
+    /// Its guard, because the host died.
+    Guard,
+    /// Somebody who found it with nobody left.
+    Sweep,
+    /// Whoever started it, because it could not be started.
+    Starter,
+}
+
+/// The content of `exit.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Exit {
+    /// The format's version.
+    pub v: u64,
+    /// Which life ended.
+    pub life: u32,
+    /// How, in one word.
+    pub status: ExitStatus,
+    /// Its result, or what there was of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
+    /// What went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What it used in this life.
+    #[serde(default)]
+    pub usage: Usage,
+    /// How long this life was.
+    pub duration_ms: u64,
+    /// When it ended, RFC 3339.
+    pub ended_at: String,
+    /// How its program ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ending: Option<Ending>,
+    /// Who wrote this.
+    pub by: By,
+}
+
+impl Exit {
+    /// What a model or a person is told: the result, and what went wrong.
+    pub fn text(&self) -> String {
+        let result = self.result.as_deref().unwrap_or("").trim_end();
+        match (result, &self.error) {
+            ("", None) => "(The agent completed but returned no output.)".into(),
+            ("", Some(error)) => error.clone(),
+            (text, None) => text.to_owned(),
+            (text, Some(error)) => format!("{text}\n\n[{}: {error}]", self.status.as_str()),
+        }
+    }
+}

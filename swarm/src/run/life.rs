@@ -1,0 +1,545 @@
+//! One life of an agent, as its host sees it.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal};
+use store::clock::{Clock, SystemClock, parse_rfc3339, rfc3339};
+use store::fault::reached;
+use tokio::sync::mpsc::Sender;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::exit::{By, Exit, ExitStatus};
+use super::guard::stop_words;
+use super::host::{HostError, HostOptions};
+use super::letters::Letters;
+use super::meta::{Meta, State, VERSION};
+use super::partial::partial_text;
+use super::ports::{Asked, Ports};
+use super::recorder::Recorder;
+use super::run_dir::RunDir;
+use super::stop::{Step, Stopping, Why};
+use super::stuck::Stuck;
+use super::transcript::Entry;
+use super::veil::Veil;
+use crate::fault;
+use crate::process::{Ending, ProcessId, Processes, signal_group};
+use crate::runtime::{Abilities, Event, Message, Messages, Order, TurnEnd, TurnStatus, Usage};
+
+/// What an agent is told that is resumed without a message.
+const GO_ON: &str = "Go on where you stopped.";
+/// How often what was used is written down.
+const USAGE_EVERY: Duration = Duration::from_secs(2);
+
+/// What a host knows about the agent it supervises.
+#[derive(Debug)]
+pub(super) struct Life<'a> {
+    pub(super) run: RunDir,
+    meta: Meta,
+    abilities: Abilities,
+    options: &'a HostOptions,
+    ports: &'a mut dyn Ports,
+    record: Recorder,
+    veil: Veil,
+    letters: Option<Letters>,
+    stopping: Stopping,
+    stuck: Stuck,
+    /// Between the start of a turn and its end.
+    busy: bool,
+    last_turn: Option<TurnEnd>,
+    not_launched: Option<String>,
+    ending: Option<Ending>,
+    /// What was used in this life.
+    used: Usage,
+    used_written: Instant,
+    /// Questions that wait: the engine's name for each, the runtime's, and until when.
+    questions: HashMap<String, (String, Instant)>,
+    /// An urgent message waits for the turn to be broken off.
+    interrupted: bool,
+    /// Messages that are part of the prompt.
+    in_prompt: Vec<Uuid>,
+}
+
+impl<'a> Life<'a> {
+    pub(super) fn begin(
+        run: RunDir,
+        abilities: Abilities,
+        ports: &'a mut dyn Ports,
+        options: &'a HostOptions,
+    ) -> Result<Self, HostError> {
+        let meta = run.meta()?;
+        let letters = match abilities.messages {
+            Messages::Never => None,
+            _ => match ports.mail() {
+                Ok(mail) => Some(Letters::new(mail)),
+                Err(error) => {
+                    // Somebody else reads it; the agent can work without.
+                    tracing::warn!(%error, "the agent gets no mail");
+                    None
+                }
+            },
+        };
+        Ok(Self {
+            record: Recorder::open(&run, meta.life, options.output_limit),
+            veil: Veil::new(&options.secrets),
+            run,
+            meta,
+            abilities,
+            options,
+            ports,
+            letters,
+            stopping: Stopping::default(),
+            stuck: Stuck::new(),
+            busy: true,
+            last_turn: None,
+            not_launched: None,
+            ending: None,
+            used: Usage::default(),
+            used_written: Instant::now(),
+            questions: HashMap::new(),
+            interrupted: false,
+            in_prompt: Vec::new(),
+        })
+    }
+
+    pub(super) fn mail_bell(&self) -> Option<io::Result<OwnedFd>> {
+        let letters = self.letters.as_ref()?;
+        Some(letters.mail().bell().try_clone_to_owned())
+    }
+
+    /// What an agent that was resumed is told first: the mail it was resumed for. None for one
+    /// that begins, and for a runtime that takes in no messages.
+    pub(super) fn next_prompt(&mut self) -> Option<String> {
+        if self.meta.life < 2 {
+            return None;
+        }
+        let letters = self.letters.as_mut()?;
+        if let Err(error) = letters.fetch(&self.run) {
+            tracing::warn!(%error, "the mail cannot be read");
+        }
+        let mut texts = Vec::new();
+        while let Some(letter) = letters.give() {
+            texts.push(letter.text);
+            self.in_prompt.push(letter.id);
+        }
+        if texts.is_empty() {
+            texts.push(GO_ON.into());
+        }
+        Some(texts.join("\n"))
+    }
+
+    pub(super) fn prompt(&mut self, text: &str) {
+        let text = self.veil.text(text);
+        self.record.add(Entry::Prompt { text });
+    }
+
+    pub(super) fn not_launched(&mut self, why: &str) {
+        self.not_launched = Some(why.to_owned());
+    }
+
+    /// The agent's program is there.
+    pub(super) fn launched(&mut self, processes: &Processes) -> Result<(), HostError> {
+        let pid = processes.running().first().copied();
+        self.meta.pid = pid.map(|pid| pid.as_raw_nonzero().get());
+        self.meta.host = Some(ProcessId::own());
+        self.meta.guard = rustix::process::getppid().and_then(ProcessId::of);
+        self.meta.stalled = None;
+        self.set_state(State::Running);
+        Ok(())
+    }
+
+    fn set_state(&mut self, state: State) {
+        self.meta.state = state;
+        self.write_meta();
+    }
+
+    /// A state nobody can read is no reason to end the agent.
+    fn write_meta(&mut self) {
+        if let Err(error) = self.run.write_meta(&self.meta) {
+            tracing::warn!(%error, "the run's state is not written down");
+        }
+    }
+
+    /// When something has to be done that nobody will tell of.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        let question = self.questions.values().map(|(_, until)| *until).min();
+        [self.stopping.due(), question].into_iter().flatten().min()
+    }
+
+    /// Something is due.
+    pub(super) fn due(&mut self, orders: &Sender<Order>, processes: &Processes) {
+        let now = Instant::now();
+        if self.stopping.due().is_some_and(|due| due <= now)
+            && let Some(step) = self.stopping.step(self.options.grace)
+        {
+            self.take_step(step, orders, processes);
+        }
+        let late: Vec<String> = self
+            .questions
+            .iter()
+            .filter(|(_, (_, until))| *until <= now)
+            .map(|(request, _)| request.clone())
+            .collect();
+        for request in late {
+            let reason = "nobody answered in time".to_owned();
+            self.answer(&request, false, Some(reason), orders);
+        }
+    }
+
+    /// Looks at what nobody tells of.
+    pub(super) fn tick(&mut self, orders: &Sender<Order>, processes: &Processes) {
+        match self.ports.lost_task() {
+            Ok(Some(why)) => {
+                let grace = self.options.grace;
+                if let Some(step) = self.stopping.begin(Why::LostTask(why), grace, true) {
+                    self.take_step(step, orders, processes);
+                }
+            }
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "cannot tell whether the task is still ours"),
+        }
+        if let Some(prompt) = self.stuck.report(self.busy, self.options.stuck_after) {
+            let summary = format!("\"{}\" seems to wait for input", self.meta.description);
+            let text = format!(
+                "Nothing has come from agent {} for a while. The last thing it printed looks \
+                 like a question: {prompt:?}. Its input is empty, so it will not get an answer; \
+                 stop it and start it again in a way that does not ask.",
+                self.meta.agent_id
+            );
+            self.record
+                .note(format!("it seems to wait for input: {prompt}"));
+            if let Err(error) = self.ports.tell_parent(&summary, &text) {
+                tracing::warn!(%error, "the parent is not told");
+            }
+        }
+    }
+
+    pub(super) fn look_for_stop(&mut self, orders: &Sender<Order>, processes: &Processes) {
+        match self.run.stop_request(self.meta.life) {
+            Ok(Some(stop)) => {
+                let why = Why::Asked(stop_words(&stop.by, stop.reason));
+                let grace = Duration::from_millis(stop.grace_ms);
+                self.begin_stop(why, grace, orders, processes);
+            }
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "cannot read whether to stop"),
+        }
+    }
+
+    pub(super) fn stop(&mut self, why: Why, orders: &Sender<Order>, processes: &Processes) {
+        self.begin_stop(why, self.options.grace, orders, processes);
+    }
+
+    fn begin_stop(
+        &mut self,
+        why: Why,
+        grace: Duration,
+        orders: &Sender<Order>,
+        processes: &Processes,
+    ) {
+        let can_ask = !orders.is_closed();
+        if let Some(step) = self.stopping.begin(why, grace, can_ask) {
+            self.take_step(step, orders, processes);
+        }
+    }
+
+    fn take_step(&mut self, step: Step, orders: &Sender<Order>, processes: &Processes) {
+        match step {
+            Step::Ask => {
+                self.record.note("it is asked to end");
+                orders.try_send(Order::Stop).ok();
+            }
+            Step::Terminate => {
+                self.record.note("it is sent SIGTERM");
+                for pid in processes.running() {
+                    signal_group(pid, Signal::TERM);
+                }
+            }
+            Step::Kill => {
+                for pid in processes.running() {
+                    signal_group(pid, Signal::KILL);
+                }
+            }
+        }
+    }
+
+    /// Something happened in the agent.
+    pub(super) async fn event(&mut self, event: Event, orders: &Sender<Order>) {
+        let event = self.veil.over(event);
+        self.stuck.alive(&event);
+        self.record.event(&event);
+        match event {
+            Event::Started { session, model } => self.started(session, model),
+            Event::ToolUse { .. } => {
+                self.used.tool_uses += 1;
+                self.meta.usage.tool_uses += 1;
+            }
+            Event::ToolResult { .. } => {
+                if matches!(self.abilities.messages, Messages::AtToolBoundary) {
+                    self.give_letters(orders).await;
+                }
+            }
+            Event::Accepted { message } => self.taken_in(message),
+            Event::Usage(usage) => self.count(&usage),
+            Event::Permission { id, tool, input } => match self.ports.ask(&tool, &input) {
+                Ok(Asked::Waiting(request)) => {
+                    let until = Instant::now() + self.options.permission_deadline;
+                    self.questions.insert(request, (id, until));
+                }
+                Ok(Asked::Refused(why)) => self.reply(id, false, Some(why), orders),
+                Err(error) => self.reply(id, false, Some(error.to_string()), orders),
+            },
+            Event::Stalled { why } => {
+                self.meta.stalled = Some(why);
+                self.write_meta();
+            }
+            Event::TurnEnded(turn) => self.turn_ended(turn, orders).await,
+            Event::Output { .. } | Event::Text(_) | Event::Ended(_) => {
+                if self.meta.stalled.take().is_some() {
+                    self.write_meta();
+                }
+            }
+        }
+    }
+
+    fn started(&mut self, session: Option<String>, model: Option<String>) {
+        self.record.add(Entry::Started {
+            session: session.clone(),
+            model: model.clone(),
+            pid: self.meta.pid,
+        });
+        for id in std::mem::take(&mut self.in_prompt) {
+            self.taken_in(id);
+        }
+        if session.is_some() && session != self.meta.session {
+            self.meta.session = session;
+            self.write_meta();
+        }
+        if model.is_some() && self.meta.model.is_none() {
+            self.meta.model = model;
+        }
+    }
+
+    fn count(&mut self, usage: &Usage) {
+        self.used.add(usage);
+        self.meta.usage.add(usage);
+        if self.used_written.elapsed() >= USAGE_EVERY {
+            self.used_written = Instant::now();
+            self.write_meta();
+        }
+    }
+
+    /// Fetches mail, and gives it to the agent if it can take it in now.
+    pub(super) async fn fetch_mail(&mut self, orders: &Sender<Order>) {
+        let Some(letters) = &mut self.letters else {
+            return;
+        };
+        let answers = match letters.fetch(&self.run) {
+            Ok(answers) => answers,
+            Err(error) => {
+                tracing::warn!(%error, "the mail cannot be read");
+                return;
+            }
+        };
+        for answer in answers.into_iter().filter_map(|letter| letter.answer) {
+            self.answer(&answer.request, answer.allow, answer.reason, orders);
+        }
+        let urgent = self.letters.as_ref().is_some_and(Letters::urgent);
+        match self.abilities.messages {
+            Messages::AnyTime => self.give_letters(orders).await,
+            _ if !self.busy => self.give_letters(orders).await,
+            _ if urgent && self.abilities.interrupt && !self.interrupted => {
+                self.interrupted = true;
+                orders.send(Order::Interrupt).await.ok();
+            }
+            _ => {}
+        }
+    }
+
+    async fn give_letters(&mut self, orders: &Sender<Order>) {
+        if self.stopping.why().is_some() || self.meta.state == State::Ending {
+            return;
+        }
+        while let Some(letter) = self.letters.as_mut().and_then(Letters::give) {
+            reached(fault::RUN_HANDING);
+            if !self.busy {
+                self.busy = true;
+                self.meta.state = State::Running;
+                self.write_meta();
+                self.note_idle(false);
+            }
+            let message = Message {
+                id: letter.id,
+                text: letter.text,
+                now: letter.now,
+            };
+            orders.send(Order::Send(message)).await.ok();
+        }
+    }
+
+    fn taken_in(&mut self, id: Uuid) {
+        let Some(letters) = &mut self.letters else {
+            return;
+        };
+        let Some((seq, text)) = letters.taken_in(id) else {
+            return;
+        };
+        // First into the transcript: whoever goes on after a crash looks there.
+        self.record.add(Entry::Message { id, text });
+        reached(fault::RUN_HANDED);
+        if let Err(error) = letters.done(seq) {
+            tracing::warn!(%error, "a message will be handed over again");
+        }
+    }
+
+    fn answer(&mut self, request: &str, allow: bool, why: Option<String>, orders: &Sender<Order>) {
+        if let Some((id, _)) = self.questions.remove(request) {
+            self.reply(id, allow, why, orders);
+        }
+    }
+
+    fn reply(&mut self, id: String, allow: bool, reason: Option<String>, orders: &Sender<Order>) {
+        self.record.add(Entry::Answer {
+            id: id.clone(),
+            allow,
+            reason: reason.clone(),
+        });
+        orders.try_send(Order::Answer { id, allow, reason }).ok();
+    }
+
+    /// A turn is over: more mail, or the end, or waiting for mail.
+    async fn turn_ended(&mut self, turn: TurnEnd, orders: &Sender<Order>) {
+        self.busy = false;
+        self.interrupted = false;
+        self.last_turn = Some(turn);
+        if self.stopping.why().is_some() {
+            return;
+        }
+        // Whoever sends to an agent asks under this lock whether it still takes anything in.
+        let lock = self.run.lock();
+        if let Err(error) = &lock {
+            tracing::warn!(%error, "somebody may write to an agent that is about to end");
+        }
+        self.fetch_mail(orders).await;
+        if self.busy || self.letters.as_ref().is_some_and(Letters::pending) {
+            return;
+        }
+        if self.meta.teammate {
+            self.set_state(State::Idle);
+            drop(lock);
+            self.note_idle(true);
+            return;
+        }
+        self.set_state(State::Ending);
+        drop(lock);
+        orders.send(Order::Finish).await.ok();
+    }
+
+    fn note_idle(&mut self, idle: bool) {
+        if self.meta.teammate
+            && let Err(error) = self.ports.idle(idle)
+        {
+            tracing::warn!(%error, "nobody is told whether the agent is idle");
+        }
+    }
+
+    /// The agent's program has ended.
+    pub(super) fn ended(&mut self, event: Option<Event>) {
+        for (stream, bytes) in self.veil.rest() {
+            self.record.printed(stream, &bytes);
+        }
+        self.ending = match event {
+            Some(Event::Ended(ending)) => Some(ending),
+            _ => None,
+        };
+    }
+
+    /// What the agent left behind was ended, too.
+    pub(super) fn swept(&mut self, left: &[Pid]) {
+        if !left.is_empty() {
+            let pids: Vec<i32> = left.iter().map(|pid| pid.as_raw_nonzero().get()).collect();
+            self.record
+                .note(format!("processes that do not die: {pids:?}"));
+        }
+    }
+
+    /// How it ended.
+    pub(super) fn exit(&mut self) -> Exit {
+        let (status, error) = self.verdict();
+        let now = SystemClock.now_ms();
+        let started = parse_rfc3339(&self.meta.started_at).unwrap_or(now);
+        let turn = self.last_turn.as_ref().map(|turn| turn.text.clone());
+        let result = turn.filter(|text| !text.is_empty());
+        self.record.add(Entry::Ended {
+            status: status.as_str().into(),
+            error: error.clone(),
+        });
+        // What was used is written down with the end.
+        self.write_meta();
+        Exit {
+            v: VERSION,
+            life: self.meta.life,
+            status,
+            result: result.or_else(|| partial_text(&self.run, self.meta.life)),
+            error,
+            usage: self.used,
+            duration_ms: u64::try_from(now.saturating_sub(started)).unwrap_or(0),
+            ended_at: rfc3339(now),
+            ending: self.ending,
+            by: By::Host,
+        }
+    }
+
+    fn verdict(&self) -> (ExitStatus, Option<String>) {
+        if let Some(why) = &self.not_launched {
+            return (ExitStatus::Failed, Some(why.clone()));
+        }
+        let finished = self.meta.state == State::Ending;
+        match self.stopping.why() {
+            _ if finished => {}
+            Some(Why::Asked(words)) => return (ExitStatus::Killed, Some(words.clone())),
+            Some(Why::LostTask(why)) => return (ExitStatus::Killed, Some(why.clone())),
+            Some(Why::GuardDied) => {
+                let why = "its guard died, so it was ended".to_owned();
+                return (ExitStatus::Lost, Some(why));
+            }
+            None => {}
+        }
+        let how = || {
+            let ending = self.ending.unwrap_or(Ending::Unknown);
+            format!("the program {}", ending.in_words())
+        };
+        match &self.last_turn {
+            Some(turn) if !self.busy => match turn.status {
+                TurnStatus::Completed => (ExitStatus::Completed, None),
+                _ => {
+                    let why = turn.error.clone();
+                    (
+                        ExitStatus::Failed,
+                        Some(why.unwrap_or_else(|| status_words(turn.status))),
+                    )
+                }
+            },
+            Some(_) => {
+                let why = format!("{} in the middle of a turn", how());
+                (ExitStatus::Failed, Some(why))
+            }
+            None => {
+                let why = format!("{} without a result", how());
+                (ExitStatus::Failed, Some(why))
+            }
+        }
+    }
+}
+
+fn status_words(status: TurnStatus) -> String {
+    match status {
+        TurnStatus::Interrupted => "it was interrupted".into(),
+        TurnStatus::LimitReached => "it reached a limit".into(),
+        TurnStatus::Quota => "the provider refuses for now: out of quota".into(),
+        _ => "it says that it failed".into(),
+    }
+}

@@ -1,0 +1,56 @@
+//! Finding runs.
+
+use std::path::Path;
+
+use super::meta::Meta;
+use super::run_dir::{RunDir, RunError};
+
+/// Names those runs for which there is something left to do.
+pub(super) const ACTIVE: &str = ".active";
+
+/// The ids of the runs for which there is something left to do: they are under way, or
+/// somebody died before all was done.
+pub fn active(runs: &Path) -> Result<Vec<String>, RunError> {
+    names(&runs.join(ACTIVE))
+}
+
+/// All runs there are, oldest first, and the directories that could not be read.
+pub fn all(runs: &Path) -> Result<(Vec<Meta>, Vec<RunError>), RunError> {
+    let mut metas = Vec::new();
+    let mut problems = Vec::new();
+    for id in names(runs)? {
+        match RunDir::new(runs, &id).meta() {
+            Ok(meta) => metas.push(meta),
+            // Being made, or given up before it began.
+            Err(RunError::NotFound { .. }) => {}
+            Err(error) => problems.push(error),
+        }
+    }
+    metas.sort_by(|a, b| (&a.created_at, &a.agent_id).cmp(&(&b.created_at, &b.agent_id)));
+    Ok((metas, problems))
+}
+
+fn names(dir: &Path) -> Result<Vec<String>, RunError> {
+    let failed = |source| {
+        RunError::Store(store::StoreError::Io {
+            verb: "list",
+            path: dir.to_owned(),
+            source,
+        })
+    };
+    let entries = match std::fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let name = entry.map_err(failed)?.file_name();
+        match name.to_str() {
+            Some(name) if !name.starts_with('.') => names.push(name.to_owned()),
+            _ => {}
+        }
+    }
+    names.sort();
+    Ok(names)
+}

@@ -1,0 +1,247 @@
+//! What is known about a run: `meta.json`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::process::ProcessId;
+use crate::runtime::Usage;
+
+/// The version of the format that this code writes.
+pub(crate) const VERSION: u64 = 1;
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Written down; no process yet.
+    Registered,
+    /// Its host is up.
+    Starting,
+    /// It works.
+    Running,
+    /// Its turn is over; it waits for mail.
+    Idle,
+    /// It takes in nothing more.
+    Ending,
+    /// It did what it was asked.
+    Completed,
+    /// It did not.
+    Failed,
+    /// Somebody stopped it.
+    Killed,
+    /// It is gone, and nobody knows why.
+    Lost,
+}
+
+impl State {
+    /// Its name in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Registered => "registered",
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::Idle => "idle",
+            Self::Ending => "ending",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Killed => "killed",
+            Self::Lost => "lost",
+        }
+    }
+
+    /// Whether nothing comes after it, in this life.
+    pub fn is_terminal(self) -> bool {
+        matches!(
+            self,
+            Self::Completed | Self::Failed | Self::Killed | Self::Lost
+        )
+    }
+}
+
+/// What runs the agent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RuntimeSpec {
+    /// As it was named.
+    pub name: String,
+    /// Which of ours drives it.
+    pub kind: String,
+    /// The program and its arguments; empty means the kind's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// Variables on top of the agent's own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+}
+
+/// The working tree that was made for the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TreeOf {
+    /// Its name.
+    pub name: String,
+    /// Where it is.
+    pub path: String,
+    /// Its branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// What it was given besides its files, in case it has to be made again.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub set_up: Value,
+    /// What became of it at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<TreeOutcome>,
+}
+
+/// What became of a run's working tree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TreeOutcome {
+    /// It is still there.
+    pub kept: bool,
+    /// Why, in words.
+    pub why: String,
+}
+
+/// Whether the parent knows that the run has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Told {
+    /// Somebody who waits for the result passes it on.
+    Waiting,
+    /// That has happened.
+    Delivered,
+    /// A notification is in its inbox.
+    Posted,
+    /// There is nobody to tell.
+    Nobody,
+}
+
+/// Everything about a run but its prompt and what happened in it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Meta {
+    /// The format's version.
+    pub v: u64,
+    /// The agent's id, also the name of the run's directory.
+    pub agent_id: String,
+    /// Counts its lives, from 1.
+    pub life: u32,
+    /// By what it is addressed, if it was given a name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// It is a member of the team and lives on when a turn is over.
+    #[serde(skip_serializing_if = "is_false")]
+    pub teammate: bool,
+    /// The team the run belongs to.
+    pub team: String,
+    /// Who is told of its end.
+    pub parent: String,
+    /// What it is to do, in a few words.
+    pub description: String,
+    /// Its definition.
+    pub agent_type: String,
+    /// It continues its parent's conversation.
+    #[serde(skip_serializing_if = "is_false")]
+    pub fork: bool,
+    /// What runs it.
+    pub runtime: RuntimeSpec,
+    /// The model it was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// What it may do without asking.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permission_mode: Option<String>,
+    /// Everything else its runtime is told.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub launch: Value,
+    /// Where it works.
+    pub cwd: PathBuf,
+    /// Its working tree, if one was made for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<TreeOf>,
+    /// The repository it works on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repository: Option<PathBuf>,
+    /// The task list its tasks are on.
+    pub list: String,
+    /// The task it was started for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<String>,
+    /// What it shows with every write to that task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<u64>,
+    /// The tool call that started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_use_id: Option<String>,
+    /// The first of the ports that are its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port_base: Option<u16>,
+    /// Its directory for temporary files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tmp: Option<PathBuf>,
+    /// How the engine behaves for it: the settings of whoever started it.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub options: Map<String, Value>,
+    /// How far it is.
+    pub state: State,
+    /// By what its runtime can resume it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// What it has used, in all its lives.
+    pub usage: Usage,
+    /// Its guard.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guard: Option<ProcessId>,
+    /// Its host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<ProcessId>,
+    /// Its agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<i32>,
+    /// When it was written down, RFC 3339.
+    pub created_at: String,
+    /// When this life began.
+    pub started_at: String,
+    /// When this life ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<String>,
+    /// Whether the parent knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub told: Option<Told>,
+    /// Why it gets nowhere, if it said so last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stalled: Option<String>,
+    /// What a later version wrote.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::Registered
+    }
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+impl Meta {
+    /// The name messages to it are addressed to.
+    pub fn address(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.agent_id)
+    }
+
+    /// What stands for this life of the run: in notifications, and wherever something must
+    /// happen once per life.
+    pub fn life_id(&self) -> String {
+        match self.life {
+            0 | 1 => self.agent_id.clone(),
+            life => format!("{}#{life}", self.agent_id),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Runs: agents that outlive whoever started them.
+//!
+//! ```text
+//! <home>/teams/<team>/runs/<agent-id>/
+//!     meta.json          what it is and how far it is
+//!     prompt             what it was told first
+//!     transcript.jsonl   what happened, event by event
+//!     output.log         what it printed; output.1.log is what came before
+//!     exit.json          how it ended: written once per life, by whoever is first
+//!     stop.json          somebody wants it to end
+//!     alive.lock         held by guard and host
+//!     result.lock        held by the guard until exit.json is there
+//!     waiters.lock       shared by those who wait for the result and will pass it on
+//!     lock               held for moments: who resumes, who tells the parent
+//!     control            rung when there is something new to look at
+//!     host.log           what guard and host have to say, for maintainers
+//! <home>/teams/<team>/runs/.active/<agent-id>    there is something left to do for this run
+//! ```
+//!
+//! # Who holds what
+//!
+//! Whoever starts a run takes `alive.lock` and gives it to the guard as its standard input; the
+//! guard gives it to the host. The kernel frees it when both have ended, however they end. What
+//! the host starts does not get it. So the lock is free exactly when nobody supervises the run.
+//!
+//! # Lives
+//!
+//! An agent that has ended can be resumed; that is its next *life*. Its `exit.json` is moved
+//! aside first. Notifications are per life.
+
+mod control;
+mod exit;
+mod guard;
+mod host;
+mod letters;
+mod life;
+mod list;
+mod meta;
+mod output;
+mod partial;
+mod ports;
+mod recorder;
+mod run_dir;
+mod stop;
+mod stuck;
+mod transcript;
+mod veil;
+
+pub use control::StopRequest;
+pub use exit::{By, Exit, ExitStatus};
+pub use guard::{GuardEnd, exit_of_dead, guard};
+pub use host::{HostError, HostOptions, host};
+pub use list::{active, all};
+pub use meta::{Meta, RuntimeSpec, State, Told, TreeOf, TreeOutcome};
+pub use output::tail_of_output;
+pub use ports::{Asked, Letter, Mail, PermissionAnswer, PortError, Ports};
+pub use run_dir::{Held, RunDir, RunError, Waiter};
+pub use transcript::{Entry, Record, Transcript, read_from as read_transcript};

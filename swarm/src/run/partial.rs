@@ -1,0 +1,61 @@
+//! What is left of a run whose host could not say how it ended.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+
+use store::clock::{Clock, SystemClock, parse_rfc3339, rfc3339};
+
+use super::exit::{By, Exit, ExitStatus};
+use super::meta::{Meta, VERSION};
+use super::run_dir::RunDir;
+use super::transcript::{Entry, Record};
+
+/// How much of the end of the transcript is looked at.
+const TAIL: u64 = 256 * 1024;
+/// How much text is passed on.
+const MAX_TEXT: usize = 16 * 1024;
+
+/// The end of a life as far as its files tell.
+pub(super) fn exit(run: &RunDir, meta: &Meta, status: ExitStatus, error: String, by: By) -> Exit {
+    let now = SystemClock.now_ms();
+    let started = parse_rfc3339(&meta.started_at).unwrap_or(now);
+    Exit {
+        v: VERSION,
+        life: meta.life,
+        status,
+        result: partial_text(run, meta.life),
+        error: Some(error),
+        usage: meta.usage,
+        duration_ms: u64::try_from(now.saturating_sub(started)).unwrap_or(0),
+        ended_at: rfc3339(now),
+        ending: None,
+        by,
+    }
+}
+
+/// The last thing it said or printed in this life.
+pub(super) fn partial_text(run: &RunDir, life: u32) -> Option<String> {
+    let mut file = File::open(run.transcript_path()).ok()?;
+    let end = file.seek(SeekFrom::End(0)).ok()?;
+    file.seek(SeekFrom::Start(end.saturating_sub(TAIL))).ok()?;
+    let mut bytes = Vec::new();
+    file.take(TAIL).read_to_end(&mut bytes).ok()?;
+    let records = bytes.split(|byte| *byte == b'\n');
+    let records = records.filter_map(|line| serde_json::from_slice::<Record>(line).ok());
+    let (mut said, mut printed) = (String::new(), String::new());
+    for record in records.filter(|record| record.life == life) {
+        match record.entry {
+            Entry::Text { text } => said = text,
+            Entry::TurnEnded { text, .. } if !text.is_empty() => said = text,
+            Entry::Output { text, .. } => printed.push_str(&text),
+            _ => {}
+        }
+    }
+    let text = if said.is_empty() { printed } else { said };
+    let mut start = text.len().saturating_sub(MAX_TEXT);
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    let text = text[start..].trim_end();
+    (!text.is_empty()).then(|| text.to_owned())
+}

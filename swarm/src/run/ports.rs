@@ -1,0 +1,87 @@
+//! What a host needs of the rest of the engine. The coordinator provides it: only there tasks,
+//! mail and trees are known.
+
+use std::fmt;
+use std::os::fd::BorrowedFd;
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::exit::Exit;
+
+/// Something the engine could not do.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct PortError(pub String);
+
+/// A message for the agent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Letter {
+    /// By which it is acknowledged.
+    pub seq: u64,
+    /// By which it is recognised.
+    pub id: Uuid,
+    /// As the model is to see it.
+    pub text: String,
+    /// Whether it interrupts the current step.
+    pub now: bool,
+    /// Somebody may have given it to the agent before.
+    pub redelivered: bool,
+    /// The answer to a question of the agent, which is for the runtime and not for the model.
+    pub answer: Option<PermissionAnswer>,
+}
+
+/// The answer to a question of the agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PermissionAnswer {
+    /// Which question, as the engine named it.
+    pub request: String,
+    /// Whether it may.
+    pub allow: bool,
+    /// Why not.
+    pub reason: Option<String>,
+}
+
+/// The agent's mail.
+pub trait Mail: fmt::Debug {
+    /// Becomes readable when there is something new.
+    fn bell(&self) -> BorrowedFd<'_>;
+
+    /// What has come and was not taken yet.
+    fn take(&mut self) -> Result<Vec<Letter>, PortError>;
+
+    /// The agent has these.
+    fn done(&mut self, seqs: &[u64]) -> Result<(), PortError>;
+}
+
+/// What became of a question that was passed on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asked {
+    /// It has been asked; the answer comes by mail and names this.
+    Waiting(String),
+    /// There is nobody to ask.
+    Refused(String),
+}
+
+/// Everything else a host needs.
+pub trait Ports: fmt::Debug {
+    /// Begins to read the agent's mail.
+    fn mail(&mut self) -> Result<Box<dyn Mail>, PortError>;
+
+    /// Whether the run may still work on its task; if not, why.
+    fn lost_task(&mut self) -> Result<Option<String>, PortError>;
+
+    /// Tells whoever started the run something about it.
+    fn tell_parent(&mut self, summary: &str, text: &str) -> Result<(), PortError>;
+
+    /// Asks the lead whether the agent may use a tool.
+    fn ask(&mut self, tool: &str, input: &Value) -> Result<Asked, PortError>;
+
+    /// Notes that the agent waits for work (true) or has some.
+    fn idle(&mut self, idle: bool) -> Result<(), PortError>;
+
+    /// Does everything that has to be done when a run has ended, in order: writes down how (and
+    /// calls `written`), gives its tasks back, sees to its tree, tells its parent. Can be called
+    /// again by somebody else if it is cut short.
+    fn finish(&mut self, exit: &Exit, written: &mut dyn FnMut()) -> Result<(), PortError>;
+}

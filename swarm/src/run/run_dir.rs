@@ -1,0 +1,376 @@
+//! The files of one run, and the locks that say who is there.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use store::StoreError;
+use store::atomic::{self, Durability, Staged};
+use store::fault::{pass, reached};
+use store::fifo::{self, Bell, Ringer};
+use store::home::create_private_dir;
+use store::lock::{FileLock, is_held, wait_until_free};
+
+use super::exit::Exit;
+use super::meta::{Meta, VERSION};
+use crate::fault;
+
+/// Whoever only asks whether a run is alive has its lock, shared, for a moment.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long others may have the run's short lock.
+const SHORT: Duration = Duration::from_secs(10);
+
+const EXIT: &str = "exit.json";
+
+/// Why a run's files could not be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// There is no such run.
+    #[error("there is no agent {id}")]
+    NotFound {
+        /// What was asked for.
+        id: String,
+    },
+    /// A file of it says something that cannot be.
+    #[error("{}: {why}", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A later version wrote it.
+    #[error("{}: written by a newer version of ccb (format {found}); it is read, not changed", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u64,
+    },
+    /// The run is supervised by somebody.
+    #[error("agent {id} is running")]
+    Running {
+        /// Which.
+        id: String,
+    },
+    /// A file could not be read, written or locked.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The files of one run.
+#[derive(Debug, Clone)]
+pub struct RunDir {
+    runs: PathBuf,
+    dir: PathBuf,
+    id: String,
+}
+
+/// The right to supervise a run, until it is dropped; guard and host have it from whoever
+/// started them.
+#[derive(Debug)]
+pub struct Held {
+    pub(super) alive: FileLock,
+}
+
+impl Held {
+    /// The lock, to be given to a guard as its standard input. From here on the run is alive
+    /// as long as that process, or one it gave the lock to.
+    pub fn hand_over(self) -> Result<std::fs::File, RunError> {
+        Ok(self.alive.hand_over()?)
+    }
+}
+
+/// Says that somebody waits for the run's result and passes it on, until it is dropped.
+#[derive(Debug)]
+#[must_use = "nobody waits any more when this is dropped"]
+pub struct Waiter {
+    _lock: FileLock,
+}
+
+impl RunDir {
+    /// The run `id` among `runs`; it need not exist.
+    pub fn new(runs: &Path, id: &str) -> Self {
+        Self {
+            runs: runs.to_owned(),
+            dir: runs.join(id),
+            id: id.to_owned(),
+        }
+    }
+
+    /// The run whose directory this is.
+    pub fn at(dir: &Path) -> Option<Self> {
+        let id = dir.file_name()?.to_str()?;
+        Some(Self::new(dir.parent()?, id))
+    }
+
+    /// The agent's id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The run's directory.
+    pub fn path(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Where everything it printed is.
+    pub fn output_path(&self) -> PathBuf {
+        self.dir.join("output.log")
+    }
+
+    /// Where what happened is.
+    pub fn transcript_path(&self) -> PathBuf {
+        self.dir.join("transcript.jsonl")
+    }
+
+    /// Where guard and host write what maintainers may want to know.
+    pub fn log_path(&self) -> PathBuf {
+        self.dir.join("host.log")
+    }
+
+    /// Writes the run down, before it has any process, and takes it.
+    pub fn create(&self, meta: &Meta, prompt: &str) -> Result<Held, RunError> {
+        create_private_dir(&self.dir)?;
+        let held = self.take()?;
+        // From here on somebody will look after it if we do not come far.
+        create_private_dir(&self.active_dir())?;
+        atomic::open_private(&self.active_path())?;
+        reached(fault::RUN_MARKED);
+        self.write("prompt", prompt.as_bytes(), Durability::Relaxed)?;
+        fifo::create(&self.dir.join("control"))?;
+        self.write_meta(meta)?;
+        reached(fault::RUN_REGISTERED);
+        Ok(held)
+    }
+
+    /// Takes a run nobody supervises.
+    pub fn take(&self) -> Result<Held, RunError> {
+        let path = self.dir.join("alive.lock");
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(alive) = FileLock::try_exclusive(&path)? {
+                return Ok(Held { alive });
+            }
+            // Not somebody who only asks, but somebody who has it.
+            if is_held(&path)? || Instant::now() >= deadline {
+                return Err(RunError::Running {
+                    id: self.id.clone(),
+                });
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// Whether somebody supervises it.
+    pub fn is_alive(&self) -> Result<bool, RunError> {
+        Ok(is_held(&self.dir.join("alive.lock"))?)
+    }
+
+    /// Waits until nobody supervises it any more, at most `limit`; says whether that is so.
+    pub fn wait_dead(&self, limit: Duration) -> Result<bool, RunError> {
+        Ok(wait_until_free(&self.dir.join("alive.lock"), limit)?)
+    }
+
+    /// Waits until it is written down how the run ended, at most `limit`. None if that is not
+    /// so by then, or if nobody is left who could write it.
+    pub fn wait_exit(&self, life: u32, limit: Duration) -> Result<Option<Exit>, RunError> {
+        let started = Instant::now();
+        let free = wait_until_free(&self.dir.join("result.lock"), limit)?;
+        if let Some(exit) = self.exit(life)? {
+            return Ok(Some(exit));
+        }
+        // The guard is gone, or was not there yet; whoever is left has the other lock.
+        if free && self.wait_dead(limit.saturating_sub(started.elapsed()))? {
+            return self.exit(life);
+        }
+        Ok(None)
+    }
+
+    /// What the guard holds until it is written down how the run ended.
+    pub(super) fn hold_result(&self) -> Result<FileLock, RunError> {
+        let path = self.dir.join("result.lock");
+        Ok(FileLock::exclusive(&path, "the run's result", SHORT)?)
+    }
+
+    /// Held for moments: by whoever resumes the run, or decides who tells its parent.
+    pub fn lock(&self) -> Result<FileLock, RunError> {
+        let what = format!("agent {}", self.id);
+        Ok(FileLock::exclusive(&self.dir.join("lock"), &what, SHORT)?)
+    }
+
+    /// Says that the caller waits for the result and will pass it on.
+    pub fn waiter(&self) -> Result<Waiter, RunError> {
+        let path = self.dir.join("waiters.lock");
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(lock) = FileLock::try_shared(&path)? {
+                return Ok(Waiter { _lock: lock });
+            }
+            if Instant::now() >= deadline {
+                return Err(RunError::Running {
+                    id: self.id.clone(),
+                });
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// Whether somebody waits for the result and will pass it on.
+    pub fn has_waiter(&self) -> Result<bool, RunError> {
+        let path = self.dir.join("waiters.lock");
+        Ok(path.exists() && FileLock::try_exclusive(&path)?.is_none())
+    }
+
+    /// What is known about the run.
+    pub fn meta(&self) -> Result<Meta, RunError> {
+        let not_found = || RunError::NotFound {
+            id: self.id.clone(),
+        };
+        let path = self.dir.join("meta.json");
+        let bytes = atomic::read(&path)?.ok_or_else(not_found)?;
+        parse(&bytes, &path)
+    }
+
+    /// Writes down what is known about the run.
+    pub fn write_meta(&self, meta: &Meta) -> Result<(), RunError> {
+        if meta.v > VERSION {
+            return Err(RunError::Newer {
+                path: self.dir.join("meta.json"),
+                found: meta.v,
+            });
+        }
+        let mut meta = meta.clone();
+        meta.v = VERSION;
+        self.write("meta.json", &json(&meta)?, Durability::Relaxed)
+    }
+
+    /// What it was told first.
+    pub fn prompt(&self) -> Result<String, RunError> {
+        let path = self.dir.join("prompt");
+        let bytes = atomic::read(&path)?.unwrap_or_default();
+        String::from_utf8(bytes).map_err(|error| RunError::Corrupt {
+            path,
+            why: error.to_string(),
+        })
+    }
+
+    /// How this life of it ended, if it has.
+    pub fn exit(&self, life: u32) -> Result<Option<Exit>, RunError> {
+        let exit: Option<Exit> = self.read(EXIT)?;
+        Ok(exit.filter(|exit| exit.life == life))
+    }
+
+    /// Writes down how a life ended, unless somebody has; what is written down then is
+    /// returned.
+    pub fn end(&self, exit: &Exit, durability: Durability) -> Result<Exit, RunError> {
+        let path = self.dir.join(EXIT);
+        self.put_exit_aside(exit.life)?;
+        if let Some(first) = self.exit(exit.life)? {
+            return Ok(first);
+        }
+        pass(fault::RUN_ENDING).map_err(|source| StoreError::Io {
+            verb: "create",
+            path: path.clone(),
+            source,
+        })?;
+        let created = Staged::write(&self.dir, &json(exit)?, durability)?.create(&path)?;
+        atomic::sync_parent(&path, durability)?;
+        reached(fault::RUN_ENDED);
+        match (created, self.exit(exit.life)?) {
+            (false, Some(first)) => Ok(first),
+            _ => Ok(exit.clone()),
+        }
+    }
+
+    /// A new life begins: the run is marked again, and the end of the last life is put aside.
+    pub fn begin_life(&self, meta: &mut Meta) -> Result<(), RunError> {
+        create_private_dir(&self.active_dir())?;
+        atomic::open_private(&self.active_path())?;
+        meta.life = meta.life.max(1) + 1;
+        self.write_meta(meta)?;
+        reached(fault::RUN_NEXT_LIFE);
+        self.put_exit_aside(meta.life)
+    }
+
+    /// Makes room for the end of this life.
+    fn put_exit_aside(&self, life: u32) -> Result<(), RunError> {
+        let exit: Option<Exit> = self.read(EXIT)?;
+        if let Some(earlier) = exit.filter(|exit| exit.life < life) {
+            let aside = self.dir.join(format!("exit-{}.json", earlier.life));
+            atomic::rename(&self.dir.join(EXIT), &aside)?;
+        }
+        Ok(())
+    }
+
+    /// There is nothing left to do for this run.
+    pub fn settle(&self) -> Result<(), RunError> {
+        atomic::remove(&self.active_path())?;
+        Ok(())
+    }
+
+    /// Whether there is something left to do for it.
+    pub fn is_active(&self) -> bool {
+        self.active_path().exists()
+    }
+
+    /// Rings for whoever supervises the run.
+    pub fn ring(&self) {
+        Ringer::new(self.dir.join("control")).ring();
+    }
+
+    /// Listens for rings.
+    pub(super) fn bell(&self) -> Result<Bell, RunError> {
+        let path = self.dir.join("control");
+        fifo::create(&path)?;
+        Ok(Bell::new(&path)?)
+    }
+
+    pub(super) fn write(
+        &self,
+        name: &str,
+        bytes: &[u8],
+        durability: Durability,
+    ) -> Result<(), RunError> {
+        let path = self.dir.join(name);
+        Ok(atomic::replace(&self.dir, &path, bytes, durability)?)
+    }
+
+    pub(super) fn read<T: serde::de::DeserializeOwned>(
+        &self,
+        name: &str,
+    ) -> Result<Option<T>, RunError> {
+        let path = self.dir.join(name);
+        match atomic::read(&path)? {
+            Some(bytes) => parse(&bytes, &path).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn active_dir(&self) -> PathBuf {
+        self.runs.join(super::list::ACTIVE)
+    }
+
+    fn active_path(&self) -> PathBuf {
+        self.active_dir().join(&self.id)
+    }
+}
+
+pub(super) fn json(value: &impl serde::Serialize) -> Result<Vec<u8>, RunError> {
+    let mut bytes = serde_json::to_vec_pretty(value).map_err(|error| RunError::Corrupt {
+        path: PathBuf::new(),
+        why: error.to_string(),
+    })?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+fn parse<T: serde::de::DeserializeOwned>(bytes: &[u8], path: &Path) -> Result<T, RunError> {
+    let corrupt = |error: serde_json::Error| RunError::Corrupt {
+        path: path.to_owned(),
+        why: error.to_string(),
+    };
+    let value: Value = serde_json::from_slice(bytes).map_err(corrupt)?;
+    serde_json::from_value(value).map_err(corrupt)
+}

@@ -1,0 +1,85 @@
+//! Ending a run step by step: ask, SIGTERM, SIGKILL.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// How long an agent may take to end after it was asked in its own protocol, at most; less if
+/// the whole grace is shorter.
+const ASKING: Duration = Duration::from_secs(2);
+
+/// What is to be done next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Ask by protocol.
+    Ask,
+    /// Send SIGTERM.
+    Terminate,
+    /// Send SIGKILL to everything.
+    Kill,
+}
+
+/// Why and how a run is being ended.
+#[derive(Debug, Default)]
+pub(super) struct Stopping {
+    why: Option<Why>,
+    next: Option<(Step, Instant)>,
+}
+
+/// Why a run is being ended by us.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Why {
+    /// Somebody asked for it.
+    Asked(String),
+    /// Nobody watches over it any more.
+    GuardDied,
+    /// Its task is no longer its own.
+    LostTask(String),
+}
+
+impl Stopping {
+    /// Begins to end the run; says what is to be done now. A second reason changes nothing,
+    /// unless it is more urgent.
+    pub(super) fn begin(&mut self, why: Why, grace: Duration, can_ask: bool) -> Option<Step> {
+        if why == Why::GuardDied {
+            // Whatever is left over now, nobody would end: no time to be polite.
+            self.why.get_or_insert(why);
+            self.next = None;
+            return Some(Step::Kill);
+        }
+        if self.why.is_some() {
+            return None;
+        }
+        self.why = Some(why);
+        let now = Instant::now();
+        if can_ask {
+            let asking = ASKING.min(grace / 2);
+            self.next = Some((Step::Terminate, now + asking));
+            return Some(Step::Ask);
+        }
+        self.next = Some((Step::Kill, now + grace));
+        Some(Step::Terminate)
+    }
+
+    /// When the next step is due.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.next.map(|(_, at)| at)
+    }
+
+    /// The step that is due.
+    pub(super) fn step(&mut self, grace: Duration) -> Option<Step> {
+        let (step, _) = self.next.take()?;
+        let now = Instant::now();
+        self.next = match step {
+            Step::Ask | Step::Terminate => Some((Step::Kill, now + grace)),
+            // Until it is dead: a new process may have come in between.
+            Step::Kill => Some((Step::Kill, now + Duration::from_millis(100))),
+        };
+        Some(step)
+    }
+
+    /// Why the run is being ended, if it is.
+    pub(super) fn why(&self) -> Option<&Why> {
+        self.why.as_ref()
+    }
+}

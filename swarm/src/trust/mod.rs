@@ -1,0 +1,275 @@
+//! What of a repository may run code, or see more of the user's environment, and which of it
+//! the user trusts.
+//!
+//! Trust is given to things, not to places: an [`Item`] is trusted by what it would run, with
+//! the scripts of the repository it names, for one repository. If any of that changes, it has
+//! to be given again. Nothing implies it.
+
+mod file;
+mod scripts;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use store::settings::{LetThrough, RuntimeSettings, SetUpCommand, Settings};
+
+pub use file::Trust;
+use scripts::Script;
+
+use crate::definitions::{Definitions, Found, McpServer};
+use crate::hooks::{Hook, HookEvent, Hooks};
+
+/// What kind of thing a repository brings along.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A hook of ours.
+    Hook,
+    /// Hooks of an agent that its runtime runs.
+    AgentHooks,
+    /// An MCP server of an agent.
+    AgentServer,
+    /// A way to run agents.
+    Runtime,
+    /// A command for every new working tree.
+    SetUp,
+    /// A variable agents get to see.
+    Environment,
+}
+
+impl Kind {
+    /// A stable word for programs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Hook => "hook",
+            Self::AgentHooks => "agent-hooks",
+            Self::AgentServer => "agent-mcp-server",
+            Self::Runtime => "runtime",
+            Self::SetUp => "setup",
+            Self::Environment => "environment",
+        }
+    }
+}
+
+/// Where commands find the files they name.
+#[derive(Debug, Clone, Copy)]
+pub struct Places<'a> {
+    /// The working tree they run in. An agent may have changed what is there.
+    pub tree: &'a Path,
+    /// What `CLAUDE_PROJECT_DIR` is.
+    pub project: &'a Path,
+}
+
+impl<'a> Places<'a> {
+    /// The same place for both.
+    pub fn one(root: &'a Path) -> Self {
+        Self {
+            tree: root,
+            project: root,
+        }
+    }
+}
+
+/// Something a repository brings along that needs the user's word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// What kind of thing it is.
+    pub kind: Kind,
+    /// The event, the runtime, the agent: what it is for.
+    pub name: String,
+    /// What it would run, or let through.
+    pub what: String,
+    /// The file that says so.
+    pub file: Option<PathBuf>,
+    /// Files of the repository that it names, and what is in them.
+    scripts: Vec<Script>,
+}
+
+impl Item {
+    fn new(kind: Kind, name: impl Into<String>, what: String, file: Option<&Path>) -> Self {
+        Self {
+            kind,
+            name: name.into(),
+            what,
+            file: file.map(Path::to_owned),
+            scripts: Vec::new(),
+        }
+    }
+
+    /// Adds the files of the repository that these commands or words name.
+    fn naming(mut self, words: &[&str], places: Places<'_>) -> Self {
+        self.scripts = scripts::named_in(words, places);
+        self
+    }
+
+    /// A hook, from settings or from an agent's definition.
+    pub fn hook(hook: &Hook, places: Places<'_>) -> Self {
+        let what = hook.command.clone();
+        let item = Self::new(Kind::Hook, hook.event.as_str(), what, hook.origin.file());
+        item.naming(&[&hook.command], places)
+    }
+
+    /// The command for new working trees.
+    pub fn set_up(command: &SetUpCommand, places: Places<'_>) -> Self {
+        let what = command.command.clone();
+        let item = Self::new(Kind::SetUp, "worktree.setup", what, Some(&command.file));
+        item.naming(&[&command.command], places)
+    }
+
+    /// A way to run agents.
+    pub fn runtime(name: &str, runtime: &RuntimeSettings, places: Places<'_>) -> Self {
+        let what = json!({
+            "kind": runtime.kind.as_str(),
+            "command": runtime.command,
+            "args": runtime.args,
+            "env": runtime.env,
+        });
+        let words: Vec<&str> = runtime
+            .command
+            .iter()
+            .chain(&runtime.args)
+            .chain(runtime.env.values())
+            .map(String::as_str)
+            .collect();
+        let item = Self::new(Kind::Runtime, name, what.to_string(), Some(&runtime.file));
+        item.naming(&words, places)
+    }
+
+    /// A variable agents get to see.
+    pub fn environment(variable: &LetThrough) -> Self {
+        let what = variable.pattern.clone();
+        Self::new(Kind::Environment, "agents.env", what, Some(&variable.file))
+    }
+
+    /// An MCP server that an agent's definition brings along; `None` for one that is only named.
+    pub fn agent_server(found: &Found, server: &McpServer, places: Places<'_>) -> Option<Self> {
+        let McpServer::Inline { name, config } = server else {
+            return None;
+        };
+        let name = format!("{}/{name}", found.definition.name);
+        let config = Value::Object(config.clone());
+        let mut words = Vec::new();
+        texts(&config, &mut words);
+        let item = Self::new(
+            Kind::AgentServer,
+            name,
+            config.to_string(),
+            found.source.file(),
+        );
+        Some(item.naming(&words, places))
+    }
+
+    /// The hooks of an agent's definition that are not ours but its runtime's; `None` if there
+    /// are none.
+    pub fn agent_hooks(found: &Found, places: Places<'_>) -> Option<Self> {
+        let mut hooks = found.definition.hooks.clone();
+        hooks.retain(|event, _| event != "Stop" && HookEvent::parse(event).is_none());
+        if hooks.is_empty() {
+            return None;
+        }
+        let hooks = Value::Object(hooks);
+        let mut words = Vec::new();
+        texts(&hooks, &mut words);
+        let name = found.definition.name.as_str();
+        let item = Self::new(
+            Kind::AgentHooks,
+            name,
+            hooks.to_string(),
+            found.source.file(),
+        );
+        Some(item.naming(&words, places))
+    }
+
+    /// What it is known by. It changes with everything that would run, and only with that: the
+    /// same thing in another working tree is the same.
+    pub fn id(&self) -> String {
+        let mut hash = Sha256::new();
+        let mut add = |text: &[u8]| {
+            hash.update((text.len() as u64).to_le_bytes());
+            hash.update(text);
+        };
+        add(self.kind.as_str().as_bytes());
+        add(self.name.as_bytes());
+        add(self.what.as_bytes());
+        for script in &self.scripts {
+            add(script.path.as_bytes());
+            add(script.hash.as_bytes());
+        }
+        hex(&hash.finalize())
+    }
+
+    /// The files of the repository that count as part of it.
+    pub fn scripts(&self) -> impl Iterator<Item = &str> {
+        self.scripts.iter().map(|script| script.path.as_str())
+    }
+
+    /// `{"kind","name","what","file"?,"scripts"?}`.
+    pub fn to_json(&self) -> Value {
+        let mut value = json!({"kind": self.kind.as_str(), "name": self.name, "what": self.what});
+        if let Some(file) = &self.file {
+            value["file"] = file.to_string_lossy().into();
+        }
+        if !self.scripts.is_empty() {
+            value["scripts"] = self.scripts().collect();
+        }
+        value
+    }
+}
+
+/// Every text in `value`.
+fn texts<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+    match value {
+        Value::String(text) => found.push(text),
+        Value::Array(list) => list.iter().for_each(|one| texts(one, found)),
+        Value::Object(map) => map.values().for_each(|one| texts(one, found)),
+        _ => {}
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Everything the repository brings along that needs the user's word. `own` is the
+/// user's own settings file.
+pub fn gather(
+    settings: &Settings,
+    own: &Path,
+    hooks: &Hooks,
+    definitions: &Definitions,
+    places: Places<'_>,
+) -> Vec<Item> {
+    let mut items = Vec::new();
+    let foreign = |hook: &&Hook| hook.origin.is_repository();
+    items.extend(
+        hooks
+            .all
+            .iter()
+            .filter(foreign)
+            .map(|hook| Item::hook(hook, places)),
+    );
+    let set_up = settings.worktree.set_up.as_ref();
+    let set_up = set_up.filter(|command| command.file != own);
+    items.extend(set_up.map(|command| Item::set_up(command, places)));
+    for (name, runtime) in &settings.runtimes {
+        if runtime.file != own {
+            items.push(Item::runtime(name, runtime, places));
+        }
+    }
+    let variables = settings.agents.env.iter();
+    let foreign = variables.filter(|variable| variable.file != own);
+    items.extend(foreign.map(Item::environment));
+    for found in definitions
+        .iter()
+        .filter(|found| found.source.is_repository())
+    {
+        let own_hooks = Hooks::default().with_agent(found);
+        items.extend(own_hooks.all.iter().map(|hook| Item::hook(hook, places)));
+        items.extend(Item::agent_hooks(found, places));
+        let servers = found.definition.mcp_servers.iter();
+        items.extend(servers.filter_map(|server| Item::agent_server(found, server, places)));
+    }
+    items
+}

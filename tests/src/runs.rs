@@ -1,0 +1,102 @@
+//! Agents in tests: started with the fake agent, looked at from outside.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::fake::Pids;
+use crate::script::Script;
+use crate::{TestHome, wait_until};
+
+/// Long enough for a busy machine; only failures take that long.
+pub const LONG: Duration = Duration::from_secs(120);
+
+impl TestHome {
+    /// A runtime `fake` whose agents follow scripts, besides what `more` (the inside of a JSON object) says.
+    pub fn with_fake_runtime(&self, program: &str, more: &str) {
+        let command = serde_json::to_string(program).expect("text");
+        let comma = if more.is_empty() { "" } else { "," };
+        self.settings(&format!(
+            r#"{{"runtimes":{{"fake":{{"kind":"lines","command":[{command}]}}}}{comma}{more}}}"#
+        ));
+    }
+
+    /// Starts an agent in the background that follows `script`; returns its id.
+    pub fn spawn_fake(&self, script: &Script, more: &[&str]) -> String {
+        let prompt = script.to_prompt();
+        let mut args = vec!["agent", "spawn", "--runtime", "fake", "--background"];
+        args.extend_from_slice(more);
+        args.push(&prompt);
+        let answer = self.ok(&args);
+        let id = answer["agent"]["agentId"].as_str();
+        id.unwrap_or_else(|| panic!("no id in {answer}")).to_owned()
+    }
+
+    /// The directory of a run.
+    pub fn run_dir(&self, id: &str) -> PathBuf {
+        self.team_dir().join("runs").join(id)
+    }
+
+    /// What is written down about a run, read from its file.
+    pub fn run_meta(&self, id: &str) -> Value {
+        let path = self.run_dir(id).join("meta.json");
+        let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+        serde_json::from_slice(&bytes).expect("a run's file is whole")
+    }
+
+    /// How a run ended, read from its file.
+    pub fn run_exit(&self, id: &str) -> Option<Value> {
+        let bytes = std::fs::read(self.run_dir(id).join("exit.json")).ok()?;
+        Some(serde_json::from_slice(&bytes).expect("a run's end is whole"))
+    }
+
+    /// Waits until a run is in this state.
+    pub fn await_run(&self, id: &str, state: &str) {
+        wait_until(LONG, &format!("{id} to be {state}"), || {
+            self.run_meta(id)["state"] == state
+        });
+    }
+
+    /// Waits until nothing is left to do for a run.
+    pub fn await_settled(&self, id: &str) {
+        let active = self.team_dir().join("runs/.active").join(id);
+        wait_until(LONG, &format!("{id} to be settled"), || !active.exists());
+    }
+
+    /// The process of a run: `host`, `guard`, or its agent as `pid`.
+    pub fn run_process(&self, id: &str, which: &str) -> i32 {
+        let meta = self.run_meta(id);
+        let pid = match which {
+            "pid" => meta["pid"].as_i64(),
+            other => meta[other]["pid"].as_i64(),
+        };
+        let pid = pid.unwrap_or_else(|| panic!("no {which} in {meta}"));
+        i32::try_from(pid).expect("a process id")
+    }
+
+    /// Every notification the lead has had, as agent id and status, oldest first.
+    pub fn notifications(&self) -> Vec<(String, String)> {
+        let answer = self.ok(&["mail", "inbox", "--all", "--as", "team-lead"]);
+        let messages = answer["messages"].as_array().cloned().unwrap_or_default();
+        let told = messages.iter().filter(|m| m["kind"] == "task_notification");
+        let told = told.map(|message| {
+            let text = |key: &str| message["body"][key].as_str().unwrap_or_default().to_owned();
+            (text("taskId"), text("status"))
+        });
+        told.collect()
+    }
+}
+
+/// Sends a signal to a process this test has started.
+pub fn kill(pid: i32, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(pid).expect("a process id");
+    rustix::process::kill_process(pid, signal).ok();
+}
+
+/// Waits until none of the processes that wrote themselves down is there any more.
+pub fn await_none_left(pids: &Pids) {
+    wait_until(LONG, "all descendants to be gone", || {
+        pids.left().is_empty()
+    });
+}
