@@ -180,7 +180,10 @@ fn opencode() {
             },
             adds: &["OPENCODE_PERMISSION"],
             cannot: &[],
-            differs: &[],
+            differs: &[
+                ("a_quota_is_a_quota", "it tries on for minutes in silence"),
+                ("usage_adds_up", "it tells what the last call used"),
+            ],
         },
     );
 }
@@ -203,8 +206,12 @@ fn gemini() {
                 input: shell,
             },
             adds: &[],
-            cannot: &[],
-            differs: &[],
+            cannot: &[
+                "a_session_goes_on",
+                "a_session_is_copied",
+                "a_message_at_a_tool_boundary",
+            ],
+            differs: &[("a_quota_is_a_quota", "it tries on for minutes in silence")],
         },
     );
 }

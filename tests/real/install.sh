@@ -2,7 +2,7 @@
 # Installs the real agent programs that the tests can be run with, in the versions they are
 # tested with, into a directory of its own. Needs npm and the network; nothing else here does.
 #
-#   tests/real/install.sh DIRECTORY [claude|codex|opencode|gemini]...
+#   tests/real/install.sh DIRECTORY [claude|codex|opencode|gemini|qwen]...
 #
 # Prints the variables by which the tests find them, so that
 #
@@ -19,15 +19,16 @@ package_of() {
     codex) echo "@openai/codex@0.166.0" ;;
     opencode) echo "opencode-ai@1.18.33" ;;
     gemini) echo "@google/gemini-cli@0.61.0" ;;
+    qwen) echo "@qwen-code/qwen-code@0.15.10" ;;
     *)
-        echo "unknown program: $1 (known: claude, codex, opencode, gemini)" >&2
+        echo "unknown program: $1 (known: claude, codex, opencode, gemini, qwen)" >&2
         exit 2
         ;;
     esac
 }
 
 if [ $# -eq 0 ]; then
-    echo "usage: $0 DIRECTORY [claude|codex|opencode|gemini]..." >&2
+    echo "usage: $0 DIRECTORY [claude|codex|opencode|gemini|qwen]..." >&2
     exit 2
 fi
 command -v npm >/dev/null || {
@@ -36,7 +37,7 @@ command -v npm >/dev/null || {
 }
 directory=$1
 shift
-[ $# -gt 0 ] || set -- claude codex opencode gemini
+[ $# -gt 0 ] || set -- claude codex opencode gemini qwen
 for name in "$@"; do
     package_of "$name" >/dev/null
 done

@@ -63,7 +63,7 @@ impl Talk {
     }
 
     /// The next event; none when it has ended.
-    pub fn next(&mut self) -> Option<Event> {
+    pub fn next_event(&mut self) -> Option<Event> {
         let event = match self.events.recv_timeout(LIMIT) {
             Ok(event) => event,
             Err(RecvTimeoutError::Disconnected) => return None,
@@ -81,7 +81,7 @@ impl Talk {
 
     /// Waits for an event that `wanted` makes something of.
     pub fn until<T>(&mut self, what: &str, mut wanted: impl FnMut(Event) -> Option<T>) -> T {
-        while let Some(event) = self.next() {
+        while let Some(event) = self.next_event() {
             if let Some(found) = wanted(event) {
                 return found;
             }
@@ -99,7 +99,7 @@ impl Talk {
 
     /// Waits for the program's end.
     pub fn end(&mut self) -> Ending {
-        while self.next().is_some() {}
+        while self.next_event().is_some() {}
         self.ended.expect("the last event is the end")
     }
 

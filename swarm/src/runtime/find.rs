@@ -230,9 +230,13 @@ mod tests {
             .map_err(|error| error.to_string())
     }
 
+    fn empty(file: &Path) {
+        drop(store::atomic::open_private(file).unwrap());
+    }
+
     fn program(dir: &Path, name: &str) {
         let file = dir.join(name);
-        std::fs::write(&file, "").unwrap();
+        empty(&file);
         let can_run = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(file, can_run).unwrap();
     }
@@ -250,7 +254,7 @@ mod tests {
         assert!(found("shell", None, None, dir.path()).is_ok());
         // A file that cannot be run is no program, and neither is a directory.
         let other = tempfile::tempdir().unwrap();
-        std::fs::write(other.path().join("claude"), "").unwrap();
+        empty(&other.path().join("claude"));
         std::fs::create_dir(other.path().join("codex")).unwrap();
         assert!(found("claude", None, None, other.path()).is_err());
         assert!(found("codex", None, None, other.path()).is_err());
