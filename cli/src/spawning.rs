@@ -67,7 +67,7 @@ pub(crate) struct Wish {
 
 /// Puts together what an agent is to be.
 pub(crate) fn spawn(
-    wish: Wish,
+    wish: &Wish,
     definitions: &Definitions,
     context: &Context,
 ) -> Result<Spawn, CommandError> {
@@ -81,10 +81,10 @@ pub(crate) fn spawn(
         .transpose()?;
     let runtime = match &parent_run {
         Some(parent) => parent.runtime.clone(),
-        None => runtime(&wish, context)?,
+        None => runtime(wish, context)?,
     };
     let shell = runtime.kind == "shell";
-    let prompt = prompt(&wish, definition, shell)?;
+    let prompt = prompt(wish, definition, shell)?;
     let description = match (&wish.description, &wish.task) {
         (Some(text), _) => text.clone(),
         (None, Some(task)) => task.subject.clone(),
@@ -101,20 +101,20 @@ pub(crate) fn spawn(
         fork: parent_run.is_some(),
         model: match &parent_run {
             Some(parent) => parent.model.clone(),
-            None => model(&wish, definition, context),
+            None => model(wish, definition, context),
         },
         permission_mode: Some(match wish.plan_mode {
             true => "plan".into(),
             false => definition.permission_mode.as_str().into(),
         }),
-        isolation: isolation(&wish, definition, context)?,
+        isolation: isolation(wish, definition, context)?,
         task: wish.task.as_ref().map(|task| task.id),
         background: wish.background || definition.background,
         parent: parent(context)?,
         tool_use_id: wish.tool_use_id.clone(),
         plan: match &parent_run {
             Some(parent) => fork_plan(parent),
-            None => plan(&wish, found, shell, context)?,
+            None => plan(wish, found, shell, context)?,
         },
         runtime,
         prompt,

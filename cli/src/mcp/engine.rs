@@ -57,7 +57,7 @@ impl AgentPort for Engine {
         };
         let spawn = request(input, self.seat.role, &context)?;
         let background = spawn.background;
-        let launched = agents.spawn(spawn)?;
+        let launched = agents.spawn(&spawn)?;
         if background {
             return Ok(Spawned::new(under_way(&launched, input, note)));
         }
@@ -182,7 +182,7 @@ fn request(input: &AgentInput, role: Role, context: &Context) -> Result<Spawn, C
         ..Wish::default()
     };
     let definitions = definitions::load(None, context)?;
-    let spawn = spawning::spawn(wish, &definitions, context)?;
+    let spawn = spawning::spawn(&wish, &definitions, context)?;
     Ok(Spawn {
         background: spawn.background || spawn.teammate,
         // Whoever asked is told, also one that is no agent of ours.

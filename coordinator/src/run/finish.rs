@@ -125,7 +125,11 @@ fn end_tree(agents: &Agents, meta: &mut Meta) {
     let ended = (|| {
         let trees = agents.trees()?;
         let slug = Slug::new(&tree.name)?;
-        let ended = trees.agent_ended(&slug);
+        // Whoever made it may have died half way; holding it settles that first.
+        let ended = trees.hold(&slug).and_then(|lease| {
+            drop(lease);
+            trees.agent_ended(&slug)
+        });
         if let (Ok(AgentEnd::Removed(removed)), Some(id)) = (&ended, &removed_task(meta)) {
             agents.board().unbind_worktree(*id, slug.as_str()).ok();
             trees.forget_task(&removed.entry).ok();
@@ -149,8 +153,8 @@ fn end_tree(agents: &Agents, meta: &mut Meta) {
                 why: "it is gone".into(),
             },
         },
-        Ok(Err(error)) => kept_for(error.into()),
-        Err(error) => kept_for(error),
+        Ok(Err(error)) => kept_for(&error),
+        Err(error) => kept_for(&error),
     };
     tree.outcome = Some(outcome);
     meta.worktree = Some(tree);
@@ -160,7 +164,7 @@ fn removed_task(meta: &Meta) -> Option<TaskId> {
     meta.task_id.as_ref()?.parse().ok()
 }
 
-fn kept_for(error: AgentError) -> TreeOutcome {
+fn kept_for(error: &dyn std::fmt::Display) -> TreeOutcome {
     TreeOutcome {
         kept: true,
         why: error.to_string(),

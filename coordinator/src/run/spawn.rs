@@ -76,8 +76,8 @@ pub struct Spawn {
 impl Agents {
     /// Starts an agent. When this returns it is under way, and goes on whatever becomes of the
     /// caller.
-    pub fn spawn(&self, spawn: Spawn) -> Result<Launched, AgentError> {
-        check(&spawn)?;
+    pub fn spawn(&self, spawn: &Spawn) -> Result<Launched, AgentError> {
+        check(spawn)?;
         self.reconcile()?;
         self.check_number()?;
         if let Some(name) = &spawn.name {
@@ -85,13 +85,13 @@ impl Agents {
         }
         let id = AgentId::random();
         let run = self.run(id.as_str());
-        let mut meta = self.describe(&spawn, &id);
+        let mut meta = self.describe(spawn, &id);
         let held = run.create(&meta, &spawn.prompt)?;
         let waiter = match spawn.background {
             true => None,
             false => Some(run.waiter()?),
         };
-        match self.equip(&spawn, &run, &mut meta) {
+        match self.equip(spawn, &run, &mut meta) {
             Ok(()) => {}
             Err(error) => {
                 self.give_up(&run, &meta);
@@ -259,7 +259,9 @@ impl Agents {
                 && let Ok(trees) = self.trees()
             {
                 // One that was not made is not there.
-                trees.agent_ended(&Slug::new(&tree.name)?).ok();
+                let slug = Slug::new(&tree.name)?;
+                trees.hold(&slug).map(drop).ok();
+                trees.agent_ended(&slug).ok();
             }
             if let (true, Some(name)) = (meta.teammate, &meta.name) {
                 self.roster().set_active(name, false).ok();

@@ -149,8 +149,12 @@ async fn live(
         let due = life.next_due();
         tokio::select! {
             event = agent.events.recv() => match event {
-                None | Some(Event::Ended(_)) => {
-                    life.ended(event);
+                None => {
+                    life.ended(None);
+                    return Ok(());
+                }
+                Some(Event::Ended(ending)) => {
+                    life.ended(Some(ending));
                     return Ok(());
                 }
                 Some(event) => life.event(event, &agent.orders).await,

@@ -447,14 +447,11 @@ impl<'a> Life<'a> {
     }
 
     /// The agent's program has ended.
-    pub(super) fn ended(&mut self, event: Option<Event>) {
+    pub(super) fn ended(&mut self, ending: Option<Ending>) {
         for (stream, bytes) in self.veil.rest() {
             self.record.printed(stream, &bytes);
         }
-        self.ending = match event {
-            Some(Event::Ended(ending)) => Some(ending),
-            _ => None,
-        };
+        self.ending = ending;
     }
 
     /// What the agent left behind was ended, too.

@@ -13,10 +13,11 @@ use crate::runtime::Usage;
 pub(crate) const VERSION: u64 = 1;
 
 /// How far a run is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// Written down; no process yet.
+    #[default]
     Registered,
     /// Its host is up.
     Starting,
@@ -218,12 +219,6 @@ pub struct Meta {
     /// What a later version wrote.
     #[serde(flatten)]
     pub other: Map<String, Value>,
-}
-
-impl Default for State {
-    fn default() -> Self {
-        Self::Registered
-    }
 }
 
 fn is_false(value: &bool) -> bool {

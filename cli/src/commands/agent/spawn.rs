@@ -69,11 +69,11 @@ pub(crate) fn run(
     context: &mut Context,
 ) -> Result<Exit, CommandError> {
     let definitions = definitions::load(types, context)?;
-    let spawn = spawning::spawn(wish(args, context)?, &definitions, context)?;
+    let spawn = spawning::spawn(&wish(args, context)?, &definitions, context)?;
     let agents = context.agents()?;
     let prompt = spawn.prompt.clone();
     let background = spawn.background || spawn.teammate;
-    let launched = agents.spawn(Spawn {
+    let launched = agents.spawn(&Spawn {
         background,
         ..spawn
     })?;
