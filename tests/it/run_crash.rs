@@ -207,7 +207,7 @@ fn passes(scenario: &Scenario) -> BTreeMap<String, usize> {
 
 /// Points of single files are passed by everybody all the time; the first passes of each are
 /// enough to hit every kind of process.
-const MOST: usize = 8;
+const MOST: usize = 24;
 
 fn visit(index: usize) {
     let scenario = &SCENARIOS[index];

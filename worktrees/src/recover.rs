@@ -37,6 +37,18 @@ impl Trees {
         }
     }
 
+    /// Finishes, or takes back, what somebody who died had begun with the tree.
+    pub fn settle(&self, slug: &Slug) -> Result<(), TreeError> {
+        if !self.layout.locks().is_dir() {
+            // Nobody has ever made one here.
+            return Ok(());
+        }
+        let lock = self.tree_lock(slug)?;
+        let settled = self.recover(slug);
+        drop(lock);
+        settled
+    }
+
     /// Brings the tree into a state where nothing is half done. Its lock is held.
     pub(crate) fn recover(&self, slug: &Slug) -> Result<(), TreeError> {
         let registry = Registry::load(&self.layout)?;

@@ -3,7 +3,7 @@
 //! 1. It is written down how: `exit.json`, created by whoever is first. Who waits for the
 //!    result wakes up.
 //! 2. Its tasks: completed if that was its job and it did it, else free again.
-//! 3. Its tree: gone if nothing is in it, else kept.
+//! 3. Its tree: gone if nothing is in it, else kept. Its temporary files.
 //! 4. Its parent is told, once: by the one who waits for the result, or by a notification
 //!    whose id follows from the run.
 //! 5. The run is marked as settled.
@@ -38,15 +38,16 @@ pub(super) fn finish(
     let returned = settle_tasks(agents, &meta, &exit)?;
     reached(fault::FINISH_TASKS);
     end_tree(agents, &mut meta);
-    reached(fault::FINISH_TREE);
-    leave_team(agents, &meta);
-    tell(agents, run, &mut meta, &exit, &returned)?;
-    reached(fault::FINISH_DONE);
+    // Before anybody is told: from then on somebody else may be the last to see to the run.
     if let Some(tmp) = &meta.tmp
         && let Err(error) = store::tree::delete(tmp)
     {
         tracing::warn!(%error, "temporary files are left");
     }
+    reached(fault::FINISH_TREE);
+    leave_team(agents, &meta);
+    tell(agents, run, &mut meta, &exit, &returned)?;
+    reached(fault::FINISH_DONE);
     if meta.told != Some(Told::Waiting) {
         run.settle()?;
     }
@@ -125,11 +126,9 @@ fn end_tree(agents: &Agents, meta: &mut Meta) {
     let ended = (|| {
         let trees = agents.trees()?;
         let slug = Slug::new(&tree.name)?;
-        // Whoever made it may have died half way; holding it settles that first.
-        let ended = trees.hold(&slug).and_then(|lease| {
-            drop(lease);
-            trees.agent_ended(&slug)
-        });
+        // Whoever made it may have died half way.
+        trees.settle(&slug)?;
+        let ended = trees.agent_ended(&slug);
         if let (Ok(AgentEnd::Removed(removed)), Some(id)) = (&ended, &removed_task(meta)) {
             agents.board().unbind_worktree(*id, slug.as_str()).ok();
             trees.forget_task(&removed.entry).ok();

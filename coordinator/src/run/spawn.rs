@@ -260,7 +260,7 @@ impl Agents {
             {
                 // One that was not made is not there.
                 let slug = Slug::new(&tree.name)?;
-                trees.hold(&slug).map(drop).ok();
+                trees.settle(&slug)?;
                 trees.agent_ended(&slug).ok();
             }
             if let (true, Some(name)) = (meta.teammate, &meta.name) {
