@@ -268,6 +268,5 @@ fn every_point_of_a_run_is_visited_by_some_scenario() {
         .map(|point| point.name())
         .filter(|name| !name.starts_with("team."));
     let missed: Vec<&str> = declared.filter(|name| !visited.contains(*name)).collect();
-    // What is only passed when a message comes in the middle is visited with messages.
-    assert_eq!(missed, ["run.handing"], "points no scenario comes to");
+    assert!(missed.is_empty(), "no scenario comes to {missed:?}");
 }

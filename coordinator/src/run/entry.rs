@@ -42,10 +42,7 @@ pub fn host_main(dir: &Path, env: Vec<(OsString, OsString)>) -> Result<(), Agent
     let options = HostOptions {
         grace: agents.grace(),
         output_limit: agents.options.output_max_bytes,
-        secrets: Arc::new(Secrets::new(secret_values(
-            env.iter().cloned(),
-            &plan.redact_env,
-        ))),
+        secrets: Arc::new(secrets(&env, &plan)),
         ..HostOptions::default()
     };
     let mut ports = EnginePorts::new(agents, run.clone(), &meta);
@@ -70,6 +67,13 @@ pub fn host_main(dir: &Path, env: Vec<(OsString, OsString)>) -> Result<(), Agent
                 .map_err(|error| failed(error.into()))
         }
     }
+}
+
+/// What must not be written down: the agent's keys, but not what we told it about itself.
+fn secrets(env: &[(OsString, OsString)], plan: &LaunchPlan) -> Secrets {
+    let ours = |name: &OsString| name.to_string_lossy().starts_with("CCB_");
+    let theirs = env.iter().filter(|(name, _)| !ours(name)).cloned();
+    Secrets::new(secret_values(theirs, &plan.redact_env))
 }
 
 /// What has to be there before the agent starts.

@@ -2,11 +2,13 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use store::fault::reached;
 use uuid::Uuid;
 
 use super::ports::{Letter, Mail, PortError};
 use super::run_dir::RunDir;
 use super::transcript::{self, Entry};
+use crate::fault;
 
 /// The letters of one life.
 #[derive(Debug)]
@@ -78,6 +80,7 @@ impl Letters {
     /// The next letter to be given to the agent.
     pub(super) fn give(&mut self) -> Option<Letter> {
         let letter = self.waiting.pop_front()?;
+        reached(fault::RUN_HANDING);
         let given = (letter.seq, letter.text.clone());
         self.given.insert(letter.id, given);
         Some(letter)

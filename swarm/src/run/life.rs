@@ -6,18 +6,14 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
-use store::clock::{Clock, SystemClock, parse_rfc3339, rfc3339};
-use store::fault::reached;
 use tokio::sync::mpsc::Sender;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::exit::{By, Exit, ExitStatus};
 use super::guard::stop_words;
 use super::host::{HostError, HostOptions};
 use super::letters::Letters;
-use super::meta::{Meta, State, VERSION};
-use super::partial::partial_text;
+use super::meta::{Meta, State};
 use super::ports::{Asked, Ports};
 use super::recorder::Recorder;
 use super::run_dir::RunDir;
@@ -25,12 +21,9 @@ use super::stop::{Step, Stopping, Why};
 use super::stuck::Stuck;
 use super::transcript::Entry;
 use super::veil::Veil;
-use crate::fault;
 use crate::process::{Ending, ProcessId, Processes, signal_group};
-use crate::runtime::{Abilities, Event, Message, Messages, Order, TurnEnd, TurnStatus, Usage};
+use crate::runtime::{Abilities, Event, Messages, Order, TurnEnd, Usage};
 
-/// What an agent is told that is resumed without a message.
-const GO_ON: &str = "Go on where you stopped.";
 /// How often what was used is written down.
 const USAGE_EVERY: Duration = Duration::from_secs(2);
 
@@ -38,29 +31,29 @@ const USAGE_EVERY: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Life<'a> {
     pub(super) run: RunDir,
-    meta: Meta,
-    abilities: Abilities,
-    options: &'a HostOptions,
-    ports: &'a mut dyn Ports,
-    record: Recorder,
-    veil: Veil,
-    letters: Option<Letters>,
-    stopping: Stopping,
-    stuck: Stuck,
+    pub(super) meta: Meta,
+    pub(super) abilities: Abilities,
+    pub(super) options: &'a HostOptions,
+    pub(super) ports: &'a mut dyn Ports,
+    pub(super) record: Recorder,
+    pub(super) veil: Veil,
+    pub(super) letters: Option<Letters>,
+    pub(super) stopping: Stopping,
+    pub(super) stuck: Stuck,
     /// Between the start of a turn and its end.
-    busy: bool,
-    last_turn: Option<TurnEnd>,
-    not_launched: Option<String>,
-    ending: Option<Ending>,
+    pub(super) busy: bool,
+    pub(super) last_turn: Option<TurnEnd>,
+    pub(super) not_launched: Option<String>,
+    pub(super) ending: Option<Ending>,
     /// What was used in this life.
-    used: Usage,
-    used_written: Instant,
+    pub(super) used: Usage,
+    pub(super) used_written: Instant,
     /// Questions that wait: the engine's name for each, the runtime's, and until when.
-    questions: HashMap<String, (String, Instant)>,
+    pub(super) questions: HashMap<String, (String, Instant)>,
     /// An urgent message waits for the turn to be broken off.
-    interrupted: bool,
+    pub(super) interrupted: bool,
     /// Messages that are part of the prompt.
-    in_prompt: Vec<Uuid>,
+    pub(super) in_prompt: Vec<Uuid>,
 }
 
 impl<'a> Life<'a> {
@@ -110,27 +103,6 @@ impl<'a> Life<'a> {
         Some(letters.mail().bell().try_clone_to_owned())
     }
 
-    /// What an agent that was resumed is told first: the mail it was resumed for. None for one
-    /// that begins, and for a runtime that takes in no messages.
-    pub(super) fn next_prompt(&mut self) -> Option<String> {
-        if self.meta.life < 2 {
-            return None;
-        }
-        let letters = self.letters.as_mut()?;
-        if let Err(error) = letters.fetch(&self.run) {
-            tracing::warn!(%error, "the mail cannot be read");
-        }
-        let mut texts = Vec::new();
-        while let Some(letter) = letters.give() {
-            texts.push(letter.text);
-            self.in_prompt.push(letter.id);
-        }
-        if texts.is_empty() {
-            texts.push(GO_ON.into());
-        }
-        Some(texts.join("\n"))
-    }
-
     pub(super) fn prompt(&mut self, text: &str) {
         let text = self.veil.text(text);
         self.record.add(Entry::Prompt { text });
@@ -157,7 +129,7 @@ impl<'a> Life<'a> {
     }
 
     /// A state nobody can read is no reason to end the agent.
-    fn write_meta(&mut self) {
+    pub(super) fn write_meta(&mut self) {
         if let Err(error) = self.run.write_meta(&self.meta) {
             tracing::warn!(%error, "the run's state is not written down");
         }
@@ -332,70 +304,13 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// Fetches mail, and gives it to the agent if it can take it in now.
-    pub(super) async fn fetch_mail(&mut self, orders: &Sender<Order>) {
-        let Some(letters) = &mut self.letters else {
-            return;
-        };
-        let answers = match letters.fetch(&self.run) {
-            Ok(answers) => answers,
-            Err(error) => {
-                tracing::warn!(%error, "the mail cannot be read");
-                return;
-            }
-        };
-        for answer in answers.into_iter().filter_map(|letter| letter.answer) {
-            self.answer(&answer.request, answer.allow, answer.reason, orders);
-        }
-        let urgent = self.letters.as_ref().is_some_and(Letters::urgent);
-        match self.abilities.messages {
-            Messages::AnyTime => self.give_letters(orders).await,
-            _ if !self.busy => self.give_letters(orders).await,
-            _ if urgent && self.abilities.interrupt && !self.interrupted => {
-                self.interrupted = true;
-                orders.send(Order::Interrupt).await.ok();
-            }
-            _ => {}
-        }
-    }
-
-    async fn give_letters(&mut self, orders: &Sender<Order>) {
-        if self.stopping.why().is_some() || self.meta.state == State::Ending {
-            return;
-        }
-        while let Some(letter) = self.letters.as_mut().and_then(Letters::give) {
-            reached(fault::RUN_HANDING);
-            if !self.busy {
-                self.busy = true;
-                self.meta.state = State::Running;
-                self.write_meta();
-                self.note_idle(false);
-            }
-            let message = Message {
-                id: letter.id,
-                text: letter.text,
-                now: letter.now,
-            };
-            orders.send(Order::Send(message)).await.ok();
-        }
-    }
-
-    fn taken_in(&mut self, id: Uuid) {
-        let Some(letters) = &mut self.letters else {
-            return;
-        };
-        let Some((seq, text)) = letters.taken_in(id) else {
-            return;
-        };
-        // First into the transcript: whoever goes on after a crash looks there.
-        self.record.add(Entry::Message { id, text });
-        reached(fault::RUN_HANDED);
-        if let Err(error) = letters.done(seq) {
-            tracing::warn!(%error, "a message will be handed over again");
-        }
-    }
-
-    fn answer(&mut self, request: &str, allow: bool, why: Option<String>, orders: &Sender<Order>) {
+    pub(super) fn answer(
+        &mut self,
+        request: &str,
+        allow: bool,
+        why: Option<String>,
+        orders: &Sender<Order>,
+    ) {
         if let Some((id, _)) = self.questions.remove(request) {
             self.reply(id, allow, why, orders);
         }
@@ -438,7 +353,7 @@ impl<'a> Life<'a> {
         orders.send(Order::Finish).await.ok();
     }
 
-    fn note_idle(&mut self, idle: bool) {
+    pub(super) fn note_idle(&mut self, idle: bool) {
         if self.meta.teammate
             && let Err(error) = self.ports.idle(idle)
         {
@@ -461,82 +376,5 @@ impl<'a> Life<'a> {
             self.record
                 .note(format!("processes that do not die: {pids:?}"));
         }
-    }
-
-    /// How it ended.
-    pub(super) fn exit(&mut self) -> Exit {
-        let (status, error) = self.verdict();
-        let now = SystemClock.now_ms();
-        let started = parse_rfc3339(&self.meta.started_at).unwrap_or(now);
-        let turn = self.last_turn.as_ref().map(|turn| turn.text.clone());
-        let result = turn.filter(|text| !text.is_empty());
-        self.record.add(Entry::Ended {
-            status: status.as_str().into(),
-            error: error.clone(),
-        });
-        // What was used is written down with the end.
-        self.write_meta();
-        Exit {
-            v: VERSION,
-            life: self.meta.life,
-            status,
-            result: result.or_else(|| partial_text(&self.run, self.meta.life)),
-            error,
-            usage: self.used,
-            duration_ms: u64::try_from(now.saturating_sub(started)).unwrap_or(0),
-            ended_at: rfc3339(now),
-            ending: self.ending,
-            by: By::Host,
-        }
-    }
-
-    fn verdict(&self) -> (ExitStatus, Option<String>) {
-        if let Some(why) = &self.not_launched {
-            return (ExitStatus::Failed, Some(why.clone()));
-        }
-        let finished = self.meta.state == State::Ending;
-        match self.stopping.why() {
-            _ if finished => {}
-            Some(Why::Asked(words)) => return (ExitStatus::Killed, Some(words.clone())),
-            Some(Why::LostTask(why)) => return (ExitStatus::Killed, Some(why.clone())),
-            Some(Why::GuardDied) => {
-                let why = "its guard died, so it was ended".to_owned();
-                return (ExitStatus::Lost, Some(why));
-            }
-            None => {}
-        }
-        let how = || {
-            let ending = self.ending.unwrap_or(Ending::Unknown);
-            format!("the program {}", ending.in_words())
-        };
-        match &self.last_turn {
-            Some(turn) if !self.busy => match turn.status {
-                TurnStatus::Completed => (ExitStatus::Completed, None),
-                _ => {
-                    let why = turn.error.clone();
-                    (
-                        ExitStatus::Failed,
-                        Some(why.unwrap_or_else(|| status_words(turn.status))),
-                    )
-                }
-            },
-            Some(_) => {
-                let why = format!("{} in the middle of a turn", how());
-                (ExitStatus::Failed, Some(why))
-            }
-            None => {
-                let why = format!("{} without a result", how());
-                (ExitStatus::Failed, Some(why))
-            }
-        }
-    }
-}
-
-fn status_words(status: TurnStatus) -> String {
-    match status {
-        TurnStatus::Interrupted => "it was interrupted".into(),
-        TurnStatus::LimitReached => "it reached a limit".into(),
-        TurnStatus::Quota => "the provider refuses for now: out of quota".into(),
-        _ => "it says that it failed".into(),
     }
 }

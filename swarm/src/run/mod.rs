@@ -34,6 +34,7 @@ mod guard;
 mod host;
 mod letters;
 mod life;
+mod life_mail;
 mod list;
 mod meta;
 mod output;
@@ -45,6 +46,7 @@ mod stop;
 mod stuck;
 mod transcript;
 mod veil;
+mod verdict;
 
 pub use control::StopRequest;
 pub use exit::{By, Exit, ExitStatus};

@@ -1,0 +1,100 @@
+//! How a running agent gets its mail.
+
+use store::fault::reached;
+use tokio::sync::mpsc::Sender;
+use uuid::Uuid;
+
+use super::letters::Letters;
+use super::life::Life;
+use super::meta::State;
+use super::transcript::Entry;
+use crate::fault;
+use crate::runtime::{Message, Messages, Order};
+
+/// What an agent is told that is resumed without a message.
+const GO_ON: &str = "Go on where you stopped.";
+
+impl Life<'_> {
+    /// What an agent that was resumed is told first: the mail it was resumed for. None for one
+    /// that begins, and for a runtime that takes in no messages.
+    pub(super) fn next_prompt(&mut self) -> Option<String> {
+        if self.meta.life < 2 {
+            return None;
+        }
+        let letters = self.letters.as_mut()?;
+        if let Err(error) = letters.fetch(&self.run) {
+            tracing::warn!(%error, "the mail cannot be read");
+        }
+        let mut texts = Vec::new();
+        while let Some(letter) = letters.give() {
+            texts.push(letter.text);
+            self.in_prompt.push(letter.id);
+        }
+        if texts.is_empty() {
+            texts.push(GO_ON.into());
+        }
+        Some(texts.join("\n"))
+    }
+
+    /// Fetches mail, and gives it to the agent if it can take it in now.
+    pub(super) async fn fetch_mail(&mut self, orders: &Sender<Order>) {
+        let Some(letters) = &mut self.letters else {
+            return;
+        };
+        let answers = match letters.fetch(&self.run) {
+            Ok(answers) => answers,
+            Err(error) => {
+                tracing::warn!(%error, "the mail cannot be read");
+                return;
+            }
+        };
+        for answer in answers.into_iter().filter_map(|letter| letter.answer) {
+            self.answer(&answer.request, answer.allow, answer.reason, orders);
+        }
+        let urgent = self.letters.as_ref().is_some_and(Letters::urgent);
+        match self.abilities.messages {
+            Messages::AnyTime => self.give_letters(orders).await,
+            _ if !self.busy => self.give_letters(orders).await,
+            _ if urgent && self.abilities.interrupt && !self.interrupted => {
+                self.interrupted = true;
+                orders.send(Order::Interrupt).await.ok();
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) async fn give_letters(&mut self, orders: &Sender<Order>) {
+        if self.stopping.why().is_some() || self.meta.state == State::Ending {
+            return;
+        }
+        while let Some(letter) = self.letters.as_mut().and_then(Letters::give) {
+            if !self.busy {
+                self.busy = true;
+                self.meta.state = State::Running;
+                self.write_meta();
+                self.note_idle(false);
+            }
+            let message = Message {
+                id: letter.id,
+                text: letter.text,
+                now: letter.now,
+            };
+            orders.send(Order::Send(message)).await.ok();
+        }
+    }
+
+    pub(super) fn taken_in(&mut self, id: Uuid) {
+        let Some(letters) = &mut self.letters else {
+            return;
+        };
+        let Some((seq, text)) = letters.taken_in(id) else {
+            return;
+        };
+        // First into the transcript: whoever goes on after a crash looks there.
+        self.record.add(Entry::Message { id, text });
+        reached(fault::RUN_HANDED);
+        if let Err(error) = letters.done(seq) {
+            tracing::warn!(%error, "a message will be handed over again");
+        }
+    }
+}

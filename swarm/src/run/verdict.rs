@@ -1,0 +1,91 @@
+//! How a life ended, once it has.
+
+use store::clock::{Clock, SystemClock, parse_rfc3339, rfc3339};
+
+use super::exit::{By, Exit, ExitStatus};
+use super::life::Life;
+use super::meta::{State, VERSION};
+use super::partial::partial_text;
+use super::stop::Why;
+use super::transcript::Entry;
+use crate::process::Ending;
+use crate::runtime::TurnStatus;
+
+impl Life<'_> {
+    /// How it ended.
+    pub(super) fn exit(&mut self) -> Exit {
+        let (status, error) = self.verdict();
+        let now = SystemClock.now_ms();
+        let started = parse_rfc3339(&self.meta.started_at).unwrap_or(now);
+        let turn = self.last_turn.as_ref().map(|turn| turn.text.clone());
+        let result = turn.filter(|text| !text.is_empty());
+        self.record.add(Entry::Ended {
+            status: status.as_str().into(),
+            error: error.clone(),
+        });
+        // What was used is written down with the end.
+        self.write_meta();
+        Exit {
+            v: VERSION,
+            life: self.meta.life,
+            status,
+            result: result.or_else(|| partial_text(&self.run, self.meta.life)),
+            error,
+            usage: self.used,
+            duration_ms: u64::try_from(now.saturating_sub(started)).unwrap_or(0),
+            ended_at: rfc3339(now),
+            ending: self.ending,
+            by: By::Host,
+        }
+    }
+
+    fn verdict(&self) -> (ExitStatus, Option<String>) {
+        if let Some(why) = &self.not_launched {
+            return (ExitStatus::Failed, Some(why.clone()));
+        }
+        let finished = self.meta.state == State::Ending;
+        match self.stopping.why() {
+            _ if finished => {}
+            Some(Why::Asked(words)) => return (ExitStatus::Killed, Some(words.clone())),
+            Some(Why::LostTask(why)) => return (ExitStatus::Killed, Some(why.clone())),
+            Some(Why::GuardDied) => {
+                let why = "its guard died, so it was ended".to_owned();
+                return (ExitStatus::Lost, Some(why));
+            }
+            None => {}
+        }
+        let how = || {
+            let ending = self.ending.unwrap_or(Ending::Unknown);
+            format!("the program {}", ending.in_words())
+        };
+        match &self.last_turn {
+            Some(turn) if !self.busy => match turn.status {
+                TurnStatus::Completed => (ExitStatus::Completed, None),
+                _ => {
+                    let why = turn.error.clone();
+                    (
+                        ExitStatus::Failed,
+                        Some(why.unwrap_or_else(|| status_words(turn.status))),
+                    )
+                }
+            },
+            Some(_) => {
+                let why = format!("{} in the middle of a turn", how());
+                (ExitStatus::Failed, Some(why))
+            }
+            None => {
+                let why = format!("{} without a result", how());
+                (ExitStatus::Failed, Some(why))
+            }
+        }
+    }
+}
+
+fn status_words(status: TurnStatus) -> String {
+    match status {
+        TurnStatus::Interrupted => "it was interrupted".into(),
+        TurnStatus::LimitReached => "it reached a limit".into(),
+        TurnStatus::Quota => "the provider refuses for now: out of quota".into(),
+        _ => "it says that it failed".into(),
+    }
+}
