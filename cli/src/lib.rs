@@ -80,6 +80,7 @@ fn start_logging(cli: &Cli) {
         .without_time();
     // A second call in one process (tests) keeps the first logger.
     log.with_writer(std::io::stderr)
+        .log_internal_errors(false)
         .with_ansi(false)
         .try_init()
         .ok();

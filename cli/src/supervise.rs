@@ -22,6 +22,8 @@ pub(crate) fn main(args: &[OsString]) -> Option<ExitCode> {
         .with_max_level(tracing::Level::WARN)
         .with_target(false)
         .with_writer(std::io::stderr)
+        // Where a full disk keeps the log from being written, that is no reason to die.
+        .log_internal_errors(false)
         .with_ansi(false)
         .try_init()
         .ok();

@@ -240,6 +240,23 @@ fn a_full_disk_does_not_end_the_agent() {
 }
 
 #[test]
+fn a_supervisor_whose_log_cannot_be_written_does_not_die_of_that() {
+    for role in ["__guard", "__host"] {
+        let full = std::fs::File::options()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let mut command = std::process::Command::new(CCB);
+        command
+            .args([role, "/nowhere/teams/board/runs/a0"])
+            .stderr(full);
+        let status = command.stdin(std::process::Stdio::null()).status().unwrap();
+        // It says that there is no such run, which nobody hears. A panic would be another code.
+        assert_eq!(status.code(), Some(1), "{role}");
+    }
+}
+
+#[test]
 fn an_agent_sees_what_it_is_to_see_and_nothing_else() {
     let home = home();
     let seen = home.path().join("seen");

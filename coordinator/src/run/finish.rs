@@ -25,7 +25,40 @@ use super::error::AgentError;
 use super::fault;
 
 /// Finishes a run that ended like this, unless it is written down that it ended otherwise.
+///
+/// If the disk is full, what the agent printed makes room for how it ended.
 pub(super) fn finish(
+    agents: &Agents,
+    run: &RunDir,
+    exit: &Exit,
+    written: &mut dyn FnMut(),
+) -> Result<(), AgentError> {
+    match carry_out(agents, run, exit, written) {
+        Err(error) if is_disk_full(&error) => {
+            tracing::warn!(%error, "what was printed is deleted to make room");
+            run.drop_output()?;
+            carry_out(agents, run, exit, written)
+        }
+        outcome => outcome,
+    }
+}
+
+fn is_disk_full(error: &AgentError) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<std::io::Error>() {
+            let kind = error.kind();
+            return matches!(
+                kind,
+                std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded
+            );
+        }
+        cause = error.source();
+    }
+    false
+}
+
+fn carry_out(
     agents: &Agents,
     run: &RunDir,
     exit: &Exit,

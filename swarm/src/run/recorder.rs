@@ -15,6 +15,7 @@ pub(super) struct Recorder {
     transcript: Transcript,
     output: Output,
     dropped: u64,
+    warned: bool,
 }
 
 impl Recorder {
@@ -23,6 +24,7 @@ impl Recorder {
             transcript: Transcript::open(run, life, PRINTED_IN_TRANSCRIPT),
             output: Output::open(run, output_limit),
             dropped: 0,
+            warned: false,
         }
     }
 
@@ -87,7 +89,7 @@ impl Recorder {
     fn noted(&mut self, written: Result<(), RunError>) {
         match written {
             Err(error) => {
-                if self.dropped == 0 {
+                if !std::mem::replace(&mut self.warned, true) {
                     tracing::warn!(%error, "what happens cannot be written down");
                 }
                 self.dropped += 1;

@@ -304,6 +304,14 @@ impl RunDir {
         Ok(())
     }
 
+    /// Deletes what the agent printed, for when there is no room for anything else.
+    pub fn drop_output(&self) -> Result<(), RunError> {
+        for name in ["output.1.log", "output.log"] {
+            atomic::remove(&self.dir.join(name))?;
+        }
+        Ok(())
+    }
+
     /// There is nothing left to do for this run.
     pub fn settle(&self) -> Result<(), RunError> {
         atomic::remove(&self.active_path())?;
