@@ -7,6 +7,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
+# Said outright: an older Node makes npm choose an older inspector.
+inspector=2.12.0
+sdk=2.3.0
+
 if [ $# -gt 0 ]; then
     mkdir -p "$1"
     dir=$(cd "$1" && pwd)
@@ -17,11 +21,11 @@ fi
 
 if [ ! -x "$dir/npm/node_modules/.bin/mcp-inspector" ]; then
     mkdir -p "$dir/npm"
-    (cd "$dir/npm" && npm install --no-audit --no-fund --loglevel error node@22 @modelcontextprotocol/inspector)
+    (cd "$dir/npm" && npm install --no-audit --no-fund --loglevel error node@22 "@modelcontextprotocol/inspector@$inspector")
 fi
 if [ ! -x "$dir/python/bin/python" ]; then
     python3 -m venv "$dir/python"
-    "$dir/python/bin/pip" install --quiet mcp
+    "$dir/python/bin/pip" install --quiet "mcp==$sdk"
 fi
 
 export CCB_TEST_MCP_INSPECTOR="$dir/npm/node_modules/.bin/mcp-inspector"

@@ -240,6 +240,28 @@ fn a_full_disk_does_not_end_the_agent() {
 }
 
 #[test]
+fn a_clock_that_is_set_back_changes_nothing_but_the_duration() {
+    let home = home();
+    let id = home.spawn_fake(&Script::new().hang(), &[]);
+    home.await_run(&id, "running");
+    // As if the run had begun before the clock was set back.
+    let path = home.run_dir(&id).join("meta.json");
+    let mut meta = home.run_meta(&id);
+    meta["startedAt"] = "2199-01-01T00:00:00.000Z".into();
+    std::fs::write(&path, meta.to_string()).unwrap();
+    let listed = home.run(&["agent", "list"]);
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    kill(home.run_process(&id, "host"), Signal::KILL);
+    home.await_settled(&id);
+    let exit = home.run_exit(&id).unwrap();
+    assert_eq!(
+        (&exit["status"], &exit["durationMs"]),
+        (&"lost".into(), &0.into())
+    );
+    assert_eq!(home.notifications().len(), 1);
+}
+
+#[test]
 fn a_supervisor_whose_log_cannot_be_written_does_not_die_of_that() {
     for role in ["__guard", "__host"] {
         let full = std::fs::File::options()
