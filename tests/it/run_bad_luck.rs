@@ -243,7 +243,10 @@ fn a_full_disk_does_not_end_the_agent() {
 fn a_clock_that_is_set_back_changes_nothing_but_the_duration() {
     let home = home();
     let id = home.spawn_fake(&Script::new().hang(), &[]);
-    home.await_run(&id, "running");
+    // The last that its host writes down by itself.
+    wait_until(LONG, "its session", || {
+        home.run_meta(&id)["session"].is_string()
+    });
     // As if the run had begun before the clock was set back.
     let path = home.run_dir(&id).join("meta.json");
     let mut meta = home.run_meta(&id);
