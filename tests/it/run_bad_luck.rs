@@ -164,6 +164,20 @@ fn prompts_no_program_can_be_given_and_very_long_ones() {
     );
 }
 
+/// Runs a program that has just been written. Another thread's child may have inherited the
+/// file while it was open for writing; until it has become another program this one is busy.
+fn started_copy(command: &mut std::process::Command) -> std::process::Output {
+    let mut output = None;
+    wait_until(LONG, "the copy to be free", || match command.output() {
+        Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => false,
+        ended => {
+            output = Some(ended.unwrap());
+            true
+        }
+    });
+    output.unwrap()
+}
+
 #[test]
 fn the_program_is_replaced_while_runs_are_alive() {
     let home = home();
@@ -186,7 +200,8 @@ fn the_program_is_replaced_while_runs_are_alive() {
             let like = home.command(&args);
             command.args(like.get_args()).env_clear();
             command.envs(like.get_envs().filter_map(|(k, v)| Some((k, v?))));
-            let output = command.current_dir(home.path()).output().unwrap();
+            command.current_dir(home.path());
+            let output = started_copy(&mut command);
             let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
             answer["agent"]["agentId"].as_str().unwrap().to_owned()
         })

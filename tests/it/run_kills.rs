@@ -97,7 +97,11 @@ fn kill_while_busy(which: &[&str]) -> (TestHome, String) {
         kill(home.run_process(&id, process), Signal::KILL);
     }
     if which.len() == 2 {
-        // Nobody is left to do it but the next command.
+        // A kill takes a moment; then nobody is left to do it but the next command.
+        let alive = home.run_dir(&id).join("alive.lock");
+        wait_until(LONG, "both to be gone", || {
+            !store::lock::is_held(&alive).unwrap()
+        });
         home.ok(&["task", "list"]);
     }
     home.await_settled(&id);
