@@ -93,6 +93,10 @@ fn kill_while_busy(which: &[&str]) -> (TestHome, String) {
         home.ok(&["task", "show", &task])["task"]["status"],
         "in_progress"
     );
+    // At once as far as they can tell: one that is stopped does nothing about the other.
+    for process in which {
+        kill(home.run_process(&id, process), Signal::STOP);
+    }
     for process in which {
         kill(home.run_process(&id, process), Signal::KILL);
     }
