@@ -13,7 +13,7 @@ use swarm::fork::may_fork;
 use swarm::memory;
 use swarm::model::ModelChoice;
 use swarm::run::{Meta, RuntimeSpec};
-use swarm::runtime::{self, McpServer, RuntimeError};
+use swarm::runtime::{self, McpServer, RuntimeError, quoted};
 use swarm::tools::ToolFilter;
 use swarm::trust::{Item, Places};
 use taskboard::Task;
@@ -135,9 +135,9 @@ fn forked(of: &str, context: &Context) -> Result<Meta, CommandError> {
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let spec = &parent.runtime;
-    let command = (!spec.command.is_empty()).then_some(spec.command.as_slice());
-    let runtime = runtime::from_spec(&spec.name, Some(&spec.kind), command, &path);
-    let can = runtime.is_ok_and(|runtime| runtime.abilities().fork);
+    let can = spec
+        .find(&path)
+        .is_ok_and(|runtime| runtime.abilities().fork);
     if !can {
         let message = format!(
             "the runtime {:?} of {of} cannot copy a conversation",
@@ -285,11 +285,6 @@ fn prompt(wish: &Wish, definition: &Definition, shell: bool) -> Result<String, C
         Some(first) => format!("{first}\n\n{prompt}"),
         None => prompt,
     })
-}
-
-/// `text` as one word of the shell.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 fn model(wish: &Wish, definition: &Definition, context: &Context) -> Option<String> {

@@ -222,11 +222,30 @@ fn the_program_is_replaced_while_runs_are_alive() {
 }
 
 #[test]
-fn a_full_disk_does_not_end_the_agent() {
+fn a_transcript_that_cannot_be_written_does_not_end_the_agent() {
     let home = home();
-    for point in ["log.half", "stage.written"] {
-        let script = Script::new().say("one").say("two").done("fine").to_prompt();
-        // Each process meets it once, in the middle of something.
+    let script = Script::new().say("one").say("two").done("fine").to_prompt();
+    let args = ["--json", "agent", "spawn", "--runtime", "fake", &script];
+    let mut command = home.command(&args);
+    // The host's fourth entry, in the middle of what the agent says.
+    command.env("CCB_FAULT", "enospc:log.half:4");
+    let answer = harness::Answer::of(command.output().unwrap());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let agent = &answer.json()["agent"];
+    assert_eq!(agent["content"], "fine");
+    let id = agent["agentId"].as_str().unwrap();
+    let text = std::fs::read_to_string(home.run_dir(id).join("transcript.jsonl")).unwrap();
+    assert!(
+        text.contains("could not be written"),
+        "that something is missing is said: {text}"
+    );
+}
+
+#[test]
+fn a_run_that_cannot_be_written_down_is_not_started_and_one_that_is_has_one_end() {
+    for nth in 1..=12 {
+        let home = home();
+        let script = Script::new().done("fine").to_prompt();
         let args = [
             "--json",
             "agent",
@@ -237,21 +256,23 @@ fn a_full_disk_does_not_end_the_agent() {
             &script,
         ];
         let mut command = home.command(&args);
-        command.env("CCB_FAULT", format!("enospc:{point}:4"));
+        command.env("CCB_FAULT", format!("enospc:stage.written:{nth}"));
         let answer = harness::Answer::of(command.output().unwrap());
-        let listed = home.ok(&["agent", "list"]);
-        for agent in listed["agents"].as_array().unwrap() {
-            home.await_settled(agent["agentId"].as_str().unwrap());
-        }
-        assert!(answer.code.is_some(), "{answer:?}");
+        let runs = home.ok(&["agent", "list"])["agents"]
+            .as_array()
+            .unwrap()
+            .len();
+        assert_eq!(
+            runs,
+            usize::from(answer.code == Some(0)),
+            "{nth}: {answer:?}"
+        );
+        wait_until(LONG, "everything to be settled", || {
+            home.ok(&["agent", "list"]);
+            std::fs::read_dir(home.team_dir().join("runs/.active")).map_or(0, Iterator::count) == 0
+        });
+        assert_eq!(home.notifications().len(), runs, "{nth}");
     }
-    let told = home.notifications();
-    let listed = home.ok(&["agent", "list"]);
-    assert_eq!(
-        told.len(),
-        listed["agents"].as_array().unwrap().len(),
-        "{told:?}"
-    );
 }
 
 #[test]

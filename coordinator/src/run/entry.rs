@@ -1,6 +1,6 @@
 //! What guard and host do from their first instruction: entry points of this same program.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -15,7 +15,6 @@ use super::error::AgentError;
 use super::finish;
 use super::launch::LaunchPlan;
 use super::ports::EnginePorts;
-use super::runtimes;
 use super::start::OWN_PROGRAM;
 
 /// Runs the guard of the run in `dir` to its end.
@@ -52,7 +51,10 @@ pub fn host_main(dir: &Path, env: Vec<(OsString, OsString)>) -> Result<(), Agent
     };
     let prepared = prepare(&meta, &mut ports);
     let launched = prepared.and_then(|()| {
-        let runtime = runtimes::of(&meta.runtime, &env).map_err(|error| error.to_string())?;
+        let runtime = meta
+            .runtime
+            .find(path_of(&env))
+            .map_err(|error| error.to_string())?;
         let launch = plan.launch(&meta, run.prompt().map_err(|e| e.to_string())?, env);
         Ok((runtime, launch))
     });
@@ -89,6 +91,12 @@ fn prepare(meta: &Meta, ports: &mut EnginePorts) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+/// Where an agent with this environment finds programs.
+fn path_of(env: &[(OsString, OsString)]) -> &OsStr {
+    let path = env.iter().find(|(name, _)| name == "PATH");
+    path.map_or(OsStr::new(""), |(_, path)| path.as_os_str())
 }
 
 fn open(dir: &Path) -> Result<(RunDir, Home), AgentError> {

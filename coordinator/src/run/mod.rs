@@ -16,7 +16,6 @@ mod ports;
 mod ports_block;
 mod reconcile;
 mod resume;
-mod runtimes;
 mod spawn;
 mod start;
 mod stop;

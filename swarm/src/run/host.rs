@@ -141,7 +141,7 @@ async fn live(
     let mut terminate = signal(SignalKind::terminate())?;
     let mut tick = interval_at(Instant::now() + TICK, TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    life.launched(processes)?;
+    life.launched(processes);
     life.look_for_stop(&agent.orders, processes);
     life.fetch_mail(&agent.orders).await;
     let mut guarded = true;

@@ -113,14 +113,13 @@ impl<'a> Life<'a> {
     }
 
     /// The agent's program is there.
-    pub(super) fn launched(&mut self, processes: &Processes) -> Result<(), HostError> {
+    pub(super) fn launched(&mut self, processes: &Processes) {
         let pid = processes.running().first().copied();
         self.meta.pid = pid.map(|pid| pid.as_raw_nonzero().get());
         self.meta.host = Some(ProcessId::own());
         self.meta.guard = rustix::process::getppid().and_then(ProcessId::of);
         self.meta.stalled = None;
         self.set_state(State::Running);
-        Ok(())
     }
 
     fn set_state(&mut self, state: State) {
@@ -145,7 +144,7 @@ impl<'a> Life<'a> {
     pub(super) fn due(&mut self, orders: &Sender<Order>, processes: &Processes) {
         let now = Instant::now();
         if self.stopping.due().is_some_and(|due| due <= now)
-            && let Some(step) = self.stopping.step(self.options.grace)
+            && let Some(step) = self.stopping.step()
         {
             self.take_step(step, orders, processes);
         }
@@ -164,12 +163,7 @@ impl<'a> Life<'a> {
     /// Looks at what nobody tells of.
     pub(super) fn tick(&mut self, orders: &Sender<Order>, processes: &Processes) {
         match self.ports.lost_task() {
-            Ok(Some(why)) => {
-                let grace = self.options.grace;
-                if let Some(step) = self.stopping.begin(Why::LostTask(why), grace, true) {
-                    self.take_step(step, orders, processes);
-                }
-            }
+            Ok(Some(why)) => self.stop(Why::LostTask(why), orders, processes),
             Ok(None) => {}
             Err(error) => tracing::warn!(%error, "cannot tell whether the task is still ours"),
         }

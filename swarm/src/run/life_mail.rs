@@ -68,12 +68,7 @@ impl Life<'_> {
             return;
         }
         while let Some(letter) = self.letters.as_mut().and_then(Letters::give) {
-            if !self.busy {
-                self.busy = true;
-                self.meta.state = State::Running;
-                self.write_meta();
-                self.note_idle(false);
-            }
+            self.at_work();
             let message = Message {
                 id: letter.id,
                 text: letter.text,
@@ -83,17 +78,32 @@ impl Life<'_> {
         }
     }
 
+    /// From here on a turn is under way.
+    fn at_work(&mut self) {
+        if !self.busy {
+            self.busy = true;
+            self.meta.state = State::Running;
+            self.write_meta();
+            self.note_idle(false);
+        }
+    }
+
     pub(super) fn taken_in(&mut self, id: Uuid) {
-        let Some(letters) = &mut self.letters else {
+        let taken = self
+            .letters
+            .as_mut()
+            .and_then(|letters| letters.taken_in(id));
+        let Some((seq, text)) = taken else {
             return;
         };
-        let Some((seq, text)) = letters.taken_in(id) else {
-            return;
-        };
+        // One that the turn before did not take in any more begins the next one.
+        self.at_work();
         // First into the transcript: whoever goes on after a crash looks there.
         self.record.add(Entry::Message { id, text });
         reached(fault::RUN_HANDED);
-        if let Err(error) = letters.done(seq) {
+        if let Some(letters) = &mut self.letters
+            && let Err(error) = letters.done(seq)
+        {
             tracing::warn!(%error, "a message will be handed over again");
         }
     }

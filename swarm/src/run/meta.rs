@@ -1,13 +1,14 @@
 //! What is known about a run: `meta.json`.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::process::ProcessId;
-use crate::runtime::Usage;
+use crate::runtime::{Runtime, RuntimeError, Usage, from_spec};
 
 /// The version of the format that this code writes.
 pub(crate) const VERSION: u64 = 1;
@@ -76,6 +77,14 @@ pub struct RuntimeSpec {
     /// Variables on top of the agent's own.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
+}
+
+impl RuntimeSpec {
+    /// The runtime; its program is looked for in the directories of `path`.
+    pub fn find(&self, path: &OsStr) -> Result<Box<dyn Runtime>, RuntimeError> {
+        let command = (!self.command.is_empty()).then_some(self.command.as_slice());
+        from_spec(&self.name, Some(&self.kind), command, path)
+    }
 }
 
 /// The working tree that was made for the run.

@@ -23,6 +23,8 @@ pub(super) enum Step {
 #[derive(Debug, Default)]
 pub(super) struct Stopping {
     why: Option<Why>,
+    /// How long it may take to end after SIGTERM.
+    grace: Duration,
     next: Option<(Step, Instant)>,
 }
 
@@ -51,6 +53,7 @@ impl Stopping {
             return None;
         }
         self.why = Some(why);
+        self.grace = grace;
         let now = Instant::now();
         if can_ask {
             let asking = ASKING.min(grace / 2);
@@ -67,11 +70,11 @@ impl Stopping {
     }
 
     /// The step that is due.
-    pub(super) fn step(&mut self, grace: Duration) -> Option<Step> {
+    pub(super) fn step(&mut self) -> Option<Step> {
         let (step, _) = self.next.take()?;
         let now = Instant::now();
         self.next = match step {
-            Step::Ask | Step::Terminate => Some((Step::Kill, now + grace)),
+            Step::Ask | Step::Terminate => Some((Step::Kill, now + self.grace)),
             // Until it is dead: a new process may have come in between.
             Step::Kill => Some((Step::Kill, now + Duration::from_millis(100))),
         };
@@ -81,5 +84,37 @@ impl Stopping {
     /// Why the run is being ended, if it is.
     pub(super) fn why(&self) -> Option<&Why> {
         self.why.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn each_step_has_the_time_it_was_given() {
+        let grace = Duration::from_millis(100);
+        let begun = Instant::now();
+        let mut stopping = Stopping::default();
+        let why = || Why::Asked("enough".into());
+        assert_eq!(stopping.begin(why(), grace, true), Some(Step::Ask));
+        assert_eq!(stopping.begin(why(), grace, true), None, "once is enough");
+        assert_eq!(stopping.due(), Some(begun + grace / 2));
+        assert_eq!(stopping.step(), Some(Step::Terminate));
+        assert_eq!(stopping.due(), Some(begun + grace));
+        assert_eq!(stopping.step(), Some(Step::Kill));
+        assert!(stopping.due().is_some(), "until it is dead");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_cannot_be_asked_is_terminated_and_what_nobody_guards_is_killed() {
+        let mut stopping = Stopping::default();
+        let why = Why::LostTask("gone".into());
+        let grace = Duration::from_secs(5);
+        assert_eq!(stopping.begin(why, grace, false), Some(Step::Terminate));
+        assert_eq!(stopping.due(), Some(Instant::now() + grace));
+        let now = stopping.begin(Why::GuardDied, grace, false);
+        assert_eq!(now, Some(Step::Kill), "no time to be polite");
+        assert!(matches!(stopping.why(), Some(Why::LostTask(_))));
     }
 }

@@ -27,7 +27,6 @@
 //! Everything else it prints is kept as output.
 
 use std::collections::HashSet;
-use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Deserialize;
@@ -39,7 +38,7 @@ use uuid::Uuid;
 
 use super::{
     Abilities, Agent, AgentPort, EndWatch, Event, Launch, LaunchError, Line, LineReader, Messages,
-    Order, Runtime, Start, Stream, TurnEnd, TurnStatus, Usage, agent, post,
+    Order, Runtime, Start, Stream, TurnEnd, TurnStatus, Usage, agent, post, program,
 };
 use crate::process::Processes;
 
@@ -70,10 +69,6 @@ impl Runtime for LinesRuntime {
     }
 
     fn launch(&self, launch: Launch, processes: &Processes) -> Result<Agent, LaunchError> {
-        let Some((program, arguments)) = self.command.split_first() else {
-            let why = "the runtime's command is empty";
-            return Err(LaunchError::Unsupported(why.into()));
-        };
         let session = match &launch.start {
             Start::New => None,
             Start::Resume { session } => Some(session.clone()),
@@ -82,15 +77,8 @@ impl Runtime for LinesRuntime {
                 return Err(LaunchError::Unsupported(why.into()));
             }
         };
-        let mut command = Command::new(program);
-        command.args(arguments).current_dir(&launch.cwd);
-        command.env_clear().envs(launch.env.iter().cloned());
-        let child = processes
-            .spawn(command, true)
-            .map_err(|source| LaunchError::Program {
-                program: program.clone(),
-                source,
-            })?;
+        let command = program::command(&self.command, &launch)?;
+        let child = program::start(command, true, processes)?;
         let mut first = json!({ "type": "prompt", "text": launch.prompt });
         for (key, value) in [
             ("system", launch.system_prompt),

@@ -29,6 +29,7 @@ mod find;
 mod launch;
 mod lines;
 mod lines_io;
+mod program;
 mod queue;
 mod refusal;
 mod rpc;
@@ -56,6 +57,7 @@ pub use find::{RuntimeError, built_in, from_spec, kind_of};
 pub use launch::{Launch, LaunchError, McpServer, OWN_SERVER, Start};
 pub use lines::LinesRuntime;
 pub use lines_io::{Line, LineReader};
+pub use program::quoted;
 pub use queue::{agent, post};
 pub use shell::ShellRuntime;
 

@@ -4,7 +4,6 @@
 //! result's text. It takes in no messages; a script can read its mail with `ccb mail`.
 
 use std::io;
-use std::process::Command;
 
 use store::atomic::{self, Durability};
 use tokio::io::AsyncReadExt;
@@ -13,7 +12,7 @@ use tokio::sync::mpsc;
 
 use super::{
     Abilities, Agent, AgentPort, EndWatch, Event, Launch, LaunchError, Messages, Runtime, Start,
-    Stream, TurnEnd, TurnStatus, agent,
+    Stream, TurnEnd, TurnStatus, agent, program,
 };
 use crate::process::{Child, Ending, Processes};
 
@@ -60,40 +59,24 @@ impl Runtime for ShellRuntime {
             let why = "a shell command has no conversation to fork";
             return Err(LaunchError::Unsupported(why.into()));
         }
-        let Some((program, arguments)) = self.command.split_first() else {
-            let why = "the runtime's command is empty";
-            return Err(LaunchError::Unsupported(why.into()));
-        };
         if launch.prompt.contains('\0') {
             let why = "a command cannot contain NUL bytes";
             return Err(LaunchError::Unsupported(why.into()));
         }
-        let mut command = Command::new(program);
-        command.args(arguments).current_dir(&launch.cwd);
-        command.env_clear().envs(launch.env.iter().cloned());
+        let mut command = program::command(&self.command, &launch)?;
         if launch.prompt.len() > MAX_ARGUMENT {
             let script = launch.scratch.join("command.sh");
             let text = launch.prompt.as_bytes();
             atomic::replace(&launch.scratch, &script, text, Durability::Relaxed)?;
-            command.arg(format!(". {}", quoted(&script.to_string_lossy())));
+            command.arg(format!(". {}", program::quoted(&script.to_string_lossy())));
         } else {
             command.arg(&launch.prompt);
         }
-        let child = processes
-            .spawn(command, false)
-            .map_err(|source| LaunchError::Program {
-                program: program.clone(),
-                source,
-            })?;
+        let child = program::start(command, false, processes)?;
         let (agent, port) = agent();
         tokio::spawn(translate(child, port));
         Ok(agent)
     }
-}
-
-/// `text` as one word of the shell.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 async fn translate(child: Child, port: AgentPort) {

@@ -13,8 +13,7 @@ mod turn;
 #[cfg(test)]
 mod tests;
 
-use std::process::Command;
-
+use super::program;
 use super::translator::drive;
 use super::{Abilities, Agent, Launch, LaunchError, Runtime, Start};
 use crate::process::Processes;
@@ -47,10 +46,7 @@ impl Runtime for AcpRuntime {
     }
 
     fn launch(&self, launch: Launch, processes: &Processes) -> Result<Agent, LaunchError> {
-        let Some((program, arguments)) = self.command.split_first() else {
-            let why = "the runtime's command is empty";
-            return Err(LaunchError::Unsupported(why.into()));
-        };
+        let mut command = program::command(&self.command, &launch)?;
         let can = match &launch.start {
             Start::New => true,
             Start::Resume { .. } => self.quirks.resume,
@@ -61,22 +57,15 @@ impl Runtime for AcpRuntime {
                 Start::Fork { .. } => "copy a session",
                 _ => "go on with a session",
             };
+            let program = command.get_program().to_string_lossy();
             let why = format!("{program} cannot {what}; start it anew");
             return Err(LaunchError::Unsupported(why));
         }
-        let mut command = Command::new(program);
-        command.args(arguments);
         command.args(options::arguments(&launch, &self.quirks));
-        command.current_dir(&launch.cwd);
         command
             .env_clear()
             .envs(options::environment(&launch, &self.quirks));
-        let child = processes
-            .spawn(command, true)
-            .map_err(|source| LaunchError::Program {
-                program: program.clone(),
-                source,
-            })?;
+        let child = program::start(command, true, processes)?;
         Ok(drive(child, Acp::new(launch, self.quirks)))
     }
 }

@@ -19,10 +19,9 @@ mod translate;
 #[cfg(test)]
 mod tests;
 
-use std::process::Command;
-
 use uuid::Uuid;
 
+use super::program;
 use super::translator::drive;
 use super::{Abilities, Agent, Launch, LaunchError, Messages, Runtime, Start};
 use crate::process::Processes;
@@ -53,27 +52,16 @@ impl Runtime for ClaudeRuntime {
     }
 
     fn launch(&self, launch: Launch, processes: &Processes) -> Result<Agent, LaunchError> {
-        let Some((program, arguments)) = self.command.split_first() else {
-            let why = "the runtime's command is empty";
-            return Err(LaunchError::Unsupported(why.into()));
-        };
         // A fork gets a name of its own before it starts, so that it can be resumed even if it
         // dies before it says anything.
         let session = match &launch.start {
             Start::Resume { session } => session.clone(),
             Start::New | Start::Fork { .. } => Uuid::new_v4().to_string(),
         };
-        let mut command = Command::new(program);
-        command.args(arguments);
+        let mut command = program::command(&self.command, &launch)?;
         command.args(arguments::arguments(&launch, &session)?);
-        command.current_dir(&launch.cwd);
         command.env_clear().envs(arguments::environment(&launch));
-        let child = processes
-            .spawn(command, true)
-            .map_err(|source| LaunchError::Program {
-                program: program.clone(),
-                source,
-            })?;
+        let child = program::start(command, true, processes)?;
         Ok(drive(child, Claude::new(&launch, session)))
     }
 }

@@ -18,8 +18,7 @@ mod translate;
 #[cfg(test)]
 mod tests;
 
-use std::process::Command;
-
+use super::program;
 use super::translator::drive;
 use super::{Abilities, Agent, Launch, LaunchError, Messages, Runtime};
 use crate::process::Processes;
@@ -50,21 +49,9 @@ impl Runtime for CodexRuntime {
     }
 
     fn launch(&self, launch: Launch, processes: &Processes) -> Result<Agent, LaunchError> {
-        let Some((program, arguments)) = self.command.split_first() else {
-            let why = "the runtime's command is empty";
-            return Err(LaunchError::Unsupported(why.into()));
-        };
-        let mut command = Command::new(program);
-        command.args(arguments);
+        let mut command = program::command(&self.command, &launch)?;
         command.args(options::arguments(&launch));
-        command.current_dir(&launch.cwd);
-        command.env_clear().envs(launch.env.iter().cloned());
-        let child = processes
-            .spawn(command, true)
-            .map_err(|source| LaunchError::Program {
-                program: program.clone(),
-                source,
-            })?;
+        let child = program::start(command, true, processes)?;
         Ok(drive(child, Codex::new(launch)))
     }
 }
