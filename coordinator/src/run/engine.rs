@@ -232,7 +232,7 @@ impl Agents {
         Duration::from_millis(self.options.lock_timeout_ms)
     }
 
-    pub(super) fn board(&self) -> Board {
+    pub(crate) fn board(&self) -> Board {
         let options = BoardOptions {
             lock_mode: if self.options.shared_locks {
                 LockMode::Shared
@@ -246,7 +246,7 @@ impl Agents {
         Board::new(&self.home, self.list.clone(), options)
     }
 
-    pub(super) fn mailbox(&self) -> Mailbox {
+    pub(crate) fn mailbox(&self) -> Mailbox {
         let options = MailOptions {
             durability: durability(self.options.mail_durable),
             lock_timeout: self.lock_timeout(),
@@ -255,7 +255,7 @@ impl Agents {
         Mailbox::new(&self.home, &self.team, options)
     }
 
-    pub(super) fn roster(&self) -> Team {
+    pub(crate) fn roster(&self) -> Team {
         let repository = Repository::discover(&self.directory);
         let common_dir = repository
             .as_ref()
@@ -268,7 +268,7 @@ impl Agents {
         Team::new(&self.home, self.team.clone(), options)
     }
 
-    pub(super) fn trees(&self) -> Result<Trees, AgentError> {
+    pub(crate) fn trees(&self) -> Result<Trees, AgentError> {
         let options = TreeOptions {
             trash_days: self.options.trash_days,
             gc_days: self.options.gc_days,

@@ -12,17 +12,22 @@
 //! again.
 
 use mailbox::{RunStatus, TaskNotification, WorktreeLeft};
+use serde_json::Value;
 use store::atomic::Durability;
 use store::clock::{Clock, SystemClock, rfc3339};
 use store::fault::reached;
 use store::name::Name;
-use swarm::run::{By, Exit, ExitStatus, Meta, RunDir, Told, TreeOutcome};
-use taskboard::{BoardError, Caller, Task, TaskId};
+use swarm::run::{By, Exit, ExitStatus, Meta, Proof, RunDir, Told, TreeOutcome};
+use taskboard::{Attempt, AttemptLimits, Board, BoardError, Caller, Hooks, Task, TaskId, Veto};
 use worktrees::{AgentEnd, Slug, TreeError};
 
 use super::engine::Agents;
 use super::error::AgentError;
 use super::fault;
+use super::launch::LaunchPlan;
+
+/// A task whose agents are lost so often is parked: something about it kills them.
+const LOST_AGENTS: usize = 10;
 
 /// Finishes a run that ended like this, unless it is written down that it ended otherwise.
 ///
@@ -112,6 +117,7 @@ pub(super) fn failed_to_launch(meta: &Meta, why: String) -> Exit {
         duration_ms: 0,
         ended_at: rfc3339(SystemClock.now_ms()),
         ending: None,
+        proof: None,
         by: By::Host,
     }
 }
@@ -124,30 +130,79 @@ fn settle_tasks(agents: &Agents, meta: &Meta, exit: &Exit) -> Result<Vec<Task>, 
     if !board.dir().is_dir() {
         return Ok(Vec::new());
     }
-    let task: Option<TaskId> = meta.task_id.as_ref().and_then(|id| id.parse().ok());
-    // A model says by itself what it has done; a command cannot.
-    if let (Some(id), ExitStatus::Completed, "shell") =
-        (task, exit.status, meta.runtime.kind.as_str())
-    {
-        let caller = Caller {
-            agent: meta.address().to_owned(),
-            token: meta.token,
-            force: false,
-        };
-        match board.complete(id, &caller, None) {
-            Ok(_) => {}
-            // Somebody was faster, or it was taken away: then it is not ours to complete.
-            Err(
-                error @ (BoardError::Refused { .. }
-                | BoardError::NotFound { .. }
-                | BoardError::Vetoed { .. }),
-            ) => {
-                tracing::warn!(%error, id = %id, "the task is not completed");
-            }
-            Err(error) => return Err(error.into()),
-        }
+    if let Some(id) = meta.task_id.as_ref().and_then(|id| id.parse().ok()) {
+        settle_own_task(&board, id, meta, exit)?;
     }
     Ok(board.unassign_run(&meta.agent_id)?)
+}
+
+/// The task the run was started for.
+fn settle_own_task(board: &Board, id: TaskId, meta: &Meta, exit: &Exit) -> Result<(), AgentError> {
+    let caller = Caller {
+        agent: meta.address().to_owned(),
+        token: meta.token,
+        force: false,
+    };
+    let prove = LaunchPlan::of(meta).prove;
+    // A model says by itself what it has done, unless somebody wants to see it; a command
+    // cannot.
+    let ours = prove.is_some() || meta.runtime.kind == "shell";
+    let done = match (exit.status, &prove) {
+        (ExitStatus::Completed, _) if ours => {
+            let shown = Shown(exit.proof.as_ref().map(|proof| result(meta, proof)));
+            board.complete(id, &caller, Some(&shown)).map(drop)
+        }
+        (ExitStatus::Failed | ExitStatus::Lost, Some(prove)) => {
+            let attempt = Attempt {
+                run: meta.life_id(),
+                status: exit.status.as_str().to_owned(),
+                why: exit.error.clone().unwrap_or_else(|| exit.text()),
+                counts: exit.status == ExitStatus::Failed,
+                at: String::new(),
+            };
+            let limits = AttemptLimits {
+                failed: prove.max_attempts,
+                lost: LOST_AGENTS,
+            };
+            board
+                .attempt_failed(id, &caller, &attempt, limits)
+                .map(drop)
+        }
+        _ => Ok(()),
+    };
+    match done {
+        Ok(()) => Ok(()),
+        // Somebody was faster, or it was taken away: then it is not ours to settle.
+        Err(
+            error @ (BoardError::Refused { .. }
+            | BoardError::NotFound { .. }
+            | BoardError::Vetoed { .. }),
+        ) => {
+            tracing::warn!(%error, id = %id, "the task stays as it is");
+            Ok(())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What a task's result says about the run that did it.
+fn result(meta: &Meta, proof: &Proof) -> Value {
+    let mut result = serde_json::to_value(proof).unwrap_or_default();
+    result["run"] = meta.life_id().into();
+    if let (Some(tree), Some(_)) = (&meta.worktree, &proof.commit) {
+        result["worktree"] = tree.name.clone().into();
+    }
+    result
+}
+
+/// Keeps what is there to show for a task as its result.
+#[derive(Debug)]
+struct Shown(Option<Value>);
+
+impl Hooks for Shown {
+    fn before_complete(&self, _: &Task) -> Result<Option<Value>, Veto> {
+        Ok(self.0.clone())
+    }
 }
 
 /// Removes the run's tree if nothing is in it. What cannot be done now is no reason to keep the

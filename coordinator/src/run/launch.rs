@@ -21,6 +21,40 @@ const TEAM_VARIABLES: &[&str] = &[
     "TMPDIR",
 ];
 
+/// What has to be shown before a run's task counts as done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Prove {
+    /// A command that has to succeed where the agent worked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify: Option<String>,
+    /// It is ended when this is over.
+    pub timeout_ms: u64,
+    /// Whatever the agent left uncommitted in its own tree is committed with this message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// A task that failed so often is parked.
+    pub max_attempts: usize,
+}
+
+impl Prove {
+    /// How long a check may take where nobody says.
+    pub const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(1800);
+    /// How often a task is tried where nobody says.
+    pub const ATTEMPTS: usize = 3;
+}
+
+impl Default for Prove {
+    fn default() -> Self {
+        Self {
+            verify: None,
+            timeout_ms: u64::try_from(Self::TIMEOUT.as_millis()).unwrap_or(u64::MAX),
+            commit: None,
+            max_attempts: Self::ATTEMPTS,
+        }
+    }
+}
+
 /// Everything about an agent that its runtime is told, but what the run says already.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -49,6 +83,9 @@ pub struct LaunchPlan {
     /// What the repository configures for the program itself may take effect.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub trusted: bool,
+    /// What has to be shown before its task counts as done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prove: Option<Prove>,
     /// The session it is a copy of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fork_of: Option<String>,

@@ -7,13 +7,16 @@ use mailbox::{Body, Consumer, Draft, Mailbox, Priority, Protocol, Question};
 use serde_json::Value;
 use store::name::Name;
 use swarm::LEAD;
-use swarm::run::{Asked, Exit, Letter, Mail, Meta, PermissionAnswer, PortError, Ports, RunDir};
+use swarm::run::{
+    Asked, Exit, Letter, Mail, Meta, PermissionAnswer, PortError, Ports, Proof, RunDir, Seal,
+};
 use taskboard::{Status, TaskId};
 use worktrees::{Lease, Slug};
 
 use super::engine::Agents;
 use super::error::AgentError;
 use super::finish;
+use super::launch::LaunchPlan;
 
 /// How many letters are taken at once.
 const BATCH: usize = 64;
@@ -139,6 +142,36 @@ impl Ports for EnginePorts {
             mailbox.note_busy(&own)
         };
         noted.map_err(port)
+    }
+
+    fn seal(&mut self) -> Result<Option<Seal>, PortError> {
+        let Some(prove) = LaunchPlan::of(&self.meta).prove else {
+            return Ok(None);
+        };
+        let mut proof = Proof::default();
+        if let (Some(message), Some(tree)) = (&prove.commit, &self.meta.worktree) {
+            let slug = Slug::new(&tree.name).map_err(port)?;
+            let sealed = self.agents.trees()?.seal(&slug, message).map_err(port)?;
+            proof = Proof {
+                commit: Some(sealed.commit),
+                base: sealed.base,
+                changed: sealed.changed,
+                check: None,
+            };
+        }
+        Ok(Some(Seal {
+            proof,
+            check: prove.verify,
+            timeout: Duration::from_millis(prove.timeout_ms),
+        }))
+    }
+
+    fn unsealed(&mut self, proof: &Proof) -> Result<Option<String>, PortError> {
+        let (Some(commit), Some(tree)) = (&proof.commit, &self.meta.worktree) else {
+            return Ok(None);
+        };
+        let slug = Slug::new(&tree.name).map_err(port)?;
+        self.agents.trees()?.unsealed(&slug, commit).map_err(port)
     }
 
     fn finish(&mut self, exit: &Exit, written: &mut dyn FnMut()) -> Result<(), PortError> {

@@ -297,18 +297,21 @@ impl Agents {
             let why = format!("{LEAD:?} is the name of every team's lead; choose another");
             return Err(AgentError::Invalid(why));
         }
-        let (all, _) = self.list()?;
-        let taken = all.into_iter().find(|listed| {
-            let theirs = listed.meta.name.as_deref();
-            listed.alive && theirs.is_some_and(|theirs| theirs.eq_ignore_ascii_case(name.as_str()))
-        });
-        match taken {
-            Some(listed) => Err(AgentError::NameTaken {
-                name: name.to_string(),
-                by: listed.meta.agent_id,
-            }),
-            None => Ok(()),
+        // Whoever is alive is among those there is something to do for.
+        for id in swarm::run::active(&self.runs)? {
+            let run = self.run(&id);
+            let Ok(meta) = run.meta() else {
+                continue;
+            };
+            let theirs = meta.name.as_deref().unwrap_or_default();
+            if theirs.eq_ignore_ascii_case(name.as_str()) && run.is_alive()? {
+                return Err(AgentError::NameTaken {
+                    name: name.to_string(),
+                    by: id,
+                });
+            }
         }
+        Ok(())
     }
 }
 

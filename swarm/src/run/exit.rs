@@ -77,8 +77,45 @@ pub struct Exit {
     /// How its program ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
+    /// What is there to show for it, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
     /// Who wrote this.
     pub by: By,
+}
+
+/// What an agent that says it is done has done, and whether that was checked.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Proof {
+    /// Everything it did, as one commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The commit it started from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// Something differs between the two.
+    pub changed: bool,
+    /// The check, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<Checked>,
+}
+
+/// A check that was made.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Checked {
+    /// For the shell.
+    pub command: String,
+    /// It succeeded.
+    pub passed: bool,
+    /// How it ended, in words, if it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub how: Option<String>,
+    /// How long it took.
+    pub duration_ms: u64,
+    /// Where its output is.
+    pub log: String,
 }
 
 impl Exit {

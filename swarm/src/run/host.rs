@@ -16,9 +16,11 @@ use tokio::net::unix::pipe;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
+use super::exit::ExitStatus;
 use super::guard::RESULT_WRITTEN;
 use super::life::Life;
 use super::ports::{PortError, Ports};
+use super::prove::prove;
 use super::run_dir::{RunDir, RunError};
 use super::stop::Why;
 use crate::fault;
@@ -30,7 +32,7 @@ use crate::runtime::{Agent, Event, Launch, LaunchError, Runtime};
 /// the agent seems stuck.
 const TICK: Duration = Duration::from_secs(5);
 /// How long those that are killed may take to die.
-const DYING: Duration = Duration::from_secs(5);
+pub(super) const DYING: Duration = Duration::from_secs(5);
 
 /// How a host behaves.
 #[derive(Debug, Clone)]
@@ -90,6 +92,12 @@ pub fn host(
         .enable_all()
         .build()?;
     reached(fault::RUN_HOSTED);
+    let check = Launch {
+        cwd: launch.cwd.clone(),
+        env: launch.env.clone(),
+        scratch: launch.scratch.clone(),
+        ..Launch::default()
+    };
     let exit = tokio.block_on(async {
         let processes = Processes::adopting()?;
         let mut life = Life::begin(run.clone(), runtime.abilities(), ports, options)?;
@@ -107,7 +115,11 @@ pub fn host(
         reached(fault::RUN_OVER);
         let left = end_descendants(DYING);
         life.swept(&left);
-        Ok::<_, HostError>(life.exit())
+        let mut exit = life.exit();
+        if exit.status == ExitStatus::Completed {
+            prove(run, &mut exit, &check, ports, options, &processes).await?;
+        }
+        Ok::<_, HostError>(exit)
     })?;
     let mut written = || {
         let stdout = io::stdout();
@@ -188,7 +200,7 @@ async fn live(
 }
 
 /// Waits for a bell that need not be there, and takes in all its rings.
-async fn rung(bell: Option<&pipe::Receiver>) -> io::Result<()> {
+pub(super) async fn rung(bell: Option<&pipe::Receiver>) -> io::Result<()> {
     let Some(bell) = bell else {
         return std::future::pending().await;
     };
@@ -205,7 +217,7 @@ async fn rung(bell: Option<&pipe::Receiver>) -> io::Result<()> {
     }
 }
 
-async fn at(due: Option<Instant>) {
+pub(super) async fn at(due: Option<Instant>) {
     match due {
         Some(due) => sleep_until(due).await,
         None => std::future::pending().await,

@@ -29,6 +29,7 @@ pub(super) fn exit(run: &RunDir, meta: &Meta, status: ExitStatus, error: String,
         duration_ms: u64::try_from(now.saturating_sub(started)).unwrap_or(0),
         ended_at: rfc3339(now),
         ending: None,
+        proof: None,
         by,
     }
 }

@@ -3,11 +3,12 @@
 
 use std::fmt;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::exit::Exit;
+use super::exit::{Exit, Proof};
 
 /// Something the engine could not do.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +64,17 @@ pub enum Asked {
     Refused(String),
 }
 
+/// What an agent did, as something that can be checked.
+#[derive(Debug, Clone, Default)]
+pub struct Seal {
+    /// What there is so far.
+    pub proof: Proof,
+    /// What decides whether it counts; for the shell.
+    pub check: Option<String>,
+    /// The check is ended when this is over.
+    pub timeout: Duration,
+}
+
 /// Everything else a host needs.
 pub trait Ports: fmt::Debug {
     /// Begins to read the agent's mail.
@@ -79,6 +91,18 @@ pub trait Ports: fmt::Debug {
 
     /// Notes that the agent waits for work (true) or has some.
     fn idle(&mut self, idle: bool) -> Result<(), PortError>;
+
+    /// The agent is gone and says that it did what it was asked to do. Makes one thing of it
+    /// that can be checked, if whoever started it wants that.
+    fn seal(&mut self) -> Result<Option<Seal>, PortError> {
+        Ok(None)
+    }
+
+    /// Why what was checked is not what is there now, if it is not.
+    fn unsealed(&mut self, proof: &Proof) -> Result<Option<String>, PortError> {
+        let _ = proof;
+        Ok(None)
+    }
 
     /// Does everything that has to be done when a run has ended, in order: writes down how (and
     /// calls `written`), gives its tasks back, sees to its tree, tells its parent. Can be called

@@ -115,6 +115,11 @@ impl RunDir {
         &self.dir
     }
 
+    /// Where everything is that the check of its work printed.
+    pub fn check_path(&self) -> PathBuf {
+        self.dir.join("check.log")
+    }
+
     /// Where everything it printed is.
     pub fn output_path(&self) -> PathBuf {
         self.dir.join("output.log")

@@ -35,6 +35,7 @@ impl Life<'_> {
             duration_ms: u64::try_from(now.saturating_sub(started)).unwrap_or(0),
             ended_at: rfc3339(now),
             ending: self.ending,
+            proof: None,
             by: By::Host,
         }
     }
