@@ -5,6 +5,7 @@ use std::io;
 
 use coordinator::DeleteError;
 use coordinator::binding::BindingError;
+use coordinator::engine::EngineError;
 use coordinator::run::AgentError;
 use mailbox::MailError;
 use serde_json::{Map, Value, json};
@@ -330,6 +331,23 @@ impl From<BindingError> for CommandError {
                 kind: "no_task",
                 message: error.to_string(),
                 hint: Some("`ccb worktree bind NAME ID` binds one".into()),
+            },
+        }
+    }
+}
+
+impl From<EngineError> for CommandError {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Board(error) => error.into(),
+            EngineError::Agent(error) => error.into(),
+            EngineError::Tree(error) => error.into(),
+            EngineError::Store(error) => error.into(),
+            other => Self::Other {
+                exit: Exit::Refused,
+                kind: "directed",
+                message: other.to_string(),
+                hint: Some("wait for it, or end it".into()),
             },
         }
     }

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use coordinator::run::{Isolation, LaunchPlan, Spawn};
+use coordinator::run::{Isolation, LaunchPlan, Prove, Spawn};
 use store::name::Name;
 use store::settings::RuntimeSettings;
 use swarm::LEAD;
@@ -13,7 +13,7 @@ use swarm::fork::may_fork;
 use swarm::memory;
 use swarm::model::ModelChoice;
 use swarm::run::{Meta, RuntimeSpec};
-use swarm::runtime::{self, McpServer, RuntimeError, quoted};
+use swarm::runtime::{self, McpServer, RuntimeError};
 use swarm::tools::ToolFilter;
 use swarm::trust::{Item, Places};
 use taskboard::Task;
@@ -22,6 +22,7 @@ use worktrees::{Base, SetUp};
 use crate::context::Context;
 use crate::env;
 use crate::error::{CommandError, Exit};
+use crate::mcp::Role;
 
 /// The type of an agent nobody gave one.
 const GENERAL: &str = "general-purpose";
@@ -45,6 +46,8 @@ pub(crate) struct Wish {
     pub(crate) name: Option<String>,
     /// It becomes a member of the team.
     pub(crate) teammate: bool,
+    /// Which of our tools it gets.
+    pub(crate) role: Role,
     /// It must have its plan approved first.
     pub(crate) plan_mode: bool,
     /// Nobody waits for it.
@@ -97,6 +100,7 @@ pub(crate) fn spawn(
         agent_type: definition.name.to_string(),
         name,
         teammate: wish.teammate,
+        lead: wish.role.leads(),
         plan_mode: wish.plan_mode,
         fork: parent_run.is_some(),
         model: match &parent_run {
@@ -170,6 +174,19 @@ fn parent(context: &Context) -> Result<Name, CommandError> {
     match Context::own_run() {
         Some(_) => Ok(context.agent_name().clone()),
         None => Ok(Name::new("agent", LEAD)?),
+    }
+}
+
+/// What runs the agents of a session: what was named, else the usual one, else the shell,
+/// because a session can do without a model.
+pub(crate) fn session_runtime(
+    named: Option<&str>,
+    context: &Context,
+) -> Result<RuntimeSpec, CommandError> {
+    match (named, &context.agent_settings().default_runtime) {
+        (Some(name), _) => find_runtime(name, context),
+        (None, Some(name)) => find_runtime(name, context),
+        (None, None) => installed(context).or_else(|_| find_runtime("shell", context)),
     }
 }
 
@@ -271,19 +288,9 @@ fn prompt(wish: &Wish, definition: &Definition, shell: bool) -> Result<String, C
                 .with_hint("give a PROMPT, or --task ID of a task that has a command"));
         }
     };
-    if shell {
-        // A command that ends well is only done if the task's check says so, too.
-        return Ok(match task.and_then(Task::verify_command) {
-            Some(verify) => {
-                let (run, check) = (quoted(&prompt), quoted(verify));
-                format!("/bin/sh -c {run} && /bin/sh -c {check}")
-            }
-            None => prompt,
-        });
-    }
     Ok(match &definition.initial_prompt {
-        Some(first) => format!("{first}\n\n{prompt}"),
-        None => prompt,
+        Some(first) if !shell => format!("{first}\n\n{prompt}"),
+        _ => prompt,
     })
 }
 
@@ -332,6 +339,14 @@ fn plan(
     let settings = context.agent_settings();
     let mut plan = LaunchPlan {
         redact_env: settings.redact.clone(),
+        // It is done when the task's check says so, too.
+        prove: wish.task.as_ref().and_then(|task| {
+            let verify = task.verify_command()?.to_owned();
+            Some(Prove {
+                verify: Some(verify),
+                ..Prove::default()
+            })
+        }),
         ..LaunchPlan::default()
     };
     for setting in &settings.env {
@@ -361,8 +376,8 @@ fn plan(
     plan.tools = filter.allowed().map(<[String]>::to_vec);
     plan.disallowed_tools = filter.disallowed().to_vec();
     plan.max_turns = definition.max_turns;
-    if !ALONE.contains(&definition.name.as_str()) {
-        plan.mcp_servers.push(own_server()?);
+    if !ALONE.contains(&definition.name.as_str()) && wish.role != Role::Worker {
+        plan.mcp_servers.push(own_server(wish.role)?);
     }
     Ok(plan)
 }
@@ -387,14 +402,14 @@ fn system_prompt(definition: &Definition, context: &Context) -> String {
 }
 
 /// The board and the mail, as tools.
-fn own_server() -> Result<McpServer, CommandError> {
+fn own_server(role: Role) -> Result<McpServer, CommandError> {
     let program = std::env::current_exe().map_err(|error| {
         CommandError::failed("io", format!("cannot tell where ccb is: {error}"))
     })?;
     Ok(McpServer {
         name: "ccb".into(),
         command: program.to_string_lossy().into_owned(),
-        args: vec!["mcp".into(), "--role".into(), "teammate".into()],
+        args: vec!["mcp".into(), "--role".into(), role.as_str().into()],
         ..McpServer::default()
     })
 }

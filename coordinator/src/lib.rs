@@ -8,6 +8,8 @@ pub mod binding;
 pub mod engine;
 pub mod run;
 pub mod session;
+mod session_file;
 mod team_delete;
 
+pub use session_file::{SessionFile, TeamSession};
 pub use team_delete::{DeleteError, Deleted, TreeEnd, delete_team};

@@ -118,7 +118,12 @@ impl Trees {
     /// already, else a merge that no branch names. Conflicts name the files.
     pub fn compose(&self, start: &str, commits: &[String]) -> Result<String, TreeError> {
         let mut at = start.to_owned();
+        let history = History::open(&self.layout.main);
         for commit in commits {
+            if history.is_ancestor(&at, commit)? {
+                commit.clone_into(&mut at);
+                continue;
+            }
             let target = Target {
                 branch: "the work it builds on".into(),
                 tip: at.clone(),
@@ -130,7 +135,7 @@ impl Trees {
                 branch: commit,
                 target: &target,
                 head: commit,
-                message: None,
+                message: Some("Bring together finished work"),
                 now_ms: self.now_ms(),
                 committer: OnceCell::new(),
             };

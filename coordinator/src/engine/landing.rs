@@ -11,7 +11,7 @@ use taskboard::{Attempt, AttemptLimits, Caller, NewTask, Status, Task, TaskId};
 use worktrees::{Check, MergeRequest, RemoveRequest, SetUp, Slug, Strategy, TreeError, Trees};
 
 use super::work::Shared;
-use crate::run::AgentError;
+use crate::run::{AgentError, Agents};
 
 /// Where finished work goes.
 #[derive(Debug, Clone)]
@@ -74,29 +74,43 @@ pub(super) fn next_to_land(queue: &BTreeMap<TaskId, Queued>) -> Option<TaskId> {
     best.or_else(|| queue.values().next()).map(|one| one.task)
 }
 
-impl Shared {
-    /// What waits to land of a task, if something does.
-    pub(super) fn queued(&self, task: &Task, trees: &Trees) -> Option<Queued> {
-        let result = task.result()?;
-        let changed = result.get("changed").and_then(Value::as_bool)?;
-        let slug = Slug::new(result.get("worktree").and_then(Value::as_str)?).ok()?;
-        let entry = trees.get(&slug).ok()?;
-        let landed = entry.merged.as_ref().is_some_and(|landed| !landed.pending);
-        if task.status != Status::Completed || !changed || landed {
-            return None;
-        }
-        let text = |key: &str| result.get(key).and_then(Value::as_str);
-        let files = match (text("base"), text("commit")) {
-            (Some(base), Some(commit)) => trees.changed_paths(base, commit).unwrap_or_default(),
-            _ => Vec::new(),
-        };
-        Some(Queued {
-            task: task.id,
-            blocked_by: task.blocked_by.clone(),
-            files: files.into_iter().collect(),
-        })
+/// The completed tasks of a team whose work is on no branch but their own.
+pub fn unlanded(agents: &Agents) -> Result<Vec<TaskId>, AgentError> {
+    let board = agents.board();
+    if !board.dir().is_dir() {
+        return Ok(Vec::new());
     }
+    let trees = agents.trees()?;
+    let snapshot = board.snapshot()?;
+    let waiting = snapshot.tasks().filter_map(|task| queued(task, &trees));
+    Ok(waiting.map(|queued| queued.task).collect())
+}
 
+/// What waits to land of a task, if something does.
+pub(super) fn queued(task: &Task, trees: &Trees) -> Option<Queued> {
+    let result = task.result()?;
+    let changed = result.get("changed").and_then(Value::as_bool)?;
+    if task.status != Status::Completed || !changed {
+        return None;
+    }
+    let slug = Slug::new(result.get("worktree").and_then(Value::as_str)?).ok()?;
+    let entry = trees.get(&slug).ok()?;
+    if entry.merged.as_ref().is_some_and(|landed| !landed.pending) {
+        return None;
+    }
+    let text = |key: &str| result.get(key).and_then(Value::as_str);
+    let files = match (text("base"), text("commit")) {
+        (Some(base), Some(commit)) => trees.changed_paths(base, commit).unwrap_or_default(),
+        _ => Vec::new(),
+    };
+    Some(Queued {
+        task: task.id,
+        blocked_by: task.blocked_by.clone(),
+        files: files.into_iter().collect(),
+    })
+}
+
+impl Shared {
     /// Lands the work on one task.
     pub(super) fn land(&self, id: TaskId, landings: &Landings, stop: &AtomicBool) -> Landing {
         let outcome = match self.try_landing(id, landings, stop) {

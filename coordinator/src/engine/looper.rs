@@ -15,7 +15,7 @@ use taskboard::TaskId;
 use super::control::{Control, Level};
 use super::crew::Seat;
 use super::event::{EngineEvent, TaskEnd};
-use super::landing::{Landed, Landing, Landings, Queued, next_to_land};
+use super::landing::{Landed, Landing, Landings, Queued, next_to_land, queued};
 use super::mirror::Mirror;
 use super::schedule::{Plan, Snapshot, Stand, schedule};
 use super::setup::{Ending, EngineError, Gate, Setup};
@@ -423,7 +423,7 @@ impl Engine {
         }
         let queued = self.shared.board.get(id).ok().and_then(|task| {
             let trees = self.shared.agents.trees().ok()?;
-            self.shared.queued(&task, &trees)
+            queued(&task, &trees)
         });
         if let Some(queued) = queued {
             self.queue.insert(id, queued);
@@ -490,11 +490,17 @@ impl Engine {
     }
 }
 
+/// The file whose lock the process holds that directs the team.
+pub fn director_lock(agents: &Agents) -> std::path::PathBuf {
+    agents.runs_dir().with_file_name(".ccb").join("engine.lock")
+}
+
 /// One engine per team at a time.
 fn direct(agents: &Agents) -> Result<FileLock, EngineError> {
-    let dir = agents.runs_dir().with_file_name(".ccb");
-    store::home::create_private_dir(&dir)?;
-    let path = dir.join("engine.lock");
+    let path = director_lock(agents);
+    if let Some(dir) = path.parent() {
+        store::home::create_private_dir(dir)?;
+    }
     match FileLock::try_exclusive(&path)? {
         Some(lock) => Ok(lock),
         None => Err(EngineError::Taken {

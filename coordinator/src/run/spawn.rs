@@ -51,6 +51,8 @@ pub struct Spawn {
     pub name: Option<Name>,
     /// It becomes a member of the team, and lives on when a turn is over.
     pub teammate: bool,
+    /// It leads the team, and has the name every lead has.
+    pub lead: bool,
     /// It must have its plan approved first.
     pub plan_mode: bool,
     /// It continues its parent's conversation.
@@ -81,7 +83,7 @@ impl Agents {
         self.reconcile()?;
         self.check_number()?;
         if let Some(name) = &spawn.name {
-            self.check_name(name)?;
+            self.check_name(name, spawn.lead)?;
         }
         let id = AgentId::random();
         let run = self.run(id.as_str());
@@ -292,8 +294,8 @@ impl Agents {
     }
 
     /// A name stands for one agent that runs.
-    fn check_name(&self, name: &Name) -> Result<(), AgentError> {
-        if name.as_str().eq_ignore_ascii_case(LEAD) {
+    fn check_name(&self, name: &Name, lead: bool) -> Result<(), AgentError> {
+        if name.as_str().eq_ignore_ascii_case(LEAD) && !lead {
             let why = format!("{LEAD:?} is the name of every team's lead; choose another");
             return Err(AgentError::Invalid(why));
         }
