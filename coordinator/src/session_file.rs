@@ -46,7 +46,7 @@ pub struct TeamSession {
     pub lead_run: Option<String>,
     /// When it began, RFC 3339.
     pub started_at: String,
-    /// When it ended with nothing left to do.
+    /// When it was ended, by itself or by somebody; not if it was killed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<String>,
     /// What a later version wrote.

@@ -135,6 +135,8 @@ mod run_kills;
 mod run_messages;
 /// Agents: hundreds, treated at random.
 mod run_torture;
+/// Team sessions: worked off, proved, landed, resumed.
+mod session;
 
 /// The binary the tests run.
 pub const CCB: &str = env!("CARGO_BIN_EXE_ccb-under-test");

@@ -23,6 +23,7 @@ pub mod runs;
 mod schema;
 pub mod script;
 mod talk;
+pub mod team_session;
 mod team_files;
 mod wait;
 

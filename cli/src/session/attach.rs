@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use coordinator::SessionFile;
 use store::lock::wait_until_free;
 
 use super::view::View;
-use super::{Session, something_ready};
+use super::{Session, unlanded};
 use crate::error::{CommandError, Exit};
 use crate::signals::Signals;
 
@@ -42,14 +43,19 @@ pub(super) fn follow(
             view.note(&format!("{} #{} {subject}", change.op, change.id));
         }
         if free {
-            if something_ready(session)? {
-                view.note("whoever directed it is gone; taking over");
-                return Ok(None);
-            }
+            let file = SessionFile {
+                home: session.context.home(),
+                team: &session.team,
+            };
+            let over = file.session()?.is_some_and(|now| now.ended_at.is_some());
             let snapshot = board.snapshot()?;
             let open = snapshot
                 .tasks()
                 .any(|task| !task.is_internal() && task.status != taskboard::Status::Completed);
+            if !over && (open || !unlanded(session)?.is_empty()) {
+                view.note("whoever directed it is gone; taking over");
+                return Ok(None);
+            }
             return Ok(Some(if open { Exit::Failed } else { Exit::Done }));
         }
         watch.wait(Duration::ZERO);

@@ -44,9 +44,7 @@ pub(super) fn close(
         // The lead may have been started since.
         record.lead_run = now.lead_run;
     }
-    if exit == Exit::Done {
-        record.ended_at = Some(rfc3339(SystemClock.now_ms()));
-    }
+    record.ended_at = Some(rfc3339(SystemClock.now_ms()));
     file.put_session(&record)?;
     summary(session, ending, exit, &left, view)?;
     Ok(exit)

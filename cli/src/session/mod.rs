@@ -241,11 +241,11 @@ fn enlist(session: &Session) -> Result<(), CommandError> {
 fn exit_of(session: &Session, ending: &Ending) -> Result<Exit, CommandError> {
     let board = session.context.board();
     let snapshot = board.snapshot()?;
-    let open = snapshot
+    let mut open = snapshot
         .tasks()
-        .filter(|task| !task.is_internal() && task.status != taskboard::Status::Completed)
-        .count();
-    if open > 0 {
+        .filter(|task| !task.is_internal() && task.status != taskboard::Status::Completed);
+    // A conflict that nobody here can solve is left to land, and nothing has failed.
+    if open.any(|task| !coordinator::engine::is_conflict(task)) {
         return Ok(Exit::Failed);
     }
     let left = !ending.not_landed.is_empty()

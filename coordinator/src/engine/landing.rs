@@ -86,6 +86,19 @@ pub fn unlanded(agents: &Agents) -> Result<Vec<TaskId>, AgentError> {
     Ok(waiting.map(|queued| queued.task).collect())
 }
 
+/// Under which a task to solve a conflict says whose.
+const CONFLICT_OF: &str = "conflictOf";
+
+/// The tree whose conflict this task is to solve.
+fn conflict_of(task: &Task) -> Option<&str> {
+    task.metadata.as_ref()?.get(CONFLICT_OF)?.as_str()
+}
+
+/// Whether the task was made to solve a conflict.
+pub fn is_conflict(task: &Task) -> bool {
+    conflict_of(task).is_some()
+}
+
 /// What waits to land of a task, if something does.
 pub(super) fn queued(task: &Task, trees: &Trees) -> Option<Queued> {
     let result = task.result()?;
@@ -198,13 +211,9 @@ impl Shared {
     ) -> Result<TaskId, AgentError> {
         let key = format!("{slug}");
         let snapshot = self.board.snapshot()?;
-        let made = snapshot.tasks().find(|other| {
-            let of = other
-                .metadata
-                .as_ref()
-                .and_then(|meta| meta.get("conflictOf"));
-            of.and_then(Value::as_str) == Some(key.as_str())
-        });
+        let made = snapshot
+            .tasks()
+            .find(|other| conflict_of(other) == Some(key.as_str()));
         if let Some(made) = made {
             return Ok(made.id);
         }
@@ -232,7 +241,7 @@ impl Shared {
             ours.insert("verify".into(), verify.into());
         }
         let mut metadata = Map::new();
-        metadata.insert("conflictOf".into(), key.into());
+        metadata.insert(CONFLICT_OF.into(), key.into());
         metadata.insert("ccb".into(), ours.into());
         let new = NewTask {
             subject: format!("Bring {branch} and {into} together"),

@@ -28,7 +28,7 @@ pub use base::BaseOf;
 pub use control::{Control, Level};
 pub use crew::{Crew, Job, Seat};
 pub use event::{EngineEvent, TaskEnd};
-pub use landing::{Landings, unlanded};
+pub use landing::{Landings, is_conflict, unlanded};
 pub use looper::{Engine, director_lock};
 pub use schedule::{Plan, Snapshot, Stand, Why, schedule};
 pub use setup::{Ending, EngineError, Gate, Setup};
