@@ -5,6 +5,8 @@
 //! for a session in a tree where it came from ([`session`]), and deletes teams.
 
 pub mod binding;
+pub mod fleet;
+pub mod progress;
 pub mod run;
 pub mod session;
 mod team_delete;

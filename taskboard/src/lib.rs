@@ -58,6 +58,7 @@ mod index_file;
 mod intent;
 mod live;
 mod next;
+mod notes;
 mod patience;
 mod prepared;
 mod quick;

@@ -203,7 +203,7 @@ impl Task {
         self.ours("worktree")
     }
 
-    fn ours(&self, key: &str) -> Option<&Value> {
+    pub(crate) fn ours(&self, key: &str) -> Option<&Value> {
         self.metadata.as_ref()?.get("ccb")?.get(key)
     }
 

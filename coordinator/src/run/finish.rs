@@ -16,13 +16,14 @@ use store::atomic::Durability;
 use store::clock::{Clock, SystemClock, rfc3339};
 use store::fault::reached;
 use store::name::Name;
-use swarm::run::{By, Exit, ExitStatus, Meta, RunDir, Told, TreeOutcome};
+use swarm::run::{By, Exit, ExitReason, ExitStatus, Meta, RunDir, Told, TreeOutcome};
 use taskboard::{BoardError, Caller, Task, TaskId};
 use worktrees::{AgentEnd, Slug, TreeError};
 
 use super::engine::Agents;
 use super::error::AgentError;
 use super::fault;
+use crate::progress::{self, Attempt, Progress};
 
 /// Finishes a run that ended like this, unless it is written down that it ended otherwise.
 ///
@@ -68,6 +69,8 @@ fn carry_out(
     let mut meta = note_end(run, &exit)?;
     written();
     reached(fault::FINISH_STATE);
+    settle_account(agents, &meta, &exit);
+    let note = note_attempt(agents, &meta, &exit);
     let returned = settle_tasks(agents, &meta, &exit)?;
     reached(fault::FINISH_TASKS);
     end_tree(agents, &mut meta);
@@ -79,7 +82,7 @@ fn carry_out(
     }
     reached(fault::FINISH_TREE);
     leave_team(agents, &meta);
-    tell(agents, run, &mut meta, &exit, &returned)?;
+    tell(agents, run, &mut meta, &exit, &Aftermath { returned, note })?;
     reached(fault::FINISH_DONE);
     if meta.told != Some(Told::Waiting) {
         run.settle()?;
@@ -108,11 +111,50 @@ pub(super) fn failed_to_launch(meta: &Meta, why: String) -> Exit {
         status: ExitStatus::Failed,
         result: None,
         error: Some(why),
+        reason: None,
         usage: swarm::runtime::Usage::default(),
         duration_ms: 0,
         ended_at: rfc3339(SystemClock.now_ms()),
         ending: None,
         by: By::Host,
+    }
+}
+
+/// What it used is the team's; if others wait for what becomes of it, they wait no longer.
+fn settle_account(agents: &Agents, meta: &Meta, exit: &Exit) {
+    let left = agents
+        .fleet()
+        .left(&meta.agent_id, &meta.life_id(), &exit.usage);
+    if let Err(error) = left {
+        tracing::warn!(%error, "the team's account is not up to date");
+    }
+}
+
+/// Keeps with the task how the run failed, while its tree is as it left it. Says so if it failed
+/// like the one before, and nothing has changed since.
+fn note_attempt(agents: &Agents, meta: &Meta, exit: &Exit) -> Option<String> {
+    let id: TaskId = meta.task_id.as_ref()?.parse().ok()?;
+    // One that was stopped, or may not go on for now, says nothing about the task.
+    let failed = exit.status == ExitStatus::Failed;
+    if !failed || matches!(exit.reason, Some(ExitReason::Limit | ExitReason::Quota)) {
+        return None;
+    }
+    let attempt = Attempt {
+        run: meta.life_id(),
+        failure: exit.error.clone().unwrap_or_default(),
+        tree: worktrees::fingerprint_of(&meta.cwd),
+        at: exit.ended_at.clone(),
+    };
+    match progress::note(&agents.board(), id, &attempt) {
+        Ok(Progress::Stuck { times, .. }) => Some(format!(
+            "[no progress: {times} attempts at task #{id} failed the same way, and nothing \
+             changed in between]"
+        )),
+        Ok(Progress::GoesOn) => None,
+        Err(error) => {
+            tracing::warn!(%error, "the attempt is not noted");
+            None
+        }
     }
 }
 
@@ -212,13 +254,21 @@ fn leave_team(agents: &Agents, meta: &Meta) {
     }
 }
 
+/// What else came of a run's end.
+struct Aftermath {
+    /// Tasks that are free again.
+    returned: Vec<Task>,
+    /// What its parent should know about the task.
+    note: Option<String>,
+}
+
 /// Sees to it that the parent is told, once.
 fn tell(
     agents: &Agents,
     run: &RunDir,
     meta: &mut Meta,
     exit: &Exit,
-    returned: &[Task],
+    aftermath: &Aftermath,
 ) -> Result<(), AgentError> {
     // Whoever waits for the result gives up under the same lock.
     let lock = run.lock()?;
@@ -227,7 +277,7 @@ fn tell(
         meta.told = Some(if run.has_waiter()? {
             Told::Waiting
         } else {
-            notify(agents, run, meta, exit, returned)?;
+            notify(agents, run, meta, exit, aftermath)?;
             Told::Posted
         });
         reached(fault::FINISH_TOLD);
@@ -244,13 +294,17 @@ fn notify(
     run: &RunDir,
     meta: &Meta,
     exit: &Exit,
-    returned: &[Task],
+    aftermath: &Aftermath,
 ) -> Result<(), AgentError> {
     let from = Name::new("agent", meta.address())?;
     let to = Name::new("agent", &meta.parent)?;
     let mut result = exit.text();
-    if !returned.is_empty() {
-        let ids: Vec<String> = returned
+    if let Some(note) = &aftermath.note {
+        result.push_str(&format!("\n\n{note}"));
+    }
+    if !aftermath.returned.is_empty() {
+        let ids: Vec<String> = aftermath
+            .returned
             .iter()
             .map(|task| format!("#{}", task.id))
             .collect();

@@ -9,7 +9,7 @@ mod answer;
 mod engine;
 mod entry;
 mod error;
-mod fault;
+pub(crate) mod fault;
 mod finish;
 mod launch;
 mod ports;
