@@ -136,13 +136,8 @@ impl Fleet {
     ///
     /// `model` says whether it needs one: a command is not held back by a provider.
     pub fn admit(&self, id: &str, model: bool) -> Result<Gate, FleetError> {
-        let others = self.living(id)?;
         self.change(Durability::Relaxed, |state, now| {
             state.forget_over(|life| RunDir::new(&self.runs, agent_of(life)).is_active());
-            if others == 0 {
-                // Nobody works: what begins now has all the time there is.
-                state.begin_period(now);
-            }
             state.admit(id, model, now, &self.options, |by| self.is_alive(by))
         })
     }
@@ -168,6 +163,14 @@ impl Fleet {
         self.change(Durability::Relaxed, |state, now| {
             state.used(life, used);
             state.spent(now, &self.options)
+        })
+    }
+
+    /// Whether the team has worked as long as it may. Takes no lock.
+    pub fn late(&self) -> Result<Option<String>, FleetError> {
+        Ok(match self.options.has_deadline() {
+            true => self.read()?.late(self.now(), &self.options),
+            false => None,
         })
     }
 
@@ -296,13 +299,6 @@ impl Fleet {
 
     fn is_alive(&self, id: &str) -> bool {
         RunDir::new(&self.runs, id).is_alive().unwrap_or(false)
-    }
-
-    /// How many others run.
-    fn living(&self, but: &str) -> Result<usize, FleetError> {
-        let ids = active(&self.runs)?;
-        let others = ids.iter().filter(|id| *id != but);
-        Ok(others.filter(|id| self.is_alive(id)).count())
     }
 
     /// Everybody looks again.

@@ -58,6 +58,10 @@ impl FleetOptions {
         }
     }
 
+    pub(super) fn has_deadline(&self) -> bool {
+        self.wall_clock_ms.is_some()
+    }
+
     /// How long the pause is after so many that did not help.
     pub(super) fn pause(&self, step: u32) -> Duration {
         let factor = 1_u64.checked_shl(step).unwrap_or(u64::MAX);

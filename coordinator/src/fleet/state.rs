@@ -117,7 +117,7 @@ pub(super) struct State {
     /// When agents were started in the last minute.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     spawns: Vec<Time>,
-    /// Since when they work.
+    /// When the first of them was started.
     #[serde(skip_serializing_if = "Option::is_none")]
     since: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -192,8 +192,13 @@ impl State {
             let why = format!("the team has reached its limit of ${most:.2}: ${cost:.2} are spent");
             return Some(why);
         }
+        self.late(now, options)
+    }
+
+    /// Whether they have worked as long as they may.
+    pub(super) fn late(&self, now: i64, options: &FleetOptions) -> Option<String> {
         let worked = now - self.since.map_or(now, |since| since.0);
-        let limit = limits.wall_clock?;
+        let limit = options.team().wall_clock?;
         let over = u128::try_from(worked).is_ok_and(|worked| worked >= limit.as_millis());
         over.then(|| {
             format!(
@@ -266,11 +271,6 @@ impl State {
             self.since.get_or_insert(Time(now));
         }
         gate
-    }
-
-    /// Nobody works at the moment.
-    pub(super) fn begin_period(&mut self, now: i64) {
-        self.since = Some(Time(now));
     }
 
     /// The agent `by` is about to begin a turn. When the pause's time is over the first one who

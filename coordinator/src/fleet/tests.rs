@@ -1,4 +1,3 @@
-
 use store::clock::ManualClock;
 use store::settings::{Limits, QuotaSettings, TeamLimits};
 use tempfile::TempDir;
@@ -278,8 +277,6 @@ fn money_and_time_run_out() {
         wall_clock: Some(Duration::from_secs(60)),
         ..TeamLimits::default()
     });
-    let _a = team.alive("a");
-    team.active("a");
     assert_eq!(team.fleet.admit("a", true).unwrap(), Gate::Open);
     team.at(59);
     assert_eq!(team.fleet.admit("b", true).unwrap(), Gate::Open);
@@ -292,8 +289,8 @@ fn money_and_time_run_out() {
         team.fleet.admit("b", true).unwrap(),
         Gate::Spent { .. }
     ));
-    // When nobody is at work any more, the next one begins anew.
-    atomic::remove(&team.dir.path().join("runs/.active/a")).unwrap();
+    // Until somebody opens a new account.
+    team.fleet.reset().unwrap();
     assert_eq!(team.fleet.admit("c", true).unwrap(), Gate::Open);
     let cost = Usage {
         cost_usd: 1.5,

@@ -187,6 +187,10 @@ impl Ports for EnginePorts {
         Ok(spent)
     }
 
+    fn team_late(&mut self) -> Result<Option<String>, PortError> {
+        self.agents.fleet().late().map_err(port)
+    }
+
     fn tree_state(&mut self) -> Option<String> {
         worktrees::fingerprint_of(&self.meta.cwd)
     }

@@ -28,7 +28,7 @@ pub struct AgentLimits {
 pub struct TeamLimits {
     /// `spawnsPerMinute`: how many may be started within a minute.
     pub spawns_per_minute: Option<u32>,
-    /// `wallClockMs`: how long they may work, counted from when the first of them began.
+    /// `wallClockMs`: how long they may work, counted from when the first was started.
     pub wall_clock: Option<Duration>,
     /// `tokens`: read and written together.
     pub tokens: Option<u64>,

@@ -189,6 +189,7 @@ impl<'a> Life<'a> {
 
     /// Looks at what nobody tells of.
     pub(super) fn tick(&mut self, orders: &Sender<Order>, processes: &Processes) {
+        self.tick_limits();
         match self.ports.lost_task() {
             Ok(Some(why)) => self.stop(Why::LostTask(why), orders, processes),
             Ok(None) => {}

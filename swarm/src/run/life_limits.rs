@@ -83,6 +83,15 @@ impl Life<'_> {
         }
     }
 
+    /// Looks at what nobody tells of.
+    pub(super) fn tick_limits(&mut self) {
+        match self.ports.team_late() {
+            Ok(Some(what)) => self.over(ExitReason::Limit, what),
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "cannot tell how long the team works"),
+        }
+    }
+
     /// When something about limits is due.
     pub(super) fn limits_due(&self) -> Option<Instant> {
         let hold = self.hold.map(|hold| hold.until);

@@ -121,6 +121,11 @@ pub trait Ports: fmt::Debug {
         Ok(None)
     }
 
+    /// Whether the time of the whole team is over.
+    fn team_late(&mut self) -> Result<Option<String>, PortError> {
+        Ok(None)
+    }
+
     /// Something that is the same as long as nothing changes in the agent's tree; None if that
     /// cannot be told.
     fn tree_state(&mut self) -> Option<String> {
