@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use coordinator::run::{Isolation, LaunchPlan, Prove, Spawn};
 use store::name::Name;
-use store::settings::RuntimeSettings;
+use store::settings::{AgentLimits, RuntimeSettings};
 use swarm::LEAD;
 use swarm::definitions::{self, Definition, Definitions, Found};
 use swarm::fork::may_fork;
@@ -66,6 +66,8 @@ pub(crate) struct Wish {
     pub(crate) tool_use_id: Option<String>,
     /// Variables it gets or is passed on.
     pub(crate) env: Vec<String>,
+    /// What it may use.
+    pub(crate) limits: AgentLimits,
 }
 
 /// Puts together what an agent is to be.
@@ -117,7 +119,7 @@ pub(crate) fn spawn(
         parent: parent(context)?,
         tool_use_id: wish.tool_use_id.clone(),
         plan: match &parent_run {
-            Some(parent) => fork_plan(parent),
+            Some(parent) => fork_plan(parent, wish, context),
             None => plan(wish, found, shell, context)?,
         },
         runtime,
@@ -161,11 +163,28 @@ fn forked(of: &str, context: &Context) -> Result<Meta, CommandError> {
 
 /// A copy is told exactly what its original was told, so that its requests begin with the same
 /// bytes.
-fn fork_plan(parent: &Meta) -> LaunchPlan {
-    LaunchPlan {
+fn fork_plan(parent: &Meta, wish: &Wish, context: &Context) -> LaunchPlan {
+    let mut plan = LaunchPlan {
         fork_of: parent.session.clone(),
         fork_from: Some(parent.cwd.clone()),
         ..LaunchPlan::of(parent)
+    };
+    let turns = plan.max_turns;
+    plan.limit(&limits(wish, turns, context));
+    plan
+}
+
+/// What it may use: what was said for this one, else what the settings say. An agent cannot give
+/// another one more than they do.
+fn limits(wish: &Wish, turns: Option<u32>, context: &Context) -> AgentLimits {
+    let settings = context.settings().limits.agent;
+    let definition = AgentLimits {
+        turns,
+        ..AgentLimits::default()
+    };
+    match Context::own_run() {
+        Some(_) => wish.limits.or(definition).and(settings),
+        None => wish.limits.or(definition.and(settings)),
     }
 }
 
@@ -367,6 +386,8 @@ fn plan(
             None => plan.pass_env.push(given.clone()),
         }
     }
+    let turns = definition.max_turns.filter(|_| !shell);
+    plan.limit(&limits(wish, turns, context));
     if shell {
         return Ok(plan);
     }
@@ -375,7 +396,6 @@ fn plan(
     plan.effort = definition.effort.map(|effort| effort.to_string());
     plan.tools = filter.allowed().map(<[String]>::to_vec);
     plan.disallowed_tools = filter.disallowed().to_vec();
-    plan.max_turns = definition.max_turns;
     if !ALONE.contains(&definition.name.as_str()) && wish.role != Role::Worker {
         plan.mcp_servers.push(own_server(wish.role)?);
     }

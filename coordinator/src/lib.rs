@@ -6,6 +6,8 @@
 
 pub mod binding;
 pub mod engine;
+pub mod fleet;
+pub mod progress;
 pub mod run;
 pub mod session;
 mod session_file;

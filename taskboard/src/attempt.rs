@@ -28,18 +28,13 @@ pub struct Attempt {
     pub why: String,
     /// Whether the task is to blame: an agent that was killed says nothing about its task.
     pub counts: bool,
+    /// Something that is the same as long as nothing changes in the tree it left; none if that
+    /// could not be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<String>,
     /// When, RFC 3339.
     #[serde(default)]
     pub at: String,
-}
-
-/// After how many failed tries a task is parked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AttemptLimits {
-    /// Tries the task is to blame for.
-    pub failed: usize,
-    /// Tries that ended for other reasons.
-    pub lost: usize,
 }
 
 impl Task {
@@ -57,7 +52,8 @@ impl Task {
 }
 
 impl Board {
-    /// Notes a failed try and gives the task back; after too many it is parked.
+    /// Notes a failed try and gives the task back; parks it if `enough`, which sees all tries
+    /// so far, says why.
     ///
     /// A completed task stays so, unless the caller insists: what was completed can turn out
     /// not to fit with the rest.
@@ -66,7 +62,7 @@ impl Board {
         id: TaskId,
         caller: &Caller,
         attempt: &Attempt,
-        limits: AttemptLimits,
+        enough: &dyn Fn(&[Attempt]) -> Option<String>,
     ) -> Result<Task, BoardError> {
         let mut attempt = attempt.clone();
         attempt.at = rfc3339(self.now_ms());
@@ -88,7 +84,7 @@ impl Board {
                 caller.check_owner(before)?;
                 Ok(Edited {
                     op: "attempt",
-                    task: after(before, &attempt, limits),
+                    task: after(before, &attempt, enough),
                 })
             },
             then: |_: &Index| (),
@@ -97,21 +93,10 @@ impl Board {
     }
 }
 
-fn after(before: &Task, attempt: &Attempt, limits: AttemptLimits) -> Task {
+fn after(before: &Task, attempt: &Attempt, enough: &dyn Fn(&[Attempt]) -> Option<String>) -> Task {
     let mut attempts = before.attempts();
     attempts.push(attempt.clone());
-    let failed = attempts.iter().filter(|it| it.counts).count();
-    let lost = attempts.len() - failed;
-    let reason = if failed >= limits.failed.max(1) {
-        Some(format!("failed {failed} times, last: {}", attempt.why))
-    } else if lost >= limits.lost.max(1) {
-        Some(format!(
-            "its agent was lost {lost} times, last: {}",
-            attempt.why
-        ))
-    } else {
-        None
-    };
+    let reason = enough(&attempts);
     let surplus = attempts.len().saturating_sub(REMEMBERED);
     attempts.drain(..surplus);
     let mut task = before.clone();
@@ -158,11 +143,15 @@ mod tests {
             status: "failed".into(),
             why: "it broke".into(),
             counts: true,
+            tree: None,
             at: String::new(),
         }
     }
 
-    const LIMITS: AttemptLimits = AttemptLimits { failed: 2, lost: 3 };
+    /// Twice is enough.
+    fn twice(attempts: &[Attempt]) -> Option<String> {
+        (attempts.len() >= 2).then(|| format!("failed {} times", attempts.len()))
+    }
 
     fn claim(board: &Board, id: TaskId, run: &str) -> Caller {
         let request = ClaimRequest {
@@ -183,7 +172,7 @@ mod tests {
         let id = create(&board);
         let first = claim(&board, id, "r1");
         let task = board
-            .attempt_failed(id, &first, &failed("r1"), LIMITS)
+            .attempt_failed(id, &first, &failed("r1"), &twice)
             .unwrap();
         assert_eq!((task.failures(), task.parked()), (1, None));
         assert_eq!(
@@ -192,12 +181,12 @@ mod tests {
         );
         // Told again, by somebody who finishes the run a second time.
         let task = board
-            .attempt_failed(id, &first, &failed("r1"), LIMITS)
+            .attempt_failed(id, &first, &failed("r1"), &twice)
             .unwrap();
         assert_eq!(task.failures(), 1);
         // Somebody who was overtaken says nothing about the task as it is now.
         let second = claim(&board, id, "r2");
-        let late = board.attempt_failed(id, &first, &failed("r0"), LIMITS);
+        let late = board.attempt_failed(id, &first, &failed("r0"), &twice);
         assert!(matches!(
             late,
             Err(BoardError::Refused {
@@ -206,9 +195,9 @@ mod tests {
             })
         ));
         let task = board
-            .attempt_failed(id, &second, &failed("r2"), LIMITS)
+            .attempt_failed(id, &second, &failed("r2"), &twice)
             .unwrap();
-        assert_eq!(task.parked(), Some("failed 2 times, last: it broke"));
+        assert_eq!(task.parked(), Some("failed 2 times"));
         assert!(board.ready().unwrap().is_empty());
         // Whoever opens it again starts counting anew.
         let update = Update {
@@ -220,23 +209,5 @@ mod tests {
             .unwrap()
             .task;
         assert_eq!((task.failures(), task.parked()), (0, None));
-    }
-
-    #[test]
-    fn an_agent_that_is_lost_says_little_about_its_task() {
-        let dir = tempfile::tempdir().unwrap();
-        let board = board(&dir);
-        let id = create(&board);
-        for (number, parked) in [(1, false), (2, false), (3, true)] {
-            let run = format!("r{number}");
-            let caller = claim(&board, id, &run);
-            let lost = Attempt {
-                counts: false,
-                ..failed(&run)
-            };
-            let task = board.attempt_failed(id, &caller, &lost, LIMITS).unwrap();
-            assert_eq!(task.failures(), 0);
-            assert_eq!(task.parked().is_some(), parked, "after {number}");
-        }
     }
 }

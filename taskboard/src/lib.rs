@@ -74,7 +74,7 @@ mod update;
 mod watch;
 mod worktree;
 
-pub use attempt::{Attempt, AttemptLimits};
+pub use attempt::Attempt;
 pub use board::{Board, BoardOptions, Caller, Hooks, Veto};
 pub use changes::Change;
 pub use claim::{ClaimRequest, Claimed, LeaseTerm};

@@ -131,6 +131,8 @@ mod run_bad_luck;
 mod run_crash;
 /// Agents: whatever is killed, nothing is left and somebody is told once.
 mod run_kills;
+/// Agents: what they may use, alone and together, and a provider that refuses.
+mod run_limits;
 /// Agents: messages, results, questions.
 mod run_messages;
 /// Agents: hundreds, treated at random.

@@ -23,8 +23,8 @@ pub mod runs;
 mod schema;
 pub mod script;
 mod talk;
-pub mod team_session;
 mod team_files;
+pub mod team_session;
 mod wait;
 
 pub use faults::Pass;

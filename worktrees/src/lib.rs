@@ -73,7 +73,7 @@ mod trees;
 mod undo;
 mod whereabouts;
 
-pub use changes::{Changes, State};
+pub use changes::{Changes, State, fingerprint_of};
 pub use doctor::TreeFinding;
 pub use error::{Category, TreeError};
 pub use events::EventTask;

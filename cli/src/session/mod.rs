@@ -17,9 +17,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coordinator::engine::{
-    BaseOf, Control, Ending, Engine, EngineError, EngineEvent, Landings, Level, Limits, Seat,
-    Setup, Stand,
+    BaseOf, Closed, Control, Ending, Engine, EngineError, EngineEvent, Landings, Level, Limits,
+    Seat, Setup, Stand,
 };
+use coordinator::fleet::Gate;
 use serde_json::json;
 use store::name::Name;
 use swarm::{LEAD, NewMember, TeamError};
@@ -199,7 +200,20 @@ fn setup(session: &Session, landing_only: bool) -> Result<Setup, CommandError> {
         linger: !landing_only,
         verify_timeout: session.verify_timeout,
         max_attempts: session.attempts,
-        gate: None,
+        gate: Some(gate(context.agents()?)),
+    })
+}
+
+/// What the limits of the team say.
+pub(crate) fn gate(agents: coordinator::run::Agents) -> coordinator::engine::Gate {
+    Box::new(move || match agents.fleet().gate() {
+        Ok(Gate::Paused { reason, .. }) => {
+            Some(Closed::ForNow(format!("the provider refuses: {reason}")))
+        }
+        Ok(Gate::Spent { what }) => Some(Closed::ForGood(what)),
+        // How fast agents are started is seen to when one is.
+        Ok(_) => None,
+        Err(error) => Some(Closed::ForNow(error.to_string())),
     })
 }
 
@@ -239,6 +253,9 @@ fn enlist(session: &Session) -> Result<(), CommandError> {
 
 /// The exit code of how things stand.
 fn exit_of(session: &Session, ending: &Ending) -> Result<Exit, CommandError> {
+    if ending.spent.is_some() {
+        return Ok(Exit::Budget);
+    }
     let board = session.context.board();
     let snapshot = board.snapshot()?;
     let mut open = snapshot

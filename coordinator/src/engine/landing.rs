@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 
 use serde_json::{Map, Value, json};
-use taskboard::{Attempt, AttemptLimits, Caller, NewTask, Status, Task, TaskId};
+use taskboard::{Attempt, Caller, NewTask, Status, Task, TaskId};
 use worktrees::{Check, MergeRequest, RemoveRequest, SetUp, Slug, Strategy, TreeError, Trees};
 
 use super::work::Shared;
+use crate::progress::Patience;
 use crate::run::{AgentError, Agents};
 
 /// Where finished work goes.
@@ -261,18 +262,20 @@ impl Shared {
             status: "rejected".into(),
             why,
             counts: true,
+            tree: None,
             at: String::new(),
         };
-        let limits = AttemptLimits {
+        let patience = Patience {
             failed: self.max_attempts,
-            lost: usize::MAX,
+            ..Patience::ENDLESS
         };
         let caller = Caller {
             force: true,
             ..Caller::new("engine")
         };
+        let enough = |all: &[Attempt]| patience.is_over(all);
         self.board
-            .attempt_failed(task.id, &caller, &attempt, limits)?;
+            .attempt_failed(task.id, &caller, &attempt, &enough)?;
         Ok(())
     }
 }

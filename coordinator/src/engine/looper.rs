@@ -18,7 +18,7 @@ use super::event::{EngineEvent, TaskEnd};
 use super::landing::{Landed, Landing, Landings, Queued, next_to_land, queued};
 use super::mirror::Mirror;
 use super::schedule::{Plan, Snapshot, Stand, schedule};
-use super::setup::{Ending, EngineError, Gate, Setup};
+use super::setup::{Closed, Ending, EngineError, Gate, Setup};
 use super::view::{Limits, SeatView};
 use super::watching::Watching;
 use super::work::{Said, Shared, WorkEnd};
@@ -56,6 +56,7 @@ pub struct Engine {
     failed: usize,
     closed_until: Option<(Instant, String)>,
     paused: bool,
+    spent: Option<String>,
     threads: Vec<JoinHandle<()>>,
     said: Sender<Said>,
     heard: Receiver<Said>,
@@ -115,6 +116,7 @@ impl Engine {
             failed: 0,
             closed_until: None,
             paused: false,
+            spent: None,
             threads: Vec::new(),
             said,
             heard,
@@ -175,6 +177,7 @@ impl Engine {
     fn ending(&self, stand: Stand, level: Level) -> Ending {
         Ending {
             stand,
+            spent: self.spent.clone(),
             stopped: (level > Level::GoOn).then(|| self.control.why()),
             not_landed: self.not_landed.keys().copied().collect(),
         }
@@ -216,7 +219,15 @@ impl Engine {
             }
             self.closed_until = None;
         }
-        let closed = self.gate.as_ref().and_then(|gate| gate());
+        let closed = match self.gate.as_ref().and_then(|gate| gate()) {
+            None => None,
+            Some(Closed::ForNow(why)) => Some(why),
+            Some(Closed::ForGood(why)) => {
+                self.spent = Some(why.clone());
+                self.control.want(Level::Finish, &why);
+                Some(why)
+            }
+        };
         match (&closed, self.paused) {
             (Some(why), false) => tell(EngineEvent::Paused(why.clone())),
             (None, true) => tell(EngineEvent::Resumed),

@@ -31,5 +31,5 @@ pub use event::{EngineEvent, TaskEnd};
 pub use landing::{Landings, is_conflict, unlanded};
 pub use looper::{Engine, director_lock};
 pub use schedule::{Plan, Snapshot, Stand, Why, schedule};
-pub use setup::{Ending, EngineError, Gate, Setup};
+pub use setup::{Closed, Ending, EngineError, Gate, Setup};
 pub use view::{Limits, SeatView, TaskView, Tasks};

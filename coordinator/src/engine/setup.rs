@@ -13,8 +13,17 @@ use super::schedule::Stand;
 use super::view::Limits;
 use crate::run::{AgentError, Agents};
 
+/// Why nothing may be begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Closed {
+    /// It will be possible again.
+    ForNow(String),
+    /// What may be used is used up: what runs may finish, nothing else is begun.
+    ForGood(String),
+}
+
 /// Says why nothing may be begun, if so.
-pub type Gate = Box<dyn Fn() -> Option<String> + Send>;
+pub type Gate = Box<dyn Fn() -> Option<Closed> + Send>;
 
 /// What an engine needs to know.
 pub struct Setup {
@@ -84,6 +93,8 @@ pub enum EngineError {
 pub struct Ending {
     /// How things stand.
     pub stand: Stand,
+    /// What was used up, if that ended it.
+    pub spent: Option<String>,
     /// Why it was ended from outside, if it was.
     pub stopped: Option<String>,
     /// Tasks that are done but not on the branch.

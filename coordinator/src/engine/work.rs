@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 use store::name::Name;
 use swarm::run::{ExitStatus, Meta};
 use swarm::runtime::Usage;
-use taskboard::{Attempt, AttemptLimits, Board, BoardError, Caller, Task, TaskId};
+use taskboard::{Attempt, Board, BoardError, Caller, Task, TaskId};
 use worktrees::TreeError;
 
 use super::base::{BaseOf, base_for};
 use super::control::{Control, Level};
 use super::crew::{Crew, Job, Seat};
 use super::event::TaskEnd;
+use crate::progress::Patience;
 use crate::run::{AgentError, Agents, Outcome, Prove};
 
 /// How long one wait for a run's end takes at most; then it is waited for again.
@@ -187,9 +188,13 @@ impl Shared {
             Err(AgentError::Board(BoardError::Refused { .. } | BoardError::NotFound { .. })) => {
                 Err(WorkEnd::Task(TaskEnd::Taken))
             }
-            Err(error @ (AgentError::TooMany { .. } | AgentError::NameTaken { .. })) => {
-                Err(WorkEnd::NotNow(error.to_string()))
-            }
+            Err(
+                error @ (AgentError::TooMany { .. }
+                | AgentError::NameTaken { .. }
+                | AgentError::Paused { .. }
+                | AgentError::TooFast { .. }
+                | AgentError::Spent { .. }),
+            ) => Err(WorkEnd::NotNow(error.to_string())),
             // Its end is written down, with the task's attempt.
             Err(AgentError::NotStarted { why, .. }) => Err(self.stand_of(id, why)),
             Err(error) => Err(self.failed(&task, error.to_string(), self.max_attempts)),
@@ -290,16 +295,17 @@ impl Shared {
             status: "failed".into(),
             why: why.clone(),
             counts: true,
+            tree: None,
             at: String::new(),
         };
-        let limits = AttemptLimits {
+        let patience = Patience {
             failed: most,
-            lost: usize::MAX,
+            ..Patience::ENDLESS
         };
         let caller = Caller::new(task.owner.clone().unwrap_or_default());
         match self
             .board
-            .attempt_failed(task.id, &caller, &attempt, limits)
+            .attempt_failed(task.id, &caller, &attempt, &|all| patience.is_over(all))
         {
             Ok(_) => self.stand_of(task.id, why),
             Err(BoardError::Refused { .. } | BoardError::NotFound { .. }) => {

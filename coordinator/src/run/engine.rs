@@ -16,6 +16,7 @@ use taskboard::{Board, BoardOptions};
 use worktrees::{Repository, TreeOptions, Trees};
 
 use super::error::AgentError;
+use crate::fleet::{Fleet, FleetOptions};
 
 /// How the engine behaves, as whoever started a run had it set. Kept with the run: a settings
 /// file that is broken later must not keep it from ending well.
@@ -32,6 +33,7 @@ pub(super) struct EngineOptions {
     pub(super) trash_days: u32,
     pub(super) gc_days: u32,
     pub(super) rescue_max_bytes: u64,
+    pub(super) fleet: FleetOptions,
 }
 
 impl Default for EngineOptions {
@@ -53,6 +55,7 @@ impl From<&Settings> for EngineOptions {
             trash_days: settings.worktree.trash_days,
             gc_days: settings.worktree.gc_days,
             rescue_max_bytes: settings.worktree.rescue_max_bytes,
+            fleet: FleetOptions::from(&settings.limits),
         }
     }
 }
@@ -146,6 +149,11 @@ impl Agents {
     /// The team.
     pub fn team_name(&self) -> &Name {
         &self.team
+    }
+
+    /// Who says whether another one may be started, and what all have used.
+    pub fn fleet(&self) -> Fleet {
+        Fleet::open(&self.home.team(&self.team), self.options.fleet.clone())
     }
 
     /// Where its runs are.

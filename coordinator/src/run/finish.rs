@@ -12,22 +12,18 @@
 //! again.
 
 use mailbox::{RunStatus, TaskNotification, WorktreeLeft};
-use serde_json::Value;
 use store::atomic::Durability;
 use store::clock::{Clock, SystemClock, rfc3339};
 use store::fault::reached;
 use store::name::Name;
-use swarm::run::{By, Exit, ExitStatus, Meta, Proof, RunDir, Told, TreeOutcome};
-use taskboard::{Attempt, AttemptLimits, Board, BoardError, Caller, Hooks, Task, TaskId, Veto};
+use swarm::run::{By, Exit, ExitStatus, Meta, RunDir, Told, TreeOutcome};
+use taskboard::{Task, TaskId};
 use worktrees::{AgentEnd, Slug, TreeError};
 
 use super::engine::Agents;
 use super::error::AgentError;
 use super::fault;
-use super::launch::LaunchPlan;
-
-/// A task whose agents are lost so often is parked: something about it kills them.
-const LOST_AGENTS: usize = 10;
+use super::finish_tasks::{Settled, settle_tasks};
 
 /// Finishes a run that ended like this, unless it is written down that it ended otherwise.
 ///
@@ -73,7 +69,8 @@ fn carry_out(
     let mut meta = note_end(run, &exit)?;
     written();
     reached(fault::FINISH_STATE);
-    let returned = settle_tasks(agents, &meta, &exit)?;
+    settle_account(agents, &meta, &exit);
+    let Settled { returned, note } = settle_tasks(agents, &meta, &exit)?;
     reached(fault::FINISH_TASKS);
     end_tree(agents, &mut meta);
     // Before anybody is told: from then on somebody else may be the last to see to the run.
@@ -84,7 +81,7 @@ fn carry_out(
     }
     reached(fault::FINISH_TREE);
     leave_team(agents, &meta);
-    tell(agents, run, &mut meta, &exit, &returned)?;
+    tell(agents, run, &mut meta, &exit, &Aftermath { returned, note })?;
     reached(fault::FINISH_DONE);
     if meta.told != Some(Told::Waiting) {
         run.settle()?;
@@ -113,6 +110,7 @@ pub(super) fn failed_to_launch(meta: &Meta, why: String) -> Exit {
         status: ExitStatus::Failed,
         result: None,
         error: Some(why),
+        reason: None,
         usage: swarm::runtime::Usage::default(),
         duration_ms: 0,
         ended_at: rfc3339(SystemClock.now_ms()),
@@ -122,86 +120,13 @@ pub(super) fn failed_to_launch(meta: &Meta, why: String) -> Exit {
     }
 }
 
-/// Completes the run's task if that was its job; gives back everything else it has. Returns
-/// what is free again.
-fn settle_tasks(agents: &Agents, meta: &Meta, exit: &Exit) -> Result<Vec<Task>, AgentError> {
-    let board = agents.board();
-    // A list nobody made is not made by looking.
-    if !board.dir().is_dir() {
-        return Ok(Vec::new());
-    }
-    if let Some(id) = meta.task_id.as_ref().and_then(|id| id.parse().ok()) {
-        settle_own_task(&board, id, meta, exit)?;
-    }
-    Ok(board.unassign_run(&meta.agent_id)?)
-}
-
-/// The task the run was started for.
-fn settle_own_task(board: &Board, id: TaskId, meta: &Meta, exit: &Exit) -> Result<(), AgentError> {
-    let caller = Caller {
-        agent: meta.address().to_owned(),
-        token: meta.token,
-        force: false,
-    };
-    let prove = LaunchPlan::of(meta).prove;
-    // A model says by itself what it has done, unless somebody wants to see it; a command
-    // cannot.
-    let ours = prove.is_some() || meta.runtime.kind == "shell";
-    let done = match (exit.status, &prove) {
-        (ExitStatus::Completed, _) if ours => {
-            let shown = Shown(exit.proof.as_ref().map(|proof| result(meta, proof)));
-            board.complete(id, &caller, Some(&shown)).map(drop)
-        }
-        (ExitStatus::Failed | ExitStatus::Lost, Some(prove)) => {
-            let attempt = Attempt {
-                run: meta.life_id(),
-                status: exit.status.as_str().to_owned(),
-                why: exit.error.clone().unwrap_or_else(|| exit.text()),
-                counts: exit.status == ExitStatus::Failed,
-                at: String::new(),
-            };
-            let limits = AttemptLimits {
-                failed: prove.max_attempts,
-                lost: LOST_AGENTS,
-            };
-            board
-                .attempt_failed(id, &caller, &attempt, limits)
-                .map(drop)
-        }
-        _ => Ok(()),
-    };
-    match done {
-        Ok(()) => Ok(()),
-        // Somebody was faster, or it was taken away: then it is not ours to settle.
-        Err(
-            error @ (BoardError::Refused { .. }
-            | BoardError::NotFound { .. }
-            | BoardError::Vetoed { .. }),
-        ) => {
-            tracing::warn!(%error, id = %id, "the task stays as it is");
-            Ok(())
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// What a task's result says about the run that did it.
-fn result(meta: &Meta, proof: &Proof) -> Value {
-    let mut result = serde_json::to_value(proof).unwrap_or_default();
-    result["run"] = meta.life_id().into();
-    if let (Some(tree), Some(_)) = (&meta.worktree, &proof.commit) {
-        result["worktree"] = tree.name.clone().into();
-    }
-    result
-}
-
-/// Keeps what is there to show for a task as its result.
-#[derive(Debug)]
-struct Shown(Option<Value>);
-
-impl Hooks for Shown {
-    fn before_complete(&self, _: &Task) -> Result<Option<Value>, Veto> {
-        Ok(self.0.clone())
+/// What it used is the team's; if others wait for what becomes of it, they wait no longer.
+fn settle_account(agents: &Agents, meta: &Meta, exit: &Exit) {
+    let left = agents
+        .fleet()
+        .left(&meta.agent_id, &meta.life_id(), &exit.usage);
+    if let Err(error) = left {
+        tracing::warn!(%error, "the team's account is not up to date");
     }
 }
 
@@ -267,13 +192,21 @@ fn leave_team(agents: &Agents, meta: &Meta) {
     }
 }
 
+/// What else came of a run's end.
+struct Aftermath {
+    /// Tasks that are free again.
+    returned: Vec<Task>,
+    /// What its parent should know about the task.
+    note: Option<String>,
+}
+
 /// Sees to it that the parent is told, once.
 fn tell(
     agents: &Agents,
     run: &RunDir,
     meta: &mut Meta,
     exit: &Exit,
-    returned: &[Task],
+    aftermath: &Aftermath,
 ) -> Result<(), AgentError> {
     // Whoever waits for the result gives up under the same lock.
     let lock = run.lock()?;
@@ -282,7 +215,7 @@ fn tell(
         meta.told = Some(if run.has_waiter()? {
             Told::Waiting
         } else {
-            notify(agents, run, meta, exit, returned)?;
+            notify(agents, run, meta, exit, aftermath)?;
             Told::Posted
         });
         reached(fault::FINISH_TOLD);
@@ -299,13 +232,17 @@ fn notify(
     run: &RunDir,
     meta: &Meta,
     exit: &Exit,
-    returned: &[Task],
+    aftermath: &Aftermath,
 ) -> Result<(), AgentError> {
     let from = Name::new("agent", meta.address())?;
     let to = Name::new("agent", &meta.parent)?;
     let mut result = exit.text();
-    if !returned.is_empty() {
-        let ids: Vec<String> = returned
+    if let Some(note) = &aftermath.note {
+        result.push_str(&format!("\n\n{note}"));
+    }
+    if !aftermath.returned.is_empty() {
+        let ids: Vec<String> = aftermath
+            .returned
             .iter()
             .map(|task| format!("#{}", task.id))
             .collect();

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::home::Home;
-use store::settings::RuntimeKind;
+use store::settings::{AgentLimits, RuntimeKind};
 use swarm::process::MARKER;
 use swarm::run::Meta;
 use swarm::runtime::{Launch, McpServer, Start};
@@ -77,6 +78,12 @@ pub struct LaunchPlan {
     /// The most it may cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost_usd: Option<f64>,
+    /// The most tokens it may use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// How long it may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wall_clock_ms: Option<u64>,
     /// MCP servers it gets.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mcp_servers: Vec<McpServer>,
@@ -109,6 +116,24 @@ impl LaunchPlan {
     /// As it was kept.
     pub fn of(meta: &Meta) -> Self {
         serde_json::from_value(meta.launch.clone()).unwrap_or_default()
+    }
+
+    /// Lets it use this much and no more.
+    pub fn limit(&mut self, limits: &AgentLimits) {
+        self.max_turns = limits.turns;
+        self.max_cost_usd = limits.cost_usd;
+        self.max_tokens = limits.tokens;
+        let ms = limits.wall_clock.map(|time| time.as_millis());
+        self.wall_clock_ms = ms.and_then(|ms| u64::try_from(ms).ok());
+    }
+
+    pub(super) fn limits(&self) -> AgentLimits {
+        AgentLimits {
+            turns: self.max_turns,
+            wall_clock: self.wall_clock_ms.map(Duration::from_millis),
+            tokens: self.max_tokens,
+            cost_usd: self.max_cost_usd,
+        }
     }
 
     pub(super) fn to_json(&self) -> Value {

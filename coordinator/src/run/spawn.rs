@@ -88,12 +88,19 @@ impl Agents {
         let id = AgentId::random();
         let run = self.run(id.as_str());
         let mut meta = self.describe(spawn, &id);
+        let model = spawn.runtime.kind != "shell";
+        if model {
+            // Nothing is written down for one that cannot start.
+            AgentError::check(self.fleet().gate()?)?;
+        }
         let held = run.create(&meta, &spawn.prompt)?;
         let waiter = match spawn.background {
             true => None,
             false => Some(run.waiter()?),
         };
-        match self.equip(spawn, &run, &mut meta) {
+        let admitted = self.fleet().admit(id.as_str(), model);
+        let admitted = admitted.map_err(Into::into).and_then(AgentError::check);
+        match admitted.and_then(|()| self.equip(spawn, &run, &mut meta)) {
             Ok(()) => {}
             Err(error) => {
                 self.give_up(&run, &meta);
@@ -268,6 +275,8 @@ impl Agents {
             if let (true, Some(name)) = (meta.teammate, &meta.name) {
                 self.roster().set_active(name, false).ok();
             }
+            self.fleet()
+                .left(&meta.agent_id, &meta.life_id(), &meta.usage)?;
             store::tree::delete(run.path())?;
             run.settle()?;
             Ok::<_, AgentError>(())

@@ -37,6 +37,29 @@ impl ExitStatus {
     }
 }
 
+/// What ended a run that might have gone on: what can be done about it differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExitReason {
+    /// A limit on turns, time, tokens or money. It can be resumed.
+    Limit,
+    /// The provider refuses for now. It can be resumed later.
+    Quota,
+    /// The same failure again, and nothing had changed.
+    NoProgress,
+}
+
+impl ExitReason {
+    /// Its name in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Limit => "limit",
+            Self::Quota => "quota",
+            Self::NoProgress => "no_progress",
+        }
+    }
+}
+
 /// Who wrote down how a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -67,6 +90,9 @@ pub struct Exit {
     /// What went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// What ended it, if it might have gone on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<ExitReason>,
     /// What it used in this life.
     #[serde(default)]
     pub usage: Usage,

@@ -294,6 +294,7 @@ impl RunDir {
         create_private_dir(&self.active_dir())?;
         atomic::open_private(&self.active_path())?;
         meta.life = meta.life.max(1) + 1;
+        meta.used_before = meta.usage;
         self.write_meta(meta)?;
         reached(fault::RUN_NEXT_LIFE);
         self.put_exit_aside(meta.life)
