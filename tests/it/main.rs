@@ -139,6 +139,8 @@ mod run_messages;
 mod run_torture;
 /// Team sessions: worked off, proved, landed, resumed.
 mod session;
+/// Team sessions whose lead is an agent.
+mod session_lead;
 
 /// The binary the tests run.
 pub const CCB: &str = env!("CARGO_BIN_EXE_ccb-under-test");
