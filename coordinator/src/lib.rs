@@ -5,6 +5,7 @@
 //! for a session in a tree where it came from ([`session`]), and deletes teams.
 
 pub mod binding;
+mod doctor;
 pub mod engine;
 pub mod fleet;
 pub mod progress;
@@ -13,5 +14,6 @@ pub mod session;
 mod session_file;
 mod team_delete;
 
+pub use doctor::{Finding, doctor};
 pub use session_file::{SessionFile, TeamSession};
 pub use team_delete::{DeleteError, Deleted, TreeEnd, delete_team};

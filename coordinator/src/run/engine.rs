@@ -156,6 +156,11 @@ impl Agents {
         Fleet::open(&self.home.team(&self.team), self.options.fleet.clone())
     }
 
+    /// All state.
+    pub fn home(&self) -> &Home {
+        &self.home
+    }
+
     /// Where its runs are.
     pub fn runs_dir(&self) -> &Path {
         &self.runs

@@ -212,7 +212,9 @@ fn tell(
     let lock = run.lock()?;
     let told = run.meta()?.told;
     if !matches!(told, Some(Told::Delivered | Told::Posted | Told::Nobody)) {
-        meta.told = Some(if run.has_waiter()? {
+        meta.told = Some(if meta.parent == meta.address() {
+            Told::Nobody
+        } else if run.has_waiter()? {
             Told::Waiting
         } else {
             notify(agents, run, meta, exit, aftermath)?;

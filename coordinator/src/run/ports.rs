@@ -136,6 +136,10 @@ impl Ports for EnginePorts {
     }
 
     fn idle(&mut self, idle: bool) -> Result<(), PortError> {
+        if self.meta.address() == LEAD {
+            // It would be told by itself.
+            return Ok(());
+        }
         let (mailbox, own) = (self.agents.mailbox(), self.own_name()?);
         let noted = if idle {
             let notification = mailbox::IdleNotification {
