@@ -9,6 +9,7 @@ mod commands;
 mod context;
 mod env;
 mod error;
+mod hooks;
 mod mcp;
 mod output;
 mod signals;

@@ -2,9 +2,11 @@
 //!
 //! The only crate that composes `swarm`, `taskboard`, `mailbox` and `worktrees`, which do not
 //! know each other. So far it keeps tasks and working trees in step ([`binding`]), remembers
-//! for a session in a tree where it came from ([`session`]), and deletes teams.
+//! for a session in a tree where it came from ([`session`]), gives hooks their say ([`hooks`]), and
+//! deletes teams.
 
 pub mod binding;
+pub mod hooks;
 pub mod run;
 pub mod session;
 mod team_delete;

@@ -5,6 +5,7 @@ use swarm::run::{ExitStatus, Meta};
 
 use super::engine::Listed;
 use super::engine::state_word;
+use super::finish::task_vetoed;
 use super::start::Launched;
 use super::wait::Outcome;
 
@@ -51,6 +52,9 @@ impl Outcome {
         });
         if let Some(error) = &exit.error {
             answer["error"] = error.clone().into();
+        }
+        if let Some(why) = task_vetoed(meta) {
+            answer["taskVetoed"] = why.into();
         }
         if let Some(tree) = kept_tree(meta) {
             answer["worktree"] = tree;

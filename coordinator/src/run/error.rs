@@ -8,6 +8,7 @@ use taskboard::BoardError;
 use worktrees::TreeError;
 
 use crate::binding::BindingError;
+use crate::hooks::TreeHookError;
 
 /// Why something with an agent did not work.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +59,9 @@ pub enum AgentError {
     /// A request that makes no sense.
     #[error("{0}")]
     Invalid(String),
+    /// What the repository brings along is not run unasked.
+    #[error("{0}")]
+    NotTrusted(String),
     /// It is still there.
     #[error("agent {id} does not end")]
     WillNotEnd {
@@ -98,5 +102,14 @@ pub enum AgentError {
 impl From<AgentError> for PortError {
     fn from(error: AgentError) -> Self {
         Self(error.to_string())
+    }
+}
+
+impl From<TreeHookError> for AgentError {
+    fn from(error: TreeHookError) -> Self {
+        match error {
+            TreeHookError::NotTrusted(why) => Self::NotTrusted(why),
+            TreeHookError::Unreadable(why) => Self::Invalid(why),
+        }
     }
 }

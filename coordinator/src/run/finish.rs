@@ -68,7 +68,10 @@ fn carry_out(
     let mut meta = note_end(run, &exit)?;
     written();
     reached(fault::FINISH_STATE);
-    let returned = settle_tasks(agents, &meta, &exit)?;
+    let tasks = settle_tasks(agents, &meta, &exit)?;
+    if let Some(why) = &tasks.vetoed {
+        meta.other.insert("taskVetoed".into(), why.as_str().into());
+    }
     reached(fault::FINISH_TASKS);
     end_tree(agents, &mut meta);
     // Before anybody is told: from then on somebody else may be the last to see to the run.
@@ -79,7 +82,7 @@ fn carry_out(
     }
     reached(fault::FINISH_TREE);
     leave_team(agents, &meta);
-    tell(agents, run, &mut meta, &exit, &returned)?;
+    tell(agents, run, &mut meta, &exit, &tasks.returned)?;
     reached(fault::FINISH_DONE);
     if meta.told != Some(Told::Waiting) {
         run.settle()?;
@@ -116,13 +119,22 @@ pub(super) fn failed_to_launch(meta: &Meta, why: String) -> Exit {
     }
 }
 
-/// Completes the run's task if that was its job; gives back everything else it has. Returns
-/// what is free again.
-fn settle_tasks(agents: &Agents, meta: &Meta, exit: &Exit) -> Result<Vec<Task>, AgentError> {
+/// What became of a run's tasks.
+#[derive(Debug, Default)]
+struct Tasks {
+    /// Free again.
+    returned: Vec<Task>,
+    /// Why a hook did not let the run's own be completed.
+    vetoed: Option<String>,
+}
+
+/// Completes the run's task if that was its job; gives back everything else it has.
+fn settle_tasks(agents: &Agents, meta: &Meta, exit: &Exit) -> Result<Tasks, AgentError> {
     let board = agents.board();
+    let mut tasks = Tasks::default();
     // A list nobody made is not made by looking.
     if !board.dir().is_dir() {
-        return Ok(Vec::new());
+        return Ok(tasks);
     }
     let task: Option<TaskId> = meta.task_id.as_ref().and_then(|id| id.parse().ok());
     // A model says by itself what it has done; a command cannot.
@@ -134,20 +146,32 @@ fn settle_tasks(agents: &Agents, meta: &Meta, exit: &Exit) -> Result<Vec<Task>, 
             token: meta.token,
             force: false,
         };
-        match board.complete(id, &caller, None) {
+        let source = agents.hook_source(meta.address(), Some(&meta.agent_id));
+        let hooks = source.before_complete();
+        let hooks = hooks.as_ref().map(|hooks| hooks as &dyn taskboard::Hooks);
+        match board.complete(id, &caller, hooks) {
             Ok(_) => {}
+            Err(BoardError::Vetoed { reason }) => tasks.vetoed = Some(reason),
             // Somebody was faster, or it was taken away: then it is not ours to complete.
             Err(
                 error @ (BoardError::Refused { .. }
                 | BoardError::NotFound { .. }
-                | BoardError::Vetoed { .. }),
+                | BoardError::ChangedMeanwhile { .. }),
             ) => {
                 tracing::warn!(%error, id = %id, "the task is not completed");
             }
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(board.unassign_run(&meta.agent_id)?)
+    tasks.returned = board.unassign_run(&meta.agent_id)?;
+    Ok(tasks)
+}
+
+/// Why a hook did not let the run's task be completed.
+pub(super) fn task_vetoed(meta: &Meta) -> Option<&str> {
+    meta.other
+        .get("taskVetoed")
+        .and_then(serde_json::Value::as_str)
 }
 
 /// Removes the run's tree if nothing is in it. What cannot be done now is no reason to keep the
@@ -249,6 +273,11 @@ fn notify(
     let from = Name::new("agent", meta.address())?;
     let to = Name::new("agent", &meta.parent)?;
     let mut result = exit.text();
+    if let Some(why) = task_vetoed(meta) {
+        result.push_str(&format!(
+            "\n\n[its task is not completed, a hook said no: {why}]"
+        ));
+    }
     if !returned.is_empty() {
         let ids: Vec<String> = returned
             .iter()

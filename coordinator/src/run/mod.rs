@@ -21,6 +21,8 @@ mod start;
 mod stop;
 mod wait;
 
+pub(crate) use start::OWN_PROGRAM;
+
 pub use engine::{Agents, Listed, Surroundings};
 pub use entry::{guard_main, host_main};
 pub use error::AgentError;

@@ -188,7 +188,14 @@ impl Agents {
         let slug = Slug::new(&format!("agent-{}", meta.agent_id))?;
         let trees = self.trees()?;
         let kept = serde_json::to_value(&set_up).unwrap_or_default();
+        let hooks = self.hook_source(meta.address(), Some(&meta.agent_id));
+        let hooks = hooks.create_tree()?;
+        let by_hook = |slug: &Slug| match &hooks {
+            Some(hooks) => hooks.create(slug),
+            None => Err("there is no hook".into()),
+        };
         let request = CreateRequest {
+            hook: hooks.is_some().then_some(&by_hook as _),
             base,
             mode,
             agent: Some(meta.agent_id.clone()),

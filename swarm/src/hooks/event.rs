@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// The moments at which hooks run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum HookEvent {
     /// An agent is about to start. Can add to its context.
     SubagentStart,
@@ -69,7 +70,8 @@ impl HookEvent {
 }
 
 /// What hooks are told, and where they run.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct HookInput {
     /// Where the hook runs.
     pub cwd: PathBuf,

@@ -84,7 +84,7 @@ impl Runner {
         line: Vec<u8>,
     ) -> oneshot::Receiver<Answer> {
         let (sender, receiver) = oneshot::channel();
-        let mut command = Command::new(hook.shell);
+        let mut command = Command::new(&hook.shell);
         command
             .arg("-c")
             .arg(&hook.command)
