@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use coordinator::run::{Isolation, LaunchPlan, Spawn};
+use coordinator::run::{DefinedHooks, Isolation, LaunchPlan, Spawn};
 use store::name::Name;
 use store::settings::RuntimeSettings;
 use swarm::LEAD;
@@ -352,6 +352,10 @@ fn plan(
             None => plan.pass_env.push(given.clone()),
         }
     }
+    plan.hooks = (!definition.hooks.is_empty()).then(|| DefinedHooks {
+        source: found.source.clone(),
+        events: definition.hooks.clone(),
+    });
     if shell {
         return Ok(plan);
     }

@@ -26,6 +26,12 @@ mod create_from;
 mod fake_agent;
 /// The dependency graph in all its forms, and the stream of changes.
 mod graph_watch;
+/// Hooks on agents: their start, their end, their idleness.
+mod hooks_agents;
+/// Hooks on tasks: created, completed, and not.
+mod hooks_tasks;
+/// Hooks that make and remove working trees.
+mod hooks_trees;
 /// Another tool on the same list: its locks, its crashes, and ours.
 mod interop;
 /// Edges and ids as another tool writes them.

@@ -15,6 +15,7 @@ use super::error::AgentError;
 use super::finish;
 use super::launch::LaunchPlan;
 use super::ports::EnginePorts;
+use super::run_hooks::RunHooks;
 use super::start::OWN_PROGRAM;
 
 /// Runs the guard of the run in `dir` to its end.
@@ -37,14 +38,16 @@ pub fn host_main(dir: &Path, env: Vec<(OsString, OsString)>) -> Result<(), Agent
     let meta = run.meta()?;
     let agents = Agents::of_run(home.clone(), &meta)?;
     let plan = LaunchPlan::of(&meta);
+    let given = env.clone();
     let env = plan.environment(&home, &meta, env);
+    let hooks = RunHooks::new(&run, &meta, &plan, &given, &env);
     let options = HostOptions {
         grace: agents.grace(),
         output_limit: agents.options.output_max_bytes,
         secrets: Arc::new(secrets(&env, &plan)),
         ..HostOptions::default()
     };
-    let mut ports = EnginePorts::new(agents, run.clone(), &meta);
+    let mut ports = EnginePorts::new(agents, run.clone(), &meta).with_hooks(hooks);
     let failed = |error: swarm::run::HostError| AgentError::NotStarted {
         id: meta.agent_id.clone(),
         why: error.to_string(),

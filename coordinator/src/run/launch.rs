@@ -5,9 +5,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use store::home::Home;
 use store::settings::RuntimeKind;
+use swarm::definitions::Source;
 use swarm::process::MARKER;
 use swarm::run::Meta;
 use swarm::runtime::{Launch, McpServer, Start};
@@ -49,6 +50,9 @@ pub struct LaunchPlan {
     /// What the repository configures for the program itself may take effect.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub trusted: bool,
+    /// The hooks of its definition, which live as long as it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hooks: Option<DefinedHooks>,
     /// The session it is a copy of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fork_of: Option<String>,
@@ -66,6 +70,16 @@ pub struct LaunchPlan {
     /// Names of variables whose values are left out of transcripts, besides the usual ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub redact_env: Vec<String>,
+}
+
+/// The hooks of an agent's definition.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DefinedHooks {
+    /// Where they come from: those of a repository need the user's trust.
+    pub source: Source,
+    /// As the definition says it.
+    pub events: Map<String, Value>,
 }
 
 impl LaunchPlan {

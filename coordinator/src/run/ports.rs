@@ -7,13 +7,17 @@ use mailbox::{Body, Consumer, Draft, Mailbox, Priority, Protocol, Question};
 use serde_json::Value;
 use store::name::Name;
 use swarm::LEAD;
-use swarm::run::{Asked, Exit, Letter, Mail, Meta, PermissionAnswer, PortError, Ports, RunDir};
+use swarm::hooks::HookEvent;
+use swarm::run::{
+    Asked, Exit, HookCall, Letter, Mail, Meta, PermissionAnswer, PortError, Ports, RunDir,
+};
 use taskboard::{Status, TaskId};
 use worktrees::{Lease, Slug};
 
 use super::engine::Agents;
 use super::error::AgentError;
 use super::finish;
+use super::run_hooks::RunHooks;
 
 /// How many letters are taken at once.
 const BATCH: usize = 64;
@@ -27,6 +31,7 @@ pub(super) struct EnginePorts {
     run: RunDir,
     meta: Meta,
     tree: Option<Lease>,
+    hooks: Option<RunHooks>,
 }
 
 impl EnginePorts {
@@ -36,7 +41,14 @@ impl EnginePorts {
             run,
             meta: meta.clone(),
             tree: None,
+            hooks: None,
         }
+    }
+
+    /// Lets these hooks have their say.
+    pub(super) fn with_hooks(mut self, hooks: RunHooks) -> Self {
+        self.hooks = Some(hooks);
+        self
     }
 
     /// Says that somebody works in the run's tree, as long as the host lives.
@@ -104,6 +116,22 @@ impl Ports for EnginePorts {
         };
         self.agents.mailbox().send(&draft).map_err(port)?;
         Ok(())
+    }
+
+    fn tell_agent(&mut self, summary: &str, text: &str) -> Result<(), PortError> {
+        let draft = Draft {
+            summary: Some(summary.chars().take(200).collect()),
+            ..Draft::new(name(LEAD)?, self.own_name()?, Body::Text(text.to_owned()))
+        };
+        self.agents.mailbox().send(&draft).map_err(port)?;
+        Ok(())
+    }
+
+    fn hooks(&mut self, event: HookEvent) -> Result<HookCall, PortError> {
+        match &self.hooks {
+            Some(hooks) if !self.agents.options.in_hook => Ok(hooks.call(event, &self.agents)),
+            _ => Ok(HookCall::default()),
+        }
     }
 
     fn ask(&mut self, tool: &str, input: &Value) -> Result<Asked, PortError> {

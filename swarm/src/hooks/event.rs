@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 /// The moments at which hooks run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum HookEvent {
-    /// An agent is about to start. Can add to its context.
+    /// An agent is about to start. Can add to its context; a block prevents it.
     SubagentStart,
     /// An agent is about to end. A block makes it go on.
     SubagentStop,
@@ -59,7 +59,7 @@ impl HookEvent {
     pub fn is_veto(self) -> bool {
         matches!(
             self,
-            Self::TaskCreated | Self::TaskCompleted | Self::WorktreeCreate
+            Self::SubagentStart | Self::TaskCreated | Self::TaskCompleted | Self::WorktreeCreate
         )
     }
 

@@ -9,15 +9,16 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::Signal;
 use store::fault::reached;
 use tokio::io::Interest;
 use tokio::net::unix::pipe;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
-use super::guard::RESULT_WRITTEN;
+use super::guard::{RESULT_WRITTEN, stop_words};
 use super::life::Life;
+use super::life_hooks::{Hooking, Said};
 use super::ports::{PortError, Ports};
 use super::run_dir::{RunDir, RunError};
 use super::stop::Why;
@@ -84,7 +85,7 @@ pub fn host(
     options: &HostOptions,
 ) -> Result<(), HostError> {
     // In case the guard dies before its end of the pipe is watched.
-    rustix::process::set_parent_process_death_signal(Some(Signal::TERM))
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))
         .map_err(io::Error::from)?;
     let tokio = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -92,17 +93,24 @@ pub fn host(
     reached(fault::RUN_HOSTED);
     let exit = tokio.block_on(async {
         let processes = Processes::adopting()?;
-        let mut life = Life::begin(run.clone(), runtime.abilities(), ports, options)?;
+        let (hooking, said) = Hooking::new(&processes);
+        let mut life = Life::begin(run.clone(), runtime.abilities(), ports, options, hooking)?;
         if let Some(prompt) = life.next_prompt() {
             launch.prompt = prompt;
         }
-        life.prompt(&launch.prompt);
-        match runtime.launch(launch, &processes) {
-            Ok(agent) => {
-                reached(fault::RUN_LAUNCHED);
-                live(&mut life, agent, &processes).await?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        if may_start(&mut life, &mut launch, &mut terminate).await? {
+            life.prompt(&launch.prompt);
+            let others = processes.running();
+            match runtime.launch(launch, &processes) {
+                Ok(agent) => {
+                    reached(fault::RUN_LAUNCHED);
+                    life.launched(&processes, &others);
+                    let heard = Heard { said, terminate };
+                    live(&mut life, agent, &processes, heard).await?;
+                }
+                Err(error) => life.not_launched(&launch_words(&error)),
             }
-            Err(error) => life.not_launched(&launch_words(&error)),
         }
         reached(fault::RUN_OVER);
         let left = end_descendants(DYING);
@@ -125,11 +133,73 @@ fn launch_words(error: &LaunchError) -> String {
     }
 }
 
+/// What a host hears besides its agent.
+struct Heard {
+    said: UnboundedReceiver<Said>,
+    terminate: Signal,
+}
+
+/// Lets hooks have their say on the start; what they want the agent to know is added to its
+/// prompt. Whoever wants the run to end does not have to wait for them.
+async fn may_start(
+    life: &mut Life<'_>,
+    launch: &mut Launch,
+    terminate: &mut Signal,
+) -> Result<bool, HostError> {
+    let control = life.run.bell()?;
+    let control = pipe::Receiver::from_owned_fd(control.as_fd().try_clone_to_owned()?)?;
+    let run = life.run.clone();
+    let (life_number, grace) = (life.meta.life, life.options.grace);
+    let stopped = async {
+        loop {
+            if let Ok(Some(stop)) = run.stop_request(life_number) {
+                return Why::Asked(stop_words(&stop.by, stop.reason));
+            }
+            tokio::select! {
+                heard = rung(Some(&control)) => {
+                    if heard.is_err() {
+                        std::future::pending::<()>().await;
+                    }
+                }
+                _ = terminate.recv() => return match guard_is_dead() {
+                    true => Why::GuardDied,
+                    false => Why::Asked("its host got SIGTERM".into()),
+                },
+            }
+        }
+    };
+    let answer = tokio::select! {
+        biased;
+        answer = life.ask_to_start() => answer,
+        why = stopped => {
+            life.stopping.begin(why, grace, false);
+            return Ok(false);
+        }
+    };
+    match answer {
+        Ok(context) if context.is_empty() => Ok(true),
+        Ok(context) => {
+            if life.meta.runtime.kind == "shell" {
+                // Its prompt is a command.
+                life.record.note("a command cannot be given context");
+            } else {
+                launch.prompt = format!("{}\n\n{}", launch.prompt, context.join("\n\n"));
+            }
+            Ok(true)
+        }
+        Err(why) => {
+            life.not_launched(&why);
+            Ok(false)
+        }
+    }
+}
+
 /// Takes part in the agent's life until it has ended.
 async fn live(
     life: &mut Life<'_>,
     mut agent: Agent,
     processes: &Processes,
+    heard: Heard,
 ) -> Result<(), HostError> {
     let control = life.run.bell()?;
     let control = pipe::Receiver::from_owned_fd(control.as_fd().try_clone_to_owned()?)?;
@@ -138,27 +208,35 @@ async fn live(
         None => None,
     };
     let guard = pipe::Sender::from_owned_fd(io::stdout().as_fd().try_clone_to_owned()?)?;
-    let mut terminate = signal(SignalKind::terminate())?;
+    let Heard {
+        mut said,
+        mut terminate,
+    } = heard;
     let mut tick = interval_at(Instant::now() + TICK, TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    life.launched(processes);
     life.look_for_stop(&agent.orders, processes);
     life.fetch_mail(&agent.orders).await;
     let mut guarded = true;
+    let mut over = false;
     loop {
+        // A program that has ended may still wait for what hooks say about its end.
+        if over && (life.stopping.why().is_some() || !life.hooking.pending()) {
+            return Ok(());
+        }
         let due = life.next_due();
         tokio::select! {
-            event = agent.events.recv() => match event {
+            event = agent.events.recv(), if !over => match event {
                 None => {
                     life.ended(None);
-                    return Ok(());
+                    over = true;
                 }
                 Some(Event::Ended(ending)) => {
                     life.ended(Some(ending));
-                    return Ok(());
+                    over = true;
                 }
                 Some(event) => life.event(event, &agent.orders).await,
             },
+            Some(said) = said.recv() => life.hooks_said(said, &agent.orders).await,
             heard = rung(Some(&control)) => {
                 heard?;
                 life.look_for_stop(&agent.orders, processes);

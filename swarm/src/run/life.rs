@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::guard::stop_words;
 use super::host::{HostError, HostOptions};
 use super::letters::Letters;
+use super::life_hooks::Hooking;
 use super::meta::{Meta, State};
 use super::ports::{Asked, Ports};
 use super::recorder::Recorder;
@@ -21,6 +22,7 @@ use super::stop::{Step, Stopping, Why};
 use super::stuck::Stuck;
 use super::transcript::Entry;
 use super::veil::Veil;
+use crate::hooks::HookEvent;
 use crate::process::{Ending, ProcessId, Processes, signal_group};
 use crate::runtime::{Abilities, Event, Messages, Order, TurnEnd, Usage};
 
@@ -54,6 +56,7 @@ pub(super) struct Life<'a> {
     pub(super) interrupted: bool,
     /// Messages that are part of the prompt.
     pub(super) in_prompt: Vec<Uuid>,
+    pub(super) hooking: Hooking,
 }
 
 impl<'a> Life<'a> {
@@ -62,6 +65,7 @@ impl<'a> Life<'a> {
         abilities: Abilities,
         ports: &'a mut dyn Ports,
         options: &'a HostOptions,
+        hooking: Hooking,
     ) -> Result<Self, HostError> {
         let meta = run.meta()?;
         let letters = match abilities.messages {
@@ -95,6 +99,7 @@ impl<'a> Life<'a> {
             questions: HashMap::new(),
             interrupted: false,
             in_prompt: Vec::new(),
+            hooking,
         })
     }
 
@@ -113,8 +118,9 @@ impl<'a> Life<'a> {
     }
 
     /// The agent's program is there.
-    pub(super) fn launched(&mut self, processes: &Processes) {
-        let pid = processes.running().first().copied();
+    pub(super) fn launched(&mut self, processes: &Processes, others: &[Pid]) {
+        let running = processes.running();
+        let pid = running.into_iter().find(|pid| !others.contains(pid));
         self.meta.pid = pid.map(|pid| pid.as_raw_nonzero().get());
         self.meta.host = Some(ProcessId::own());
         self.meta.guard = rustix::process::getppid().and_then(ProcessId::of);
@@ -327,6 +333,12 @@ impl<'a> Life<'a> {
         if self.stopping.why().is_some() {
             return;
         }
+        self.settle_down(true, orders).await;
+    }
+
+    /// No turn is under way: more mail, or what hooks have to say (if they are to be asked), or
+    /// the end, or waiting for mail.
+    pub(super) async fn settle_down(&mut self, ask: bool, orders: &Sender<Order>) {
         // Whoever sends to an agent asks under this lock whether it still takes anything in.
         let lock = self.run.lock();
         if let Err(error) = &lock {
@@ -336,14 +348,30 @@ impl<'a> Life<'a> {
         if self.busy || self.letters.as_ref().is_some_and(Letters::pending) {
             return;
         }
+        let event = match self.meta.teammate {
+            true => HookEvent::TeammateIdle,
+            false => HookEvent::SubagentStop,
+        };
+        if ask && self.ask_to_rest(event) {
+            return;
+        }
         if self.meta.teammate {
             self.set_state(State::Idle);
             drop(lock);
             self.note_idle(true);
             return;
         }
+        if self.lingers() {
+            return;
+        }
         self.set_state(State::Ending);
         drop(lock);
+        orders.send(Order::Finish).await.ok();
+    }
+
+    /// Lets the agent end, whatever may come in.
+    pub(super) async fn end_now(&mut self, orders: &Sender<Order>) {
+        self.set_state(State::Ending);
         orders.send(Order::Finish).await.ok();
     }
 

@@ -79,8 +79,9 @@ impl Life<'_> {
     }
 
     /// From here on a turn is under way.
-    fn at_work(&mut self) {
+    pub(super) fn at_work(&mut self) {
         if !self.busy {
+            self.hooking.forget();
             self.busy = true;
             self.meta.state = State::Running;
             self.write_meta();

@@ -1,6 +1,7 @@
 //! What a host needs of the rest of the engine. The coordinator provides it: only there tasks,
 //! mail and trees are known.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::os::fd::BorrowedFd;
 
@@ -8,6 +9,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::exit::Exit;
+use crate::hooks::{Hook, HookEvent, HookInput};
 
 /// Something the engine could not do.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +65,19 @@ pub enum Asked {
     Refused(String),
 }
 
+/// What is to be run at an event.
+#[derive(Debug, Clone, Default)]
+pub struct HookCall {
+    /// The hooks.
+    pub run: Vec<Hook>,
+    /// What they are told.
+    pub input: HookInput,
+    /// Their environment.
+    pub environment: Vec<(OsString, OsString)>,
+    /// What is left out, and why: for the transcript.
+    pub notes: Vec<String>,
+}
+
 /// Everything else a host needs.
 pub trait Ports: fmt::Debug {
     /// Begins to read the agent's mail.
@@ -73,6 +88,15 @@ pub trait Ports: fmt::Debug {
 
     /// Tells whoever started the run something about it.
     fn tell_parent(&mut self, summary: &str, text: &str) -> Result<(), PortError>;
+
+    /// The hooks that run at `event` of this agent, as they are now.
+    fn hooks(&mut self, event: HookEvent) -> Result<HookCall, PortError> {
+        let _ = event;
+        Ok(HookCall::default())
+    }
+
+    /// Sends the agent itself a message, which wakes it.
+    fn tell_agent(&mut self, summary: &str, text: &str) -> Result<(), PortError>;
 
     /// Asks the lead whether the agent may use a tool.
     fn ask(&mut self, tool: &str, input: &Value) -> Result<Asked, PortError>;
