@@ -139,6 +139,8 @@ mod run_crash;
 mod run_kills;
 /// Agents: messages, results, questions.
 mod run_messages;
+/// Agents: what they may do, changed while they run.
+mod run_modes;
 /// Agents: hundreds, treated at random.
 mod run_torture;
 

@@ -3,13 +3,16 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use mailbox::{Body, Consumer, Draft, Mailbox, Priority, Protocol, Question};
+use mailbox::{
+    Body, Consumer, Draft, Mailbox, Message, Priority, Protocol, Question, RequestState,
+};
 use serde_json::Value;
 use store::name::Name;
 use swarm::LEAD;
 use swarm::hooks::HookEvent;
 use swarm::run::{
-    Asked, Exit, HookCall, Letter, Mail, Meta, PermissionAnswer, PortError, Ports, RunDir,
+    Asked, Exit, HookCall, Letter, Mail, Meta, ModeOrder, PermissionAnswer, PortError, Ports,
+    RunDir,
 };
 use taskboard::{Status, TaskId};
 use worktrees::{Lease, Slug};
@@ -21,6 +24,10 @@ use super::run_hooks::RunHooks;
 
 /// How many letters are taken at once.
 const BATCH: usize = 64;
+/// The mode of an agent whose plan is approved.
+const AFTER_PLAN: &str = "acceptEdits";
+/// Whoever acts outside every agent.
+const USER: &str = "user";
 /// How long a question waits for its answer.
 const QUESTION_DEADLINE: Duration = Duration::from_secs(120);
 
@@ -77,7 +84,12 @@ impl Ports for EnginePorts {
     fn mail(&mut self) -> Result<Box<dyn Mail>, PortError> {
         let inbox = self.agents.mailbox().inbox(&self.own_name()?);
         let consumer = inbox.and_then(|inbox| inbox.consumer()).map_err(port)?;
-        Ok(Box::new(AgentMail { consumer }))
+        Ok(Box::new(AgentMail {
+            consumer,
+            mailbox: self.agents.mailbox(),
+            own: self.own_name()?,
+            parent: self.meta.parent.clone(),
+        }))
     }
 
     fn lost_task(&mut self) -> Result<Option<String>, PortError> {
@@ -115,6 +127,26 @@ impl Ports for EnginePorts {
             ..Draft::new(from, to, Body::Text(text.to_owned()))
         };
         self.agents.mailbox().send(&draft).map_err(port)?;
+        Ok(())
+    }
+
+    fn mode_set(
+        &mut self,
+        mode: &str,
+        request: Option<&str>,
+        refused: Option<&str>,
+    ) -> Result<(), PortError> {
+        let own = self.own_name()?;
+        if refused.is_none() && self.meta.teammate {
+            let set = self.agents.roster().set_mode(own.as_str(), mode);
+            set.map_err(port)?;
+        }
+        if let Some(request) = request {
+            let feedback = refused.map(str::to_owned);
+            let mailbox = self.agents.mailbox();
+            let told = mailbox.answer(request, &own, refused.is_none(), feedback);
+            told.map_err(port)?;
+        }
         Ok(())
     }
 
@@ -188,6 +220,42 @@ fn somebody_reads(mailbox: &Mailbox, who: &Name) -> bool {
 #[derive(Debug)]
 struct AgentMail {
     consumer: Consumer,
+    mailbox: Mailbox,
+    own: Name,
+    /// Who started it.
+    parent: String,
+}
+
+impl AgentMail {
+    /// Whether a message changes what the agent may do.
+    fn mode(&self, message: &Message) -> Option<ModeOrder> {
+        match &message.body {
+            Body::Protocol(Protocol::ModeSetRequest(asked)) => {
+                // Peers have no say in it.
+                let may = [LEAD, USER, &self.parent];
+                let may = may.iter().any(|who| message.from.eq_ignore_ascii_case(who));
+                let why = format!("only {LEAD} can change what an agent may do");
+                Some(ModeOrder {
+                    mode: asked.question.mode.clone(),
+                    request: Some(asked.request_id.clone()),
+                    refused: (!may).then_some(why),
+                })
+            }
+            Body::Protocol(Protocol::PlanApprovalResponse(answer)) if answer.approved => {
+                // What the request says counts, not what a message says about it.
+                let request = self.mailbox.request(&answer.request_id).ok()?;
+                let ours = request.from.eq_ignore_ascii_case(self.own.as_str())
+                    && matches!(request.question, Question::Plan(_))
+                    && request.state == RequestState::Approved;
+                ours.then(|| ModeOrder {
+                    mode: AFTER_PLAN.into(),
+                    request: None,
+                    refused: None,
+                })
+            }
+            _ => None,
+        }
+    }
 }
 
 impl Mail for AgentMail {
@@ -213,6 +281,7 @@ impl Mail for AgentMail {
                 }),
                 _ => None,
             },
+            mode: self.mode(message),
         });
         Ok(letters.collect())
     }

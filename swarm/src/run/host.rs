@@ -97,6 +97,9 @@ pub fn host(
         let mut life = Life::begin(run.clone(), runtime.abilities(), ports, options, hooking)?;
         if let Some(prompt) = life.next_prompt() {
             launch.prompt = prompt;
+            launch
+                .permission_mode
+                .clone_from(&life.meta.permission_mode);
         }
         let mut terminate = signal(SignalKind::terminate())?;
         if may_start(&mut life, &mut launch, &mut terminate).await? {

@@ -1,6 +1,6 @@
 //! One life of an agent, as its host sees it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::host::{HostError, HostOptions};
 use super::letters::Letters;
 use super::life_hooks::Hooking;
 use super::meta::{Meta, State};
-use super::ports::{Asked, Ports};
+use super::ports::{Asked, ModeOrder, Ports};
 use super::recorder::Recorder;
 use super::run_dir::RunDir;
 use super::stop::{Step, Stopping, Why};
@@ -57,6 +57,8 @@ pub(super) struct Life<'a> {
     /// Messages that are part of the prompt.
     pub(super) in_prompt: Vec<Uuid>,
     pub(super) hooking: Hooking,
+    /// Modes the agent was told to change to.
+    pub(super) modes: VecDeque<ModeOrder>,
 }
 
 impl<'a> Life<'a> {
@@ -100,6 +102,7 @@ impl<'a> Life<'a> {
             interrupted: false,
             in_prompt: Vec::new(),
             hooking,
+            modes: VecDeque::new(),
         })
     }
 
@@ -268,6 +271,7 @@ impl<'a> Life<'a> {
                 self.meta.stalled = Some(why);
                 self.write_meta();
             }
+            Event::Mode { mode, refused } => self.mode_answered(&mode, refused),
             Event::TurnEnded(turn) => self.turn_ended(turn, orders).await,
             Event::Output { .. } | Event::Text(_) | Event::Ended(_) => {
                 if self.meta.stalled.take().is_some() {

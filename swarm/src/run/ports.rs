@@ -31,6 +31,27 @@ pub struct Letter {
     pub redelivered: bool,
     /// The answer to a question of the agent, which is for the runtime and not for the model.
     pub answer: Option<PermissionAnswer>,
+    /// It changes what the agent may do.
+    pub mode: Option<ModeOrder>,
+}
+
+impl Letter {
+    /// Whether it is for the host alone.
+    pub(super) fn is_for_host(&self) -> bool {
+        let mode = self.mode.as_ref();
+        self.answer.is_some() || mode.is_some_and(|mode| mode.request.is_some())
+    }
+}
+
+/// Somebody wants the agent to be allowed more, or less.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModeOrder {
+    /// The mode, by Claude Code's name.
+    pub mode: String,
+    /// The request that is answered when it is done; none where a plan was approved.
+    pub request: Option<String>,
+    /// Why whoever wants it may not.
+    pub refused: Option<String>,
 }
 
 /// The answer to a question of the agent.
@@ -97,6 +118,17 @@ pub trait Ports: fmt::Debug {
 
     /// Sends the agent itself a message, which wakes it.
     fn tell_agent(&mut self, summary: &str, text: &str) -> Result<(), PortError>;
+
+    /// Notes the agent's mode, or why it is not `mode`, and tells whoever asked for it.
+    fn mode_set(
+        &mut self,
+        mode: &str,
+        request: Option<&str>,
+        refused: Option<&str>,
+    ) -> Result<(), PortError> {
+        let _ = (mode, request, refused);
+        Ok(())
+    }
 
     /// Asks the lead whether the agent may use a tool.
     fn ask(&mut self, tool: &str, input: &Value) -> Result<Asked, PortError>;

@@ -31,6 +31,7 @@ pub(super) enum Input {
     Message(Message),
     Interrupt,
     Permission { id: String, allow: bool },
+    Mode { mode: String },
     Stop,
 }
 

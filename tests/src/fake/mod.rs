@@ -38,6 +38,8 @@ pub struct Player {
     answers: HashMap<String, bool>,
     session: String,
     in_turn: bool,
+    /// What it was last told it may do.
+    mode: Option<String>,
 }
 
 impl Player {
@@ -54,6 +56,7 @@ impl Player {
             answers: HashMap::new(),
             session: String::new(),
             in_turn: true,
+            mode: None,
         }
     }
 
@@ -81,6 +84,7 @@ impl Player {
             answers: HashMap::new(),
             session,
             in_turn: true,
+            mode: None,
         })
     }
 

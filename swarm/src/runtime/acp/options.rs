@@ -120,7 +120,7 @@ fn model_setting(model: &str, session: &str, opened: &Value) -> Result<Setting, 
     ))
 }
 
-fn mode_setting(mode: &str, session: &str, opened: &Value) -> Option<Setting> {
+pub(super) fn mode_setting(mode: &str, session: &str, opened: &Value) -> Option<Setting> {
     let names: &[&str] = match mode {
         "acceptEdits" => &["acceptedits", "autoedit", "edit"],
         "bypassPermissions" => &["bypasspermissions", "yolo", "fullaccess", "agentfullaccess"],

@@ -58,6 +58,17 @@ fn permissions(mode: Option<&str>) -> (&'static str, &'static str) {
     }
 }
 
+/// The same for a turn of a thread that is open.
+pub(super) fn turn_permissions(launch: &Launch) -> (&'static str, Value) {
+    let (approval, sandbox) = permissions(launch.permission_mode.as_deref());
+    let sandbox = match sandbox {
+        "danger-full-access" => "dangerFullAccess",
+        "read-only" => "readOnly",
+        _ => "workspaceWrite",
+    };
+    (approval, json!({ "type": sandbox }))
+}
+
 /// It gives its servers only a few variables of its own environment, so they get all of it here.
 fn servers(launch: &Launch) -> Map<String, Value> {
     let inherited = launch.env.iter().filter_map(|(name, value)| {
