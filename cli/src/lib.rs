@@ -7,6 +7,7 @@ mod actions;
 mod args;
 mod commands;
 mod context;
+mod definition_keys;
 mod env;
 mod error;
 mod hooks;

@@ -20,6 +20,7 @@ use taskboard::Task;
 use worktrees::{Base, SetUp};
 
 use crate::context::Context;
+use crate::definition_keys;
 use crate::env;
 use crate::error::{CommandError, Exit};
 
@@ -356,6 +357,7 @@ fn plan(
         source: found.source.clone(),
         events: definition.hooks.clone(),
     });
+    plan.config_of = definition_keys::config_of(context);
     if shell {
         return Ok(plan);
     }
@@ -368,6 +370,7 @@ fn plan(
     if !ALONE.contains(&definition.name.as_str()) {
         plan.mcp_servers.push(own_server()?);
     }
+    definition_keys::apply(found, &mut plan, context)?;
     Ok(plan)
 }
 

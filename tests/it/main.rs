@@ -22,6 +22,8 @@ mod contract;
 mod crash;
 /// Many tasks at once, all or none.
 mod create_from;
+/// What a definition asks for: servers, skills, a configuration of its own.
+mod definition_keys;
 /// The agent that does what its script says: every step it knows.
 mod fake_agent;
 /// The dependency graph in all its forms, and the stream of changes.

@@ -32,7 +32,9 @@ fn mail(home: &TestHome) -> Mailbox {
 fn ask(home: &TestHome, from: &str, to: &str, question: Question) -> Request {
     let name = |name| Name::new("agent", name).unwrap();
     let deadline = Duration::from_secs(300);
-    mail(home).ask(&name(from), &name(to), question, deadline).unwrap()
+    mail(home)
+        .ask(&name(from), &name(to), question, deadline)
+        .unwrap()
 }
 
 fn mode(mode: &str) -> Question {
@@ -63,11 +65,21 @@ fn an_approved_plan_ends_plan_mode_and_a_rejected_one_does_not() {
     let (home, id) = alice(&Script::new().done("up").serve(), &["--mode", "plan"]);
     assert_eq!(home.run_meta(&id)["permissionMode"], "plan");
     let request = ask(&home, "alice", "team-lead", plan());
-    let no = ["mail", "reject", &request.id, "--as", "team-lead", "--feedback", "too vague"];
+    let no = [
+        "mail",
+        "reject",
+        &request.id,
+        "--as",
+        "team-lead",
+        "--feedback",
+        "too vague",
+    ];
     home.ok(&no);
     wait_until(LONG, "the feedback", || {
         let messages = home.entries(&id, "message");
-        messages.iter().any(|message| message["text"].as_str().unwrap().contains("too vague"))
+        messages
+            .iter()
+            .any(|message| message["text"].as_str().unwrap().contains("too vague"))
     });
     home.await_run(&id, "idle");
     assert_eq!(home.run_meta(&id)["permissionMode"], "plan");
@@ -76,7 +88,9 @@ fn an_approved_plan_ends_plan_mode_and_a_rejected_one_does_not() {
     wait_until(LONG, "the mode", || {
         home.run_meta(&id)["permissionMode"] == "acceptEdits"
     });
-    wait_until(LONG, "the model to know", || home.entries(&id, "message").len() == 2);
+    wait_until(LONG, "the model to know", || {
+        home.entries(&id, "message").len() == 2
+    });
     end(&home, &id);
 }
 
@@ -89,7 +103,7 @@ fn the_lead_changes_a_mode_and_hears_of_it() {
     let request = ask(&home, "team-lead", "alice", mode("plan"));
     assert_eq!(answered(&home, &request).state, RequestState::Approved);
     assert_eq!(home.run_meta(&id)["permissionMode"], "plan");
-    let shown = home.ok(&["team", "show"]).to_string();
+    let shown = home.ok(&["team", "show", "board"]).to_string();
     assert!(shown.contains(r#""mode":"plan""#), "{shown}");
     end(&home, &id);
 }
@@ -97,7 +111,7 @@ fn the_lead_changes_a_mode_and_hears_of_it() {
 #[test]
 fn who_may_not_and_what_cannot_be_is_refused_with_a_reason() {
     let (home, id) = alice(&Script::new().done("up").serve(), &[]);
-    home.ok(&["team", "join", "bob"]);
+    home.ok(&["team", "join", "board", "--as", "bob"]);
     for (from, wanted, why) in [
         ("bob", "plan", "only team-lead"),
         ("team-lead", "bypassPermissions", "definition"),
@@ -129,7 +143,12 @@ fn what_was_approved_while_it_was_away_counts_when_it_is_back() {
     let request = ask(&home, "alice", "team-lead", plan());
     end(&home, &id);
     home.ok(&["mail", "approve", &request.id, "--as", "team-lead"]);
-    home.ok(&["agent", "send", "alice", &Script::new().done("on").serve().to_prompt()]);
+    home.ok(&[
+        "agent",
+        "send",
+        "alice",
+        &Script::new().done("on").serve().to_prompt(),
+    ]);
     home.await_run(&id, "idle");
     assert_eq!(home.run_meta(&id)["permissionMode"], "acceptEdits");
     end(&home, &id);

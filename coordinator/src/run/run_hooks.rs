@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use swarm::hooks::{HookEvent, HookInput, Hooks};
 use swarm::run::{HookCall, Meta, RunDir};
+use swarm::trust::Item;
 
 use super::engine::Agents;
 use super::launch::{DefinedHooks, LaunchPlan};
@@ -105,4 +106,26 @@ impl RunHooks {
             None => hooks,
         }
     }
+}
+
+/// Whether what the repository configures for the agent's program may take effect: there is
+/// something, and the user trusts it as it is in the agent's own tree.
+pub(super) fn program_trusted(agents: &Agents, meta: &Meta) -> bool {
+    let around = Surrounding {
+        tree: Surrounding::of(&meta.cwd).tree,
+        ..Surrounding::of(&agents.directory)
+    };
+    let mut dirs = vec![meta.cwd.clone()];
+    if around.tree != meta.cwd {
+        dirs.push(around.tree.clone());
+    }
+    let items: Vec<Item> = dirs
+        .iter()
+        .flat_map(|dir| Item::program_settings(dir, around.places()))
+        .collect();
+    if items.is_empty() {
+        return false;
+    }
+    let granted = around.granted(&agents.home, agents.lock_timeout());
+    items.iter().all(|item| granted.contains(&item.id()))
 }

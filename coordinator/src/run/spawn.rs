@@ -132,7 +132,7 @@ impl Agents {
             runtime: spawn.runtime.clone(),
             model: spawn.model.clone(),
             permission_mode: spawn.permission_mode.clone(),
-            launch: spawn.plan.to_json(),
+            launch: spawn.plan.of_run(id.as_str()).to_json(),
             cwd,
             worktree,
             repository: Some(self.directory.clone()),

@@ -20,6 +20,7 @@ use super::guard::{RESULT_WRITTEN, stop_words};
 use super::life::Life;
 use super::life_hooks::{Hooking, Said};
 use super::ports::{PortError, Ports};
+use super::required;
 use super::run_dir::{RunDir, RunError};
 use super::stop::Why;
 use crate::fault;
@@ -102,7 +103,7 @@ pub fn host(
                 .clone_from(&life.meta.permission_mode);
         }
         let mut terminate = signal(SignalKind::terminate())?;
-        if may_start(&mut life, &mut launch, &mut terminate).await? {
+        if may_start(&mut life, &mut launch, &processes, &mut terminate).await? {
             life.prompt(&launch.prompt);
             let others = processes.running();
             match runtime.launch(launch, &processes) {
@@ -142,11 +143,12 @@ struct Heard {
     terminate: Signal,
 }
 
-/// Lets hooks have their say on the start; what they want the agent to know is added to its
+/// Looks for the servers the agent needs and lets hooks have their say on the start; what they want the agent to know is added to its
 /// prompt. Whoever wants the run to end does not have to wait for them.
 async fn may_start(
     life: &mut Life<'_>,
     launch: &mut Launch,
+    processes: &Processes,
     terminate: &mut Signal,
 ) -> Result<bool, HostError> {
     let control = life.run.bell()?;
@@ -173,7 +175,10 @@ async fn may_start(
     };
     let answer = tokio::select! {
         biased;
-        answer = life.ask_to_start() => answer,
+        answer = async {
+            required::servers(launch, processes).await?;
+            life.ask_to_start().await
+        } => answer,
         why = stopped => {
             life.stopping.begin(why, grace, false);
             return Ok(false);

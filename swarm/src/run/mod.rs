@@ -43,6 +43,7 @@ mod output;
 mod partial;
 mod ports;
 mod recorder;
+mod required;
 mod run_dir;
 mod stop;
 mod stuck;

@@ -180,6 +180,7 @@ pub(super) fn not_possible(launch: &Launch) -> Option<String> {
         (launch.effort.is_some(), "effort"),
         (launch.tools.is_some(), "a choice of tools"),
         (!launch.disallowed_tools.is_empty(), "forbidden tools"),
+        (!launch.hooks.is_empty(), "hooks of its own"),
         (launch.max_turns.is_some(), "a limit on turns"),
         (launch.max_cost_usd.is_some(), "a limit on cost"),
     ] {
