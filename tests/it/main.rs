@@ -30,6 +30,8 @@ mod fake_agent;
 mod graph_watch;
 /// Hooks on agents: their start, their end, their idleness.
 mod hooks_agents;
+/// Hooks: what the documentation says works.
+mod hooks_docs;
 /// Hooks on tasks: created, completed, and not.
 mod hooks_tasks;
 /// Hooks that make and remove working trees.

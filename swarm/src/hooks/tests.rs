@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use store::atomic::{self, Durability};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
