@@ -9,7 +9,7 @@ use store::settings::ConfigHome;
 use swarm::definitions::{Definition, Found, McpServer as Asked};
 use swarm::hooks::HookEvent;
 use swarm::runtime::{McpServer, OWN_SERVER};
-use swarm::trust::{Item, Places, SERVERS, servers_of};
+use swarm::trust::{Item, Places, SERVERS, Servers, servers_of};
 
 use crate::context::Context;
 use crate::env;
@@ -144,7 +144,7 @@ fn user_files(context: &Context) -> Vec<PathBuf> {
     [Some(beside), home].into_iter().flatten().collect()
 }
 
-fn read(file: &Path) -> Result<Vec<(String, Map<String, Value>)>, CommandError> {
+fn read(file: &Path) -> Result<Servers, CommandError> {
     servers_of(file).map_err(|why| CommandError::usage("bad_settings", why))
 }
 

@@ -55,17 +55,16 @@ fn server_names(plan: &Value) -> Vec<&str> {
 #[test]
 fn servers_come_by_name_or_inline() {
     let home = home();
-    let known =
-        json!({"mcpServers": {"db": {"command": FAKE_MCP, "args": ["query"], "env": {"A": "1"}}}});
+    let known = json!({"mcpServers": {"database": {"command": FAKE_MCP, "args": ["query"], "env": {"A": "1"}}}});
     write(&home.path().join(".claude.json"), &known.to_string());
-    let keys = json!({"mcpServers": ["db", {"own": {"command": FAKE_MCP}}]});
+    let keys = json!({"mcpServers": ["database", {"own": {"command": FAKE_MCP}}]});
     let plan = plan(&home, &spawn(&home, &keys, &Script::new().done("ok")));
-    assert_eq!(server_names(&plan), ["ccb", "db", "own"]);
+    assert_eq!(server_names(&plan), ["ccb", "database", "own"]);
     assert_eq!(plan["mcpServers"][1]["args"], json!(["query"]));
-    let unknown = spawn(&home, &json!({"mcpServers": ["dp"]}), &Script::new());
+    let unknown = spawn(&home, &json!({"mcpServers": ["databse"]}), &Script::new());
     assert_eq!(unknown.code, Some(2), "{unknown:?}");
     assert!(
-        unknown.stdout.contains("did you mean \\\"db\\\"?"),
+        unknown.stdout.contains("did you mean \\\"database\\\"?"),
         "{unknown:?}"
     );
     let far = json!({"mcpServers": [{"far": {"type": "http", "url": "http://localhost:1"}}]});

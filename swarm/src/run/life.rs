@@ -271,7 +271,7 @@ impl<'a> Life<'a> {
                 self.meta.stalled = Some(why);
                 self.write_meta();
             }
-            Event::Mode { mode, refused } => self.mode_answered(&mode, refused),
+            Event::Mode { mode, refused } => self.mode_answered(&mode, refused.as_deref()),
             Event::TurnEnded(turn) => self.turn_ended(turn, orders).await,
             Event::Output { .. } | Event::Text(_) | Event::Ended(_) => {
                 if self.meta.stalled.take().is_some() {

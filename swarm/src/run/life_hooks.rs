@@ -189,7 +189,7 @@ impl Life<'_> {
     async fn decided(&mut self, event: HookEvent, outcome: Outcome, orders: &Sender<Order>) {
         let name = event.as_str();
         if let Some((command, reason)) = outcome.halt {
-            self.report(format!("The {name} hook `{command}` stops it: {reason}"));
+            self.report(&format!("The {name} hook `{command}` stops it: {reason}"));
             if event == HookEvent::TeammateIdle {
                 self.end_now(orders).await;
                 return;
@@ -218,7 +218,7 @@ impl Life<'_> {
         }
         if self.hooking.guard.blocked(event, command) {
             self.hooking.guard.passed(event);
-            self.report(format!(
+            self.report(&format!(
                 "The {name} hook `{command}` has said no {BLOCKS_IN_A_ROW} times in a row, the \
                  last time: {reason}\nThe agent is not sent back again."
             ));
@@ -295,8 +295,8 @@ impl Life<'_> {
     }
 
     /// Tells whoever started the run, and writes it down.
-    fn report(&mut self, text: String) {
-        let text = self.veil.text(&text);
+    fn report(&mut self, text: &str) {
+        let text = self.veil.text(text);
         self.record.note(text.clone());
         let summary = format!("a hook of \"{}\"", self.meta.description);
         if let Err(error) = self.ports.tell_parent(&summary, &text) {

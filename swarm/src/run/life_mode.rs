@@ -32,11 +32,11 @@ impl Life<'_> {
     }
 
     /// The program has answered.
-    pub(super) fn mode_answered(&mut self, mode: &str, refused: Option<String>) {
+    pub(super) fn mode_answered(&mut self, mode: &str, refused: Option<&str>) {
         let at = self.modes.iter().position(|order| order.mode == mode);
         // One that nobody ordered is the program's own business.
         if let Some(order) = at.and_then(|at| self.modes.remove(at)) {
-            self.mode_is(&order, refused.as_deref());
+            self.mode_is(&order, refused);
         }
     }
 

@@ -271,8 +271,11 @@ impl Item {
 /// Where a repository names its MCP servers.
 pub const SERVERS: &str = ".mcp.json";
 
+/// Servers as they are configured, by name.
+pub type Servers = Vec<(String, Map<String, Value>)>;
+
 /// What a file says under `mcpServers`; one that is not there names none.
-pub fn servers_of(file: &Path) -> Result<Vec<(String, Map<String, Value>)>, String> {
+pub fn servers_of(file: &Path) -> Result<Servers, String> {
     let words = |why: &dyn std::fmt::Display| format!("{}: {why}", file.display());
     let bytes = match atomic::read(file) {
         Ok(Some(bytes)) => bytes,
