@@ -12,9 +12,6 @@ use swarm::run::RunDir;
 
 use crate::run::{AgentError, Agents};
 
-/// The longest text of a message that is passed on.
-const MAX_WORDS: usize = 16 * 1024;
-
 /// Who hears of it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Tell {
@@ -39,10 +36,9 @@ pub fn hooks_main() -> Result<(), AgentError> {
 }
 
 /// A hook's words, as the one who is told sees them.
-pub(crate) fn words(late: &Late) -> Option<(String, String)> {
+fn words(late: &Late) -> Option<(String, String)> {
     let said = late.answer.in_words()?;
     let (event, command) = (late.hook.event.as_str(), &late.hook.command);
-    let said: String = said.chars().take(MAX_WORDS).collect();
     let summary = format!("a {event} hook has something to say");
     let text = format!("The {event} hook `{command}` that ran in the background says:\n{said}");
     Some((summary, text))

@@ -9,6 +9,9 @@ use serde_json::Value;
 use super::event::HookEvent;
 use crate::process::Ending;
 
+/// The longest reason, context or message that is passed on, in characters.
+const MAX_WORDS: usize = 12 * 1024;
+
 /// How a hook's process ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum HookEnd {
@@ -43,11 +46,10 @@ impl Answer {
     /// Reads what a hook left.
     pub(super) fn read(event: HookEvent, end: &HookEnd, stdout: &[u8], stderr: &[u8]) -> Self {
         let reason = |otherwise: &str| {
-            let text = String::from_utf8_lossy(stderr).trim().to_owned();
-            if text.is_empty() {
-                otherwise.to_owned()
-            } else {
-                text
+            let text = String::from_utf8_lossy(stderr);
+            match text.trim() {
+                "" => otherwise.to_owned(),
+                text => bounded(text),
             }
         };
         let code = match end {
@@ -107,8 +109,7 @@ impl Answer {
         let said = Value::Object(said);
         let words = |value: &Value, key: &str| {
             let text = value.get(key).and_then(Value::as_str);
-            text.filter(|text| !text.trim().is_empty())
-                .map(str::to_owned)
+            text.filter(|text| !text.trim().is_empty()).map(bounded)
         };
         let specific = said.get("hookSpecificOutput").unwrap_or(&Value::Null);
         // What is meant for another event is not for this one.
@@ -142,6 +143,14 @@ impl Answer {
             worktree_path: path.map(PathBuf::from),
             ..Self::default()
         }
+    }
+}
+
+/// As much of a text as fits into a message.
+fn bounded(text: &str) -> String {
+    match text.char_indices().nth(MAX_WORDS) {
+        Some((end, _)) => format!("{} […]", &text[..end]),
+        None => text.to_owned(),
     }
 }
 

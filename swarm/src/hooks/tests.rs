@@ -342,3 +342,17 @@ fn much_output_and_unread_input_do_no_harm() {
     );
     assert!(outcome.passes());
 }
+
+#[test]
+fn a_reason_is_no_longer_than_a_message() {
+    let outcome = run(
+        HookEvent::TaskCreated,
+        "head -c 200000 /dev/zero | tr '\\0' x >&2; exit 2",
+    );
+    let reason = outcome.block.unwrap().1;
+    assert!(
+        reason.len() < 20_000 && reason.ends_with("[…]"),
+        "{}",
+        reason.len()
+    );
+}
