@@ -22,10 +22,20 @@ mod contract;
 mod crash;
 /// Many tasks at once, all or none.
 mod create_from;
+/// What a definition asks for: servers, skills, a configuration of its own.
+mod definition_keys;
 /// The agent that does what its script says: every step it knows.
 mod fake_agent;
 /// The dependency graph in all its forms, and the stream of changes.
 mod graph_watch;
+/// Hooks on agents: their start, their end, their idleness.
+mod hooks_agents;
+/// Hooks: what the documentation says works.
+mod hooks_docs;
+/// Hooks on tasks: created, completed, and not.
+mod hooks_tasks;
+/// Hooks that make and remove working trees.
+mod hooks_trees;
 /// Another tool on the same list: its locks, its crashes, and ours.
 mod interop;
 /// Edges and ids as another tool writes them.
@@ -135,6 +145,8 @@ mod run_kills;
 mod run_limits;
 /// Agents: messages, results, questions.
 mod run_messages;
+/// Agents: what they may do, changed while they run.
+mod run_modes;
 /// Agents: hundreds, treated at random.
 mod run_torture;
 /// Team sessions: worked off, proved, landed, resumed.

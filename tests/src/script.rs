@@ -134,6 +134,8 @@ pub enum Do {
     },
     /// Waits for a message and takes it in; says it if `echo`. None comes if the input ends.
     WaitMessage { echo: bool },
+    /// Waits until it is told that it may do this.
+    WaitMode { mode: String },
     /// Takes in what has come, and says it.
     AcceptMessages,
     /// What was used.

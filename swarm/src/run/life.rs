@@ -1,6 +1,6 @@
 //! One life of an agent, as its host sees it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -13,16 +13,18 @@ use uuid::Uuid;
 use super::guard::stop_words;
 use super::host::{HostError, HostOptions};
 use super::letters::Letters;
+use super::life_hooks::Hooking;
 use super::life_limits::{Failure, Hold};
 use super::meta::{Meta, State};
 use super::meter::Meter;
-use super::ports::{Asked, Ports};
+use super::ports::{Asked, ModeOrder, Ports};
 use super::recorder::Recorder;
 use super::run_dir::RunDir;
 use super::stop::{Step, Stopping, Why};
 use super::stuck::Stuck;
 use super::transcript::Entry;
 use super::veil::Veil;
+use crate::hooks::HookEvent;
 use crate::process::{Ending, ProcessId, Processes, signal_group};
 use crate::runtime::{Abilities, Event, Messages, Order, TurnEnd, Usage};
 
@@ -71,6 +73,9 @@ pub(super) struct Life<'a> {
     pub(super) failure: Option<Failure>,
     /// It failed like that before.
     pub(super) repeated: bool,
+    pub(super) hooking: Hooking,
+    /// Modes the agent was told to change to.
+    pub(super) modes: VecDeque<ModeOrder>,
 }
 
 impl<'a> Life<'a> {
@@ -79,6 +84,7 @@ impl<'a> Life<'a> {
         abilities: Abilities,
         ports: &'a mut dyn Ports,
         options: &'a HostOptions,
+        hooking: Hooking,
     ) -> Result<Self, HostError> {
         let meta = run.meta()?;
         let letters = match abilities.messages {
@@ -120,6 +126,8 @@ impl<'a> Life<'a> {
             team_spent: None,
             failure: None,
             repeated: false,
+            hooking,
+            modes: VecDeque::new(),
         })
     }
 
@@ -138,8 +146,9 @@ impl<'a> Life<'a> {
     }
 
     /// The agent's program is there.
-    pub(super) fn launched(&mut self, processes: &Processes) {
-        let pid = processes.running().first().copied();
+    pub(super) fn launched(&mut self, processes: &Processes, others: &[Pid]) {
+        let running = processes.running();
+        let pid = running.into_iter().find(|pid| !others.contains(pid));
         self.meta.pid = pid.map(|pid| pid.as_raw_nonzero().get());
         self.meta.host = Some(ProcessId::own());
         self.meta.guard = rustix::process::getppid().and_then(ProcessId::of);
@@ -291,6 +300,7 @@ impl<'a> Life<'a> {
                 self.meta.stalled = Some(why);
                 self.write_meta();
             }
+            Event::Mode { mode, refused } => self.mode_answered(&mode, refused.as_deref()),
             Event::TurnEnded(turn) => self.turn_ended(turn, orders).await,
             Event::Output { .. } | Event::Text(_) | Event::Ended(_) => {
                 if self.meta.stalled.take().is_some() {
@@ -362,6 +372,12 @@ impl<'a> Life<'a> {
             self.look_at_gate(orders).await;
             return;
         }
+        self.settle_down(true, orders).await;
+    }
+
+    /// No turn is under way: more mail, or what hooks have to say (if they are to be asked), or
+    /// the end, or waiting for mail.
+    pub(super) async fn settle_down(&mut self, ask: bool, orders: &Sender<Order>) {
         // Whoever sends to an agent asks under this lock whether it still takes anything in.
         let lock = self.run.lock();
         if let Err(error) = &lock {
@@ -369,6 +385,13 @@ impl<'a> Life<'a> {
         }
         self.fetch_mail(orders).await;
         if self.busy || self.letters.as_ref().is_some_and(Letters::pending) {
+            return;
+        }
+        let event = match self.meta.teammate {
+            true => HookEvent::TeammateIdle,
+            false => HookEvent::SubagentStop,
+        };
+        if ask && self.ask_to_rest(event) {
             return;
         }
         if self.meta.teammate {
@@ -381,8 +404,17 @@ impl<'a> Life<'a> {
             self.note_idle(true);
             return;
         }
+        if self.lingers() {
+            return;
+        }
         self.set_state(State::Ending);
         drop(lock);
+        orders.send(Order::Finish).await.ok();
+    }
+
+    /// Lets the agent end, whatever may come in.
+    pub(super) async fn end_now(&mut self, orders: &Sender<Order>) {
+        self.set_state(State::Ending);
         orders.send(Order::Finish).await.ok();
     }
 

@@ -42,6 +42,7 @@ pub(super) enum Input {
     Message(Message),
     Interrupt,
     Permission { id: String, allow: bool },
+    Mode { mode: String },
     Stop,
 }
 

@@ -41,6 +41,8 @@ pub struct Player {
     servers: Vec<Server>,
     /// The connection to our own tools, once one was used.
     tools: Option<crate::mcp::McpClient>,
+    /// What it was last told it may do.
+    mode: Option<String>,
 }
 
 impl Player {
@@ -59,6 +61,7 @@ impl Player {
             in_turn: true,
             servers: Vec::new(),
             tools: None,
+            mode: None,
         }
     }
 
@@ -88,6 +91,7 @@ impl Player {
             in_turn: true,
             servers: first.servers,
             tools: None,
+            mode: None,
         })
     }
 

@@ -70,6 +70,10 @@ impl Output {
         self.line(&json!({ "type": "permission", "id": id, "tool": tool, "input": input }))
     }
 
+    pub(super) fn mode(self, mode: &str, error: Option<&str>) -> io::Result<()> {
+        self.line(&json!({ "type": "mode", "mode": mode, "error": error }))
+    }
+
     pub(super) fn result(self, status: &str, text: &str, error: Option<&str>) -> io::Result<()> {
         if self == Self::Plain && !text.is_empty() {
             return self.raw(To::Stdout, format!("{text}\n").as_bytes());

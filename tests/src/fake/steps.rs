@@ -119,6 +119,9 @@ impl Player {
                 return self.boundary();
             }
             Do::WaitMessage { echo } => return self.wait_message(echo),
+            Do::WaitMode { mode } => {
+                return self.wait(LONGEST, |player| player.mode.as_ref() == Some(&mode));
+            }
             Do::AcceptMessages => return self.accept_all(),
             Do::Usage {
                 input,
@@ -203,6 +206,13 @@ impl Player {
             Input::Interrupt => Flow::Next,
             Input::Permission { id, allow } => {
                 self.answers.insert(id, allow);
+                Flow::Next
+            }
+            Input::Mode { mode } => {
+                let error = self.script.stubborn.then_some("it does not want to");
+                // Nobody can be told of a line that cannot be written.
+                self.out.mode(&mode, error).ok();
+                self.mode = Some(mode);
                 Flow::Next
             }
             Input::Stop if self.script.stubborn => Flow::Next,

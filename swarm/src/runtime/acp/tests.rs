@@ -639,3 +639,19 @@ fn what_it_may_is_where_it_looks_for_it() {
     assert_eq!(environment(&launch, &quirks("opencode")), launch.env);
     assert_eq!(quirks("unknown").messages, Messages::BetweenTurns);
 }
+
+#[test]
+fn its_mode_is_changed_where_it_offers_that() {
+    let mut agent = acp(launch());
+    let modes = json!({ "availableModes": [{ "id": "plan" }, { "id": "auto-edit" }] });
+    let session = json!({ "sessionId": "s", "modes": modes });
+    opened(&mut agent, &json!({}), &session);
+    let order = |mode: &str| Order::SetMode { mode: mode.into() };
+    let told = lines(&agent.told(order("acceptEdits")));
+    assert_eq!(told[0]["method"], "session/set_mode");
+    assert_eq!(told[0]["params"]["modeId"], "auto-edit");
+    let answer = json!({ "id": told[0]["id"], "result": {} }).to_string();
+    assert_eq!(words(&say(&mut agent, &answer)), ["mode acceptEdits true"]);
+    let steps = agent.told(order("dontAsk"));
+    assert_eq!(words(&steps), ["mode dontAsk false"]);
+}

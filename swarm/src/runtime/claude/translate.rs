@@ -35,6 +35,8 @@ pub(super) struct Claude {
     finishing: bool,
     costs: Costs,
     requests: u64,
+    /// Modes it was told to change to, by the id of the request.
+    modes: HashMap<String, String>,
 }
 
 impl Claude {
@@ -52,6 +54,7 @@ impl Claude {
             finishing: false,
             costs: Costs::new(launch.start == Start::New),
             requests: 0,
+            modes: HashMap::new(),
         }
     }
 
@@ -62,6 +65,33 @@ impl Claude {
             "request_id": format!("ccb-{}-{subtype}", self.requests),
             "request": { "subtype": subtype },
         }))
+    }
+
+    fn set_mode(&mut self, mode: String) -> Step {
+        self.requests += 1;
+        let id = format!("ccb-{}-mode", self.requests);
+        let line = json!({
+            "type": "control_request",
+            "request_id": id,
+            "request": { "subtype": "set_permission_mode", "mode": mode },
+        });
+        self.modes.insert(id, mode);
+        Step::Line(line)
+    }
+
+    /// It has answered a request of ours; only the mode's matters.
+    fn answered(&mut self, message: &Map<String, Value>, steps: &mut Steps) {
+        let response = message.get("response").and_then(Value::as_object);
+        let Some(response) = response else {
+            return;
+        };
+        let id = string(response, "request_id").unwrap_or_default();
+        if let Some(mode) = self.modes.remove(id) {
+            let failed = string(response, "subtype") == Some("error");
+            let why = string(response, "error").unwrap_or("it gave no reason");
+            let refused = failed.then(|| why.to_owned());
+            steps.push(Step::Event(Event::Mode { mode, refused }));
+        }
     }
 
     fn interrupt(&mut self) -> Step {
@@ -271,10 +301,15 @@ impl Translator for Claude {
                 self.questions
                     .remove(string(message, "request_id").unwrap_or_default());
             }
-            "control_response" | "stream_event" | "keep_alive" => {}
+            "control_response" => self.answered(message, &mut steps),
+            "stream_event" | "keep_alive" => {}
             _ => return None,
         }
-        let is_event = |step: &Step| matches!(step, Step::Event(_));
+        // An answer of its own says nothing about its conversation.
+        let is_event = |step: &Step| match step {
+            Step::Event(event) => !matches!(event, Event::Mode { .. }),
+            _ => false,
+        };
         if !self.started && steps.iter().any(is_event) {
             // It failed before its first turn: there is no session to go on with.
             let mut first = Steps::new();
@@ -289,6 +324,7 @@ impl Translator for Claude {
         match order {
             Order::Send(message) => vec![self.send(&message)],
             Order::Interrupt => vec![self.interrupt()],
+            Order::SetMode { mode } => vec![self.set_mode(mode)],
             Order::Answer { id, allow, reason } => {
                 self.answer(&id, allow, reason).into_iter().collect()
             }
