@@ -29,23 +29,27 @@ fn a_whole_life_from_a_task_to_a_copy() {
     let home = &team.home;
     home.create("job");
     let gates = home.path();
-    let steps = [
+    let mut steps = vec![
         take(1).usage(100, 10),
         Step::tool("Bash", shell("echo by-the-agent > made.txt")).usage(100, 10),
-        Step::tool("Bash", shell(&waiting(gates, "a"))).usage(100, 10),
-        Step::tool("Bash", shell(&waiting(gates, "a2"))).usage(100, 10),
-        Step::text("first: {{last}}").usage(100, 10),
     ];
+    let tools: Vec<String> = (0..30).map(|n| format!("a{n}")).collect();
+    for gate in &tools {
+        steps.push(Step::tool("Bash", shell(&waiting(gates, gate))).usage(100, 10));
+    }
+    steps.push(Step::text("first: {{last}}").usage(100, 10));
     let id = team.spawn(&prompt("FIRST WORDS", &steps));
-    is_waiting(gates, "a");
+    is_waiting(gates, "a0");
     let task = home.ok(&["task", "show", "1"])["task"].clone();
     assert_eq!(task["status"], "in_progress", "{task}");
     assert_eq!(task["owner"], id, "it claimed it with our tool: {task}");
     assert!(team.tree(&id).join("made.txt").exists());
     // A message in the middle of a turn arrives with the tool's result.
     home.ok(&["agent", "send", &id, "FROM THE SIDE"]);
-    let_go(gates, "a", "shut");
-    let_go(gates, "a2", "open");
+    for gate in &tools {
+        // On its way it may miss some of them: a step takes less than a tenth of a second here.
+        let_go(gates, gate, "open");
+    }
     team.settle(&id);
     assert!(asked(&team).contains("FROM THE SIDE"));
     let told = team.told(&id);
@@ -53,8 +57,8 @@ fn a_whole_life_from_a_task_to_a_copy() {
     let result = told["result"].as_str().unwrap();
     assert!(result.contains("first: open"), "{told}");
     assert!(result.contains("free again: task #1"), "{told}");
-    assert_eq!(told["usage"]["totalTokens"], 550, "{told}");
-    assert_eq!(told["usage"]["toolUses"], 4, "{told}");
+    assert_eq!(told["usage"]["totalTokens"], 3630, "{told}");
+    assert_eq!(told["usage"]["toolUses"], 32, "{told}");
     let tree = told["worktree"]["worktreePath"].as_str().unwrap();
     assert_eq!(team.tree(&id).to_str(), Some(tree), "{told}");
     // A message to one that has ended lets it go on; an urgent one breaks in.
@@ -74,7 +78,7 @@ fn a_whole_life_from_a_task_to_a_copy() {
     let exit = home.run_exit(&id).unwrap();
     assert_eq!(exit["life"], 2, "{exit}");
     assert!(
-        exit["usage"]["inputTokens"].as_u64().unwrap() < 500,
+        exit["usage"]["inputTokens"].as_u64().unwrap() < 3300,
         "what the first life used is not its own: {exit}"
     );
     // A copy knows what its original knows, and works somewhere else.

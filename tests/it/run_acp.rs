@@ -163,6 +163,9 @@ fn a_session_that_is_live_is_not_resumed_a_second_time() {
         (&exit["status"], &exit["life"]),
         (&"completed".into(), &1.into())
     );
+    wait_until(LONG, "its processes to be gone", || {
+        home.ok(&["agent", "show", &id])["agent"]["alive"] == false
+    });
     // Four at once: one of them lets it go on, the others are told.
     let next = Script::new().done("two").to_prompt();
     let resume = ["--json", "agent", "resume", &id, "--background", &next];
