@@ -62,7 +62,7 @@ fn a_whole_life_from_a_task_to_a_copy() {
     let tree = told["worktree"]["worktreePath"].as_str().unwrap();
     assert_eq!(team.tree(&id).to_str(), Some(tree), "{told}");
     // A message to one that has ended lets it go on; an urgent one breaks in.
-    let more = [Step::tool("Bash", shell(&waiting(gates, "b")))];
+    let more = [Step::tool("Bash", shell(&waiting(gates, "b"))).usage(5, 5)];
     let sent = home.ok(&["agent", "send", &id, &prompt("SECOND WORDS", &more)]);
     assert_eq!(sent["message"]["resumed"], true, "{sent}");
     is_waiting(gates, "b");
