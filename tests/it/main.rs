@@ -131,10 +131,14 @@ mod mcp_tools;
 mod real_acp;
 /// The real Claude Code on a scripted model, where it is installed.
 mod real_claude;
+/// The real Claude Code through the command line, where it is installed.
+mod real_claude_runs;
 /// The real Codex on a scripted model, where it is installed.
 mod real_codex;
 /// The contract of runtimes on real programs, where they are installed.
 mod real_contract;
+/// Agents that speak the Agent Client Protocol, from start to end.
+mod run_acp;
 /// Agents: bad input and bad luck, each with a stated outcome.
 mod run_bad_luck;
 /// Agents: a crash at every write point of a run's whole life.
@@ -151,11 +155,15 @@ mod run_modes;
 mod run_torture;
 /// Team sessions: worked off, proved, landed, resumed.
 mod session;
+/// Team sessions: every part killed at random.
+mod session_chaos;
 /// Team sessions whose lead is an agent.
 mod session_lead;
 
 /// The binary the tests run.
 pub const CCB: &str = env!("CARGO_BIN_EXE_ccb-under-test");
+/// An agent that speaks the Agent Client Protocol.
+pub const FAKE_ACP: &str = env!("CARGO_BIN_EXE_fake-acp");
 /// The other tool that shares its files.
 pub const FOREIGN_TOOL: &str = env!("CARGO_BIN_EXE_foreign-tool");
 /// A process that calls the board at random and writes down the answers.
