@@ -119,11 +119,6 @@ fn disturb<'a>(
     counts: &mut BTreeMap<&'a str, usize>,
 ) -> bool {
     let what = *random.pick(&["director", "host", "guard", "both", "pid"]);
-    if what == "director" {
-        director.kill().ok();
-        *counts.entry(what).or_default() += 1;
-        return true;
-    }
     let active = scene.home.team_dir().join("runs/.active");
     let Ok(entries) = std::fs::read_dir(&active) else {
         return false;
@@ -134,6 +129,11 @@ fn disturb<'a>(
         .collect();
     if ids.is_empty() {
         return false;
+    }
+    if what == "director" {
+        director.kill().ok();
+        *counts.entry(what).or_default() += 1;
+        return true;
     }
     let id = random.pick(&ids).clone();
     let path = scene.home.run_dir(&id).join("meta.json");

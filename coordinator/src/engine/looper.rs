@@ -34,6 +34,8 @@ const STACK: usize = 512 * 1024;
 struct Place {
     seat: Seat,
     at: Option<TaskId>,
+    /// What it did last, until somebody is told that it has nothing to do.
+    did: Option<(TaskId, Option<String>)>,
     meta: Option<Meta>,
     asked: Level,
 }
@@ -87,6 +89,7 @@ impl Engine {
         let place = |seat| Place {
             seat,
             at: None,
+            did: None,
             meta: None,
             asked: Level::GoOn,
         };
@@ -158,6 +161,7 @@ impl Engine {
             for (task, seat) in plan.start {
                 self.begin(task, seat);
             }
+            self.tell_idle(tell);
             if !working {
                 let over = level > Level::GoOn
                     || (!self.linger && !matches!(plan.stand, Stand::Waiting(_)));
@@ -175,6 +179,23 @@ impl Engine {
                 Ok(said) => self.hear(said, tell),
                 // We hold a sender ourselves: it does not happen.
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+        }
+    }
+
+    /// Says who has just become idle: on the edge, once.
+    fn tell_idle(&mut self, tell: &mut dyn FnMut(EngineEvent)) {
+        for place in &mut self.places {
+            if place.at.is_some() {
+                place.did = None;
+                continue;
+            }
+            if let (Some((task, failure)), Some(name)) = (place.did.take(), &place.seat.name) {
+                tell(EngineEvent::Idle {
+                    name: name.to_string(),
+                    task,
+                    failure,
+                });
             }
         }
     }
@@ -325,6 +346,7 @@ impl Engine {
                 commands_only: meta.runtime.kind == "shell",
             },
             at: None,
+            did: None,
             meta: None,
             asked: Level::GoOn,
         });
@@ -378,6 +400,14 @@ impl Engine {
                 if let Some(place) = self.places.get_mut(seat) {
                     place.at = None;
                     place.meta = None;
+                    let failure = match &end {
+                        WorkEnd::Task(TaskEnd::Done { .. }) => None,
+                        WorkEnd::Task(TaskEnd::Failed { why } | TaskEnd::Parked { why }) => {
+                            Some(why.clone())
+                        }
+                        _ => Some("it was not done".into()),
+                    };
+                    place.did = Some((task, failure));
                 }
                 self.mirror.refresh(&self.shared.board, task);
                 let end = match end {
