@@ -192,7 +192,8 @@ fn done_is_what_the_check_says_at_the_commit_and_a_check_that_never_ends_fails()
     assert_eq!(scene.status(nothing), "completed");
     let ended = |id: u64| {
         let events = answer.json_lines();
-        let mine = |e: &&serde_json::Value| e["event"] == "ended" && e["task"] == id.to_string();
+        let id = id.to_string();
+        let mine = |e: &&serde_json::Value| e["event"] == "ended" && e["task"] == id.as_str();
         events.iter().rfind(mine).cloned().unwrap()
     };
     assert_eq!(ended(nothing)["outcome"], "no_change");

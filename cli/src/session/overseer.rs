@@ -156,7 +156,8 @@ impl Activity {
             },
             failure_reason: failure.map(str::to_owned),
         };
-        let names = Name::new("agent", mate).and_then(|m| Ok((m, Name::new("agent", swarm::LEAD)?)));
+        let names =
+            Name::new("agent", mate).and_then(|m| Ok((m, Name::new("agent", swarm::LEAD)?)));
         let noted = names.map(|(mate, lead)| self.0.note_idle(&mate, &lead, notification));
         if let Ok(Err(error)) = noted {
             tracing::warn!(%error, "nobody is told that {mate} is idle");

@@ -84,7 +84,7 @@ pub enum TaskEnd {
     /// It is completed.
     Done {
         /// What there is to show for it.
-        proof: Option<Proof>,
+        proof: Option<Box<Proof>>,
         /// What the agent said.
         result: String,
     },

@@ -292,7 +292,9 @@ impl Engine {
                     seat,
                     task,
                     agent: None,
-                    end: WorkEnd::NotNow(format!("no thread could be started: {error}")),
+                    end: Box::new(WorkEnd::NotNow(format!(
+                        "no thread could be started: {error}"
+                    ))),
                     usage: Default::default(),
                     took: Duration::ZERO,
                 };
@@ -322,7 +324,7 @@ impl Engine {
             place.meta = Some(meta.clone());
             let (shared, said) = (Arc::clone(&self.shared), self.said.clone());
             self.on_a_thread(number, task, move || {
-                shared.adopt(task, number, &meta, &said)
+                shared.adopt(task, number, &meta, &said);
             });
         }
         Ok(())
@@ -400,7 +402,7 @@ impl Engine {
                 if let Some(place) = self.places.get_mut(seat) {
                     place.at = None;
                     place.meta = None;
-                    let failure = match &end {
+                    let failure = match &*end {
                         WorkEnd::Task(TaskEnd::Done { .. }) => None,
                         WorkEnd::Task(TaskEnd::Failed { why } | TaskEnd::Parked { why }) => {
                             Some(why.clone())
@@ -410,7 +412,7 @@ impl Engine {
                     place.did = Some((task, failure));
                 }
                 self.mirror.refresh(&self.shared.board, task);
-                let end = match end {
+                let end = match *end {
                     WorkEnd::Task(end) => end,
                     WorkEnd::NotNow(why) => {
                         tell(EngineEvent::Note(format!("task {task} has to wait: {why}")));

@@ -49,7 +49,7 @@ pub(super) enum Said {
         seat: usize,
         task: TaskId,
         agent: Option<String>,
-        end: WorkEnd,
+        end: Box<WorkEnd>,
         usage: Usage,
         took: Duration,
     },
@@ -108,7 +108,7 @@ impl Shared {
             seat: number,
             task: id,
             agent,
-            end,
+            end: Box::new(end),
             usage,
             took: began.elapsed(),
         };
@@ -138,7 +138,7 @@ impl Shared {
             seat: number,
             task: id,
             agent: Some(meta.agent_id.clone()),
-            end,
+            end: Box::new(end),
             usage,
             took: began.elapsed(),
         };
@@ -261,7 +261,7 @@ impl Shared {
                 Ok(task) if task.status == taskboard::Status::Completed => {
                     WorkEnd::Task(TaskEnd::Done {
                         result: outcome.exit.text(),
-                        proof: outcome.exit.proof,
+                        proof: outcome.exit.proof.map(Box::new),
                     })
                 }
                 // Vetoed, or taken away in the last moment.
