@@ -52,6 +52,7 @@ pub struct Engine {
     mirror: Mirror,
     queue: BTreeMap<TaskId, Queued>,
     landing: Option<TaskId>,
+    proving: Option<TaskId>,
     not_landed: BTreeMap<TaskId, String>,
     stop_landing: Arc<AtomicBool>,
     succeeded: usize,
@@ -113,6 +114,7 @@ impl Engine {
             mirror,
             queue: BTreeMap::new(),
             landing: None,
+            proving: None,
             not_landed: BTreeMap::new(),
             stop_landing: Arc::new(AtomicBool::new(false)),
             succeeded: 0,
@@ -160,6 +162,9 @@ impl Engine {
             let working = plan.stand == Stand::Working || self.landing.is_some();
             for (task, seat) in plan.start {
                 self.begin(task, seat);
+            }
+            for task in plan.prove {
+                self.prove(task);
             }
             self.tell_idle(tell);
             if !working {
@@ -277,6 +282,19 @@ impl Engine {
         let (seat, said) = (place.seat.clone(), self.said.clone());
         let work = move || shared.work(task, number, &seat, &control, &said);
         self.on_a_thread(number, task, work);
+    }
+
+    /// Sees whether a task is done that somebody says is; one at a time.
+    fn prove(&mut self, task: TaskId) {
+        if self.proving.is_some() {
+            return;
+        }
+        self.proving = Some(task);
+        let (shared, said) = (Arc::clone(&self.shared), self.said.clone());
+        self.threads.push(thread::spawn(move || {
+            let proved = shared.prove_reported(task);
+            said.send(Said::Proved { task, proved }).ok();
+        }));
     }
 
     fn on_a_thread(&mut self, seat: usize, task: TaskId, work: impl FnOnce() + Send + 'static) {
@@ -445,6 +463,17 @@ impl Engine {
                 }
             }
             Said::Landed(landing) => self.landed(*landing, tell),
+            Said::Proved { task, proved } => {
+                self.proving = None;
+                self.mirror.refresh(&self.shared.board, task);
+                tell(match proved {
+                    Ok(()) => EngineEvent::Note(format!("task {task} is done: its check passes")),
+                    Err(why) => {
+                        let text = format!("task {task} was said to be done, and is not: {why}");
+                        EngineEvent::Note(text)
+                    }
+                });
+            }
         }
     }
 

@@ -55,6 +55,11 @@ pub(super) enum Said {
     },
     /// Tasks that others may have changed.
     Changed(Vec<TaskId>),
+    /// A task that was said to be done is, or why not.
+    Proved {
+        task: TaskId,
+        proved: Result<(), String>,
+    },
     /// A landing is over.
     Landed(Box<super::landing::Landing>),
 }
