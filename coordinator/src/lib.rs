@@ -5,6 +5,7 @@
 //! for a session in a tree where it came from ([`session`]), and deletes teams.
 
 pub mod binding;
+pub mod fanout;
 pub mod run;
 pub mod session;
 mod team_delete;

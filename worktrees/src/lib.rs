@@ -53,6 +53,7 @@ mod merge;
 mod merge_build;
 mod merge_target;
 mod op;
+pub mod patch;
 mod pool;
 mod pool_take;
 mod process;
