@@ -6,30 +6,51 @@
 //! | [`expand`] | makes tasks of it, with ids and content keys that follow from what they are about |
 //! | [`Shard`] | a part of the tasks, for one of several machines |
 //! | [`Preview`] | what they would do and cost at worst |
+//! | [`Outcome`], [`Report`] | how each task ended, and what the whole came to |
+//! | [`Results`] | the directory with every form of the report, patches and logs |
+//! | [`apply()`], [`merge_results`] | what can be done with such directories |
 //!
 //! Nothing here runs a task.
 
+mod apply;
 mod error;
 mod expand;
 mod graph;
 mod items;
+mod junit;
+mod manifest;
+mod markdown;
+mod merge;
+mod outcome;
 mod plan;
 mod preview;
 mod read;
+mod report;
+mod results;
+mod sarif;
 mod shard;
 mod task;
 mod template;
 #[cfg(test)]
 mod tests;
 
+pub use apply::{ApplyAnswer, ApplyOptions, apply};
 pub use error::FanoutError;
 pub use expand::{Basis, MOST_TASKS, expand};
 pub use graph::Graph;
 pub use items::{Origin, Source};
+pub use junit::junit;
+pub use manifest::{Entry, Loaded, MANIFEST, Manifest, PatchEntry};
+pub use markdown::{markdown, time};
+pub use merge::merge_results;
+pub use outcome::{Outcome, Skip, Verdict};
 pub use plan::{
     Budget, Defaults, Foreach, Isolation, PLAN_VERSION, Plan, Span, TaskSpec, Texts, schema,
 };
 pub use preview::{Preview, Worst, tool};
 pub use read::PlanFile;
+pub use report::{CheckReport, Cost, Landing, REPORT_VERSION, Report, TaskReport};
+pub use results::{Keep, KeptPatch, Results};
+pub use sarif::sarif;
 pub use shard::Shard;
 pub use task::{PlannedTask, Work};

@@ -1,6 +1,8 @@
 mod expansion;
 mod inputs;
 mod plans;
+mod reports;
+mod results;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
