@@ -9,11 +9,12 @@
 //! | [`Outcome`], [`Report`] | how each task ended, and what the whole came to |
 //! | [`Results`] | the directory with every form of the report, patches and logs |
 //! | [`apply()`], [`merge_results`] | what can be done with such directories |
-//!
-//! Nothing here runs a task.
+//! | [`FanoutEvent`], [`Progress`] | what happens meanwhile, how far it is, and how long it will take |
+//! | [`run()`] | the door to the engine |
 
 mod apply;
 mod error;
+mod event;
 mod expand;
 mod graph;
 mod items;
@@ -24,9 +25,11 @@ mod merge;
 mod outcome;
 mod plan;
 mod preview;
+mod progress;
 mod read;
 mod report;
 mod results;
+mod run;
 mod sarif;
 mod shard;
 mod task;
@@ -36,6 +39,7 @@ mod tests;
 
 pub use apply::{ApplyAnswer, ApplyOptions, apply};
 pub use error::FanoutError;
+pub use event::{FanoutEvent, PlannedEvent};
 pub use expand::{Basis, MOST_TASKS, expand};
 pub use graph::Graph;
 pub use items::{Origin, Source};
@@ -48,9 +52,11 @@ pub use plan::{
     Budget, Defaults, Foreach, Isolation, PLAN_VERSION, Plan, Span, TaskSpec, Texts, schema,
 };
 pub use preview::{Preview, Worst, tool};
+pub use progress::{Progress, Stage, remaining};
 pub use read::PlanFile;
 pub use report::{CheckReport, Cost, Landing, REPORT_VERSION, Report, TaskReport};
 pub use results::{Keep, KeptPatch, Results};
+pub use run::{Events, Land, RunOptions, run};
 pub use sarif::sarif;
 pub use shard::Shard;
 pub use task::{PlannedTask, Work};
