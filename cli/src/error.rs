@@ -5,6 +5,7 @@ use std::io;
 
 use coordinator::DeleteError;
 use coordinator::binding::BindingError;
+use coordinator::fanout::{FanoutError, Verdict};
 use coordinator::run::AgentError;
 use mailbox::MailError;
 use serde_json::{Map, Value, json};
@@ -24,6 +25,10 @@ pub(crate) enum Exit {
     NotFound,
     Refused,
     TimedOut,
+    /// Money or time ran out; it can be resumed.
+    Budget,
+    /// The provider gives no more for now; it can be resumed.
+    Quota,
     /// Something is left to land.
     Conflicts,
     Internal,
@@ -42,10 +47,26 @@ impl Exit {
             Self::NotFound => 3,
             Self::Refused => 4,
             Self::TimedOut => 5,
+            Self::Budget => 6,
+            Self::Quota => 7,
             Self::Conflicts => 8,
             Self::Internal => 70,
             Self::Of(code) => code,
             Self::Signal(signal) => 128 + signal,
+        }
+    }
+}
+
+impl From<Verdict> for Exit {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Done => Self::Done,
+            Verdict::Failed => Self::Failed,
+            Verdict::Budget => Self::Budget,
+            Verdict::Quota => Self::Quota,
+            Verdict::Conflicts => Self::Conflicts,
+            Verdict::Internal => Self::Internal,
+            Verdict::Interrupted(signal) => Self::Signal(signal),
         }
     }
 }
@@ -320,6 +341,23 @@ impl From<TreeError> for CommandError {
     }
 }
 
+impl From<FanoutError> for CommandError {
+    fn from(error: FanoutError) -> Self {
+        let exit = match &error {
+            FanoutError::Results { .. } | FanoutError::Uncommitted { .. } => Exit::Refused,
+            FanoutError::DoesNotApply { .. } => Exit::Conflicts,
+            FanoutError::Tree(_) | FanoutError::Store(_) => return Self::from_files(error),
+            _ => Exit::Usage,
+        };
+        Self::Other {
+            exit,
+            kind: error.kind(),
+            message: error.to_string(),
+            hint: error.hint(),
+        }
+    }
+}
+
 impl From<BindingError> for CommandError {
     fn from(error: BindingError) -> Self {
         match error {
@@ -385,6 +423,15 @@ impl From<AgentError> for CommandError {
 }
 
 impl CommandError {
+    /// What git or the disk said keeps its exit code.
+    fn from_files(error: FanoutError) -> Self {
+        match error {
+            FanoutError::Tree(error) => error.into(),
+            FanoutError::Store(error) => error.into(),
+            other => Self::failed("fanout_failed", other.to_string()),
+        }
+    }
+
     /// What one part of the engine said keeps its exit code.
     fn from_part(error: AgentError) -> Self {
         match error {

@@ -4,6 +4,7 @@ pub(crate) mod agent;
 mod completions;
 mod demo;
 mod doctor;
+mod fanout;
 mod mail;
 mod mcp;
 mod task;
@@ -35,6 +36,8 @@ pub(crate) enum Command {
     /// Start agents, look at them, write to them, stop and resume them; what types there are
     #[command(visible_alias = "agents")]
     Agent(Box<agent::AgentArgs>),
+    /// Run a plan: many tasks, many agents, every result proven, one report
+    Fanout(Box<fanout::FanoutArgs>),
     /// Let an agent take part in a team: serves the board, mail and agents as tools over MCP
     Mcp(mcp::McpArgs),
     /// Look for damage on the task board and among worktrees, and repair it with --fix
@@ -75,6 +78,7 @@ pub(crate) fn run(cli: &Cli, context: &mut Context) -> Result<Exit, CommandError
         Some(Command::Mail(command)) => mail::run(command, context),
         Some(Command::Worktree(command)) => worktree::run(command, context),
         Some(Command::Agent(args)) => agent::run(args, context),
+        Some(Command::Fanout(args)) => fanout::run(args, context),
         Some(Command::Mcp(args)) => mcp::run(args, context),
         Some(Command::Doctor(args)) => doctor::run(args, context),
         Some(Command::Trust(args)) => trust::run(args, context),

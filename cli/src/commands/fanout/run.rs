@@ -1,0 +1,237 @@
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use coordinator::fanout::{Land, Preview, RunOptions, Shard, Span};
+use serde_json::json;
+
+use super::plan::{Ready, ready};
+use super::view;
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+use crate::output::{BOLD, DIM, YELLOW, clean_line, terminal_width};
+use crate::table::{self, Cell};
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// The plan, YAML or JSON; `-` is standard input
+    plan: Option<PathBuf>,
+    /// How many tasks run at once [default: half the processors, at most 16]
+    #[arg(short, long, value_name = "N", value_parser = at_least_one)]
+    jobs: Option<usize>,
+    /// Start nothing new after this many failures
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    max_failures: Option<usize>,
+    /// Run this many tasks first, and the rest only if they all succeed
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    canary: Option<usize>,
+    /// What happens with proven results: patches only, a branch per group, or one branch with all
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = LandArg::None)]
+    land: LandArg,
+    /// Nobody is there to answer: no prompts, nothing of the repository runs untrusted, no push
+    #[arg(long)]
+    ci: bool,
+    /// Where the results go
+    #[arg(long, value_name = "DIR", default_value = "ccb-out")]
+    out: PathBuf,
+    /// Only this part of the plan, such as 2/8
+    #[arg(long, value_name = "I/N", value_parser = shard)]
+    shard: Option<Shard>,
+    /// All of it may take so long: 90s, 10m, 1h30m
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    deadline: Option<Duration>,
+    /// All of it may cost so many US dollars
+    #[arg(long, value_name = "USD", value_parser = money)]
+    budget: Option<f64>,
+    /// Show the tasks, their order and what they cost at worst; run nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// A foreach that finds nothing is fine
+    #[arg(long)]
+    allow_empty: bool,
+    /// Do again what an earlier run has proven
+    #[arg(long)]
+    fresh: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum LandArg {
+    None,
+    Branch,
+    Merge,
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| *number >= 1);
+    number.ok_or_else(|| "a number from 1 on".into())
+}
+
+fn shard(text: &str) -> Result<Shard, String> {
+    Shard::parse(text).ok_or_else(|| "which part of how many, such as 2/8".into())
+}
+
+fn span(text: &str) -> Result<Duration, String> {
+    let span = Span::parse(text).map(|span| span.0);
+    span.ok_or_else(|| "a time such as 90s, 10m or 1h30m".into())
+}
+
+fn money(text: &str) -> Result<f64, String> {
+    let usd = text.trim_start_matches('$').parse::<f64>().ok();
+    let usd = usd.filter(|usd| usd.is_finite() && *usd > 0.0);
+    usd.ok_or_else(|| "an amount of US dollars, such as 2.50".into())
+}
+
+pub(super) fn run(args: &RunArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let Some(path) = &args.plan else {
+        let error = CommandError::usage("usage", "say which plan to run");
+        return Err(error.with_hint("`ccb fanout init` writes an example; then `ccb fanout FILE`"));
+    };
+    let ready = ready(path, args.shard, args.allow_empty, context)?;
+    if args.dry_run {
+        return dry_run(ready, context);
+    }
+    if let Some(note) = unseen(&ready) {
+        context.out.note(&note);
+    }
+    let options = args.options(&ready, context);
+    let mut view = view::choose(context);
+    let report = coordinator::fanout::run(ready.tasks, &options, &mut view)?;
+    // The terminal is as it was before anything else is printed.
+    drop(view);
+    super::step_summary(&report);
+    let out = options.out.to_string_lossy();
+    context.out.answer(
+        || json!({"event": "end", "report": report, "out": out}),
+        || {
+            format!(
+                "{}\n  {DIM}results are in {out}{DIM:#}",
+                super::summary(&report)
+            )
+        },
+    )?;
+    Ok(report.verdict.into())
+}
+
+impl RunArgs {
+    fn options(&self, ready: &Ready, context: &Context) -> RunOptions {
+        let processors = std::thread::available_parallelism().map_or(2, usize::from);
+        RunOptions {
+            name: ready.name.clone(),
+            base: ready.base.clone(),
+            jobs: self.jobs.unwrap_or_else(|| (processors / 2).clamp(1, 16)),
+            max_failures: self.max_failures,
+            canary: self.canary,
+            land: match self.land {
+                LandArg::None => Land::None,
+                LandArg::Branch => Land::Branch,
+                LandArg::Merge => Land::Merge,
+            },
+            ci: self.ci,
+            out: context.directory.join(&self.out),
+            shard: self.shard,
+            deadline: self.deadline,
+            budget_usd: self.budget,
+            fresh: self.fresh,
+        }
+    }
+}
+
+/// What is not committed is not in any tree, which surprises people.
+fn unseen(ready: &Ready) -> Option<String> {
+    let (changed, unknown) = ready.unseen;
+    if changed == 0 && unknown == 0 {
+        return None;
+    }
+    let base = ready.base.get(..12).unwrap_or(&ready.base);
+    Some(format!(
+        "{YELLOW}note:{YELLOW:#} {changed} changed and {unknown} new files are not committed; \
+         tasks start from {base} and do not see them"
+    ))
+}
+
+fn dry_run(ready: Ready, context: &mut Context) -> Result<Exit, CommandError> {
+    let directory = context.directory.clone();
+    let finds = |tool: &str| is_there(tool, &directory);
+    let note = unseen(&ready);
+    let mut preview = Preview::new(&ready.base, ready.tasks, &finds);
+    if let Some(note) = note {
+        preview
+            .warnings
+            .push(anstream::adapter::strip_str(&note).to_string());
+    }
+    context.out.answer(
+        || {
+            let mut json = preview.to_json();
+            json["name"] = ready.name.clone().into();
+            json
+        },
+        || words(&preview),
+    )?;
+    Ok(Exit::Done)
+}
+
+/// Whether a shell in `directory` would find this program.
+fn is_there(tool: &str, directory: &std::path::Path) -> bool {
+    if tool.contains('/') {
+        return directory.join(tool).exists();
+    }
+    let paths = crate::env::path("PATH").unwrap_or_default();
+    std::env::split_paths(&paths).any(|dir| dir.join(tool).is_file())
+}
+
+fn words(preview: &Preview) -> String {
+    let plain = crate::output::PLAIN;
+    let row = |task: &coordinator::fanout::PlannedTask| {
+        let level = preview
+            .levels
+            .iter()
+            .position(|level| level.contains(&task.id));
+        [
+            Cell::new(
+                level
+                    .map(|level| (level + 1).to_string())
+                    .unwrap_or_default(),
+                DIM,
+            ),
+            Cell::new(&task.id, BOLD),
+            Cell::new(&task.subject, plain),
+            Cell::new(task.depends_on.join(" "), DIM),
+            Cell::new(task.runtime.as_deref().unwrap_or("default"), plain),
+            Cell::new(task.verify.as_deref().unwrap_or(""), plain),
+        ]
+    };
+    let rows: Vec<_> = preview.tasks.iter().map(row).collect();
+    let heads = ["LEVEL", "TASK", "SUBJECT", "AFTER", "RUNTIME", "VERIFY"];
+    let mut text = match rows.is_empty() {
+        true => "no tasks".to_owned(),
+        false => table::render(heads, &rows, 2, terminal_width()),
+    };
+    let worst = &preview.worst;
+    text.push_str(&format!(
+        "\n\n{} tasks in {} levels, the longest chain has {}: {}",
+        preview.tasks.len(),
+        preview.levels.len(),
+        preview.critical_path.len(),
+        clean_line(&preview.critical_path.join(" → ")),
+    ));
+    text.push_str(&format!("\nat worst {} attempts", worst.attempts));
+    if worst.usd > 0.0 {
+        text.push_str(&format!(", ${:.2}", worst.usd));
+    }
+    if worst.tokens > 0 {
+        text.push_str(&format!(", {} tokens", worst.tokens));
+    }
+    if worst.unlimited > 0 {
+        text.push_str(&format!(
+            ", and {} tasks for agents without a budget",
+            worst.unlimited
+        ));
+    }
+    for warning in &preview.warnings {
+        text.push_str(&format!(
+            "\n{YELLOW}warning:{YELLOW:#} {}",
+            clean_line(warning)
+        ));
+    }
+    text
+}
