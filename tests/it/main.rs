@@ -24,6 +24,8 @@ mod crash;
 mod create_from;
 /// The agent that does what its script says: every step it knows.
 mod fake_agent;
+/// `ccb fanout`: plans, their previews, and what bad ones are told.
+mod fanout;
 /// The dependency graph in all its forms, and the stream of changes.
 mod graph_watch;
 /// Another tool on the same list: its locks, its crashes, and ours.
