@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Parser};
 
 use crate::commands::Command;
+use crate::session::SessionArgs;
 
 /// Runs many coding agents on one git repository at once, safely.
 #[derive(Debug, Parser)]
@@ -12,6 +13,8 @@ use crate::commands::Command;
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
+    #[command(flatten)]
+    pub(crate) session: SessionArgs,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }

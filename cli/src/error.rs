@@ -5,7 +5,9 @@ use std::io;
 
 use coordinator::DeleteError;
 use coordinator::binding::BindingError;
+use coordinator::engine::EngineError;
 use coordinator::fanout::{FanoutError, Verdict};
+use coordinator::fleet::FleetError;
 use coordinator::run::AgentError;
 use mailbox::MailError;
 use serde_json::{Map, Value, json};
@@ -25,9 +27,9 @@ pub(crate) enum Exit {
     NotFound,
     Refused,
     TimedOut,
-    /// Money or time ran out; it can be resumed.
+    /// A limit on turns, time, tokens or money; it can go on.
     Budget,
-    /// The provider gives no more for now; it can be resumed.
+    /// The provider refuses for now; it can go on later.
     Quota,
     /// Something is left to land.
     Conflicts,
@@ -373,6 +375,23 @@ impl From<BindingError> for CommandError {
     }
 }
 
+impl From<EngineError> for CommandError {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Board(error) => error.into(),
+            EngineError::Agent(error) => error.into(),
+            EngineError::Tree(error) => error.into(),
+            EngineError::Store(error) => error.into(),
+            other => Self::Other {
+                exit: Exit::Refused,
+                kind: "directed",
+                message: other.to_string(),
+                hint: Some("wait for it, or end it".into()),
+            },
+        }
+    }
+}
+
 impl From<AgentError> for CommandError {
     fn from(error: AgentError) -> Self {
         let (exit, kind, hint) = match &error {
@@ -382,6 +401,7 @@ impl From<AgentError> for CommandError {
             | AgentError::Team(_)
             | AgentError::Binding(_)
             | AgentError::Store(_)
+            | AgentError::Fleet(FleetError::Store(_))
             | AgentError::Run(RunError::Store(_)) => return Self::from_part(error),
             AgentError::NotFound { nearest, .. } => {
                 let hint = match nearest {
@@ -403,6 +423,23 @@ impl From<AgentError> for CommandError {
                 let hint = "wait for one to end, or raise agents.maxAgents in the settings".into();
                 (Exit::Refused, "too_many_agents", Some(hint))
             }
+            AgentError::TooFast { until, .. } => {
+                let hint = format!(
+                    "the next can be started at {until}; limits.team.spawnsPerMinute in the \
+                     settings says how many"
+                );
+                (Exit::Refused, "too_fast", Some(hint))
+            }
+            AgentError::Spent { .. } => {
+                let hint = "raise the limit under limits.team in the settings, or open a new \
+                            account with `ccb team limits --reset`";
+                (Exit::Budget, "budget", Some(hint.into()))
+            }
+            AgentError::Paused { .. } => {
+                let hint = "it goes on by itself; without --background the command waits for that";
+                (Exit::Quota, "quota", Some(hint.into()))
+            }
+            AgentError::Fleet(FleetError::Newer { .. }) => (Exit::Usage, "newer_version", None),
             AgentError::NotRunning { .. } => {
                 let hint = "`ccb agent resume` lets it go on".into();
                 (Exit::Refused, "not_running", Some(hint))
@@ -440,9 +477,17 @@ impl CommandError {
             AgentError::Mail(error) => error.into(),
             AgentError::Team(error) => error.into(),
             AgentError::Binding(error) => error.into(),
-            AgentError::Store(error) | AgentError::Run(RunError::Store(error)) => error.into(),
+            AgentError::Store(error)
+            | AgentError::Run(RunError::Store(error))
+            | AgentError::Fleet(FleetError::Store(error)) => error.into(),
             other => Self::failed("agent_failed", other.to_string()),
         }
+    }
+}
+
+impl From<FleetError> for CommandError {
+    fn from(error: FleetError) -> Self {
+        AgentError::from(error).into()
     }
 }
 

@@ -8,7 +8,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use crate::error::{CommandError, Exit};
 
 /// Remembers the signal that asked the command to end.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Signals(Arc<AtomicUsize>);
 
 impl Signals {
@@ -21,6 +21,14 @@ impl Signals {
                 .map_err(|error| CommandError::failed("io", format!("signals: {error}")))?;
         }
         Ok(Self(signal))
+    }
+
+    /// The signal that came since the last call, if one did.
+    pub(crate) fn take(&self) -> Option<u8> {
+        match self.0.swap(0, Ordering::Relaxed) {
+            0 => None,
+            number => u8::try_from(number).ok(),
+        }
     }
 
     /// The exit code to end with, if a signal came.

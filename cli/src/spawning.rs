@@ -4,16 +4,16 @@
 
 use std::path::PathBuf;
 
-use coordinator::run::{Isolation, LaunchPlan, Spawn};
+use coordinator::run::{Isolation, LaunchPlan, Prove, Spawn};
 use store::name::Name;
-use store::settings::RuntimeSettings;
+use store::settings::{AgentLimits, RuntimeSettings};
 use swarm::LEAD;
 use swarm::definitions::{self, Definition, Definitions, Found};
 use swarm::fork::may_fork;
 use swarm::memory;
 use swarm::model::ModelChoice;
 use swarm::run::{Meta, RuntimeSpec};
-use swarm::runtime::{self, McpServer, RuntimeError, quoted};
+use swarm::runtime::{self, McpServer, RuntimeError};
 use swarm::tools::ToolFilter;
 use swarm::trust::{Item, Places};
 use taskboard::Task;
@@ -22,6 +22,7 @@ use worktrees::{Base, SetUp};
 use crate::context::Context;
 use crate::env;
 use crate::error::{CommandError, Exit};
+use crate::mcp::Role;
 
 /// The type of an agent nobody gave one.
 const GENERAL: &str = "general-purpose";
@@ -45,6 +46,8 @@ pub(crate) struct Wish {
     pub(crate) name: Option<String>,
     /// It becomes a member of the team.
     pub(crate) teammate: bool,
+    /// Which of our tools it gets.
+    pub(crate) role: Role,
     /// It must have its plan approved first.
     pub(crate) plan_mode: bool,
     /// Nobody waits for it.
@@ -63,6 +66,8 @@ pub(crate) struct Wish {
     pub(crate) tool_use_id: Option<String>,
     /// Variables it gets or is passed on.
     pub(crate) env: Vec<String>,
+    /// What it may use.
+    pub(crate) limits: AgentLimits,
 }
 
 /// Puts together what an agent is to be.
@@ -97,6 +102,7 @@ pub(crate) fn spawn(
         agent_type: definition.name.to_string(),
         name,
         teammate: wish.teammate,
+        lead: wish.role.leads(),
         plan_mode: wish.plan_mode,
         fork: parent_run.is_some(),
         model: match &parent_run {
@@ -113,7 +119,7 @@ pub(crate) fn spawn(
         parent: parent(context)?,
         tool_use_id: wish.tool_use_id.clone(),
         plan: match &parent_run {
-            Some(parent) => fork_plan(parent),
+            Some(parent) => fork_plan(parent, wish, context),
             None => plan(wish, found, shell, context)?,
         },
         runtime,
@@ -157,11 +163,28 @@ fn forked(of: &str, context: &Context) -> Result<Meta, CommandError> {
 
 /// A copy is told exactly what its original was told, so that its requests begin with the same
 /// bytes.
-fn fork_plan(parent: &Meta) -> LaunchPlan {
-    LaunchPlan {
+fn fork_plan(parent: &Meta, wish: &Wish, context: &Context) -> LaunchPlan {
+    let mut plan = LaunchPlan {
         fork_of: parent.session.clone(),
         fork_from: Some(parent.cwd.clone()),
         ..LaunchPlan::of(parent)
+    };
+    let turns = plan.max_turns;
+    plan.limit(&limits(wish, turns, context));
+    plan
+}
+
+/// What it may use: what was said for this one, else what the settings say. An agent cannot give
+/// another one more than they do.
+fn limits(wish: &Wish, turns: Option<u32>, context: &Context) -> AgentLimits {
+    let settings = context.settings().limits.agent;
+    let definition = AgentLimits {
+        turns,
+        ..AgentLimits::default()
+    };
+    match Context::own_run() {
+        Some(_) => wish.limits.or(definition).and(settings),
+        None => wish.limits.or(definition.and(settings)),
     }
 }
 
@@ -170,6 +193,19 @@ fn parent(context: &Context) -> Result<Name, CommandError> {
     match Context::own_run() {
         Some(_) => Ok(context.agent_name().clone()),
         None => Ok(Name::new("agent", LEAD)?),
+    }
+}
+
+/// What runs the agents of a session: what was named, else the usual one, else the shell,
+/// because a session can do without a model.
+pub(crate) fn session_runtime(
+    named: Option<&str>,
+    context: &Context,
+) -> Result<RuntimeSpec, CommandError> {
+    match (named, &context.agent_settings().default_runtime) {
+        (Some(name), _) => find_runtime(name, context),
+        (None, Some(name)) => find_runtime(name, context),
+        (None, None) => installed(context).or_else(|_| find_runtime("shell", context)),
     }
 }
 
@@ -271,19 +307,9 @@ fn prompt(wish: &Wish, definition: &Definition, shell: bool) -> Result<String, C
                 .with_hint("give a PROMPT, or --task ID of a task that has a command"));
         }
     };
-    if shell {
-        // A command that ends well is only done if the task's check says so, too.
-        return Ok(match task.and_then(Task::verify_command) {
-            Some(verify) => {
-                let (run, check) = (quoted(&prompt), quoted(verify));
-                format!("/bin/sh -c {run} && /bin/sh -c {check}")
-            }
-            None => prompt,
-        });
-    }
     Ok(match &definition.initial_prompt {
-        Some(first) => format!("{first}\n\n{prompt}"),
-        None => prompt,
+        Some(first) if !shell => format!("{first}\n\n{prompt}"),
+        _ => prompt,
     })
 }
 
@@ -332,6 +358,14 @@ fn plan(
     let settings = context.agent_settings();
     let mut plan = LaunchPlan {
         redact_env: settings.redact.clone(),
+        // It is done when the task's check says so, too.
+        prove: wish.task.as_ref().and_then(|task| {
+            let verify = task.verify_command()?.to_owned();
+            Some(Prove {
+                verify: Some(verify),
+                ..Prove::default()
+            })
+        }),
         ..LaunchPlan::default()
     };
     for setting in &settings.env {
@@ -352,6 +386,8 @@ fn plan(
             None => plan.pass_env.push(given.clone()),
         }
     }
+    let turns = definition.max_turns.filter(|_| !shell);
+    plan.limit(&limits(wish, turns, context));
     if shell {
         return Ok(plan);
     }
@@ -360,9 +396,8 @@ fn plan(
     plan.effort = definition.effort.map(|effort| effort.to_string());
     plan.tools = filter.allowed().map(<[String]>::to_vec);
     plan.disallowed_tools = filter.disallowed().to_vec();
-    plan.max_turns = definition.max_turns;
-    if !ALONE.contains(&definition.name.as_str()) {
-        plan.mcp_servers.push(own_server()?);
+    if !ALONE.contains(&definition.name.as_str()) && wish.role != Role::Worker {
+        plan.mcp_servers.push(own_server(wish.role)?);
     }
     Ok(plan)
 }
@@ -387,14 +422,14 @@ fn system_prompt(definition: &Definition, context: &Context) -> String {
 }
 
 /// The board and the mail, as tools.
-fn own_server() -> Result<McpServer, CommandError> {
+fn own_server(role: Role) -> Result<McpServer, CommandError> {
     let program = std::env::current_exe().map_err(|error| {
         CommandError::failed("io", format!("cannot tell where ccb is: {error}"))
     })?;
     Ok(McpServer {
         name: "ccb".into(),
         command: program.to_string_lossy().into_owned(),
-        args: vec!["mcp".into(), "--role".into(), "teammate".into()],
+        args: vec!["mcp".into(), "--role".into(), role.as_str().into()],
         ..McpServer::default()
     })
 }

@@ -1,13 +1,18 @@
 //! What happens next: sessions, scheduling, notifications, merge, recovery, reports.
 //!
 //! The only crate that composes `swarm`, `taskboard`, `mailbox` and `worktrees`, which do not
-//! know each other. So far it keeps tasks and working trees in step ([`binding`]), remembers
+//! know each other. It works a board off with agents ([`engine`]), keeps tasks and working trees in step ([`binding`]), remembers
 //! for a session in a tree where it came from ([`session`]), and deletes teams.
 
 pub mod binding;
+pub mod engine;
 pub mod fanout;
+pub mod fleet;
+pub mod progress;
 pub mod run;
 pub mod session;
+mod session_file;
 mod team_delete;
 
+pub use session_file::{SessionFile, TeamSession};
 pub use team_delete::{DeleteError, Deleted, TreeEnd, delete_team};

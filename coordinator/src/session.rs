@@ -10,14 +10,12 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::StoreError;
-use store::atomic::{self, Durability};
-use store::home::{Home, create_private_dir};
-use store::lock::{DEFAULT_TIMEOUT, FileLock};
+use store::home::Home;
+use store::lock::FileLock;
 use store::name::Name;
 use worktrees::{CreateRequest, Created, Entry, RemoveRequest, Removed, Slug, TreeError, Trees};
 
-/// The version of `session.json` we write.
-const VERSION: u64 = 1;
+use crate::session_file::SessionFile;
 
 /// The keys under which records of trees stand.
 const RECORDS: [&str; 2] = ["worktree", "worktrees"];
@@ -295,46 +293,26 @@ impl Session<'_> {
         }
     }
 
-    fn path(&self) -> PathBuf {
-        self.home.team(self.team).join("session.json")
+    fn file(&self) -> SessionFile<'_> {
+        SessionFile {
+            home: self.home,
+            team: self.team,
+        }
     }
 
     fn lock(&self) -> Result<FileLock, SessionError> {
-        let dir = self.home.team(self.team);
-        create_private_dir(&dir.join(".ccb/tmp"))?;
-        let lock = dir.join(".ccb/session.lock");
-        Ok(FileLock::exclusive(&lock, "the session", DEFAULT_TIMEOUT)?)
+        self.file().lock()
     }
 
     fn load(&self) -> Result<Map<String, Value>, SessionError> {
-        let Some(bytes) = atomic::read(&self.path())? else {
-            return Ok(Map::new());
-        };
-        let file: Map<String, Value> =
-            serde_json::from_slice(&bytes).map_err(|error| self.unreadable(&error))?;
-        match file.get("v").and_then(Value::as_u64) {
-            Some(found) if found > VERSION => Err(StoreError::NewerVersion {
-                path: self.path(),
-                found,
-                known: VERSION,
-            }
-            .into()),
-            _ => Ok(file),
-        }
+        self.file().load()
     }
 
-    fn save(&self, mut file: Map<String, Value>) -> Result<(), SessionError> {
-        file.insert("v".into(), VERSION.into());
-        let text = format!("{:#}\n", Value::Object(file));
-        let tmp = self.home.team(self.team).join(".ccb/tmp");
-        atomic::replace(&tmp, &self.path(), text.as_bytes(), Durability::Full)?;
-        Ok(())
+    fn save(&self, file: Map<String, Value>) -> Result<(), SessionError> {
+        self.file().save(file)
     }
 
     fn unreadable(&self, error: &serde_json::Error) -> SessionError {
-        SessionError::Unreadable {
-            path: self.path(),
-            why: error.to_string(),
-        }
+        self.file().unreadable(error)
     }
 }

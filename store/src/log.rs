@@ -5,7 +5,7 @@
 //! ignore an unfinished last line.
 
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -20,6 +20,29 @@ pub struct Lines {
     pub lines: Vec<Vec<u8>>,
     /// Pass it to the next [`read_from`].
     pub next_offset: u64,
+}
+
+/// The last `limit` bytes of a text file, from the beginning of a line where there is one.
+/// Empty if it is not there.
+pub fn tail(path: &Path, limit: u64) -> Result<String> {
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
+        Err(error) => return Err(error).context("read", path),
+    };
+    let mut bytes = Vec::new();
+    let read = file.seek(SeekFrom::End(0)).and_then(|end| {
+        let start = end.saturating_sub(limit);
+        file.seek(SeekFrom::Start(start))?;
+        file.take(limit).read_to_end(&mut bytes)?;
+        Ok(start > 0)
+    });
+    let cut = read.context("read", path)?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    Ok(match text.split_once('\n') {
+        Some((_, rest)) if cut && !rest.is_empty() => rest.to_owned(),
+        _ => text,
+    })
 }
 
 /// Reads the complete lines of the log at `path` from `offset` on; none if there is no log.

@@ -39,6 +39,7 @@
 //! No processes, no printing, no environment. Hooks and checks are the caller's: it passes
 //! [`Hooks`], which are called outside every lock.
 
+mod attempt;
 mod board;
 mod change;
 mod changes;
@@ -73,6 +74,7 @@ mod update;
 mod watch;
 mod worktree;
 
+pub use attempt::Attempt;
 pub use board::{Board, BoardOptions, Caller, Hooks, Veto};
 pub use changes::Change;
 pub use claim::{ClaimRequest, Claimed, LeaseTerm};

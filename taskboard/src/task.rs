@@ -125,6 +125,23 @@ impl Task {
         self.ours("verify").and_then(Value::as_str)
     }
 
+    /// The files it is about, if that is said.
+    pub fn paths(&self) -> Vec<String> {
+        let paths = self.ours("paths").and_then(Value::as_array);
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        paths.map_or_else(Vec::new, |all| all.iter().filter_map(text).collect())
+    }
+
+    /// The kind of agent it is for.
+    pub fn agent_type(&self) -> Option<&str> {
+        self.ours("agent").and_then(Value::as_str)
+    }
+
+    /// What was noted as its result when it was completed.
+    pub fn result(&self) -> Option<&Value> {
+        self.ours("result")
+    }
+
     /// Why it is parked, if it is.
     pub fn parked(&self) -> Option<&str> {
         match self.ours("parked")? {
@@ -203,7 +220,7 @@ impl Task {
         self.ours("worktree")
     }
 
-    fn ours(&self, key: &str) -> Option<&Value> {
+    pub(crate) fn ours(&self, key: &str) -> Option<&Value> {
         self.metadata.as_ref()?.get("ccb")?.get(key)
     }
 

@@ -139,6 +139,10 @@ impl Update {
                     caller.check_owner(before)?;
                 }
                 task.make_pending();
+                if before.parked().is_some() {
+                    // Somebody has acted: what failed before does not count any more.
+                    task.set_ours("attempts", None);
+                }
                 task.owner = self.owner.clone().flatten();
                 "release"
             }

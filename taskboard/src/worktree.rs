@@ -31,7 +31,7 @@ impl Board {
     ) -> Result<Task, BoardError> {
         check_line("worktree", name)?;
         let now = self.now_ms();
-        self.edit_worktree(id, |index, before| {
+        self.edit_ours(id, |index, before| {
             let mut task = before.clone();
             let waits = !index.open_blockers(id).is_empty() || task.parked().is_some();
             if task.status == Status::Pending && !waits {
@@ -51,7 +51,7 @@ impl Board {
 
     /// Writes down that task `id` is no longer done in the tree `name`.
     pub fn unbind_worktree(&self, id: TaskId, name: &str) -> Result<Task, BoardError> {
-        self.edit_worktree(id, |_, before| {
+        self.edit_ours(id, |_, before| {
             let mut task = before.clone();
             if task.worktree() == Some(name) {
                 task.set_ours("worktree", None);
@@ -69,7 +69,7 @@ impl Board {
         })
     }
 
-    fn edit_worktree(
+    pub(crate) fn edit_ours(
         &self,
         id: TaskId,
         mut edit: impl FnMut(&Index, &Task) -> Result<Task, BoardError>,

@@ -133,10 +133,16 @@ mod run_bad_luck;
 mod run_crash;
 /// Agents: whatever is killed, nothing is left and somebody is told once.
 mod run_kills;
+/// Agents: what they may use, alone and together, and a provider that refuses.
+mod run_limits;
 /// Agents: messages, results, questions.
 mod run_messages;
 /// Agents: hundreds, treated at random.
 mod run_torture;
+/// Team sessions: worked off, proved, landed, resumed.
+mod session;
+/// Team sessions whose lead is an agent.
+mod session_lead;
 
 /// The binary the tests run.
 pub const CCB: &str = env!("CARGO_BIN_EXE_ccb-under-test");

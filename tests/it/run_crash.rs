@@ -30,7 +30,10 @@ struct Place {
 impl Place {
     fn new() -> Self {
         let home = TestHome::in_memory(CCB);
-        home.with_fake_runtime(FAKE_AGENT, r#""agents":{"stopGraceMs":100}"#);
+        home.with_fake_runtime(
+            FAKE_AGENT,
+            r#""agents":{"stopGraceMs":100},"limits":{"quota":{"firstPauseMs":50}}"#,
+        );
         let repo = TestRepo::new();
         Self { home, repo }
     }
@@ -81,6 +84,17 @@ const SCENARIOS: &[Scenario] = &[
         name: "an agent that is waited for",
         setup: |place| {
             let script = Script::new().tool("Bash", "ok").done("fine");
+            place.in_repo(&["agent", "spawn", "--runtime", "fake", &script.to_prompt()])
+        },
+    },
+    Scenario {
+        name: "an agent that is refused and goes on",
+        setup: |place| {
+            let script = Script::new()
+                .result("quota", "")
+                .wait_message()
+                .usage(3, 4, 0.1)
+                .done("fine");
             place.in_repo(&["agent", "spawn", "--runtime", "fake", &script.to_prompt()])
         },
     },

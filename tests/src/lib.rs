@@ -24,6 +24,7 @@ mod schema;
 pub mod script;
 mod talk;
 mod team_files;
+pub mod team_session;
 mod wait;
 
 pub use faults::Pass;

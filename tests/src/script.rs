@@ -125,6 +125,13 @@ pub enum Do {
         output: String,
         error: bool,
     },
+    /// Uses a tool of ours through the server it was given; ends with an error if it `must` work
+    /// and does not.
+    Call {
+        tool: String,
+        input: Value,
+        must: bool,
+    },
     /// Waits for a message and takes it in; says it if `echo`. None comes if the input ends.
     WaitMessage { echo: bool },
     /// Takes in what has come, and says it.

@@ -297,6 +297,33 @@ fn reflog_by_git(tree: &Path, branch: Option<&str>) -> Result<Vec<String>, TreeE
     Ok(oids)
 }
 
+/// A fingerprint of what is in the working tree around `dir`: its commit's content, and every
+/// file git sees as changed. None if git cannot tell.
+pub fn fingerprint_of(dir: &Path) -> Option<String> {
+    let top = Git::at(dir, "rev-parse").args(["--show-toplevel"]).run();
+    let top = path_from(crate::git::line(&top.ok()?).as_bytes());
+    let tree = Git::at(&top, "rev-parse")
+        .args(["HEAD^{tree}"])
+        .run()
+        .ok()?;
+    let mut seen = tree;
+    let bytes = Git::at(&top, "status")
+        .args(["--porcelain=v1", "-z", "--no-renames"])
+        .args(["--untracked-files=all"])
+        .run()
+        .ok()?;
+    for record in zero_split(&bytes) {
+        seen.extend_from_slice(record);
+        let path = top.join(path_from(record.get(3..).unwrap_or_default()));
+        // The content, not the time: whoever writes the same again has changed nothing.
+        let content = path.is_file().then(|| store::atomic::read(&path));
+        let content = content.and_then(|read| read.ok().flatten());
+        let print = content.map_or(0, |bytes| store::fingerprint(&bytes));
+        seen.extend_from_slice(&print.to_le_bytes());
+    }
+    Some(format!("{:016x}", store::fingerprint(&seen)))
+}
+
 fn count_entries(dir: &Path) -> usize {
     std::fs::read_dir(dir).map_or(0, Iterator::count)
 }

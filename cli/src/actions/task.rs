@@ -1,5 +1,6 @@
 //! Tasks: what is done with them, and the JSON that says so.
 
+use coordinator::run::LaunchPlan;
 use mailbox::{Body, Draft, Protocol, TaskAssignment};
 use serde_json::{Value, json};
 use store::name::Name;
@@ -73,16 +74,46 @@ pub(crate) fn update(
         Name::new("agent", owner)?;
     }
     let (caller, lease) = in_run(id, caller, context)?;
-    let update = Update {
+    let mut update = Update {
         lease: lease.or(update.lease.clone()),
         ..update.clone()
     };
+    let reported = match update.status {
+        Some(Status::Completed) => reported(id, context)?,
+        _ => None,
+    };
+    if reported.is_some() {
+        update.status = None;
+    }
     let before = owner(id, context);
-    let updated = context.board().update(id, &update, &caller, None)?;
+    let mut updated = context.board().update(id, &update, &caller, None)?;
+    updated.nudge = reported.or(updated.nudge);
     if updated.task.status != Status::Completed {
         tell_owner(before.as_deref(), &updated.task, context);
     }
     Ok(updated)
+}
+
+/// What an agent is told that says its task is done, where that is for the engine to say: it
+/// sees for itself when the agent has ended its turn.
+pub(crate) fn reported(id: TaskId, context: &Context) -> Result<Option<String>, CommandError> {
+    let Some(run) = context.run() else {
+        return Ok(None);
+    };
+    let Ok(meta) = context.agents()?.run(run).meta() else {
+        return Ok(None);
+    };
+    let own = meta.task_id == Some(id.to_string());
+    let Some(prove) = LaunchPlan::of(&meta).prove.filter(|_| own) else {
+        return Ok(None);
+    };
+    let check = match prove.verify {
+        Some(verify) => format!("`{verify}` has passed on what you leave in your tree"),
+        None => "what you leave in your tree is committed".to_owned(),
+    };
+    Ok(Some(format!(
+        "Noted. Task {id} counts as completed when you have ended your turn and {check}."
+    )))
 }
 
 /// Deletes a task.

@@ -17,6 +17,7 @@ use clap::{CommandFactory, Subcommand};
 use crate::args::Cli;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
+use crate::session;
 
 /// What `ccb` can do.
 #[derive(Debug, Subcommand)]
@@ -72,6 +73,11 @@ pub(crate) fn run(cli: &Cli, context: &mut Context) -> Result<Exit, CommandError
     ) {
         context.settle_dead_runs();
     }
+    if cli.command.is_some() && !cli.session.is_empty() {
+        let message = "--mates, --runtime, --lead, --merge and PROMPT belong to a session";
+        return Err(CommandError::usage("usage", message)
+            .with_hint("`ccb --team NAME [PROMPT]` without a command starts or resumes one"));
+    }
     match &cli.command {
         Some(Command::Task(command)) => task::run(command, context),
         Some(Command::Team(command)) => team::run(command, context),
@@ -84,12 +90,12 @@ pub(crate) fn run(cli: &Cli, context: &mut Context) -> Result<Exit, CommandError
         Some(Command::Trust(args)) => trust::run(args, context),
         Some(Command::Demo(args)) => demo::run(args, context),
         Some(Command::Completions(args)) => completions::run(args, context),
+        None if cli.global.team.is_some() => session::run(&cli.session, context),
         None => {
-            let message = if cli.global.team.is_some() {
-                "this version has no team sessions yet; use --team with a command"
-            } else {
-                "say what to do"
-            };
+            if let Some(word) = cli.session.prompt.first() {
+                return Err(unknown(word));
+            }
+            let message = "say what to do";
             if !context.out.is_json() {
                 context
                     .out
@@ -98,6 +104,21 @@ pub(crate) fn run(cli: &Cli, context: &mut Context) -> Result<Exit, CommandError
             Err(CommandError::usage("usage", message).with_hint("for example `ccb task list`"))
         }
     }
+}
+
+/// A word that is no command, and no prompt either because there is no team.
+fn unknown(word: &str) -> CommandError {
+    let cli = Cli::command();
+    let known: Vec<&str> = cli
+        .get_subcommands()
+        .flat_map(|c| c.get_name_and_visible_aliases())
+        .collect();
+    let message = format!("there is no command {word:?}");
+    let hint = match store::nearest(word, known) {
+        Some(near) => format!("did you mean `ccb {near}`?"),
+        None => "`ccb --help` lists the commands; `ccb --team NAME PROMPT` starts a session".into(),
+    };
+    CommandError::usage("usage", message).with_hint(hint)
 }
 
 #[cfg(test)]

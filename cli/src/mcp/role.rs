@@ -3,13 +3,14 @@
 use clap::ValueEnum;
 
 /// What the one at the other end of the connection is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Role {
     /// Leads a team: everything but plans of its own
     Lead,
     /// Plans and delegates, does nothing itself
     Coordinator,
     /// Works in a team: takes tasks, talks, starts helpers
+    #[default]
     Teammate,
     /// Does one job; needs none of these tools
     Worker,

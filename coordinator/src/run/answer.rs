@@ -48,9 +48,13 @@ impl Outcome {
             "totalTokens": exit.usage.total_tokens(),
             "totalToolUseCount": exit.usage.tool_uses,
             "totalDurationMs": exit.duration_ms,
+            "totalCostUsd": exit.usage.cost_usd,
         });
         if let Some(error) = &exit.error {
             answer["error"] = error.clone().into();
+        }
+        if let Some(reason) = exit.reason {
+            answer["reason"] = reason.as_str().into();
         }
         if let Some(tree) = kept_tree(meta) {
             answer["worktree"] = tree;

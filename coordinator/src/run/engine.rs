@@ -16,6 +16,7 @@ use taskboard::{Board, BoardOptions};
 use worktrees::{Repository, TreeOptions, Trees};
 
 use super::error::AgentError;
+use crate::fleet::{Fleet, FleetOptions};
 
 /// How the engine behaves, as whoever started a run had it set. Kept with the run: a settings
 /// file that is broken later must not keep it from ending well.
@@ -32,6 +33,7 @@ pub(super) struct EngineOptions {
     pub(super) trash_days: u32,
     pub(super) gc_days: u32,
     pub(super) rescue_max_bytes: u64,
+    pub(super) fleet: FleetOptions,
 }
 
 impl Default for EngineOptions {
@@ -53,6 +55,7 @@ impl From<&Settings> for EngineOptions {
             trash_days: settings.worktree.trash_days,
             gc_days: settings.worktree.gc_days,
             rescue_max_bytes: settings.worktree.rescue_max_bytes,
+            fleet: FleetOptions::from(&settings.limits),
         }
     }
 }
@@ -148,6 +151,11 @@ impl Agents {
         &self.team
     }
 
+    /// Who says whether another one may be started, and what all have used.
+    pub fn fleet(&self) -> Fleet {
+        Fleet::open(&self.home.team(&self.team), self.options.fleet.clone())
+    }
+
     /// Where its runs are.
     pub fn runs_dir(&self) -> &Path {
         &self.runs
@@ -232,7 +240,7 @@ impl Agents {
         Duration::from_millis(self.options.lock_timeout_ms)
     }
 
-    pub(super) fn board(&self) -> Board {
+    pub(crate) fn board(&self) -> Board {
         let options = BoardOptions {
             lock_mode: if self.options.shared_locks {
                 LockMode::Shared
@@ -246,7 +254,7 @@ impl Agents {
         Board::new(&self.home, self.list.clone(), options)
     }
 
-    pub(super) fn mailbox(&self) -> Mailbox {
+    pub(crate) fn mailbox(&self) -> Mailbox {
         let options = MailOptions {
             durability: durability(self.options.mail_durable),
             lock_timeout: self.lock_timeout(),
@@ -255,7 +263,7 @@ impl Agents {
         Mailbox::new(&self.home, &self.team, options)
     }
 
-    pub(super) fn roster(&self) -> Team {
+    pub(crate) fn roster(&self) -> Team {
         let repository = Repository::discover(&self.directory);
         let common_dir = repository
             .as_ref()
@@ -268,7 +276,7 @@ impl Agents {
         Team::new(&self.home, self.team.clone(), options)
     }
 
-    pub(super) fn trees(&self) -> Result<Trees, AgentError> {
+    pub(crate) fn trees(&self) -> Result<Trees, AgentError> {
         let options = TreeOptions {
             trash_days: self.options.trash_days,
             gc_days: self.options.gc_days,

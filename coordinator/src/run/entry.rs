@@ -42,6 +42,8 @@ pub fn host_main(dir: &Path, env: Vec<(OsString, OsString)>) -> Result<(), Agent
         grace: agents.grace(),
         output_limit: agents.options.output_max_bytes,
         secrets: Arc::new(secrets(&env, &plan)),
+        limits: plan.limits(),
+        give_up: agents.options.fleet.give_up(),
         ..HostOptions::default()
     };
     let mut ports = EnginePorts::new(agents, run.clone(), &meta);

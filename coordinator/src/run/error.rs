@@ -1,5 +1,6 @@
 //! Why something with an agent did not work.
 
+use store::clock::rfc3339;
 use swarm::TeamError;
 use swarm::run::{PortError, RunError};
 
@@ -8,6 +9,7 @@ use taskboard::BoardError;
 use worktrees::TreeError;
 
 use crate::binding::BindingError;
+use crate::fleet::{FleetError, Gate};
 
 /// Why something with an agent did not work.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +48,28 @@ pub enum AgentError {
         running: usize,
         /// How many may.
         most: usize,
+    },
+    /// Too many were started within a minute.
+    #[error("{most} agents were started within a minute, and no more may be")]
+    TooFast {
+        /// How many may be.
+        most: u32,
+        /// When the next may be started, RFC 3339.
+        until: String,
+    },
+    /// The team has used up what it may.
+    #[error("{what}")]
+    Spent {
+        /// Which limit, in words.
+        what: String,
+    },
+    /// A provider refuses, and everybody waits.
+    #[error("everybody waits until {until}, because the provider refuses: {reason}")]
+    Paused {
+        /// RFC 3339.
+        until: String,
+        /// What the provider said.
+        reason: String,
     },
     /// What is not running cannot be stopped.
     #[error("agent {id} is not running: it is {state}")]
@@ -90,9 +114,30 @@ pub enum AgentError {
     /// A task and its tree.
     #[error(transparent)]
     Binding(#[from] BindingError),
+    /// The team's account.
+    #[error(transparent)]
+    Fleet(#[from] FleetError),
     /// A file.
     #[error(transparent)]
     Store(#[from] store::StoreError),
+}
+
+impl AgentError {
+    /// Why nothing can be started, if nothing can.
+    pub(super) fn check(gate: Gate) -> Result<(), Self> {
+        match gate {
+            Gate::Open => Ok(()),
+            Gate::Paused { until, reason } => Err(Self::Paused {
+                until: rfc3339(until),
+                reason,
+            }),
+            Gate::Crowded { until, most } => Err(Self::TooFast {
+                most,
+                until: rfc3339(until),
+            }),
+            Gate::Spent { what } => Err(Self::Spent { what }),
+        }
+    }
 }
 
 impl From<AgentError> for PortError {

@@ -19,6 +19,10 @@ store::fault_points! {
     FINISH_TOLD = "finish.told";
     /// Everything is done; the run still counts as unfinished.
     FINISH_DONE = "finish.done";
+    /// Everybody is to wait; nobody is told yet.
+    FLEET_PAUSED = "fleet.paused";
+    /// Nobody has to wait any more; nobody is told yet.
+    FLEET_CLEARED = "fleet.cleared";
     /// A message for an agent that has ended is in its inbox; nobody resumes it yet.
     RESUME_SENT = "resume.sent";
 }

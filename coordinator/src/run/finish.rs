@@ -17,12 +17,13 @@ use store::clock::{Clock, SystemClock, rfc3339};
 use store::fault::reached;
 use store::name::Name;
 use swarm::run::{By, Exit, ExitStatus, Meta, RunDir, Told, TreeOutcome};
-use taskboard::{BoardError, Caller, Task, TaskId};
+use taskboard::{Task, TaskId};
 use worktrees::{AgentEnd, Slug, TreeError};
 
 use super::engine::Agents;
 use super::error::AgentError;
 use super::fault;
+use super::finish_tasks::{Settled, settle_tasks};
 
 /// Finishes a run that ended like this, unless it is written down that it ended otherwise.
 ///
@@ -68,7 +69,8 @@ fn carry_out(
     let mut meta = note_end(run, &exit)?;
     written();
     reached(fault::FINISH_STATE);
-    let returned = settle_tasks(agents, &meta, &exit)?;
+    settle_account(agents, &meta, &exit);
+    let Settled { returned, note } = settle_tasks(agents, &meta, &exit)?;
     reached(fault::FINISH_TASKS);
     end_tree(agents, &mut meta);
     // Before anybody is told: from then on somebody else may be the last to see to the run.
@@ -79,7 +81,7 @@ fn carry_out(
     }
     reached(fault::FINISH_TREE);
     leave_team(agents, &meta);
-    tell(agents, run, &mut meta, &exit, &returned)?;
+    tell(agents, run, &mut meta, &exit, &Aftermath { returned, note })?;
     reached(fault::FINISH_DONE);
     if meta.told != Some(Told::Waiting) {
         run.settle()?;
@@ -108,46 +110,24 @@ pub(super) fn failed_to_launch(meta: &Meta, why: String) -> Exit {
         status: ExitStatus::Failed,
         result: None,
         error: Some(why),
+        reason: None,
         usage: swarm::runtime::Usage::default(),
         duration_ms: 0,
         ended_at: rfc3339(SystemClock.now_ms()),
         ending: None,
+        proof: None,
         by: By::Host,
     }
 }
 
-/// Completes the run's task if that was its job; gives back everything else it has. Returns
-/// what is free again.
-fn settle_tasks(agents: &Agents, meta: &Meta, exit: &Exit) -> Result<Vec<Task>, AgentError> {
-    let board = agents.board();
-    // A list nobody made is not made by looking.
-    if !board.dir().is_dir() {
-        return Ok(Vec::new());
+/// What it used is the team's; if others wait for what becomes of it, they wait no longer.
+fn settle_account(agents: &Agents, meta: &Meta, exit: &Exit) {
+    let left = agents
+        .fleet()
+        .left(&meta.agent_id, &meta.life_id(), &exit.usage);
+    if let Err(error) = left {
+        tracing::warn!(%error, "the team's account is not up to date");
     }
-    let task: Option<TaskId> = meta.task_id.as_ref().and_then(|id| id.parse().ok());
-    // A model says by itself what it has done; a command cannot.
-    if let (Some(id), ExitStatus::Completed, "shell") =
-        (task, exit.status, meta.runtime.kind.as_str())
-    {
-        let caller = Caller {
-            agent: meta.address().to_owned(),
-            token: meta.token,
-            force: false,
-        };
-        match board.complete(id, &caller, None) {
-            Ok(_) => {}
-            // Somebody was faster, or it was taken away: then it is not ours to complete.
-            Err(
-                error @ (BoardError::Refused { .. }
-                | BoardError::NotFound { .. }
-                | BoardError::Vetoed { .. }),
-            ) => {
-                tracing::warn!(%error, id = %id, "the task is not completed");
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(board.unassign_run(&meta.agent_id)?)
 }
 
 /// Removes the run's tree if nothing is in it. What cannot be done now is no reason to keep the
@@ -212,13 +192,21 @@ fn leave_team(agents: &Agents, meta: &Meta) {
     }
 }
 
+/// What else came of a run's end.
+struct Aftermath {
+    /// Tasks that are free again.
+    returned: Vec<Task>,
+    /// What its parent should know about the task.
+    note: Option<String>,
+}
+
 /// Sees to it that the parent is told, once.
 fn tell(
     agents: &Agents,
     run: &RunDir,
     meta: &mut Meta,
     exit: &Exit,
-    returned: &[Task],
+    aftermath: &Aftermath,
 ) -> Result<(), AgentError> {
     // Whoever waits for the result gives up under the same lock.
     let lock = run.lock()?;
@@ -227,7 +215,7 @@ fn tell(
         meta.told = Some(if run.has_waiter()? {
             Told::Waiting
         } else {
-            notify(agents, run, meta, exit, returned)?;
+            notify(agents, run, meta, exit, aftermath)?;
             Told::Posted
         });
         reached(fault::FINISH_TOLD);
@@ -244,13 +232,17 @@ fn notify(
     run: &RunDir,
     meta: &Meta,
     exit: &Exit,
-    returned: &[Task],
+    aftermath: &Aftermath,
 ) -> Result<(), AgentError> {
     let from = Name::new("agent", meta.address())?;
     let to = Name::new("agent", &meta.parent)?;
     let mut result = exit.text();
-    if !returned.is_empty() {
-        let ids: Vec<String> = returned
+    if let Some(note) = &aftermath.note {
+        result.push_str(&format!("\n\n{note}"));
+    }
+    if !aftermath.returned.is_empty() {
+        let ids: Vec<String> = aftermath
+            .returned
             .iter()
             .map(|task| format!("#{}", task.id))
             .collect();

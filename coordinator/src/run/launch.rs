@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::home::Home;
-use store::settings::RuntimeKind;
+use store::settings::{AgentLimits, RuntimeKind};
 use swarm::process::MARKER;
 use swarm::run::Meta;
 use swarm::runtime::{Launch, McpServer, Start};
@@ -20,6 +21,40 @@ const TEAM_VARIABLES: &[&str] = &[
     "CLAUDE_CODE_TEAM_NAME",
     "TMPDIR",
 ];
+
+/// What has to be shown before a run's task counts as done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Prove {
+    /// A command that has to succeed where the agent worked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify: Option<String>,
+    /// It is ended when this is over.
+    pub timeout_ms: u64,
+    /// Whatever the agent left uncommitted in its own tree is committed with this message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// A task that failed so often is parked.
+    pub max_attempts: usize,
+}
+
+impl Prove {
+    /// How long a check may take where nobody says.
+    pub const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(1800);
+    /// How often a task is tried where nobody says.
+    pub const ATTEMPTS: usize = 3;
+}
+
+impl Default for Prove {
+    fn default() -> Self {
+        Self {
+            verify: None,
+            timeout_ms: u64::try_from(Self::TIMEOUT.as_millis()).unwrap_or(u64::MAX),
+            commit: None,
+            max_attempts: Self::ATTEMPTS,
+        }
+    }
+}
 
 /// Everything about an agent that its runtime is told, but what the run says already.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -43,12 +78,21 @@ pub struct LaunchPlan {
     /// The most it may cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost_usd: Option<f64>,
+    /// The most tokens it may use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// How long it may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wall_clock_ms: Option<u64>,
     /// MCP servers it gets.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mcp_servers: Vec<McpServer>,
     /// What the repository configures for the program itself may take effect.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub trusted: bool,
+    /// What has to be shown before its task counts as done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prove: Option<Prove>,
     /// The session it is a copy of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fork_of: Option<String>,
@@ -72,6 +116,24 @@ impl LaunchPlan {
     /// As it was kept.
     pub fn of(meta: &Meta) -> Self {
         serde_json::from_value(meta.launch.clone()).unwrap_or_default()
+    }
+
+    /// Lets it use this much and no more.
+    pub fn limit(&mut self, limits: &AgentLimits) {
+        self.max_turns = limits.turns;
+        self.max_cost_usd = limits.cost_usd;
+        self.max_tokens = limits.tokens;
+        let ms = limits.wall_clock.map(|time| time.as_millis());
+        self.wall_clock_ms = ms.and_then(|ms| u64::try_from(ms).ok());
+    }
+
+    pub(super) fn limits(&self) -> AgentLimits {
+        AgentLimits {
+            turns: self.max_turns,
+            wall_clock: self.wall_clock_ms.map(Duration::from_millis),
+            tokens: self.max_tokens,
+            cost_usd: self.max_cost_usd,
+        }
     }
 
     pub(super) fn to_json(&self) -> Value {

@@ -5,15 +5,22 @@ use std::time::Duration;
 
 use mailbox::{Body, Consumer, Draft, Mailbox, Priority, Protocol, Question};
 use serde_json::Value;
+use store::clock::{Clock, SystemClock};
 use store::name::Name;
 use swarm::LEAD;
-use swarm::run::{Asked, Exit, Letter, Mail, Meta, PermissionAnswer, PortError, Ports, RunDir};
+use swarm::run::{
+    Asked, Exit, Letter, Mail, MayBegin, Meta, PermissionAnswer, PortError, Ports, Proof, RunDir,
+    Seal,
+};
+use swarm::runtime::Usage;
 use taskboard::{Status, TaskId};
 use worktrees::{Lease, Slug};
 
 use super::engine::Agents;
 use super::error::AgentError;
 use super::finish;
+use super::launch::LaunchPlan;
+use crate::fleet::Gate;
 
 /// How many letters are taken at once.
 const BATCH: usize = 64;
@@ -27,6 +34,8 @@ pub(super) struct EnginePorts {
     run: RunDir,
     meta: Meta,
     tree: Option<Lease>,
+    /// What the team knows it has used.
+    reported: Usage,
 }
 
 impl EnginePorts {
@@ -36,6 +45,7 @@ impl EnginePorts {
             run,
             meta: meta.clone(),
             tree: None,
+            reported: Usage::default(),
         }
     }
 
@@ -141,11 +151,93 @@ impl Ports for EnginePorts {
         noted.map_err(port)
     }
 
+    fn seal(&mut self) -> Result<Option<Seal>, PortError> {
+        let Some(prove) = LaunchPlan::of(&self.meta).prove else {
+            return Ok(None);
+        };
+        let mut proof = Proof::default();
+        if let (Some(message), Some(tree)) = (&prove.commit, &self.meta.worktree) {
+            let slug = Slug::new(&tree.name).map_err(port)?;
+            let sealed = self.agents.trees()?.seal(&slug, message).map_err(port)?;
+            proof = Proof {
+                commit: Some(sealed.commit),
+                base: sealed.base,
+                changed: sealed.changed,
+                check: None,
+            };
+        }
+        Ok(Some(Seal {
+            proof,
+            check: prove.verify,
+            timeout: Duration::from_millis(prove.timeout_ms),
+        }))
+    }
+
+    fn unsealed(&mut self, proof: &Proof) -> Result<Option<String>, PortError> {
+        let (Some(commit), Some(tree)) = (&proof.commit, &self.meta.worktree) else {
+            return Ok(None);
+        };
+        let slug = Slug::new(&tree.name).map_err(port)?;
+        self.agents.trees()?.unsealed(&slug, commit).map_err(port)
+    }
+
+    fn may_begin(&mut self) -> Result<MayBegin, PortError> {
+        // A command asks no model.
+        if self.meta.runtime.kind == "shell" {
+            return Ok(MayBegin::Now);
+        }
+        let gate = self.agents.fleet().enter(&self.meta.agent_id);
+        Ok(match gate.map_err(port)? {
+            Gate::Paused { until, reason } => MayBegin::Later {
+                wait: until_then(until),
+                why: format!("the provider refuses: {reason}"),
+            },
+            Gate::Spent { what } => MayBegin::Never(what),
+            // How many are started is not its business.
+            _ => MayBegin::Now,
+        })
+    }
+
+    fn refused(&mut self, retry_after: Option<Duration>, why: &str) -> Result<(), PortError> {
+        let fleet = self.agents.fleet();
+        let noted = fleet.quota(&self.meta.agent_id, retry_after, why);
+        noted.map_err(port)
+    }
+
+    fn answered(&mut self) -> Result<(), PortError> {
+        let fleet = self.agents.fleet();
+        fleet.answered(&self.meta.agent_id).map_err(port)
+    }
+
+    fn used(&mut self, used: &Usage) -> Result<Option<String>, PortError> {
+        if *used == self.reported {
+            return Ok(None);
+        }
+        let fleet = self.agents.fleet();
+        let spent = fleet.spent(&self.meta.life_id(), used).map_err(port)?;
+        self.reported = *used;
+        Ok(spent)
+    }
+
+    fn team_late(&mut self) -> Result<Option<String>, PortError> {
+        self.agents.fleet().late().map_err(port)
+    }
+
+    fn tree_state(&mut self) -> Option<String> {
+        worktrees::fingerprint_of(&self.meta.cwd)
+    }
+
     fn finish(&mut self, exit: &Exit, written: &mut dyn FnMut()) -> Result<(), PortError> {
         // Nobody works in it any more.
         self.tree = None;
         Ok(finish::finish(&self.agents, &self.run, exit, written)?)
     }
+}
+
+/// How long it is until then.
+fn until_then(until: i64) -> Duration {
+    let left = until.saturating_sub(SystemClock.now_ms()).max(1);
+    Duration::from_millis(u64::try_from(left).unwrap_or(1))
 }
 
 /// Whether somebody is there to answer.

@@ -51,6 +51,8 @@ pub struct Spawn {
     pub name: Option<Name>,
     /// It becomes a member of the team, and lives on when a turn is over.
     pub teammate: bool,
+    /// It leads the team, and has the name every lead has.
+    pub lead: bool,
     /// It must have its plan approved first.
     pub plan_mode: bool,
     /// It continues its parent's conversation.
@@ -81,17 +83,24 @@ impl Agents {
         self.reconcile()?;
         self.check_number()?;
         if let Some(name) = &spawn.name {
-            self.check_name(name)?;
+            self.check_name(name, spawn.lead)?;
         }
         let id = AgentId::random();
         let run = self.run(id.as_str());
         let mut meta = self.describe(spawn, &id);
+        let model = spawn.runtime.kind != "shell";
+        if model {
+            // Nothing is written down for one that cannot start.
+            AgentError::check(self.fleet().gate()?)?;
+        }
         let held = run.create(&meta, &spawn.prompt)?;
         let waiter = match spawn.background {
             true => None,
             false => Some(run.waiter()?),
         };
-        match self.equip(spawn, &run, &mut meta) {
+        let admitted = self.fleet().admit(id.as_str(), model);
+        let admitted = admitted.map_err(Into::into).and_then(AgentError::check);
+        match admitted.and_then(|()| self.equip(spawn, &run, &mut meta)) {
             Ok(()) => {}
             Err(error) => {
                 self.give_up(&run, &meta);
@@ -266,6 +275,8 @@ impl Agents {
             if let (true, Some(name)) = (meta.teammate, &meta.name) {
                 self.roster().set_active(name, false).ok();
             }
+            self.fleet()
+                .left(&meta.agent_id, &meta.life_id(), &meta.usage)?;
             store::tree::delete(run.path())?;
             run.settle()?;
             Ok::<_, AgentError>(())
@@ -292,23 +303,26 @@ impl Agents {
     }
 
     /// A name stands for one agent that runs.
-    fn check_name(&self, name: &Name) -> Result<(), AgentError> {
-        if name.as_str().eq_ignore_ascii_case(LEAD) {
+    fn check_name(&self, name: &Name, lead: bool) -> Result<(), AgentError> {
+        if name.as_str().eq_ignore_ascii_case(LEAD) && !lead {
             let why = format!("{LEAD:?} is the name of every team's lead; choose another");
             return Err(AgentError::Invalid(why));
         }
-        let (all, _) = self.list()?;
-        let taken = all.into_iter().find(|listed| {
-            let theirs = listed.meta.name.as_deref();
-            listed.alive && theirs.is_some_and(|theirs| theirs.eq_ignore_ascii_case(name.as_str()))
-        });
-        match taken {
-            Some(listed) => Err(AgentError::NameTaken {
-                name: name.to_string(),
-                by: listed.meta.agent_id,
-            }),
-            None => Ok(()),
+        // Whoever is alive is among those there is something to do for.
+        for id in swarm::run::active(&self.runs)? {
+            let run = self.run(&id);
+            let Ok(meta) = run.meta() else {
+                continue;
+            };
+            let theirs = meta.name.as_deref().unwrap_or_default();
+            if theirs.eq_ignore_ascii_case(name.as_str()) && run.is_alive()? {
+                return Err(AgentError::NameTaken {
+                    name: name.to_string(),
+                    by: id,
+                });
+            }
         }
+        Ok(())
     }
 }
 

@@ -33,7 +33,9 @@ impl Agents {
         self.wait_for(&launched.run, launched.meta.life, limit)
     }
 
-    fn wait_for(
+    /// The same for a run that somebody else may have started, without taking its result for
+    /// delivered.
+    pub fn wait_for(
         &self,
         run: &RunDir,
         life: u32,

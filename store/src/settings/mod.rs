@@ -9,6 +9,7 @@
 
 mod agents;
 mod file;
+mod limits;
 mod runtimes;
 mod taskboard;
 mod worktree;
@@ -24,12 +25,13 @@ use crate::atomic;
 use crate::error::Result;
 
 pub use agents::{AgentSettings, ConfigHome, LetThrough};
+pub use limits::{AgentLimits, Limits, MOST_USD, QuotaSettings, TeamLimits};
 pub use runtimes::{RuntimeKind, RuntimeSettings};
 pub use taskboard::LockMode;
 pub use worktree::{BaseRef, SetUpCommand, WorktreeSettings};
 
 /// All settings, resolved.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// `taskboard.lock`: `"shared"` or `"flock"`.
     pub lock_mode: LockMode,
@@ -44,6 +46,8 @@ pub struct Settings {
     pub worktree: WorktreeSettings,
     /// Everything under `agents`.
     pub agents: AgentSettings,
+    /// Everything under `limits`.
+    pub limits: Limits,
     /// `isolation.configHome`: `"shared"` or `"own"`.
     pub config_home: ConfigHome,
     /// `runtimes`: ways to run agents, by name.
@@ -59,6 +63,7 @@ impl Default for Settings {
             mail_durable: true,
             worktree: WorktreeSettings::default(),
             agents: AgentSettings::default(),
+            limits: Limits::default(),
             config_home: ConfigHome::default(),
             runtimes: BTreeMap::new(),
         }
@@ -68,6 +73,7 @@ impl Default for Settings {
 const SECTIONS: &[&str] = &[
     "agents",
     "isolation",
+    "limits",
     "mailbox",
     "runtimes",
     "taskboard",
@@ -101,6 +107,7 @@ impl Settings {
             match key.as_str() {
                 "agents" => self.agents.apply(section, &file)?,
                 "isolation" => self.config_home.apply(section, &file)?,
+                "limits" => self.limits.apply(section, &file)?,
                 "mailbox" => self.apply_mailbox(section, &file)?,
                 "runtimes" => runtimes::apply(&mut self.runtimes, section, &file)?,
                 "worktree" => self.worktree.apply(section, &file)?,

@@ -37,6 +37,29 @@ impl ExitStatus {
     }
 }
 
+/// What ended a run that might have gone on: what can be done about it differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExitReason {
+    /// A limit on turns, time, tokens or money. It can be resumed.
+    Limit,
+    /// The provider refuses for now. It can be resumed later.
+    Quota,
+    /// The same failure again, and nothing had changed.
+    NoProgress,
+}
+
+impl ExitReason {
+    /// Its name in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Limit => "limit",
+            Self::Quota => "quota",
+            Self::NoProgress => "no_progress",
+        }
+    }
+}
+
 /// Who wrote down how a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -67,6 +90,9 @@ pub struct Exit {
     /// What went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// What ended it, if it might have gone on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<ExitReason>,
     /// What it used in this life.
     #[serde(default)]
     pub usage: Usage,
@@ -77,8 +103,45 @@ pub struct Exit {
     /// How its program ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
+    /// What is there to show for it, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
     /// Who wrote this.
     pub by: By,
+}
+
+/// What an agent that says it is done has done, and whether that was checked.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Proof {
+    /// Everything it did, as one commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The commit it started from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// Something differs between the two.
+    pub changed: bool,
+    /// The check, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<Checked>,
+}
+
+/// A check that was made.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Checked {
+    /// For the shell.
+    pub command: String,
+    /// It succeeded.
+    pub passed: bool,
+    /// How it ended, in words, if it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub how: Option<String>,
+    /// How long it took.
+    pub duration_ms: u64,
+    /// Where its output is.
+    pub log: String,
 }
 
 impl Exit {

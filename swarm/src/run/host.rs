@@ -11,14 +11,17 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use store::fault::reached;
+use store::settings::{AgentLimits, QuotaSettings};
 use tokio::io::Interest;
 use tokio::net::unix::pipe;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
+use super::exit::ExitStatus;
 use super::guard::RESULT_WRITTEN;
 use super::life::Life;
 use super::ports::{PortError, Ports};
+use super::prove::prove;
 use super::run_dir::{RunDir, RunError};
 use super::stop::Why;
 use crate::fault;
@@ -30,7 +33,7 @@ use crate::runtime::{Agent, Event, Launch, LaunchError, Runtime};
 /// the agent seems stuck.
 const TICK: Duration = Duration::from_secs(5);
 /// How long those that are killed may take to die.
-const DYING: Duration = Duration::from_secs(5);
+pub(super) const DYING: Duration = Duration::from_secs(5);
 
 /// How a host behaves.
 #[derive(Debug, Clone)]
@@ -44,6 +47,10 @@ pub struct HostOptions {
     pub stuck_after: Duration,
     /// How long a question waits for its answer.
     pub permission_deadline: Duration,
+    /// What it may use.
+    pub limits: AgentLimits,
+    /// After how long without an answer of the provider it ends.
+    pub give_up: Duration,
     /// What must not be written down.
     pub secrets: Arc<Secrets>,
 }
@@ -55,6 +62,8 @@ impl Default for HostOptions {
             output_limit: 8 * 1024 * 1024,
             stuck_after: Duration::from_secs(45),
             permission_deadline: Duration::from_secs(120),
+            limits: AgentLimits::default(),
+            give_up: QuotaSettings::default().give_up,
             secrets: Arc::new(Secrets::new(Vec::<Vec<u8>>::new())),
         }
     }
@@ -90,6 +99,12 @@ pub fn host(
         .enable_all()
         .build()?;
     reached(fault::RUN_HOSTED);
+    let check = Launch {
+        cwd: launch.cwd.clone(),
+        env: launch.env.clone(),
+        scratch: launch.scratch.clone(),
+        ..Launch::default()
+    };
     let exit = tokio.block_on(async {
         let processes = Processes::adopting()?;
         let mut life = Life::begin(run.clone(), runtime.abilities(), ports, options)?;
@@ -97,17 +112,24 @@ pub fn host(
             launch.prompt = prompt;
         }
         life.prompt(&launch.prompt);
-        match runtime.launch(launch, &processes) {
-            Ok(agent) => {
-                reached(fault::RUN_LAUNCHED);
-                live(&mut life, agent, &processes).await?;
+        let mut ears = Ears::new(&life)?;
+        if ears.wait_for_turn(&mut life).await? {
+            match runtime.launch(launch, &processes) {
+                Ok(agent) => {
+                    reached(fault::RUN_LAUNCHED);
+                    live(&mut life, agent, &processes, &mut ears).await?;
+                }
+                Err(error) => life.not_launched(&launch_words(&error)),
             }
-            Err(error) => life.not_launched(&launch_words(&error)),
         }
         reached(fault::RUN_OVER);
         let left = end_descendants(DYING);
         life.swept(&left);
-        Ok::<_, HostError>(life.exit())
+        let mut exit = life.exit();
+        if exit.status == ExitStatus::Completed {
+            prove(run, &mut exit, &check, ports, options, &processes).await?;
+        }
+        Ok::<_, HostError>(exit)
     })?;
     let mut written = || {
         let stdout = io::stdout();
@@ -125,27 +147,83 @@ fn launch_words(error: &LaunchError) -> String {
     }
 }
 
+/// What a host listens to besides its agent.
+struct Ears {
+    control: pipe::Receiver,
+    mail: Option<pipe::Receiver>,
+    guard: pipe::Sender,
+    /// The guard's end of the pipe is watched.
+    guarded: bool,
+    terminate: Signals,
+}
+
+impl Ears {
+    fn new(life: &Life<'_>) -> Result<Self, HostError> {
+        let control = life.run.bell()?;
+        let mail = life.mail_bell().transpose()?;
+        Ok(Self {
+            control: pipe::Receiver::from_owned_fd(control.as_fd().try_clone_to_owned()?)?,
+            mail: mail.map(pipe::Receiver::from_owned_fd).transpose()?,
+            guard: pipe::Sender::from_owned_fd(io::stdout().as_fd().try_clone_to_owned()?)?,
+            guarded: true,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    /// Waits until the first turn may begin; false if the run is to end before it does.
+    async fn wait_for_turn(&mut self, life: &mut Life<'_>) -> Result<bool, HostError> {
+        loop {
+            if life.may_begin() {
+                return Ok(true);
+            }
+            life.look_for_stop_before_start();
+            if life.end_before_start() {
+                return Ok(false);
+            }
+            let due = life.limits_due();
+            tokio::select! {
+                heard = rung(Some(&self.control)) => {
+                    heard?;
+                    life.look_for_stop_before_start();
+                }
+                ready = self.guard.ready(Interest::ERROR), if self.guarded => {
+                    ready?;
+                    self.guarded = false;
+                    life.stop_before_start(Why::GuardDied);
+                }
+                _ = self.terminate.recv() => life.stop_before_start(terminated()),
+                () = at(due) => life.late_before_start(),
+            }
+            if life.end_before_start() {
+                return Ok(false);
+            }
+        }
+    }
+}
+
+/// Either somebody wants us to end, or the guard has died.
+fn terminated() -> Why {
+    if guard_is_dead() {
+        Why::GuardDied
+    } else {
+        Why::Asked("its host got SIGTERM".into())
+    }
+}
+
 /// Takes part in the agent's life until it has ended.
 async fn live(
     life: &mut Life<'_>,
     mut agent: Agent,
     processes: &Processes,
+    ears: &mut Ears,
 ) -> Result<(), HostError> {
-    let control = life.run.bell()?;
-    let control = pipe::Receiver::from_owned_fd(control.as_fd().try_clone_to_owned()?)?;
-    let mail = match life.mail_bell() {
-        Some(bell) => Some(pipe::Receiver::from_owned_fd(bell?)?),
-        None => None,
-    };
-    let guard = pipe::Sender::from_owned_fd(io::stdout().as_fd().try_clone_to_owned()?)?;
-    let mut terminate = signal(SignalKind::terminate())?;
     let mut tick = interval_at(Instant::now() + TICK, TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     life.launched(processes);
     life.look_for_stop(&agent.orders, processes);
     life.fetch_mail(&agent.orders).await;
-    let mut guarded = true;
     loop {
+        life.end_if_over(&agent.orders, processes);
         let due = life.next_due();
         tokio::select! {
             event = agent.events.recv() => match event {
@@ -159,36 +237,29 @@ async fn live(
                 }
                 Some(event) => life.event(event, &agent.orders).await,
             },
-            heard = rung(Some(&control)) => {
+            heard = rung(Some(&ears.control)) => {
                 heard?;
                 life.look_for_stop(&agent.orders, processes);
+                life.look_at_gate(&agent.orders).await;
             }
-            heard = rung(mail.as_ref()) => {
+            heard = rung(ears.mail.as_ref()) => {
                 heard?;
                 life.fetch_mail(&agent.orders).await;
             }
-            ready = guard.ready(Interest::ERROR), if guarded => {
+            ready = ears.guard.ready(Interest::ERROR), if ears.guarded => {
                 ready?;
-                guarded = false;
+                ears.guarded = false;
                 life.stop(Why::GuardDied, &agent.orders, processes);
             }
-            _ = terminate.recv() => {
-                // Either somebody wants us to end, or the guard has died.
-                let why = if guard_is_dead() {
-                    Why::GuardDied
-                } else {
-                    Why::Asked("its host got SIGTERM".into())
-                };
-                life.stop(why, &agent.orders, processes);
-            }
-            () = at(due) => life.due(&agent.orders, processes),
+            _ = ears.terminate.recv() => life.stop(terminated(), &agent.orders, processes),
+            () = at(due) => life.due(&agent.orders, processes).await,
             _ = tick.tick() => life.tick(&agent.orders, processes),
         }
     }
 }
 
 /// Waits for a bell that need not be there, and takes in all its rings.
-async fn rung(bell: Option<&pipe::Receiver>) -> io::Result<()> {
+pub(super) async fn rung(bell: Option<&pipe::Receiver>) -> io::Result<()> {
     let Some(bell) = bell else {
         return std::future::pending().await;
     };
@@ -205,7 +276,7 @@ async fn rung(bell: Option<&pipe::Receiver>) -> io::Result<()> {
     }
 }
 
-async fn at(due: Option<Instant>) {
+pub(super) async fn at(due: Option<Instant>) {
     match due {
         Some(due) => sleep_until(due).await,
         None => std::future::pending().await,

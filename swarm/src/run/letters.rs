@@ -77,6 +77,11 @@ impl Letters {
         !self.waiting.is_empty() || !self.given.is_empty()
     }
 
+    /// Whether something waits to be given to the agent.
+    pub(super) fn waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     /// The next letter to be given to the agent.
     pub(super) fn give(&mut self) -> Option<Letter> {
         let letter = self.waiting.pop_front()?;

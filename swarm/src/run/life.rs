@@ -13,7 +13,9 @@ use uuid::Uuid;
 use super::guard::stop_words;
 use super::host::{HostError, HostOptions};
 use super::letters::Letters;
+use super::life_limits::{Failure, Hold};
 use super::meta::{Meta, State};
+use super::meter::Meter;
 use super::ports::{Asked, Ports};
 use super::recorder::Recorder;
 use super::run_dir::RunDir;
@@ -54,6 +56,21 @@ pub(super) struct Life<'a> {
     pub(super) interrupted: bool,
     /// Messages that are part of the prompt.
     pub(super) in_prompt: Vec<Uuid>,
+    pub(super) meter: Meter,
+    /// Its next turn is held back.
+    pub(super) hold: Option<Hold>,
+    /// Since when the provider has not answered it.
+    pub(super) refused_since: Option<Instant>,
+    /// The model has not said anything in this turn.
+    pub(super) unanswered: bool,
+    /// It is about to be ended for this.
+    pub(super) over: Option<Why>,
+    /// The team has used up what it may.
+    pub(super) team_spent: Option<String>,
+    /// How the last turn failed.
+    pub(super) failure: Option<Failure>,
+    /// It failed like that before.
+    pub(super) repeated: bool,
 }
 
 impl<'a> Life<'a> {
@@ -95,6 +112,14 @@ impl<'a> Life<'a> {
             questions: HashMap::new(),
             interrupted: false,
             in_prompt: Vec::new(),
+            meter: Meter::new(options.limits),
+            hold: None,
+            refused_since: None,
+            unanswered: true,
+            over: None,
+            team_spent: None,
+            failure: None,
+            repeated: false,
         })
     }
 
@@ -137,11 +162,13 @@ impl<'a> Life<'a> {
     /// When something has to be done that nobody will tell of.
     pub(super) fn next_due(&self) -> Option<Instant> {
         let question = self.questions.values().map(|(_, until)| *until).min();
-        [self.stopping.due(), question].into_iter().flatten().min()
+        let all = [self.stopping.due(), question, self.limits_due()];
+        all.into_iter().flatten().min()
     }
 
     /// Something is due.
-    pub(super) fn due(&mut self, orders: &Sender<Order>, processes: &Processes) {
+    pub(super) async fn due(&mut self, orders: &Sender<Order>, processes: &Processes) {
+        self.limits_are_due(orders).await;
         let now = Instant::now();
         if self.stopping.due().is_some_and(|due| due <= now)
             && let Some(step) = self.stopping.step()
@@ -162,6 +189,7 @@ impl<'a> Life<'a> {
 
     /// Looks at what nobody tells of.
     pub(super) fn tick(&mut self, orders: &Sender<Order>, processes: &Processes) {
+        self.tick_limits();
         match self.ports.lost_task() {
             Ok(Some(why)) => self.stop(Why::LostTask(why), orders, processes),
             Ok(None) => {}
@@ -237,6 +265,7 @@ impl<'a> Life<'a> {
         let event = self.veil.over(event);
         self.stuck.alive(&event);
         self.record.event(&event);
+        self.weigh(&event);
         match event {
             Event::Started { session, model } => self.started(session, model),
             Event::ToolUse { .. } => {
@@ -295,6 +324,7 @@ impl<'a> Life<'a> {
         if self.used_written.elapsed() >= USAGE_EVERY {
             self.used_written = Instant::now();
             self.write_meta();
+            self.report_usage();
         }
     }
 
@@ -323,8 +353,13 @@ impl<'a> Life<'a> {
     async fn turn_ended(&mut self, turn: TurnEnd, orders: &Sender<Order>) {
         self.busy = false;
         self.interrupted = false;
+        let again = self.weigh_turn(&turn);
         self.last_turn = Some(turn);
         if self.stopping.why().is_some() {
+            return;
+        }
+        if again {
+            self.look_at_gate(orders).await;
             return;
         }
         // Whoever sends to an agent asks under this lock whether it still takes anything in.
@@ -337,6 +372,10 @@ impl<'a> Life<'a> {
             return;
         }
         if self.meta.teammate {
+            self.weigh_next();
+            if self.over.is_some() {
+                return;
+            }
             self.set_state(State::Idle);
             drop(lock);
             self.note_idle(true);

@@ -12,7 +12,7 @@ use crate::fault;
 use crate::runtime::{Message, Messages, Order};
 
 /// What an agent is told that is resumed without a message.
-const GO_ON: &str = "Go on where you stopped.";
+pub(super) const GO_ON: &str = "Go on where you stopped.";
 
 impl Life<'_> {
     /// What an agent that was resumed is told first: the mail it was resumed for. None for one
@@ -67,6 +67,10 @@ impl Life<'_> {
         if self.stopping.why().is_some() || self.meta.state == State::Ending {
             return;
         }
+        let waits = self.letters.as_ref().is_some_and(Letters::waiting);
+        if waits && !self.busy && !self.may_begin() {
+            return;
+        }
         while let Some(letter) = self.letters.as_mut().and_then(Letters::give) {
             self.at_work();
             let message = Message {
@@ -79,7 +83,7 @@ impl Life<'_> {
     }
 
     /// From here on a turn is under way.
-    fn at_work(&mut self) {
+    pub(super) fn at_work(&mut self) {
         if !self.busy {
             self.busy = true;
             self.meta.state = State::Running;

@@ -203,6 +203,9 @@ pub struct Meta {
     pub session: Option<String>,
     /// What it has used, in all its lives.
     pub usage: Usage,
+    /// What it had used before this one.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub used_before: Usage,
     /// Its guard.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub guard: Option<ProcessId>,
@@ -228,6 +231,10 @@ pub struct Meta {
     /// What a later version wrote.
     #[serde(flatten)]
     pub other: Map<String, Value>,
+}
+
+fn is_nothing(usage: &Usage) -> bool {
+    *usage == Usage::default()
 }
 
 fn is_false(value: &bool) -> bool {

@@ -6,6 +6,7 @@
 //!     prompt             what it was told first
 //!     transcript.jsonl   what happened, event by event
 //!     output.log         what it printed; output.1.log is what came before
+//!     check.log          what the check of its work printed
 //!     exit.json          how it ended: written once per life, by whoever is first
 //!     stop.json          somebody wants it to end
 //!     alive.lock         held by guard and host
@@ -34,12 +35,15 @@ mod guard;
 mod host;
 mod letters;
 mod life;
+mod life_limits;
 mod life_mail;
 mod list;
 mod meta;
+mod meter;
 mod output;
 mod partial;
 mod ports;
+mod prove;
 mod recorder;
 mod run_dir;
 mod stop;
@@ -49,12 +53,12 @@ mod veil;
 mod verdict;
 
 pub use control::StopRequest;
-pub use exit::{By, Exit, ExitStatus};
+pub use exit::{By, Checked, Exit, ExitReason, ExitStatus, Proof};
 pub use guard::{GuardEnd, exit_of_dead, guard};
 pub use host::{HostError, HostOptions, host};
 pub use list::{active, all};
 pub use meta::{Meta, RuntimeSpec, State, Told, TreeOf, TreeOutcome};
 pub use output::tail_of_output;
-pub use ports::{Asked, Letter, Mail, PermissionAnswer, PortError, Ports};
+pub use ports::{Asked, Letter, Mail, MayBegin, PermissionAnswer, PortError, Ports, Seal};
 pub use run_dir::{Held, RunDir, RunError, Waiter};
 pub use transcript::{Entry, Record, Transcript, read_from as read_transcript};

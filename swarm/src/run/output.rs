@@ -1,7 +1,5 @@
 //! What an agent prints, kept within bounds: the latest is always there.
 
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
 use store::atomic;
@@ -11,22 +9,7 @@ use super::run_dir::{RunDir, RunError};
 
 /// The end of what an agent printed, at most `limit` bytes.
 pub fn tail_of_output(run: &RunDir, limit: u64) -> Result<String, RunError> {
-    let path = run.output_path();
-    let mut bytes = Vec::new();
-    let read = File::open(&path).and_then(|mut file| {
-        let end = file.seek(SeekFrom::End(0))?;
-        file.seek(SeekFrom::Start(end.saturating_sub(limit)))?;
-        file.take(limit).read_to_end(&mut bytes)
-    });
-    match read {
-        Ok(_) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
-        Err(source) => Err(RunError::Store(store::StoreError::Io {
-            verb: "read",
-            path,
-            source,
-        })),
-    }
+    Ok(store::log::tail(&run.output_path(), limit)?)
 }
 
 /// `output.log`, and the part before it.
@@ -42,15 +25,28 @@ pub(super) struct Output {
 impl Output {
     /// Goes on with the run's output. At most about `limit` bytes are kept.
     pub(super) fn open(run: &RunDir, limit: u64) -> Self {
-        let path = run.output_path();
+        Self::named(run, "output", limit)
+    }
+
+    /// The same for something else than the agent's own output.
+    pub(super) fn named(run: &RunDir, name: &str, limit: u64) -> Self {
+        let path = run.path().join(format!("{name}.log"));
         let written = std::fs::metadata(&path).map_or(0, |meta| meta.len());
         Self {
             log: LogTail::new(path.clone(), written),
-            earlier: run.path().join("output.1.log"),
+            earlier: run.path().join(format!("{name}.1.log")),
             path,
             written,
             limit: limit.max(4096),
         }
+    }
+
+    /// The same, forgetting what is there.
+    pub(super) fn afresh(run: &RunDir, name: &str, limit: u64) -> Result<Self, RunError> {
+        for part in ["log", "1.log"] {
+            store::tree::delete(&run.path().join(format!("{name}.{part}")))?;
+        }
+        Ok(Self::named(run, name, limit))
     }
 
     /// Adds what was printed.
@@ -69,7 +65,12 @@ impl Output {
         atomic::rename(&self.path, &self.earlier)?;
         self.log = LogTail::new(self.path.clone(), 0);
         self.written = 0;
-        self.append(b"[what came before is in output.1.log; what came before that is dropped]\n")
+        let earlier = self.earlier.file_name().unwrap_or_default();
+        let note = format!(
+            "[what came before is in {}; what came before that is dropped]\n",
+            earlier.to_string_lossy()
+        );
+        self.append(note.as_bytes())
     }
 
     fn append(&mut self, bytes: &[u8]) -> Result<(), RunError> {

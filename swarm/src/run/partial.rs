@@ -25,10 +25,12 @@ pub(super) fn exit(run: &RunDir, meta: &Meta, status: ExitStatus, error: String,
         status,
         result: partial_text(run, meta.life),
         error: Some(error),
-        usage: meta.usage,
+        reason: None,
+        usage: meta.usage.since(&meta.used_before),
         duration_ms: u64::try_from(now.saturating_sub(started)).unwrap_or(0),
         ended_at: rfc3339(now),
         ending: None,
+        proof: None,
         by,
     }
 }

@@ -3,11 +3,13 @@
 
 use std::fmt;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::exit::Exit;
+use super::exit::{Exit, Proof};
+use crate::runtime::Usage;
 
 /// Something the engine could not do.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +65,34 @@ pub enum Asked {
     Refused(String),
 }
 
+/// What an agent did, as something that can be checked.
+#[derive(Debug, Clone, Default)]
+pub struct Seal {
+    /// What there is so far.
+    pub proof: Proof,
+    /// What decides whether it counts; for the shell.
+    pub check: Option<String>,
+    /// The check is ended when this is over.
+    pub timeout: Duration,
+}
+
+/// Whether a turn may begin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MayBegin {
+    /// It may.
+    Now,
+    /// Not yet: the whole team is held back. It is asked again after this long, or when
+    /// somebody rings.
+    Later {
+        /// How long it takes at most.
+        wait: Duration,
+        /// Why, in words.
+        why: String,
+    },
+    /// Never again: the team has used up what it may.
+    Never(String),
+}
+
 /// Everything else a host needs.
 pub trait Ports: fmt::Debug {
     /// Begins to read the agent's mail.
@@ -79,6 +109,51 @@ pub trait Ports: fmt::Debug {
 
     /// Notes that the agent waits for work (true) or has some.
     fn idle(&mut self, idle: bool) -> Result<(), PortError>;
+
+    /// The agent is gone and says that it did what it was asked to do. Makes one thing of it
+    /// that can be checked, if whoever started it wants that.
+    fn seal(&mut self) -> Result<Option<Seal>, PortError> {
+        Ok(None)
+    }
+
+    /// Why what was checked is not what is there now, if it is not.
+    fn unsealed(&mut self, proof: &Proof) -> Result<Option<String>, PortError> {
+        let _ = proof;
+        Ok(None)
+    }
+
+    /// Whether the agent's next turn may begin.
+    fn may_begin(&mut self) -> Result<MayBegin, PortError> {
+        Ok(MayBegin::Now)
+    }
+
+    /// The provider refuses for now; it may have said for how long.
+    fn refused(&mut self, retry_after: Option<Duration>, why: &str) -> Result<(), PortError> {
+        let _ = (retry_after, why);
+        Ok(())
+    }
+
+    /// The model has answered: the provider does not refuse.
+    fn answered(&mut self) -> Result<(), PortError> {
+        Ok(())
+    }
+
+    /// What this life has used so far. If that is more than the whole team may use, says so.
+    fn used(&mut self, used: &Usage) -> Result<Option<String>, PortError> {
+        let _ = used;
+        Ok(None)
+    }
+
+    /// Whether the time of the whole team is over.
+    fn team_late(&mut self) -> Result<Option<String>, PortError> {
+        Ok(None)
+    }
+
+    /// Something that is the same as long as nothing changes in the agent's tree; None if that
+    /// cannot be told.
+    fn tree_state(&mut self) -> Option<String> {
+        None
+    }
 
     /// Does everything that has to be done when a run has ended, in order: writes down how (and
     /// calls `written`), gives its tasks back, sees to its tree, tells its parent. Can be called

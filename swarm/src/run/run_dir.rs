@@ -115,6 +115,11 @@ impl RunDir {
         &self.dir
     }
 
+    /// Where everything is that the check of its work printed.
+    pub fn check_path(&self) -> PathBuf {
+        self.dir.join("check.log")
+    }
+
     /// Where everything it printed is.
     pub fn output_path(&self) -> PathBuf {
         self.dir.join("output.log")
@@ -289,6 +294,7 @@ impl RunDir {
         create_private_dir(&self.active_dir())?;
         atomic::open_private(&self.active_path())?;
         meta.life = meta.life.max(1) + 1;
+        meta.used_before = meta.usage;
         self.write_meta(meta)?;
         reached(fault::RUN_NEXT_LIFE);
         self.put_exit_aside(meta.life)

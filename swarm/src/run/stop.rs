@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::exit::ExitReason;
+
 /// How long an agent may take to end after it was asked in its own protocol, at most; less if
 /// the whole grace is shorter.
 const ASKING: Duration = Duration::from_secs(2);
@@ -37,6 +39,8 @@ pub(super) enum Why {
     GuardDied,
     /// Its task is no longer its own.
     LostTask(String),
+    /// It could go on, and may not or cannot.
+    Over(ExitReason, String),
 }
 
 impl Stopping {

@@ -2,7 +2,7 @@
 
 use store::clock::{Clock, SystemClock, parse_rfc3339, rfc3339};
 
-use super::exit::{By, Exit, ExitStatus};
+use super::exit::{By, Exit, ExitReason, ExitStatus};
 use super::life::Life;
 use super::meta::{State, VERSION};
 use super::partial::partial_text;
@@ -15,6 +15,7 @@ impl Life<'_> {
     /// How it ended.
     pub(super) fn exit(&mut self) -> Exit {
         let (status, error) = self.verdict();
+        let reason = self.reason(status);
         let now = SystemClock.now_ms();
         let started = parse_rfc3339(&self.meta.started_at).unwrap_or(now);
         let turn = self.last_turn.as_ref().map(|turn| turn.text.clone());
@@ -31,11 +32,29 @@ impl Life<'_> {
             status,
             result: result.or_else(|| partial_text(&self.run, self.meta.life)),
             error,
+            reason,
             usage: self.used,
             duration_ms: u64::try_from(now.saturating_sub(started)).unwrap_or(0),
             ended_at: rfc3339(now),
             ending: self.ending,
+            proof: None,
             by: By::Host,
+        }
+    }
+
+    /// What ended it, if it might have gone on.
+    fn reason(&self, status: ExitStatus) -> Option<ExitReason> {
+        if status != ExitStatus::Failed || self.not_launched.is_some() {
+            return None;
+        }
+        match (self.stopping.why(), &self.last_turn) {
+            (Some(Why::Over(reason, _)), _) if self.meta.state != State::Ending => Some(*reason),
+            (_, Some(turn)) if !self.busy => match turn.status {
+                TurnStatus::LimitReached => Some(ExitReason::Limit),
+                TurnStatus::Quota => Some(ExitReason::Quota),
+                _ => None,
+            },
+            _ => None,
         }
     }
 
@@ -48,6 +67,7 @@ impl Life<'_> {
             _ if finished => {}
             Some(Why::Asked(words)) => return (ExitStatus::Killed, Some(words.clone())),
             Some(Why::LostTask(why)) => return (ExitStatus::Killed, Some(why.clone())),
+            Some(Why::Over(_, why)) => return (ExitStatus::Failed, Some(why.clone())),
             Some(Why::GuardDied) => {
                 let why = "its guard died, so it was ended".to_owned();
                 return (ExitStatus::Lost, Some(why));

@@ -3,7 +3,7 @@
 //! Any program, in any language, becomes an agent with it. What the program reads:
 //!
 //! ```text
-//! {"type":"prompt","text":…,"system"?:…,"model"?:…,"session"?:…}     always the first line
+//! {"type":"prompt","text":…,"system"?:…,"model"?:…,"session"?:…,"mcpServers"?:[{"name","command","args","env"}]}     always the first line
 //! {"type":"message","id":…,"text":…,"now"?:true}                  a message for the model; `now` breaks off the turn for it
 //! {"type":"interrupt"}                                          break off the turn
 //! {"type":"permission","id":…,"allow":bool,"reason"?:…}         the answer to a question
@@ -88,6 +88,9 @@ impl Runtime for LinesRuntime {
             if let Some(value) = value {
                 first[key] = value.into();
             }
+        }
+        if !launch.mcp_servers.is_empty() {
+            first["mcpServers"] = serde_json::to_value(&launch.mcp_servers).unwrap_or_default();
         }
         let (agent, port) = agent();
         let AgentPort { events, orders } = port;

@@ -59,6 +59,7 @@ pub use lines::LinesRuntime;
 pub use lines_io::{Line, LineReader};
 pub use program::quoted;
 pub use queue::{agent, post};
+pub use refusal::retry_after;
 pub use shell::ShellRuntime;
 
 /// A way to run agents.
@@ -235,6 +236,17 @@ impl Usage {
     /// All tokens.
     pub fn total_tokens(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
+    }
+
+    /// What came on top of `before`.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_sub(before.input_tokens),
+            output_tokens: self.output_tokens.saturating_sub(before.output_tokens),
+            cost_usd: (self.cost_usd - before.cost_usd).max(0.0),
+            tool_uses: self.tool_uses.saturating_sub(before.tool_uses),
+        }
     }
 
     /// Adds `more`.

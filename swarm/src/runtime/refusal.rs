@@ -1,5 +1,7 @@
 //! Telling apart why a model's provider refuses, where the program passes on only words.
 
+use std::time::Duration;
+
 use super::{TurnEnd, TurnStatus};
 
 /// Words in refusals of a login, in lower case.
@@ -45,6 +47,35 @@ pub(super) fn failed_turn(code: Option<i64>, error: &str, text: String, login: &
     }
 }
 
+/// How long the provider wants to be left alone, if it says so in words such as "retry in 12.5s",
+/// "try again in 2 minutes" or "Retry-After: 30".
+pub fn retry_after(words: &str) -> Option<Duration> {
+    const BEFORE: [&str; 5] = [
+        "retry-after",
+        "retry after",
+        "retry_after",
+        "retry in",
+        "again in",
+    ];
+    let words = words.to_lowercase();
+    let said = BEFORE.iter().filter_map(|before| {
+        let (_, rest) = words.split_once(before)?;
+        let rest = rest.trim_start_matches([':', '=', '"', ' ']);
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
+        let (number, unit) = rest.split_at(digits.unwrap_or(rest.len()));
+        let number: f64 = number.trim_end_matches('.').parse().ok()?;
+        let unit = unit.trim_start();
+        let seconds = match unit {
+            _ if unit.starts_with("ms") || unit.starts_with("milli") => number / 1000.0,
+            _ if unit.starts_with('m') => number * 60.0,
+            _ if unit.starts_with('h') => number * 3600.0,
+            _ => number,
+        };
+        Duration::try_from_secs_f64(seconds).ok()
+    });
+    said.max()
+}
+
 /// Whether `text` contains `word`; numbers only as a whole.
 fn contains(text: &str, word: &str) -> bool {
     let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
@@ -64,6 +95,26 @@ mod tests {
         let end = failed_turn(code, error, String::new(), "run x");
         let error = end.error.unwrap_or_default();
         (end.status, error.ends_with("run x"))
+    }
+
+    #[test]
+    fn how_long_to_wait_is_read_from_words() {
+        for (words, seconds) in [
+            ("429: Please retry in 35.4s.", Some(35.4)),
+            ("Rate limit reached. Please try again in 120ms", Some(0.12)),
+            ("try again in 2 minutes", Some(120.0)),
+            ("Try again in 5 hours", Some(18_000.0)),
+            ("HTTP 429, Retry-After: 30", Some(30.0)),
+            (r#"{"retry_after":7}"#, Some(7.0)),
+            ("retry after 3 seconds", Some(3.0)),
+            ("retry later", None),
+            ("try again in a while", None),
+            ("retry in 99999999999999999999999999s", None),
+            ("", None),
+        ] {
+            let wait = retry_after(words).map(|wait| wait.as_secs_f64());
+            assert_eq!(wait, seconds, "{words}");
+        }
     }
 
     #[test]

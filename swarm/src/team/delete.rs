@@ -20,7 +20,8 @@ use crate::error::TeamError;
 use crate::fault;
 
 /// What a team has beside its roster and the directories in `inboxes/`.
-const PARTS: [&str; 6] = [
+const PARTS: [&str; 7] = [
+    ".ccb/fleet.json",
     "broadcast.jsonl",
     "broadcast.lock",
     "requests",

@@ -13,6 +13,17 @@ pub(super) struct Prompt {
     pub text: String,
     #[serde(default)]
     pub session: Option<String>,
+    #[serde(default, rename = "mcpServers")]
+    pub servers: Vec<Server>,
+}
+
+/// A server of tools it may use.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Server {
+    pub name: String,
+    pub command: String,
+    pub args: Vec<String>,
+    pub env: std::collections::BTreeMap<String, String>,
 }
 
 /// A message for the model.

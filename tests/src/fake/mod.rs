@@ -10,7 +10,7 @@ use std::io;
 
 use crate::script::Script;
 
-use input::{Listener, Message};
+use input::{Listener, Message, Server};
 use output::Output;
 
 pub use children::{Pids, child};
@@ -38,6 +38,9 @@ pub struct Player {
     answers: HashMap<String, bool>,
     session: String,
     in_turn: bool,
+    servers: Vec<Server>,
+    /// The connection to our own tools, once one was used.
+    tools: Option<crate::mcp::McpClient>,
 }
 
 impl Player {
@@ -54,6 +57,8 @@ impl Player {
             answers: HashMap::new(),
             session: String::new(),
             in_turn: true,
+            servers: Vec::new(),
+            tools: None,
         }
     }
 
@@ -81,6 +86,8 @@ impl Player {
             answers: HashMap::new(),
             session,
             in_turn: true,
+            servers: first.servers,
+            tools: None,
         })
     }
 

@@ -43,6 +43,31 @@ impl Player {
         Ok(0)
     }
 
+    /// Uses one of our own tools, as a model would.
+    fn call(&mut self, tool: &str, input: Value, must: bool) -> io::Result<()> {
+        if self.tools.is_none() {
+            let Some(server) = self.servers.iter().find(|server| server.name == "ccb") else {
+                return Err(io::Error::other("it was given no tools of ours"));
+            };
+            let mut command = Command::new(&server.command);
+            command.args(&server.args).envs(&server.env);
+            self.tools = Some(crate::mcp::McpClient::connect(command));
+        }
+        let Some(tools) = &mut self.tools else {
+            return Ok(());
+        };
+        let id = format!("call-{tool}");
+        self.out.tool(&id, tool, &input)?;
+        let result = tools.call(tool, input);
+        let failed = result["isError"] == json!(true);
+        self.out
+            .tool_result(&id, &result["content"].to_string(), failed)?;
+        if failed && must {
+            return Err(io::Error::other(format!("{tool}: {}", result["content"])));
+        }
+        Ok(())
+    }
+
     fn play_list(&mut self, steps: &[Do]) -> io::Result<Flow> {
         for step in steps {
             match self.play_one(step.clone())? {
@@ -87,6 +112,10 @@ impl Player {
             Do::ToolBegin { id, name, input } => self.out.tool(&id, &name, &input)?,
             Do::ToolEnd { id, output, error } => {
                 self.out.tool_result(&id, &output, error)?;
+                return self.boundary();
+            }
+            Do::Call { tool, input, must } => {
+                self.call(&tool, input, must)?;
                 return self.boundary();
             }
             Do::WaitMessage { echo } => return self.wait_message(echo),

@@ -110,6 +110,24 @@ impl Script {
         steps(self.then(begin)).then(end)
     }
 
+    /// Uses a tool of ours, which must work.
+    pub fn call(self, tool: &str, input: Value) -> Self {
+        self.then(Do::Call {
+            tool: tool.to_owned(),
+            input,
+            must: true,
+        })
+    }
+
+    /// Uses a tool of ours, whatever comes of it.
+    pub fn try_call(self, tool: &str, input: Value) -> Self {
+        self.then(Do::Call {
+            tool: tool.to_owned(),
+            input,
+            must: false,
+        })
+    }
+
     /// Waits for a message and says it.
     pub fn wait_message(self) -> Self {
         self.then(Do::WaitMessage { echo: true })

@@ -2,6 +2,7 @@
 
 mod change;
 pub(crate) mod definitions;
+mod limits;
 mod list;
 mod logs;
 mod output;

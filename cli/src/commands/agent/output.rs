@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use coordinator::run::{Agents, Launched, Outcome};
 use serde_json::json;
-use swarm::run::ExitStatus;
+use swarm::run::{ExitReason, ExitStatus};
 
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
@@ -140,8 +140,10 @@ fn background(
 
 /// Prints how an agent ended.
 pub(super) fn print(outcome: &Outcome, context: &mut Context) -> Result<Exit, CommandError> {
-    let exit = match outcome.exit.status {
-        ExitStatus::Completed => Exit::Done,
+    let exit = match (outcome.exit.status, outcome.exit.reason) {
+        (ExitStatus::Completed, _) => Exit::Done,
+        (_, Some(ExitReason::Limit)) => Exit::Budget,
+        (_, Some(ExitReason::Quota)) => Exit::Quota,
         _ => Exit::Failed,
     };
     if context.out.is_json() {

@@ -1,6 +1,7 @@
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 
+use super::limits::{LimitArgs, start};
 use clap::Args;
 use coordinator::run::Spawn;
 use serde_json::json;
@@ -61,6 +62,8 @@ pub(crate) struct SpawnArgs {
     #[arg(long = "env", value_name = "NAME[=VALUE]")]
     env: Vec<String>,
     #[command(flatten)]
+    limits: LimitArgs,
+    #[command(flatten)]
     tree: NewTree,
 }
 
@@ -74,10 +77,11 @@ pub(crate) fn run(
     let agents = context.agents()?;
     let prompt = spawn.prompt.clone();
     let background = spawn.background || spawn.teammate;
-    let launched = agents.spawn(&Spawn {
+    let spawn = Spawn {
         background,
         ..spawn
-    })?;
+    };
+    let launched = start(&agents, &spawn, context)?;
     if !background {
         let limit = (!args.wait).then(|| context.agent_settings().auto_background);
         return output::wait_and_print(&agents, launched, &Waiting { limit }, context);
@@ -129,6 +133,7 @@ fn wish(args: &SpawnArgs, context: &Context) -> Result<Wish, CommandError> {
             None => None,
         },
         env: args.env.clone(),
+        limits: args.limits.limits(),
         ..Wish::default()
     })
 }

@@ -7,7 +7,7 @@ use store::clock::{Clock, SystemClock, rfc3339};
 use taskboard::{Completed, Hooks, Task, Veto};
 
 use super::{id, join, line};
-use crate::actions::task::completed_json;
+use crate::actions::task::{completed_json, reported};
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::{CYAN, GREEN, YELLOW};
@@ -31,6 +31,15 @@ pub(crate) struct DoneArgs {
 pub(crate) fn run(args: &DoneArgs, context: &mut Context) -> Result<Exit, CommandError> {
     let id = id(&args.id)?;
     let caller = context.caller(args.token, args.force);
+    if let Some(note) = reported(id, context)? {
+        let task = context.board().get(id)?;
+        let completed = Completed {
+            task,
+            unblocked: Vec::new(),
+            nudge: Some(note),
+        };
+        return answer(&completed, context);
+    }
     let check = Check {
         directory: context.directory.clone(),
     };

@@ -2,6 +2,7 @@
 
 mod change;
 mod delete;
+mod limits;
 mod list;
 mod show;
 
@@ -24,6 +25,8 @@ pub(crate) enum TeamCommand {
     List,
     /// Show a team and its members
     Show(show::ShowArgs),
+    /// Show what the team's agents have used together, and whether they are held back
+    Limits(limits::LimitsArgs),
     /// Delete a team with its tasks, mail and runs; ids of tasks are not used again
     #[command(visible_alias = "rm")]
     Delete(delete::DeleteArgs),
@@ -36,6 +39,7 @@ pub(crate) fn run(command: &TeamCommand, context: &mut Context) -> Result<Exit, 
         TeamCommand::Leave(args) => change::leave(args, context),
         TeamCommand::List => list::run(context),
         TeamCommand::Show(args) => show::run(args, context),
+        TeamCommand::Limits(args) => limits::run(args, context),
         TeamCommand::Delete(args) => delete::run(args, context),
     }
 }

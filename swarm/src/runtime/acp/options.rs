@@ -173,15 +173,13 @@ pub(super) fn current_model(opened: &Value) -> Option<String> {
     current.map(str::to_owned)
 }
 
-/// What was ordered and cannot be had, in words.
+/// What was ordered and cannot be had, in words. Limits are not among it: the host keeps them.
 pub(super) fn not_possible(launch: &Launch) -> Option<String> {
     let mut missing = Vec::new();
     for (ordered, what) in [
         (launch.effort.is_some(), "effort"),
         (launch.tools.is_some(), "a choice of tools"),
         (!launch.disallowed_tools.is_empty(), "forbidden tools"),
-        (launch.max_turns.is_some(), "a limit on turns"),
-        (launch.max_cost_usd.is_some(), "a limit on cost"),
     ] {
         if ordered {
             missing.push(what);

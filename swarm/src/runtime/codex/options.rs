@@ -76,13 +76,11 @@ fn servers(launch: &Launch) -> Map<String, Value> {
     servers.collect()
 }
 
-/// What was ordered and cannot be had, in words.
+/// What was ordered and cannot be had, in words. Limits are not among it: the host keeps them.
 pub(super) fn not_possible(launch: &Launch) -> Option<String> {
     let ordered = [
         (launch.tools.is_some(), "a choice of tools"),
         (!launch.disallowed_tools.is_empty(), "forbidden tools"),
-        (launch.max_turns.is_some(), "a limit on turns"),
-        (launch.max_cost_usd.is_some(), "a limit on cost"),
     ];
     let missing = ordered.iter().filter(|(ordered, _)| *ordered);
     let missing: Vec<&str> = missing.map(|(_, what)| *what).collect();

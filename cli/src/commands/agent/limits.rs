@@ -1,0 +1,93 @@
+//! What one agent may use, and starting it when everybody may have to wait.
+
+use std::time::Duration;
+
+use clap::Args;
+use coordinator::run::{AgentError, Agents, Launched, Spawn};
+use store::settings::{AgentLimits, MOST_USD};
+
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::output::clean_line;
+
+/// How long a waiting command sleeps at most until it asks again.
+const LOOK: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Limits [default: limits.agent in the settings]")]
+pub(super) struct LimitArgs {
+    /// End it after so many calls of its model
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_turns: Option<u32>,
+    /// End it when it has used so many tokens
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    max_tokens: Option<u64>,
+    /// End it when it has cost so many US dollars
+    #[arg(long, value_name = "USD", value_parser = money)]
+    max_cost: Option<f64>,
+    /// End it after this time, such as 90s, 15m or 2h
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    deadline: Option<Duration>,
+}
+
+impl LimitArgs {
+    pub(super) fn limits(&self) -> AgentLimits {
+        AgentLimits {
+            turns: self.max_turns,
+            wall_clock: self.deadline,
+            tokens: self.max_tokens,
+            cost_usd: self.max_cost,
+        }
+    }
+}
+
+fn money(text: &str) -> Result<f64, String> {
+    let usd: Option<f64> = text.parse().ok();
+    usd.filter(|usd| *usd > 0.0 && *usd <= MOST_USD)
+        .ok_or_else(|| format!("must be a number above 0, at most {MOST_USD}"))
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    let unit = text.find(|c: char| !c.is_ascii_digit());
+    let (number, unit) = text.split_at(unit.unwrap_or(text.len()));
+    let ms = match unit {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => 0,
+    };
+    let number: Option<u64> = number.parse().ok();
+    let ms = number.and_then(|number| number.checked_mul(ms));
+    match ms {
+        Some(1..) => Ok(Duration::from_millis(ms.unwrap_or(0))),
+        _ => Err("must be a time such as 500ms, 90s, 15m or 2h".into()),
+    }
+}
+
+/// Starts an agent. If nobody may start one at the moment, whoever waits for the result anyway
+/// waits for that, too. Nothing is written down until then, so it can be broken off.
+pub(super) fn start(
+    agents: &Agents,
+    spawn: &Spawn,
+    context: &mut Context,
+) -> Result<Launched, CommandError> {
+    let mut told = false;
+    loop {
+        let error = match agents.spawn(spawn) {
+            Ok(launched) => return Ok(launched),
+            Err(error) => error,
+        };
+        let waits = matches!(
+            error,
+            AgentError::Paused { .. } | AgentError::TooFast { .. }
+        );
+        if !waits || spawn.background {
+            return Err(error.into());
+        }
+        if !std::mem::replace(&mut told, true) {
+            context.out.note(&clean_line(&error.to_string()));
+        }
+        agents.fleet().wait(LOOK)?;
+    }
+}

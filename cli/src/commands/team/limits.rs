@@ -1,0 +1,69 @@
+use clap::Args;
+use coordinator::fleet::Account;
+use serde_json::{Value, json};
+
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+use crate::output::{BOLD, DIM, YELLOW, clean_line};
+
+#[derive(Debug, Args)]
+pub(crate) struct LimitsArgs {
+    /// Begin to count anew, and let everybody go on
+    #[arg(long)]
+    reset: bool,
+}
+
+pub(crate) fn run(args: &LimitsArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let agents = context.agents()?;
+    let fleet = agents.fleet();
+    if args.reset {
+        fleet.reset()?;
+    }
+    let account = fleet.account()?;
+    let team = agents.team_name().as_str();
+    context.out.answer(
+        || json!({ "limits": to_json(&account, team) }),
+        || text(&account, team),
+    )?;
+    Ok(Exit::Done)
+}
+
+fn to_json(account: &Account, team: &str) -> Value {
+    let used = &account.used;
+    let mut answer = json!({
+        "team": team,
+        "usage": {
+            "inputTokens": used.input_tokens,
+            "outputTokens": used.output_tokens,
+            "totalTokens": used.total_tokens(),
+            "toolUses": used.tool_uses,
+            "costUsd": used.cost_usd,
+        },
+    });
+    if let Some(since) = &account.since {
+        answer["since"] = since.as_str().into();
+    }
+    if let Some((until, reason)) = &account.paused {
+        answer["paused"] = json!({ "until": until, "reason": reason });
+    }
+    answer
+}
+
+fn text(account: &Account, team: &str) -> String {
+    let used = &account.used;
+    let mut text = format!(
+        "{BOLD}{team}{BOLD:#}  {} tokens, ${:.2}",
+        used.total_tokens(),
+        used.cost_usd
+    );
+    if let Some(since) = &account.since {
+        text.push_str(&format!("  {DIM}at work since {since}{DIM:#}"));
+    }
+    if let Some((until, reason)) = &account.paused {
+        let reason = clean_line(reason);
+        text.push_str(&format!(
+            "\n  {YELLOW}held back until {until}{YELLOW:#}: {reason}"
+        ));
+    }
+    text
+}

@@ -1,0 +1,140 @@
+//! What agents for tasks are like: what the flags, the task, the definitions and the settings
+//! say together.
+
+use coordinator::engine::{Crew, Job};
+use coordinator::run::Spawn;
+use swarm::definitions::Definitions;
+use worktrees::{Base, SetUp};
+
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::mcp::Role;
+use crate::spawning::{self, Wish};
+
+/// How much of what went wrong is passed on in a variable.
+const MAX_FAILURE: usize = 8 * 1024;
+
+/// Makes agents for tasks.
+#[derive(Debug)]
+pub(crate) struct TaskCrew {
+    pub(crate) context: Context,
+    pub(crate) definitions: Definitions,
+    /// What runs tasks that have no command; none means the usual one.
+    pub(crate) runtime: Option<String>,
+    /// The model they use.
+    pub(crate) model: Option<String>,
+    /// What trees get besides their files.
+    pub(crate) set_up: SetUp,
+    /// Which of our tools they get.
+    pub(crate) role: Role,
+    /// Variables all of them get or are passed on.
+    pub(crate) env: Vec<String>,
+}
+
+impl TaskCrew {
+    fn wish(&self, job: &Job<'_>) -> Wish {
+        let task = job.task;
+        let mut env = self.env.clone();
+        env.push(format!("CCB_ATTEMPT={}", job.attempt));
+        if let Some(failure) = &job.last_failure {
+            env.push(format!("CCB_LAST_FAILURE={}", end_of(failure, MAX_FAILURE)));
+        }
+        // A command is a command, whoever else is there.
+        let command = task.run_command().is_some();
+        Wish {
+            prompt: (!command).then(|| prompt(job)),
+            description: Some(task.subject.clone()),
+            agent_type: match command {
+                true => None,
+                false => task.agent_type().map(str::to_owned),
+            },
+            runtime: match command {
+                true => Some("shell".into()),
+                false => self.runtime.clone(),
+            },
+            model: self.model.clone(),
+            name: job.seat.name.as_ref().map(ToString::to_string),
+            role: self.role,
+            worktree: job
+                .base
+                .clone()
+                .map(|base| (Base::Given(base), self.set_up.clone())),
+            cwd: job.base.is_none().then(|| self.context.directory.clone()),
+            task: Some(task.clone()),
+            env,
+            ..Wish::default()
+        }
+    }
+}
+
+impl Crew for TaskCrew {
+    fn agent_for(&self, job: &Job<'_>) -> Result<Spawn, String> {
+        let wish = self.wish(job);
+        spawning::spawn(&wish, &self.definitions, &self.context).map_err(|error| words(&error))
+    }
+}
+
+/// An error and what to do about it, in one line.
+pub(crate) fn words(error: &CommandError) -> String {
+    match error.hint() {
+        Some(hint) => format!("{} ({hint})", error.message()),
+        None => error.message(),
+    }
+}
+
+/// What a model is told about its task.
+fn prompt(job: &Job<'_>) -> String {
+    let task = job.task;
+    let mut text = format!("Task #{}: {}", task.id, task.subject);
+    if !task.description.trim().is_empty() {
+        text.push_str(&format!("\n\n{}", task.description));
+    }
+    let paths = task.paths();
+    if !paths.is_empty() {
+        text.push_str(&format!(
+            "\n\nKeep to these paths; others are at work elsewhere: {}",
+            paths.join(", ")
+        ));
+    }
+    if job.base.is_some() {
+        text.push_str(
+            "\n\nYou work in a git worktree of your own. Everything you leave in it is committed \
+             when you end your turn; do not switch branches, and do not touch other directories.",
+        );
+    }
+    if let Some(verify) = task.verify_command() {
+        text.push_str(&format!(
+            "\n\nThe task is done when this succeeds in your directory: `{verify}`. It is run \
+             again after you have ended your turn, so run it yourself first."
+        ));
+    }
+    if let Some(failure) = &job.last_failure {
+        text.push_str(&format!(
+            "\n\nThis is attempt {}. The one before it failed:\n{}",
+            job.attempt,
+            end_of(failure, MAX_FAILURE)
+        ));
+    }
+    text
+}
+
+/// The end of a text, at most `most` bytes.
+fn end_of(text: &str, most: usize) -> &str {
+    let mut start = text.len().saturating_sub(most);
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    &text[start..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_text_is_cut_between_characters() {
+        assert_eq!(end_of("häh", 2), "h");
+        assert_eq!(end_of("häh", 3), "äh");
+        assert_eq!(end_of("hi", 9), "hi");
+    }
+}

@@ -1,0 +1,72 @@
+use clap::{Args, ValueEnum};
+
+use super::record::Merge;
+
+/// What a session can be told; without a subcommand.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Sessions (ccb --team NAME [PROMPT])")]
+pub(crate) struct SessionArgs {
+    /// What the team is to do
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Vec<String>,
+    /// How many mates work at once [default: 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=500))]
+    pub(crate) mates: Option<u16>,
+    /// What runs the mates: shell, claude, codex, … [default: agents.defaultRuntime, else what is
+    /// installed, else shell]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) runtime: Option<String>,
+    /// What runs the lead; `me` is the person at the terminal [default: the mates' runtime if
+    /// that is a model]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) lead: Option<String>,
+    /// The model mates use
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// What happens with finished work: it lands at once, at the end after a question, or not
+    /// [default: ask at a terminal, else auto]
+    #[arg(long, value_name = "HOW")]
+    pub(crate) merge: Option<Merge>,
+    /// The branch it lands on [default: the one that is checked out]
+    #[arg(long, value_name = "BRANCH")]
+    pub(crate) into: Option<String>,
+    /// A command that must succeed on everything that lands, besides each task's own check
+    #[arg(long, value_name = "CMD")]
+    pub(crate) verify: Option<String>,
+    /// How often a task is tried before it is parked [default: 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub(crate) attempts: Option<u16>,
+    /// How long a check may take, in seconds [default: 1800]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) verify_timeout: Option<u64>,
+    /// Begin nothing new after so many tasks have failed
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) max_failures: Option<u16>,
+    /// Let mates work here instead of each in a worktree of its own
+    #[arg(long)]
+    pub(crate) no_worktrees: bool,
+}
+
+impl SessionArgs {
+    /// The prompt, if one was given.
+    pub(crate) fn prompt(&self) -> Option<String> {
+        let text = self.prompt.join(" ");
+        (!text.trim().is_empty()).then_some(text)
+    }
+
+    /// Whether anything was said that only a session understands.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.prompt.is_empty()
+            && self.mates.is_none()
+            && self.runtime.is_none()
+            && self.lead.is_none()
+            && self.merge.is_none()
+    }
+}
+
+impl Merge {
+    pub(super) fn word(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}

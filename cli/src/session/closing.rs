@@ -1,0 +1,150 @@
+//! The end of a session: mates and lead are asked to stop, then ended; what is left is said.
+
+use std::time::Duration;
+
+use coordinator::SessionFile;
+use coordinator::engine::Ending;
+use coordinator::run::{AgentError, Agents};
+use serde_json::json;
+use store::clock::{Clock, SystemClock, rfc3339};
+use swarm::LEAD;
+use taskboard::Status;
+
+use super::view::{View, stand_words};
+use super::{Session, exit_of, unlanded};
+use crate::error::{CommandError, Exit};
+use crate::output::{BOLD, DIM, GREEN, RED, YELLOW, clean_line};
+
+/// How long somebody who is asked to end may take.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Ends everybody and says how things stand. Whatever happens on the way, the session can go
+/// on later.
+pub(super) fn close(
+    session: &Session,
+    ending: &Ending,
+    signal: Option<Exit>,
+    view: &View,
+) -> Result<Exit, CommandError> {
+    let agents = session.context.agents()?;
+    for problem in end_everybody(session, &agents) {
+        view.note(&problem);
+    }
+    let exit = match signal {
+        Some(exit) => exit,
+        None => exit_of(session, ending)?,
+    };
+    let left = unlanded(session)?;
+    let mut record = session.record.clone();
+    let file = SessionFile {
+        home: session.context.home(),
+        team: &session.team,
+    };
+    if let Some(now) = file.session()? {
+        // The lead may have been started since.
+        record.lead_run = now.lead_run;
+    }
+    record.ended_at = Some(rfc3339(SystemClock.now_ms()));
+    file.put_session(&record)?;
+    summary(session, ending, exit, &left, view)?;
+    Ok(exit)
+}
+
+/// Stops the lead and whoever else lives on; one that does not stop is said, the rest go on.
+fn end_everybody(session: &Session, agents: &Agents) -> Vec<String> {
+    let mut problems = Vec::new();
+    let ids = swarm::run::active(agents.runs_dir()).unwrap_or_default();
+    let living: Vec<_> = ids
+        .iter()
+        .filter_map(|id| agents.run(id).meta().ok())
+        .filter(|meta| meta.teammate && agents.is_alive(meta).unwrap_or(false))
+        .collect();
+    std::thread::scope(|scope| {
+        let stops: Vec<_> = living
+            .iter()
+            .map(|meta| {
+                scope.spawn(move || {
+                    let why = Some("the session ends".to_owned());
+                    (meta, agents.stop(meta, LEAD, why, Some(GRACE)))
+                })
+            })
+            .collect();
+        for stop in stops {
+            if let Ok((meta, Err(error))) = stop.join()
+                && !matches!(error, AgentError::NotRunning { .. })
+            {
+                problems.push(format!("{} does not end: {error}", meta.address()));
+            }
+        }
+    });
+    let team = session.context.team_named(session.team.clone());
+    if let Ok(roster) = team.roster() {
+        for member in roster.members.iter().filter(|member| member.is_active) {
+            if member.name != LEAD {
+                team.set_active(&member.name, false).ok();
+            }
+        }
+    }
+    problems
+}
+
+fn summary(
+    session: &Session,
+    ending: &Ending,
+    exit: Exit,
+    unlanded: &[taskboard::TaskId],
+    view: &View,
+) -> Result<(), CommandError> {
+    let snapshot = session.context.board().snapshot()?;
+    let shown = || snapshot.tasks().filter(|task| !task.is_internal());
+    let completed = shown()
+        .filter(|task| task.status == Status::Completed)
+        .count();
+    let parked: Vec<_> = shown().filter(|task| task.parked().is_some()).collect();
+    let all = shown().count();
+    let colour = match exit {
+        Exit::Done => GREEN,
+        Exit::Signal(_) => YELLOW,
+        _ => RED,
+    };
+    let mut text = format!(
+        "{colour}{BOLD}{completed} of {all} tasks completed{BOLD:#}{colour:#} {DIM}({}){DIM:#}",
+        stand_words(&ending.stand)
+    );
+    for task in &parked {
+        let why = task.parked().unwrap_or_default();
+        let why = why.lines().next().unwrap_or_default();
+        text.push_str(&format!(
+            "\n  {RED}‖{RED:#} #{} {}: {}",
+            task.id,
+            clean_line(&task.subject),
+            clean_line(why)
+        ));
+    }
+    if !unlanded.is_empty() {
+        let ids: Vec<String> = unlanded.iter().map(|id| format!("#{id}")).collect();
+        text.push_str(&format!(
+            "\n  not landed: {}; `ccb worktree list` shows their trees, `ccb worktree merge NAME` \
+             lands one",
+            ids.join(", ")
+        ));
+    }
+    if completed < all || exit != Exit::Done {
+        text.push_str(&format!(
+            "\n  {DIM}`ccb --team {}` goes on{DIM:#}",
+            session.team
+        ));
+    }
+    let parked: Vec<_> = parked
+        .iter()
+        .map(|task| json!({"id": task.id, "reason": task.parked()}))
+        .collect();
+    let json = json!({
+        "tasks": {"total": all, "completed": completed},
+        "parked": parked,
+        "notLanded": unlanded,
+        "stopped": ending.stopped,
+    });
+    view.end(session, exit, &text, &json);
+    Ok(())
+}

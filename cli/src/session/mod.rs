@@ -1,0 +1,280 @@
+//! `ccb --team NAME`: a lead, mates, and a board they work off.
+//!
+//! Everything a session is lives on disk: the board, the roster, the runs, `session.json`. So
+//! the same command begins it, goes on with it after whatever happened, and follows one that
+//! somebody else directs.
+
+mod args;
+mod attach;
+mod closing;
+mod lead;
+mod overseer;
+mod person;
+mod record;
+mod view;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use coordinator::engine::{
+    BaseOf, Closed, Control, Ending, Engine, EngineError, EngineEvent, Landings, Level, Limits,
+    Seat, Setup, Stand,
+};
+use coordinator::fleet::Gate;
+use serde_json::json;
+use store::name::Name;
+use swarm::{LEAD, NewMember, TeamError};
+use taskboard::TaskId;
+use worktrees::Strategy;
+
+pub(crate) use self::args::SessionArgs;
+use self::overseer::Overseer;
+use self::record::Merge;
+use self::view::View;
+use crate::actions::team as team_actions;
+use crate::commands::agent::definitions;
+use crate::commands::default_tree;
+use crate::context::Context;
+use crate::crew::TaskCrew;
+use crate::error::{CommandError, Exit};
+use crate::mcp::Role;
+use crate::signals::Signals;
+
+/// What a session is made of.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) context: Context,
+    pub(crate) team: Name,
+    pub(crate) record: coordinator::TeamSession,
+    pub(crate) merge: Merge,
+    pub(crate) verify: Option<String>,
+    pub(crate) attempts: usize,
+    pub(crate) verify_timeout: Duration,
+    pub(crate) trees: bool,
+    /// Mates run commands and nothing else.
+    pub(crate) commands_only: bool,
+    pub(crate) model: Option<String>,
+    pub(crate) max_failures: Option<usize>,
+}
+
+/// Begins a session, goes on with it, or follows it.
+pub(crate) fn run(args: &SessionArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let signals = Signals::catch()?;
+    let session = record::prepare(args, context)?;
+    let view = Arc::new(View::new(context.out.clone()));
+    view.begin(&session);
+    loop {
+        match direct(&session, &signals, &view) {
+            Err(Stopped::Directed(who)) => {
+                if let Some(exit) = attach::follow(&session, &who, &signals, &view)? {
+                    return Ok(exit);
+                }
+                // Whoever directed it is gone, and something is left to do.
+            }
+            Err(Stopped::Failed(error)) => return Err(error),
+            Ok(exit) => return Ok(exit),
+        }
+    }
+}
+
+/// Why a session was not directed to its end.
+enum Stopped {
+    /// Somebody else does that.
+    Directed(String),
+    Failed(CommandError),
+}
+
+impl<E: Into<CommandError>> From<E> for Stopped {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// Directs the session until nothing is left to do or somebody ends it.
+fn direct(session: &Session, signals: &Signals, view: &Arc<View>) -> Result<Exit, Stopped> {
+    let mut landing_only = false;
+    loop {
+        let control = Arc::new(Control::default());
+        let mut engine = match Engine::new(setup(session, landing_only)?, Arc::clone(&control)) {
+            Ok(engine) => engine,
+            Err(EngineError::Taken { who, .. }) => return Err(Stopped::Directed(who)),
+            Err(error) => return Err(error.into()),
+        };
+        enlist(session)?;
+        let overseer = Overseer::start(session, Arc::clone(&control), signals, Arc::clone(view))?;
+        let ending = engine.run(&mut |event: EngineEvent| {
+            overseer.heard(&event);
+            view.event(&event);
+        })?;
+        let asked_to_end = overseer.finish();
+        drop(engine);
+        if asked_to_end.is_some() || control.level() >= Level::Stop {
+            return Ok(closing::close(session, &ending, asked_to_end, view)?);
+        }
+        let unlanded = unlanded(session)?;
+        let more = matches!(ending.stand, Stand::Waiting(_)) && ending.stopped.is_none();
+        if more {
+            continue;
+        }
+        if landing_only {
+            // What could not land may have become work.
+            landing_only = false;
+            if something_ready(session)? {
+                continue;
+            }
+        } else if !unlanded.is_empty() && session.merge == Merge::Ask {
+            if view.ask_to_land(session, &unlanded)? {
+                landing_only = true;
+                continue;
+            }
+        } else if ending.stopped.is_some() && something_ready(session)? {
+            // It came in just when everything seemed done.
+            continue;
+        }
+        return Ok(closing::close(session, &ending, None, view)?);
+    }
+}
+
+/// Whether somebody could begin something.
+fn something_ready(session: &Session) -> Result<bool, CommandError> {
+    let board = session.context.board();
+    let snapshot = board.snapshot()?;
+    let possible = |task: &taskboard::Task| {
+        snapshot.is_ready(task) && (task.run_command().is_some() || !session.commands_only)
+    };
+    Ok(snapshot.tasks().any(possible))
+}
+
+/// Tasks that are done and whose trees hold what is on no other branch.
+fn unlanded(session: &Session) -> Result<Vec<TaskId>, CommandError> {
+    if !session.trees {
+        return Ok(Vec::new());
+    }
+    let agents = session.context.agents()?;
+    Ok(coordinator::engine::unlanded(&agents)?)
+}
+
+fn setup(session: &Session, landing_only: bool) -> Result<Setup, CommandError> {
+    let context = &session.context;
+    let (_, set_up) = default_tree(context)?;
+    let into = session.record.into.clone().unwrap_or_default();
+    let landings =
+        (session.trees && (session.merge == Merge::Auto || landing_only)).then(|| Landings {
+            into: into.clone(),
+            strategy: Strategy::Merge,
+            check: session.verify.clone(),
+            set_up: set_up.clone(),
+            conflicts_become_tasks: true,
+        });
+    let seats = match landing_only {
+        true => Vec::new(),
+        false => mates(session)?,
+    };
+    Ok(Setup {
+        agents: context.agents()?,
+        crew: Box::new(TaskCrew {
+            context: context.clone(),
+            definitions: definitions::load(None, context)?,
+            runtime: session.record.runtime.clone(),
+            model: session.model.clone(),
+            set_up,
+            role: match session.record.mode.as_str() {
+                "coordinator" => Role::Worker,
+                _ => Role::Teammate,
+            },
+            env: Vec::new(),
+        }),
+        limits: Limits {
+            at_once: session.record.mates,
+            max_failures: session.max_failures,
+            ..Limits::default()
+        },
+        seats,
+        base: match session.trees {
+            true => BaseOf::Branch(into),
+            false => BaseOf::NoTrees,
+        },
+        landings,
+        parent: Name::new("agent", LEAD)?,
+        quiet: session.record.lead.is_none(),
+        linger: !landing_only,
+        verify_timeout: session.verify_timeout,
+        max_attempts: session.attempts,
+        gate: Some(gate(context.agents()?)),
+    })
+}
+
+/// What the limits of the team say.
+pub(crate) fn gate(agents: coordinator::run::Agents) -> coordinator::engine::Gate {
+    Box::new(move || match agents.fleet().gate() {
+        Ok(Gate::Paused { reason, .. }) => {
+            Some(Closed::ForNow(format!("the provider refuses: {reason}")))
+        }
+        Ok(Gate::Spent { what }) => Some(Closed::ForGood(what)),
+        // How fast agents are started is seen to when one is.
+        Ok(_) => None,
+        Err(error) => Some(Closed::ForNow(error.to_string())),
+    })
+}
+
+fn mates(session: &Session) -> Result<Vec<Seat>, CommandError> {
+    let seat = |number: usize| -> Result<Seat, CommandError> {
+        Ok(Seat {
+            name: Some(Name::new("agent", &format!("mate-{number}"))?),
+            commands_only: session.commands_only,
+        })
+    };
+    (1..=session.record.mates).map(seat).collect()
+}
+
+/// Writes the mates into the roster, before any of them starts.
+fn enlist(session: &Session) -> Result<(), CommandError> {
+    let team = session.context.team_named(session.team.clone());
+    let roster = team.enter()?;
+    for seat in mates(session)? {
+        let Some(name) = seat
+            .name
+            .filter(|name| roster.member(name.as_str()).is_none())
+        else {
+            continue;
+        };
+        let member = NewMember {
+            cwd: Some(team_actions::directory(&session.context)?),
+            model: session.model.clone(),
+            ..NewMember::new(name)
+        };
+        match team.join(&member) {
+            Ok(_) | Err(TeamError::AlreadyMember { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// The exit code of how things stand.
+fn exit_of(session: &Session, ending: &Ending) -> Result<Exit, CommandError> {
+    if ending.spent.is_some() {
+        return Ok(Exit::Budget);
+    }
+    let board = session.context.board();
+    let snapshot = board.snapshot()?;
+    let mut open = snapshot
+        .tasks()
+        .filter(|task| !task.is_internal() && task.status != taskboard::Status::Completed);
+    // A conflict that nobody here can solve is left to land, and nothing has failed.
+    if open.any(|task| !coordinator::engine::is_conflict(task)) {
+        return Ok(Exit::Failed);
+    }
+    let left = !ending.not_landed.is_empty()
+        || (session.merge != Merge::Never && !unlanded(session)?.is_empty());
+    Ok(if left { Exit::Conflicts } else { Exit::Done })
+}
+
+/// What is said last.
+fn end_json(session: &Session, exit: Exit) -> serde_json::Value {
+    json!({
+        "event": "end",
+        "team": session.team.as_str(),
+        "exit": exit.code(),
+    })
+}

@@ -1,0 +1,124 @@
+//! Watches what the engine does not: signals, the person at the terminal, the lead, and whether
+//! everything is done.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use coordinator::engine::{Control, EngineEvent, Level};
+
+use super::Session;
+use super::lead::Lead;
+use super::person::Person;
+use super::view::View;
+use crate::error::{CommandError, Exit};
+use crate::signals::Signals;
+
+/// How often is looked.
+const EVERY: Duration = Duration::from_millis(100);
+
+#[derive(Debug, Default)]
+struct State {
+    at_rest: AtomicBool,
+    over: AtomicBool,
+    signal: AtomicU8,
+}
+
+/// Watches a session until it is told to finish.
+#[derive(Debug)]
+pub(super) struct Overseer {
+    state: Arc<State>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Overseer {
+    pub(super) fn start(
+        session: &Session,
+        control: Arc<Control>,
+        signals: &Signals,
+        view: Arc<View>,
+    ) -> Result<Self, CommandError> {
+        let state = Arc::new(State::default());
+        let mut lead = match &session.record.lead {
+            Some(_) => Some(Lead::start(session)?),
+            None => None,
+        };
+        let mut person = Person::start(session, Arc::clone(&control), Arc::clone(&view))?;
+        let (watched, signals) = (Arc::clone(&state), signals.clone());
+        let agents = session.context.agents()?;
+        let thread = std::thread::spawn(move || {
+            let mut quiet = 0;
+            while !watched.over.load(Ordering::SeqCst) {
+                if let Some(number) = signals.take() {
+                    watched.signal.store(number, Ordering::SeqCst);
+                    let level = match control.level() {
+                        Level::GoOn | Level::Finish => Level::Stop,
+                        Level::Stop | Level::Force => Level::Force,
+                    };
+                    control.want(level, "interrupted");
+                    view.interrupted(level);
+                }
+                person.look(&agents);
+                let leading = lead.as_mut().is_some_and(|lead| lead.is_busy(&agents));
+                let resting = watched.at_rest.load(Ordering::SeqCst);
+                let done = resting && !leading && !person.stays() && !anybody_at_work(&agents);
+                quiet = if done { quiet + 1 } else { 0 };
+                // Twice, because a message may be on its way between two who look idle.
+                if quiet >= 3 {
+                    control.want(Level::Finish, "nothing is left to do");
+                }
+                std::thread::sleep(EVERY);
+            }
+        });
+        Ok(Self {
+            state,
+            thread: Some(thread),
+        })
+    }
+
+    /// Takes note of what the engine says.
+    pub(super) fn heard(&self, event: &EngineEvent) {
+        match event {
+            EngineEvent::AtRest(_) => self.state.at_rest.store(true, Ordering::SeqCst),
+            EngineEvent::Started { .. } => self.state.at_rest.store(false, Ordering::SeqCst),
+            _ => {}
+        }
+    }
+
+    /// Stops watching; the signal that came, if one did.
+    pub(super) fn finish(mut self) -> Option<Exit> {
+        self.end();
+        match self.state.signal.load(Ordering::SeqCst) {
+            0 => None,
+            number => Some(Exit::Signal(number)),
+        }
+    }
+
+    fn end(&mut self) {
+        self.state.over.store(true, Ordering::SeqCst);
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
+        }
+    }
+}
+
+impl Drop for Overseer {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Whether an agent that somebody started beside the board is not done yet.
+fn anybody_at_work(agents: &coordinator::run::Agents) -> bool {
+    let ids = swarm::run::active(agents.runs_dir()).unwrap_or_default();
+    ids.iter().any(|id| {
+        let run = agents.run(id);
+        let Ok(meta) = run.meta() else {
+            return false;
+        };
+        let leads = meta.address() == swarm::LEAD;
+        let idle = meta.state == swarm::run::State::Idle || meta.state.is_terminal();
+        !leads && !idle && run.is_alive().unwrap_or(false)
+    })
+}

@@ -1,0 +1,165 @@
+//! What a session is like: what was said now, else what was said when it began, else the usual.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use coordinator::run::Prove;
+use coordinator::{SessionFile, TeamSession};
+use store::clock::{Clock, SystemClock, rfc3339};
+use swarm::TeamError;
+
+use super::Session;
+use super::args::SessionArgs;
+use crate::actions::team as team_actions;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::spawning;
+
+/// What happens with finished work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Merge {
+    /// It lands as soon as it is done
+    Auto,
+    /// It lands at the end, if you say so
+    Ask,
+    /// It stays on its branches
+    Never,
+}
+
+/// How many mates there are where nobody says.
+const MATES: usize = 4;
+/// Says that the lead is a person.
+const PERSON: &str = "me";
+
+/// Finds or makes the team, and writes down what its session is like.
+pub(super) fn prepare(args: &SessionArgs, context: &Context) -> Result<Session, CommandError> {
+    let team = context.team()?;
+    let roster = context.team_named(team.clone());
+    match roster.enter() {
+        Ok(_) => {}
+        Err(TeamError::NotFound { .. }) => {
+            team_actions::create(team.as_str(), args.prompt(), context)?;
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let file = SessionFile {
+        home: context.home(),
+        team: &team,
+    };
+    let before = file.session()?;
+    let mut record = before.clone().unwrap_or_default();
+    let now = rfc3339(SystemClock.now_ms());
+    if before.is_none() {
+        record.session_id = uuid::Uuid::new_v4().to_string();
+        record.mode = "team".into();
+        record.mates = MATES;
+        record.started_at = now;
+    }
+    record.ended_at = None;
+    if let Some(mates) = args.mates {
+        record.mates = usize::from(mates);
+    }
+    let runtime = args.runtime.clone().or(record.runtime.take());
+    let spec = spawning::session_runtime(runtime.as_deref(), context)?;
+    let commands_only = spec.kind == "shell";
+    record.runtime = Some(spec.name);
+    record.lead = lead(args, &record, commands_only, context)?;
+    if let Some(prompt) = args.prompt() {
+        if record.lead.is_none() && commands_only {
+            let message = "a PROMPT takes a lead that is a model, and there is none";
+            return Err(CommandError::usage("no_lead", message).with_hint(
+                "name one with --lead, or put commands on the board: \
+                 `ccb --team NAME task create SUBJECT --run CMD --verify CMD`",
+            ));
+        }
+        record.prompt = Some(prompt);
+    }
+    let merge = merge(args, &record)?;
+    record.merge = merge.word();
+    let trees = !args.no_worktrees && context.trees().is_ok();
+    if trees {
+        record.into = Some(branch(args, &record, context)?);
+    }
+    file.put_session(&record)?;
+    Ok(Session {
+        context: context.clone(),
+        team: team.clone(),
+        record,
+        merge,
+        verify: args.verify.clone(),
+        attempts: args.attempts.map_or(Prove::ATTEMPTS, usize::from),
+        verify_timeout: args
+            .verify_timeout
+            .map_or(Prove::TIMEOUT, Duration::from_secs),
+        trees,
+        commands_only,
+        model: args.model.clone(),
+        max_failures: args.max_failures.map(usize::from),
+    })
+}
+
+/// What runs the lead, if an agent leads.
+fn lead(
+    args: &SessionArgs,
+    record: &TeamSession,
+    commands_only: bool,
+    context: &Context,
+) -> Result<Option<String>, CommandError> {
+    let wanted = match (&args.lead, &record.lead) {
+        (Some(given), _) if given == PERSON => return Ok(None),
+        (Some(given), _) => given.clone(),
+        (None, Some(before)) => before.clone(),
+        // Going on with a session that a person led.
+        (None, None) if record.prompt.is_some() && args.prompt.is_empty() => return Ok(None),
+        (None, None) if commands_only || args.prompt.is_empty() => return Ok(None),
+        (None, None) => record.runtime.clone().unwrap_or_default(),
+    };
+    let spec = spawning::session_runtime(Some(&wanted), context)?;
+    if spec.kind == "shell" {
+        let message = "the lead cannot be a shell: it has to decide";
+        return Err(CommandError::usage("bad_lead", message)
+            .with_hint("name a model's runtime with --lead, or `--lead me`"));
+    }
+    Ok(Some(spec.name))
+}
+
+fn merge(args: &SessionArgs, record: &TeamSession) -> Result<Merge, CommandError> {
+    if let Some(merge) = args.merge {
+        return Ok(merge);
+    }
+    if !record.merge.is_empty() {
+        return Merge::from_str(&record.merge, false).map_err(|why| {
+            CommandError::usage("bad_session", format!("session.json: merge: {why}"))
+        });
+    }
+    let person = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    Ok(if person { Merge::Ask } else { Merge::Auto })
+}
+
+/// The branch finished work goes to.
+fn branch(
+    args: &SessionArgs,
+    record: &TeamSession,
+    context: &Context,
+) -> Result<String, CommandError> {
+    let given = args.into.clone().or_else(|| record.into.clone());
+    let trees = context.trees()?;
+    let branch = match given {
+        Some(branch) => branch,
+        None => {
+            let here = trees.whereabouts(trees.main_tree())?;
+            here.branch.ok_or_else(|| {
+                CommandError::usage("no_branch", "the main worktree is on no branch")
+                    .with_hint("say with --into where finished work goes")
+            })?
+        }
+    };
+    trees
+        .resolve(&format!("refs/heads/{branch}"))
+        .map_err(|_| {
+            CommandError::usage("no_branch", format!("there is no branch {branch:?}"))
+                .with_hint("make it with `git branch`, with at least one commit")
+        })?;
+    Ok(branch)
+}

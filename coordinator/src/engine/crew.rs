@@ -1,0 +1,38 @@
+//! Who works: the engine decides what is done, its crew what an agent for it is like.
+
+use store::name::Name;
+use taskboard::Task;
+
+use crate::run::Spawn;
+
+/// A place at which one agent works at a time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seat {
+    /// By what name its agents own tasks; without one each has its id.
+    pub name: Option<Name>,
+    /// Its agents run commands and nothing else.
+    pub commands_only: bool,
+}
+
+/// A task that is to be done now.
+#[derive(Debug, Clone)]
+pub struct Job<'a> {
+    /// The task.
+    pub task: &'a Task,
+    /// Who is to do it.
+    pub seat: &'a Seat,
+    /// The commit to start from, if it is done in a tree of its own: the work the task builds
+    /// on is in it.
+    pub base: Option<String>,
+    /// Counts from 1.
+    pub attempt: usize,
+    /// Why the last attempt failed.
+    pub last_failure: Option<String>,
+}
+
+/// Knows what an agent for a task is like: its runtime, model, tools and surroundings.
+pub trait Crew: Send + Sync {
+    /// The agent for `job`. What the engine itself decides (the task, who is told, what has to
+    /// be shown) it fills in afterwards.
+    fn agent_for(&self, job: &Job<'_>) -> Result<Spawn, String>;
+}

@@ -1,0 +1,99 @@
+//! What an engine tells whoever runs it.
+
+use std::time::Duration;
+
+use swarm::run::Proof;
+use swarm::runtime::Usage;
+use taskboard::TaskId;
+
+/// Something that happened, for people and reports. Nothing depends on it being heard: what
+/// counts is on disk.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum EngineEvent {
+    /// An agent was started for a task, or found at work on it.
+    Started {
+        /// The task.
+        task: TaskId,
+        /// What it is about.
+        subject: String,
+        /// The agent's id.
+        agent: String,
+        /// Its name, if it has one.
+        name: Option<String>,
+        /// Counts from 1.
+        attempt: usize,
+        /// It was at work already, for an engine that is gone.
+        adopted: bool,
+    },
+    /// The work on a task has ended.
+    Ended {
+        /// The task.
+        task: TaskId,
+        /// The agent's id, if one was started.
+        agent: Option<String>,
+        /// How.
+        end: TaskEnd,
+        /// What it used.
+        usage: Usage,
+        /// How long it took.
+        took: Duration,
+    },
+    /// What was done for a task is part of the branch.
+    Landed {
+        /// The task.
+        task: TaskId,
+        /// The branch.
+        into: String,
+        /// Where it stands now.
+        commit: String,
+    },
+    /// What was done for a task is not part of the branch.
+    NotLanded {
+        /// The task.
+        task: TaskId,
+        /// The files both sides changed, where that is the reason.
+        files: Vec<String>,
+        /// Why, in words.
+        why: String,
+        /// The task that is to put it right.
+        became: Option<TaskId>,
+    },
+    /// Nothing is left to do for now.
+    AtRest(super::schedule::Stand),
+    /// Nothing is begun for now.
+    Paused(String),
+    /// It goes on.
+    Resumed,
+    /// Something else a person may want to know.
+    Note(String),
+}
+
+/// How the work on a task ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TaskEnd {
+    /// It is completed.
+    Done {
+        /// What there is to show for it.
+        proof: Option<Proof>,
+        /// What the agent said.
+        result: String,
+    },
+    /// It failed, and will be tried again.
+    Failed {
+        /// What went wrong.
+        why: String,
+    },
+    /// It failed too often.
+    Parked {
+        /// What went wrong last.
+        why: String,
+    },
+    /// It was stopped; the task is free again.
+    Stopped {
+        /// By whom, or for what.
+        why: String,
+    },
+    /// Somebody else has the task now.
+    Taken,
+}

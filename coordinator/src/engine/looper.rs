@@ -1,0 +1,522 @@
+//! The one loop: hears what happened, decides, carries out.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use store::lock::FileLock;
+use store::name::Name;
+use swarm::run::Meta;
+use taskboard::TaskId;
+
+use super::control::{Control, Level};
+use super::crew::Seat;
+use super::event::{EngineEvent, TaskEnd};
+use super::landing::{Landed, Landing, Landings, Queued, next_to_land, queued};
+use super::mirror::Mirror;
+use super::schedule::{Plan, Snapshot, Stand, schedule};
+use super::setup::{Closed, Ending, EngineError, Gate, Setup};
+use super::view::{Limits, SeatView};
+use super::watching::Watching;
+use super::work::{Said, Shared, WorkEnd};
+use crate::run::{AgentError, Agents};
+
+/// How often is looked at what nobody tells: a wish to stop, a gate that has opened.
+const TICK: Duration = Duration::from_millis(100);
+/// How long nothing is begun after something could not be begun.
+const BREATHER: Duration = Duration::from_secs(1);
+/// A thread that works mostly waits.
+const STACK: usize = 512 * 1024;
+
+struct Place {
+    seat: Seat,
+    at: Option<TaskId>,
+    meta: Option<Meta>,
+    asked: Level,
+}
+
+/// Works a board off.
+pub struct Engine {
+    shared: Arc<Shared>,
+    control: Arc<Control>,
+    places: Vec<Place>,
+    limits: Limits,
+    landings: Option<Arc<Landings>>,
+    linger: bool,
+    gate: Option<Gate>,
+    mirror: Mirror,
+    queue: BTreeMap<TaskId, Queued>,
+    landing: Option<TaskId>,
+    not_landed: BTreeMap<TaskId, String>,
+    stop_landing: Arc<AtomicBool>,
+    succeeded: usize,
+    failed: usize,
+    closed_until: Option<(Instant, String)>,
+    paused: bool,
+    spent: Option<String>,
+    threads: Vec<JoinHandle<()>>,
+    said: Sender<Said>,
+    heard: Receiver<Said>,
+    /// Held as long as this engine directs the team.
+    _seat_of_the_director: FileLock,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine")
+            .field("queue", &self.queue)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// An engine for a team that no other directs.
+    pub fn new(setup: Setup, control: Arc<Control>) -> Result<Self, EngineError> {
+        let lock = direct(&setup.agents)?;
+        setup.agents.reconcile()?;
+        let board = setup.agents.board();
+        let mirror = if board.dir().is_dir() {
+            Mirror::load(&board)?
+        } else {
+            Mirror::default()
+        };
+        let (said, heard) = mpsc::channel();
+        let place = |seat| Place {
+            seat,
+            at: None,
+            meta: None,
+            asked: Level::GoOn,
+        };
+        Ok(Self {
+            shared: Arc::new(Shared {
+                agents: setup.agents,
+                board,
+                crew: setup.crew,
+                base: setup.base,
+                parent: setup.parent,
+                quiet: setup.quiet,
+                verify_timeout: setup.verify_timeout,
+                max_attempts: setup.max_attempts,
+            }),
+            control,
+            places: setup.seats.into_iter().map(place).collect(),
+            limits: setup.limits,
+            landings: setup.landings.map(Arc::new),
+            linger: setup.linger,
+            gate: setup.gate,
+            mirror,
+            queue: BTreeMap::new(),
+            landing: None,
+            not_landed: BTreeMap::new(),
+            stop_landing: Arc::new(AtomicBool::new(false)),
+            succeeded: 0,
+            failed: 0,
+            closed_until: None,
+            paused: false,
+            spent: None,
+            threads: Vec::new(),
+            said,
+            heard,
+            _seat_of_the_director: lock,
+        })
+    }
+
+    /// Goes on where the last one ended, until nothing can be done or somebody ends it.
+    pub fn run(&mut self, tell: &mut dyn FnMut(EngineEvent)) -> Result<Ending, EngineError> {
+        self.adopt()?;
+        self.find_unlanded();
+        let watching = Watching::start(&self.shared, self.said.clone());
+        let ending = self.go(tell);
+        drop(watching);
+        for thread in self.threads.drain(..) {
+            thread.join().ok();
+        }
+        Ok(ending)
+    }
+
+    fn go(&mut self, tell: &mut dyn FnMut(EngineEvent)) -> Ending {
+        let mut said_at_rest = false;
+        loop {
+            while let Ok(said) = self.heard.try_recv() {
+                self.hear(said, tell);
+            }
+            let level = self.control.level();
+            if level >= Level::Stop {
+                self.ask_to_stop(level);
+            }
+            self.start_landing();
+            let plan = self.plan(level, tell);
+            let working = plan.stand == Stand::Working || self.landing.is_some();
+            for (task, seat) in plan.start {
+                self.begin(task, seat);
+            }
+            if !working {
+                let over = level > Level::GoOn
+                    || (!self.linger && !matches!(plan.stand, Stand::Waiting(_)));
+                if over {
+                    return self.ending(plan.stand, level);
+                }
+                if !said_at_rest && self.linger {
+                    tell(EngineEvent::AtRest(plan.stand));
+                    said_at_rest = true;
+                }
+            } else {
+                said_at_rest = false;
+            }
+            match self.heard.recv_timeout(TICK) {
+                Ok(said) => self.hear(said, tell),
+                // We hold a sender ourselves: it does not happen.
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+        }
+    }
+
+    fn ending(&self, stand: Stand, level: Level) -> Ending {
+        Ending {
+            stand,
+            spent: self.spent.clone(),
+            stopped: (level > Level::GoOn).then(|| self.control.why()),
+            not_landed: self.not_landed.keys().copied().collect(),
+        }
+    }
+
+    /// Decides what happens next.
+    fn plan(&mut self, level: Level, tell: &mut dyn FnMut(EngineEvent)) -> Plan {
+        let closed = if level > Level::GoOn {
+            Some(self.control.why())
+        } else {
+            self.closed(tell)
+        };
+        let seats: Vec<SeatView> = self
+            .places
+            .iter()
+            .map(|place| SeatView {
+                name: place.seat.name.as_ref().map(ToString::to_string),
+                at: place.at,
+                commands_only: place.seat.commands_only,
+                available: true,
+            })
+            .collect();
+        schedule(&Snapshot {
+            tasks: &self.mirror.tasks,
+            unreadable: &self.mirror.unreadable,
+            seats: &seats,
+            limits: self.limits,
+            closed: closed.as_deref(),
+            succeeded: self.succeeded,
+            failed: self.failed,
+        })
+    }
+
+    /// Why nothing may be begun now; said when it changes.
+    fn closed(&mut self, tell: &mut dyn FnMut(EngineEvent)) -> Option<String> {
+        if let Some((until, why)) = &self.closed_until {
+            if Instant::now() < *until {
+                return Some(why.clone());
+            }
+            self.closed_until = None;
+        }
+        let closed = match self.gate.as_ref().and_then(|gate| gate()) {
+            None => None,
+            Some(Closed::ForNow(why)) => Some(why),
+            Some(Closed::ForGood(why)) => {
+                self.spent = Some(why.clone());
+                self.control.want(Level::Finish, &why);
+                Some(why)
+            }
+        };
+        match (&closed, self.paused) {
+            (Some(why), false) => tell(EngineEvent::Paused(why.clone())),
+            (None, true) => tell(EngineEvent::Resumed),
+            _ => {}
+        }
+        self.paused = closed.is_some();
+        closed
+    }
+
+    fn begin(&mut self, task: TaskId, number: usize) {
+        let Some(place) = self.places.get_mut(number) else {
+            return;
+        };
+        place.at = Some(task);
+        place.meta = None;
+        place.asked = Level::GoOn;
+        if let Some(view) = self.mirror.tasks.get_mut(&task) {
+            view.status = taskboard::Status::InProgress;
+        }
+        let (shared, control) = (Arc::clone(&self.shared), Arc::clone(&self.control));
+        let (seat, said) = (place.seat.clone(), self.said.clone());
+        let work = move || shared.work(task, number, &seat, &control, &said);
+        self.on_a_thread(number, task, work);
+    }
+
+    fn on_a_thread(&mut self, seat: usize, task: TaskId, work: impl FnOnce() + Send + 'static) {
+        self.threads.retain(|thread| !thread.is_finished());
+        let started = thread::Builder::new()
+            .name(format!("task-{task}"))
+            .stack_size(STACK)
+            .spawn(work);
+        match started {
+            Ok(thread) => self.threads.push(thread),
+            Err(error) => {
+                let ended = Said::Ended {
+                    seat,
+                    task,
+                    agent: None,
+                    end: WorkEnd::NotNow(format!("no thread could be started: {error}")),
+                    usage: Default::default(),
+                    took: Duration::ZERO,
+                };
+                self.said.send(ended).ok();
+            }
+        }
+    }
+
+    /// Takes over the agents of an engine that is gone.
+    fn adopt(&mut self) -> Result<(), EngineError> {
+        for id in swarm::run::active(self.shared.agents.runs_dir()).map_err(AgentError::from)? {
+            let run = self.shared.agents.run(&id);
+            let Ok(meta) = run.meta() else {
+                continue;
+            };
+            let task = meta.task_id.as_ref().and_then(|id| id.parse().ok());
+            let proved = crate::run::LaunchPlan::of(&meta).prove.is_some();
+            let Some(task) = task.filter(|_| proved && !meta.teammate) else {
+                continue;
+            };
+            if !run.is_alive().map_err(AgentError::from)? {
+                continue;
+            }
+            let number = self.seat_for(&meta);
+            let place = &mut self.places[number];
+            place.at = Some(task);
+            place.meta = Some(meta.clone());
+            let (shared, said) = (Arc::clone(&self.shared), self.said.clone());
+            self.on_a_thread(number, task, move || {
+                shared.adopt(task, number, &meta, &said)
+            });
+        }
+        Ok(())
+    }
+
+    /// The seat of an agent that was found; one more if there is none.
+    fn seat_for(&mut self, meta: &Meta) -> usize {
+        let named = |place: &Place| {
+            let name = place.seat.name.as_ref().map(Name::as_str);
+            place.at.is_none() && name == meta.name.as_deref()
+        };
+        if let Some(found) = self.places.iter().position(named) {
+            return found;
+        }
+        self.places.push(Place {
+            seat: Seat {
+                name: meta
+                    .name
+                    .as_deref()
+                    .and_then(|name| Name::new("agent", name).ok()),
+                commands_only: meta.runtime.kind == "shell",
+            },
+            at: None,
+            meta: None,
+            asked: Level::GoOn,
+        });
+        self.places.len() - 1
+    }
+
+    fn ask_to_stop(&mut self, level: Level) {
+        self.stop_landing
+            .store(level == Level::Force, Ordering::SeqCst);
+        for place in &mut self.places {
+            let Some(meta) = place.meta.clone().filter(|_| place.asked < level) else {
+                continue;
+            };
+            place.asked = level;
+            let (shared, control) = (Arc::clone(&self.shared), Arc::clone(&self.control));
+            // It blocks until the agent has ended; the one who waits for that says so.
+            thread::spawn(move || shared.stop(&meta, &control));
+        }
+    }
+
+    fn hear(&mut self, said: Said, tell: &mut dyn FnMut(EngineEvent)) {
+        match said {
+            Said::Started {
+                seat,
+                meta,
+                attempt,
+                adopted,
+            } => {
+                if let Some(place) = self.places.get_mut(seat) {
+                    place.meta = Some((*meta).clone());
+                }
+                if let Some(task) = meta.task_id.as_ref().and_then(|id| id.parse().ok()) {
+                    tell(EngineEvent::Started {
+                        task,
+                        subject: meta.description.clone(),
+                        agent: meta.agent_id.clone(),
+                        name: meta.name.clone(),
+                        attempt,
+                        adopted,
+                    });
+                }
+            }
+            Said::Ended {
+                seat,
+                task,
+                agent,
+                end,
+                usage,
+                took,
+            } => {
+                if let Some(place) = self.places.get_mut(seat) {
+                    place.at = None;
+                    place.meta = None;
+                }
+                self.mirror.refresh(&self.shared.board, task);
+                let end = match end {
+                    WorkEnd::Task(end) => end,
+                    WorkEnd::NotNow(why) => {
+                        tell(EngineEvent::Note(format!("task {task} has to wait: {why}")));
+                        self.closed_until = Some((Instant::now() + BREATHER, why));
+                        return;
+                    }
+                };
+                match &end {
+                    TaskEnd::Done { .. } => {
+                        self.succeeded += 1;
+                        self.enqueue(task);
+                    }
+                    TaskEnd::Parked { .. } => self.failed += 1,
+                    _ => {}
+                }
+                tell(EngineEvent::Ended {
+                    task,
+                    agent,
+                    end,
+                    usage,
+                    took,
+                });
+            }
+            Said::Changed(ids) => {
+                for id in ids {
+                    let ours = self.places.iter().any(|place| place.at == Some(id));
+                    if !ours {
+                        self.mirror.refresh(&self.shared.board, id);
+                    }
+                }
+            }
+            Said::Landed(landing) => self.landed(*landing, tell),
+        }
+    }
+
+    /// Work of an earlier engine that is done and not on the branch.
+    fn find_unlanded(&mut self) {
+        if self.landings.is_none() {
+            return;
+        }
+        let done: Vec<TaskId> = self
+            .mirror
+            .tasks
+            .values()
+            .filter(|task| task.status == taskboard::Status::Completed)
+            .map(|task| task.id)
+            .collect();
+        for id in done {
+            self.enqueue(id);
+        }
+    }
+
+    fn enqueue(&mut self, id: TaskId) {
+        if self.landings.is_none() {
+            return;
+        }
+        let queued = self.shared.board.get(id).ok().and_then(|task| {
+            let trees = self.shared.agents.trees().ok()?;
+            queued(&task, &trees)
+        });
+        if let Some(queued) = queued {
+            self.queue.insert(id, queued);
+        }
+    }
+
+    fn start_landing(&mut self) {
+        let Some(landings) = self.landings.clone() else {
+            return;
+        };
+        if self.landing.is_some() || self.control.level() == Level::Force {
+            return;
+        }
+        let Some(task) = next_to_land(&self.queue) else {
+            return;
+        };
+        self.queue.remove(&task);
+        self.landing = Some(task);
+        let (shared, said) = (Arc::clone(&self.shared), self.said.clone());
+        let stop = Arc::clone(&self.stop_landing);
+        self.threads.push(thread::spawn(move || {
+            let landing = shared.land(task, &landings, &stop);
+            said.send(Said::Landed(Box::new(landing))).ok();
+        }));
+    }
+
+    fn landed(&mut self, landing: Landing, tell: &mut dyn FnMut(EngineEvent)) {
+        let task = landing.task;
+        self.landing = None;
+        let into = self
+            .landings
+            .as_ref()
+            .map_or_else(String::new, |landings| landings.into.clone());
+        let not_landed = |files: Vec<String>, why: String, became| EngineEvent::NotLanded {
+            task,
+            files,
+            why,
+            became,
+        };
+        match landing.outcome {
+            Landed::At(commit) => {
+                self.not_landed.remove(&task);
+                tell(EngineEvent::Landed { task, into, commit });
+            }
+            Landed::Nothing => {}
+            Landed::Conflict(files, became) => {
+                let why = format!("{into} has changed the same lines");
+                self.not_landed.insert(task, why.clone());
+                if let Some(became) = became {
+                    self.mirror.refresh(&self.shared.board, became);
+                }
+                tell(not_landed(files, why, became));
+            }
+            Landed::Rejected(why) => {
+                self.mirror.refresh(&self.shared.board, task);
+                self.succeeded = self.succeeded.saturating_sub(1);
+                tell(not_landed(Vec::new(), why, None));
+            }
+            Landed::Left(why) => {
+                self.not_landed.insert(task, why.clone());
+                tell(not_landed(Vec::new(), why, None));
+            }
+        }
+    }
+}
+
+/// The file whose lock the process holds that directs the team.
+pub fn director_lock(agents: &Agents) -> std::path::PathBuf {
+    agents.runs_dir().with_file_name(".ccb").join("engine.lock")
+}
+
+/// One engine per team at a time.
+fn direct(agents: &Agents) -> Result<FileLock, EngineError> {
+    let path = director_lock(agents);
+    if let Some(dir) = path.parent() {
+        store::home::create_private_dir(dir)?;
+    }
+    match FileLock::try_exclusive(&path)? {
+        Some(lock) => Ok(lock),
+        None => Err(EngineError::Taken {
+            team: agents.team_name().to_string(),
+            who: FileLock::describe_holder(&path),
+        }),
+    }
+}

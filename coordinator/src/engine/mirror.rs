@@ -1,0 +1,63 @@
+//! The board as the engine knows it: kept up to date by changes, so that looking at it costs
+//! nothing.
+
+use std::collections::BTreeSet;
+
+use taskboard::{Board, BoardError, Task, TaskId};
+
+use super::view::{TaskView, Tasks};
+
+/// What is known of a board.
+#[derive(Debug, Default)]
+pub(super) struct Mirror {
+    pub(super) tasks: Tasks,
+    pub(super) unreadable: BTreeSet<TaskId>,
+}
+
+impl Mirror {
+    /// Looks at every task.
+    pub(super) fn load(board: &Board) -> Result<Self, BoardError> {
+        let snapshot = board.snapshot()?;
+        let mut mirror = Self {
+            unreadable: snapshot.unreadable().keys().copied().collect(),
+            ..Self::default()
+        };
+        for task in snapshot.tasks() {
+            mirror.put(task);
+        }
+        // Edges other tools made on one side only count all the same.
+        for (blocker, dependent) in snapshot.half_edges() {
+            if let Some(view) = mirror.tasks.get_mut(&dependent)
+                && !view.blocked_by.contains(&blocker)
+            {
+                view.blocked_by.push(blocker);
+            }
+        }
+        Ok(mirror)
+    }
+
+    pub(super) fn put(&mut self, task: &Task) {
+        self.unreadable.remove(&task.id);
+        if task.is_internal() {
+            self.tasks.remove(&task.id);
+        } else {
+            self.tasks.insert(task.id, TaskView::of(task));
+        }
+    }
+
+    /// Looks at one task again.
+    pub(super) fn refresh(&mut self, board: &Board, id: TaskId) {
+        match board.get(id) {
+            Ok(task) => self.put(&task),
+            Err(BoardError::NotFound { .. }) => {
+                self.tasks.remove(&id);
+                self.unreadable.remove(&id);
+            }
+            Err(error) => {
+                tracing::warn!(%error, %id, "what depends on this task waits");
+                self.tasks.remove(&id);
+                self.unreadable.insert(id);
+            }
+        }
+    }
+}

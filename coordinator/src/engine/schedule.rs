@@ -1,0 +1,232 @@
+//! What happens next: a pure function of what is known to what is to be done.
+//!
+//! No clock, no disk, no model. The same snapshot gives the same answer, so every policy is
+//! tested as a table, and what must never happen as a property of all snapshots.
+
+use std::collections::BTreeSet;
+
+use taskboard::{Status, TaskId};
+
+use super::view::{Limits, SeatView, TaskView, Tasks, chains, overlap, unblocked};
+
+/// Everything scheduling looks at.
+#[derive(Debug, Clone, Copy)]
+pub struct Snapshot<'a> {
+    /// The board.
+    pub tasks: &'a Tasks,
+    /// Tasks whose files cannot be read: what waits for them waits.
+    pub unreadable: &'a BTreeSet<TaskId>,
+    /// Who can work.
+    pub seats: &'a [SeatView],
+    /// What must not be exceeded.
+    pub limits: Limits,
+    /// Why nothing may be begun now, if so: a quota, a budget, the end.
+    pub closed: Option<&'a str>,
+    /// How many tasks went well since the start.
+    pub succeeded: usize,
+    /// How many failed for good.
+    pub failed: usize,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// Which task is given to whom, by the seat's number.
+    pub start: Vec<(TaskId, usize)>,
+    /// How things stand when that is done.
+    pub stand: Stand,
+}
+
+/// How things stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stand {
+    /// Somebody is at work.
+    Working,
+    /// Nobody is, but something could be begun later: when the gate opens, a seat is available.
+    Waiting(String),
+    /// Nobody is, and every task is completed.
+    AllDone,
+    /// Nobody is, and nothing can be begun unless somebody acts.
+    Stuck(Vec<(TaskId, Why)>),
+    /// Nobody is, and nothing more will be begun because too much failed.
+    GivenUp(String),
+}
+
+/// Why a task cannot be begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Why {
+    /// It failed too often.
+    Parked,
+    /// It waits for others.
+    Blocked(Vec<TaskId>),
+    /// It belongs to somebody who is not ours to direct.
+    Owned(String),
+    /// It takes a model, and there is none.
+    NeedsModel,
+}
+
+/// Decides what happens next.
+pub fn schedule(snapshot: &Snapshot<'_>) -> Plan {
+    let busy = snapshot
+        .seats
+        .iter()
+        .filter(|seat| seat.at.is_some())
+        .count();
+    let given_up = given_up(snapshot);
+    let mut start = Vec::new();
+    let mut waiting = snapshot.closed.map(str::to_owned);
+    if snapshot.closed.is_none() && given_up.is_none() {
+        let mut most = snapshot.limits.at_once;
+        if let Some(canary) = snapshot.limits.canary.filter(|n| snapshot.succeeded < *n) {
+            most = most.min(canary - snapshot.succeeded);
+        }
+        let (begun, held_back) = choose(snapshot, most.saturating_sub(busy));
+        start = begun;
+        if held_back {
+            waiting = Some("nobody is free".into());
+        }
+    }
+    let stand = if busy + start.len() > 0 {
+        Stand::Working
+    } else if let Some(why) = given_up {
+        Stand::GivenUp(why)
+    } else {
+        at_rest(snapshot, waiting)
+    };
+    Plan { start, stand }
+}
+
+/// Too much failed.
+fn given_up(snapshot: &Snapshot<'_>) -> Option<String> {
+    let Limits {
+        canary,
+        max_failures,
+        ..
+    } = snapshot.limits;
+    if canary.is_some_and(|n| snapshot.succeeded < n) && snapshot.failed > 0 {
+        return Some("one of the first tasks failed".into());
+    }
+    let most = max_failures.filter(|most| snapshot.failed >= *most)?;
+    Some(match most {
+        0 | 1 => "a task failed".into(),
+        most => format!("{most} tasks failed"),
+    })
+}
+
+/// What is begun on at most `room` seats; and whether something was ready but nobody free.
+fn choose(snapshot: &Snapshot<'_>, room: usize) -> (Vec<(TaskId, usize)>, bool) {
+    let chains = chains(snapshot.tasks);
+    let mut ready: Vec<&TaskView> = snapshot
+        .tasks
+        .values()
+        .filter(|task| is_open(task) && unblocked(task, snapshot.tasks, snapshot.unreadable))
+        .filter(|task| obstacle(task, snapshot).is_none())
+        .collect();
+    ready.sort_by_key(|task| {
+        let chain = chains.get(&task.id).copied().unwrap_or(0);
+        (
+            task.owner.is_none(),
+            std::cmp::Reverse(task.priority),
+            std::cmp::Reverse(chain),
+            task.id,
+        )
+    });
+    let mut free: Vec<usize> = (0..snapshot.seats.len())
+        .filter(|seat| snapshot.seats[*seat].available && snapshot.seats[*seat].at.is_none())
+        .collect();
+    let at_work = snapshot.seats.iter().filter_map(|seat| seat.at);
+    let mut taken: Vec<&[String]> = at_work
+        .filter_map(|id| snapshot.tasks.get(&id))
+        .map(|task| task.paths.as_slice())
+        .collect();
+    let mut start = Vec::new();
+    let mut held_back = false;
+    for task in ready {
+        let alone = snapshot.limits.exclusive_paths;
+        let in_the_way = alone && taken.iter().any(|paths| overlap(paths, &task.paths));
+        let seat = free
+            .iter()
+            .position(|seat| suits(&snapshot.seats[*seat], task));
+        match seat {
+            Some(at) if !in_the_way && start.len() < room => {
+                start.push((task.id, free.remove(at)));
+            }
+            _ => held_back = true,
+        }
+        // What waits for its turn keeps its files: else those behind it could pass for ever.
+        taken.push(&task.paths);
+    }
+    (start, held_back)
+}
+
+fn is_open(task: &TaskView) -> bool {
+    task.status == Status::Pending && !task.parked
+}
+
+/// Whether this seat can be given this task.
+fn suits(seat: &SeatView, task: &TaskView) -> bool {
+    let whose = match &task.owner {
+        None => true,
+        Some(owner) => seat.name.as_deref() == Some(owner),
+    };
+    whose && (task.has_command || !seat.commands_only)
+}
+
+/// Why nobody of ours will ever begin an open, unblocked task.
+fn obstacle(task: &TaskView, snapshot: &Snapshot<'_>) -> Option<Why> {
+    let ours = |owner: &String| {
+        let mut seats = snapshot.seats.iter();
+        seats.any(|seat| seat.name.as_ref() == Some(owner))
+    };
+    if let Some(owner) = &task.owner
+        && !ours(owner)
+    {
+        return Some(Why::Owned(owner.clone()));
+    }
+    let suited = snapshot.seats.iter().any(|seat| suits(seat, task));
+    (!suited).then_some(Why::NeedsModel)
+}
+
+/// How things stand when nobody works and nothing is begun.
+fn at_rest(snapshot: &Snapshot<'_>, waiting: Option<String>) -> Stand {
+    let open: Vec<&TaskView> = snapshot
+        .tasks
+        .values()
+        .filter(|task| task.status != Status::Completed)
+        .collect();
+    if open.is_empty() {
+        return Stand::AllDone;
+    }
+    let mut stuck = Vec::new();
+    for task in &open {
+        let why = if task.parked {
+            Some(Why::Parked)
+        } else if task.status == Status::InProgress {
+            let owner = task.owner.clone();
+            Some(Why::Owned(owner.unwrap_or_else(|| "somebody".into())))
+        } else if !unblocked(task, snapshot.tasks, snapshot.unreadable) {
+            let open = task.blocked_by.iter().filter(|id| {
+                snapshot.unreadable.contains(id)
+                    || snapshot
+                        .tasks
+                        .get(id)
+                        .is_some_and(|task| task.status != Status::Completed)
+            });
+            Some(Why::Blocked(open.copied().collect()))
+        } else {
+            obstacle(task, snapshot)
+        };
+        match why {
+            Some(why) => stuck.push((task.id, why)),
+            None => {
+                let why = waiting.unwrap_or_else(|| "nobody is available".into());
+                return Stand::Waiting(why);
+            }
+        }
+    }
+    Stand::Stuck(stuck)
+}
+
+#[cfg(test)]
+#[path = "schedule_tests.rs"]
+mod tests;

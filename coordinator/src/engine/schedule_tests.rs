@@ -1,0 +1,326 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn id(number: u64) -> TaskId {
+    TaskId::new(number).unwrap()
+}
+
+fn task(number: u64) -> TaskView {
+    TaskView {
+        id: id(number),
+        status: Status::Pending,
+        owner: None,
+        blocked_by: Vec::new(),
+        priority: 0,
+        parked: false,
+        paths: Vec::new(),
+        has_command: true,
+    }
+}
+
+fn seat(name: &str) -> SeatView {
+    SeatView {
+        name: Some(name.into()),
+        at: None,
+        commands_only: true,
+        available: true,
+    }
+}
+
+/// A board and seats to be changed by each case.
+struct Scene {
+    tasks: Tasks,
+    unreadable: BTreeSet<TaskId>,
+    seats: Vec<SeatView>,
+    limits: Limits,
+    closed: Option<&'static str>,
+    succeeded: usize,
+    failed: usize,
+}
+
+impl Scene {
+    fn new(tasks: impl IntoIterator<Item = TaskView>, seats: usize) -> Self {
+        Self {
+            tasks: tasks.into_iter().map(|task| (task.id, task)).collect(),
+            unreadable: BTreeSet::new(),
+            seats: (1..=seats).map(|n| seat(&format!("mate-{n}"))).collect(),
+            limits: Limits {
+                at_once: seats,
+                ..Limits::default()
+            },
+            closed: None,
+            succeeded: 0,
+            failed: 0,
+        }
+    }
+
+    fn plan(&self) -> Plan {
+        schedule(&Snapshot {
+            tasks: &self.tasks,
+            unreadable: &self.unreadable,
+            seats: &self.seats,
+            limits: self.limits,
+            closed: self.closed,
+            succeeded: self.succeeded,
+            failed: self.failed,
+        })
+    }
+
+    fn started(&self) -> Vec<u64> {
+        self.plan().start.iter().map(|(id, _)| id.get()).collect()
+    }
+}
+
+#[test]
+fn the_order_is_assigned_then_priority_then_chain_then_age() {
+    let urgent = TaskView {
+        priority: 5,
+        ..task(4)
+    };
+    let behind = TaskView {
+        blocked_by: vec![id(3)],
+        ..task(5)
+    };
+    let assigned = TaskView {
+        owner: Some("mate-1".into()),
+        ..task(6)
+    };
+    let mut scene = Scene::new([task(1), task(2), task(3), urgent, behind, assigned], 1);
+    assert_eq!(scene.started(), [6]);
+    scene.tasks.remove(&id(6));
+    assert_eq!(scene.started(), [4]);
+    scene.tasks.remove(&id(4));
+    assert_eq!(scene.started(), [3], "more waits for it");
+    scene.tasks.remove(&id(3));
+    scene.tasks.remove(&id(5));
+    assert_eq!(scene.started(), [1]);
+}
+
+#[test]
+fn what_is_assigned_goes_to_nobody_else() {
+    let assigned = TaskView {
+        owner: Some("mate-2".into()),
+        ..task(1)
+    };
+    let mut scene = Scene::new([assigned], 2);
+    assert_eq!(scene.plan().start, [(id(1), 1)]);
+    scene.seats[1].available = false;
+    let plan = scene.plan();
+    assert!(plan.start.is_empty());
+    assert!(matches!(plan.stand, Stand::Waiting(_)));
+    scene.seats.pop();
+    let stuck = vec![(id(1), Why::Owned("mate-2".into()))];
+    assert_eq!(scene.plan().stand, Stand::Stuck(stuck));
+}
+
+#[test]
+fn nothing_blocked_parked_or_unreadable_below_is_begun() {
+    let waits = TaskView {
+        blocked_by: vec![id(1)],
+        ..task(2)
+    };
+    let parked = TaskView {
+        parked: true,
+        ..task(3)
+    };
+    let broken_below = TaskView {
+        blocked_by: vec![id(9)],
+        ..task(4)
+    };
+    let mut scene = Scene::new([task(1), waits, parked, broken_below], 4);
+    scene.unreadable.insert(id(9));
+    assert_eq!(scene.started(), [1]);
+    // What is gone is done.
+    scene.unreadable.clear();
+    assert_eq!(scene.started(), [1, 4]);
+}
+
+#[test]
+fn limits_hold_also_with_free_seats() {
+    let mut scene = Scene::new((1..=9).map(task), 6);
+    scene.limits.at_once = 3;
+    assert_eq!(scene.started(), [1, 2, 3]);
+    scene.seats[0].at = Some(id(1));
+    scene.tasks.get_mut(&id(1)).unwrap().status = Status::InProgress;
+    assert_eq!(scene.started(), [2, 3]);
+    scene.closed = Some("out of quota");
+    let plan = scene.plan();
+    assert_eq!((plan.start.len(), plan.stand), (0, Stand::Working));
+}
+
+#[test]
+fn canaries_go_first_and_a_dead_one_stops_the_rest() {
+    let mut scene = Scene::new((1..=9).map(task), 9);
+    scene.limits.canary = Some(2);
+    assert_eq!(scene.started(), [1, 2]);
+    scene.succeeded = 1;
+    assert_eq!(scene.started(), [1]);
+    scene.failed = 1;
+    assert!(matches!(scene.plan().stand, Stand::GivenUp(_)));
+    (scene.succeeded, scene.failed) = (2, 1);
+    assert_eq!(scene.started().len(), 9);
+}
+
+#[test]
+fn enough_failures_end_it() {
+    let mut scene = Scene::new((1..=3).map(task), 1);
+    scene.limits.max_failures = Some(2);
+    scene.failed = 1;
+    assert_eq!(scene.started(), [1]);
+    scene.failed = 2;
+    let stand = Stand::GivenUp("2 tasks failed".into());
+    assert_eq!(scene.plan().stand, stand);
+}
+
+#[test]
+fn two_that_may_change_the_same_file_do_not_run_together_and_nobody_overtakes_for_ever() {
+    let on = |number, path: &str, priority| TaskView {
+        paths: vec![path.into()],
+        priority,
+        ..task(number)
+    };
+    let mut scene = Scene::new(
+        [
+            on(1, "src/a", 0),
+            on(2, "src", 9),
+            on(3, "src/b", 0),
+            on(4, "doc", 0),
+        ],
+        4,
+    );
+    assert_eq!(scene.started(), [2, 4]);
+    scene.seats[0].at = Some(id(1));
+    scene.tasks.get_mut(&id(1)).unwrap().status = Status::InProgress;
+    assert_eq!(scene.started(), [4], "3 would keep 2 waiting");
+    scene.limits.exclusive_paths = false;
+    assert_eq!(scene.started(), [2, 3, 4]);
+}
+
+#[test]
+fn a_task_without_a_command_waits_for_a_model() {
+    let hard = TaskView {
+        has_command: false,
+        ..task(1)
+    };
+    let mut scene = Scene::new([hard], 2);
+    assert_eq!(
+        scene.plan().stand,
+        Stand::Stuck(vec![(id(1), Why::NeedsModel)])
+    );
+    scene.seats[1].commands_only = false;
+    assert_eq!(scene.plan().start, [(id(1), 1)]);
+}
+
+#[test]
+fn it_is_over_when_everything_is_completed_and_stuck_when_something_is_left() {
+    let mut scene = Scene::new([task(1)], 1);
+    scene.tasks.get_mut(&id(1)).unwrap().status = Status::Completed;
+    assert_eq!(scene.plan().stand, Stand::AllDone);
+    let waits = TaskView {
+        blocked_by: vec![id(3)],
+        ..task(2)
+    };
+    let parked = TaskView {
+        parked: true,
+        ..task(3)
+    };
+    scene.tasks.insert(id(2), waits);
+    scene.tasks.insert(id(3), parked);
+    let stuck = vec![(id(2), Why::Blocked(vec![id(3)])), (id(3), Why::Parked)];
+    assert_eq!(scene.plan().stand, Stand::Stuck(stuck));
+}
+
+/// Boards of up to 14 tasks that wait for earlier ones only.
+fn boards() -> impl Strategy<Value = Vec<TaskView>> {
+    let one = (
+        proptest::collection::vec(any::<prop::sample::Index>(), 0..3),
+        -2i64..3,
+        proptest::option::of(0usize..4),
+        proptest::bool::weighted(0.1),
+    );
+    proptest::collection::vec(one, 1..14).prop_map(|drafts| {
+        let mut tasks = Vec::new();
+        for (at, (blockers, priority, path, parked)) in drafts.into_iter().enumerate() {
+            let blocked_by: BTreeSet<TaskId> = blockers
+                .iter()
+                .filter(|_| at > 0)
+                .map(|index| id(index.index(at) as u64 + 1))
+                .collect();
+            tasks.push(TaskView {
+                blocked_by: blocked_by.into_iter().collect(),
+                priority,
+                paths: path.map(|n| format!("dir{}", n / 2)).into_iter().collect(),
+                parked,
+                ..task(at as u64 + 1)
+            });
+        }
+        tasks
+    })
+}
+
+fn check_plan(scene: &Scene, plan: &Plan) -> Result<(), TestCaseError> {
+    let busy = scene.seats.iter().filter(|seat| seat.at.is_some()).count();
+    prop_assert!(busy + plan.start.len() <= scene.limits.at_once.max(busy));
+    let seats: BTreeSet<usize> = plan.start.iter().map(|(_, seat)| *seat).collect();
+    prop_assert_eq!(seats.len(), plan.start.len(), "a seat was given two tasks");
+    let mut at_work: Vec<&TaskView> = scene
+        .seats
+        .iter()
+        .filter_map(|seat| seat.at)
+        .map(|id| &scene.tasks[&id])
+        .collect();
+    for (id, seat) in &plan.start {
+        let task = &scene.tasks[id];
+        prop_assert!(is_open(task) && unblocked(task, &scene.tasks, &scene.unreadable));
+        prop_assert!(scene.seats[*seat].available && scene.seats[*seat].at.is_none());
+        for other in &at_work {
+            prop_assert!(
+                !overlap(&task.paths, &other.paths),
+                "{task:?} beside {other:?}"
+            );
+        }
+        at_work.push(task);
+    }
+    Ok(())
+}
+
+proptest! {
+    /// Carried out step by step with tasks that end in any order: never over a limit, never a
+    /// blocked task, and in the end nothing that could run is left.
+    #[test]
+    fn every_run_keeps_the_limits_and_finishes_what_can_be_finished(
+        board in boards(),
+        seats in 1usize..5,
+        at_once in 1usize..5,
+        ends in proptest::collection::vec(any::<prop::sample::Index>(), 64),
+    ) {
+        let mut scene = Scene::new(board, seats);
+        scene.limits.at_once = at_once;
+        let mut runs: BTreeMap<TaskId, usize> = BTreeMap::new();
+        let mut ends = ends.iter().cycle();
+        loop {
+            let plan = scene.plan();
+            check_plan(&scene, &plan)?;
+            for (id, seat) in plan.start {
+                *runs.entry(id).or_default() += 1;
+                scene.seats[seat].at = Some(id);
+                scene.tasks.get_mut(&id).unwrap().status = Status::InProgress;
+            }
+            let busy: Vec<usize> = (0..seats).filter(|at| scene.seats[*at].at.is_some()).collect();
+            if busy.is_empty() {
+                break;
+            }
+            let one = busy[ends.next().unwrap().index(busy.len())];
+            let id = scene.seats[one].at.take().unwrap();
+            scene.tasks.get_mut(&id).unwrap().status = Status::Completed;
+        }
+        for task in scene.tasks.values() {
+            let possible = !task.parked && unblocked(task, &scene.tasks, &scene.unreadable);
+            prop_assert_eq!(task.status == Status::Completed, possible, "{:?}", task);
+            prop_assert_eq!(runs.get(&task.id).copied().unwrap_or(0), usize::from(possible));
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What an engine is told, and what it says at the end.
+
+use std::time::Duration;
+
+use store::name::Name;
+use taskboard::{BoardError, TaskId};
+use worktrees::TreeError;
+
+use super::base::BaseOf;
+use super::crew::{Crew, Seat};
+use super::landing::Landings;
+use super::schedule::Stand;
+use super::view::Limits;
+use crate::run::{AgentError, Agents};
+
+/// Why nothing may be begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Closed {
+    /// It will be possible again.
+    ForNow(String),
+    /// What may be used is used up: what runs may finish, nothing else is begun.
+    ForGood(String),
+}
+
+/// Says why nothing may be begun, if so.
+pub type Gate = Box<dyn Fn() -> Option<Closed> + Send>;
+
+/// What an engine needs to know.
+pub struct Setup {
+    /// The agents of the team whose board is worked off.
+    pub agents: Agents,
+    /// What agents are like.
+    pub crew: Box<dyn Crew>,
+    /// Who works.
+    pub seats: Vec<Seat>,
+    /// What must not be exceeded.
+    pub limits: Limits,
+    /// What work starts from.
+    pub base: BaseOf,
+    /// Where it goes as soon as it is done; without it trees stay as they are.
+    pub landings: Option<Landings>,
+    /// Who is told of an agent's end.
+    pub parent: Name,
+    /// Nobody but the caller has to be told.
+    pub quiet: bool,
+    /// It goes on when nothing is left to do, because there may be more later.
+    pub linger: bool,
+    /// How long a check may take.
+    pub verify_timeout: Duration,
+    /// How often a task is tried.
+    pub max_attempts: usize,
+    /// Asked before anything is begun.
+    pub gate: Option<Gate>,
+}
+
+impl std::fmt::Debug for Setup {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Setup")
+            .field("seats", &self.seats)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why an engine could not go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// There is one already.
+    #[error("team {team} is directed by another process ({who})")]
+    Taken {
+        /// The team.
+        team: String,
+        /// Who has it.
+        who: String,
+    },
+    /// The board.
+    #[error(transparent)]
+    Board(#[from] BoardError),
+    /// Agents.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    /// Trees.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+    /// Files.
+    #[error(transparent)]
+    Store(#[from] store::StoreError),
+}
+
+/// How it ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ending {
+    /// How things stand.
+    pub stand: Stand,
+    /// What was used up, if that ended it.
+    pub spent: Option<String>,
+    /// Why it was ended from outside, if it was.
+    pub stopped: Option<String>,
+    /// Tasks that are done but not on the branch.
+    pub not_landed: Vec<TaskId>,
+}

@@ -1,0 +1,212 @@
+//! What scheduling looks at: tasks, seats and limits, as plain values.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use taskboard::{Status, Task, TaskId};
+
+/// A task, as far as scheduling is concerned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskView {
+    /// Which.
+    pub id: TaskId,
+    /// How far it is.
+    pub status: Status,
+    /// Whose it is.
+    pub owner: Option<String>,
+    /// What it waits for.
+    pub blocked_by: Vec<TaskId>,
+    /// Higher goes first.
+    pub priority: i64,
+    /// It waits for somebody to act.
+    pub parked: bool,
+    /// What it may change; nothing said means anything, without a claim to be alone.
+    pub paths: Vec<String>,
+    /// There is a command that does it; without one it takes a model.
+    pub has_command: bool,
+}
+
+impl TaskView {
+    /// What is to be seen of `task`.
+    pub fn of(task: &Task) -> Self {
+        Self {
+            id: task.id,
+            status: task.status,
+            owner: task.owner.clone(),
+            blocked_by: task.blocked_by.clone(),
+            priority: task.priority(),
+            parked: task.parked().is_some(),
+            paths: task.paths(),
+            has_command: task.run_command().is_some(),
+        }
+    }
+}
+
+/// All tasks of a list.
+pub type Tasks = BTreeMap<TaskId, TaskView>;
+
+/// Whether everything `task` waits for is done. What is gone is done; what cannot be read is
+/// not, and is listed in `unreadable`.
+pub(super) fn unblocked(task: &TaskView, tasks: &Tasks, unreadable: &BTreeSet<TaskId>) -> bool {
+    let done = |id: &TaskId| {
+        let open = tasks
+            .get(id)
+            .is_some_and(|blocker| blocker.status != Status::Completed);
+        !open && !unreadable.contains(id)
+    };
+    task.blocked_by.iter().all(done)
+}
+
+/// How many unfinished tasks, one after the other, wait for each task, itself included.
+pub(super) fn chains(tasks: &Tasks) -> HashMap<TaskId, usize> {
+    let mut dependents: HashMap<TaskId, Vec<TaskId>> = HashMap::new();
+    for task in tasks.values() {
+        for blocker in &task.blocked_by {
+            dependents.entry(*blocker).or_default().push(task.id);
+        }
+    }
+    let mut chains: HashMap<TaskId, usize> = HashMap::new();
+    // Depth first with a stack of our own; a cycle, which other tools can make, counts once.
+    for first in tasks.keys() {
+        let mut stack = vec![(*first, false)];
+        let mut on_way: BTreeSet<TaskId> = BTreeSet::new();
+        while let Some((id, seen)) = stack.pop() {
+            let below = dependents.get(&id).map_or(&[][..], Vec::as_slice);
+            if seen {
+                let open = tasks
+                    .get(&id)
+                    .is_some_and(|task| task.status != Status::Completed);
+                let longest = below.iter().filter_map(|id| chains.get(id)).max();
+                chains.insert(id, longest.unwrap_or(&0) + usize::from(open));
+                on_way.remove(&id);
+            } else if !chains.contains_key(&id) && on_way.insert(id) {
+                stack.push((id, true));
+                stack.extend(below.iter().map(|id| (*id, false)));
+            }
+        }
+    }
+    chains
+}
+
+/// Somebody who can be given work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeatView {
+    /// By what name it owns tasks, if it has one.
+    pub name: Option<String>,
+    /// What it is at.
+    pub at: Option<TaskId>,
+    /// It runs commands and nothing else.
+    pub commands_only: bool,
+    /// It can take something now; not while it ends, waits for an approval, or is gone.
+    pub available: bool,
+}
+
+/// What must not be exceeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// So many work at once.
+    pub at_once: usize,
+    /// So many must have gone well before more than that many run.
+    pub canary: Option<usize>,
+    /// After so many failures nothing new is begun.
+    pub max_failures: Option<usize>,
+    /// No two at once that may change the same files.
+    pub exclusive_paths: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            at_once: 4,
+            canary: None,
+            max_failures: None,
+            exclusive_paths: true,
+        }
+    }
+}
+
+/// Whether two sets of paths may touch the same file. A pattern counts as everything below the
+/// directory it starts in.
+pub(super) fn overlap(one: &[String], other: &[String]) -> bool {
+    one.iter().any(|a| {
+        other
+            .iter()
+            .any(|b| below(fixed(a), fixed(b)) || below(fixed(b), fixed(a)))
+    })
+}
+
+/// The part of a pattern before its first wild card, without a half name at its end.
+fn fixed(pattern: &str) -> &str {
+    let pattern = pattern.trim_start_matches("./").trim_end_matches('/');
+    match pattern.find(['*', '?', '[', '{']) {
+        None => pattern,
+        Some(wild) => match pattern[..wild].rfind('/') {
+            Some(slash) => &pattern[..slash],
+            None => "",
+        },
+    }
+}
+
+fn below(path: &str, dir: &str) -> bool {
+    dir.is_empty()
+        || dir == "."
+        || path
+            .strip_prefix(dir)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_overlap_where_they_can_name_one_file() {
+        let sets =
+            |text: &str| -> Vec<String> { text.split_whitespace().map(Into::into).collect() };
+        for (one, other, together) in [
+            ("src/a.rs", "src/a.rs", true),
+            ("src/a.rs", "src/b.rs", false),
+            ("src", "src/b.rs", true),
+            ("src/", "./src/b.rs", true),
+            ("src", "srcs/b.rs", false),
+            ("src/*.rs", "src/deep/b.rs", true),
+            ("src/x*.rs", "lib/*.rs", false),
+            ("*.md", "src/b.rs", true),
+            ("docs lib", "tests lib/x", true),
+            ("", "src", false),
+        ] {
+            assert_eq!(overlap(&sets(one), &sets(other)), together, "{one} {other}");
+            assert_eq!(overlap(&sets(other), &sets(one)), together, "{other} {one}");
+        }
+    }
+
+    #[test]
+    fn a_chain_counts_what_is_left_and_survives_a_cycle() {
+        let id = |number| TaskId::new(number).unwrap();
+        let task = |number, blocked_by: &[u64], status| TaskView {
+            id: id(number),
+            status,
+            owner: None,
+            blocked_by: blocked_by.iter().map(|number| id(*number)).collect(),
+            priority: 0,
+            parked: false,
+            paths: Vec::new(),
+            has_command: true,
+        };
+        let open = Status::Pending;
+        let tasks: Tasks = [
+            task(1, &[], Status::Completed),
+            task(2, &[1], open),
+            task(3, &[2], open),
+            task(4, &[1], open),
+            task(5, &[6], open),
+            task(6, &[5], open),
+        ]
+        .into_iter()
+        .map(|task| (task.id, task))
+        .collect();
+        let chains = chains(&tasks);
+        let of = |number| chains[&id(number)];
+        assert_eq!((of(1), of(2), of(3), of(4)), (2, 2, 1, 1));
+        assert!(of(5) >= 1 && of(6) >= 1);
+    }
+}

@@ -1,0 +1,64 @@
+//! Changes that others make to the board.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use super::work::{Said, Shared};
+
+/// They are looked at this often at most: what the engine does itself it knows at once.
+const AT_MOST_EVERY: Duration = Duration::from_millis(50);
+/// And this often at least it is looked whether to go on.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Looks for changes others make to the board, until it is dropped.
+pub(super) struct Watching {
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watching {
+    pub(super) fn start(shared: &Arc<Shared>, said: Sender<Said>) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let (shared, stop) = (Arc::clone(shared), Arc::clone(&over));
+        let thread = thread::spawn(move || {
+            let board = shared.agents.board();
+            let mut watch = match board.watch(None) {
+                Ok(watch) => watch,
+                Err(error) => {
+                    tracing::warn!(%error, "changes others make are not seen");
+                    return;
+                }
+            };
+            while !stop.load(Ordering::SeqCst) {
+                match watch.poll() {
+                    Ok(changes) if !changes.is_empty() => {
+                        let ids = changes.iter().map(|change| change.id).collect();
+                        if said.send(Said::Changed(ids)).is_err() {
+                            return;
+                        }
+                    }
+                    Ok(_) => {}
+                    Err(error) => tracing::warn!(%error, "the board cannot be followed"),
+                }
+                thread::sleep(AT_MOST_EVERY);
+                watch.wait(PATIENCE);
+            }
+        });
+        Self {
+            over,
+            thread: Some(thread),
+        }
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::SeqCst);
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! The work on one task, from its start to its end, on a thread of its own.
+//!
+//! Nothing here has to be remembered: the run says on disk how it ended, its host completes
+//! the task or gives it back. An engine that is killed meanwhile loses the wait and no more.
+
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+use store::name::Name;
+use swarm::run::{ExitStatus, Meta};
+use swarm::runtime::Usage;
+use taskboard::{Attempt, Board, BoardError, Caller, Task, TaskId};
+use worktrees::TreeError;
+
+use super::base::{BaseOf, base_for};
+use super::control::{Control, Level};
+use super::crew::{Crew, Job, Seat};
+use super::event::TaskEnd;
+use crate::progress::Patience;
+use crate::run::{AgentError, Agents, Outcome, Prove};
+
+/// How long one wait for a run's end takes at most; then it is waited for again.
+const ROUND: Duration = Duration::from_secs(3600);
+
+/// What all work has in common.
+pub(super) struct Shared {
+    pub(super) agents: Agents,
+    pub(super) board: Board,
+    pub(super) crew: Box<dyn Crew>,
+    pub(super) base: BaseOf,
+    /// Who is told of an agent's end.
+    pub(super) parent: Name,
+    /// The results are passed on by whoever runs the engine, so nobody else has to be told.
+    pub(super) quiet: bool,
+    pub(super) verify_timeout: Duration,
+    pub(super) max_attempts: usize,
+}
+
+/// What a thread that works has to say.
+#[derive(Debug)]
+pub(super) enum Said {
+    Started {
+        seat: usize,
+        meta: Box<Meta>,
+        attempt: usize,
+        adopted: bool,
+    },
+    Ended {
+        seat: usize,
+        task: TaskId,
+        agent: Option<String>,
+        end: WorkEnd,
+        usage: Usage,
+        took: Duration,
+    },
+    /// Tasks that others may have changed.
+    Changed(Vec<TaskId>),
+    /// A landing is over.
+    Landed(Box<super::landing::Landing>),
+}
+
+/// How the work on a task ended.
+#[derive(Debug)]
+pub(super) enum WorkEnd {
+    Task(TaskEnd),
+    /// It could not be begun, for a reason that has nothing to do with the task.
+    NotNow(String),
+}
+
+impl Shared {
+    /// Does `task` at `seat`.
+    pub(super) fn work(
+        &self,
+        id: TaskId,
+        number: usize,
+        seat: &Seat,
+        control: &Control,
+        said: &Sender<Said>,
+    ) {
+        let began = Instant::now();
+        let mut agent = None;
+        let mut usage = Usage::default();
+        let end = match self.begin(id, seat) {
+            Err(end) => end,
+            Ok((launched, attempt)) => {
+                agent = Some(launched.meta.agent_id.clone());
+                let started = Said::Started {
+                    seat: number,
+                    meta: Box::new(launched.meta.clone()),
+                    attempt,
+                    adopted: false,
+                };
+                said.send(started).ok();
+                if control.level() >= Level::Stop {
+                    // It was started while everybody else was told to stop.
+                    self.stop(&launched.meta, control);
+                }
+                let outcome = self.wait(&launched.meta, launched.run.id());
+                if self.quiet
+                    && let Err(error) = self.agents.delivered(&launched)
+                {
+                    tracing::warn!(%error, "somebody may be told again");
+                }
+                self.judge(id, outcome, &mut usage)
+            }
+        };
+        let ended = Said::Ended {
+            seat: number,
+            task: id,
+            agent,
+            end,
+            usage,
+            took: began.elapsed(),
+        };
+        said.send(ended).ok();
+    }
+
+    /// Waits for an agent that was started for an engine that is gone.
+    pub(super) fn adopt(&self, id: TaskId, number: usize, meta: &Meta, said: &Sender<Said>) {
+        let began = Instant::now();
+        let attempt = self.board.get(id).map_or(1, |task| task.failures() + 1);
+        let started = Said::Started {
+            seat: number,
+            meta: Box::new(meta.clone()),
+            attempt,
+            adopted: true,
+        };
+        said.send(started).ok();
+        let mut usage = Usage::default();
+        let outcome = self.wait(meta, &meta.agent_id);
+        if self.quiet
+            && let Err(error) = self.agents.output(meta, Duration::ZERO)
+        {
+            tracing::warn!(%error, "somebody may be told again");
+        }
+        let end = self.judge(id, outcome, &mut usage);
+        let ended = Said::Ended {
+            seat: number,
+            task: id,
+            agent: Some(meta.agent_id.clone()),
+            end,
+            usage,
+            took: began.elapsed(),
+        };
+        said.send(ended).ok();
+    }
+
+    fn begin(&self, id: TaskId, seat: &Seat) -> Result<(crate::run::Launched, usize), WorkEnd> {
+        let task = match self.board.get(id) {
+            Ok(task) => task,
+            Err(BoardError::NotFound { .. }) => return Err(WorkEnd::Task(TaskEnd::Taken)),
+            Err(error) => return Err(WorkEnd::NotNow(error.to_string())),
+        };
+        let attempt = task.failures() + 1;
+        let base = match self.base(&task) {
+            Ok(base) => base,
+            Err(TreeError::Conflicts { files, .. }) => {
+                let why = format!(
+                    "the tasks it builds on change the same lines: {}",
+                    files.join(", ")
+                );
+                return Err(self.failed(&task, why, 1));
+            }
+            Err(error) => return Err(self.failed(&task, error.to_string(), self.max_attempts)),
+        };
+        let job = Job {
+            task: &task,
+            seat,
+            base,
+            attempt,
+            last_failure: task.attempts().last().map(|last| last.why.clone()),
+        };
+        let mut spawn = match self.crew.agent_for(&job) {
+            Ok(spawn) => spawn,
+            Err(why) => return Err(self.failed(&task, why, 1)),
+        };
+        spawn.task = Some(id);
+        spawn.parent = self.parent.clone();
+        spawn.background = !self.quiet;
+        spawn.plan.prove = Some(Prove {
+            verify: task.verify_command().map(str::to_owned),
+            timeout_ms: u64::try_from(self.verify_timeout.as_millis()).unwrap_or(u64::MAX),
+            commit: job.base.is_some().then(|| self.commit_message(&task)),
+            max_attempts: self.max_attempts,
+        });
+        match self.agents.spawn(&spawn) {
+            Ok(launched) => Ok((launched, attempt)),
+            Err(AgentError::Board(BoardError::Refused { .. } | BoardError::NotFound { .. })) => {
+                Err(WorkEnd::Task(TaskEnd::Taken))
+            }
+            Err(
+                error @ (AgentError::TooMany { .. }
+                | AgentError::NameTaken { .. }
+                | AgentError::Paused { .. }
+                | AgentError::TooFast { .. }
+                | AgentError::Spent { .. }),
+            ) => Err(WorkEnd::NotNow(error.to_string())),
+            // Its end is written down, with the task's attempt.
+            Err(AgentError::NotStarted { why, .. }) => Err(self.stand_of(id, why)),
+            Err(error) => Err(self.failed(&task, error.to_string(), self.max_attempts)),
+        }
+    }
+
+    fn base(&self, task: &Task) -> Result<Option<String>, TreeError> {
+        if self.base == BaseOf::NoTrees {
+            return Ok(None);
+        }
+        let trees = self.agents.trees().map_err(|error| match error {
+            AgentError::Tree(error) => error,
+            other => TreeError::Invalid {
+                what: "the repository".into(),
+                why: other.to_string(),
+            },
+        })?;
+        base_for(&self.base, task, &self.board, &trees)
+    }
+
+    fn commit_message(&self, task: &Task) -> String {
+        let list = self.board.name();
+        format!("{}\n\nTask: {list}#{}\n", task.subject, task.id)
+    }
+
+    fn wait(&self, meta: &Meta, id: &str) -> Result<Outcome, AgentError> {
+        let run = self.agents.run(id);
+        loop {
+            if let Some(outcome) = self.agents.wait_for(&run, meta.life, ROUND)? {
+                return Ok(outcome);
+            }
+        }
+    }
+
+    /// Ends a run that is not wanted any more.
+    pub(super) fn stop(&self, meta: &Meta, control: &Control) {
+        let grace = (control.level() == Level::Force).then_some(Duration::ZERO);
+        let stopped = self
+            .agents
+            .stop(meta, "the engine", Some(control.why()), grace);
+        match stopped {
+            Ok(_) | Err(AgentError::NotRunning { .. }) => {}
+            Err(error) => tracing::warn!(%error, agent = meta.agent_id, "it does not stop"),
+        }
+    }
+
+    fn judge(
+        &self,
+        id: TaskId,
+        outcome: Result<Outcome, AgentError>,
+        usage: &mut Usage,
+    ) -> WorkEnd {
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(error) => return WorkEnd::NotNow(error.to_string()),
+        };
+        *usage = outcome.exit.usage;
+        let why = || {
+            let exit = &outcome.exit;
+            exit.error.clone().unwrap_or_else(|| exit.text())
+        };
+        match outcome.exit.status {
+            ExitStatus::Completed => match self.board.get(id) {
+                Ok(task) if task.status == taskboard::Status::Completed => {
+                    WorkEnd::Task(TaskEnd::Done {
+                        result: outcome.exit.text(),
+                        proof: outcome.exit.proof,
+                    })
+                }
+                // Vetoed, or taken away in the last moment.
+                Ok(task) if task.parked().is_none() => self.failed(
+                    &task,
+                    "it was done, but the board did not take it".into(),
+                    self.max_attempts,
+                ),
+                _ => WorkEnd::Task(TaskEnd::Taken),
+            },
+            ExitStatus::Killed => WorkEnd::Task(TaskEnd::Stopped { why: why() }),
+            ExitStatus::Failed | ExitStatus::Lost => self.stand_of(id, why()),
+        }
+    }
+
+    /// What became of a task whose run did not go well.
+    fn stand_of(&self, id: TaskId, why: String) -> WorkEnd {
+        WorkEnd::Task(match self.board.get(id) {
+            Ok(task) => match task.parked() {
+                Some(_) => TaskEnd::Parked { why },
+                None => TaskEnd::Failed { why },
+            },
+            Err(_) => TaskEnd::Taken,
+        })
+    }
+
+    /// Notes a failure that no run has noted.
+    fn failed(&self, task: &Task, why: String, most: usize) -> WorkEnd {
+        let attempt = Attempt {
+            run: format!("engine-{}", uuid::Uuid::new_v4()),
+            status: "failed".into(),
+            why: why.clone(),
+            counts: true,
+            tree: None,
+            at: String::new(),
+        };
+        let patience = Patience {
+            failed: most,
+            ..Patience::ENDLESS
+        };
+        let caller = Caller::new(task.owner.clone().unwrap_or_default());
+        match self
+            .board
+            .attempt_failed(task.id, &caller, &attempt, &|all| patience.is_over(all))
+        {
+            Ok(_) => self.stand_of(task.id, why),
+            Err(BoardError::Refused { .. } | BoardError::NotFound { .. }) => {
+                WorkEnd::Task(TaskEnd::Taken)
+            }
+            Err(error) => WorkEnd::NotNow(format!("{why}; {error}")),
+        }
+    }
+}

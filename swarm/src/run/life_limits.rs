@@ -1,0 +1,285 @@
+//! What keeps a running agent from going on: its own limits, its team's, a provider that refuses,
+//! the same failure over and over.
+
+use std::time::Duration;
+
+use tokio::sync::mpsc::Sender;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::exit::ExitReason;
+use super::guard::stop_words;
+use super::letters::Letters;
+use super::life::Life;
+use super::life_mail::GO_ON;
+use super::meter::in_words;
+use super::ports::MayBegin;
+use super::stop::Why;
+use crate::process::Processes;
+use crate::runtime::{Event, Message, Messages, Order, TurnEnd, TurnStatus, retry_after};
+
+/// How long one waits that was refused, if nobody can say.
+const UNKNOWN: Duration = Duration::from_secs(60);
+
+/// The next turn is held back.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Hold {
+    /// When it is asked again whether it may begin.
+    pub(super) until: Instant,
+    /// The last turn came to nothing and is to be taken up again.
+    pub(super) again: bool,
+}
+
+/// A failure, and what the agent's tree looked like then.
+pub(super) type Failure = (String, Option<String>);
+
+impl Life<'_> {
+    /// Looks whether this event is one too many.
+    pub(super) fn weigh(&mut self, event: &Event) {
+        if let Some(what) = self.meter.heard(event, &self.used) {
+            self.over(ExitReason::Limit, what);
+        }
+        let speaks = matches!(event, Event::Text(_) | Event::ToolUse { .. });
+        let goes_on = speaks || matches!(event, Event::ToolResult { .. });
+        if goes_on && let Some(what) = self.team_spent.take() {
+            self.over(ExitReason::Limit, what);
+        }
+        if speaks && std::mem::take(&mut self.unanswered) {
+            self.answered();
+        }
+    }
+
+    /// The provider does not refuse.
+    fn answered(&mut self) {
+        self.refused_since = None;
+        if let Err(error) = self.ports.answered() {
+            tracing::warn!(%error, "nobody is told that the model answers");
+        }
+    }
+
+    /// It is to end; the first reason counts.
+    fn over(&mut self, reason: ExitReason, why: String) {
+        if self.stopping.why().is_none() && self.over.is_none() {
+            self.over = Some(Why::Over(reason, why));
+        }
+    }
+
+    /// Ends the agent if it has come to that.
+    pub(super) fn end_if_over(&mut self, orders: &Sender<Order>, processes: &Processes) {
+        if let Some(why) = self.over.take() {
+            if let Why::Over(_, words) = &why {
+                self.record.note(words.clone());
+            }
+            self.stop(why, orders, processes);
+        }
+    }
+
+    /// Tells the team what was used.
+    pub(super) fn report_usage(&mut self) {
+        match self.ports.used(&self.used) {
+            Ok(Some(what)) => self.team_spent = Some(what),
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "the team does not know what was used"),
+        }
+    }
+
+    /// Looks at what nobody tells of.
+    pub(super) fn tick_limits(&mut self) {
+        match self.ports.team_late() {
+            Ok(Some(what)) => self.over(ExitReason::Limit, what),
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "cannot tell how long the team works"),
+        }
+    }
+
+    /// When something about limits is due.
+    pub(super) fn limits_due(&self) -> Option<Instant> {
+        let hold = self.hold.map(|hold| hold.until);
+        let mut all = [hold, self.meter.deadline(), self.give_up_at()].into_iter();
+        // What is being ended has no limits any more.
+        match self.stopping.why() {
+            None => all.by_ref().flatten().min(),
+            Some(_) => None,
+        }
+    }
+
+    fn give_up_at(&self) -> Option<Instant> {
+        self.hold?;
+        self.refused_since?.checked_add(self.options.give_up)
+    }
+
+    /// Something about limits is due.
+    pub(super) async fn limits_are_due(&mut self, orders: &Sender<Order>) {
+        let now = Instant::now();
+        if self.meter.deadline().is_some_and(|at| at <= now) {
+            self.over(ExitReason::Limit, self.meter.late());
+        } else if self.give_up_at().is_some_and(|at| at <= now) {
+            self.give_up();
+        } else if self.hold.is_some_and(|hold| hold.until <= now) {
+            self.look_at_gate(orders).await;
+        }
+    }
+
+    fn give_up(&mut self) {
+        let why = self.meta.stalled.clone();
+        let why = why.unwrap_or_else(|| "the provider refuses".into());
+        let waited = in_words(self.options.give_up);
+        self.over(ExitReason::Quota, format!("{why}; it has waited {waited}"));
+    }
+
+    /// Whether a turn may begin now. If not, it is held back, or the agent ends.
+    pub(super) fn may_begin(&mut self) -> bool {
+        if let Some(what) = self.meter.before_turn(&self.used) {
+            self.over(ExitReason::Limit, what);
+            return false;
+        }
+        let again = self.hold.is_some_and(|hold| hold.again);
+        match self.ports.may_begin() {
+            Ok(MayBegin::Now) => {
+                self.unanswered = true;
+                if self.hold.take().is_some() {
+                    self.record.note("it goes on");
+                    self.meta.stalled = None;
+                    self.write_meta();
+                }
+                true
+            }
+            Ok(MayBegin::Later { wait, why }) => {
+                self.hold_back(wait, why, again);
+                false
+            }
+            Ok(MayBegin::Never(what)) => {
+                self.over(ExitReason::Limit, what);
+                false
+            }
+            // What cannot be told holds nobody back who was not refused.
+            Err(error) => {
+                tracing::warn!(%error, "cannot tell whether a turn may begin");
+                if again {
+                    self.hold_back(UNKNOWN, error.to_string(), again);
+                }
+                !again
+            }
+        }
+    }
+
+    fn hold_back(&mut self, wait: Duration, why: String, again: bool) {
+        let now = Instant::now();
+        self.refused_since.get_or_insert(now);
+        if self.meta.stalled.as_ref() != Some(&why) {
+            self.record.note(format!("held back: {why}"));
+            self.meta.stalled = Some(why);
+            self.write_meta();
+        }
+        self.hold = Some(Hold {
+            until: now + wait,
+            again,
+        });
+    }
+
+    /// Somebody rang, or it is time: goes on if it may.
+    pub(super) async fn look_at_gate(&mut self, orders: &Sender<Order>) {
+        let Some(hold) = self.hold else {
+            return;
+        };
+        if self.stopping.why().is_some() || !self.may_begin() {
+            return;
+        }
+        if hold.again && !self.letters.as_ref().is_some_and(Letters::waiting) {
+            let message = Message {
+                id: Uuid::new_v4(),
+                text: GO_ON.into(),
+                now: false,
+            };
+            self.at_work();
+            orders.send(Order::Send(message)).await.ok();
+        }
+        self.fetch_mail(orders).await;
+    }
+
+    /// A turn is over: says whether it is to be taken up again later.
+    pub(super) fn weigh_turn(&mut self, turn: &TurnEnd) -> bool {
+        self.report_usage();
+        match turn.status {
+            TurnStatus::Quota => {
+                let why = turn.error.as_deref().unwrap_or("out of quota");
+                if let Err(error) = self.ports.refused(retry_after(why), why) {
+                    tracing::warn!(%error, "the others do not know that the provider refuses");
+                }
+                let can = !matches!(self.abilities.messages, Messages::Never);
+                if !can || self.options.give_up.is_zero() {
+                    return false;
+                }
+                self.refused_since.get_or_insert_with(Instant::now);
+                self.hold = Some(Hold {
+                    until: Instant::now(),
+                    again: true,
+                });
+                true
+            }
+            TurnStatus::Failed => {
+                let tree = self.ports.tree_state();
+                let failure = (turn.error.clone().unwrap_or_default(), tree);
+                self.repeated = self.failure.as_ref() == Some(&failure);
+                self.failure = Some(failure);
+                false
+            }
+            _ => {
+                if std::mem::take(&mut self.unanswered) {
+                    self.answered();
+                }
+                (self.failure, self.repeated) = (None, false);
+                false
+            }
+        }
+    }
+
+    /// What keeps an agent whose turn is over from waiting for another one.
+    pub(super) fn weigh_next(&mut self) {
+        if self.repeated {
+            let what = self.failure.as_ref().map(|failure| failure.0.clone());
+            let why = format!(
+                "it failed the same way twice, and nothing had changed in between: {}",
+                what.unwrap_or_default()
+            );
+            self.over(ExitReason::NoProgress, why);
+        } else if let Some(what) = self.team_spent.take() {
+            self.over(ExitReason::Limit, what);
+        } else if let Some(what) = self.meter.before_turn(&self.used) {
+            self.over(ExitReason::Limit, what);
+        }
+    }
+
+    /// The same before there is an agent: whether the run is to end without ever having one.
+    pub(super) fn end_before_start(&mut self) -> bool {
+        if let Some(why) = self.over.take() {
+            self.stop_before_start(why);
+        }
+        self.stopping.why().is_some()
+    }
+
+    /// There is nobody yet who would have to be ended.
+    pub(super) fn stop_before_start(&mut self, why: Why) {
+        self.stopping.begin(why, Duration::ZERO, false);
+    }
+
+    pub(super) fn look_for_stop_before_start(&mut self) {
+        match self.run.stop_request(self.meta.life) {
+            Ok(Some(stop)) => {
+                self.stop_before_start(Why::Asked(stop_words(&stop.by, stop.reason)));
+            }
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "cannot read whether to stop"),
+        }
+    }
+
+    /// Something about limits is due, and there is no agent yet.
+    pub(super) fn late_before_start(&mut self) {
+        let now = Instant::now();
+        if self.meter.deadline().is_some_and(|at| at <= now) {
+            self.over(ExitReason::Limit, self.meter.late());
+        } else if self.give_up_at().is_some_and(|at| at <= now) {
+            self.give_up();
+        }
+    }
+}

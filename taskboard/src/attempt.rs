@@ -1,0 +1,213 @@
+//! Failed tries at a task: noted with it, so that the next one knows, and counted, so that
+//! there is not always a next one.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use store::clock::rfc3339;
+
+use crate::board::{Board, Caller};
+use crate::change::{Change, Edited};
+use crate::error::{BoardError, Refusal};
+use crate::id::TaskId;
+use crate::index::Index;
+use crate::section::{ListDir, Section};
+use crate::task::{Status, Task};
+
+/// How many tries are remembered with a task.
+const REMEMBERED: usize = 20;
+
+/// One try at a task that came to nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Attempt {
+    /// What stands for the try: told twice, it counts once.
+    pub run: String,
+    /// How it ended, in one word.
+    pub status: String,
+    /// What went wrong.
+    pub why: String,
+    /// Whether the task is to blame: an agent that was killed says nothing about its task.
+    pub counts: bool,
+    /// Something that is the same as long as nothing changes in the tree it left; none if that
+    /// could not be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<String>,
+    /// When, RFC 3339.
+    #[serde(default)]
+    pub at: String,
+}
+
+impl Task {
+    /// The tries that came to nothing so far, oldest first.
+    pub fn attempts(&self) -> Vec<Attempt> {
+        let noted = self.ours("attempts").and_then(Value::as_array);
+        let read = |value: &Value| serde_json::from_value(value.clone()).ok();
+        noted.map_or_else(Vec::new, |all| all.iter().filter_map(read).collect())
+    }
+
+    /// How many of them the task is to blame for.
+    pub fn failures(&self) -> usize {
+        self.attempts().iter().filter(|it| it.counts).count()
+    }
+}
+
+impl Board {
+    /// Notes a failed try and gives the task back; parks it if `enough`, which sees all tries
+    /// so far, says why.
+    ///
+    /// A completed task stays so, unless the caller insists: what was completed can turn out
+    /// not to fit with the rest.
+    pub fn attempt_failed(
+        &self,
+        id: TaskId,
+        caller: &Caller,
+        attempt: &Attempt,
+        enough: &dyn Fn(&[Attempt]) -> Option<String>,
+    ) -> Result<Task, BoardError> {
+        let mut attempt = attempt.clone();
+        attempt.at = rfc3339(self.now_ms());
+        let changed = self.change(Change {
+            list: ListDir::Leave,
+            choose: |section: &mut Section<'_>| Ok(Ok::<_, BoardError>(section.read(id)?)),
+            edit: |_: &Index, before: &Task| {
+                let known = before.attempts().iter().any(|it| it.run == attempt.run);
+                if known {
+                    return Ok(Edited {
+                        op: "update",
+                        task: before.clone(),
+                    });
+                }
+                caller.check_token(before)?;
+                if before.status == Status::Completed && !caller.force {
+                    return Err(BoardError::refused(before, Refusal::AlreadyResolved));
+                }
+                caller.check_owner(before)?;
+                Ok(Edited {
+                    op: "attempt",
+                    task: after(before, &attempt, enough),
+                })
+            },
+            then: |_: &Index| (),
+        })?;
+        changed.map(|(task, ())| task)
+    }
+}
+
+fn after(before: &Task, attempt: &Attempt, enough: &dyn Fn(&[Attempt]) -> Option<String>) -> Task {
+    let mut attempts = before.attempts();
+    attempts.push(attempt.clone());
+    let reason = enough(&attempts);
+    let surplus = attempts.len().saturating_sub(REMEMBERED);
+    attempts.drain(..surplus);
+    let mut task = before.clone();
+    task.make_pending();
+    task.set_ours("result", None);
+    task.set_ours("attempts", Some(json!(attempts)));
+    if let Some(reason) = reason {
+        let parked = json!({ "reason": reason, "since": attempt.at });
+        task.set_ours("parked", Some(parked));
+    }
+    task
+}
+
+#[cfg(test)]
+mod tests {
+    use store::home::Home;
+    use store::name::Name;
+
+    use super::*;
+    use crate::claim::{ClaimRequest, LeaseTerm};
+    use crate::create::NewTask;
+    use crate::update::Update;
+
+    fn board(dir: &tempfile::TempDir) -> Board {
+        let home = Home::new(dir.path().to_owned()).unwrap();
+        Board::new(
+            &home,
+            Name::new("list", "l").unwrap(),
+            crate::BoardOptions::default(),
+        )
+    }
+
+    fn create(board: &Board) -> TaskId {
+        let task = NewTask {
+            subject: "t".into(),
+            ..NewTask::default()
+        };
+        board.create(&[task], None).unwrap()[0].id
+    }
+
+    fn failed(run: &str) -> Attempt {
+        Attempt {
+            run: run.into(),
+            status: "failed".into(),
+            why: "it broke".into(),
+            counts: true,
+            tree: None,
+            at: String::new(),
+        }
+    }
+
+    /// Twice is enough.
+    fn twice(attempts: &[Attempt]) -> Option<String> {
+        (attempts.len() >= 2).then(|| format!("failed {} times", attempts.len()))
+    }
+
+    fn claim(board: &Board, id: TaskId, run: &str) -> Caller {
+        let request = ClaimRequest {
+            lease: Some(LeaseTerm::Run(run.into())),
+            ..ClaimRequest::new("mate")
+        };
+        let claimed = board.claim(id, &request).unwrap();
+        Caller {
+            token: claimed.token,
+            ..Caller::new("mate")
+        }
+    }
+
+    #[test]
+    fn tries_are_counted_once_and_a_task_that_fails_too_often_is_parked_until_someone_acts() {
+        let dir = tempfile::tempdir().unwrap();
+        let board = board(&dir);
+        let id = create(&board);
+        let first = claim(&board, id, "r1");
+        let task = board
+            .attempt_failed(id, &first, &failed("r1"), &twice)
+            .unwrap();
+        assert_eq!((task.failures(), task.parked()), (1, None));
+        assert_eq!(
+            (task.status, task.owner.as_deref()),
+            (Status::Pending, None)
+        );
+        // Told again, by somebody who finishes the run a second time.
+        let task = board
+            .attempt_failed(id, &first, &failed("r1"), &twice)
+            .unwrap();
+        assert_eq!(task.failures(), 1);
+        // Somebody who was overtaken says nothing about the task as it is now.
+        let second = claim(&board, id, "r2");
+        let late = board.attempt_failed(id, &first, &failed("r0"), &twice);
+        assert!(matches!(
+            late,
+            Err(BoardError::Refused {
+                reason: Refusal::LeaseLost { .. },
+                ..
+            })
+        ));
+        let task = board
+            .attempt_failed(id, &second, &failed("r2"), &twice)
+            .unwrap();
+        assert_eq!(task.parked(), Some("failed 2 times"));
+        assert!(board.ready().unwrap().is_empty());
+        // Whoever opens it again starts counting anew.
+        let update = Update {
+            status: Some(Status::Pending),
+            ..Update::default()
+        };
+        let task = board
+            .update(id, &update, &Caller::new("user"), None)
+            .unwrap()
+            .task;
+        assert_eq!((task.failures(), task.parked()), (0, None));
+    }
+}

@@ -1,0 +1,137 @@
+//! Team sessions whose lead is an agent that uses our tools, and whose mates are agents, too.
+
+use harness::Answer;
+use harness::script::Script;
+use harness::team_session::SessionScene;
+use serde_json::json;
+
+use crate::{CCB, FAKE_AGENT};
+
+fn scene() -> SessionScene {
+    let scene = SessionScene::new(CCB);
+    scene
+        .home
+        .with_fake_runtime(FAKE_AGENT, r#""agents":{"stopGraceMs":300}"#);
+    scene
+}
+
+fn session(scene: &SessionScene, lead: &Script, more: &[&str]) -> Answer {
+    let prompt = lead.to_prompt();
+    scene.run(&[&["--json", "--runtime", "fake"], more, &[prompt.as_str()]].concat())
+}
+
+/// A mate's work, as part of a task's description.
+fn work(script: Script) -> String {
+    script.done("did it").to_prompt()
+}
+
+#[test]
+fn a_lead_hands_out_work_and_its_mates_do_it_in_trees_of_their_own() {
+    let scene = scene();
+    let one = work(Script::new().write("one", "1\n"));
+    let two = work(
+        Script::new()
+            .write("two", "2\n")
+            .run(&["sh", "-c", "cat one >> two"]),
+    );
+    let lead = Script::new()
+        .call(
+            "TaskCreate",
+            json!({"subject": "one", "description": one,
+                   "metadata": {"ccb": {"verify": "grep -qx 1 one"}}}),
+        )
+        .call(
+            "TaskCreate",
+            json!({"subject": "two", "description": two,
+                   "metadata": {"ccb": {"verify": "grep -qx 1 two"}}}),
+        )
+        .call("TaskUpdate", json!({"taskId": "2", "addBlockedBy": ["1"]}))
+        .done("handed out")
+        .serve();
+    let answer = session(&scene, &lead, &["--mates", "2"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    for id in [1, 2] {
+        let task = scene.file(id);
+        assert_eq!(task["status"], "completed", "{task}");
+        assert_eq!(task["metadata"]["ccb"]["result"]["check"]["passed"], true);
+    }
+    assert_eq!(scene.repo.git(&["show", "HEAD:two"]), "2\n1\n");
+    assert_eq!(scene.trees(), Vec::<String>::new());
+    scene.await_nobody();
+    // The lead was told of each, once, and has read it.
+    let mut told = scene.home.notifications();
+    told.retain(|(_, status)| status == "completed");
+    assert_eq!(told.len(), 2, "{told:?}");
+    let inbox = scene.home.ok(&["mail", "inbox", "--as", "team-lead"]);
+    assert_eq!(inbox["messages"], json!([]), "nothing is unread");
+}
+
+#[test]
+fn what_an_agent_says_is_done_counts_when_the_check_has_passed() {
+    let scene = scene();
+    let lies = Script::new()
+        .call("TaskUpdate", json!({"taskId": "1", "status": "completed"}))
+        .done("all done");
+    let lead = Script::new()
+        .call(
+            "TaskCreate",
+            json!({"subject": "one", "description": lies.to_prompt(),
+                   "metadata": {"ccb": {"verify": "test -e proof"}}}),
+        )
+        .done("handed out")
+        .serve();
+    let answer = session(&scene, &lead, &["--attempts", "1"]);
+    assert_eq!(answer.code, Some(1), "{answer:?}");
+    let task = scene.file(1);
+    assert_eq!(task["status"], "pending", "{task}");
+    let why = task["metadata"]["ccb"]["parked"]["reason"]
+        .as_str()
+        .unwrap();
+    assert!(why.contains("test -e proof"), "{why}");
+}
+
+#[test]
+fn a_lead_that_misbehaves_gets_errors_and_harms_nobody() {
+    let scene = scene();
+    let lead = Script::new()
+        .call(
+            "TaskCreate",
+            json!({"subject": "a", "description": "", "metadata": {"ccb": {"run": "true"}}}),
+        )
+        .call(
+            "TaskCreate",
+            json!({"subject": "b", "description": "", "metadata": {"ccb": {"run": "true"}}}),
+        )
+        .call("TaskUpdate", json!({"taskId": "2", "addBlockedBy": ["1"]}))
+        // A cycle, a message to itself, an end to itself, a task nobody knows.
+        .try_call("TaskUpdate", json!({"taskId": "1", "addBlockedBy": ["2"]}))
+        .try_call(
+            "SendMessage",
+            json!({"to": "team-lead", "message": "hi", "summary": "me"}),
+        )
+        .try_call("TaskStop", json!({"task_id": "team-lead"}))
+        .try_call("TaskUpdate", json!({"taskId": "99", "status": "completed"}))
+        .done("tried")
+        .serve();
+    let answer = session(&scene, &lead, &[]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    for id in [1, 2] {
+        assert_eq!(scene.status(id), "completed");
+    }
+    assert_eq!(scene.file(1)["blockedBy"], json!([]));
+    scene.await_nobody();
+}
+
+#[test]
+fn a_lead_that_never_does_anything_ends_the_session() {
+    let scene = scene();
+    let answer = session(
+        &scene,
+        &Script::new().done("I would rather not").serve(),
+        &[],
+    );
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let end = answer.json_lines().pop().unwrap();
+    assert_eq!(end["tasks"]["total"], 0);
+    scene.await_nobody();
+}

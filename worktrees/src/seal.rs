@@ -1,0 +1,179 @@
+//! What has been done in a tree as one commit: what is checked, and what can land.
+
+use std::cell::OnceCell;
+
+use crate::changes;
+use crate::error::TreeError;
+use crate::git::{Git, line};
+use crate::history::History;
+use crate::merge::Strategy;
+use crate::merge_build::{Builder, Built};
+use crate::merge_target::Target;
+use crate::registry::Entry;
+use crate::slug::Slug;
+use crate::trees::Trees;
+
+/// A tree whose every change is committed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sealed {
+    /// Everything that was done.
+    pub commit: String,
+    /// Where the tree started.
+    pub base: Option<String>,
+    /// Something differs from the base.
+    pub changed: bool,
+}
+
+impl Trees {
+    /// Commits whatever is not committed in the tree, in which nobody may be at work. Ignored
+    /// files stay what they are.
+    pub fn seal(&self, slug: &Slug, message: &str) -> Result<Sealed, TreeError> {
+        let entry = self.get(slug)?;
+        if entry.hook_based {
+            return Err(TreeError::HookBased {
+                name: entry.name,
+                why: "only its own version control can commit in it",
+            });
+        }
+        let refused = |why: String| TreeError::NotMergeable {
+            name: entry.name.clone(),
+            why,
+        };
+        let found = changes::of(&self.layout, &entry);
+        if let Some(what) = &found.in_progress {
+            return Err(refused(format!("a {what} is under way in it")));
+        }
+        if found.unmerged > 0 {
+            return Err(refused("it has conflicts nobody has resolved".into()));
+        }
+        if found.nested > 0 {
+            return Err(refused("it has another repository inside".into()));
+        }
+        let Some(head) = found.head else {
+            let why = found.reason.unwrap_or_else(|| "it has no commit".into());
+            return Err(refused(why));
+        };
+        if found.files + found.untracked == 0 {
+            return self.sealed(&entry, head);
+        }
+        let dir = entry.path();
+        let timeout = self.options.checkout_timeout;
+        Git::at(dir, "add").arg("--all").timeout(timeout).run()?;
+        let mut commit = Git::at(dir, "commit").args(["--quiet", "--no-verify", "--file=-"]);
+        if Git::at(dir, "var")
+            .arg("GIT_COMMITTER_IDENT")
+            .run()
+            .is_err()
+        {
+            // Nobody told git who commits here; that is no reason to lose work.
+            for role in ["AUTHOR", "COMMITTER"] {
+                commit = commit
+                    .env(&format!("GIT_{role}_NAME"), "ccb")
+                    .env(&format!("GIT_{role}_EMAIL"), "ccb@localhost");
+            }
+        }
+        commit
+            .input(message.as_bytes().to_vec())
+            .timeout(timeout)
+            .run()?;
+        let head = History::open(dir).resolve("HEAD")?;
+        self.sealed(&entry, head)
+    }
+
+    fn sealed(&self, entry: &Entry, commit: String) -> Result<Sealed, TreeError> {
+        let changed = match &entry.base {
+            Some(base) if *base == commit => false,
+            Some(base) => self.tree_of(base)? != self.tree_of(&commit)?,
+            None => true,
+        };
+        Ok(Sealed {
+            commit,
+            base: entry.base.clone(),
+            changed,
+        })
+    }
+
+    /// Why the tree is not exactly at `commit` any more, if it is not.
+    pub fn unsealed(&self, slug: &Slug, commit: &str) -> Result<Option<String>, TreeError> {
+        let found = changes::of(&self.layout, &self.get(slug)?);
+        if found.head.as_deref() != Some(commit) {
+            return Ok(Some("commits were added meanwhile".into()));
+        }
+        if found.files + found.untracked + found.unmerged > 0 {
+            return Ok(Some(format!("files changed meanwhile ({})", {
+                let mut rest = found.clone();
+                rest.commits = 0;
+                rest.describe()
+            })));
+        }
+        Ok(None)
+    }
+
+    /// The commit `spec` means in the main tree.
+    pub fn resolve(&self, spec: &str) -> Result<String, TreeError> {
+        History::open(&self.layout.main).resolve(spec)
+    }
+
+    /// A commit that has everything of `start` and of all `commits`: one of them if it is that
+    /// already, else a merge that no branch names. Conflicts name the files.
+    pub fn compose(&self, start: &str, commits: &[String]) -> Result<String, TreeError> {
+        let mut at = start.to_owned();
+        let history = History::open(&self.layout.main);
+        for commit in commits {
+            if history.is_ancestor(&at, commit)? {
+                commit.clone_into(&mut at);
+                continue;
+            }
+            let target = Target {
+                branch: "the work it builds on".into(),
+                tip: at.clone(),
+                checkout: None,
+            };
+            let builder = Builder {
+                layout: &self.layout,
+                name: commit,
+                branch: commit,
+                target: &target,
+                head: commit,
+                message: Some("Bring together finished work"),
+                now_ms: self.now_ms(),
+                committer: OnceCell::new(),
+            };
+            if let Built::Commit { oid, .. } = builder.build(Strategy::Merge)? {
+                at = oid;
+            }
+        }
+        Ok(at)
+    }
+
+    /// Whether everything in `commit` is also in `of`.
+    pub fn contains(&self, of: &str, commit: &str) -> Result<bool, TreeError> {
+        History::open(&self.layout.main).is_ancestor(commit, of)
+    }
+
+    /// The files that differ between two commits.
+    pub fn changed_paths(&self, from: &str, to: &str) -> Result<Vec<String>, TreeError> {
+        let bytes = Git::at(&self.layout.main, "diff-tree")
+            .args([
+                "-r",
+                "-z",
+                "--name-only",
+                "--no-renames",
+                "--end-of-options",
+            ])
+            .args([from, to])
+            .run()?;
+        let names = crate::git::zero_split(&bytes);
+        Ok(names
+            .map(|name| String::from_utf8_lossy(name).into_owned())
+            .collect())
+    }
+
+    fn tree_of(&self, commit: &str) -> Result<String, TreeError> {
+        let spec = format!("{commit}^{{tree}}");
+        let bytes = Git::at(&self.layout.main, "rev-parse")
+            .args(["--verify", "--end-of-options", &spec])
+            .run()?;
+        Ok(line(&bytes))
+    }
+}
