@@ -345,6 +345,10 @@ impl From<TreeError> for CommandError {
 
 impl From<FanoutError> for CommandError {
     fn from(error: FanoutError) -> Self {
+        let error = match error {
+            FanoutError::Engine(error) => return error.into(),
+            error => error,
+        };
         let exit = match &error {
             FanoutError::Results { .. } | FanoutError::Uncommitted { .. } => Exit::Refused,
             FanoutError::DoesNotApply { .. } => Exit::Conflicts,

@@ -26,6 +26,12 @@ mod create_from;
 mod fake_agent;
 /// `ccb fanout`: plans, their previews, and what bad ones are told.
 mod fanout;
+/// `ccb fanout`: the examples of the documentation, and the demo.
+mod fanout_docs;
+/// `ccb fanout`: killed over and over, the same end.
+mod fanout_kill;
+/// `ccb fanout`: runs, landings, outcomes, limits.
+mod fanout_run;
 /// The dependency graph in all its forms, and the stream of changes.
 mod graph_watch;
 /// Another tool on the same list: its locks, its crashes, and ours.

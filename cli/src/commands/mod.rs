@@ -45,7 +45,7 @@ pub(crate) enum Command {
     Doctor(doctor::DoctorArgs),
     /// Trust what this repository wants to run: hooks, set-up, runtimes, agents' servers
     Trust(trust::TrustArgs),
-    /// Show several processes working off one task board (no key, no network)
+    /// Show a plan at work: agents repair a small repository, proven and landed (no key, no network)
     Demo(demo::DemoArgs),
     /// Print a completion script for your shell
     Completions(completions::CompletionsArgs),

@@ -1,7 +1,11 @@
 use std::path::PathBuf;
 
 use store::StoreError;
+use taskboard::BoardError;
 use worktrees::TreeError;
+
+use crate::engine::EngineError;
+use crate::run::AgentError;
 
 /// Why a plan, its inputs or its results cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -68,9 +72,9 @@ pub enum FanoutError {
         /// Git's words.
         why: String,
     },
-    /// What a version of ccb does not do yet.
-    #[error("{0}")]
-    NotYet(&'static str),
+    /// The engine could not go on.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
     /// Git, or a working tree.
     #[error(transparent)]
     Tree(#[from] TreeError),
@@ -92,7 +96,7 @@ impl FanoutError {
             Self::NoIdentity => "no_identity",
             Self::Uncommitted { .. } => "has_changes",
             Self::DoesNotApply { .. } => "conflicts",
-            Self::NotYet(_) => "not_yet",
+            Self::Engine(_) => "engine",
             Self::Tree(error) => error.kind(),
             Self::Store(_) => "io",
         }
@@ -116,8 +120,20 @@ impl FanoutError {
             }
             Self::Tree(error) => return error.hint(),
             Self::Store(error) => return error.hint(),
-            Self::Input { .. } | Self::Merge { .. } | Self::NotYet(_) => return None,
+            Self::Input { .. } | Self::Merge { .. } | Self::Engine(_) => return None,
         };
         Some(hint.to_owned())
+    }
+}
+
+impl From<BoardError> for FanoutError {
+    fn from(error: BoardError) -> Self {
+        Self::Engine(error.into())
+    }
+}
+
+impl From<AgentError> for FanoutError {
+    fn from(error: AgentError) -> Self {
+        Self::Engine(error.into())
     }
 }

@@ -10,15 +10,19 @@
 //! | [`Results`] | the directory with every form of the report, patches and logs |
 //! | [`apply()`], [`merge_results`] | what can be done with such directories |
 //! | [`FanoutEvent`], [`Progress`] | what happens meanwhile, how far it is, and how long it will take |
-//! | [`run()`] | the door to the engine |
+//! | [`run()`] | puts tasks on a board, has the engine work it off, lands what is proven |
 
 mod apply;
+mod board;
 mod error;
 mod event;
 mod expand;
+mod follow;
 mod graph;
 mod items;
 mod junit;
+mod keep;
+mod landing;
 mod manifest;
 mod markdown;
 mod merge;
@@ -56,7 +60,7 @@ pub use progress::{Progress, Stage, remaining};
 pub use read::PlanFile;
 pub use report::{CheckReport, Cost, Landing, REPORT_VERSION, Report, TaskReport};
 pub use results::{Keep, KeptPatch, Results};
-pub use run::{Events, Land, RunOptions, run};
+pub use run::{Equipment, Events, Interrupted, Land, RunOptions, planned_as, run};
 pub use sarif::sarif;
 pub use shard::Shard;
 pub use task::{PlannedTask, Work};

@@ -165,6 +165,7 @@ impl Outcome {
             Self::TimedOut { after_ms } => format!("not done after {} s", after_ms / 1000),
             Self::Budget { why } => format!("over its budget: {why}"),
             Self::Quota { why } => format!("no quota left: {why}"),
+            Self::Conflict { files, .. } if files.is_empty() => "left to land".into(),
             Self::Conflict { files, .. } => format!("conflicts in {}", files.join(", ")),
             Self::Skipped { why } => why.words(),
             Self::Killed { why } => format!("stopped: {why}"),

@@ -27,6 +27,9 @@ use super::report::{Report, TaskReport};
 use super::sarif::sarif;
 
 const TMP: &str = ".ccb-tmp";
+/// Keeps the results out of the repository they are in. Not in the manifest: those who carry
+/// results elsewhere leave such files behind.
+const IGNORE: &str = ".gitignore";
 const SUBDIRS: [&str; 2] = ["transcripts", "checks"];
 
 /// What is kept of a task besides its report.
@@ -59,7 +62,8 @@ impl Results {
     /// Makes `dir`, or empties it of the results of an earlier run. What is not ours is refused.
     pub fn create(dir: &Path, base: &str, secrets: Arc<Secrets>) -> Result<Self, FanoutError> {
         make_dir(dir)?;
-        let holds_something = list(dir)?.iter().any(|name| name != TMP);
+        let ours = |name: &String| name == TMP || name == IGNORE;
+        let holds_something = !list(dir)?.iter().all(ours);
         match Manifest::load(dir)? {
             Some(manifest) => empty(dir, &manifest)?,
             None if holds_something => {
@@ -79,6 +83,8 @@ impl Results {
             files: Mutex::default(),
         };
         results.put_manifest(&Manifest::new(base))?;
+        let (tmp, path) = (dir.join(TMP), dir.join(IGNORE));
+        atomic::replace(&tmp, &path, b"*\n", Durability::Relaxed)?;
         Ok(results)
     }
 

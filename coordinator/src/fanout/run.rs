@@ -1,13 +1,37 @@
-//! Running a plan: what the command line asks for, and who is told.
+//! Running a plan: what the command line asks for, who is told, and what happens in which order.
+//!
+//! ```text
+//! tasks ─▶ board (kept where proven) ─▶ engine ─▶ landing ─▶ results
+//! ```
+//!
+//! Everything that counts is on the board and in git: a run that is killed anywhere is taken up
+//! by the next one of the same plan, which does only what is not proven yet.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use store::clock::{Clock, SystemClock};
+use store::lock::FileLock;
+use swarm::redact::Secrets;
+use worktrees::{SetUp, Trees};
+
+use super::board;
 use super::error::FanoutError;
-use super::event::FanoutEvent;
-use super::report::Report;
+use super::event::{FanoutEvent, PlannedEvent};
+use super::follow::{Follow, Halt};
+use super::graph::Graph;
+use super::keep;
+use super::landing;
+use super::outcome::{Outcome, Skip};
+use super::preview::tool;
+use super::report::{Landing, Report, TaskReport};
+use super::results::Results;
 use super::shard::Shard;
 use super::task::PlannedTask;
+use crate::engine::{Crew, EngineError, director_lock};
+use crate::run::Agents;
 
 /// What happens with proven results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -36,8 +60,12 @@ pub struct RunOptions {
     pub canary: Option<usize>,
     /// What happens with proven results.
     pub land: Land,
-    /// Nobody is there to answer: no questions, no trust but what was given, nothing is pushed.
-    pub ci: bool,
+    /// The branch they are merged into; none means one of the plan's own.
+    pub into: Option<String>,
+    /// A command that has to pass on what lands, besides the checks of the tasks.
+    pub check: Option<String>,
+    /// How long a check may take.
+    pub verify_timeout: Duration,
     /// Where the results go.
     pub out: PathBuf,
     /// Which part of the plan this is; `tasks` has only its tasks.
@@ -48,6 +76,38 @@ pub struct RunOptions {
     pub budget_usd: Option<f64>,
     /// What was proven earlier is done again.
     pub fresh: bool,
+    /// What everybody should know, from whoever prepared the run.
+    pub notes: Vec<String>,
+}
+
+/// Says which signal has come since it was last asked.
+pub type Interrupted = Arc<dyn Fn() -> Option<u8> + Send + Sync>;
+
+/// What a plan is run with.
+pub struct Equipment {
+    /// The agents of the team the plan has for itself.
+    pub agents: Agents,
+    /// What agents for its tasks are like.
+    pub crew: Box<dyn Crew>,
+    /// What trees get besides their files.
+    pub set_up: SetUp,
+    /// The top of the working tree.
+    pub top: PathBuf,
+    /// What may not be in any report.
+    pub secrets: Arc<Secrets>,
+    /// Whether there is a program of this name.
+    pub finds: Box<dyn Fn(&str) -> bool>,
+    /// Who is asked for signals.
+    pub interrupted: Interrupted,
+}
+
+impl std::fmt::Debug for Equipment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Equipment")
+            .field("agents", &self.agents)
+            .field("top", &self.top)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Who is told what happens.
@@ -56,15 +116,199 @@ pub trait Events {
     fn event(&mut self, event: &FanoutEvent);
 }
 
+/// Under which a task on the board says which one of a plan it is.
+pub(super) const MARK: &str = "fanout";
+
+/// The id in the plan of a task on the board, and its content key.
+pub fn planned_as(task: &taskboard::Task) -> Option<(&str, &str)> {
+    let mark = task.metadata.as_ref()?.get(MARK)?;
+    Some((mark.get("id")?.as_str()?, mark.get("key")?.as_str()?))
+}
+
 /// Runs `tasks` to their end and says what became of them.
 pub fn run(
     tasks: Vec<PlannedTask>,
     options: &RunOptions,
+    stage: Equipment,
     events: &mut dyn Events,
 ) -> Result<Report, FanoutError> {
-    // The engine takes over from here.
-    let _ = (tasks, options, events);
-    Err(FanoutError::NotYet(
-        "this version reads plans, but does not run them yet; --dry-run shows what it would do",
-    ))
+    let (began, began_ms) = (Instant::now(), SystemClock.now_ms());
+    let trees = stage.agents.trees()?;
+    let _alone = alone(&stage.agents)?;
+    // Before anything runs: a directory that cannot be used is no surprise at the end.
+    let secrets = Arc::clone(&stage.secrets);
+    let results = Results::create(&options.out, &options.base, secrets)?;
+    events.event(&FanoutEvent::Planned {
+        tasks: tasks.iter().map(PlannedEvent::of).collect(),
+        jobs: options.jobs,
+    });
+    for text in &options.notes {
+        events.event(&FanoutEvent::Note { text: text.clone() });
+    }
+    let missing = missing_tools(&tasks, &stage);
+    let agents = stage.agents.clone();
+    let prepared = board::prepare(&agents, &trees, &tasks, &missing, options.fresh)?;
+    let mut reports: Vec<TaskReport> = tasks.iter().map(TaskReport::new).collect();
+    for (at, tool) in &missing {
+        if let Some(tool) = tool {
+            reports[*at].outcome = Outcome::VerifyMissing { tool: tool.clone() };
+        }
+    }
+    let interrupted = Arc::clone(&stage.interrupted);
+    let set_up = stage.set_up.clone();
+    let top = stage.top.clone();
+    let mut follow = Follow {
+        tasks: &tasks,
+        prepared: &prepared,
+        options,
+        began,
+        ended: vec![false; tasks.len()],
+        reports,
+        events,
+        agents: agents.clone(),
+        halt: Halt::default(),
+    };
+    let halt = follow.work(stage, &missing)?;
+    let mut reports = follow.reports;
+    let mut landed = Landed::default();
+    let done = keep::done(&agents, &tasks, &prepared, &reports);
+    let mut signal = halt.signal;
+    if options.land != Land::None && halt.goes_on() {
+        let mut queue = landing::Queue {
+            tasks: &tasks,
+            done: &done,
+            reports: &mut reports,
+            trees: &trees,
+            agents: &agents,
+            prepared: &prepared,
+            options,
+            set_up,
+            interrupted,
+            events,
+        };
+        let (branches, stopped) = queue.land();
+        landed = branches;
+        signal = signal.or(stopped);
+    } else if options.land != Land::None {
+        landed
+            .notes
+            .push("nothing has landed: the run was stopped; the same command goes on".into());
+    }
+    let mut notes = options.notes.clone();
+    notes.extend(halt.note());
+    notes.append(&mut landed.notes);
+    keep::keep(
+        &agents,
+        &top,
+        &results,
+        &done,
+        &tasks,
+        &mut reports,
+        &mut notes,
+    )?;
+    let mut report = Report::new(
+        &options.name,
+        &options.base,
+        (began_ms, SystemClock.now_ms()),
+        reports,
+    );
+    report.shard = options.shard.map(|shard| shard.to_string());
+    report.notes = notes;
+    report.landed = landed.branch;
+    if let Some(signal) = signal {
+        report = report.interrupted(signal);
+    }
+    let report = results.finish(&report)?;
+    events.event(&FanoutEvent::Ended);
+    Ok(report)
+}
+
+/// One run of a plan at a time: the board and the results are its own.
+fn alone(agents: &Agents) -> Result<FileLock, FanoutError> {
+    let path = director_lock(agents).with_file_name("fanout.lock");
+    if let Some(dir) = path.parent() {
+        store::home::create_private_dir(dir)?;
+    }
+    match FileLock::try_exclusive(&path)? {
+        Some(lock) => Ok(lock),
+        None => Err(FanoutError::Engine(EngineError::Taken {
+            team: agents.team_name().to_string(),
+            who: FileLock::describe_holder(&path),
+        })),
+    }
+}
+
+/// Where results landed.
+#[derive(Debug, Default)]
+pub(super) struct Landed {
+    /// The branch, if it is one.
+    pub(super) branch: Option<Landing>,
+    /// What everybody should know.
+    pub(super) notes: Vec<String>,
+}
+
+/// Tasks that are not even begun, because the program that would check them is not there; and,
+/// without a program, those that depend on them.
+fn missing_tools(tasks: &[PlannedTask], stage: &Equipment) -> HashMap<usize, Option<String>> {
+    let mut missing = HashMap::new();
+    let graph = Graph::new(
+        tasks
+            .iter()
+            .map(|task| (task.id.as_str(), &task.depends_on[..])),
+    );
+    for at in graph.order() {
+        let named = tasks[at].verify.as_deref().and_then(tool);
+        // One with a path may be made by the task itself.
+        let gone = named.filter(|tool| !tool.contains('/') && !(stage.finds)(tool));
+        if let Some(tool) = gone {
+            missing.insert(at, Some(tool.to_owned()));
+        } else if graph.before[at].iter().any(|on| missing.contains_key(on)) {
+            missing.insert(at, None);
+        }
+    }
+    missing
+}
+
+/// Why tasks that were never begun were not.
+pub(super) fn skipped(tasks: &[PlannedTask], reports: &mut [TaskReport], ended: &[bool], why: &Skip) {
+    let graph = Graph::new(
+        tasks
+            .iter()
+            .map(|task| (task.id.as_str(), &task.depends_on[..])),
+    );
+    for at in graph.order() {
+        if ended[at] {
+            continue;
+        }
+        let failed = graph.before[at].iter().find(|on| {
+            let outcome = &reports[**on].outcome;
+            let itself = matches!(outcome, Outcome::Skipped { why } if !matches!(why, Skip::Dependency { .. }));
+            !outcome.is_success() && !itself
+        });
+        let why = match failed {
+            Some(on) => Skip::Dependency {
+                task: tasks[*on].id.clone(),
+            },
+            None => why.clone(),
+        };
+        reports[at].outcome = Outcome::Skipped { why };
+    }
+}
+
+impl Halt {
+    /// Whether what is proven may still land.
+    fn goes_on(&self) -> bool {
+        self.signal.is_none() && self.why != Some(Skip::Deadline)
+    }
+
+    fn note(&self) -> Option<String> {
+        self.words.clone()
+    }
+}
+
+/// Keeps a result for good.
+pub(super) fn pin(trees: &Trees, task: &PlannedTask, commit: &str) {
+    if let Err(error) = trees.pin(&format!("fanout/{}", task.key), commit) {
+        tracing::warn!(%error, task = task.id, "only its tree keeps the result");
+    }
 }

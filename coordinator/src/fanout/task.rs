@@ -76,6 +76,11 @@ impl PlannedTask {
             Work::Prompt(text) => ("prompt", text),
             Work::Run(text) => ("run", text),
         };
+        // A command is run by a shell, whatever agents are like.
+        let settings = match self.work {
+            Work::Prompt(_) => settings,
+            Work::Run(_) => "",
+        };
         let content = json!([
             "ccb-task-1",
             base,

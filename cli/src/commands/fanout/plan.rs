@@ -1,11 +1,13 @@
 //! Plans and their inputs, from where the command line says.
 
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use coordinator::fanout::{Basis, FanoutError, PlanFile, PlannedTask, Shard, Source, expand};
+use coordinator::fanout::{Basis, FanoutError, Plan, PlanFile, PlannedTask, Shard, Source, expand};
 use worktrees::patch;
 
+use crate::commands::agent::definitions;
 use crate::context::Context;
 use crate::error::CommandError;
 
@@ -51,7 +53,7 @@ pub(super) fn ready(
     };
     let basis = Basis {
         base: base.clone(),
-        settings: String::new(),
+        settings: agents_are(&plan.plan, context)?,
         allow_empty,
     };
     let mut tasks = expand(&plan, &source, &basis)?;
@@ -70,6 +72,41 @@ pub(super) fn ready(
         base,
         tasks,
     })
+}
+
+/// What agents are like that the plan wants: proven work counts only for the same ones.
+fn agents_are(plan: &Plan, context: &Context) -> Result<String, CommandError> {
+    let specs = plan.tasks.iter();
+    let specs = specs.chain(plan.foreach.iter().map(|foreach| &foreach.task));
+    let (mut types, mut runtimes) = (BTreeSet::new(), BTreeSet::new());
+    let mut models = false;
+    for spec in specs.filter(|spec| spec.prompt.is_some()) {
+        models = true;
+        types.insert(spec.agent.as_ref().or(plan.defaults.agent.as_ref()));
+        runtimes.insert(spec.runtime.as_ref().or(plan.defaults.runtime.as_ref()));
+    }
+    if !models {
+        return Ok(String::new());
+    }
+    let definitions = definitions::load(None, context)?;
+    let mut text = format!(
+        "{:?} {:?}",
+        crate::env::var(crate::env::SUBAGENT_MODEL),
+        context.agent_settings().default_runtime
+    );
+    for name in types {
+        let name = name.map_or("general-purpose", String::as_str);
+        // One that is not there is told about when its task begins.
+        let found = definitions.get(name);
+        let found = found.map(|found| format!("{:?}", found.definition));
+        text.push_str(&format!("\n{name}: {}", found.unwrap_or_default()));
+    }
+    for name in runtimes.into_iter().flatten() {
+        let runtime = context.runtimes().get(name);
+        let runtime = runtime.map(|it| format!("{:?} {:?} {:?}", it.kind, it.command, it.args));
+        text.push_str(&format!("\n{name}: {}", runtime.unwrap_or_default()));
+    }
+    Ok(text)
 }
 
 /// The repository and the disk.

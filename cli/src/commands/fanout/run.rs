@@ -1,14 +1,24 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use coordinator::fanout::{Land, Preview, RunOptions, Shard, Span};
+use coordinator::fanout::{Equipment, Land, Preview, RunOptions, Shard, Span};
+use coordinator::run::Prove;
 use serde_json::json;
+use store::name::Name;
+use uuid::Uuid;
+use worktrees::patch;
 
 use super::plan::{Ready, ready};
 use super::view;
+use crate::commands::agent::definitions;
+use crate::commands::default_tree;
 use crate::context::Context;
+use crate::crew::{PlanCrew, TaskCrew};
 use crate::error::{CommandError, Exit};
+use crate::mcp::Role;
+use crate::signals::Signals;
 use crate::output::{BOLD, DIM, YELLOW, clean_line, terminal_width};
 use crate::table::{self, Cell};
 
@@ -28,6 +38,12 @@ pub(crate) struct RunArgs {
     /// What happens with proven results: patches only, a branch per group, or one branch with all
     #[arg(long, value_enum, value_name = "HOW", default_value_t = LandArg::None)]
     land: LandArg,
+    /// The branch results are merged into [default: ccb/NAME of the plan]
+    #[arg(long, value_name = "BRANCH")]
+    into: Option<String>,
+    /// A command that has to pass on what lands, besides the checks of the tasks
+    #[arg(long, value_name = "CMD")]
+    check: Option<String>,
     /// Nobody is there to answer: no prompts, nothing of the repository runs untrusted, no push
     #[arg(long)]
     ci: bool,
@@ -90,32 +106,51 @@ pub(super) fn run(args: &RunArgs, context: &mut Context) -> Result<Exit, Command
     if args.dry_run {
         return dry_run(ready, context);
     }
-    if let Some(note) = unseen(&ready) {
-        context.out.note(&note);
-    }
-    let options = args.options(&ready, context);
-    let mut view = view::choose(context);
-    let report = coordinator::fanout::run(ready.tasks, &options, &mut view)?;
+    let signals = Signals::catch()?;
+    let options = args.options(&ready, context)?;
+    let team = team_of(path, &ready, args.shard, context)?;
+    let equipment = equipment(&ready, &options, &team, signals, context)?;
+    let mut view = view::choose(args.ci, context);
+    let report = coordinator::fanout::run(ready.tasks, &options, equipment, &mut view)?;
     // The terminal is as it was before anything else is printed.
     drop(view);
     super::step_summary(&report);
     let out = options.out.to_string_lossy();
     context.out.answer(
-        || json!({"event": "end", "report": report, "out": out}),
+        || json!({"event": "end", "report": report, "out": out, "team": team.as_str()}),
         || {
-            format!(
-                "{}\n  {DIM}results are in {out}{DIM:#}",
-                super::summary(&report)
-            )
+            let mut text = super::summary(&report);
+            if let Some(landed) = &report.landed {
+                let branch = clean_line(&landed.branch);
+                text.push_str(&format!("\n  {DIM}landed on {branch}{DIM:#}"));
+            }
+            text.push_str(&format!("\n  {DIM}results are in {out}{DIM:#}"));
+            text.push_str(&format!(
+                "\n  {DIM}the board: ccb --team {team} task list{DIM:#}"
+            ));
+            text
         },
     )?;
     Ok(report.verdict.into())
 }
 
 impl RunArgs {
-    fn options(&self, ready: &Ready, context: &Context) -> RunOptions {
+    fn options(&self, ready: &Ready, context: &Context) -> Result<RunOptions, CommandError> {
         let processors = std::thread::available_parallelism().map_or(2, usize::from);
-        RunOptions {
+        if self.into.is_some() && !matches!(self.land, LandArg::Merge) {
+            let error = CommandError::usage("usage", "--into belongs to --land merge");
+            return Err(error.with_hint("add --land merge"));
+        }
+        let mut notes = Vec::new();
+        notes.extend(unseen(ready));
+        if !patch::has_identity(&context.directory) {
+            notes.push(
+                "git does not know who commits here: commits are by ccb <ccb@localhost>; \
+                 `git config user.name` and `user.email` set it"
+                    .into(),
+            );
+        }
+        Ok(RunOptions {
             name: ready.name.clone(),
             base: ready.base.clone(),
             jobs: self.jobs.unwrap_or_else(|| (processors / 2).clamp(1, 16)),
@@ -126,14 +161,81 @@ impl RunArgs {
                 LandArg::Branch => Land::Branch,
                 LandArg::Merge => Land::Merge,
             },
-            ci: self.ci,
+            into: self.into.clone(),
+            check: self.check.clone(),
+            verify_timeout: Prove::TIMEOUT,
             out: context.directory.join(&self.out),
             shard: self.shard,
             deadline: self.deadline,
             budget_usd: self.budget,
             fresh: self.fresh,
-        }
+            notes,
+        })
     }
+}
+
+/// The team a plan has for itself: the same for the same plan in the same repository, whatever
+/// it says now.
+fn team_of(
+    path: &Path,
+    ready: &Ready,
+    shard: Option<Shard>,
+    context: &Context,
+) -> Result<Name, CommandError> {
+    if let Some(named) = context.named_team().filter(|_| context.team_is_explicit()) {
+        return Ok(Name::new("team", named)?);
+    }
+    let place = context.directory.join(path);
+    let place = place.canonicalize().unwrap_or(place);
+    let shard = shard.map(|shard| shard.to_string()).unwrap_or_default();
+    let whole = [
+        context.common_dir().unwrap_or_default(),
+        &place.to_string_lossy(),
+        &ready.name,
+        &shard,
+    ]
+    .join("\0");
+    let id = Uuid::new_v5(&Uuid::NAMESPACE_URL, whole.as_bytes());
+    let start: String = format!("fanout-{}", ready.name).chars().take(48).collect();
+    Ok(Name::derived(&start, &id.simple().to_string()[..8]))
+}
+
+/// Everything the plan is run with.
+fn equipment(
+    ready: &Ready,
+    options: &RunOptions,
+    team: &Name,
+    signals: Signals,
+    context: &Context,
+) -> Result<Equipment, CommandError> {
+    let secrets = super::secrets(context);
+    let context = context.in_team(team);
+    let (_, set_up) = default_tree(&context)?;
+    let tasks = ready.tasks.iter();
+    let crew = PlanCrew {
+        tasks: tasks.map(|task| (task.key.clone(), task.clone())).collect(),
+        budget_usd: options.budget_usd,
+        crew: TaskCrew {
+            definitions: definitions::load(None, &context)?,
+            runtime: None,
+            model: None,
+            set_up: set_up.clone(),
+            // What they do shows in their trees: they have nobody to talk to.
+            role: Role::Worker,
+            env: Vec::new(),
+            context: context.clone(),
+        },
+    };
+    let directory = context.directory.clone();
+    Ok(Equipment {
+        agents: context.agents()?,
+        crew: Box::new(crew),
+        set_up,
+        top: patch::top(&context.directory)?,
+        secrets,
+        finds: Box::new(move |tool| is_there(tool, &directory)),
+        interrupted: Arc::new(move || signals.take()),
+    })
 }
 
 /// What is not committed is not in any tree, which surprises people.
@@ -144,8 +246,8 @@ fn unseen(ready: &Ready) -> Option<String> {
     }
     let base = ready.base.get(..12).unwrap_or(&ready.base);
     Some(format!(
-        "{YELLOW}note:{YELLOW:#} {changed} changed and {unknown} new files are not committed; \
-         tasks start from {base} and do not see them"
+        "{changed} changed and {unknown} new files are not committed; tasks start from {base} \
+         and do not see them"
     ))
 }
 
@@ -155,9 +257,7 @@ fn dry_run(ready: Ready, context: &mut Context) -> Result<Exit, CommandError> {
     let note = unseen(&ready);
     let mut preview = Preview::new(&ready.base, ready.tasks, &finds);
     if let Some(note) = note {
-        preview
-            .warnings
-            .push(anstream::adapter::strip_str(&note).to_string());
+        preview.warnings.push(note);
     }
     context.out.answer(
         || {

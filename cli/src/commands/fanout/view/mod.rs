@@ -32,13 +32,13 @@ trait Show {
 }
 
 /// The way that fits where the output goes.
-pub(super) fn choose(context: &Context) -> View {
+pub(super) fn choose(ci: bool, context: &Context) -> View {
     let stderr = std::io::stderr();
     let dumb = env::var("TERM").is_none_or(|term| term == "dumb");
     let github = env::var(env::GITHUB_ACTIONS).is_some_and(|value| value == "true");
     let show: Box<dyn Show> = if context.out.is_json() {
         Box::new(json::Json::new(context.out.clone()))
-    } else if stderr.is_terminal() && !dumb && !github {
+    } else if stderr.is_terminal() && !dumb && !github && !ci {
         Box::new(terminal::Terminal::start())
     } else {
         Box::new(plain::Plain::new(now))
