@@ -4,7 +4,7 @@
 //! tree can go. Such commits are brought together ([`Trees::compose`]), checked in a tree of
 //! their own, and put on a branch, which moves in one step of git's.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use store::lock::FileLock;
 
@@ -29,6 +29,37 @@ impl Trees {
     /// The commit kept under `refs/ccb/<name>`, if it is there.
     pub fn pinned(&self, name: &str) -> Result<Option<String>, TreeError> {
         History::open(&self.layout.main).tip(&pin_name(name)?)
+    }
+
+    /// Writes the commits kept under these names into one file, without what `not` has: for a
+    /// copy of the repository that does not have them.
+    pub fn save_pins(&self, names: &[String], not: &str, path: &Path) -> Result<(), TreeError> {
+        let mut input = String::new();
+        for name in names {
+            input.push_str(&pin_name(name)?);
+            input.push('\n');
+        }
+        input.push_str(&format!("^{not}\n"));
+        let new = path.with_extension("new");
+        Git::at(&self.layout.main, "bundle")
+            .args(["create", "--quiet"])
+            .arg(&new)
+            .arg("--stdin")
+            .input(input.into_bytes())
+            .timeout(self.options.checkout_timeout)
+            .run()?;
+        Ok(store::atomic::rename(&new, path)?)
+    }
+
+    /// Takes over the commits in such a file. What is here already stays as it is.
+    pub fn load_pins(&self, path: &Path) -> Result<(), TreeError> {
+        Git::at(&self.layout.main, "fetch")
+            .args(["--quiet", "--no-tags", "--no-write-fetch-head"])
+            .arg(path)
+            .arg("refs/ccb/fanout/*:refs/ccb/fanout/*")
+            .timeout(self.options.checkout_timeout)
+            .run()?;
+        Ok(())
     }
 
     /// Whether the commit is in the repository.

@@ -2,10 +2,11 @@
 //! there or are of no use any more.
 
 use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use taskboard::{Board, Caller, NewTask, Reference, Status, Task, TaskId};
+use taskboard::{Board, Caller, NewTask, Reference, Snapshot, Status, Task, TaskId};
 use worktrees::Trees;
 
 use super::error::FanoutError;
@@ -75,6 +76,7 @@ fn keep_useful(
         .map(|(at, task)| (task.key.as_str(), at))
         .collect();
     let snapshot = board.snapshot()?;
+    bring_back(agents, trees, &snapshot);
     let mut others = Vec::new();
     for task in snapshot.tasks() {
         let place = planned_as(task).and_then(|(_, key)| places.get(key).copied());
@@ -101,6 +103,28 @@ fn keep_useful(
         drop_task(agents, board, task)?;
     }
     Ok(())
+}
+
+/// Where the results of a plan are kept besides the repository: a job that begins with a fresh
+/// clone has the home of the last one, but not its commits.
+pub(super) fn bundle(agents: &Agents) -> PathBuf {
+    agents.runs_dir().with_file_name("proven.bundle")
+}
+
+/// Takes over results that are not in this repository.
+fn bring_back(agents: &Agents, trees: &Trees, snapshot: &Snapshot) {
+    let path = bundle(agents);
+    let commit = |task: &Task| {
+        let commit = task.result()?.get("commit")?.as_str()?;
+        Some(commit.to_owned())
+    };
+    let mut commits = snapshot.tasks().filter_map(commit);
+    if !path.exists() || commits.all(|commit| trees.has_commit(&commit)) {
+        return;
+    }
+    if let Err(error) = trees.load_pins(&path) {
+        tracing::info!(%error, "earlier results are not taken over");
+    }
 }
 
 /// Whether a completed task has something to show for it that is still there.

@@ -9,12 +9,12 @@ use swarm::run::{Checked, Exit};
 use taskboard::{Status, Task, TaskId};
 use worktrees::{RemoveRequest, Slug, Trees};
 
-use super::board::Prepared;
+use super::board::{Prepared, bundle};
 use super::error::FanoutError;
 use super::plan::Isolation;
 use super::report::{CheckReport, TaskReport};
 use super::results::{Keep, Results};
-use super::run::pin;
+use super::run::{pin, pin_name};
 use super::task::PlannedTask;
 use crate::run::Agents;
 
@@ -82,6 +82,28 @@ fn of_completed(task: &Task) -> Done {
         base: text("base"),
         commit: text("commit").filter(|_| changed == Some(true)),
         run: text("run"),
+    }
+}
+
+/// Keeps the results where a job with a fresh clone finds them.
+pub(super) fn save(
+    agents: &Agents,
+    trees: &Trees,
+    tasks: &[PlannedTask],
+    done: &[Done],
+    base: &str,
+) {
+    let names = tasks.iter().zip(done);
+    let names = names.filter(|(_, done)| done.commit.is_some());
+    let names: Vec<String> = names
+        .map(|(task, _)| pin_name(task))
+        .filter(|name| trees.pinned(name).is_ok_and(|pin| pin.is_some()))
+        .collect();
+    if names.is_empty() {
+        return;
+    }
+    if let Err(error) = trees.save_pins(&names, base, &bundle(agents)) {
+        tracing::warn!(%error, "another clone cannot go on from here");
     }
 }
 
@@ -207,8 +229,14 @@ fn put_away(agents: &Agents, id: TaskId, planned: &PlannedTask) {
         return;
     };
     pin(&trees, planned, commit);
-    if let Err(error) = remove(&trees, agents, &task, name) {
-        tracing::info!(%error, tree = name, "the tree stays");
+    // Attempts that failed are of no use any more; in the trash they can still be looked at.
+    let failed = task.attempts();
+    let failed = failed.iter().map(|attempt| life(&attempt.run).0);
+    let failed = failed.map(|id| (format!("agent-{id}"), true));
+    for (name, failed) in failed.chain([(name.to_owned(), false)]) {
+        if let Err(error) = remove(&trees, agents, &task, &name, failed) {
+            tracing::info!(%error, tree = name, "the tree stays");
+        }
     }
 }
 
@@ -217,14 +245,16 @@ fn remove(
     agents: &Agents,
     task: &Task,
     name: &str,
+    failed: bool,
 ) -> Result<(), worktrees::TreeError> {
     let slug = Slug::new(name)?;
     if trees.get(&slug).is_err() {
         return Ok(());
     }
-    // Nothing but what is committed may be in it: else somebody should look.
+    // Nothing but what was checked may be in it: else somebody should look.
     let changes = trees.changes(&slug)?;
-    if changes.files + changes.untracked + changes.unmerged > 0 || changes.in_progress.is_some() {
+    let more = changes.files + changes.untracked + changes.unmerged > 0;
+    if !failed && (more || changes.in_progress.is_some()) {
         return Ok(());
     }
     let request = RemoveRequest {

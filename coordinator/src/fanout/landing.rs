@@ -110,7 +110,9 @@ impl Queue<'_> {
         for (branch, items) in branches {
             match self.branch(&branch, &items, stop) {
                 Ok(commit) => {
-                    landed.notes.push(format!("landed on {branch} at {commit}"));
+                    if self.options.land == Land::Branch {
+                        landed.notes.push(format!("landed on {branch} at {commit}"));
+                    }
                     landed.branch = Some(Landing { branch, commit });
                 }
                 Err(Broken::Stopped) => {

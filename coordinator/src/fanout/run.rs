@@ -194,6 +194,7 @@ pub fn run(
             .notes
             .push("nothing has landed: the run was stopped; the same command goes on".into());
     }
+    keep::save(&agents, &trees, &tasks, &done, &options.base);
     let mut notes = options.notes.clone();
     notes.extend(halt.note());
     notes.append(&mut landed.notes);
@@ -306,9 +307,14 @@ impl Halt {
     }
 }
 
+/// Under which the result of a task is kept.
+pub(super) fn pin_name(task: &PlannedTask) -> String {
+    format!("fanout/{}", task.key)
+}
+
 /// Keeps a result for good.
 pub(super) fn pin(trees: &Trees, task: &PlannedTask, commit: &str) {
-    if let Err(error) = trees.pin(&format!("fanout/{}", task.key), commit) {
+    if let Err(error) = trees.pin(&pin_name(task), commit) {
         tracing::warn!(%error, task = task.id, "only its tree keeps the result");
     }
 }

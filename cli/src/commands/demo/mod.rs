@@ -53,7 +53,7 @@ pub(crate) fn run(args: &DemoArgs, context: &mut Context) -> Result<Exit, Comman
     };
     say(context, &format!("{BOLD}A repository with defects{BOLD:#}"))?;
     demo.make_repository(args.slow || args.chaos)?;
-    let red = demo.checks()?;
+    let red = demo.checks(&demo.repo)?;
     let count = red.lines().filter(|line| line.starts_with("red:")).count();
     say(
         context,
@@ -80,9 +80,12 @@ pub(crate) fn run(args: &DemoArgs, context: &mut Context) -> Result<Exit, Comman
         context,
         &format!("\n{BOLD}The proof: every check on the branch it landed on{BOLD:#}"),
     )?;
-    demo.git(&["checkout", "--quiet", BRANCH])?;
-    let green = demo.checks()?;
-    say(context, &format!("{DIM}sh check.sh{DIM:#}\n{}", green.trim_end()))?;
+    let proof = demo.root.join("proof");
+    let clone = proof.to_string_lossy();
+    demo.git(&["clone", "--quiet", "--branch", BRANCH, ".", &clone])?;
+    let green = demo.checks(&proof)?;
+    let what = format!("git clone --branch {BRANCH} . proof && cd proof && sh check.sh");
+    say(context, &format!("{DIM}{what}{DIM:#}\n{}", green.trim_end()))?;
     if !green.contains("all green") {
         let message = format!("the branch is not green:\n{green}");
         return Err(CommandError::failed("demo", message));
@@ -186,9 +189,10 @@ impl Demo {
     }
 
     /// What all checks say, passed or not.
-    fn checks(&self) -> Result<String, CommandError> {
+    fn checks(&self, dir: &Path) -> Result<String, CommandError> {
         let ended: Ended = self
             .command(Path::new("sh"), &["check.sh"])
+            .current_dir(dir)
             .output()
             .map_err(|error| broken(&error))?;
         Ok(String::from_utf8_lossy(&ended.stdout).into_owned())
@@ -243,7 +247,7 @@ impl Demo {
         let mut seen: Vec<String> = Vec::new();
         for round in 0..KILLS {
             let mut coordinator = self.fanout()?;
-            let victim = self.await_victim(&mut coordinator, &mut seen);
+            let victim = self.await_victim(&mut coordinator, 2 * round, &mut seen);
             if let Some(agent) = &victim {
                 // Its host, so that it is lost, or the agent itself, so that it fails.
                 let which = if round % 2 == 0 { "host" } else { "pid" };
@@ -261,15 +265,30 @@ impl Demo {
         Ok(killed)
     }
 
-    /// An agent at work that has not been killed before.
-    fn await_victim(&self, coordinator: &mut Child, seen: &mut Vec<String>) -> Option<Value> {
+    /// An agent at work on a task none of whose agents was killed before, when so many others
+    /// are done.
+    fn await_victim(
+        &self,
+        coordinator: &mut Child,
+        done: usize,
+        seen: &mut Vec<String>,
+    ) -> Option<Value> {
         let began = Instant::now();
         while began.elapsed() < PATIENCE && matches!(coordinator.try_wait(), Ok(None)) {
-            for agent in self.agents_at_work() {
+            let agents = self.agents();
+            let in_state = |state: &str| {
+                let state = state.to_owned();
+                agents.iter().filter(move |agent| agent["state"] == state)
+            };
+            if in_state("completed").count() < done {
+                std::thread::sleep(Duration::from_millis(100));
+                continue;
+            }
+            for agent in in_state("running").filter(|agent| agent["pid"].is_i64()) {
                 let task = agent["taskId"].as_str().unwrap_or_default().to_owned();
                 if !seen.contains(&task) {
                     seen.push(task);
-                    return Some(agent);
+                    return Some(agent.clone());
                 }
             }
             std::thread::sleep(Duration::from_millis(100));
@@ -277,16 +296,14 @@ impl Demo {
         None
     }
 
-    fn agents_at_work(&self) -> Vec<Value> {
+    fn agents(&self) -> Vec<Value> {
         let dir = self.home.join("teams").join(TEAM).join("runs");
         let runs = std::fs::read_dir(dir).into_iter().flatten().flatten();
         let metas = runs.filter_map(|run| {
             let bytes = atomic::read(&run.path().join("meta.json")).ok()??;
             serde_json::from_slice::<Value>(&bytes).ok()
         });
-        metas
-            .filter(|meta| meta["state"] == "running" && meta["pid"].is_i64())
-            .collect()
+        metas.collect()
     }
 }
 
