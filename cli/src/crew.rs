@@ -121,7 +121,8 @@ impl Crew for PlanCrew {
             wish.model = planned.model.clone().or(wish.model);
         }
         let env = planned.env.iter();
-        wish.env.extend(env.map(|(name, value)| format!("{name}={value}")));
+        wish.env
+            .extend(env.map(|(name, value)| format!("{name}={value}")));
         wish.limits = self.limits(planned);
         if planned.isolation == Isolation::None {
             wish.worktree = None;

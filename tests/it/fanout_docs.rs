@@ -66,7 +66,11 @@ fn the_shell_examples_of_the_ci_page_work() {
             .unwrap();
         assert!(ended.status.success(), "{example}\n{ended:?}");
     }
-    assert_eq!(repo.git(&["show", "HEAD:b"]), "1\n", "the results were applied");
+    assert_eq!(
+        repo.git(&["show", "HEAD:b"]),
+        "1\n",
+        "the results were applied"
+    );
     let results = std::fs::read_to_string(repo.main().join("ccb-out/report.md")).unwrap();
     assert!(results.contains("adds"), "{results}");
 }

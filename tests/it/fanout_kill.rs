@@ -63,10 +63,18 @@ fn killed_at_ten_points_it_comes_to_the_same_end_and_nothing_proven_runs_again()
     let (code, report) = fan.run(&["--land", "merge"]);
     assert_eq!(code, Some(0), "{report}");
     let done = kinds(&report);
-    assert!(done.iter().all(|(_, kind)| kind == "proven" || kind == "cached"), "{done:?}");
+    assert!(
+        done.iter()
+            .all(|(_, kind)| kind == "proven" || kind == "cached"),
+        "{done:?}"
+    );
     assert_eq!(fan.files("ccb/fifty"), undisturbed.files("ccb/fifty"));
     let often: Vec<usize> = (0..TASKS).filter(|n| runs(&fan, *n) != 1).collect();
-    assert_eq!(often, Vec::<usize>::new(), "each ran once, although ccb was killed");
+    assert_eq!(
+        often,
+        Vec::<usize>::new(),
+        "each ran once, although ccb was killed"
+    );
     let trees = fan.git(&["worktree", "list"]);
     assert_eq!(trees.lines().count(), 1, "{trees}");
     fan.0.repo.check_sound();

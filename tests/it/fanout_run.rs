@@ -89,18 +89,78 @@ fn kind<'r>(report: &'r Value, id: &str) -> &'r Value {
 
 /// Twelve modules: what is wrong, a check that finds it, and what repairs it.
 const DEFECTS: [(&str, &str, &str, &str); 12] = [
-    ("sum", "{ s = $1 } END { print s }", "printf '1\\n2\\n' | awk -f m/sum | grep -qx 3", "s/s = /s += /"),
-    ("max", "$1 < m || NR == 1 { m = $1 } END { print m }", "printf '4\\n9\\n2\\n' | awk -f m/max | grep -qx 9", "s/</>/"),
-    ("count", "END { print NR + 1 }", "printf 'a\\nb\\n' | awk -f m/count | grep -qx 2", "s/ + 1//"),
-    ("upper", "{ print tolower($0) }", "echo aB | awk -f m/upper | grep -qx AB", "s/tolower/toupper/"),
-    ("last", "NR == 1 { print }", "printf 'a\\nb\\n' | awk -f m/last | grep -qx b", "s/.*/END { print $0 }/"),
-    ("swap", "{ print $1, $2 }", "echo a b | awk -f m/swap | grep -qx 'b a'", "s/$1, $2/$2, $1/"),
-    ("uniq", "{ print }", "test $(printf 'a\\na\\n' | awk -f m/uniq | wc -l) = 1", "s/.*/!seen[$0]++/"),
-    ("mean", "{ s += $1 } END { print s }", "printf '2\\n4\\n' | awk -f m/mean | grep -qx 3", "s|print s|print s / NR|"),
-    ("even", "{ print ($1 % 2) ? \"yes\" : \"no\" }", "echo 4 | awk -f m/even | grep -qx yes", "s/$1 % 2/$1 % 2 == 0/"),
-    ("trim", "{ gsub(/^ +/, \"\"); print }", "test \"$(echo ' a ' | awk -f m/trim)\" = a", "s/\\^ +/^ +| +$/"),
-    ("words", "{ n += 1 } END { print n }", "echo a b c | awk -f m/words | grep -qx 3", "s/n += 1/n += NF/"),
-    ("rev", "{ print $0 }", "echo abc | awk -f m/rev | grep -qx cba", "s/print $0/for (i = length($0); i; i--) printf \"%s\", substr($0, i, 1); print \"\"/"),
+    (
+        "sum",
+        "{ s = $1 } END { print s }",
+        "printf '1\\n2\\n' | awk -f m/sum | grep -qx 3",
+        "s/s = /s += /",
+    ),
+    (
+        "max",
+        "$1 < m || NR == 1 { m = $1 } END { print m }",
+        "printf '4\\n9\\n2\\n' | awk -f m/max | grep -qx 9",
+        "s/</>/",
+    ),
+    (
+        "count",
+        "END { print NR + 1 }",
+        "printf 'a\\nb\\n' | awk -f m/count | grep -qx 2",
+        "s/ + 1//",
+    ),
+    (
+        "upper",
+        "{ print tolower($0) }",
+        "echo aB | awk -f m/upper | grep -qx AB",
+        "s/tolower/toupper/",
+    ),
+    (
+        "last",
+        "NR == 1 { print }",
+        "printf 'a\\nb\\n' | awk -f m/last | grep -qx b",
+        "s/.*/END { print $0 }/",
+    ),
+    (
+        "swap",
+        "{ print $1, $2 }",
+        "echo a b | awk -f m/swap | grep -qx 'b a'",
+        "s/$1, $2/$2, $1/",
+    ),
+    (
+        "uniq",
+        "{ print }",
+        "test $(printf 'a\\na\\n' | awk -f m/uniq | wc -l) = 1",
+        "s/.*/!seen[$0]++/",
+    ),
+    (
+        "mean",
+        "{ s += $1 } END { print s }",
+        "printf '2\\n4\\n' | awk -f m/mean | grep -qx 3",
+        "s|print s|print s / NR|",
+    ),
+    (
+        "even",
+        "{ print ($1 % 2) ? \"yes\" : \"no\" }",
+        "echo 4 | awk -f m/even | grep -qx yes",
+        "s/$1 % 2/$1 % 2 == 0/",
+    ),
+    (
+        "trim",
+        "{ gsub(/^ +/, \"\"); print }",
+        "test \"$(echo ' a ' | awk -f m/trim)\" = a",
+        "s/\\^ +/^ +| +$/",
+    ),
+    (
+        "words",
+        "{ n += 1 } END { print n }",
+        "echo a b c | awk -f m/words | grep -qx 3",
+        "s/n += 1/n += NF/",
+    ),
+    (
+        "rev",
+        "{ print $0 }",
+        "echo abc | awk -f m/rev | grep -qx cba",
+        "s/print $0/for (i = length($0); i; i--) printf \"%s\", substr($0, i, 1); print \"\"/",
+    ),
 ];
 
 fn project(fan: &Fan) {
@@ -125,7 +185,11 @@ fn all_is_well(fan: &Fan, report: &Value) {
         assert_eq!(kind, "proven", "{id}: {report}");
     }
     assert!(!is_green(fan.0.repo.main()), "nothing but the branch moved");
-    fan.git(&["checkout", "-q", report["landed"]["branch"].as_str().unwrap()]);
+    fan.git(&[
+        "checkout",
+        "-q",
+        report["landed"]["branch"].as_str().unwrap(),
+    ]);
     assert!(is_green(fan.0.repo.main()));
     // The patches do the same to a clone, with nothing but git.
     let clone = fan.0.repo.beside("clone");
@@ -175,9 +239,17 @@ fn twelve_defects_go_from_red_to_green_with_commands() {
     fan.git(&["checkout", "-q", "main"]);
     let (code, again) = fan.run(&["--land", "merge"]);
     assert_eq!(code, Some(0), "{again}");
-    assert!(kinds(&again).iter().all(|(_, kind)| kind == "cached"), "{again}");
+    assert!(
+        kinds(&again).iter().all(|(_, kind)| kind == "cached"),
+        "{again}"
+    );
     // A result that is gone is not proven.
-    let refs = fan.git(&["for-each-ref", "--format=%(refname)", "refs/ccb", "refs/heads/ccb"]);
+    let refs = fan.git(&[
+        "for-each-ref",
+        "--format=%(refname)",
+        "refs/ccb",
+        "refs/heads/ccb",
+    ]);
     for name in refs.lines() {
         fan.git(&["update-ref", "-d", name]);
     }
@@ -185,9 +257,15 @@ fn twelve_defects_go_from_red_to_green_with_commands() {
     fan.git(&["gc", "--quiet", "--prune=now"]);
     let (code, again) = fan.run(&[]);
     assert_eq!(code, Some(0), "{again}");
-    assert!(kinds(&again).iter().all(|(_, kind)| kind == "proven"), "{again}");
+    assert!(
+        kinds(&again).iter().all(|(_, kind)| kind == "proven"),
+        "{again}"
+    );
     let (_, again) = fan.run(&["--fresh"]);
-    assert!(kinds(&again).iter().all(|(_, kind)| kind == "proven"), "{again}");
+    assert!(
+        kinds(&again).iter().all(|(_, kind)| kind == "proven"),
+        "{again}"
+    );
 }
 
 #[test]
@@ -235,7 +313,9 @@ fn every_outcome_is_in_every_report() {
         {"id": "after-that", "run": "true", "dependsOn": ["after"]},
         {"id": "tries", "run": "test $CCB_ATTEMPT = 2 && echo $CCB_LAST_FAILURE > lesson", "retries": 1, "verify": "test -s lesson"},
     ], }));
-    let mut command = fan.0.command(&["--json", "fanout", "plan.json", "-j", "4", "--ci"]);
+    let mut command = fan
+        .0
+        .command(&["--json", "fanout", "plan.json", "-j", "4", "--ci"]);
     command.env("SHOP_TOKEN", "hush-hush-0123456789");
     let answer = Answer::of(command.output().unwrap());
     assert_eq!(answer.code, Some(1), "{answer:?}");
@@ -261,10 +341,16 @@ fn every_outcome_is_in_every_report() {
     let sarif: Value = serde_json::from_str(&fan.read("results.sarif")).unwrap();
     assert_eq!(sarif["version"], "2.1.0");
     for (id, kind) in expected {
-        assert!(junit.contains(&format!("name=\"{id}\"")) || junit.contains(&id), "{id}: {junit}");
+        assert!(
+            junit.contains(&format!("name=\"{id}\"")) || junit.contains(&id),
+            "{id}: {junit}"
+        );
         assert!(md.contains(&id), "{id}: {md}");
         let left = sarif.to_string().contains(&format!("{id}"));
-        assert!(left || matches!(&*kind, "proven" | "unchecked" | "no_change"), "{id}: {sarif}");
+        assert!(
+            left || matches!(&*kind, "proven" | "unchecked" | "no_change"),
+            "{id}: {sarif}"
+        );
     }
     // Secrets are nowhere.
     for entry in walk(&fan.out()) {
@@ -295,18 +381,30 @@ fn what_does_not_go_together_is_left_out_and_the_rest_lands() {
     let fan = Fan::new();
     let make = |name: &str| json!({"id": name, "run": format!("echo 1 > {name}"), "verify": format!("test -f {name}")});
     let mut tasks: Vec<Value> = ["a", "b", "c", "d", "e", "f"].map(make).into();
-    tasks.push(json!({"id": "after-e", "run": "echo 1 > g", "verify": "test -f g", "dependsOn": ["e"]}));
+    tasks.push(
+        json!({"id": "after-e", "run": "echo 1 > g", "verify": "test -f g", "dependsOn": ["e"]}),
+    );
     fan.plan(&json!({"name": "batch", "tasks": tasks}));
     // Both are fine alone.
     let check = "! { test -f b && test -f e; } || { echo b and e do not mix; exit 1; }";
     let (code, report) = fan.run(&["--land", "merge", "--check", check]);
     assert_eq!(code, Some(1), "{report}");
     assert_eq!(kind(&report, "e")["kind"], "verify_failed", "{report:#}");
-    assert!(kind(&report, "e")["why"].to_string().contains("do not mix"), "{report}");
+    assert!(
+        kind(&report, "e")["why"].to_string().contains("do not mix"),
+        "{report}"
+    );
     assert_eq!(kind(&report, "after-e")["kind"], "skipped");
     let files = fan.files("ccb/batch");
-    let there = |name: &str| files.lines().any(|line| line.ends_with(&format!("\t{name}")));
-    let landed: Vec<&str> = ["a", "b", "c", "d", "e", "f", "g"].into_iter().filter(|name| there(name)).collect();
+    let there = |name: &str| {
+        files
+            .lines()
+            .any(|line| line.ends_with(&format!("\t{name}")))
+    };
+    let landed: Vec<&str> = ["a", "b", "c", "d", "e", "f", "g"]
+        .into_iter()
+        .filter(|name| there(name))
+        .collect();
     assert_eq!(landed, ["a", "b", "c", "d", "f"]);
     // It is open again and knows why: with a way out it lands.
     let (code, report) = fan.run(&["--land", "merge"]);
@@ -317,22 +415,128 @@ fn what_does_not_go_together_is_left_out_and_the_rest_lands() {
 }
 
 #[test]
+fn a_check_that_failed_before_does_not_keep_what_is_proven_from_landing() {
+    let fan = Fan::new();
+    fan.plan(
+        &json!({"name": "part", "defaults": {"retries": 0}, "tasks": [
+            {"id": "a", "run": "echo 1 > a", "verify": "test -f a"},
+            {"id": "b", "run": "echo 1 > b", "verify": "test -f b"},
+            {"id": "c", "run": "echo 1 > d", "verify": "test -f c"},
+        ]}),
+    );
+    let check = "test -f a && test -f b && test -f c || { echo one is missing; exit 1; }";
+    let (code, report) = fan.run(&["--land", "merge", "--check", check]);
+    assert_eq!(code, Some(1), "{report}");
+    assert_eq!(kind(&report, "a")["kind"], "proven", "{report}");
+    let files = fan.files("ccb/part");
+    assert!(files.contains("\ta") && files.contains("\tb"), "{files}");
+    assert!(
+        report["broken"].to_string().contains("one is missing"),
+        "{report}"
+    );
+}
+
+#[test]
+fn another_clone_with_the_same_home_goes_on() {
+    let fan = Fan::new();
+    fan.plan(&json!({"name": "far", "tasks": [
+        {"id": "a", "run": "echo 1 > a", "verify": "test -f a"},
+        {"id": "b", "run": "echo 1 > b", "verify": "test -f a -a -f b", "dependsOn": ["a"]},
+    ]}));
+    let (code, report) = fan.run(&[]);
+    assert_eq!(code, Some(0), "{report}");
+    // The same place, cloned anew.
+    let old = fan.0.repo.beside("old");
+    std::fs::rename(fan.0.repo.main(), &old).unwrap();
+    let main = fan.0.repo.main().to_str().unwrap().to_owned();
+    let cloned = harness::git_command(&old, &["clone", "-q", "--no-local", ".", &main]).status();
+    assert!(cloned.unwrap().success());
+    std::fs::copy(old.join("plan.json"), fan.0.repo.main().join("plan.json")).unwrap();
+    let (code, report) = fan.run(&["--land", "merge"]);
+    assert_eq!(code, Some(0), "{report}");
+    assert!(
+        kinds(&report).iter().all(|(_, kind)| kind == "cached"),
+        "{report}"
+    );
+    assert!(fan.files("ccb/far").contains("\tb"));
+}
+
+#[test]
+fn money_and_quota_have_codes_of_their_own_and_it_goes_on_later() {
+    let fan = Fan::new();
+    let more = r#""limits":{"quota":{"firstPauseMs":50,"longestPauseMs":50,"giveUpMs":300}}"#;
+    fan.0.home.with_fake_runtime(FAKE_AGENT, more);
+    let task = |id: &str, script: Script| json!({"id": id, "prompt": script.to_prompt(), "runtime": "fake", "retries": 0});
+    let write = |name: &str| Script::new().write(name, "x").usage(1, 1, 0.6).done("done");
+    fan.plan(&json!({"name": "money", "tasks": [
+        task("a", write("a")), task("b", write("b")), task("c", write("c")),
+    ]}));
+    let args = ["fanout", "plan.json", "-j", "1", "--ci", "--budget", "1"];
+    let answer = fan.0.run(&args);
+    assert_eq!(answer.code, Some(6), "{answer:?}");
+    let report = answer.json_lines().last().unwrap()["report"].clone();
+    assert_eq!(kind(&report, "b")["kind"], "unchecked", "{report}");
+    assert_eq!(kind(&report, "c")["why"]["reason"], "budget", "{report}");
+    let (code, report) = fan.run(&[]);
+    assert_eq!(code, Some(0), "{report}");
+    assert_eq!(kind(&report, "a")["kind"], "cached");
+    let refused = Script::new().then(harness::script::Do::Repeat {
+        times: None,
+        steps: vec![
+            harness::script::Do::Result {
+                status: "quota".into(),
+                text: String::new(),
+                error: None,
+            },
+            harness::script::Do::WaitMessage { echo: false },
+        ],
+    });
+    fan.plan(&json!({"name": "quota", "tasks": [task("refused", refused), {"id": "after", "run": "true", "dependsOn": ["refused"]}]}));
+    let (code, report) = fan.run(&[]);
+    assert_eq!(code, Some(7), "{report}");
+    assert_eq!(kind(&report, "refused")["kind"], "quota", "{report}");
+}
+
+#[test]
+fn a_plan_runs_once_at_a_time_and_in_place_where_it_says_so() {
+    let fan = Fan::new();
+    let gate = fan.0.home.path().join("gate");
+    let waits = format!(
+        "while ! test -f {}; do sleep 0.05; done; echo 1 > here",
+        gate.display()
+    );
+    fan.plan(&json!({"name": "one", "tasks": [
+        {"id": "here", "run": waits, "verify": "test -f here", "isolation": "none"},
+    ]}));
+    let mut child = fan.start(&[]);
+    let started = || fan.0.home.path().join("teams").is_dir() && running(&fan);
+    wait_until(LONG, "an agent to be at work", started);
+    let answer = fan.answer(&[]);
+    assert_eq!(answer.code, Some(4), "{answer:?}");
+    std::fs::write(&gate, "").unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(fan.0.repo.main().join("here").exists());
+    let report: Value = serde_json::from_str(&fan.read("report.json")).unwrap();
+    assert_eq!(kind(&report, "here")["kind"], "proven", "{report}");
+}
+
+#[test]
 fn two_that_change_the_same_lines_conflict_and_end_with_eight() {
     let fan = Fan::new();
     fan.plan(&json!({"name": "clash", "tasks": [
-        {"id": "one", "run": "echo one > readme", "verify": "true"},
-        {"id": "two", "run": "echo two > readme", "verify": "true"},
+        {"id": "one", "run": "echo uno > readme", "verify": "true"},
+        {"id": "two", "run": "echo due > readme", "verify": "true"},
         {"id": "far", "run": "echo far > far", "verify": "true"},
     ]}));
     let (code, report) = fan.run(&["--land", "merge", "--into", "release"]);
     assert_eq!(code, Some(8), "{report}");
     assert_eq!(kind(&report, "two")["kind"], "conflict", "{report}");
     assert_eq!(kind(&report, "two")["files"], json!(["readme"]));
-    assert_eq!(fan.git(&["show", "release:readme"]), "one");
+    assert_eq!(fan.git(&["show", "release:readme"]), "uno");
     assert_eq!(fan.git(&["show", "release:far"]), "far");
     // Nothing is lost.
     let commit = kind(&report, "two")["commit"].as_str().unwrap();
-    assert_eq!(fan.git(&["show", &format!("{commit}:readme")]), "two");
+    assert_eq!(fan.git(&["show", &format!("{commit}:readme")]), "due");
 }
 
 #[test]
@@ -354,7 +558,10 @@ fn each_group_gets_a_branch() {
 fn limits_stop_a_run_that_can_go_on() {
     let fan = Fan::new();
     let gate = fan.0.home.path().join("gate");
-    let waits = format!("while ! test -f {}; do sleep 0.05; done; echo 1 > w", gate.display());
+    let waits = format!(
+        "while ! test -f {}; do sleep 0.05; done; echo 1 > w",
+        gate.display()
+    );
     fan.plan(&json!({"tasks": [
         {"id": "quick", "run": "echo 1 > q", "verify": "true"},
         {"id": "waits", "run": waits, "verify": "true"},
@@ -364,7 +571,11 @@ fn limits_stop_a_run_that_can_go_on() {
     assert_eq!(code, Some(6), "{report}");
     assert_eq!(kind(&report, "quick")["kind"], "proven", "{report}");
     assert_eq!(kind(&report, "waits")["kind"], "budget", "{report}");
-    assert_eq!(kind(&report, "later")["why"]["reason"], "dependency", "{report}");
+    assert_eq!(
+        kind(&report, "later")["why"]["reason"],
+        "dependency",
+        "{report}"
+    );
     // A signal: the report is written, the state is whole.
     let mut child = fan.start(&[]);
     let started = || fan.0.home.path().join("teams").is_dir() && running(&fan);
@@ -383,13 +594,23 @@ fn limits_stop_a_run_that_can_go_on() {
     let bad = |n: usize| json!({"id": format!("bad-{n}"), "run": "exit 1", "retries": 0});
     let tasks: Vec<Value> = (0..6).map(bad).collect();
     fan.plan(&json!({"name": "bad", "tasks": tasks}));
-    let args = ["fanout", "plan.json", "-j", "1", "--ci", "--max-failures", "2"];
+    let args = [
+        "fanout",
+        "plan.json",
+        "-j",
+        "1",
+        "--ci",
+        "--max-failures",
+        "2",
+    ];
     let answer = fan.0.run(&args);
     assert_eq!(answer.code, Some(1));
     let report = answer.json_lines().last().unwrap()["report"].clone();
     let skipped = |report: &Value, why: &str| {
         let tasks = report["tasks"].as_array().unwrap();
-        let those = tasks.iter().filter(|task| task["outcome"]["why"]["reason"] == why);
+        let those = tasks
+            .iter()
+            .filter(|task| task["outcome"]["why"]["reason"] == why);
         those.count()
     };
     assert_eq!(skipped(&report, "max_failures"), 4, "{report}");
@@ -400,6 +621,8 @@ fn limits_stop_a_run_that_can_go_on() {
 fn running(fan: &Fan) -> bool {
     walk(&fan.0.home.path().join("teams")).iter().any(|path| {
         path.ends_with("meta.json")
-            && std::fs::read_to_string(path).is_ok_and(|text| text.contains("\"state\": \"running\"") || text.contains("\"state\":\"running\""))
+            && std::fs::read_to_string(path).is_ok_and(|text| {
+                text.contains("\"state\": \"running\"") || text.contains("\"state\":\"running\"")
+            })
     })
 }

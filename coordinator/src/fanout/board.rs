@@ -38,25 +38,34 @@ impl Prepared {
     }
 }
 
-/// Puts the tasks on the board, but for those in `without`. What is proven for the same content
+/// What is wanted on the board.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    /// The tasks of the plan.
+    pub(super) tasks: &'a [PlannedTask],
+    /// Those that are not to run, by their place.
+    pub(super) without: &'a HashMap<usize, Option<String>>,
+    /// Nothing of before counts.
+    pub(super) fresh: bool,
+}
+
+/// Puts the tasks on the board, but for those that are not to run. What is proven for the same content
 /// stays, and so does what somebody is at work on.
 pub(super) fn prepare(
     agents: &Agents,
     trees: &Trees,
-    tasks: &[PlannedTask],
-    without: &HashMap<usize, Option<String>>,
-    fresh: bool,
+    wanted: Wanted<'_>,
 ) -> Result<Prepared, FanoutError> {
     agents.reconcile()?;
     let board = agents.board();
     let mut prepared = Prepared {
-        ids: vec![None; tasks.len()],
-        cached: vec![false; tasks.len()],
+        ids: vec![None; wanted.tasks.len()],
+        cached: vec![false; wanted.tasks.len()],
     };
     if board.dir().is_dir() {
-        keep_useful(agents, &board, trees, tasks, without, fresh, &mut prepared)?;
+        keep_useful(agents, &board, trees, wanted, &mut prepared)?;
     }
-    create(&board, tasks, without, &mut prepared)?;
+    create(&board, wanted, &mut prepared)?;
     Ok(prepared)
 }
 
@@ -64,11 +73,14 @@ fn keep_useful(
     agents: &Agents,
     board: &Board,
     trees: &Trees,
-    tasks: &[PlannedTask],
-    without: &HashMap<usize, Option<String>>,
-    fresh: bool,
+    wanted: Wanted<'_>,
     prepared: &mut Prepared,
 ) -> Result<(), FanoutError> {
+    let Wanted {
+        tasks,
+        without,
+        fresh,
+    } = wanted;
     let places: HashMap<&str, usize> = tasks
         .iter()
         .enumerate()
@@ -165,12 +177,8 @@ fn drop_task(agents: &Agents, board: &Board, task: &Task) -> Result<(), FanoutEr
 }
 
 /// Makes what is not there, and the edges.
-fn create(
-    board: &Board,
-    tasks: &[PlannedTask],
-    without: &HashMap<usize, Option<String>>,
-    prepared: &mut Prepared,
-) -> Result<(), FanoutError> {
+fn create(board: &Board, wanted: Wanted<'_>, prepared: &mut Prepared) -> Result<(), FanoutError> {
+    let Wanted { tasks, without, .. } = wanted;
     let places: HashMap<&str, usize> = tasks
         .iter()
         .enumerate()
@@ -205,9 +213,9 @@ fn create(
             continue;
         };
         let there: BTreeSet<TaskId> = snapshot.blockers(id).into_iter().collect();
-        let wanted = task.depends_on.iter();
-        let wanted = wanted.filter_map(|on| prepared.ids[*places.get(on.as_str())?]);
-        for blocker in wanted.filter(|blocker| !there.contains(blocker)) {
+        let on = task.depends_on.iter();
+        let on = on.filter_map(|id| prepared.ids[*places.get(id.as_str())?]);
+        for blocker in on.filter(|blocker| !there.contains(blocker)) {
             board.block(blocker, id)?;
         }
     }

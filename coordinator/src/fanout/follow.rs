@@ -19,7 +19,7 @@ use super::outcome::{Outcome, Skip};
 use super::plan::Isolation;
 use super::preview::tool;
 use super::report::TaskReport;
-use super::run::{Events, Interrupted, RunOptions, Equipment, skipped};
+use super::run::{Equipment, Events, Interrupted, RunOptions, skipped};
 use super::task::PlannedTask;
 use crate::engine::{
     BaseOf, Closed, Control, Engine, EngineError, EngineEvent, Gate as Asked, Level, Limits, Seat,
@@ -227,7 +227,7 @@ impl Follow<'_> {
             } => {
                 if let Some(at) = self.prepared.place(task) {
                     self.add(at, usage, took);
-                    self.task_ended(at, task, agent.as_deref(), end, control, keeper);
+                    self.task_ended(at, agent.as_deref(), end, control, keeper);
                 }
             }
             EngineEvent::Paused(why) => self.events.event(&FanoutEvent::Paused { why }),
@@ -241,21 +241,23 @@ impl Follow<'_> {
     fn task_ended(
         &mut self,
         at: usize,
-        id: TaskId,
         agent: Option<&str>,
         end: TaskEnd,
         control: &Control,
         keeper: &Keeper,
     ) {
         let stopping = control.level() >= Level::Stop;
+        let id = self.prepared.ids[at];
         match end {
             TaskEnd::Done { proof, .. } => {
-                keeper.done(id, at);
+                if let Some(id) = id {
+                    keeper.done(id, at);
+                }
                 let outcome = self.of_proof(at, proof.as_ref());
                 self.finished(at, outcome);
             }
             TaskEnd::Parked { why } => {
-                let task = self.agents.board().get(id).ok();
+                let task = id.and_then(|id| self.agents.board().get(id).ok());
                 let outcome = self.of_failure(at, task.as_ref(), why);
                 self.finished(at, outcome);
             }
@@ -365,9 +367,12 @@ impl Follow<'_> {
                 continue;
             };
             let Ok(task) = self.agents.board().get(id) else {
-                self.finished(at, Outcome::Killed {
-                    why: "somebody deleted it".into(),
-                });
+                self.finished(
+                    at,
+                    Outcome::Killed {
+                        why: "somebody deleted it".into(),
+                    },
+                );
                 continue;
             };
             let outcome = match (task.status, task.parked(), &task.owner) {
@@ -380,7 +385,9 @@ impl Follow<'_> {
             };
             self.finished(at, outcome);
         }
-        let open: Vec<usize> = (0..self.tasks.len()).filter(|at| !self.ended[*at]).collect();
+        let open: Vec<usize> = (0..self.tasks.len())
+            .filter(|at| !self.ended[*at])
+            .collect();
         skipped(self.tasks, &mut self.reports, &self.ended, &why);
         for at in open {
             let outcome = self.reports[at].outcome.clone();

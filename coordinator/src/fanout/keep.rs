@@ -107,51 +107,68 @@ pub(super) fn save(
     }
 }
 
-/// Writes patches, transcripts and logs, and says in the reports where they are.
-pub(super) fn keep(
-    agents: &Agents,
-    top: &Path,
-    results: &Results,
-    done: &[Done],
-    tasks: &[PlannedTask],
-    reports: &mut [TaskReport],
-    notes: &mut Vec<String>,
-) -> Result<(), FanoutError> {
-    for (at, task) in tasks.iter().enumerate() {
-        let (left, report) = (&done[at], &mut reports[at]);
-        if let (Some(base), Some(commit), Isolation::Worktree) =
-            (&left.base, &left.commit, task.isolation)
-        {
-            match results.keep_patch(&task.id, top, base, commit) {
-                Ok(patch) => {
-                    if patch.holds_secret {
-                        notes.push(format!("{} seems to hold a secret", patch.file));
-                    }
-                    report.files.insert("patch".into(), patch.file);
-                }
-                Err(error) if report.outcome.is_success() => return Err(error),
-                Err(error) => tracing::info!(%error, "no patch of what failed"),
-            }
-        }
+/// Writes what there is to keep of tasks.
+pub(super) struct Archive<'a> {
+    pub(super) agents: &'a Agents,
+    /// The top of the working tree.
+    pub(super) top: &'a Path,
+    pub(super) results: &'a Results,
+}
+
+impl Archive<'_> {
+    /// Writes patches, transcripts and logs of a task, and says in its report where they are.
+    /// Returns what everybody should know.
+    pub(super) fn keep(
+        &self,
+        task: &PlannedTask,
+        left: &Done,
+        report: &mut TaskReport,
+    ) -> Result<Option<String>, FanoutError> {
+        let note = self.keep_patch(task, left, report)?;
         let Some((id, number)) = left.run.as_deref().map(life) else {
-            continue;
+            return Ok(note);
         };
-        let run = agents.run(id);
+        let run = self.agents.run(id);
         let files = [
             ("transcript", Keep::Transcript, run.transcript_path()),
             ("check", Keep::Check, run.check_path()),
         ];
         for (name, what, path) in files {
             if let Ok(Some(bytes)) = store::atomic::read(&path) {
-                let file = results.keep(&task.id, what, &bytes)?;
+                let file = self.results.keep(&task.id, what, &bytes)?;
                 report.files.insert(name.into(), file);
             }
         }
         let exit = run.exit(number).ok().flatten();
         let checked = exit.and_then(|exit| exit.proof?.check);
         report.check = checked.map(|checked| check_report(&checked));
+        Ok(note)
     }
-    Ok(())
+
+    fn keep_patch(
+        &self,
+        task: &PlannedTask,
+        left: &Done,
+        report: &mut TaskReport,
+    ) -> Result<Option<String>, FanoutError> {
+        let (Some(base), Some(commit), Isolation::Worktree) =
+            (&left.base, &left.commit, task.isolation)
+        else {
+            return Ok(None);
+        };
+        match self.results.keep_patch(&task.id, self.top, base, commit) {
+            Ok(patch) => {
+                let secret = format!("{} seems to hold a secret", patch.file);
+                report.files.insert("patch".into(), patch.file);
+                Ok(patch.holds_secret.then_some(secret))
+            }
+            Err(error) if report.outcome.is_success() => Err(error),
+            Err(error) => {
+                tracing::info!(%error, "no patch of what failed");
+                Ok(None)
+            }
+        }
+    }
 }
 
 fn check_report(checked: &Checked) -> CheckReport {

@@ -45,9 +45,13 @@ pub(super) struct Queue<'a> {
 
 /// A branch being built.
 struct Build<'q> {
+    /// What it began with.
+    start: String,
     /// What is in it.
     tip: String,
     inside: Vec<usize>,
+    /// The check of the whole, as long as it says something about single results.
+    whole: Option<String>,
     stop: &'q AtomicBool,
     label: Slug,
 }
@@ -109,7 +113,11 @@ impl Queue<'_> {
         }
         for (branch, items) in branches {
             match self.branch(&branch, &items, stop) {
-                Ok(commit) => {
+                Ok((commit, broken)) => {
+                    if let Some(printed) = broken {
+                        let words = format!("the check of the whole fails on {branch}: {printed}");
+                        landed.broken = Some(words);
+                    }
                     if self.options.land == Land::Branch {
                         landed.notes.push(format!("landed on {branch} at {commit}"));
                     }
@@ -120,7 +128,9 @@ impl Queue<'_> {
                     landed.notes.push(note);
                 }
                 Err(Broken::Tree(error)) => {
-                    landed.notes.push(format!("{branch} was not built: {error}"));
+                    landed
+                        .notes
+                        .push(format!("{branch} was not built: {error}"));
                     for at in items {
                         self.left(at, Vec::new());
                     }
@@ -178,23 +188,36 @@ impl Queue<'_> {
         branch: &str,
         items: &[usize],
         stop: &AtomicBool,
-    ) -> Result<String, Broken> {
+    ) -> Result<(String, Option<String>), Broken> {
         let own = self.trees.pinned(&format!("landed/{branch}"))?;
         let start = match self.trees.branch_tip(branch)? {
             // It is as we left it: built anew, so that nothing of an older plan stays.
             Some(tip) if own.as_ref() == Some(&tip) && self.options.into.is_none() => {
                 self.options.base.clone()
             }
-            Some(tip) => self.trees.compose(&tip, &[self.options.base.clone()])?,
+            Some(tip) => {
+                let base = std::slice::from_ref(&self.options.base);
+                self.trees.compose(&tip, base)?
+            }
             None => self.options.base.clone(),
         };
         let mut build = Build {
-            tip: start,
+            tip: start.clone(),
+            start,
             inside: Vec::new(),
+            whole: self.options.check.clone(),
             stop,
             label: Slug::new("fanout")?,
         };
         self.settle(&mut build, items)?;
+        let broken = match (&build.whole, &self.options.check) {
+            // It was left out on the way: does it pass with everything that landed?
+            (None, Some(_)) => {
+                build.whole = self.options.check.clone();
+                self.check(&build, &build.tip, &[])?.err()
+            }
+            _ => None,
+        };
         self.trees.put_branch(branch, &build.tip, own.as_deref())?;
         self.trees.pin(&format!("landed/{branch}"), &build.tip)?;
         for at in &build.inside {
@@ -205,7 +228,7 @@ impl Queue<'_> {
                 commit: build.tip.clone(),
             });
         }
-        Ok(build.tip)
+        Ok((build.tip, broken))
     }
 
     /// Adds as many of `items` as go together with what is there.
@@ -234,17 +257,15 @@ impl Queue<'_> {
         };
         let checked = match batch.len() {
             // Exactly this was checked when the task was done.
-            1 if self.done[last].commit.as_ref() == Some(&tip) && self.options.check.is_none() => {
-                Ok(())
-            }
-            _ => self.check(build, &tip, &batch)?,
+            1 if self.done[last].commit.as_ref() == Some(&tip) && build.whole.is_none() => Ok(()),
+            _ => self.check_once_more(build, &tip, &batch)?,
         };
         match (checked, batch.as_slice()) {
             (Ok(()), _) => {
                 build.tip = tip;
                 build.inside.extend(batch);
             }
-            (Err(printed), [alone]) => self.rejected(*alone, printed),
+            (Err(printed), [alone]) => self.rejected(*alone, &printed),
             (Err(_), several) => {
                 self.events.event(&FanoutEvent::Tick);
                 let (first, second) = several.split_at(several.len() / 2);
@@ -287,7 +308,7 @@ impl Queue<'_> {
     }
 
     /// It does not go together with the rest: its task is open again, with what was printed.
-    fn rejected(&mut self, at: usize, printed: String) {
+    fn rejected(&mut self, at: usize, printed: &str) {
         let why = format!("together with the others the checks fail: {printed}");
         if let Some(id) = self.prepared.ids[at] {
             let attempt = Attempt {
@@ -314,17 +335,37 @@ impl Queue<'_> {
         self.events.event(&FanoutEvent::Finished { task, outcome });
     }
 
-    /// Runs every check that concerns `commit` in a tree of its own. What it printed, if one
-    /// does not pass.
-    fn check(
+    /// Checks what is there together with `batch`. A check of the whole that did not pass before
+    /// anything landed says nothing about single results: then it is left out.
+    fn check_once_more(
         &mut self,
-        build: &Build<'_>,
+        build: &mut Build<'_>,
         commit: &str,
         batch: &[usize],
     ) -> Result<Result<(), String>, Broken> {
-        let members = build.inside.iter().chain(batch);
-        let Some(script) = script(self.tasks, members.copied(), self.options.check.as_deref())
-        else {
+        let members: Vec<usize> = build.inside.iter().chain(batch).copied().collect();
+        let checked = self.check(build, commit, &members)?;
+        if checked.is_ok() || build.whole.is_none() || !build.inside.is_empty() {
+            return Ok(checked);
+        }
+        let start = build.start.clone();
+        if self.check(build, &start, &[])?.is_ok() {
+            return Ok(checked);
+        }
+        build.whole = None;
+        self.check(build, commit, &members)
+    }
+
+    /// Runs the checks of these tasks, and of the whole, on `commit` in a tree of its own. What
+    /// was printed, if one does not pass.
+    fn check(
+        &self,
+        build: &Build<'_>,
+        commit: &str,
+        members: &[usize],
+    ) -> Result<Result<(), String>, Broken> {
+        let members = members.iter().copied();
+        let Some(script) = script(self.tasks, members, build.whole.as_deref()) else {
             return Ok(Ok(()));
         };
         // In a file: a command line has a limit.
@@ -332,7 +373,7 @@ impl Queue<'_> {
         let written = file
             .write_all(script.as_bytes())
             .and_then(|()| file.flush());
-        written.map_err(scratch_error)?;
+        written.map_err(|error| scratch_error(&error))?;
         let check = Check {
             command: format!("sh {}", quoted(&file.path().to_string_lossy())),
             timeout: self.options.verify_timeout,
@@ -358,10 +399,10 @@ fn scratch_file() -> Result<tempfile::NamedTempFile, TreeError> {
     tempfile::Builder::new()
         .prefix("ccb-check-")
         .tempfile()
-        .map_err(scratch_error)
+        .map_err(|error| scratch_error(&error))
 }
 
-fn scratch_error(error: std::io::Error) -> TreeError {
+fn scratch_error(error: &std::io::Error) -> TreeError {
     TreeError::Invalid {
         what: "a temporary file".into(),
         why: error.to_string(),

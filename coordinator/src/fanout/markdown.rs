@@ -46,6 +46,9 @@ pub fn markdown(report: &Report) -> String {
         let branch = inline(&landed.branch);
         writeln!(text, "Landed on {branch} at `{}`.", short(&landed.commit)).ok();
     }
+    if let Some(broken) = &report.broken {
+        writeln!(text, "\n> ❌ {}", inline(broken)).ok();
+    }
     for note in &report.notes {
         writeln!(text, "\n> {}", inline(note)).ok();
     }

@@ -38,6 +38,9 @@ pub struct Report {
     /// Where the results landed, if they did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landed: Option<Landing>,
+    /// What is wrong with the whole, though its parts may be proven.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broken: Option<String>,
     /// What everybody should know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -164,6 +167,7 @@ impl Report {
             signal: None,
             verdict: Verdict::Done,
             landed: None,
+            broken: None,
             notes: Vec::new(),
             tasks,
         };
@@ -191,9 +195,11 @@ impl Report {
             .iter()
             .map(|task| Verdict::of(&task.outcome))
             .min();
+        let broken = self.broken.is_some().then_some(Verdict::Failed);
         let found = own
             .into_iter()
             .chain(of_tasks)
+            .chain(broken)
             .min()
             .unwrap_or(Verdict::Done);
         self.verdict = match found {
@@ -256,6 +262,7 @@ impl Report {
         self.ended_at = part.ended_at.max(std::mem::take(&mut self.ended_at));
         self.signal = self.signal.or(part.signal);
         self.landed = self.landed.take().or(part.landed);
+        self.broken = self.broken.take().or(part.broken);
         self.notes.extend(part.notes);
         for task in part.tasks {
             let Some(there) = self.tasks.iter_mut().find(|one| one.id == task.id) else {

@@ -195,6 +195,7 @@ impl Results {
         for note in &mut report.notes {
             *note = clean(note);
         }
+        report.broken = report.broken.as_deref().map(clean);
         for task in &mut report.tasks {
             task.subject = clean(&task.subject);
             task.outcome = task.outcome.map_texts(&clean);

@@ -22,7 +22,7 @@ use super::error::FanoutError;
 use super::event::{FanoutEvent, PlannedEvent};
 use super::follow::{Follow, Halt};
 use super::graph::Graph;
-use super::keep;
+use super::keep::{self, Archive};
 use super::landing;
 use super::outcome::{Outcome, Skip};
 use super::preview::tool;
@@ -127,16 +127,17 @@ pub fn planned_as(task: &taskboard::Task) -> Option<(&str, &str)> {
 
 /// Runs `tasks` to their end and says what became of them.
 pub fn run(
-    tasks: Vec<PlannedTask>,
+    tasks: &[PlannedTask],
     options: &RunOptions,
-    stage: Equipment,
+    equipment: Equipment,
     events: &mut dyn Events,
 ) -> Result<Report, FanoutError> {
-    let (began, began_ms) = (Instant::now(), SystemClock.now_ms());
-    let trees = stage.agents.trees()?;
-    let _alone = alone(&stage.agents)?;
+    let began = (Instant::now(), SystemClock.now_ms());
+    let agents = equipment.agents.clone();
+    let trees = agents.trees()?;
+    let _alone = alone(&agents)?;
     // Before anything runs: a directory that cannot be used is no surprise at the end.
-    let secrets = Arc::clone(&stage.secrets);
+    let secrets = Arc::clone(&equipment.secrets);
     let results = Results::create(&options.out, &options.base, secrets)?;
     events.event(&FanoutEvent::Planned {
         tasks: tasks.iter().map(PlannedEvent::of).collect(),
@@ -145,83 +146,102 @@ pub fn run(
     for text in &options.notes {
         events.event(&FanoutEvent::Note { text: text.clone() });
     }
-    let missing = missing_tools(&tasks, &stage);
-    let agents = stage.agents.clone();
-    let prepared = board::prepare(&agents, &trees, &tasks, &missing, options.fresh)?;
+    let without = missing_tools(tasks, &equipment);
+    let wanted = board::Wanted {
+        tasks,
+        without: &without,
+        fresh: options.fresh,
+    };
+    let prepared = board::prepare(&agents, &trees, wanted)?;
     let mut reports: Vec<TaskReport> = tasks.iter().map(TaskReport::new).collect();
-    for (at, tool) in &missing {
+    for (at, tool) in &without {
         if let Some(tool) = tool {
             reports[*at].outcome = Outcome::VerifyMissing { tool: tool.clone() };
         }
     }
-    let interrupted = Arc::clone(&stage.interrupted);
-    let set_up = stage.set_up.clone();
-    let top = stage.top.clone();
+    let (interrupted, set_up, top) = (
+        Arc::clone(&equipment.interrupted),
+        equipment.set_up.clone(),
+        equipment.top.clone(),
+    );
     let mut follow = Follow {
-        tasks: &tasks,
+        tasks,
         prepared: &prepared,
         options,
-        began,
+        began: began.0,
         ended: vec![false; tasks.len()],
         reports,
         events,
         agents: agents.clone(),
         halt: Halt::default(),
     };
-    let halt = follow.work(stage, &missing)?;
+    let mut halt = follow.work(equipment, &without)?;
     let mut reports = follow.reports;
-    let mut landed = Landed::default();
-    let done = keep::done(&agents, &tasks, &prepared, &reports);
-    let mut signal = halt.signal;
-    if options.land != Land::None && halt.goes_on() {
-        let mut queue = landing::Queue {
-            tasks: &tasks,
-            done: &done,
-            reports: &mut reports,
-            trees: &trees,
-            agents: &agents,
-            prepared: &prepared,
-            options,
-            set_up,
-            interrupted,
-            events,
-        };
-        let (branches, stopped) = queue.land();
-        landed = branches;
-        signal = signal.or(stopped);
-    } else if options.land != Land::None {
-        landed
-            .notes
-            .push("nothing has landed: the run was stopped; the same command goes on".into());
-    }
-    keep::save(&agents, &trees, &tasks, &done, &options.base);
+    let done = keep::done(&agents, tasks, &prepared, &reports);
+    let queue = landing::Queue {
+        tasks,
+        done: &done,
+        reports: &mut reports,
+        trees: &trees,
+        agents: &agents,
+        prepared: &prepared,
+        options,
+        set_up,
+        interrupted,
+        events,
+    };
+    let landed = land(queue, &mut halt);
+    keep::save(&agents, &trees, tasks, &done, &options.base);
+    let archive = Archive {
+        agents: &agents,
+        top: &top,
+        results: &results,
+    };
     let mut notes = options.notes.clone();
-    notes.extend(halt.note());
-    notes.append(&mut landed.notes);
-    keep::keep(
-        &agents,
-        &top,
-        &results,
-        &done,
-        &tasks,
-        &mut reports,
-        &mut notes,
-    )?;
-    let mut report = Report::new(
-        &options.name,
-        &options.base,
-        (began_ms, SystemClock.now_ms()),
-        reports,
-    );
-    report.shard = options.shard.map(|shard| shard.to_string());
-    report.notes = notes;
-    report.landed = landed.branch;
-    if let Some(signal) = signal {
-        report = report.interrupted(signal);
+    notes.extend(halt.words.clone());
+    notes.extend(landed.notes.iter().cloned());
+    for ((task, done), report) in tasks.iter().zip(&done).zip(&mut reports) {
+        notes.extend(archive.keep(task, done, report)?);
     }
+    let report = whole(options, began.1, reports, landed, notes, halt.signal);
     let report = results.finish(&report)?;
     events.event(&FanoutEvent::Ended);
     Ok(report)
+}
+
+/// Lands what is proven, if that is wanted and nobody wants it to end.
+fn land(mut queue: landing::Queue<'_>, halt: &mut Halt) -> Landed {
+    if queue.options.land == Land::None {
+        return Landed::default();
+    }
+    if !halt.goes_on() {
+        return Landed {
+            notes: vec!["nothing has landed: the run was stopped; the same command goes on".into()],
+            ..Landed::default()
+        };
+    }
+    let (landed, stopped) = queue.land();
+    halt.signal = halt.signal.or(stopped);
+    landed
+}
+
+fn whole(
+    options: &RunOptions,
+    began: i64,
+    reports: Vec<TaskReport>,
+    landed: Landed,
+    notes: Vec<String>,
+    signal: Option<u8>,
+) -> Report {
+    let times = (began, SystemClock.now_ms());
+    let mut report = Report::new(&options.name, &options.base, times, reports);
+    report.shard = options.shard.map(|shard| shard.to_string());
+    report.notes = notes;
+    report.landed = landed.branch;
+    report.broken = landed.broken;
+    report.signal = signal;
+    report.judge();
+    report
 }
 
 /// One run of a plan at a time: the board and the results are its own.
@@ -246,11 +266,13 @@ pub(super) struct Landed {
     pub(super) branch: Option<Landing>,
     /// What everybody should know.
     pub(super) notes: Vec<String>,
+    /// What is wrong with the whole, though every part of it is proven.
+    pub(super) broken: Option<String>,
 }
 
 /// Tasks that are not even begun, because the program that would check them is not there; and,
 /// without a program, those that depend on them.
-fn missing_tools(tasks: &[PlannedTask], stage: &Equipment) -> HashMap<usize, Option<String>> {
+fn missing_tools(tasks: &[PlannedTask], equipment: &Equipment) -> HashMap<usize, Option<String>> {
     let mut missing = HashMap::new();
     let graph = Graph::new(
         tasks
@@ -260,7 +282,7 @@ fn missing_tools(tasks: &[PlannedTask], stage: &Equipment) -> HashMap<usize, Opt
     for at in graph.order() {
         let named = tasks[at].verify.as_deref().and_then(tool);
         // One with a path may be made by the task itself.
-        let gone = named.filter(|tool| !tool.contains('/') && !(stage.finds)(tool));
+        let gone = named.filter(|tool| !tool.contains('/') && !(equipment.finds)(tool));
         if let Some(tool) = gone {
             missing.insert(at, Some(tool.to_owned()));
         } else if graph.before[at].iter().any(|on| missing.contains_key(on)) {
@@ -271,7 +293,12 @@ fn missing_tools(tasks: &[PlannedTask], stage: &Equipment) -> HashMap<usize, Opt
 }
 
 /// Why tasks that were never begun were not.
-pub(super) fn skipped(tasks: &[PlannedTask], reports: &mut [TaskReport], ended: &[bool], why: &Skip) {
+pub(super) fn skipped(
+    tasks: &[PlannedTask],
+    reports: &mut [TaskReport],
+    ended: &[bool],
+    why: &Skip,
+) {
     let graph = Graph::new(
         tasks
             .iter()
@@ -300,10 +327,6 @@ impl Halt {
     /// Whether what is proven may still land.
     fn goes_on(&self) -> bool {
         self.signal.is_none() && self.why != Some(Skip::Deadline)
-    }
-
-    fn note(&self) -> Option<String> {
-        self.words.clone()
     }
 }
 

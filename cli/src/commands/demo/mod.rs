@@ -85,7 +85,10 @@ pub(crate) fn run(args: &DemoArgs, context: &mut Context) -> Result<Exit, Comman
     demo.git(&["clone", "--quiet", "--branch", BRANCH, ".", &clone])?;
     let green = demo.checks(&proof)?;
     let what = format!("git clone --branch {BRANCH} . proof && cd proof && sh check.sh");
-    say(context, &format!("{DIM}{what}{DIM:#}\n{}", green.trim_end()))?;
+    say(
+        context,
+        &format!("{DIM}{what}{DIM:#}\n{}", green.trim_end()),
+    )?;
     if !green.contains("all green") {
         let message = format!("the branch is not green:\n{green}");
         return Err(CommandError::failed("demo", message));
@@ -100,14 +103,12 @@ pub(crate) fn run(args: &DemoArgs, context: &mut Context) -> Result<Exit, Comman
         &format!("\n{GREEN}✔{GREEN:#} {count} defects repaired in {seconds:.1} s{words}"),
     )?;
     let report = demo.report()?;
-    if args.keep {
-        let _kept = scratch.keep();
-        show(&demo, context)?;
-    } else {
-        say(
-            context,
-            &format!("{DIM}Run it with --keep to look at the board, the trees, the report.{DIM:#}"),
-        )?;
+    match args.keep {
+        true => {
+            let _kept = scratch.keep();
+            show(&demo, context)?;
+        }
+        false => say(context, &format!("{DIM}--keep lets you look around{DIM:#}"))?,
     }
     if demo.quiet {
         let root = args.keep.then(|| demo.root.to_string_lossy().into_owned());
@@ -128,10 +129,19 @@ fn show(demo: &Demo, context: &mut Context) -> Result<(), CommandError> {
         ("the board", format!("{ccb} task list")),
         ("the graph", format!("{ccb} task graph")),
         ("the agents", format!("{ccb} agent list")),
-        ("a transcript", format!("cat {}/transcripts/slug.jsonl", out.display())),
+        (
+            "a transcript",
+            format!("cat {}/transcripts/slug.jsonl", out.display()),
+        ),
         ("the worktrees", format!("{ccb} worktree list")),
-        ("the branch", format!("git -C {repo} log --graph --oneline {BRANCH}")),
-        ("once more, from what is proven", format!("{ccb} fanout plan.yaml --land merge")),
+        (
+            "the branch",
+            format!("git -C {repo} log --graph --oneline {BRANCH}"),
+        ),
+        (
+            "once more, from what is proven",
+            format!("{ccb} fanout plan.yaml --land merge"),
+        ),
     ] {
         say(context, &format!("  {what}: {CYAN}{command}{CYAN:#}"))?;
     }
@@ -226,7 +236,14 @@ impl Demo {
 
     fn fanout(&self) -> Result<Child, CommandError> {
         let mut command = self.ccb(&[
-            "fanout", "plan.yaml", "-j", "4", "--land", "merge", "--check", "sh check.sh",
+            "fanout",
+            "plan.yaml",
+            "-j",
+            "4",
+            "--land",
+            "merge",
+            "--check",
+            "sh check.sh",
         ]);
         if self.quiet {
             command.stdout(Stdio::null()).stderr(Stdio::null());

@@ -94,6 +94,9 @@ fn summary(report: &Report) -> String {
         let (id, words) = (clean_line(&task.id), clean_line(&task.outcome.words()));
         text.push_str(&format!("\n  {RED}✘{RED:#} {id}: {words}"));
     }
+    if let Some(broken) = &report.broken {
+        text.push_str(&format!("\n  {RED}✘{RED:#} {}", clean_line(broken)));
+    }
     let counts = report.counts();
     let counts: Vec<String> = counts
         .iter()

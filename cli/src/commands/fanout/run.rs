@@ -18,8 +18,8 @@ use crate::context::Context;
 use crate::crew::{PlanCrew, TaskCrew};
 use crate::error::{CommandError, Exit};
 use crate::mcp::Role;
-use crate::signals::Signals;
 use crate::output::{BOLD, DIM, YELLOW, clean_line, terminal_width};
+use crate::signals::Signals;
 use crate::table::{self, Cell};
 
 #[derive(Debug, Args)]
@@ -111,7 +111,7 @@ pub(super) fn run(args: &RunArgs, context: &mut Context) -> Result<Exit, Command
     let team = team_of(path, &ready, args.shard, context)?;
     let equipment = equipment(&ready, &options, &team, signals, context)?;
     let mut view = view::choose(args.ci, context);
-    let report = coordinator::fanout::run(ready.tasks, &options, equipment, &mut view)?;
+    let report = coordinator::fanout::run(&ready.tasks, &options, equipment, &mut view)?;
     // The terminal is as it was before anything else is printed.
     drop(view);
     super::step_summary(&report);
