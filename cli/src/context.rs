@@ -199,7 +199,7 @@ impl Context {
             directory: self.directory.clone(),
             own_run: Self::own_run(),
         };
-        Agents::new(surroundings, &self.settings)
+        Agents::new(surroundings, &self.settings).called_from_hook(crate::hooks::in_hook())
     }
 
     /// Sees to runs whose guard and host are both gone, before anything else is done: their

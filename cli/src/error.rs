@@ -451,6 +451,10 @@ impl From<AgentError> for CommandError {
             AgentError::Run(RunError::Running { .. }) => (Exit::Refused, "running", None),
             AgentError::Run(RunError::Newer { .. }) => (Exit::Usage, "newer_version", None),
             AgentError::Invalid(_) => (Exit::Usage, "invalid", None),
+            AgentError::NotTrusted(_) => {
+                let hint = "`ccb trust --show` shows what there is".into();
+                (Exit::Refused, "not_trusted", Some(hint))
+            }
             AgentError::WillNotEnd { .. } => (Exit::TimedOut, "will_not_end", None),
             _ => (Exit::Failed, "agent_failed", None),
         };

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use coordinator::run::{Isolation, LaunchPlan, Prove, Spawn};
+use coordinator::run::{DefinedHooks, Isolation, LaunchPlan, Prove, Spawn};
 use store::name::Name;
 use store::settings::{AgentLimits, RuntimeSettings};
 use swarm::LEAD;
@@ -20,6 +20,7 @@ use taskboard::Task;
 use worktrees::{Base, SetUp};
 
 use crate::context::Context;
+use crate::definition_keys;
 use crate::env;
 use crate::error::{CommandError, Exit};
 use crate::mcp::Role;
@@ -388,6 +389,11 @@ fn plan(
     }
     let turns = definition.max_turns.filter(|_| !shell);
     plan.limit(&limits(wish, turns, context));
+    plan.hooks = (!definition.hooks.is_empty()).then(|| DefinedHooks {
+        source: found.source.clone(),
+        events: definition.hooks.clone(),
+    });
+    plan.config_of = definition_keys::config_of(context);
     if shell {
         return Ok(plan);
     }
@@ -399,6 +405,7 @@ fn plan(
     if !ALONE.contains(&definition.name.as_str()) && wish.role != Role::Worker {
         plan.mcp_servers.push(own_server(wish.role)?);
     }
+    definition_keys::apply(found, &mut plan, context)?;
     Ok(plan)
 }
 

@@ -1,18 +1,22 @@
 //! What happens next: sessions, scheduling, notifications, merge, recovery, reports.
 //!
 //! The only crate that composes `swarm`, `taskboard`, `mailbox` and `worktrees`, which do not
-//! know each other. It works a board off with agents ([`engine`]), keeps tasks and working trees in step ([`binding`]), remembers
-//! for a session in a tree where it came from ([`session`]), and deletes teams.
+//! know each other. It works a board off with agents ([`engine`]), keeps tasks and working trees in
+//! step ([`binding`]), remembers for a session in a tree where it came from ([`session`]), gives
+//! hooks their say ([`hooks`]), and deletes teams.
 
 pub mod binding;
+mod doctor;
 pub mod engine;
 pub mod fanout;
 pub mod fleet;
+pub mod hooks;
 pub mod progress;
 pub mod run;
 pub mod session;
 mod session_file;
 mod team_delete;
 
+pub use doctor::{Finding, doctor};
 pub use session_file::{SessionFile, TeamSession};
 pub use team_delete::{DeleteError, Deleted, TreeEnd, delete_team};

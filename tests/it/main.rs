@@ -22,6 +22,8 @@ mod contract;
 mod crash;
 /// Many tasks at once, all or none.
 mod create_from;
+/// What a definition asks for: servers, skills, a configuration of its own.
+mod definition_keys;
 /// The agent that does what its script says: every step it knows.
 mod fake_agent;
 /// `ccb fanout`: plans, their previews, and what bad ones are told.
@@ -34,6 +36,14 @@ mod fanout_kill;
 mod fanout_run;
 /// The dependency graph in all its forms, and the stream of changes.
 mod graph_watch;
+/// Hooks on agents: their start, their end, their idleness.
+mod hooks_agents;
+/// Hooks: what the documentation says works.
+mod hooks_docs;
+/// Hooks on tasks: created, completed, and not.
+mod hooks_tasks;
+/// Hooks that make and remove working trees.
+mod hooks_trees;
 /// Another tool on the same list: its locks, its crashes, and ours.
 mod interop;
 /// Edges and ids as another tool writes them.
@@ -129,10 +139,14 @@ mod mcp_tools;
 mod real_acp;
 /// The real Claude Code on a scripted model, where it is installed.
 mod real_claude;
+/// The real Claude Code through the command line, where it is installed.
+mod real_claude_runs;
 /// The real Codex on a scripted model, where it is installed.
 mod real_codex;
 /// The contract of runtimes on real programs, where they are installed.
 mod real_contract;
+/// Agents that speak the Agent Client Protocol, from start to end.
+mod run_acp;
 /// Agents: bad input and bad luck, each with a stated outcome.
 mod run_bad_luck;
 /// Agents: a crash at every write point of a run's whole life.
@@ -143,15 +157,21 @@ mod run_kills;
 mod run_limits;
 /// Agents: messages, results, questions.
 mod run_messages;
+/// Agents: what they may do, changed while they run.
+mod run_modes;
 /// Agents: hundreds, treated at random.
 mod run_torture;
 /// Team sessions: worked off, proved, landed, resumed.
 mod session;
+/// Team sessions: every part killed at random.
+mod session_chaos;
 /// Team sessions whose lead is an agent.
 mod session_lead;
 
 /// The binary the tests run.
 pub const CCB: &str = env!("CARGO_BIN_EXE_ccb-under-test");
+/// An agent that speaks the Agent Client Protocol.
+pub const FAKE_ACP: &str = env!("CARGO_BIN_EXE_fake-acp");
 /// The other tool that shares its files.
 pub const FOREIGN_TOOL: &str = env!("CARGO_BIN_EXE_foreign-tool");
 /// A process that calls the board at random and writes down the answers.

@@ -118,7 +118,10 @@ fn a_failed_try_is_told_to_the_next_and_the_third_parks() {
         "learns",
         &["--run", learns, "--verify", "grep -q oh lesson"],
     );
-    let never = scene.task("never", &["--run", "exit 9"]);
+    let otherwise =
+        "case $CCB_ATTEMPT in 1) echo one;; 2) echo two;; *) echo three;; esac >&2; exit 9";
+    let never = scene.task("never", &["--run", otherwise]);
+    let same = scene.task("same", &["--run", "exit 8"]);
     let behind = scene.task(
         "behind",
         &["--run", "true", "--blocked-by", &never.to_string()],
@@ -144,6 +147,12 @@ fn a_failed_try_is_told_to_the_next_and_the_third_parks() {
         why.starts_with("failed 3 times") && why.contains("exit code 9"),
         "{why}"
     );
+    // The same failure twice with nothing changed is enough.
+    let parked_too = scene.file(same);
+    let why = parked_too["metadata"]["ccb"]["parked"]["reason"]
+        .as_str()
+        .unwrap();
+    assert!(why.starts_with("no progress"), "{why}");
     assert_eq!(scene.status(behind), "pending");
     let events = answer.json_lines();
     let end = events.last().unwrap();

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the contract of runtimes and the tests of each runtime on the real programs, and prints what
+# Runs the contract of runtimes and the tests of each runtime, and of whole runs, on the real programs, and prints what
 # the table in docs/runtimes.md is made of: program and version, check, outcome.
 #
 #   eval "$(tests/real/install.sh DIRECTORY)"

@@ -100,3 +100,43 @@ pub fn await_none_left(pids: &Pids) {
         pids.left().is_empty()
     });
 }
+
+impl TestHome {
+    /// Writes the user's own hooks: the value of `hooks` in the settings.
+    pub fn hooks(&self, hooks: &Value) {
+        let text = serde_json::json!({ "hooks": hooks }).to_string();
+        crate::write(&self.path().join("settings.json"), &text);
+    }
+
+    /// One hook of the user's.
+    pub fn hook(&self, event: &str, command: &str) {
+        self.hooks(&one_hook(event, command, 60.0));
+    }
+
+    /// The entries of a run's transcript of this type.
+    pub fn entries(&self, id: &str, kind: &str) -> Vec<Value> {
+        let path = self.run_dir(id).join("transcript.jsonl");
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let all = text
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok());
+        all.filter(|entry: &Value| entry["type"] == kind).collect()
+    }
+
+    /// What the lead has been sent as text, oldest first.
+    pub fn told_lead(&self) -> Vec<String> {
+        let answer = self.ok(&["mail", "inbox", "--all", "--as", "team-lead"]);
+        let messages = answer["messages"].as_array().cloned().unwrap_or_default();
+        let texts = messages
+            .iter()
+            .filter(|message| message["kind"] == "message");
+        let texts = texts.filter_map(|message| message["text"].as_str());
+        texts.map(str::to_owned).collect()
+    }
+}
+
+/// The value of `hooks` with one command for one event.
+pub fn one_hook(event: &str, command: &str, timeout: f64) -> Value {
+    let hook = serde_json::json!({"type": "command", "command": command, "timeout": timeout});
+    serde_json::json!({ event: [{ "hooks": [hook] }] })
+}

@@ -11,6 +11,7 @@ use taskboard::{
 
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::hooks::{self, BeforeDone};
 
 /// Tasks as they are now, and what is wrong with them.
 #[derive(Debug)]
@@ -22,7 +23,10 @@ pub(crate) struct Listing {
 
 /// Puts one task on the board.
 pub(crate) fn create(new: NewTask, context: &Context) -> Result<Task, CommandError> {
-    let mut created = context.board().create(&[new], None)?;
+    let hooks = hooks::before_create(context);
+    let mut created = context
+        .board()
+        .create(&[new], hooks::asked(hooks.as_ref()))?;
     created
         .pop()
         .ok_or_else(|| CommandError::internal("the board made no task"))
@@ -86,7 +90,10 @@ pub(crate) fn update(
         update.status = None;
     }
     let before = owner(id, context);
-    let mut updated = context.board().update(id, &update, &caller, None)?;
+    let completes = update.status == Some(Status::Completed);
+    let before_done = completes.then(|| BeforeDone::new(context, None));
+    let asked = before_done.as_ref().and_then(BeforeDone::asked);
+    let mut updated = context.board().update(id, &update, &caller, asked)?;
     updated.nudge = reported.or(updated.nudge);
     if updated.task.status != Status::Completed {
         tell_owner(before.as_deref(), &updated.task, context);

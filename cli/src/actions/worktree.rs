@@ -8,6 +8,7 @@ use worktrees::{CreateRequest, Created, Entry, RemoveRequest};
 
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
+use crate::hooks::TreeRemover;
 
 /// How a tree is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,8 +48,13 @@ pub(crate) fn leave(how: Leave, context: &Context) -> Result<Left, CommandError>
     Ok(match how {
         Leave::Keep => session.leave_and_keep()?,
         Leave::Remove { discard } => {
+            let current = session.current()?;
+            let hook_based = current.is_some_and(|record| record.hook_based == Some(true));
+            let remover = TreeRemover::new(hook_based && discard, context)?;
+            let hook = remover.hook();
             let request = RemoveRequest {
                 discard,
+                hook: hook.as_ref().map(|hook| hook as _),
                 ..RemoveRequest::default()
             };
             session.leave_and_remove(&request)?

@@ -30,6 +30,7 @@ pub(crate) fn run(args: &DoctorArgs, context: &mut Context) -> Result<Exit, Comm
             fixed: finding.fixed,
         });
     }
+    // Runs, roster, requests, and whether all of them agree come after what they stand on.
     // Outside of a repository there are no trees to look at.
     if let Ok(trees) = context.trees() {
         for finding in trees.doctor(args.fix)? {
@@ -39,6 +40,13 @@ pub(crate) fn run(args: &DoctorArgs, context: &mut Context) -> Result<Exit, Comm
                 fixed: finding.fixed,
             });
         }
+    }
+    for finding in coordinator::doctor(&context.agents()?, args.fix)? {
+        findings.push(Found {
+            kind: finding.kind,
+            message: finding.message,
+            fixed: finding.fixed,
+        });
     }
     let left = findings
         .iter()
@@ -54,7 +62,7 @@ pub(crate) fn run(args: &DoctorArgs, context: &mut Context) -> Result<Exit, Comm
     let text = || {
         if findings.is_empty() {
             return format!(
-                "{GREEN}✔{GREEN:#} the task list {:?} is sound",
+                "{GREEN}✔{GREEN:#} the task list {:?} and its team are sound",
                 board.name().as_str()
             );
         }

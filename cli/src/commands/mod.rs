@@ -6,7 +6,9 @@ mod demo;
 mod doctor;
 mod fanout;
 mod mail;
+mod man;
 mod mcp;
+mod status;
 mod task;
 mod team;
 mod trust;
@@ -41,7 +43,9 @@ pub(crate) enum Command {
     Fanout(Box<fanout::FanoutArgs>),
     /// Let an agent take part in a team: serves the board, mail and agents as tools over MCP
     Mcp(mcp::McpArgs),
-    /// Look for damage on the task board and among worktrees, and repair it with --fix
+    /// Show how everything stands: session, tasks, agents, requests, worktrees
+    Status(status::StatusArgs),
+    /// Look for damage (tasks, worktrees, runs, rosters, mail) and repair it with --fix
     Doctor(doctor::DoctorArgs),
     /// Trust what this repository wants to run: hooks, set-up, runtimes, agents' servers
     Trust(trust::TrustArgs),
@@ -49,6 +53,8 @@ pub(crate) enum Command {
     Demo(demo::DemoArgs),
     /// Print a completion script for your shell
     Completions(completions::CompletionsArgs),
+    /// Print the manual as a man page, or write one page per command
+    Man(man::ManArgs),
 }
 
 /// What a worktree is like when nothing but the settings says so.
@@ -69,6 +75,7 @@ pub(crate) fn run(cli: &Cli, context: &mut Context) -> Result<Exit, CommandError
                 | Command::Mail(_)
                 | Command::Worktree(_)
                 | Command::Agent(_)
+                | Command::Status(_)
         )
     ) {
         context.settle_dead_runs();
@@ -86,6 +93,8 @@ pub(crate) fn run(cli: &Cli, context: &mut Context) -> Result<Exit, CommandError
         Some(Command::Agent(args)) => agent::run(args, context),
         Some(Command::Fanout(args)) => fanout::run(args, context),
         Some(Command::Mcp(args)) => mcp::run(args, context),
+        Some(Command::Status(args)) => status::run(args, context),
+        Some(Command::Man(args)) => man::run(args, context),
         Some(Command::Doctor(args)) => doctor::run(args, context),
         Some(Command::Trust(args)) => trust::run(args, context),
         Some(Command::Demo(args)) => demo::run(args, context),

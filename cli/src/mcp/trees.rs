@@ -1,6 +1,6 @@
 //! `EnterWorktree` and `ExitWorktree`: the caller's own tree, nobody else's.
 
-use worktrees::Slug;
+use worktrees::{CreateRequest, Slug};
 
 use super::answer::Answer;
 use super::arguments::Arguments;
@@ -9,11 +9,18 @@ use crate::commands::worktree::create::NewTree;
 use crate::commands::worktree::fill_behind;
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::hooks::TreeMaker;
 
 pub(super) fn enter(arguments: &Arguments, context: &Context) -> Result<Answer, CommandError> {
     let name = arguments.optional("name");
     let name = name.as_deref().map(Slug::new).transpose()?;
     let request = NewTree::default().request(name, &context.directory, context)?;
+    let maker = TreeMaker::new(context)?;
+    let hook = maker.hook();
+    let request = CreateRequest {
+        hook: hook.as_ref().map(|hook| hook as _),
+        ..request
+    };
     let (record, created) = worktree::enter(&request, context)?;
     fill_behind(&created, context);
     let mut json = worktree::entered_json(&record, &created);
@@ -49,6 +56,9 @@ pub(super) fn exit(arguments: &Arguments, context: &Context) -> Result<Answer, C
     json["worktreePath"] = record.worktree_path.clone().into();
     json["worktreeBranch"] = record.worktree_branch.clone().into();
     let what = match (&left.removed, &left.entry) {
+        (Some(removed), _) if removed.entry.hook_based => {
+            "The worktree is removed by its hook; nothing of it can be brought back.".to_owned()
+        }
         (Some(_), _) => format!(
             "The worktree is removed; `ccb worktree undo {}` brings it back.",
             record.worktree_name

@@ -93,6 +93,7 @@ impl<E: Into<CommandError>> From<E> for Stopped {
 /// Directs the session until nothing is left to do or somebody ends it.
 fn direct(session: &Session, signals: &Signals, view: &Arc<View>) -> Result<Exit, Stopped> {
     let mut landing_only = false;
+    let mut looked = false;
     loop {
         let control = Arc::new(Control::default());
         let mut engine = match Engine::new(setup(session, landing_only)?, Arc::clone(&control)) {
@@ -101,6 +102,11 @@ fn direct(session: &Session, signals: &Signals, view: &Arc<View>) -> Result<Exit
             Err(error) => return Err(error.into()),
         };
         enlist(session)?;
+        if !std::mem::replace(&mut looked, true) {
+            for finding in coordinator::doctor(&session.context.agents()?, true)? {
+                view.finding(&finding);
+            }
+        }
         let overseer = Overseer::start(session, Arc::clone(&control), signals, Arc::clone(view))?;
         let ending = engine.run(&mut |event: EngineEvent| {
             if event == EngineEvent::Tick {

@@ -82,6 +82,17 @@ impl View {
         self.say(|| event_json(event), || event_text(event));
     }
 
+    /// Something the look at the start has found.
+    pub(crate) fn finding(&self, finding: &coordinator::Finding) {
+        self.say(
+            || json!({"event": "finding", "kind": finding.kind, "message": finding.message, "fixed": finding.fixed}),
+            || {
+                let done = finding.fixed.as_deref().unwrap_or("left as it is");
+                format!("{YELLOW}!{YELLOW:#} {}: {}", clean_line(&finding.message), clean_line(done))
+            },
+        );
+    }
+
     pub(crate) fn message(&self, message: &Message) {
         self.say(
             || json!({"event": "message", "message": message.to_json()}),

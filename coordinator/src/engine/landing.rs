@@ -172,7 +172,9 @@ impl Shared {
         };
         match trees.merge(&slug, &request) {
             Ok(merged) => {
-                self.put_away(&trees, &slug, &task);
+                if let Err(error) = self.put_away(&trees, &slug, &task) {
+                    tracing::info!(%error, tree = %slug, "the tree stays for now");
+                }
                 Ok(Landed::At(merged.after))
             }
             Err(TreeError::Conflicts { files, .. }) => {
@@ -191,15 +193,42 @@ impl Shared {
         }
     }
 
-    /// What has landed needs no tree any more. One that is in use stays.
-    fn put_away(&self, trees: &Trees, slug: &Slug, task: &Task) {
-        match trees.remove(slug, &RemoveRequest::default()) {
-            Ok(removed) => {
-                self.board.unbind_worktree(task.id, slug.as_str()).ok();
-                trees.forget_task(&removed.entry).ok();
-            }
-            Err(error) => tracing::info!(%error, tree = %slug, "the tree stays"),
+    /// What has landed needs no tree any more. One that is in use stays; it is looked at again
+    /// at the end.
+    fn put_away(&self, trees: &Trees, slug: &Slug, task: &Task) -> Result<(), TreeError> {
+        let removed = trees.remove(slug, &RemoveRequest::default())?;
+        self.board.unbind_worktree(task.id, slug.as_str()).ok();
+        trees.forget_task(&removed.entry).ok();
+        Ok(())
+    }
+
+    /// Puts away the trees of work that has landed and that were in use then, or whose engine
+    /// was killed. Returns what stays, and why.
+    pub(super) fn put_away_landed(&self) -> Result<Vec<String>, AgentError> {
+        if !self.board.dir().is_dir() {
+            return Ok(Vec::new());
         }
+        let trees = self.agents.trees()?;
+        let mut stay = Vec::new();
+        for task in self.board.snapshot()?.tasks() {
+            let name = task.result().and_then(|result| result.get("worktree"));
+            let Some(slug) = name.and_then(Value::as_str).and_then(|n| Slug::new(n).ok()) else {
+                continue;
+            };
+            let landed = trees
+                .get(&slug)
+                .is_ok_and(|entry| entry.merged.is_some_and(|landed| !landed.pending));
+            if landed
+                && task.status == Status::Completed
+                && let Err(error) = self.put_away(&trees, &slug, task)
+            {
+                stay.push(format!(
+                    "worktree {slug} of task {} stays: {error}",
+                    task.id
+                ));
+            }
+        }
+        Ok(stay)
     }
 
     /// A task to bring two pieces of work together, made once.

@@ -134,6 +134,11 @@ impl Engine {
         for thread in self.threads.drain(..) {
             thread.join().ok();
         }
+        if self.landings.is_some() {
+            for stays in self.shared.put_away_landed()? {
+                tell(EngineEvent::Note(stays));
+            }
+        }
         Ok(ending)
     }
 

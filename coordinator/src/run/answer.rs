@@ -5,6 +5,7 @@ use swarm::run::{ExitStatus, Meta};
 
 use super::engine::Listed;
 use super::engine::state_word;
+use super::finish::task_vetoed;
 use super::start::Launched;
 use super::wait::Outcome;
 
@@ -55,6 +56,9 @@ impl Outcome {
         }
         if let Some(reason) = exit.reason {
             answer["reason"] = reason.as_str().into();
+        }
+        if let Some(why) = task_vetoed(meta) {
+            answer["taskVetoed"] = why.into();
         }
         if let Some(tree) = kept_tree(meta) {
             answer["worktree"] = tree;

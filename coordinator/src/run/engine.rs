@@ -17,6 +17,7 @@ use worktrees::{Repository, TreeOptions, Trees};
 
 use super::error::AgentError;
 use crate::fleet::{Fleet, FleetOptions};
+use crate::hooks::HookSource;
 
 /// How the engine behaves, as whoever started a run had it set. Kept with the run: a settings
 /// file that is broken later must not keep it from ending well.
@@ -34,6 +35,9 @@ pub(super) struct EngineOptions {
     pub(super) gc_days: u32,
     pub(super) rescue_max_bytes: u64,
     pub(super) fleet: FleetOptions,
+    /// Hooks have no say: a hook itself called us.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) in_hook: bool,
 }
 
 impl Default for EngineOptions {
@@ -56,6 +60,7 @@ impl From<&Settings> for EngineOptions {
             gc_days: settings.worktree.gc_days,
             rescue_max_bytes: settings.worktree.rescue_max_bytes,
             fleet: FleetOptions::from(&settings.limits),
+            in_hook: false,
         }
     }
 }
@@ -122,9 +127,31 @@ impl Agents {
         }
     }
 
+    /// The same for a caller that is part of a hook: no hooks run on its behalf, nor for the
+    /// agents it starts, or a hook that starts agents would never come to an end.
+    #[must_use]
+    pub fn called_from_hook(mut self, in_hook: bool) -> Self {
+        self.options.in_hook = in_hook;
+        self
+    }
+
+    /// Where hooks come from for what is done in the name of `agent`.
+    pub(super) fn hook_source(&self, agent: &str, run: Option<&str>) -> HookSource {
+        HookSource {
+            home: self.home.clone(),
+            directory: self.directory.clone(),
+            session: None,
+            team: self.team.to_string(),
+            agent: agent.to_owned(),
+            run: run.map(str::to_owned),
+            lock_timeout: self.lock_timeout(),
+            in_hook: self.options.in_hook,
+        }
+    }
+
     /// The same team as a run of it sees it: with the list and the settings it was started
     /// with.
-    pub(super) fn of_run(home: Home, meta: &Meta) -> Result<Self, AgentError> {
+    pub(crate) fn of_run(home: Home, meta: &Meta) -> Result<Self, AgentError> {
         let surroundings = Surroundings {
             home,
             team: Name::new("team", &meta.team)?,
@@ -154,6 +181,11 @@ impl Agents {
     /// Who says whether another one may be started, and what all have used.
     pub fn fleet(&self) -> Fleet {
         Fleet::open(&self.home.team(&self.team), self.options.fleet.clone())
+    }
+
+    /// All state.
+    pub fn home(&self) -> &Home {
+        &self.home
     }
 
     /// Where its runs are.
@@ -236,7 +268,7 @@ impl Agents {
         Duration::from_millis(self.options.stop_grace_ms)
     }
 
-    fn lock_timeout(&self) -> Duration {
+    pub(super) fn lock_timeout(&self) -> Duration {
         Duration::from_millis(self.options.lock_timeout_ms)
     }
 

@@ -13,8 +13,9 @@ use swarm::run::{GuardEnd, HostOptions, Meta, Ports, RunDir, guard, host};
 use super::engine::Agents;
 use super::error::AgentError;
 use super::finish;
-use super::launch::LaunchPlan;
+use super::launch::{CONFIG_HOMES, LaunchPlan};
 use super::ports::EnginePorts;
+use super::run_hooks::{self, RunHooks};
 use super::start::OWN_PROGRAM;
 
 /// Runs the guard of the run in `dir` to its end.
@@ -36,8 +37,11 @@ pub fn host_main(dir: &Path, env: Vec<(OsString, OsString)>) -> Result<(), Agent
     let (run, home) = open(dir)?;
     let meta = run.meta()?;
     let agents = Agents::of_run(home.clone(), &meta)?;
-    let plan = LaunchPlan::of(&meta);
+    let mut plan = LaunchPlan::of(&meta);
+    plan.trusted = run_hooks::program_trusted(&agents, &meta);
+    let given = env.clone();
     let env = plan.environment(&home, &meta, env);
+    let hooks = RunHooks::new(&run, &meta, &plan, &given, &env);
     let options = HostOptions {
         grace: agents.grace(),
         output_limit: agents.options.output_max_bytes,
@@ -46,12 +50,13 @@ pub fn host_main(dir: &Path, env: Vec<(OsString, OsString)>) -> Result<(), Agent
         give_up: agents.options.fleet.give_up(),
         ..HostOptions::default()
     };
-    let mut ports = EnginePorts::new(agents, run.clone(), &meta);
+    let mut ports = EnginePorts::new(agents, run.clone(), &meta).with_hooks(hooks);
     let failed = |error: swarm::run::HostError| AgentError::NotStarted {
         id: meta.agent_id.clone(),
         why: error.to_string(),
     };
-    let prepared = prepare(&meta, &mut ports);
+    let config = plan.config_home(&home, &meta);
+    let prepared = prepare(&meta, config.as_deref(), &mut ports);
     let launched = prepared.and_then(|()| {
         let runtime = meta
             .runtime
@@ -81,7 +86,13 @@ fn secrets(env: &[(OsString, OsString)], plan: &LaunchPlan) -> Secrets {
 }
 
 /// What has to be there before the agent starts.
-fn prepare(meta: &Meta, ports: &mut EnginePorts) -> Result<(), String> {
+fn prepare(meta: &Meta, config: Option<&Path>, ports: &mut EnginePorts) -> Result<(), String> {
+    if let Some(config) = config {
+        for name in CONFIG_HOMES {
+            let dir = config.join(name.to_lowercase());
+            store::home::create_private_dir(&dir).map_err(|error| error.to_string())?;
+        }
+    }
     if let Some(tmp) = &meta.tmp {
         store::home::create_private_dir(tmp).map_err(|error| error.to_string())?;
     }

@@ -10,6 +10,7 @@ use worktrees::TreeError;
 
 use crate::binding::BindingError;
 use crate::fleet::{FleetError, Gate};
+use crate::hooks::TreeHookError;
 
 /// Why something with an agent did not work.
 #[derive(Debug, thiserror::Error)]
@@ -82,6 +83,9 @@ pub enum AgentError {
     /// A request that makes no sense.
     #[error("{0}")]
     Invalid(String),
+    /// What the repository brings along is not run unasked.
+    #[error("{0}")]
+    NotTrusted(String),
     /// It is still there.
     #[error("agent {id} does not end")]
     WillNotEnd {
@@ -143,5 +147,14 @@ impl AgentError {
 impl From<AgentError> for PortError {
     fn from(error: AgentError) -> Self {
         Self(error.to_string())
+    }
+}
+
+impl From<TreeHookError> for AgentError {
+    fn from(error: TreeHookError) -> Self {
+        match error {
+            TreeHookError::NotTrusted(why) => Self::NotTrusted(why),
+            TreeHookError::Unreadable(why) => Self::Invalid(why),
+        }
     }
 }

@@ -17,7 +17,7 @@ use store::clock::{Clock, SystemClock, rfc3339};
 use store::fault::reached;
 use store::name::Name;
 use swarm::run::{By, Exit, ExitStatus, Meta, RunDir, Told, TreeOutcome};
-use taskboard::{Task, TaskId};
+use taskboard::TaskId;
 use worktrees::{AgentEnd, Slug, TreeError};
 
 use super::engine::Agents;
@@ -70,7 +70,10 @@ fn carry_out(
     written();
     reached(fault::FINISH_STATE);
     settle_account(agents, &meta, &exit);
-    let Settled { returned, note } = settle_tasks(agents, &meta, &exit)?;
+    let tasks = settle_tasks(agents, &meta, &exit)?;
+    if let Some(why) = &tasks.vetoed {
+        meta.other.insert("taskVetoed".into(), why.as_str().into());
+    }
     reached(fault::FINISH_TASKS);
     end_tree(agents, &mut meta);
     // Before anybody is told: from then on somebody else may be the last to see to the run.
@@ -81,7 +84,7 @@ fn carry_out(
     }
     reached(fault::FINISH_TREE);
     leave_team(agents, &meta);
-    tell(agents, run, &mut meta, &exit, &Aftermath { returned, note })?;
+    tell(agents, run, &mut meta, &exit, &tasks)?;
     reached(fault::FINISH_DONE);
     if meta.told != Some(Told::Waiting) {
         run.settle()?;
@@ -128,6 +131,13 @@ fn settle_account(agents: &Agents, meta: &Meta, exit: &Exit) {
     if let Err(error) = left {
         tracing::warn!(%error, "the team's account is not up to date");
     }
+}
+
+/// Why a hook did not let the run's task be completed.
+pub(super) fn task_vetoed(meta: &Meta) -> Option<&str> {
+    meta.other
+        .get("taskVetoed")
+        .and_then(serde_json::Value::as_str)
 }
 
 /// Removes the run's tree if nothing is in it. What cannot be done now is no reason to keep the
@@ -192,30 +202,24 @@ fn leave_team(agents: &Agents, meta: &Meta) {
     }
 }
 
-/// What else came of a run's end.
-struct Aftermath {
-    /// Tasks that are free again.
-    returned: Vec<Task>,
-    /// What its parent should know about the task.
-    note: Option<String>,
-}
-
 /// Sees to it that the parent is told, once.
 fn tell(
     agents: &Agents,
     run: &RunDir,
     meta: &mut Meta,
     exit: &Exit,
-    aftermath: &Aftermath,
+    settled: &Settled,
 ) -> Result<(), AgentError> {
     // Whoever waits for the result gives up under the same lock.
     let lock = run.lock()?;
     let told = run.meta()?.told;
     if !matches!(told, Some(Told::Delivered | Told::Posted | Told::Nobody)) {
-        meta.told = Some(if run.has_waiter()? {
+        meta.told = Some(if meta.parent == meta.address() {
+            Told::Nobody
+        } else if run.has_waiter()? {
             Told::Waiting
         } else {
-            notify(agents, run, meta, exit, aftermath)?;
+            notify(agents, run, meta, exit, settled)?;
             Told::Posted
         });
         reached(fault::FINISH_TOLD);
@@ -232,16 +236,21 @@ fn notify(
     run: &RunDir,
     meta: &Meta,
     exit: &Exit,
-    aftermath: &Aftermath,
+    settled: &Settled,
 ) -> Result<(), AgentError> {
     let from = Name::new("agent", meta.address())?;
     let to = Name::new("agent", &meta.parent)?;
     let mut result = exit.text();
-    if let Some(note) = &aftermath.note {
+    if let Some(note) = &settled.note {
         result.push_str(&format!("\n\n{note}"));
     }
-    if !aftermath.returned.is_empty() {
-        let ids: Vec<String> = aftermath
+    if let Some(why) = task_vetoed(meta) {
+        result.push_str(&format!(
+            "\n\n[its task is not completed, a hook said no: {why}]"
+        ));
+    }
+    if !settled.returned.is_empty() {
+        let ids: Vec<String> = settled
             .returned
             .iter()
             .map(|task| format!("#{}", task.id))

@@ -19,6 +19,8 @@ pub(super) struct Settled {
     pub(super) returned: Vec<Task>,
     /// What is to be said about that.
     pub(super) note: Option<String>,
+    /// Why a hook did not let the run's own task be completed.
+    pub(super) vetoed: Option<String>,
 }
 
 /// Completes the run's task if that was its job; gives back everything else it has.
@@ -34,13 +36,13 @@ pub(super) fn settle_tasks(
     }
     let mut settled = Settled::default();
     if let Some(id) = meta.task_id.as_ref().and_then(|id| id.parse().ok()) {
-        match settle_own(&board, id, meta, exit, &mut settled) {
+        match settle_own(agents, &board, id, meta, exit, &mut settled) {
             Ok(()) => {}
             // Somebody was faster, or it was taken away: then it is not ours to settle.
             Err(
                 error @ (BoardError::Refused { .. }
                 | BoardError::NotFound { .. }
-                | BoardError::Vetoed { .. }),
+                | BoardError::ChangedMeanwhile { .. }),
             ) => tracing::warn!(%error, id = %id, "the task stays as it is"),
             Err(error) => return Err(error.into()),
         }
@@ -51,6 +53,7 @@ pub(super) fn settle_tasks(
 
 /// The task the run was started for.
 fn settle_own(
+    agents: &Agents,
     board: &Board,
     id: TaskId,
     meta: &Meta,
@@ -73,37 +76,50 @@ fn settle_own(
         Some(ExitReason::Limit) => prove.is_none(),
         _ => false,
     };
-    match exit.status {
+    let why = match exit.status {
         ExitStatus::Completed if ours => {
-            let shown = Shown(exit.proof.as_ref().map(|proof| result(meta, proof)));
-            board.complete(id, &caller, Some(&shown))?;
+            let source = agents.hook_source(meta.address(), Some(&meta.agent_id));
+            let asked = source.before_complete();
+            let shown = Shown {
+                result: exit.proof.as_ref().map(|proof| result(meta, proof)),
+                hooks: asked.as_ref().map(|hooks| hooks as &dyn Hooks),
+            };
+            match board.complete(id, &caller, Some(&shown)) {
+                Ok(_) => return Ok(()),
+                Err(BoardError::Vetoed { reason }) => {
+                    settled.vetoed = Some(reason.clone());
+                    format!("a hook said no: {reason}")
+                }
+                Err(error) => return Err(error),
+            }
         }
         ExitStatus::Failed | ExitStatus::Lost if !told_nothing => {
-            let attempt = Attempt {
-                run: meta.life_id(),
-                status: exit.status.as_str().to_owned(),
-                why: exit.error.clone().unwrap_or_else(|| exit.text()),
-                counts: exit.status == ExitStatus::Failed,
-                // As the agent left it: whatever becomes of its tree comes later.
-                tree: worktrees::fingerprint_of(&meta.cwd),
-                at: String::new(),
-            };
-            let patience = prove.map_or(Patience::ENDLESS, |prove| Patience {
-                failed: prove.max_attempts,
-                lost: LOST_AGENTS,
-            });
-            let enough = |attempts: &[Attempt]| patience.is_over(attempts);
-            let task = board.attempt_failed(id, &caller, &attempt, &enough)?;
-            if let Progress::Stuck { times, .. } = judge(&task.attempts()) {
-                settled.note = Some(format!(
-                    "[no progress: {times} attempts at task #{id} failed the same way, and \
-                     nothing changed in between]"
-                ));
-            }
-            settled.returned.push(task);
+            exit.error.clone().unwrap_or_else(|| exit.text())
         }
-        _ => {}
+        _ => return Ok(()),
+    };
+    let attempt = Attempt {
+        run: meta.life_id(),
+        status: exit.status.as_str().to_owned(),
+        why,
+        counts: exit.status != ExitStatus::Lost,
+        // As the agent left it: whatever becomes of its tree comes later.
+        tree: worktrees::fingerprint_of(&meta.cwd),
+        at: String::new(),
+    };
+    let patience = prove.map_or(Patience::ENDLESS, |prove| Patience {
+        failed: prove.max_attempts,
+        lost: LOST_AGENTS,
+    });
+    let enough = |attempts: &[Attempt]| patience.is_over(attempts);
+    let task = board.attempt_failed(id, &caller, &attempt, &enough)?;
+    if let Progress::Stuck { times, .. } = judge(&task.attempts()) {
+        settled.note = Some(format!(
+            "[no progress: {times} attempts at task #{id} failed the same way, and nothing \
+             changed in between]"
+        ));
     }
+    settled.returned.push(task);
     Ok(())
 }
 
@@ -117,12 +133,18 @@ fn result(meta: &Meta, proof: &Proof) -> Value {
     result
 }
 
-/// Keeps what is there to show for a task as its result.
-#[derive(Debug)]
-struct Shown(Option<Value>);
+/// Keeps what is there to show for a task as its result, if hooks let it be completed.
+struct Shown<'a> {
+    result: Option<Value>,
+    hooks: Option<&'a dyn Hooks>,
+}
 
-impl Hooks for Shown {
-    fn before_complete(&self, _: &Task) -> Result<Option<Value>, Veto> {
-        Ok(self.0.clone())
+impl Hooks for Shown<'_> {
+    fn before_complete(&self, task: &Task) -> Result<Option<Value>, Veto> {
+        let said = match self.hooks {
+            Some(hooks) => hooks.before_complete(task)?,
+            None => None,
+        };
+        Ok(self.result.clone().or(said))
     }
 }

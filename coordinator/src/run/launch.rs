@@ -6,15 +6,24 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use store::home::Home;
 use store::settings::{AgentLimits, RuntimeKind};
+use swarm::definitions::Source;
 use swarm::process::MARKER;
 use swarm::run::Meta;
 use swarm::runtime::{Launch, McpServer, Start};
 
 /// The name of the MCP server with the board and the mail.
 const OWN_SERVER: &str = "ccb";
+/// Variables by which programs find their configuration.
+pub(super) const CONFIG_HOMES: &[&str] = &[
+    "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_STATE_HOME",
+];
 /// What says where an agent belongs, besides our own variables.
 const TEAM_VARIABLES: &[&str] = &[
     "CLAUDE_CODE_TASK_LIST_ID",
@@ -87,12 +96,26 @@ pub struct LaunchPlan {
     /// MCP servers it gets.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mcp_servers: Vec<McpServer>,
-    /// What the repository configures for the program itself may take effect.
+    /// Those it does not start without.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub required_servers: Vec<String>,
+    /// Hooks of its definition that the program itself runs.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub runtime_hooks: Map<String, Value>,
+    /// The run whose configuration the program uses instead of the user's; an empty name stands
+    /// for the run itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config_of: Option<String>,
+    /// What the repository configures for the program itself may take effect. Decided at every
+    /// start, when it is known what is in the agent's tree.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub trusted: bool,
     /// What has to be shown before its task counts as done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prove: Option<Prove>,
+    /// The hooks of its definition, which live as long as it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hooks: Option<DefinedHooks>,
     /// The session it is a copy of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fork_of: Option<String>,
@@ -110,6 +133,16 @@ pub struct LaunchPlan {
     /// Names of variables whose values are left out of transcripts, besides the usual ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub redact_env: Vec<String>,
+}
+
+/// The hooks of an agent's definition.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DefinedHooks {
+    /// Where they come from: those of a repository need the user's trust.
+    pub source: Source,
+    /// As the definition says it.
+    pub events: Map<String, Value>,
 }
 
 impl LaunchPlan {
@@ -133,6 +166,16 @@ impl LaunchPlan {
             wall_clock: self.wall_clock_ms.map(Duration::from_millis),
             tokens: self.max_tokens,
             cost_usd: self.max_cost_usd,
+        }
+    }
+
+    /// The same with the run's name where it stands for itself, so that a copy of the agent
+    /// finds it.
+    pub(super) fn of_run(&self, id: &str) -> Self {
+        let own = self.config_of.as_ref();
+        Self {
+            config_of: own.map(|of| if of.is_empty() { id } else { of }.to_owned()),
+            ..self.clone()
         }
     }
 
@@ -175,10 +218,20 @@ impl LaunchPlan {
             max_turns: self.max_turns,
             max_cost_usd: self.max_cost_usd,
             mcp_servers: with_identity(self.mcp_servers, &env),
+            required_servers: self.required_servers,
+            hooks: self.runtime_hooks,
             trusted: self.trusted,
             env,
             start,
         }
+    }
+
+    /// Where the program keeps its configuration, if that is not the user's.
+    pub(super) fn config_home(&self, home: &Home, meta: &Meta) -> Option<PathBuf> {
+        let of = self.config_of.as_deref()?;
+        let of = if of.is_empty() { &meta.agent_id } else { of };
+        let runs = home.path().join("teams").join(&meta.team).join("runs");
+        Some(runs.join(of).join("config"))
     }
 
     /// The agent's environment, from the one its host has.
@@ -203,6 +256,11 @@ impl LaunchPlan {
         set(MARKER, meta.agent_id.clone().into());
         set("CLAUDE_CODE_TEAM_NAME", meta.team.clone().into());
         set("CLAUDE_CODE_TASK_LIST_ID", meta.list.clone().into());
+        if let Some(dir) = self.config_home(home, meta) {
+            for name in CONFIG_HOMES {
+                set(name, dir.join(name.to_lowercase()).into());
+            }
+        }
         let team = home.path().join("teams").join(&meta.team);
         set("CCB_SCRATCHPAD", team.join("scratchpad").into());
         if let Some(task) = &meta.task_id {

@@ -17,16 +17,19 @@ mod ports;
 mod ports_block;
 mod reconcile;
 mod resume;
+mod run_hooks;
 mod spawn;
 mod start;
 mod stop;
 mod wait;
 
+pub(crate) use start::OWN_PROGRAM;
+
 pub use engine::{Agents, Listed, Surroundings};
 pub use entry::{guard_main, host_main};
 pub use error::AgentError;
 pub use fault::FAULT_POINTS;
-pub use launch::{LaunchPlan, Prove};
+pub use launch::{DefinedHooks, LaunchPlan, Prove};
 pub use reconcile::Settled;
 pub use resume::Sent;
 pub use spawn::{Isolation, Spawn};

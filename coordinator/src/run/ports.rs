@@ -3,14 +3,17 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use mailbox::{Body, Consumer, Draft, Mailbox, Priority, Protocol, Question};
+use mailbox::{
+    Body, Consumer, Draft, Mailbox, Message, Priority, Protocol, Question, RequestState,
+};
 use serde_json::Value;
 use store::clock::{Clock, SystemClock};
 use store::name::Name;
 use swarm::LEAD;
+use swarm::hooks::HookEvent;
 use swarm::run::{
-    Asked, Exit, Letter, Mail, MayBegin, Meta, PermissionAnswer, PortError, Ports, Proof, RunDir,
-    Seal,
+    Asked, Exit, HookCall, Letter, Mail, MayBegin, Meta, ModeOrder, PermissionAnswer, PortError,
+    Ports, Proof, RunDir, Seal,
 };
 use swarm::runtime::Usage;
 use taskboard::{Status, TaskId};
@@ -20,10 +23,15 @@ use super::engine::Agents;
 use super::error::AgentError;
 use super::finish;
 use super::launch::LaunchPlan;
+use super::run_hooks::RunHooks;
 use crate::fleet::Gate;
 
 /// How many letters are taken at once.
 const BATCH: usize = 64;
+/// The mode of an agent whose plan is approved.
+const AFTER_PLAN: &str = "acceptEdits";
+/// Whoever acts outside every agent.
+const USER: &str = "user";
 /// How long a question waits for its answer.
 const QUESTION_DEADLINE: Duration = Duration::from_secs(120);
 
@@ -36,6 +44,7 @@ pub(super) struct EnginePorts {
     tree: Option<Lease>,
     /// What the team knows it has used.
     reported: Usage,
+    hooks: Option<RunHooks>,
 }
 
 impl EnginePorts {
@@ -46,7 +55,14 @@ impl EnginePorts {
             meta: meta.clone(),
             tree: None,
             reported: Usage::default(),
+            hooks: None,
         }
+    }
+
+    /// Lets these hooks have their say.
+    pub(super) fn with_hooks(mut self, hooks: RunHooks) -> Self {
+        self.hooks = Some(hooks);
+        self
     }
 
     /// Says that somebody works in the run's tree, as long as the host lives.
@@ -75,7 +91,12 @@ impl Ports for EnginePorts {
     fn mail(&mut self) -> Result<Box<dyn Mail>, PortError> {
         let inbox = self.agents.mailbox().inbox(&self.own_name()?);
         let consumer = inbox.and_then(|inbox| inbox.consumer()).map_err(port)?;
-        Ok(Box::new(AgentMail { consumer }))
+        Ok(Box::new(AgentMail {
+            consumer,
+            mailbox: self.agents.mailbox(),
+            own: self.own_name()?,
+            parent: self.meta.parent.clone(),
+        }))
     }
 
     fn lost_task(&mut self) -> Result<Option<String>, PortError> {
@@ -116,6 +137,42 @@ impl Ports for EnginePorts {
         Ok(())
     }
 
+    fn mode_set(
+        &mut self,
+        mode: &str,
+        request: Option<&str>,
+        refused: Option<&str>,
+    ) -> Result<(), PortError> {
+        let own = self.own_name()?;
+        if refused.is_none() && self.meta.teammate {
+            let set = self.agents.roster().set_mode(own.as_str(), mode);
+            set.map_err(port)?;
+        }
+        if let Some(request) = request {
+            let feedback = refused.map(str::to_owned);
+            let mailbox = self.agents.mailbox();
+            let told = mailbox.answer(request, &own, refused.is_none(), feedback);
+            told.map_err(port)?;
+        }
+        Ok(())
+    }
+
+    fn tell_agent(&mut self, summary: &str, text: &str) -> Result<(), PortError> {
+        let draft = Draft {
+            summary: Some(summary.chars().take(200).collect()),
+            ..Draft::new(name(LEAD)?, self.own_name()?, Body::Text(text.to_owned()))
+        };
+        self.agents.mailbox().send(&draft).map_err(port)?;
+        Ok(())
+    }
+
+    fn hooks(&mut self, event: HookEvent) -> Result<HookCall, PortError> {
+        match &self.hooks {
+            Some(hooks) if !self.agents.options.in_hook => Ok(hooks.call(event, &self.agents)),
+            _ => Ok(HookCall::default()),
+        }
+    }
+
     fn ask(&mut self, tool: &str, input: &Value) -> Result<Asked, PortError> {
         let lead = name(LEAD)?;
         let mailbox = self.agents.mailbox();
@@ -136,6 +193,10 @@ impl Ports for EnginePorts {
     }
 
     fn idle(&mut self, idle: bool) -> Result<(), PortError> {
+        if self.meta.address() == LEAD {
+            // It would be told by itself.
+            return Ok(());
+        }
         let (mailbox, own) = (self.agents.mailbox(), self.own_name()?);
         let noted = if idle {
             let notification = mailbox::IdleNotification {
@@ -252,6 +313,42 @@ fn somebody_reads(mailbox: &Mailbox, who: &Name) -> bool {
 #[derive(Debug)]
 struct AgentMail {
     consumer: Consumer,
+    mailbox: Mailbox,
+    own: Name,
+    /// Who started it.
+    parent: String,
+}
+
+impl AgentMail {
+    /// Whether a message changes what the agent may do.
+    fn mode(&self, message: &Message) -> Option<ModeOrder> {
+        match &message.body {
+            Body::Protocol(Protocol::ModeSetRequest(asked)) => {
+                // Peers have no say in it.
+                let may = [LEAD, USER, &self.parent];
+                let may = may.iter().any(|who| message.from.eq_ignore_ascii_case(who));
+                let why = format!("only {LEAD} can change what an agent may do");
+                Some(ModeOrder {
+                    mode: asked.question.mode.clone(),
+                    request: Some(asked.request_id.clone()),
+                    refused: (!may).then_some(why),
+                })
+            }
+            Body::Protocol(Protocol::PlanApprovalResponse(answer)) if answer.approved => {
+                // What the request says counts, not what a message says about it.
+                let request = self.mailbox.request(&answer.request_id).ok()?;
+                let ours = request.from.eq_ignore_ascii_case(self.own.as_str())
+                    && matches!(request.question, Question::Plan(_))
+                    && request.state == RequestState::Approved;
+                ours.then(|| ModeOrder {
+                    mode: AFTER_PLAN.into(),
+                    request: None,
+                    refused: None,
+                })
+            }
+            _ => None,
+        }
+    }
 }
 
 impl Mail for AgentMail {
@@ -277,6 +374,7 @@ impl Mail for AgentMail {
                 }),
                 _ => None,
             },
+            mode: self.mode(message),
         });
         Ok(letters.collect())
     }

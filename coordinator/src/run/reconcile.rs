@@ -36,6 +36,12 @@ impl Agents {
         Ok(settled)
     }
 
+    /// Finishes the run with this id, if nobody else does; says how it ended.
+    pub fn reconcile_run(&self, id: &str) -> Result<Option<ExitStatus>, AgentError> {
+        let settled = self.reconcile_one(&self.run(id))?;
+        Ok(settled.and_then(|settled| settled.status))
+    }
+
     /// Finishes one run, if nobody else does.
     pub(super) fn reconcile_one(&self, run: &RunDir) -> Result<Option<Settled>, AgentError> {
         // Having this lock is supervising the run: nobody else finishes it, nobody resumes it.

@@ -116,6 +116,7 @@ impl Agents {
         meta.told = None;
         meta.ended_at = None;
         meta.stalled = None;
+        meta.other.shift_remove("taskVetoed");
         (meta.host, meta.guard, meta.pid) = (None, None, None);
         meta.started_at = rfc3339(SystemClock.now_ms());
         run.begin_life(&mut meta)?;

@@ -141,7 +141,7 @@ impl Agents {
             runtime: spawn.runtime.clone(),
             model: spawn.model.clone(),
             permission_mode: spawn.permission_mode.clone(),
-            launch: spawn.plan.to_json(),
+            launch: spawn.plan.of_run(id.as_str()).to_json(),
             cwd,
             worktree,
             repository: Some(self.directory.clone()),
@@ -197,7 +197,14 @@ impl Agents {
         let slug = Slug::new(&format!("agent-{}", meta.agent_id))?;
         let trees = self.trees()?;
         let kept = serde_json::to_value(&set_up).unwrap_or_default();
+        let hooks = self.hook_source(meta.address(), Some(&meta.agent_id));
+        let hooks = hooks.create_tree()?;
+        let by_hook = |slug: &Slug| match &hooks {
+            Some(hooks) => hooks.create(slug),
+            None => Err("there is no hook".into()),
+        };
         let request = CreateRequest {
+            hook: hooks.is_some().then_some(&by_hook as _),
             base,
             mode,
             agent: Some(meta.agent_id.clone()),

@@ -14,7 +14,7 @@ use super::error::AgentError;
 use super::{fault, finish};
 
 /// This very program, also if another file has taken its place since it was started.
-pub(super) const OWN_PROGRAM: &str = "/proc/self/exe";
+pub(crate) const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// A run that is under way.
 #[derive(Debug)]

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 /// Where to look, in order of precedence.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
@@ -33,7 +35,8 @@ impl Sources {
 }
 
 /// Where one definition comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Source {
     /// A file of whoever manages this machine.
     Managed(PathBuf),

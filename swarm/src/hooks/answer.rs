@@ -3,10 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::event::HookEvent;
 use crate::process::Ending;
+
+/// The longest reason, context or message that is passed on, in characters.
+const MAX_WORDS: usize = 12 * 1024;
 
 /// How a hook's process ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +28,8 @@ pub(super) enum HookEnd {
 pub struct Answer {
     /// It says no, and why.
     pub block: Option<String>,
+    /// The no is `continue: false`: whoever it is about is to stop, not to go on differently.
+    pub halt: bool,
     /// For the agent to know.
     pub context: Option<String>,
     /// For the user to know.
@@ -40,11 +46,10 @@ impl Answer {
     /// Reads what a hook left.
     pub(super) fn read(event: HookEvent, end: &HookEnd, stdout: &[u8], stderr: &[u8]) -> Self {
         let reason = |otherwise: &str| {
-            let text = String::from_utf8_lossy(stderr).trim().to_owned();
-            if text.is_empty() {
-                otherwise.to_owned()
-            } else {
-                text
+            let text = String::from_utf8_lossy(stderr);
+            match text.trim() {
+                "" => otherwise.to_owned(),
+                text => bounded(text),
             }
         };
         let code = match end {
@@ -76,6 +81,14 @@ impl Answer {
         }
     }
 
+    /// What is to be told of it, where nobody waited for it; none if it has nothing to say.
+    pub fn in_words(&self) -> Option<String> {
+        let parts = [&self.block, &self.context, &self.message, &self.failure];
+        let mut words: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
+        words.dedup();
+        (!words.is_empty()).then(|| words.join("\n"))
+    }
+
     /// Nobody knows what the hook would have said.
     fn unknown(event: HookEvent, why: &str) -> Self {
         let why = format!("the hook {why}");
@@ -96,8 +109,7 @@ impl Answer {
         let said = Value::Object(said);
         let words = |value: &Value, key: &str| {
             let text = value.get(key).and_then(Value::as_str);
-            text.filter(|text| !text.trim().is_empty())
-                .map(str::to_owned)
+            text.filter(|text| !text.trim().is_empty()).map(bounded)
         };
         let specific = said.get("hookSpecificOutput").unwrap_or(&Value::Null);
         // What is meant for another event is not for this one.
@@ -114,6 +126,7 @@ impl Answer {
         let block = (stops || blocks).then(|| block.unwrap_or_else(no_reason));
         Self {
             block,
+            halt: stops,
             context: words(specific, "additionalContext"),
             message: words(&said, "systemMessage"),
             worktree_path: words(specific, "worktreePath").map(PathBuf::from),
@@ -133,11 +146,22 @@ impl Answer {
     }
 }
 
+/// As much of a text as fits into a message.
+fn bounded(text: &str) -> String {
+    match text.char_indices().nth(MAX_WORDS) {
+        Some((end, _)) => format!("{} […]", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// What all hooks of an event have said together.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Outcome {
     /// The first that says no: its command and its reason.
     pub block: Option<(String, String)>,
+    /// The first that says `continue: false`; it also counts as a no.
+    pub halt: Option<(String, String)>,
     /// What the agent should know, in the order of the hooks.
     pub context: Vec<String>,
     /// What the user should know.
@@ -155,8 +179,12 @@ impl Outcome {
     }
 
     pub(super) fn add(&mut self, command: &str, answer: Answer) {
-        if let (None, Some(reason)) = (&self.block, answer.block) {
-            self.block = Some((command.to_owned(), reason));
+        if let Some(reason) = answer.block {
+            let said = (command.to_owned(), reason);
+            if answer.halt && self.halt.is_none() {
+                self.halt = Some(said.clone());
+            }
+            self.block.get_or_insert(said);
         }
         self.context.extend(answer.context);
         self.messages.extend(answer.message);

@@ -4,19 +4,21 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::atomic;
 
 use super::event::HookEvent;
 use super::matcher::Matcher;
-use crate::definitions::{Found, Source};
+use crate::definitions::Source;
 
 /// A hook that says nothing about it has so long.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
 const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
 /// Where a hook comes from, the weaker first.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Origin {
     /// The user's settings.
     User(PathBuf),
@@ -65,7 +67,8 @@ impl fmt::Display for Origin {
 }
 
 /// A command to run at an event.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Hook {
     /// When.
     pub event: HookEvent,
@@ -79,8 +82,10 @@ pub struct Hook {
     pub rewake: bool,
     /// Who says so.
     pub origin: Origin,
+    /// Whom it is for has been decided when it is written down.
+    #[serde(skip)]
     pub(super) matcher: Matcher,
-    pub(super) shell: &'static str,
+    pub(super) shell: String,
 }
 
 /// Something that is no hook, and why.
@@ -132,12 +137,13 @@ pub(super) fn read_file(
 }
 
 /// Reads the hooks of a definition, where `Stop` means the agent's own end.
-pub(super) fn read_agent(found: &Found, hooks: &mut Vec<Hook>, problems: &mut Vec<HookProblem>) {
-    let origin = Origin::Agent {
-        name: found.definition.name.to_string(),
-        source: found.source.clone(),
-    };
-    let mut events = found.definition.hooks.clone();
+pub(super) fn read_agent(
+    origin: &Origin,
+    events: &Map<String, Value>,
+    hooks: &mut Vec<Hook>,
+    problems: &mut Vec<HookProblem>,
+) {
+    let mut events = events.clone();
     if let Some(stop) = events.remove("Stop") {
         let own = events
             .entry("SubagentStop")
@@ -146,7 +152,7 @@ pub(super) fn read_agent(found: &Found, hooks: &mut Vec<Hook>, problems: &mut Ve
             all.extend(stop);
         }
     }
-    read_events(&events, &origin, hooks, problems);
+    read_events(&events, origin, hooks, problems);
 }
 
 fn read_events(
@@ -251,6 +257,6 @@ fn read_hook(
         rewake,
         origin: origin.clone(),
         matcher,
-        shell,
+        shell: shell.to_owned(),
     })
 }

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// The moments at which hooks run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum HookEvent {
-    /// An agent is about to start. Can add to its context.
+    /// An agent is about to start. Can add to its context; a block prevents it.
     SubagentStart,
     /// An agent is about to end. A block makes it go on.
     SubagentStop,
@@ -58,7 +59,7 @@ impl HookEvent {
     pub fn is_veto(self) -> bool {
         matches!(
             self,
-            Self::TaskCreated | Self::TaskCompleted | Self::WorktreeCreate
+            Self::SubagentStart | Self::TaskCreated | Self::TaskCompleted | Self::WorktreeCreate
         )
     }
 
@@ -69,7 +70,8 @@ impl HookEvent {
 }
 
 /// What hooks are told, and where they run.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct HookInput {
     /// Where the hook runs.
     pub cwd: PathBuf,

@@ -3,9 +3,10 @@
 use regex_lite::Regex;
 
 /// A hook's `matcher`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) enum Matcher {
     /// Everybody.
+    #[default]
     All,
     /// One of these.
     Names(Vec<String>),

@@ -16,6 +16,7 @@
 mod answer;
 mod config;
 mod event;
+mod job;
 mod loop_guard;
 mod matcher;
 mod run;
@@ -24,13 +25,16 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
+use serde_json::{Map, Value};
+
 pub use answer::{Answer, Outcome};
 pub use config::{DEFAULT_TIMEOUT, Hook, HookProblem, Origin};
 pub use event::{HookEvent, HookInput};
+pub use job::{Done, Job, work};
 pub use loop_guard::{BLOCKS_IN_A_ROW, LoopGuard};
 pub use run::{Late, Runner};
 
-use crate::definitions::Found;
+use crate::definitions::{Found, Source};
 
 /// The variable that tells a `ccb` that it was called from a hook.
 pub const IN_HOOK: &str = "CCB_HOOK";
@@ -82,8 +86,23 @@ impl Hooks {
 
     /// These and those of an agent's definition, which count as long as the agent lives.
     pub fn with_agent(&self, found: &Found) -> Self {
+        let definition = &found.definition;
+        self.with_agent_hooks(definition.name.as_str(), &found.source, &definition.hooks)
+    }
+
+    /// The same from what the definition says under `hooks`.
+    pub fn with_agent_hooks(
+        &self,
+        name: &str,
+        source: &Source,
+        events: &Map<String, Value>,
+    ) -> Self {
         let mut hooks = self.clone();
-        config::read_agent(found, &mut hooks.all, &mut hooks.problems);
+        let origin = Origin::Agent {
+            name: name.to_owned(),
+            source: source.clone(),
+        };
+        config::read_agent(&origin, events, &mut hooks.all, &mut hooks.problems);
         hooks
     }
 

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -42,6 +43,23 @@ pub struct Runner {
     processes: Processes,
     environment: Vec<(OsString, OsString)>,
     late: mpsc::UnboundedSender<Late>,
+    going: Arc<AtomicUsize>,
+}
+
+/// Counts a hook as long as it is followed.
+struct Going(Arc<AtomicUsize>);
+
+impl Going {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for Going {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Runner {
@@ -55,7 +73,15 @@ impl Runner {
             processes,
             environment,
             late,
+            going: Arc::default(),
         }
+    }
+
+    /// Keeps the number of hooks that are under way in `count`.
+    #[must_use]
+    pub fn counting(mut self, count: &Arc<AtomicUsize>) -> Self {
+        self.going = Arc::clone(count);
+        self
     }
 
     /// Runs `hooks` at the same time and waits for what they say. Those that are meant to run
@@ -84,7 +110,7 @@ impl Runner {
         line: Vec<u8>,
     ) -> oneshot::Receiver<Answer> {
         let (sender, receiver) = oneshot::channel();
-        let mut command = Command::new(hook.shell);
+        let mut command = Command::new(&hook.shell);
         command
             .arg("-c")
             .arg(&hook.command)
@@ -99,6 +125,7 @@ impl Runner {
                     hook: hook.clone(),
                     event,
                     late: self.late.clone(),
+                    _going: Going::new(&self.going),
                 };
                 tokio::spawn(watch.follow(child, line, sender));
             }
@@ -116,6 +143,7 @@ struct Watch {
     hook: Hook,
     event: HookEvent,
     late: mpsc::UnboundedSender<Late>,
+    _going: Going,
 }
 
 impl Watch {
@@ -177,7 +205,7 @@ impl Watch {
             }
             None => {
                 let wakes = self.hook.rewake && end == HookEnd::Ended(Ending::Exited(2));
-                let hook = self.hook;
+                let hook = self.hook.clone();
                 self.late
                     .send(Late {
                         hook,

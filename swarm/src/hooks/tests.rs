@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use store::atomic::{self, Durability};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
@@ -341,4 +341,18 @@ fn much_output_and_unread_input_do_no_harm() {
         "head -c 5000000 /dev/zero; head -c 5000000 /dev/zero >&2; exit 0",
     );
     assert!(outcome.passes());
+}
+
+#[test]
+fn a_reason_is_no_longer_than_a_message() {
+    let outcome = run(
+        HookEvent::TaskCreated,
+        "head -c 200000 /dev/zero | tr '\\0' x >&2; exit 2",
+    );
+    let reason = outcome.block.unwrap().1;
+    assert!(
+        reason.len() < 20_000 && reason.ends_with("[…]"),
+        "{}",
+        reason.len()
+    );
 }

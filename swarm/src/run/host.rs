@@ -9,19 +9,21 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::Signal;
 use store::fault::reached;
 use store::settings::{AgentLimits, QuotaSettings};
 use tokio::io::Interest;
 use tokio::net::unix::pipe;
 use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
 use super::exit::ExitStatus;
-use super::guard::RESULT_WRITTEN;
+use super::guard::{RESULT_WRITTEN, stop_words};
 use super::life::Life;
+use super::life_hooks::{Hooking, Said};
 use super::ports::{PortError, Ports};
 use super::prove::prove;
+use super::required;
 use super::run_dir::{RunDir, RunError};
 use super::stop::Why;
 use crate::fault;
@@ -93,7 +95,7 @@ pub fn host(
     options: &HostOptions,
 ) -> Result<(), HostError> {
     // In case the guard dies before its end of the pipe is watched.
-    rustix::process::set_parent_process_death_signal(Some(Signal::TERM))
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))
         .map_err(io::Error::from)?;
     let tokio = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -107,17 +109,25 @@ pub fn host(
     };
     let exit = tokio.block_on(async {
         let processes = Processes::adopting()?;
-        let mut life = Life::begin(run.clone(), runtime.abilities(), ports, options)?;
+        let (hooking, said) = Hooking::new(&processes);
+        let mut life = Life::begin(run.clone(), runtime.abilities(), ports, options, hooking)?;
         if let Some(prompt) = life.next_prompt() {
             launch.prompt = prompt;
+            launch
+                .permission_mode
+                .clone_from(&life.meta.permission_mode);
         }
-        life.prompt(&launch.prompt);
         let mut ears = Ears::new(&life)?;
-        if ears.wait_for_turn(&mut life).await? {
+        let may = ears.wait_for_turn(&mut life).await?
+            && may_start(&mut life, &mut launch, &processes, &mut ears).await?;
+        if may {
+            life.prompt(&launch.prompt);
+            let others = processes.running();
             match runtime.launch(launch, &processes) {
                 Ok(agent) => {
                     reached(fault::RUN_LAUNCHED);
-                    live(&mut life, agent, &processes, &mut ears).await?;
+                    life.launched(&processes, &others);
+                    live(&mut life, agent, &processes, &mut ears, said).await?;
                 }
                 Err(error) => life.not_launched(&launch_words(&error)),
             }
@@ -199,6 +209,63 @@ impl Ears {
             }
         }
     }
+
+    /// Waits until somebody wants the run to end before it has begun.
+    async fn stopped(&mut self, run: &RunDir, life: u32) -> Why {
+        loop {
+            if let Ok(Some(stop)) = run.stop_request(life) {
+                return Why::Asked(stop_words(&stop.by, stop.reason));
+            }
+            tokio::select! {
+                heard = rung(Some(&self.control)) => {
+                    if heard.is_err() {
+                        std::future::pending::<()>().await;
+                    }
+                }
+                _ = self.terminate.recv() => return terminated(),
+            }
+        }
+    }
+}
+
+/// Looks for the servers the agent needs and lets hooks have their say on the start; what they
+/// want the agent to know is added to its prompt. Whoever wants the run to end does not have to
+/// wait for them.
+async fn may_start(
+    life: &mut Life<'_>,
+    launch: &mut Launch,
+    processes: &Processes,
+    ears: &mut Ears,
+) -> Result<bool, HostError> {
+    let run = life.run.clone();
+    let (number, grace) = (life.meta.life, life.options.grace);
+    let answer = tokio::select! {
+        biased;
+        answer = async {
+            required::servers(launch, processes).await?;
+            life.ask_to_start().await
+        } => answer,
+        why = ears.stopped(&run, number) => {
+            life.stopping.begin(why, grace, false);
+            return Ok(false);
+        }
+    };
+    match answer {
+        Ok(context) if context.is_empty() => Ok(true),
+        Ok(context) => {
+            if life.meta.runtime.kind == "shell" {
+                // Its prompt is a command.
+                life.record.note("a command cannot be given context");
+            } else {
+                launch.prompt = format!("{}\n\n{}", launch.prompt, context.join("\n\n"));
+            }
+            Ok(true)
+        }
+        Err(why) => {
+            life.not_launched(&why);
+            Ok(false)
+        }
+    }
 }
 
 /// Either somebody wants us to end, or the guard has died.
@@ -216,27 +283,33 @@ async fn live(
     mut agent: Agent,
     processes: &Processes,
     ears: &mut Ears,
+    mut said: UnboundedReceiver<Said>,
 ) -> Result<(), HostError> {
     let mut tick = interval_at(Instant::now() + TICK, TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    life.launched(processes);
     life.look_for_stop(&agent.orders, processes);
     life.fetch_mail(&agent.orders).await;
+    let mut over = false;
     loop {
         life.end_if_over(&agent.orders, processes);
+        // A program that has ended may still wait for what hooks say about its end.
+        if over && (life.stopping.why().is_some() || !life.hooking.pending()) {
+            return Ok(());
+        }
         let due = life.next_due();
         tokio::select! {
-            event = agent.events.recv() => match event {
+            event = agent.events.recv(), if !over => match event {
                 None => {
                     life.ended(None);
-                    return Ok(());
+                    over = true;
                 }
                 Some(Event::Ended(ending)) => {
                     life.ended(Some(ending));
-                    return Ok(());
+                    over = true;
                 }
                 Some(event) => life.event(event, &agent.orders).await,
             },
+            Some(said) = said.recv() => life.hooks_said(said, &agent.orders).await,
             heard = rung(Some(&ears.control)) => {
                 heard?;
                 life.look_for_stop(&agent.orders, processes);

@@ -36,14 +36,20 @@ impl Letters {
         &*self.mail
     }
 
-    /// Fetches what has come. Returns the answers among it, which do not wait for their turn.
+    /// Fetches what has come. Returns what of it the host has to act on, at once.
     pub(super) fn fetch(&mut self, run: &RunDir) -> Result<Vec<Letter>, PortError> {
         let mut answers = Vec::new();
         for letter in self.mail.take()? {
-            if letter.answer.is_some() {
+            if letter.is_for_host() {
                 self.mail.done(&[letter.seq])?;
                 answers.push(letter);
-            } else if letter.redelivered && self.is_known(run, letter.id) {
+                continue;
+            }
+            if letter.mode.is_some() {
+                // The model is to know as well.
+                answers.push(letter.clone());
+            }
+            if letter.redelivered && self.is_known(run, letter.id) {
                 // The one who gave it to the agent died before it could say so.
                 self.mail.done(&[letter.seq])?;
             } else if letter.now {

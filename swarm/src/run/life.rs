@@ -1,6 +1,6 @@
 //! One life of an agent, as its host sees it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -13,21 +13,26 @@ use uuid::Uuid;
 use super::guard::stop_words;
 use super::host::{HostError, HostOptions};
 use super::letters::Letters;
+use super::life_hooks::Hooking;
 use super::life_limits::{Failure, Hold};
 use super::meta::{Meta, State};
 use super::meter::Meter;
-use super::ports::{Asked, Ports};
+use super::ports::{Asked, ModeOrder, Ports};
 use super::recorder::Recorder;
 use super::run_dir::RunDir;
 use super::stop::{Step, Stopping, Why};
 use super::stuck::Stuck;
 use super::transcript::Entry;
 use super::veil::Veil;
+use crate::hooks::HookEvent;
 use crate::process::{Ending, ProcessId, Processes, signal_group};
 use crate::runtime::{Abilities, Event, Messages, Order, TurnEnd, Usage};
 
 /// How often what was used is written down.
 const USAGE_EVERY: Duration = Duration::from_secs(2);
+
+/// How long an agent may take to end that has done everything and knows that nothing more comes.
+const LINGER: Duration = Duration::from_secs(10);
 
 /// What a host knows about the agent it supervises.
 #[derive(Debug)]
@@ -71,6 +76,11 @@ pub(super) struct Life<'a> {
     pub(super) failure: Option<Failure>,
     /// It failed like that before.
     pub(super) repeated: bool,
+    pub(super) hooking: Hooking,
+    /// Modes the agent was told to change to.
+    pub(super) modes: VecDeque<ModeOrder>,
+    /// By when it should have ended, having been told that nothing more will come.
+    pub(super) should_be_over: Option<Instant>,
 }
 
 impl<'a> Life<'a> {
@@ -79,6 +89,7 @@ impl<'a> Life<'a> {
         abilities: Abilities,
         ports: &'a mut dyn Ports,
         options: &'a HostOptions,
+        hooking: Hooking,
     ) -> Result<Self, HostError> {
         let meta = run.meta()?;
         let letters = match abilities.messages {
@@ -120,6 +131,9 @@ impl<'a> Life<'a> {
             team_spent: None,
             failure: None,
             repeated: false,
+            hooking,
+            modes: VecDeque::new(),
+            should_be_over: None,
         })
     }
 
@@ -138,8 +152,9 @@ impl<'a> Life<'a> {
     }
 
     /// The agent's program is there.
-    pub(super) fn launched(&mut self, processes: &Processes) {
-        let pid = processes.running().first().copied();
+    pub(super) fn launched(&mut self, processes: &Processes, others: &[Pid]) {
+        let running = processes.running();
+        let pid = running.into_iter().find(|pid| !others.contains(pid));
         self.meta.pid = pid.map(|pid| pid.as_raw_nonzero().get());
         self.meta.host = Some(ProcessId::own());
         self.meta.guard = rustix::process::getppid().and_then(ProcessId::of);
@@ -162,7 +177,10 @@ impl<'a> Life<'a> {
     /// When something has to be done that nobody will tell of.
     pub(super) fn next_due(&self) -> Option<Instant> {
         let question = self.questions.values().map(|(_, until)| *until).min();
-        let all = [self.stopping.due(), question, self.limits_due()];
+        let lingers = self
+            .should_be_over
+            .filter(|_| self.stopping.why().is_none());
+        let all = [self.stopping.due(), question, self.limits_due(), lingers];
         all.into_iter().flatten().min()
     }
 
@@ -174,6 +192,11 @@ impl<'a> Life<'a> {
             && let Some(step) = self.stopping.step()
         {
             self.take_step(step, orders, processes);
+        }
+        if self.should_be_over.is_some_and(|by| by <= now) && self.stopping.why().is_none() {
+            // Some do not end when their input does. It has done what it was asked.
+            let why = Why::Asked("it did not end by itself".into());
+            self.stop(why, orders, processes);
         }
         let late: Vec<String> = self
             .questions
@@ -291,6 +314,7 @@ impl<'a> Life<'a> {
                 self.meta.stalled = Some(why);
                 self.write_meta();
             }
+            Event::Mode { mode, refused } => self.mode_answered(&mode, refused.as_deref()),
             Event::TurnEnded(turn) => self.turn_ended(turn, orders).await,
             Event::Output { .. } | Event::Text(_) | Event::Ended(_) => {
                 if self.meta.stalled.take().is_some() {
@@ -362,6 +386,12 @@ impl<'a> Life<'a> {
             self.look_at_gate(orders).await;
             return;
         }
+        self.settle_down(true, orders).await;
+    }
+
+    /// No turn is under way: more mail, or what hooks have to say (if they are to be asked), or
+    /// the end, or waiting for mail.
+    pub(super) async fn settle_down(&mut self, ask: bool, orders: &Sender<Order>) {
         // Whoever sends to an agent asks under this lock whether it still takes anything in.
         let lock = self.run.lock();
         if let Err(error) = &lock {
@@ -369,6 +399,13 @@ impl<'a> Life<'a> {
         }
         self.fetch_mail(orders).await;
         if self.busy || self.letters.as_ref().is_some_and(Letters::pending) {
+            return;
+        }
+        let event = match self.meta.teammate {
+            true => HookEvent::TeammateIdle,
+            false => HookEvent::SubagentStop,
+        };
+        if ask && self.ask_to_rest(event) {
             return;
         }
         if self.meta.teammate {
@@ -381,9 +418,20 @@ impl<'a> Life<'a> {
             self.note_idle(true);
             return;
         }
+        if self.lingers() {
+            return;
+        }
         self.set_state(State::Ending);
         drop(lock);
         orders.send(Order::Finish).await.ok();
+        self.should_be_over = Some(Instant::now() + LINGER);
+    }
+
+    /// Lets the agent end, whatever may come in.
+    pub(super) async fn end_now(&mut self, orders: &Sender<Order>) {
+        self.set_state(State::Ending);
+        orders.send(Order::Finish).await.ok();
+        self.should_be_over = Some(Instant::now() + LINGER);
     }
 
     pub(super) fn note_idle(&mut self, idle: bool) {

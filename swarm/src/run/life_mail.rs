@@ -22,9 +22,15 @@ impl Life<'_> {
             return None;
         }
         let letters = self.letters.as_mut()?;
-        if let Err(error) = letters.fetch(&self.run) {
+        let for_host = letters.fetch(&self.run).unwrap_or_else(|error| {
             tracing::warn!(%error, "the mail cannot be read");
+            Vec::new()
+        });
+        // Its program is not up yet, so it starts with the mode.
+        for order in for_host.into_iter().filter_map(|letter| letter.mode) {
+            self.start_in_mode(&order);
         }
+        let letters = self.letters.as_mut()?;
         let mut texts = Vec::new();
         while let Some(letter) = letters.give() {
             texts.push(letter.text);
@@ -48,8 +54,13 @@ impl Life<'_> {
                 return;
             }
         };
-        for answer in answers.into_iter().filter_map(|letter| letter.answer) {
-            self.answer(&answer.request, answer.allow, answer.reason, orders);
+        for letter in answers {
+            if let Some(answer) = letter.answer {
+                self.answer(&answer.request, answer.allow, answer.reason, orders);
+            }
+            if let Some(order) = letter.mode {
+                self.set_mode(order, orders).await;
+            }
         }
         let urgent = self.letters.as_ref().is_some_and(Letters::urgent);
         match self.abilities.messages {
@@ -85,6 +96,7 @@ impl Life<'_> {
     /// From here on a turn is under way.
     pub(super) fn at_work(&mut self) {
         if !self.busy {
+            self.hooking.forget();
             self.busy = true;
             self.meta.state = State::Running;
             self.write_meta();

@@ -35,8 +35,10 @@ mod guard;
 mod host;
 mod letters;
 mod life;
+mod life_hooks;
 mod life_limits;
 mod life_mail;
+mod life_mode;
 mod list;
 mod meta;
 mod meter;
@@ -45,6 +47,7 @@ mod partial;
 mod ports;
 mod prove;
 mod recorder;
+mod required;
 mod run_dir;
 mod stop;
 mod stuck;
@@ -59,6 +62,8 @@ pub use host::{HostError, HostOptions, host};
 pub use list::{active, all};
 pub use meta::{Meta, RuntimeSpec, State, Told, TreeOf, TreeOutcome};
 pub use output::tail_of_output;
-pub use ports::{Asked, Letter, Mail, MayBegin, PermissionAnswer, PortError, Ports, Seal};
+pub use ports::{
+    Asked, HookCall, Letter, Mail, MayBegin, ModeOrder, PermissionAnswer, PortError, Ports, Seal,
+};
 pub use run_dir::{Held, RunDir, RunError, Waiter};
 pub use transcript::{Entry, Record, Transcript, read_from as read_transcript};

@@ -1,6 +1,7 @@
 //! What a host needs of the rest of the engine. The coordinator provides it: only there tasks,
 //! mail and trees are known.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::exit::{Exit, Proof};
+use crate::hooks::{Hook, HookEvent, HookInput};
 use crate::runtime::Usage;
 
 /// Something the engine could not do.
@@ -31,6 +33,27 @@ pub struct Letter {
     pub redelivered: bool,
     /// The answer to a question of the agent, which is for the runtime and not for the model.
     pub answer: Option<PermissionAnswer>,
+    /// It changes what the agent may do.
+    pub mode: Option<ModeOrder>,
+}
+
+impl Letter {
+    /// Whether it is for the host alone.
+    pub(super) fn is_for_host(&self) -> bool {
+        let mode = self.mode.as_ref();
+        self.answer.is_some() || mode.is_some_and(|mode| mode.request.is_some())
+    }
+}
+
+/// Somebody wants the agent to be allowed more, or less.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModeOrder {
+    /// The mode, by Claude Code's name.
+    pub mode: String,
+    /// The request that is answered when it is done; none where a plan was approved.
+    pub request: Option<String>,
+    /// Why whoever wants it may not.
+    pub refused: Option<String>,
 }
 
 /// The answer to a question of the agent.
@@ -93,6 +116,19 @@ pub enum MayBegin {
     Never(String),
 }
 
+/// What is to be run at an event.
+#[derive(Debug, Clone, Default)]
+pub struct HookCall {
+    /// The hooks.
+    pub run: Vec<Hook>,
+    /// What they are told.
+    pub input: HookInput,
+    /// Their environment.
+    pub environment: Vec<(OsString, OsString)>,
+    /// What is left out, and why: for the transcript.
+    pub notes: Vec<String>,
+}
+
 /// Everything else a host needs.
 pub trait Ports: fmt::Debug {
     /// Begins to read the agent's mail.
@@ -103,6 +139,26 @@ pub trait Ports: fmt::Debug {
 
     /// Tells whoever started the run something about it.
     fn tell_parent(&mut self, summary: &str, text: &str) -> Result<(), PortError>;
+
+    /// The hooks that run at `event` of this agent, as they are now.
+    fn hooks(&mut self, event: HookEvent) -> Result<HookCall, PortError> {
+        let _ = event;
+        Ok(HookCall::default())
+    }
+
+    /// Sends the agent itself a message, which wakes it.
+    fn tell_agent(&mut self, summary: &str, text: &str) -> Result<(), PortError>;
+
+    /// Notes the agent's mode, or why it is not `mode`, and tells whoever asked for it.
+    fn mode_set(
+        &mut self,
+        mode: &str,
+        request: Option<&str>,
+        refused: Option<&str>,
+    ) -> Result<(), PortError> {
+        let _ = (mode, request, refused);
+        Ok(())
+    }
 
     /// Asks the lead whether the agent may use a tool.
     fn ask(&mut self, tool: &str, input: &Value) -> Result<Asked, PortError>;

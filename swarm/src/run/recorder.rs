@@ -82,6 +82,10 @@ impl Recorder {
                 text: turn.text.clone(),
                 error: turn.error.clone(),
             }),
+            Event::Mode { mode, refused } => match refused {
+                Some(why) => self.note(format!("the mode {mode:?} was refused: {why}")),
+                None => self.note(format!("its mode is {mode:?} now")),
+            },
             Event::Started { .. } | Event::Accepted { .. } | Event::Ended(_) => {}
         }
     }

@@ -74,6 +74,9 @@ impl Life<'_> {
             }
             None => {}
         }
+        if let (Some(why), None) = (&self.hooking.refused, self.stopping.why()) {
+            return (ExitStatus::Failed, Some(why.clone()));
+        }
         let how = || {
             let ending = self.ending.unwrap_or(Ending::Unknown);
             format!("the program {}", ending.in_words())

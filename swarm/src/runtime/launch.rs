@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// An agent to be started. Everything is decided already; a runtime only translates it.
 #[derive(Debug, Clone, Default)]
@@ -36,6 +37,10 @@ pub struct Launch {
     pub max_cost_usd: Option<f64>,
     /// MCP servers it gets, ours among them.
     pub mcp_servers: Vec<McpServer>,
+    /// Those of them it does not start without.
+    pub required_servers: Vec<String>,
+    /// Hooks of its definition that the program itself runs, by event.
+    pub hooks: Map<String, Value>,
     /// Whether what the repository itself configures for the program, such as hooks, may take
     /// effect.
     pub trusted: bool,

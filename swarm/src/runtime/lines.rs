@@ -7,6 +7,7 @@
 //! {"type":"message","id":…,"text":…,"now"?:true}                  a message for the model; `now` breaks off the turn for it
 //! {"type":"interrupt"}                                          break off the turn
 //! {"type":"permission","id":…,"allow":bool,"reason"?:…}         the answer to a question
+//! {"type":"mode","mode":…}                                      it may do this without asking from now on
 //! {"type":"stop"}                                               end now
 //! ```
 //!
@@ -20,6 +21,7 @@
 //! {"type":"accepted","id":…}                                    a message was taken in
 //! {"type":"usage","inputTokens"?:n,"outputTokens"?:n,"costUsd"?:x}   since the last such line
 //! {"type":"permission","id":…,"tool":…,"input"?:…}              may it?
+//! {"type":"mode","mode":…,"error"?:…}                           it does so, or not
 //! {"type":"stalled","why":…}                                    alive, but it gets nowhere
 //! {"type":"result","status":"completed|failed|interrupted|limit|quota","text"?:…,"error"?:…}     the turn is over
 //! ```
@@ -191,6 +193,7 @@ async fn tell(mut stdin: pipe::Sender, first: Value, told: Told) {
                 }
                 Some(answer)
             }
+            Some(Order::SetMode { mode }) => Some(json!({ "type": "mode", "mode": mode })),
             Some(Order::Stop) => Some(json!({ "type": "stop" })),
             Some(Order::Finish) => {
                 finishing = true;
@@ -235,6 +238,10 @@ enum Said {
         #[serde(default)]
         input: Value,
     },
+    Mode {
+        mode: String,
+        error: Option<String>,
+    },
     Stalled {
         why: String,
     },
@@ -267,14 +274,15 @@ async fn listen(
             Event::Accepted { .. } => drop(turn.at_rest.send_replace(false)),
             _ => {}
         }
-        if !started && !matches!(event, Event::Started { .. } | Event::Output { .. }) {
+        let early = matches!(event, Event::Output { .. } | Event::Mode { .. });
+        if !started && !early && !matches!(event, Event::Started { .. }) {
             let up = Event::Started {
                 session: None,
                 model: None,
             };
             events.send(up).await.ok();
         }
-        started |= !matches!(event, Event::Output { .. });
+        started |= !early;
         if !post(events, event, length).await {
             return;
         }
@@ -320,6 +328,10 @@ fn event(said: Said) -> Event {
         Said::Accepted { id } => Event::Accepted { message: id },
         Said::Usage(usage) => Event::Usage(usage),
         Said::Permission { id, tool, input } => Event::Permission { id, tool, input },
+        Said::Mode { mode, error } => Event::Mode {
+            mode,
+            refused: error,
+        },
         Said::Stalled { why } => Event::Stalled { why },
         Said::Result {
             status,

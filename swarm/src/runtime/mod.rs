@@ -9,8 +9,8 @@
 //!
 //! 1. `launch` starts the program through [`Processes`], never by itself, so that it is
 //!    supervised from its first instruction.
-//! 2. The first event of a program that came up is [`Event::Started`]; only [`Event::Output`] can
-//!    come before it. The last is [`Event::Ended`], always, once, after everything the program
+//! 2. The first event of a program that came up is [`Event::Started`]; only [`Event::Output`] and
+//!    [`Event::Mode`] can come before it. The last is [`Event::Ended`], always, once, after everything the program
 //!    printed. Then the channel closes.
 //! 3. Every turn ends with [`Event::TurnEnded`], unless the program ends first; a program that
 //!    ends without one has failed, whatever its exit code says.
@@ -175,6 +175,13 @@ pub enum Event {
         /// In words.
         why: String,
     },
+    /// The answer to [`Order::SetMode`].
+    Mode {
+        /// The mode that was ordered.
+        mode: String,
+        /// Why it keeps the one it had.
+        refused: Option<String>,
+    },
     /// A turn is over; it waits for the next message, or ends.
     TurnEnded(TurnEnd),
     /// The program has ended; nothing follows.
@@ -274,6 +281,12 @@ pub enum Order {
         allow: bool,
         /// Why not.
         reason: Option<String>,
+    },
+    /// From now on it may do this without asking, by Claude Code's names; it answers with
+    /// [`Event::Mode`].
+    SetMode {
+        /// The mode.
+        mode: String,
     },
     /// Nothing more will come: end when the turn is over.
     Finish,

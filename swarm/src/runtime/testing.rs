@@ -47,6 +47,7 @@ pub(super) fn words(steps: &Steps) -> Vec<String> {
         Event::Usage(usage) => format!("usage {} {}", usage.input_tokens, usage.output_tokens),
         Event::Permission { tool, .. } => format!("may {tool}"),
         Event::Stalled { .. } => "stalled".to_owned(),
+        Event::Mode { mode, refused } => format!("mode {mode} {}", refused.is_none()),
         Event::TurnEnded(end) => format!("{:?} {}", end.status, end.text)
             .trim_end()
             .to_owned(),

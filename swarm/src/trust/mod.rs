@@ -12,8 +12,9 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
+use store::atomic;
 use store::settings::{LetThrough, RuntimeSettings, SetUpCommand, Settings};
 
 pub use file::Trust;
@@ -37,6 +38,10 @@ pub enum Kind {
     SetUp,
     /// A variable agents get to see.
     Environment,
+    /// An MCP server of the repository.
+    Server,
+    /// What the repository configures for an agent's program itself.
+    ProgramSettings,
 }
 
 impl Kind {
@@ -49,6 +54,8 @@ impl Kind {
             Self::Runtime => "runtime",
             Self::SetUp => "setup",
             Self::Environment => "environment",
+            Self::Server => "mcp-server",
+            Self::ProgramSettings => "program-settings",
         }
     }
 }
@@ -182,6 +189,49 @@ impl Item {
         Some(item.naming(&words, places))
     }
 
+    /// An MCP server that the repository configures for everybody.
+    pub fn server(name: &str, config: &Map<String, Value>, places: Places<'_>) -> Self {
+        let config = Value::Object(config.clone());
+        let mut words = Vec::new();
+        texts(&config, &mut words);
+        let file = places.project.join(SERVERS);
+        let item = Self::new(Kind::Server, name, config.to_string(), Some(&file));
+        item.naming(&words, places)
+    }
+
+    /// What Claude Code's settings files in `dir` say for that program itself; our own hooks
+    /// are listed one by one.
+    pub fn program_settings(dir: &Path, places: Places<'_>) -> Vec<Self> {
+        let files = ["settings.json", "settings.local.json"];
+        let items = files.iter().filter_map(|name| {
+            let file = dir.join(".claude").join(name);
+            let bytes = match atomic::read(&file) {
+                Ok(bytes) => bytes?,
+                // What nobody can read nobody has seen.
+                Err(error) => error.to_string().into_bytes(),
+            };
+            let mut settings = match serde_json::from_slice::<Value>(&bytes) {
+                Ok(settings) => settings,
+                Err(_) => String::from_utf8_lossy(&bytes).into_owned().into(),
+            };
+            if let Some(hooks) = settings.get_mut("hooks").and_then(Value::as_object_mut) {
+                hooks.retain(|event, _| HookEvent::parse(event).is_none());
+                if hooks.is_empty() {
+                    settings.as_object_mut()?.shift_remove("hooks");
+                }
+            }
+            if settings.as_object().is_some_and(Map::is_empty) {
+                return None;
+            }
+            let mut words = Vec::new();
+            texts(&settings, &mut words);
+            let kind = Kind::ProgramSettings;
+            let item = Self::new(kind, *name, settings.to_string(), Some(&file));
+            Some(item.naming(&words, places))
+        });
+        items.collect()
+    }
+
     /// What it is known by. It changes with everything that would run, and only with that: the
     /// same thing in another working tree is the same.
     pub fn id(&self) -> String {
@@ -216,6 +266,30 @@ impl Item {
         }
         value
     }
+}
+
+/// Where a repository names its MCP servers.
+pub const SERVERS: &str = ".mcp.json";
+
+/// Servers as they are configured, by name.
+pub type Servers = Vec<(String, Map<String, Value>)>;
+
+/// What a file says under `mcpServers`; one that is not there names none.
+pub fn servers_of(file: &Path) -> Result<Servers, String> {
+    let words = |why: &dyn std::fmt::Display| format!("{}: {why}", file.display());
+    let bytes = match atomic::read(file) {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => return Ok(Vec::new()),
+        Err(error) => return Err(words(&error)),
+    };
+    let document: Value = serde_json::from_slice(&bytes).map_err(|error| words(&error))?;
+    let servers = document.get("mcpServers").and_then(Value::as_object);
+    let servers = servers.into_iter().flatten();
+    let servers = servers.filter_map(|(name, config)| {
+        let config = config.as_object()?.clone();
+        Some((name.clone(), config))
+    });
+    Ok(servers.collect())
 }
 
 /// Every text in `value`.
@@ -261,6 +335,10 @@ pub fn gather(
     let variables = settings.agents.env.iter();
     let foreign = variables.filter(|variable| variable.file != own);
     items.extend(foreign.map(Item::environment));
+    let servers = servers_of(&places.project.join(SERVERS)).unwrap_or_default();
+    let servers = servers.iter();
+    items.extend(servers.map(|(name, config)| Item::server(name, config, places)));
+    items.extend(Item::program_settings(places.project, places));
     for found in definitions
         .iter()
         .filter(|found| found.source.is_repository())

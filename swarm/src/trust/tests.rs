@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use store::atomic::{self, Durability};
+use store::atomic::Durability;
 use store::clock::ManualClock;
 use store::home::Home;
 

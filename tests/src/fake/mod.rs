@@ -1,5 +1,6 @@
 //! The fake agent: carries out a [`Script`].
 
+mod acp;
 mod children;
 mod input;
 mod output;
@@ -7,12 +8,15 @@ mod steps;
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::sync::Arc;
 
 use crate::script::Script;
 
+use acp::Acp;
 use input::{Listener, Message, Server};
 use output::Output;
 
+pub use acp::{Persona, WhileBusy};
 pub use children::{Pids, child};
 
 /// Nothing a test starts outlives this, whatever happens to the test.
@@ -41,6 +45,8 @@ pub struct Player {
     servers: Vec<Server>,
     /// The connection to our own tools, once one was used.
     tools: Option<crate::mcp::McpClient>,
+    /// What it was last told it may do.
+    mode: Option<String>,
 }
 
 impl Player {
@@ -59,6 +65,7 @@ impl Player {
             in_turn: true,
             servers: Vec::new(),
             tools: None,
+            mode: None,
         }
     }
 
@@ -87,6 +94,33 @@ impl Player {
             session,
             in_turn: true,
             servers: first.servers,
+            tools: None,
+            mode: None,
+        })
+    }
+
+    /// Speaks the Agent Client Protocol: the first prompt carries the script.
+    pub fn acp(persona: Persona) -> io::Result<Self> {
+        let acp = Arc::new(Acp::new(persona));
+        let (input, first) = Listener::acp(Arc::clone(&acp))?;
+        let script = match Script::find(&first.text) {
+            Some(script) => script.map_err(io::Error::other)?,
+            None => Script::new()
+                .done(&format!("heard: {}", first.text))
+                .serve(),
+        };
+        acp.accepted(&first.id)?;
+        Ok(Self {
+            script,
+            prompt: first.text,
+            session: acp.session(),
+            out: Output::Acp(acp),
+            input,
+            pending: VecDeque::new(),
+            answers: HashMap::new(),
+            in_turn: true,
+            mode: None,
+            servers: Vec::new(),
             tools: None,
         })
     }

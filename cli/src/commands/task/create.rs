@@ -10,6 +10,7 @@ use super::{ids, join, line};
 use crate::actions::task as actions;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
+use crate::hooks;
 use crate::output::GREEN;
 
 #[derive(Debug, Args)]
@@ -143,7 +144,8 @@ pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, Comm
     let board = context.board();
     if let Some(from) = &args.from {
         let batch = read_rows(from, &context.directory)?;
-        let tasks = board.create(&batch, None)?;
+        let hooks = hooks::before_create(context);
+        let tasks = board.create(&batch, hooks::asked(hooks.as_ref()))?;
         let json = || {
             let tasks: Vec<Value> = tasks.iter().map(taskboard::Task::to_json).collect();
             json!({ "tasks": tasks })

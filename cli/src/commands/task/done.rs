@@ -10,6 +10,7 @@ use super::{id, join, line};
 use crate::actions::task::{completed_json, reported};
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
+use crate::hooks::BeforeDone;
 use crate::output::{CYAN, GREEN, YELLOW};
 
 #[derive(Debug, Args)]
@@ -43,14 +44,13 @@ pub(crate) fn run(args: &DoneArgs, context: &mut Context) -> Result<Exit, Comman
     let check = Check {
         directory: context.directory.clone(),
     };
-    let hooks: Option<&dyn Hooks> = args.verify.then_some(&check);
-    match context.board().complete(id, &caller, hooks) {
+    let asked = BeforeDone::new(context, args.verify.then_some(&check));
+    match context.board().complete(id, &caller, asked.asked()) {
         Ok(completed) => answer(&completed, context),
-        Err(taskboard::BoardError::Vetoed { reason }) => Err(CommandError::failed(
-            "verify_failed",
-            format!("task {id} is not done: {reason}"),
-        )
-        .with_hint("fix what the check found and try again")),
+        Err(taskboard::BoardError::Vetoed { reason }) if asked.check_failed() => Err(
+            CommandError::failed("verify_failed", format!("task {id} is not done: {reason}"))
+                .with_hint("fix what the check found and try again"),
+        ),
         Err(error) => Err(error.into()),
     }
 }

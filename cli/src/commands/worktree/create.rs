@@ -6,12 +6,13 @@ use coordinator::binding::Binder;
 use serde_json::json;
 use store::settings::{BaseRef, SetUpCommand};
 use swarm::trust::Item;
-use worktrees::{Base, CreateRequest, SetUp, Slug};
+use worktrees::{Base, CreateRequest, RemoveRequest, SetUp, Slug, Trees};
 
 use super::{fill_behind, slug, to_json};
 use crate::commands::task::{id, line};
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
+use crate::hooks::{TreeMaker, TreeRemover};
 use crate::output::{BOLD, DIM, GREEN, clean_line};
 
 /// What a new tree is to be like.
@@ -59,8 +60,11 @@ pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, Comm
         board.snapshot()?.require(task)?;
     }
     let directory = context.directory.clone();
+    let maker = TreeMaker::new(context)?;
+    let hook = maker.hook();
     let request = CreateRequest {
         agent: context.named_agent().map(str::to_owned),
+        hook: hook.as_ref().map(|hook| hook as _),
         ..args.new.request(name, &directory, context)?
     };
     let mut created = trees.create(&request)?;
@@ -79,7 +83,7 @@ pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, Comm
             Err(error) => {
                 // It was made for this task alone, and nobody has seen it yet.
                 if created.created {
-                    trees.remove(&slug, &worktrees::RemoveRequest::default())?;
+                    take_back(&slug, created.entry.hook_based, &trees, context)?;
                 }
                 return Err(error.into());
             }
@@ -118,6 +122,24 @@ pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, Comm
     };
     context.out.answer(json, text)?;
     Ok(Exit::Done)
+}
+
+/// Removes a tree that has just been made and nobody has seen.
+fn take_back(
+    slug: &Slug,
+    hook_based: bool,
+    trees: &Trees,
+    context: &Context,
+) -> Result<(), CommandError> {
+    let remover = TreeRemover::new(hook_based, context)?;
+    let hook = remover.hook();
+    let request = RemoveRequest {
+        discard: hook_based,
+        hook: hook.as_ref().map(|hook| hook as _),
+        ..RemoveRequest::default()
+    };
+    trees.remove(slug, &request)?;
+    Ok(())
 }
 
 /// What a new tree is to be like, all things considered.

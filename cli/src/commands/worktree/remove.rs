@@ -9,6 +9,7 @@ use crate::commands::task::done::Check;
 use crate::commands::task::line;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
+use crate::hooks::{BeforeDone, TreeRemover};
 use crate::output::{BOLD, CYAN, DIM, GREEN, clean_line};
 
 #[derive(Debug, Args)]
@@ -41,10 +42,13 @@ pub(crate) fn remove(args: &RemoveArgs, context: &mut Context) -> Result<Exit, C
     if args.dry_run {
         return dry_run(args, &slug, &trees, &ignored, context);
     }
+    let hook_based = trees.get(&slug).is_ok_and(|entry| entry.hook_based);
+    let remover = TreeRemover::new(hook_based && args.discard, context)?;
+    let hook = remover.hook();
     let request = RemoveRequest {
         discard: args.discard,
         rescue_ignored: args.rescue_ignored,
-        hook: None,
+        hook: hook.as_ref().map(|hook| hook as _),
     };
     let (removed, completed) = if args.complete_task {
         let entry = trees.get(&slug)?;
@@ -56,9 +60,10 @@ pub(crate) fn remove(args: &RemoveArgs, context: &mut Context) -> Result<Exit, C
             .as_deref()
             .and_then(|id| id.parse().ok())
             .and_then(|id| Some(board.snapshot().ok()?.get(id)?.verify_command().is_some()));
-        let hooks: Option<&dyn Hooks> = (has_check == Some(true)).then_some(&check);
+        let check: Option<&dyn Hooks> = (has_check == Some(true)).then_some(&check);
+        let asked = BeforeDone::new(context, check);
         let caller = context.caller(None, false);
-        let finished = binder.remove_and_complete(&slug, &request, &caller, hooks)?;
+        let finished = binder.remove_and_complete(&slug, &request, &caller, asked.asked())?;
         (finished.removed, Some(finished.completed))
     } else {
         (trees.remove(&slug, &request)?, None)
@@ -77,6 +82,9 @@ pub(crate) fn remove(args: &RemoveArgs, context: &mut Context) -> Result<Exit, C
     let text = || {
         let name = &removed.entry.name;
         let mut text = format!("{GREEN}✔{GREEN:#} removed {BOLD}{name}{BOLD:#}");
+        if removed.entry.hook_based {
+            text.push_str(" with its hook; nothing of it can be brought back");
+        }
         if removed.undoable {
             text.push_str(&format!(
                 "; {CYAN}`ccb worktree undo {name}`{CYAN:#} brings it back"

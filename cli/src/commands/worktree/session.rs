@@ -1,10 +1,12 @@
 use clap::Args;
+use worktrees::CreateRequest;
 
 use super::create::NewTree;
 use super::{fill_behind, slug};
 use crate::actions::worktree::{self, Leave};
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
+use crate::hooks::TreeMaker;
 
 #[derive(Debug, Args)]
 pub(crate) struct EnterArgs {
@@ -33,6 +35,12 @@ pub(crate) fn enter(args: &EnterArgs, context: &mut Context) -> Result<Exit, Com
     let name = args.name.as_deref().map(slug).transpose()?;
     let directory = context.directory.clone();
     let request = args.new.request(name, &directory, context)?;
+    let maker = TreeMaker::new(context)?;
+    let hook = maker.hook();
+    let request = CreateRequest {
+        hook: hook.as_ref().map(|hook| hook as _),
+        ..request
+    };
     let (record, created) = worktree::enter(&request, context)?;
     fill_behind(&created, context);
     let json = || worktree::entered_json(&record, &created);

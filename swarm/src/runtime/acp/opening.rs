@@ -103,6 +103,10 @@ impl Acp {
             Ok(settings) => self.settings = settings.into(),
             Err(why) => return self.give_up(None, &why, steps),
         }
+        self.offers = json!({
+            "modes": result["modes"],
+            "configOptions": result["configOptions"],
+        });
         self.set_up(steps);
     }
 

@@ -120,7 +120,7 @@ fn model_setting(model: &str, session: &str, opened: &Value) -> Result<Setting, 
     ))
 }
 
-fn mode_setting(mode: &str, session: &str, opened: &Value) -> Option<Setting> {
+pub(super) fn mode_setting(mode: &str, session: &str, opened: &Value) -> Option<Setting> {
     let names: &[&str] = match mode {
         "acceptEdits" => &["acceptedits", "autoedit", "edit"],
         "bypassPermissions" => &["bypasspermissions", "yolo", "fullaccess", "agentfullaccess"],
@@ -180,6 +180,7 @@ pub(super) fn not_possible(launch: &Launch) -> Option<String> {
         (launch.effort.is_some(), "effort"),
         (launch.tools.is_some(), "a choice of tools"),
         (!launch.disallowed_tools.is_empty(), "forbidden tools"),
+        (!launch.hooks.is_empty(), "hooks of its own"),
     ] {
         if ordered {
             missing.push(what);

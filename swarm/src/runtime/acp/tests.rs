@@ -68,7 +68,7 @@ fn a_conversation_with_opencode() {
     let mut launch = launch();
     launch.mcp_servers = vec![ours()];
     launch.system_prompt = Some("You are small.".into());
-    launch.max_turns = Some(3);
+    launch.disallowed_tools = vec!["Web".into()];
     let mut acp = acp(launch);
     let steps = converse(&mut acp, include_str!("testdata/opencode.jsonl"), host());
     assert_eq!(
@@ -638,4 +638,20 @@ fn what_it_may_is_where_it_looks_for_it() {
     launch.env = vec![("OPENCODE_PERMISSION".into(), "{}".into())];
     assert_eq!(environment(&launch, &quirks("opencode")), launch.env);
     assert_eq!(quirks("unknown").messages, Messages::BetweenTurns);
+}
+
+#[test]
+fn its_mode_is_changed_where_it_offers_that() {
+    let mut agent = acp(launch());
+    let modes = json!({ "availableModes": [{ "id": "plan" }, { "id": "auto-edit" }] });
+    let session = json!({ "sessionId": "s", "modes": modes });
+    opened(&mut agent, &json!({}), &session);
+    let order = |mode: &str| Order::SetMode { mode: mode.into() };
+    let told = lines(&agent.told(order("acceptEdits")));
+    assert_eq!(told[0]["method"], "session/set_mode");
+    assert_eq!(told[0]["params"]["modeId"], "auto-edit");
+    let answer = json!({ "id": told[0]["id"], "result": {} }).to_string();
+    assert_eq!(words(&say(&mut agent, &answer)), ["mode acceptEdits true"]);
+    let steps = agent.told(order("dontAsk"));
+    assert_eq!(words(&steps), ["mode dontAsk false"]);
 }

@@ -11,7 +11,7 @@ use super::super::translator::{Step, Steps, Translator};
 use super::super::{
     Event, Launch, Message, Messages, OWN_SERVER, Order, Stream, TurnEnd, TurnStatus, Usage,
 };
-use super::options::Setting;
+use super::options::{Setting, mode_setting};
 use super::quirks::Quirks;
 use super::turn::{Turn, usage};
 
@@ -27,6 +27,8 @@ pub(super) enum Call {
     LogIn,
     Open,
     Set(Setting),
+    /// A change of the mode, while it runs.
+    Mode(String),
     /// A prompt, and the message it came from.
     Prompt(Option<Uuid>),
 }
@@ -56,6 +58,8 @@ pub(super) struct Acp {
     /// It did not come up.
     pub(super) failed: bool,
     pub(super) settings: VecDeque<Setting>,
+    /// The modes its session offers.
+    pub(super) offers: Value,
     pub(super) model: Option<String>,
     /// Prompts that have not been answered.
     pub(super) open_prompts: usize,
@@ -86,6 +90,7 @@ impl Acp {
             ready: false,
             failed: false,
             settings: VecDeque::new(),
+            offers: Value::Null,
             model: None,
             open_prompts: 0,
             queue: VecDeque::new(),
@@ -118,6 +123,10 @@ impl Acp {
                     note(&format!("[{} was refused: {why}]\n", setting.what), steps);
                     self.set_up(steps);
                 }
+            }
+            (Call::Mode(mode), result) => {
+                let refused = result.err().map(|error| explain(error).1);
+                steps.push(Step::Event(Event::Mode { mode, refused }));
             }
             (Call::Prompt(message), result) => self.prompt_answered(message, result, steps),
             (Call::Initialize | Call::LogIn | Call::Open, Err(error)) => {
@@ -287,6 +296,26 @@ impl Acp {
         }
     }
 
+    fn set_mode(&mut self, mode: String, steps: &mut Steps) {
+        if self.session.is_empty() {
+            // It is told when its session is open.
+            self.launch.permission_mode = Some(mode.clone());
+            let refused = None;
+            steps.push(Step::Event(Event::Mode { mode, refused }));
+            return;
+        }
+        match mode_setting(&mode, &self.session, &self.offers) {
+            Some(setting) => {
+                let call = Call::Mode(mode);
+                steps.push(self.calls.call(setting.method, &setting.params, call));
+            }
+            None => {
+                let refused = Some(format!("this agent offers no mode {mode:?}"));
+                steps.push(Step::Event(Event::Mode { mode, refused }));
+            }
+        }
+    }
+
     fn send(&mut self, message: &Message, steps: &mut Steps) {
         let prompt = json!([text_block(&message.text)]);
         let entry = (Some(message.id), prompt);
@@ -365,6 +394,7 @@ impl Translator for Acp {
         match order {
             Order::Send(message) => self.send(&message, &mut steps),
             Order::Interrupt => self.interrupt(&mut steps),
+            Order::SetMode { mode } => self.set_mode(mode, &mut steps),
             Order::Answer { id, allow, reason } => {
                 if let Some(question) = self.questions.remove(&id) {
                     let outcome = question.outcome(allow);

@@ -100,6 +100,12 @@ pub(super) fn arguments(launch: &Launch, session: &str) -> Result<Vec<OsString>,
         write(launch, &file, prompt.as_bytes())?;
         all.pair("--system-prompt-file", &file);
     }
+    if !launch.hooks.is_empty() {
+        let file = launch.scratch.join("settings.json");
+        let settings = json!({ "hooks": launch.hooks }).to_string();
+        write(launch, &file, settings.as_bytes())?;
+        all.pair("--settings", &file);
+    }
     if !launch.mcp_servers.is_empty() {
         let file = launch.scratch.join("mcp.json");
         let config = mcp_config(&launch.mcp_servers).to_string();

@@ -207,6 +207,22 @@ fn an_interrupt_of_ours_is_not_a_failure() {
 }
 
 #[test]
+fn an_urgent_message_does_not_wait_for_a_tool() {
+    let mut claude = claude();
+    let tool = r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t","name":"Bash","input":{}}]}}"#;
+    let result = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":"ok"}]}}"#;
+    play(&mut claude, tool);
+    let sent = lines(&claude.told(Order::Send(message('a', true))));
+    assert_eq!(sent[0]["request"]["subtype"], "interrupt");
+    assert_eq!(sent[1]["priority"], "now");
+    // Without one its priority is enough.
+    play(&mut claude, result);
+    let sent = lines(&claude.told(Order::Send(message('b', true))));
+    assert_eq!(sent.len(), 1, "{sent:?}");
+    assert_eq!(sent[0]["priority"], "now");
+}
+
+#[test]
 fn messages_are_confirmed_once_when_they_arrive() {
     let mut claude = claude();
     for last in ['a', 'b'] {
@@ -583,4 +599,38 @@ fn the_environment_is_the_agents_own() {
     assert!(env.contains(&("CLAUDE_CODE_MAX_RETRIES".into(), "2".into())));
     assert!(env.contains(&("PATH".into(), "/bin".into())));
     assert!(!env.iter().any(|(name, _)| name == "ENABLE_TOOL_SEARCH"));
+}
+
+#[test]
+fn its_mode_is_changed_while_it_runs() {
+    let mut claude = claude();
+    let order = |mode: &str| Order::SetMode { mode: mode.into() };
+    let answer = |line: &Value, subtype: &str| {
+        let response =
+            json!({ "subtype": subtype, "request_id": line["request_id"], "error": "no" });
+        json!({ "type": "control_response", "response": response }).to_string()
+    };
+    let told = lines(&claude.told(order("acceptEdits")));
+    let wanted = json!({ "subtype": "set_permission_mode", "mode": "acceptEdits" });
+    assert_eq!(told[0]["request"], wanted);
+    let yes = answer(&told[0], "success");
+    // Before it has introduced itself: that is not its beginning.
+    assert_eq!(words(&say(&mut claude, &yes)), ["mode acceptEdits true"]);
+    assert_eq!(say(&mut claude, &yes), [], "once");
+    let told = lines(&claude.told(order("plan")));
+    let steps = say(&mut claude, &answer(&told[0], "error"));
+    assert_eq!(words(&steps), ["mode plan false"]);
+}
+
+#[test]
+fn hooks_of_the_definition_go_into_its_settings() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut launch = launch();
+    launch.scratch = dir.path().to_owned();
+    launch.hooks.insert("PreToolUse".into(), json!([]));
+    let arguments = arguments(&launch, "s").unwrap();
+    let at = arguments.iter().position(|word| word == "--settings");
+    let file = &arguments[at.unwrap() + 1];
+    let text = std::fs::read_to_string(file).unwrap();
+    assert_eq!(text, r#"{"hooks":{"PreToolUse":[]}}"#);
 }

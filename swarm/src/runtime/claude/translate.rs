@@ -29,12 +29,16 @@ pub(super) struct Claude {
     /// What it asked to be allowed, by the id of the question.
     questions: HashMap<String, Value>,
     turn: Turn,
+    /// Tools that have not answered.
+    tools: HashSet<String>,
     /// A turn is under way, or about to be.
     busy: bool,
     /// It is to end when the turn is over.
     finishing: bool,
     costs: Costs,
     requests: u64,
+    /// Modes it was told to change to, by the id of the request.
+    modes: HashMap<String, String>,
 }
 
 impl Claude {
@@ -48,10 +52,12 @@ impl Claude {
             unconfirmed: HashSet::new(),
             questions: HashMap::new(),
             turn: Turn::default(),
+            tools: HashSet::new(),
             busy: false,
             finishing: false,
             costs: Costs::new(launch.start == Start::New),
             requests: 0,
+            modes: HashMap::new(),
         }
     }
 
@@ -64,19 +70,52 @@ impl Claude {
         }))
     }
 
+    fn set_mode(&mut self, mode: String) -> Step {
+        self.requests += 1;
+        let id = format!("ccb-{}-mode", self.requests);
+        let line = json!({
+            "type": "control_request",
+            "request_id": id,
+            "request": { "subtype": "set_permission_mode", "mode": mode },
+        });
+        self.modes.insert(id, mode);
+        Step::Line(line)
+    }
+
+    /// It has answered a request of ours; only the mode's matters.
+    fn answered(&mut self, message: &Map<String, Value>, steps: &mut Steps) {
+        let response = message.get("response").and_then(Value::as_object);
+        let Some(response) = response else {
+            return;
+        };
+        let id = string(response, "request_id").unwrap_or_default();
+        if let Some(mode) = self.modes.remove(id) {
+            let failed = string(response, "subtype") == Some("error");
+            let why = string(response, "error").unwrap_or("it gave no reason");
+            let refused = failed.then(|| why.to_owned());
+            steps.push(Step::Event(Event::Mode { mode, refused }));
+        }
+    }
+
     fn interrupt(&mut self) -> Step {
         self.turn.interrupted = true;
         self.request("interrupt")
     }
 
-    fn send(&mut self, message: &Message) -> Step {
+    fn send(&mut self, message: &Message) -> Steps {
+        let mut steps = Steps::new();
         let mut line = user(&message.text, message.id);
         if message.now {
             line["priority"] = "now".into();
             self.turn.interrupted = true;
+            // By itself it breaks off what the model says, but waits for a tool.
+            if !self.tools.is_empty() {
+                steps.push(self.interrupt());
+            }
         }
         self.unconfirmed.insert(message.id);
-        Step::Line(line)
+        steps.push(Step::Line(line));
+        steps
     }
 
     fn answer(&mut self, id: &str, allow: bool, reason: Option<String>) -> Option<Step> {
@@ -155,11 +194,15 @@ impl Claude {
                         steps.push(Step::Event(Event::Text(text.to_owned())));
                     }
                 }
-                Some("tool_use") => steps.push(Step::Event(Event::ToolUse {
-                    id: string(block, "id").unwrap_or_default().to_owned(),
-                    name: string(block, "name").unwrap_or_default().to_owned(),
-                    input: block.get("input").cloned().unwrap_or_default(),
-                })),
+                Some("tool_use") => {
+                    let id = string(block, "id").unwrap_or_default().to_owned();
+                    self.tools.insert(id.clone());
+                    steps.push(Step::Event(Event::ToolUse {
+                        id,
+                        name: string(block, "name").unwrap_or_default().to_owned(),
+                        input: block.get("input").cloned().unwrap_or_default(),
+                    }));
+                }
                 _ => {}
             }
         }
@@ -172,8 +215,10 @@ impl Claude {
         }
         for block in blocks(message) {
             if string(block, "type") == Some("tool_result") {
+                let id = string(block, "tool_use_id").unwrap_or_default().to_owned();
+                self.tools.remove(&id);
                 steps.push(Step::Event(Event::ToolResult {
-                    id: string(block, "tool_use_id").unwrap_or_default().to_owned(),
+                    id,
                     output: block.get("content").map(flatten).unwrap_or_default(),
                     is_error: block.get("is_error").and_then(Value::as_bool) == Some(true),
                 }));
@@ -222,6 +267,7 @@ impl Claude {
         let usage = self.costs.usage(message);
         let turn = std::mem::take(&mut self.turn);
         self.questions.clear();
+        self.tools.clear();
         if usage != Usage::default() {
             steps.push(Step::Event(Event::Usage(usage)));
         }
@@ -271,10 +317,15 @@ impl Translator for Claude {
                 self.questions
                     .remove(string(message, "request_id").unwrap_or_default());
             }
-            "control_response" | "stream_event" | "keep_alive" => {}
+            "control_response" => self.answered(message, &mut steps),
+            "stream_event" | "keep_alive" => {}
             _ => return None,
         }
-        let is_event = |step: &Step| matches!(step, Step::Event(_));
+        // An answer of its own says nothing about its conversation.
+        let is_event = |step: &Step| match step {
+            Step::Event(event) => !matches!(event, Event::Mode { .. }),
+            _ => false,
+        };
         if !self.started && steps.iter().any(is_event) {
             // It failed before its first turn: there is no session to go on with.
             let mut first = Steps::new();
@@ -287,8 +338,9 @@ impl Translator for Claude {
 
     fn told(&mut self, order: Order) -> Steps {
         match order {
-            Order::Send(message) => vec![self.send(&message)],
+            Order::Send(message) => self.send(&message),
             Order::Interrupt => vec![self.interrupt()],
+            Order::SetMode { mode } => vec![self.set_mode(mode)],
             Order::Answer { id, allow, reason } => {
                 self.answer(&id, allow, reason).into_iter().collect()
             }

@@ -58,6 +58,17 @@ fn permissions(mode: Option<&str>) -> (&'static str, &'static str) {
     }
 }
 
+/// The same for a turn of a thread that is open.
+pub(super) fn turn_permissions(launch: &Launch) -> (&'static str, Value) {
+    let (approval, sandbox) = permissions(launch.permission_mode.as_deref());
+    let sandbox = match sandbox {
+        "danger-full-access" => "dangerFullAccess",
+        "read-only" => "readOnly",
+        _ => "workspaceWrite",
+    };
+    (approval, json!({ "type": sandbox }))
+}
+
 /// It gives its servers only a few variables of its own environment, so they get all of it here.
 fn servers(launch: &Launch) -> Map<String, Value> {
     let inherited = launch.env.iter().filter_map(|(name, value)| {
@@ -81,6 +92,7 @@ pub(super) fn not_possible(launch: &Launch) -> Option<String> {
     let ordered = [
         (launch.tools.is_some(), "a choice of tools"),
         (!launch.disallowed_tools.is_empty(), "forbidden tools"),
+        (!launch.hooks.is_empty(), "hooks of its own"),
     ];
     let missing = ordered.iter().filter(|(ordered, _)| *ordered);
     let missing: Vec<&str> = missing.map(|(_, what)| *what).collect();

@@ -446,3 +446,18 @@ fn what_it_is_told_before_the_first_turn() {
         assert_eq!(params["sandbox"], sandbox);
     }
 }
+
+#[test]
+fn its_mode_counts_from_the_next_turn_on() {
+    let mut codex = busy();
+    let mode = "plan".to_owned();
+    let steps = codex.told(Order::SetMode { mode });
+    assert_eq!(words(&steps), ["mode plan true"]);
+    ended(&mut codex, "completed");
+    let told = lines(&codex.told(Order::Send(message('a', false))));
+    assert_eq!(told[0]["params"]["approvalPolicy"], "on-request");
+    assert_eq!(
+        told[0]["params"]["sandboxPolicy"],
+        json!({ "type": "readOnly" })
+    );
+}

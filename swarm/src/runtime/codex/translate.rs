@@ -11,7 +11,7 @@ use super::super::translator::{Step, Steps, Translator};
 use super::super::{Event, Launch, Message, Order, Stream, TurnEnd, TurnStatus, Usage};
 use super::approvals::{Asked, Question, asked};
 use super::items::Items;
-use super::options::{not_possible, opening};
+use super::options::{not_possible, opening, turn_permissions};
 
 /// How many questions may be open.
 const OPEN_QUESTIONS: usize = 256;
@@ -72,6 +72,8 @@ pub(super) struct Codex {
     /// What the thread has used in all.
     total: Option<(u64, u64)>,
     finishing: bool,
+    /// What it may do has changed since its thread was opened.
+    mode_changed: bool,
 }
 
 impl Codex {
@@ -89,6 +91,7 @@ impl Codex {
             interrupt_later: false,
             total: None,
             finishing: false,
+            mode_changed: false,
         }
     }
 
@@ -162,6 +165,12 @@ impl Codex {
                     let mut params = self.input(&input);
                     if let Some(effort) = &self.launch.effort {
                         params["effort"] = effort.as_str().into();
+                    }
+                    if std::mem::take(&mut self.mode_changed) {
+                        // It keeps them for the turns after this one.
+                        let (approval, sandbox) = turn_permissions(&self.launch);
+                        params["approvalPolicy"] = approval.into();
+                        params["sandboxPolicy"] = sandbox;
                     }
                     self.unconfirmed.push(input);
                     steps.push(self.calls.call("turn/start", &params, Call::Begin));
@@ -399,6 +408,13 @@ impl Translator for Codex {
         match order {
             Order::Send(message) => self.send(message, &mut steps),
             Order::Interrupt => self.interrupt(&mut steps),
+            // Counts from the next turn on: what is under way has its rules already.
+            Order::SetMode { mode } => {
+                self.launch.permission_mode = Some(mode.clone());
+                self.mode_changed = self.state != State::Opening;
+                let refused = None;
+                steps.push(Step::Event(Event::Mode { mode, refused }));
+            }
             Order::Answer { id, allow, .. } => {
                 if let Some(question) = self.questions.remove(&id) {
                     steps.push(self.calls.reply(question.id(), &question.answer(allow)));

@@ -1,0 +1,259 @@
+//! Whether board, runs, roster, trees and requests agree; and what can be put right without a
+//! person. The same look begins every session.
+
+use std::collections::BTreeMap;
+
+use swarm::run::RunError;
+use swarm::{LEAD, TeamError};
+use taskboard::{Status, Task};
+use worktrees::{Entry, Slug};
+
+use crate::run::{AgentError, Agents};
+use crate::session_file::SessionFile;
+
+/// Something that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// A stable word for programs.
+    pub kind: &'static str,
+    /// In words.
+    pub message: String,
+    /// What was done about it, if anything was.
+    pub fixed: Option<String>,
+}
+
+impl Finding {
+    fn new(kind: &'static str, message: String) -> Self {
+        Self {
+            kind,
+            message,
+            fixed: None,
+        }
+    }
+}
+
+/// Looks at everything a team has; with `fix`, puts right what is safe to.
+pub fn doctor(agents: &Agents, fix: bool) -> Result<Vec<Finding>, AgentError> {
+    let mut findings = Vec::new();
+    runs(agents, fix, &mut findings)?;
+    roster(agents, fix, &mut findings);
+    let tasks = tasks(agents)?;
+    leases(agents, &tasks, fix, &mut findings)?;
+    trees(agents, &tasks, fix, &mut findings);
+    mail(agents, &mut findings);
+    session(agents, &mut findings);
+    Ok(findings)
+}
+
+/// Runs whose supervisors are gone, and runs whose files cannot be read.
+fn runs(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) -> Result<(), AgentError> {
+    for id in swarm::run::active(agents.runs_dir())? {
+        let run = agents.run(&id);
+        if run.is_alive()? {
+            continue;
+        }
+        let mut finding = Finding::new(
+            "unfinished_run",
+            format!("agent {id} is gone, and nobody has seen to what it left"),
+        );
+        if fix {
+            finding.fixed = match agents.reconcile_run(&id)? {
+                Some(status) => Some(format!("finished as {}", status.as_str())),
+                None => Some("somebody else finished it".into()),
+            };
+        }
+        findings.push(finding);
+    }
+    let (_, problems) = agents.list()?;
+    for problem in problems {
+        findings.push(Finding::new("unreadable_run", problem.to_string()));
+    }
+    Ok(())
+}
+
+/// Members that are said to be at work and are not.
+fn roster(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) {
+    let team = agents.roster();
+    let roster = match team.roster() {
+        Ok(roster) => roster,
+        Err(TeamError::NotFound { .. }) => return,
+        Err(error) => {
+            findings.push(Finding::new("unreadable_roster", error.to_string()));
+            return;
+        }
+    };
+    for member in roster.members.iter().filter(|member| member.is_active) {
+        let Some(run) = member.run.as_ref().filter(|_| member.name != LEAD) else {
+            continue;
+        };
+        let gone = match agents.run(run.as_str()).is_alive() {
+            Ok(alive) => !alive,
+            Err(RunError::NotFound { .. }) => true,
+            Err(_) => false,
+        };
+        if !gone {
+            continue;
+        }
+        let mut finding = Finding::new(
+            "absent_member",
+            format!(
+                "{} is said to be at work, but its run has ended",
+                member.name
+            ),
+        );
+        if fix && team.set_active(&member.name, false).is_ok() {
+            finding.fixed = Some("noted as absent".into());
+        }
+        findings.push(finding);
+    }
+}
+
+fn tasks(agents: &Agents) -> Result<BTreeMap<String, Task>, AgentError> {
+    let board = agents.board();
+    if !board.dir().is_dir() {
+        return Ok(BTreeMap::new());
+    }
+    let snapshot = board.snapshot()?;
+    let all = snapshot.tasks().cloned();
+    Ok(all.map(|task| (task.id.to_string(), task)).collect())
+}
+
+/// Tasks held by runs that are over.
+fn leases(
+    agents: &Agents,
+    tasks: &BTreeMap<String, Task>,
+    fix: bool,
+    findings: &mut Vec<Finding>,
+) -> Result<(), AgentError> {
+    for task in tasks.values() {
+        let held = task.lease().filter(|_| task.status == Status::InProgress);
+        let Some(run) = held.and_then(|lease| lease.run) else {
+            continue;
+        };
+        let here = agents.run(&run);
+        // One that is being finished still has its tasks.
+        let active = agents.runs_dir().join(".active").join(&run).exists();
+        if active || here.is_alive().unwrap_or(true) {
+            continue;
+        }
+        let mut finding = Finding::new(
+            "orphaned_task",
+            format!("task {} belongs to agent {run}, which is gone", task.id),
+        );
+        if fix {
+            agents.board().unassign_run(&run)?;
+            finding.fixed = Some("free again".into());
+        }
+        findings.push(finding);
+    }
+    Ok(())
+}
+
+/// Tasks and trees that name each other, or should.
+fn trees(agents: &Agents, tasks: &BTreeMap<String, Task>, fix: bool, findings: &mut Vec<Finding>) {
+    // Outside of a repository there are none.
+    let Ok(trees) = agents.trees() else {
+        return;
+    };
+    let Ok(entries) = trees.list() else {
+        return;
+    };
+    let live: Vec<&Entry> = entries.iter().filter(|entry| entry.is_live()).collect();
+    let board = agents.board();
+    for task in tasks.values() {
+        let Some(name) = task.worktree() else {
+            continue;
+        };
+        if live.iter().any(|entry| entry.name == name) {
+            continue;
+        }
+        let mut finding = Finding::new(
+            "tree_gone",
+            format!(
+                "task {} is to be done in worktree {name}, which is gone",
+                task.id
+            ),
+        );
+        if fix && board.unbind_worktree(task.id, name).is_ok() {
+            finding.fixed = Some("unbound".into());
+        }
+        findings.push(finding);
+    }
+    let list = board.name().to_string();
+    for entry in live
+        .iter()
+        .filter(|entry| entry.task_list.as_ref() == Some(&list))
+    {
+        let Some(id) = &entry.task_id else {
+            continue;
+        };
+        if tasks
+            .get(id)
+            .is_some_and(|task| task.worktree() == Some(&entry.name))
+        {
+            continue;
+        }
+        let mut finding = Finding::new(
+            "tree_unbound",
+            format!(
+                "worktree {} names task {id}, which does not name it",
+                entry.name
+            ),
+        );
+        if fix
+            && let Ok(slug) = Slug::new(&entry.name)
+            && trees.set_task(&slug, None).is_ok()
+        {
+            finding.fixed = Some("unbound; the tree stays".into());
+        }
+        findings.push(finding);
+    }
+}
+
+/// Messages and requests that cannot be read.
+fn mail(agents: &Agents, findings: &mut Vec<Finding>) {
+    let mailbox = agents.mailbox();
+    match mailbox.requests() {
+        Ok(requests) => {
+            for (path, why) in requests.unreadable {
+                let message = format!("{}: {why}", path.display());
+                findings.push(Finding::new("unreadable_request", message));
+            }
+        }
+        Err(error) => findings.push(Finding::new("unreadable_requests", error.to_string())),
+    }
+    let Ok(entries) = std::fs::read_dir(mailbox.dir()) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let inbox = store::name::Name::new("agent", &name)
+            .ok()
+            .filter(|_| entry.path().is_dir())
+            .and_then(|name| mailbox.inbox(&name).ok());
+        let Some(inbox) = inbox else {
+            continue;
+        };
+        match inbox.list(false) {
+            Ok(listing) if listing.rejected > 0 => findings.push(Finding::new(
+                "rejected_mail",
+                format!(
+                    "{} messages to {name} cannot be read and are set aside",
+                    listing.rejected
+                ),
+            )),
+            Ok(_) => {}
+            Err(error) => findings.push(Finding::new("unreadable_inbox", error.to_string())),
+        }
+    }
+}
+
+fn session(agents: &Agents, findings: &mut Vec<Finding>) {
+    let file = SessionFile {
+        home: agents.home(),
+        team: agents.team_name(),
+    };
+    if let Err(error) = file.session() {
+        findings.push(Finding::new("unreadable_session", error.to_string()));
+    }
+}

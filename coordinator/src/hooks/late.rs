@@ -1,0 +1,74 @@
+//! What hooks say that nobody waited for: told by mail.
+
+use std::path::PathBuf;
+
+use mailbox::{Body, Draft, MailOptions, Mailbox, Priority};
+use serde::{Deserialize, Serialize};
+use store::home::Home;
+use store::name::Name;
+use swarm::LEAD;
+use swarm::hooks::{Late, work};
+use swarm::run::RunDir;
+
+use crate::run::{AgentError, Agents};
+
+/// Who hears of it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Tell {
+    /// All state.
+    pub home: PathBuf,
+    /// The team.
+    pub team: String,
+    /// Who caused it.
+    pub agent: String,
+    /// The run that is.
+    pub run: Option<String>,
+}
+
+/// Runs hooks for another process, which it hears of on standard input.
+pub fn hooks_main() -> Result<(), AgentError> {
+    let worked = work(|tell: &Tell, late| {
+        if let Err(error) = told(tell, late) {
+            tracing::warn!(%error, "nobody is told what a hook said");
+        }
+    });
+    worked.map_err(|error| AgentError::Invalid(format!("hooks: {error}")))
+}
+
+/// A hook's words, as the one who is told sees them.
+fn words(late: &Late) -> Option<(String, String)> {
+    let said = late.answer.in_words()?;
+    let (event, command) = (late.hook.event.as_str(), &late.hook.command);
+    let summary = format!("a {event} hook has something to say");
+    let text = format!("The {event} hook `{command}` that ran in the background says:\n{said}");
+    Some((summary, text))
+}
+
+fn told(tell: &Tell, late: &Late) -> Result<(), AgentError> {
+    let Some((summary, text)) = words(late) else {
+        return Ok(());
+    };
+    let home = Home::new(tell.home.clone())?;
+    let team = Name::new("team", &tell.team)?;
+    let lead = Name::new("agent", LEAD)?;
+    // Whoever caused it is woken if the hook says so; else the lead hears of it some time.
+    if let (true, Some(run)) = (late.wakes, &tell.run) {
+        let runs = home.team(&team).join("runs");
+        let meta = RunDir::new(&runs, run).meta()?;
+        let agents = Agents::of_run(home, &meta)?;
+        agents.send(&meta, &lead, text, Some(summary), Priority::Next)?;
+        return Ok(());
+    }
+    let from = Name::new("agent", &tell.agent)?;
+    let draft = Draft {
+        summary: Some(summary),
+        priority: Some(if late.wakes {
+            Priority::Next
+        } else {
+            Priority::Later
+        }),
+        ..Draft::new(from, lead, Body::Text(text))
+    };
+    Mailbox::new(&home, &team, MailOptions::default()).send(&draft)?;
+    Ok(())
+}

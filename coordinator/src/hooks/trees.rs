@@ -1,0 +1,85 @@
+//! `WorktreeCreate` and `WorktreeRemove`: other means than git.
+
+use serde_json::Value;
+use swarm::hooks::{Hook, HookEvent, HookInput};
+use worktrees::{Entry, Slug};
+
+use super::{HookSource, not_trusted_words};
+
+/// The hooks that make or remove trees.
+#[derive(Debug)]
+pub struct TreeHooks {
+    source: HookSource,
+    event: HookEvent,
+    hooks: Vec<Hook>,
+    input: HookInput,
+}
+
+/// Why no tree is made or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum TreeHookError {
+    /// The repository's hooks are not run unasked, and git cannot stand in for them.
+    #[error("{0}")]
+    NotTrusted(String),
+    /// Nobody knows which hooks there are.
+    #[error("{0}")]
+    Unreadable(String),
+}
+
+impl HookSource {
+    /// What makes trees here; none if that is git.
+    pub fn create_tree(&self) -> Result<Option<TreeHooks>, TreeHookError> {
+        self.trees(HookEvent::WorktreeCreate)
+    }
+
+    /// What removes trees that a hook made; none if nothing does.
+    pub fn remove_tree(&self) -> Result<Option<TreeHooks>, TreeHookError> {
+        self.trees(HookEvent::WorktreeRemove)
+    }
+
+    fn trees(&self, event: HookEvent) -> Result<Option<TreeHooks>, TreeHookError> {
+        let (around, chosen) = self.choose(event).map_err(TreeHookError::Unreadable)?;
+        if chosen.run.is_empty() && !chosen.untrusted.is_empty() {
+            let why = not_trusted_words(&chosen.untrusted);
+            return Err(TreeHookError::NotTrusted(why));
+        }
+        Ok((!chosen.run.is_empty()).then(|| TreeHooks {
+            input: self.input(&around),
+            source: self.clone(),
+            hooks: chosen.run,
+            event,
+        }))
+    }
+}
+
+impl TreeHooks {
+    /// Makes a tree; says where it is.
+    pub fn create(&self, slug: &Slug) -> Result<String, String> {
+        let mut input = self.input.clone();
+        input.more.insert("name".into(), slug.as_str().into());
+        let outcome = self.source.run(self.event, self.hooks.clone(), input)?;
+        match (outcome.block, outcome.worktree_path) {
+            (Some((_, reason)), _) => Err(reason),
+            (None, Some(path)) => path
+                .to_str()
+                .map(str::to_owned)
+                .ok_or_else(|| "the path it gave is not valid UTF-8".into()),
+            (None, None) => Err("it did not say where the tree is".into()),
+        }
+    }
+
+    /// Removes a tree.
+    pub fn remove(&self, entry: &Entry) -> Result<(), String> {
+        let mut input = self.input.clone();
+        let mut put = |key: &str, value: Value| input.more.insert(key.to_owned(), value);
+        put("name", entry.name.clone().into());
+        put("worktree_path", entry.path.clone().into());
+        let outcome = self.source.run(self.event, self.hooks.clone(), input)?;
+        match (outcome.block, outcome.failures.into_iter().next()) {
+            (Some((_, reason)), _) => Err(reason),
+            // It may still be there.
+            (None, Some((_, why))) => Err(why),
+            (None, None) => Ok(()),
+        }
+    }
+}
