@@ -104,6 +104,9 @@ pub fn has_identity(dir: &Path) -> bool {
 /// A history with merges cannot be told as mails; it becomes one commit with the same result.
 pub fn format(dir: &Path, base: &str, commit: &str) -> Result<Vec<u8>, TreeError> {
     let range = format!("{base}..{commit}");
+    if History::open(dir).is_next(base, commit) {
+        return mails(dir, &range);
+    }
     let merges = Git::at(dir, "rev-list")
         .args(["--merges", "--max-count=1", "--end-of-options", &range])
         .run()?;

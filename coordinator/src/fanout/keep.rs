@@ -14,7 +14,7 @@ use super::error::FanoutError;
 use super::plan::Isolation;
 use super::report::{CheckReport, TaskReport};
 use super::results::{Keep, Results};
-use super::run::{pin, pin_name};
+use super::run::pin_name;
 use super::task::PlannedTask;
 use crate::run::Agents;
 
@@ -245,13 +245,16 @@ fn put_away(agents: &Agents, id: TaskId, planned: &PlannedTask) {
     let (Some(commit), Some(name)) = (text("commit"), text("worktree")) else {
         return;
     };
-    pin(&trees, planned, commit);
+    if let Err(error) = trees.pin(&pin_name(planned), commit) {
+        tracing::warn!(%error, "only its tree keeps the result");
+        return;
+    }
     // Attempts that failed are of no use any more; in the trash they can still be looked at.
     let failed = task.attempts();
     let failed = failed.iter().map(|attempt| life(&attempt.run).0);
-    let failed = failed.map(|id| (format!("agent-{id}"), true));
-    for (name, failed) in failed.chain([(name.to_owned(), false)]) {
-        if let Err(error) = remove(&trees, agents, &task, &name, failed) {
+    let failed = failed.map(|id| (format!("agent-{id}"), false));
+    for (name, kept) in failed.chain([(name.to_owned(), true)]) {
+        if let Err(error) = remove(&trees, agents, &task, &name, kept) {
             tracing::info!(%error, tree = name, "the tree stays");
         }
     }
@@ -262,16 +265,10 @@ fn remove(
     agents: &Agents,
     task: &Task,
     name: &str,
-    failed: bool,
+    kept: bool,
 ) -> Result<(), worktrees::TreeError> {
     let slug = Slug::new(name)?;
     if trees.get(&slug).is_err() {
-        return Ok(());
-    }
-    // Nothing but what was checked may be in it: else somebody should look.
-    let changes = trees.changes(&slug)?;
-    let more = changes.files + changes.untracked + changes.unmerged > 0;
-    if !failed && (more || changes.in_progress.is_some()) {
         return Ok(());
     }
     let request = RemoveRequest {
@@ -279,6 +276,10 @@ fn remove(
         ..RemoveRequest::default()
     };
     let removed = trees.remove(&slug, &request)?;
+    if kept {
+        // The commit is all there is. Whatever else is in the tree stays in the trash.
+        trees.delete_files(&removed)?;
+    }
     agents.board().unbind_worktree(task.id, slug.as_str()).ok();
     trees.forget_task(&removed.entry)
 }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use store::clock::{Clock, SystemClock};
 use store::lock::FileLock;
 use swarm::redact::Secrets;
-use worktrees::{SetUp, Trees};
+use worktrees::SetUp;
 
 use super::board;
 use super::error::FanoutError;
@@ -333,11 +333,4 @@ impl Halt {
 /// Under which the result of a task is kept.
 pub(super) fn pin_name(task: &PlannedTask) -> String {
     format!("fanout/{}", task.key)
-}
-
-/// Keeps a result for good.
-pub(super) fn pin(trees: &Trees, task: &PlannedTask, commit: &str) {
-    if let Err(error) = trees.pin(&pin_name(task), commit) {
-        tracing::warn!(%error, task = task.id, "only its tree keeps the result");
-    }
 }
