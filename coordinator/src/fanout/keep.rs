@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use serde_json::Value;
 use swarm::run::{Checked, Exit};
@@ -20,6 +21,9 @@ use crate::run::Agents;
 
 /// How much of what a check printed is in the report itself.
 const TAIL: u64 = 4096;
+
+/// How long a host may take to see to everything after its task is completed.
+const FINISHING: Duration = Duration::from_secs(30);
 
 /// What a task left behind.
 #[derive(Debug, Clone, Default)]
@@ -245,6 +249,10 @@ fn put_away(agents: &Agents, id: TaskId, planned: &PlannedTask) {
     let (Some(commit), Some(name)) = (text("commit"), text("worktree")) else {
         return;
     };
+    // Its host may still be at it: the board knows of the end first.
+    if let Some((run, _)) = text("run").map(life) {
+        agents.run(run).wait_dead(FINISHING).ok();
+    }
     if let Err(error) = trees.pin(&pin_name(planned), commit) {
         tracing::warn!(%error, "only its tree keeps the result");
         return;
