@@ -82,6 +82,8 @@ pub(crate) enum Part {
     Mcp,
     /// Whole team sessions beside their ideal
     Sessions,
+    /// Plans of many small tasks beside shell scripts
+    Fanout,
 }
 
 /// What the benchmark starts itself as.

@@ -24,6 +24,11 @@ pub(crate) const HOOK: &str = swarm::hooks::IN_HOOK;
 /// The model every agent uses, whatever it or its caller says.
 pub(crate) const SUBAGENT_MODEL: &str = "CLAUDE_CODE_SUBAGENT_MODEL";
 
+/// Set where GitHub runs us, which shows annotations.
+pub(crate) const GITHUB_ACTIONS: &str = "GITHUB_ACTIONS";
+/// The file whose content GitHub shows on the page of a job.
+pub(crate) const GITHUB_STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";
+
 /// A variable's value; an empty one counts as unset.
 pub(crate) fn var(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())

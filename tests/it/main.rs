@@ -26,6 +26,14 @@ mod create_from;
 mod definition_keys;
 /// The agent that does what its script says: every step it knows.
 mod fake_agent;
+/// `ccb fanout`: plans, their previews, and what bad ones are told.
+mod fanout;
+/// `ccb fanout`: the examples of the documentation, and the demo.
+mod fanout_docs;
+/// `ccb fanout`: killed over and over, the same end.
+mod fanout_kill;
+/// `ccb fanout`: runs, landings, outcomes, limits.
+mod fanout_run;
 /// The dependency graph in all its forms, and the stream of changes.
 mod graph_watch;
 /// Hooks on agents: their start, their end, their idleness.

@@ -4,6 +4,7 @@ pub(crate) mod agent;
 mod completions;
 mod demo;
 mod doctor;
+mod fanout;
 mod mail;
 mod man;
 mod mcp;
@@ -38,6 +39,8 @@ pub(crate) enum Command {
     /// Start agents, look at them, write to them, stop and resume them; what types there are
     #[command(visible_alias = "agents")]
     Agent(Box<agent::AgentArgs>),
+    /// Run a plan: many tasks, many agents, every result proven, one report
+    Fanout(Box<fanout::FanoutArgs>),
     /// Let an agent take part in a team: serves the board, mail and agents as tools over MCP
     Mcp(mcp::McpArgs),
     /// Show how everything stands: session, tasks, agents, requests, worktrees
@@ -46,7 +49,7 @@ pub(crate) enum Command {
     Doctor(doctor::DoctorArgs),
     /// Trust what this repository wants to run: hooks, set-up, runtimes, agents' servers
     Trust(trust::TrustArgs),
-    /// Show several processes working off one task board (no key, no network)
+    /// Show a plan at work: agents repair a small repository, proven and landed (no key, no network)
     Demo(demo::DemoArgs),
     /// Print a completion script for your shell
     Completions(completions::CompletionsArgs),
@@ -88,6 +91,7 @@ pub(crate) fn run(cli: &Cli, context: &mut Context) -> Result<Exit, CommandError
         Some(Command::Mail(command)) => mail::run(command, context),
         Some(Command::Worktree(command)) => worktree::run(command, context),
         Some(Command::Agent(args)) => agent::run(args, context),
+        Some(Command::Fanout(args)) => fanout::run(args, context),
         Some(Command::Mcp(args)) => mcp::run(args, context),
         Some(Command::Status(args)) => status::run(args, context),
         Some(Command::Man(args)) => man::run(args, context),

@@ -109,6 +109,9 @@ fn direct(session: &Session, signals: &Signals, view: &Arc<View>) -> Result<Exit
         }
         let overseer = Overseer::start(session, Arc::clone(&control), signals, Arc::clone(view))?;
         let ending = engine.run(&mut |event: EngineEvent| {
+            if event == EngineEvent::Tick {
+                return;
+            }
             overseer.heard(&event);
             view.event(&event);
         })?;

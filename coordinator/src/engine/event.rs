@@ -76,6 +76,8 @@ pub enum EngineEvent {
     Resumed,
     /// Something else a person may want to know.
     Note(String),
+    /// Nothing happened for a moment.
+    Tick,
 }
 
 /// How the work on a task ended.

@@ -183,7 +183,9 @@ impl Engine {
             match self.heard.recv_timeout(TICK) {
                 Ok(said) => self.hear(said, tell),
                 // We hold a sender ourselves: it does not happen.
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                    tell(EngineEvent::Tick);
+                }
             }
         }
     }

@@ -27,7 +27,7 @@ mod work;
 
 pub use base::BaseOf;
 pub use control::{Control, Level};
-pub use crew::{Crew, Job, Seat};
+pub use crew::{Crew, Job, Seat, Terms};
 pub use event::{EngineEvent, TaskEnd};
 pub use landing::{Landings, is_conflict, unlanded};
 pub use looper::{Engine, director_lock};

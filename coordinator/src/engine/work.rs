@@ -157,6 +157,8 @@ impl Shared {
             Err(error) => return Err(WorkEnd::NotNow(error.to_string())),
         };
         let attempt = task.failures() + 1;
+        let terms = self.crew.terms(&task);
+        let attempts = terms.attempts.unwrap_or(self.max_attempts);
         let base = match self.base(&task) {
             Ok(base) => base,
             Err(TreeError::Conflicts { files, .. }) => {
@@ -166,7 +168,7 @@ impl Shared {
                 );
                 return Err(self.failed(&task, why, 1));
             }
-            Err(error) => return Err(self.failed(&task, error.to_string(), self.max_attempts)),
+            Err(error) => return Err(self.failed(&task, error.to_string(), attempts)),
         };
         let job = Job {
             task: &task,
@@ -184,9 +186,12 @@ impl Shared {
         spawn.background = !self.quiet;
         spawn.plan.prove = Some(Prove {
             verify: task.verify_command().map(str::to_owned),
-            timeout_ms: u64::try_from(self.verify_timeout.as_millis()).unwrap_or(u64::MAX),
+            timeout_ms: {
+                let timeout = terms.verify_timeout.unwrap_or(self.verify_timeout);
+                u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)
+            },
             commit: job.base.is_some().then(|| self.commit_message(&task)),
-            max_attempts: self.max_attempts,
+            max_attempts: attempts,
         });
         match self.agents.spawn(&spawn) {
             Ok(launched) => Ok((launched, attempt)),
@@ -202,7 +207,7 @@ impl Shared {
             ) => Err(WorkEnd::NotNow(error.to_string())),
             // Its end is written down, with the task's attempt.
             Err(AgentError::NotStarted { why, .. }) => Err(self.stand_of(id, why)),
-            Err(error) => Err(self.failed(&task, error.to_string(), self.max_attempts)),
+            Err(error) => Err(self.failed(&task, error.to_string(), attempts)),
         }
     }
 

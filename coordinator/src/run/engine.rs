@@ -81,7 +81,7 @@ pub struct Surroundings {
 }
 
 /// The agents of one team.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Agents {
     pub(super) home: Home,
     pub(super) team: Name,
