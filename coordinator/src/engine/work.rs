@@ -72,6 +72,14 @@ pub(super) enum WorkEnd {
     NotNow(String),
 }
 
+/// What the next one at the task should know: why the last one failed that was not just lost.
+fn last_failure(task: &Task) -> Option<String> {
+    let attempts = task.attempts();
+    let told = attempts.iter().rev().find(|attempt| attempt.counts);
+    let told = told.or(attempts.last());
+    told.map(|attempt| attempt.why.clone())
+}
+
 impl Shared {
     /// Does `task` at `seat`.
     pub(super) fn work(
@@ -175,7 +183,7 @@ impl Shared {
             seat,
             base,
             attempt,
-            last_failure: task.attempts().last().map(|last| last.why.clone()),
+            last_failure: last_failure(&task),
         };
         let mut spawn = match self.crew.agent_for(&job) {
             Ok(spawn) => spawn,

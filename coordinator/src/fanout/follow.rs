@@ -71,12 +71,12 @@ impl Follow<'_> {
             self.hear(event, &control, &keeper);
         });
         drop(engine);
-        keeper.finish();
         let ending = ending?;
         let spent = spent.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.halt.why = self.halt.why.take().or(spent);
         self.halt.words = self.halt.words.take().or(ending.spent);
-        self.rest(&ending.stand);
+        self.rest(&ending.stand, &keeper);
+        keeper.finish();
         Ok(self.halt.clone())
     }
 
@@ -349,7 +349,7 @@ impl Follow<'_> {
     }
 
     /// What became of those the engine said nothing about.
-    fn rest(&mut self, stand: &Stand) {
+    fn rest(&mut self, stand: &Stand, keeper: &Keeper) {
         let why = match (self.halt.signal, &self.halt.why, stand) {
             (Some(_), _, _) => Skip::Interrupted,
             (None, Some(why), _) => why.clone(),
@@ -376,7 +376,12 @@ impl Follow<'_> {
                 continue;
             };
             let outcome = match (task.status, task.parked(), &task.owner) {
-                (Status::Completed, _, _) => self.of_result(at, &task),
+                // It ended before the engine could take it over.
+                (Status::Completed, _, _) => {
+                    keeper.done(id, at);
+                    self.reports[at].attempts += 1;
+                    self.of_result(at, &task)
+                }
                 (_, Some(why), _) => self.of_failure(at, Some(&task), why.to_owned()),
                 (Status::InProgress, _, Some(owner)) => Outcome::Killed {
                     why: format!("{owner} has it"),
