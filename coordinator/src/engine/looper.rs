@@ -139,8 +139,8 @@ impl Engine {
         for thread in self.threads.drain(..) {
             thread.join().ok();
         }
-        if self.landings.is_some() {
-            for stays in self.shared.put_away_landed()? {
+        if let Some(landings) = &self.landings {
+            for stays in self.shared.put_away_landed(&landings.into)? {
                 tell(EngineEvent::Note(stays));
             }
         }
