@@ -14,55 +14,55 @@ use taskboard::TaskId;
 
 use super::control::{Control, Level};
 use super::crew::Seat;
-use super::event::{EngineEvent, TaskEnd};
-use super::landing::{Landed, Landing, Landings, Queued, next_to_land, queued};
+use super::event::EngineEvent;
+use super::landing::{Landings, Queued};
 use super::mirror::Mirror;
 use super::schedule::{Plan, Snapshot, Stand, schedule};
 use super::setup::{Closed, Ending, EngineError, Gate, Setup};
 use super::view::{Limits, SeatView};
 use super::watching::Watching;
-use super::work::{Said, Shared, WorkEnd};
+use super::work::{Ended, Said, Shared, WorkEnd};
 use crate::run::{AgentError, Agents};
 
 /// How often is looked at what nobody tells: a wish to stop, a gate that has opened.
 const TICK: Duration = Duration::from_millis(100);
 /// How long nothing is begun after something could not be begun.
-const BREATHER: Duration = Duration::from_secs(1);
+pub(super) const BREATHER: Duration = Duration::from_secs(1);
 /// A thread that works mostly waits.
 const STACK: usize = 512 * 1024;
 
-struct Place {
-    seat: Seat,
-    at: Option<TaskId>,
+pub(super) struct Place {
+    pub(super) seat: Seat,
+    pub(super) at: Option<TaskId>,
     /// What it did last, until somebody is told that it has nothing to do.
-    did: Option<(TaskId, Option<String>)>,
-    meta: Option<Meta>,
-    asked: Level,
+    pub(super) did: Option<(TaskId, Option<String>)>,
+    pub(super) meta: Option<Meta>,
+    pub(super) asked: Level,
 }
 
 /// Works a board off.
 pub struct Engine {
-    shared: Arc<Shared>,
-    control: Arc<Control>,
-    places: Vec<Place>,
-    limits: Limits,
-    landings: Option<Arc<Landings>>,
-    linger: bool,
-    gate: Option<Gate>,
-    mirror: Mirror,
-    queue: BTreeMap<TaskId, Queued>,
-    landing: Option<TaskId>,
-    proving: Option<TaskId>,
-    not_landed: BTreeMap<TaskId, String>,
-    stop_landing: Arc<AtomicBool>,
-    succeeded: usize,
-    failed: usize,
-    closed_until: Option<(Instant, String)>,
-    paused: bool,
-    spent: Option<String>,
-    threads: Vec<JoinHandle<()>>,
-    said: Sender<Said>,
-    heard: Receiver<Said>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) control: Arc<Control>,
+    pub(super) places: Vec<Place>,
+    pub(super) limits: Limits,
+    pub(super) landings: Option<Arc<Landings>>,
+    pub(super) linger: bool,
+    pub(super) gate: Option<Gate>,
+    pub(super) mirror: Mirror,
+    pub(super) queue: BTreeMap<TaskId, Queued>,
+    pub(super) landing: Option<TaskId>,
+    pub(super) proving: Option<TaskId>,
+    pub(super) not_landed: BTreeMap<TaskId, String>,
+    pub(super) stop_landing: Arc<AtomicBool>,
+    pub(super) succeeded: usize,
+    pub(super) failed: usize,
+    pub(super) closed_until: Option<(Instant, String)>,
+    pub(super) paused: bool,
+    pub(super) spent: Option<String>,
+    pub(super) threads: Vec<JoinHandle<()>>,
+    pub(super) said: Sender<Said>,
+    pub(super) heard: Receiver<Said>,
     /// Held as long as this engine directs the team.
     _seat_of_the_director: FileLock,
 }
@@ -308,17 +308,15 @@ impl Engine {
         match started {
             Ok(thread) => self.threads.push(thread),
             Err(error) => {
-                let ended = Said::Ended {
+                let ended = Ended {
                     seat,
                     task,
                     agent: None,
-                    end: Box::new(WorkEnd::NotNow(format!(
-                        "no thread could be started: {error}"
-                    ))),
+                    end: WorkEnd::NotNow(format!("no thread could be started: {error}")),
                     usage: Default::default(),
                     took: Duration::ZERO,
                 };
-                self.said.send(ended).ok();
+                self.said.send(Said::Ended(Box::new(ended))).ok();
             }
         }
     }
@@ -386,185 +384,6 @@ impl Engine {
             let (shared, control) = (Arc::clone(&self.shared), Arc::clone(&self.control));
             // It blocks until the agent has ended; the one who waits for that says so.
             thread::spawn(move || shared.stop(&meta, &control));
-        }
-    }
-
-    fn hear(&mut self, said: Said, tell: &mut dyn FnMut(EngineEvent)) {
-        match said {
-            Said::Started {
-                seat,
-                meta,
-                attempt,
-                adopted,
-            } => {
-                if let Some(place) = self.places.get_mut(seat) {
-                    place.meta = Some((*meta).clone());
-                }
-                if let Some(task) = meta.task_id.as_ref().and_then(|id| id.parse().ok()) {
-                    tell(EngineEvent::Started {
-                        task,
-                        subject: meta.description.clone(),
-                        agent: meta.agent_id.clone(),
-                        name: meta.name.clone(),
-                        attempt,
-                        adopted,
-                    });
-                }
-            }
-            Said::Ended {
-                seat,
-                task,
-                agent,
-                end,
-                usage,
-                took,
-            } => {
-                if let Some(place) = self.places.get_mut(seat) {
-                    place.at = None;
-                    place.meta = None;
-                    let failure = match &*end {
-                        WorkEnd::Task(TaskEnd::Done { .. }) => None,
-                        WorkEnd::Task(TaskEnd::Failed { why } | TaskEnd::Parked { why }) => {
-                            Some(why.clone())
-                        }
-                        _ => Some("it was not done".into()),
-                    };
-                    place.did = Some((task, failure));
-                }
-                self.mirror.refresh(&self.shared.board, task);
-                let end = match *end {
-                    WorkEnd::Task(end) => end,
-                    WorkEnd::NotNow(why) => {
-                        tell(EngineEvent::Note(format!("task {task} has to wait: {why}")));
-                        self.closed_until = Some((Instant::now() + BREATHER, why));
-                        return;
-                    }
-                };
-                match &end {
-                    TaskEnd::Done { .. } => {
-                        self.succeeded += 1;
-                        self.enqueue(task);
-                    }
-                    TaskEnd::Parked { .. } => self.failed += 1,
-                    _ => {}
-                }
-                tell(EngineEvent::Ended {
-                    task,
-                    agent,
-                    end,
-                    usage,
-                    took,
-                });
-            }
-            Said::Changed(ids) => {
-                for id in ids {
-                    let ours = self.places.iter().any(|place| place.at == Some(id));
-                    if !ours {
-                        self.mirror.refresh(&self.shared.board, id);
-                    }
-                }
-            }
-            Said::Landed(landing) => self.landed(*landing, tell),
-            Said::Proved { task, proved } => {
-                self.proving = None;
-                self.mirror.refresh(&self.shared.board, task);
-                tell(match proved {
-                    Ok(()) => EngineEvent::Note(format!("task {task} is done: its check passes")),
-                    Err(why) => {
-                        let text = format!("task {task} was said to be done, and is not: {why}");
-                        EngineEvent::Note(text)
-                    }
-                });
-            }
-        }
-    }
-
-    /// Work of an earlier engine that is done and not on the branch.
-    fn find_unlanded(&mut self) {
-        if self.landings.is_none() {
-            return;
-        }
-        let done: Vec<TaskId> = self
-            .mirror
-            .tasks
-            .values()
-            .filter(|task| task.status == taskboard::Status::Completed)
-            .map(|task| task.id)
-            .collect();
-        for id in done {
-            self.enqueue(id);
-        }
-    }
-
-    fn enqueue(&mut self, id: TaskId) {
-        if self.landings.is_none() {
-            return;
-        }
-        let queued = self.shared.board.get(id).ok().and_then(|task| {
-            let trees = self.shared.agents.trees().ok()?;
-            queued(&task, &trees)
-        });
-        if let Some(queued) = queued {
-            self.queue.insert(id, queued);
-        }
-    }
-
-    fn start_landing(&mut self) {
-        let Some(landings) = self.landings.clone() else {
-            return;
-        };
-        if self.landing.is_some() || self.control.level() == Level::Force {
-            return;
-        }
-        let Some(task) = next_to_land(&self.queue) else {
-            return;
-        };
-        self.queue.remove(&task);
-        self.landing = Some(task);
-        let (shared, said) = (Arc::clone(&self.shared), self.said.clone());
-        let stop = Arc::clone(&self.stop_landing);
-        self.threads.push(thread::spawn(move || {
-            let landing = shared.land(task, &landings, &stop);
-            said.send(Said::Landed(Box::new(landing))).ok();
-        }));
-    }
-
-    fn landed(&mut self, landing: Landing, tell: &mut dyn FnMut(EngineEvent)) {
-        let task = landing.task;
-        self.landing = None;
-        let into = self
-            .landings
-            .as_ref()
-            .map_or_else(String::new, |landings| landings.into.clone());
-        let not_landed = |files: Vec<String>, why: String, became| EngineEvent::NotLanded {
-            task,
-            files,
-            why,
-            became,
-        };
-        match landing.outcome {
-            Landed::At(commit) => {
-                self.not_landed.remove(&task);
-                tell(EngineEvent::Landed { task, into, commit });
-            }
-            Landed::Nothing => {}
-            Landed::Conflict(files, became) => {
-                let why = format!("{into} has changed the same lines");
-                self.not_landed.insert(task, why.clone());
-                if let Some(became) = became {
-                    self.mirror.refresh(&self.shared.board, became);
-                }
-                tell(not_landed(files, why, became));
-            }
-            Landed::Rejected(why) => {
-                self.mirror.refresh(&self.shared.board, task);
-                self.succeeded = self.succeeded.saturating_sub(1);
-                tell(not_landed(Vec::new(), why, None));
-            }
-            Landed::Left(why) => {
-                self.not_landed.insert(task, why.clone());
-                tell(not_landed(Vec::new(), why, None));
-            }
         }
     }
 }

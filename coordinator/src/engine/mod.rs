@@ -15,6 +15,7 @@ mod base;
 mod control;
 mod crew;
 mod event;
+mod heard;
 mod landing;
 mod looper;
 mod mirror;

@@ -45,14 +45,7 @@ pub(super) enum Said {
         attempt: usize,
         adopted: bool,
     },
-    Ended {
-        seat: usize,
-        task: TaskId,
-        agent: Option<String>,
-        end: Box<WorkEnd>,
-        usage: Usage,
-        took: Duration,
-    },
+    Ended(Box<Ended>),
     /// Tasks that others may have changed.
     Changed(Vec<TaskId>),
     /// A task that was said to be done is, or why not.
@@ -62,6 +55,17 @@ pub(super) enum Said {
     },
     /// A landing is over.
     Landed(Box<super::landing::Landing>),
+}
+
+/// The work on a task is over.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) seat: usize,
+    pub(super) task: TaskId,
+    pub(super) agent: Option<String>,
+    pub(super) end: WorkEnd,
+    pub(super) usage: Usage,
+    pub(super) took: Duration,
 }
 
 /// How the work on a task ended.
@@ -117,15 +121,15 @@ impl Shared {
                 self.judge(id, outcome, &mut usage)
             }
         };
-        let ended = Said::Ended {
+        let ended = Ended {
             seat: number,
             task: id,
             agent,
-            end: Box::new(end),
+            end,
             usage,
             took: began.elapsed(),
         };
-        said.send(ended).ok();
+        said.send(Said::Ended(Box::new(ended))).ok();
     }
 
     /// Waits for an agent that was started for an engine that is gone.
@@ -147,15 +151,15 @@ impl Shared {
             tracing::warn!(%error, "somebody may be told again");
         }
         let end = self.judge(id, outcome, &mut usage);
-        let ended = Said::Ended {
+        let ended = Ended {
             seat: number,
             task: id,
             agent: Some(meta.agent_id.clone()),
-            end: Box::new(end),
+            end,
             usage,
             took: began.elapsed(),
         };
-        said.send(ended).ok();
+        said.send(Said::Ended(Box::new(ended))).ok();
     }
 
     fn begin(&self, id: TaskId, seat: &Seat) -> Result<(crate::run::Launched, usize), WorkEnd> {

@@ -1,0 +1,197 @@
+//! What the engine makes of what it hears: agents that start and end, work that lands.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Instant;
+
+use taskboard::TaskId;
+
+use super::control::Level;
+use super::event::{EngineEvent, TaskEnd};
+use super::landing::{Landed, Landing, next_to_land, queued};
+use super::looper::{BREATHER, Engine};
+use super::work::{Ended, Said, WorkEnd};
+
+impl Engine {
+    pub(super) fn hear(&mut self, said: Said, tell: &mut dyn FnMut(EngineEvent)) {
+        match said {
+            Said::Started {
+                seat,
+                meta,
+                attempt,
+                adopted,
+            } => {
+                if let Some(place) = self.places.get_mut(seat) {
+                    place.meta = Some((*meta).clone());
+                }
+                if let Some(task) = meta.task_id.as_ref().and_then(|id| id.parse().ok()) {
+                    tell(EngineEvent::Started {
+                        task,
+                        subject: meta.description.clone(),
+                        agent: meta.agent_id.clone(),
+                        name: meta.name.clone(),
+                        attempt,
+                        adopted,
+                    });
+                }
+            }
+            Said::Ended(ended) => self.ended(*ended, tell),
+            Said::Changed(ids) => {
+                for id in ids {
+                    let ours = self.places.iter().any(|place| place.at == Some(id));
+                    if !ours {
+                        self.mirror.refresh(&self.shared.board, id);
+                    }
+                }
+            }
+            Said::Landed(landing) => self.landed(*landing, tell),
+            Said::Proved { task, proved } => {
+                self.proving = None;
+                self.mirror.refresh(&self.shared.board, task);
+                tell(match proved {
+                    Ok(()) => EngineEvent::Note(format!("task {task} is done: its check passes")),
+                    Err(why) => {
+                        let text = format!("task {task} was said to be done, and is not: {why}");
+                        EngineEvent::Note(text)
+                    }
+                });
+            }
+        }
+    }
+
+    fn ended(&mut self, ended: Ended, tell: &mut dyn FnMut(EngineEvent)) {
+        let Ended {
+            seat,
+            task,
+            agent,
+            end,
+            usage,
+            took,
+        } = ended;
+        if let Some(place) = self.places.get_mut(seat) {
+            place.at = None;
+            place.meta = None;
+            let failure = match &end {
+                WorkEnd::Task(TaskEnd::Done { .. }) => None,
+                WorkEnd::Task(TaskEnd::Failed { why } | TaskEnd::Parked { why }) => {
+                    Some(why.clone())
+                }
+                _ => Some("it was not done".into()),
+            };
+            place.did = Some((task, failure));
+        }
+        self.mirror.refresh(&self.shared.board, task);
+        let end = match end {
+            WorkEnd::Task(end) => end,
+            WorkEnd::NotNow(why) => {
+                tell(EngineEvent::Note(format!("task {task} has to wait: {why}")));
+                self.closed_until = Some((Instant::now() + BREATHER, why));
+                return;
+            }
+        };
+        match &end {
+            TaskEnd::Done { .. } => {
+                self.succeeded += 1;
+                self.enqueue(task);
+            }
+            TaskEnd::Parked { .. } => self.failed += 1,
+            _ => {}
+        }
+        tell(EngineEvent::Ended {
+            task,
+            agent,
+            end,
+            usage,
+            took,
+        });
+    }
+
+    /// Work of an earlier engine that is done and not on the branch.
+    pub(super) fn find_unlanded(&mut self) {
+        if self.landings.is_none() {
+            return;
+        }
+        let done: Vec<TaskId> = self
+            .mirror
+            .tasks
+            .values()
+            .filter(|task| task.status == taskboard::Status::Completed)
+            .map(|task| task.id)
+            .collect();
+        for id in done {
+            self.enqueue(id);
+        }
+    }
+
+    fn enqueue(&mut self, id: TaskId) {
+        if self.landings.is_none() {
+            return;
+        }
+        let queued = self.shared.board.get(id).ok().and_then(|task| {
+            let trees = self.shared.agents.trees().ok()?;
+            queued(&task, &trees)
+        });
+        if let Some(queued) = queued {
+            self.queue.insert(id, queued);
+        }
+    }
+
+    pub(super) fn start_landing(&mut self) {
+        let Some(landings) = self.landings.clone() else {
+            return;
+        };
+        if self.landing.is_some() || self.control.level() == Level::Force {
+            return;
+        }
+        let Some(task) = next_to_land(&self.queue) else {
+            return;
+        };
+        self.queue.remove(&task);
+        self.landing = Some(task);
+        let (shared, said) = (Arc::clone(&self.shared), self.said.clone());
+        let stop = Arc::clone(&self.stop_landing);
+        self.threads.push(thread::spawn(move || {
+            let landing = shared.land(task, &landings, &stop);
+            said.send(Said::Landed(Box::new(landing))).ok();
+        }));
+    }
+
+    fn landed(&mut self, landing: Landing, tell: &mut dyn FnMut(EngineEvent)) {
+        let task = landing.task;
+        self.landing = None;
+        let into = self
+            .landings
+            .as_ref()
+            .map_or_else(String::new, |landings| landings.into.clone());
+        let not_landed = |files: Vec<String>, why: String, became| EngineEvent::NotLanded {
+            task,
+            files,
+            why,
+            became,
+        };
+        match landing.outcome {
+            Landed::At(commit) => {
+                self.not_landed.remove(&task);
+                tell(EngineEvent::Landed { task, into, commit });
+            }
+            Landed::Nothing => {}
+            Landed::Conflict(files, became) => {
+                let why = format!("{into} has changed the same lines");
+                self.not_landed.insert(task, why.clone());
+                if let Some(became) = became {
+                    self.mirror.refresh(&self.shared.board, became);
+                }
+                tell(not_landed(files, why, became));
+            }
+            Landed::Rejected(why) => {
+                self.mirror.refresh(&self.shared.board, task);
+                self.succeeded = self.succeeded.saturating_sub(1);
+                tell(not_landed(Vec::new(), why, None));
+            }
+            Landed::Left(why) => {
+                self.not_landed.insert(task, why.clone());
+                tell(not_landed(Vec::new(), why, None));
+            }
+        }
+    }
+}
