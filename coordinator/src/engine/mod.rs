@@ -1,6 +1,6 @@
 //! Works a board off: who does which task when, until nothing can be done any more.
 //!
-//! What happens next is decided by a pure function ([`schedule`]) of what is known; one loop
+//! What happens next is decided by a pure function ([`schedule()`]) of what is known; one loop
 //! carries it out ([`Engine::run`]). Everything that counts is on disk: an engine that is
 //! killed leaves its agents at work, and the next one finds them ([`Engine::run`] begins with
 //! that), their tasks, their trees, and what has still to land.
