@@ -49,8 +49,9 @@
 //!
 //! [`designs`] are the boards; [`claims`], [`scaling`] and [`startup`] the three parts about
 //! them, [`mail`] the one about messages, [`worktrees`] the one about trees of a generated
-//! [`repository`], [`agents`] the one about runs, [`mcp`] the one about the MCP server, [`fanout`] the one about
-//! plans; [`fleet`] and [`probe`] are the processes they start (this binary again).
+//! [`repository`], [`agents`] the one about runs, [`mcp`] the one about the MCP server, [`sessions`]
+//! the one about whole team sessions, [`fanout`] the one about plans; [`fleet`] and [`probe`] are
+//! the processes they start (this binary again).
 
 mod agents;
 mod args;
@@ -66,6 +67,7 @@ mod plot;
 mod probe;
 mod repository;
 mod scaling;
+mod sessions;
 mod startup;
 mod stats;
 mod table;
@@ -147,6 +149,11 @@ fn run(options: &Options) -> Result<(), Failure> {
         let samples = mcp::run(options)?;
         mcp::print(&samples);
         options.save("mcp.json", || json(options, &samples))?;
+    }
+    if options.wants(Part::Sessions) {
+        let samples = sessions::run(options)?;
+        sessions::print(options, &samples);
+        options.save("sessions.json", || json(options, &samples))?;
     }
     if options.wants(Part::Fanout) {
         let samples = fanout::run(options)?;

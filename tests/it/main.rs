@@ -52,6 +52,8 @@ mod interop_edges;
 mod interop_files;
 /// Real agent programs on the scripted model, where they are installed.
 mod real;
+/// A team session of real agent programs.
+mod real_session;
 /// Home, list, identity, output: what a command finds around it.
 mod surroundings;
 /// Teams: bad names, damaged rosters, other repositories, held locks.

@@ -54,21 +54,21 @@ fn every_task_is_done_once_whoever_is_killed() {
 
     let mates = size.mates.to_string();
     let start = || scene.start(&["--mates", &mates, "--attempts", "5"]);
-    let mut director: Child = start();
+    let mut director = Director(start());
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let limit = Instant::now() + Duration::from_secs(1500);
     let mut code = None;
     let mut killed = 0;
     while code.is_none() {
         assert!(Instant::now() < limit, "seed {seed}: {counts:?}");
-        if killed < size.kills && disturb(&scene, &mut director, &mut random, &mut counts) {
+        if killed < size.kills && disturb(&scene, &mut director.0, &mut random, &mut counts) {
             killed += 1;
         }
-        if let Some(status) = director.try_wait().unwrap() {
+        if let Some(status) = director.0.try_wait().unwrap() {
             match status.code() {
                 Some(ended) => code = Some(ended),
                 // Killed by us.
-                None => director = start(),
+                None => director = Director(start()),
             }
         }
         // Not to wait for something: so that what was killed has a chance to be anywhere.
@@ -78,6 +78,16 @@ fn every_task_is_done_once_whoever_is_killed() {
     check(&scene, &size, code, seed);
     scene.await_nobody();
     await_none_left(&Pids::new(&pids));
+}
+
+/// A session that does not outlive the test.
+struct Director(Child);
+
+impl Drop for Director {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
 }
 
 /// Tasks in chains and fans; each writes one file of its own, and appends to what it depends on
@@ -112,18 +122,13 @@ fn create(scene: &SessionScene, size: &Size, pids: &std::path::Path, random: &mu
 }
 
 /// Kills something; false if there was nothing to kill.
-fn disturb<'a>(
+fn disturb(
     scene: &SessionScene,
     director: &mut Child,
     random: &mut Random,
-    counts: &mut BTreeMap<&'a str, usize>,
+    counts: &mut BTreeMap<&'static str, usize>,
 ) -> bool {
     let what = *random.pick(&["director", "host", "guard", "both", "pid"]);
-    if what == "director" {
-        director.kill().ok();
-        *counts.entry(what).or_default() += 1;
-        return true;
-    }
     let active = scene.home.team_dir().join("runs/.active");
     let Ok(entries) = std::fs::read_dir(&active) else {
         return false;
@@ -134,6 +139,11 @@ fn disturb<'a>(
         .collect();
     if ids.is_empty() {
         return false;
+    }
+    if what == "director" {
+        director.kill().ok();
+        *counts.entry(what).or_default() += 1;
+        return true;
     }
     let id = random.pick(&ids).clone();
     let path = scene.home.run_dir(&id).join("meta.json");

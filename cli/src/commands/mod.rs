@@ -99,10 +99,15 @@ pub(crate) fn run(cli: &Cli, context: &mut Context) -> Result<Exit, CommandError
         Some(Command::Trust(args)) => trust::run(args, context),
         Some(Command::Demo(args)) => demo::run(args, context),
         Some(Command::Completions(args)) => completions::run(args, context),
-        None if cli.global.team.is_some() => session::run(&cli.session, context),
         None => {
-            if let Some(word) = cli.session.prompt.first() {
+            // A prompt is a sentence; a word that is nearly a command was meant to be one.
+            if let Some(word) = cli.session.prompt.first()
+                && (cli.global.team.is_none() || nearly_a_command(word))
+            {
                 return Err(unknown(word));
+            }
+            if cli.global.team.is_some() {
+                return session::run(&cli.session, context);
             }
             let message = "say what to do";
             if !context.out.is_json() {
@@ -117,17 +122,25 @@ pub(crate) fn run(cli: &Cli, context: &mut Context) -> Result<Exit, CommandError
 
 /// A word that is no command, and no prompt either because there is no team.
 fn unknown(word: &str) -> CommandError {
-    let cli = Cli::command();
-    let known: Vec<&str> = cli
-        .get_subcommands()
-        .flat_map(|c| c.get_name_and_visible_aliases())
-        .collect();
     let message = format!("there is no command {word:?}");
-    let hint = match store::nearest(word, known) {
+    let hint = match nearest_command(word) {
         Some(near) => format!("did you mean `ccb {near}`?"),
         None => "`ccb --help` lists the commands; `ccb --team NAME PROMPT` starts a session".into(),
     };
     CommandError::usage("usage", message).with_hint(hint)
+}
+
+fn nearly_a_command(word: &str) -> bool {
+    !word.contains(char::is_whitespace) && nearest_command(word).is_some()
+}
+
+fn nearest_command(word: &str) -> Option<String> {
+    let cli = Cli::command();
+    let known: Vec<&str> = cli
+        .get_subcommands()
+        .flat_map(|command| command.get_name_and_visible_aliases())
+        .collect();
+    store::nearest(word, known).map(str::to_owned)
 }
 
 #[cfg(test)]

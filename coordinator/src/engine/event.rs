@@ -59,6 +59,15 @@ pub enum EngineEvent {
         /// The task that is to put it right.
         became: Option<TaskId>,
     },
+    /// Somebody with a name has nothing to do any more.
+    Idle {
+        /// Its name.
+        name: String,
+        /// What it did last.
+        task: TaskId,
+        /// What went wrong with that, if something did.
+        failure: Option<String>,
+    },
     /// Nothing is left to do for now.
     AtRest(super::schedule::Stand),
     /// Nothing is begun for now.
@@ -77,7 +86,7 @@ pub enum TaskEnd {
     /// It is completed.
     Done {
         /// What there is to show for it.
-        proof: Option<Proof>,
+        proof: Option<Box<Proof>>,
         /// What the agent said.
         result: String,
     },

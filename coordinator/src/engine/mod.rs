@@ -18,6 +18,7 @@ mod event;
 mod landing;
 mod looper;
 mod mirror;
+mod reported;
 mod schedule;
 mod setup;
 mod view;

@@ -49,12 +49,17 @@ pub(super) enum Said {
         seat: usize,
         task: TaskId,
         agent: Option<String>,
-        end: WorkEnd,
+        end: Box<WorkEnd>,
         usage: Usage,
         took: Duration,
     },
     /// Tasks that others may have changed.
     Changed(Vec<TaskId>),
+    /// A task that was said to be done is, or why not.
+    Proved {
+        task: TaskId,
+        proved: Result<(), String>,
+    },
     /// A landing is over.
     Landed(Box<super::landing::Landing>),
 }
@@ -116,7 +121,7 @@ impl Shared {
             seat: number,
             task: id,
             agent,
-            end,
+            end: Box::new(end),
             usage,
             took: began.elapsed(),
         };
@@ -146,7 +151,7 @@ impl Shared {
             seat: number,
             task: id,
             agent: Some(meta.agent_id.clone()),
-            end,
+            end: Box::new(end),
             usage,
             took: began.elapsed(),
         };
@@ -274,7 +279,7 @@ impl Shared {
                 Ok(task) if task.status == taskboard::Status::Completed => {
                     WorkEnd::Task(TaskEnd::Done {
                         result: outcome.exit.text(),
-                        proof: outcome.exit.proof,
+                        proof: outcome.exit.proof.map(Box::new),
                     })
                 }
                 // Vetoed, or taken away in the last moment.

@@ -253,7 +253,7 @@ impl Follow<'_> {
                 if let Some(id) = id {
                     keeper.done(id, at);
                 }
-                let outcome = self.of_proof(at, proof.as_ref());
+                let outcome = self.of_proof(at, proof.as_deref());
                 self.finished(at, outcome);
             }
             TaskEnd::Parked { why } => {

@@ -183,6 +183,11 @@ impl Agents {
         Fleet::open(&self.home.team(&self.team), self.options.fleet.clone())
     }
 
+    /// Where the caller is.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// All state.
     pub fn home(&self) -> &Home {
         &self.home
