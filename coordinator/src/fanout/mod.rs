@@ -3,7 +3,7 @@
 //! | part | what it does |
 //! |---|---|
 //! | [`PlanFile`] | reads a plan; a mistake names its line and what was probably meant |
-//! | [`expand`] | makes tasks of it, with ids and content keys that follow from what they are about |
+//! | [`expand()`] | makes tasks of it, with ids and content keys that follow from what they are about |
 //! | [`Shard`] | a part of the tasks, for one of several machines |
 //! | [`Preview`] | what they would do and cost at worst |
 //! | [`Outcome`], [`Report`] | how each task ended, and what the whole came to |

@@ -133,12 +133,11 @@ fn a_key_changes_with_what_the_result_depends_on_and_nothing_else() {
         settings: "other".into(),
         ..basis()
     };
-    assert!(
-        keys(text, &settings)
-            .iter()
-            .zip(&first)
-            .all(|(a, b)| a != b)
-    );
+    // What agents are like matters to what they do and to what builds on it; not to a command.
+    let other = keys(text, &settings);
+    assert_ne!(first[0], other[0]);
+    assert_ne!(first[1], other[1]);
+    assert_eq!(first[2], other[2]);
 }
 
 #[test]
