@@ -24,6 +24,9 @@ pub(crate) const HOOK: &str = swarm::hooks::IN_HOOK;
 /// The model every agent uses, whatever it or its caller says.
 pub(crate) const SUBAGENT_MODEL: &str = "CLAUDE_CODE_SUBAGENT_MODEL";
 
+/// Sessions are led by a coordinator.
+pub(crate) const COORDINATOR_MODE: &str = "CLAUDE_CODE_COORDINATOR_MODE";
+
 /// A variable's value; an empty one counts as unset.
 pub(crate) fn var(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())

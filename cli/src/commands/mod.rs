@@ -78,7 +78,8 @@ pub(crate) fn run(cli: &Cli, context: &mut Context) -> Result<Exit, CommandError
         context.settle_dead_runs();
     }
     if cli.command.is_some() && !cli.session.is_empty() {
-        let message = "--mates, --runtime, --lead, --merge and PROMPT belong to a session";
+        let message =
+            "--coordinator, --mates, --runtime, --lead, --merge and PROMPT belong to a session";
         return Err(CommandError::usage("usage", message)
             .with_hint("`ccb --team NAME [PROMPT]` without a command starts or resumes one"));
     }
@@ -95,7 +96,13 @@ pub(crate) fn run(cli: &Cli, context: &mut Context) -> Result<Exit, CommandError
         Some(Command::Trust(args)) => trust::run(args, context),
         Some(Command::Demo(args)) => demo::run(args, context),
         Some(Command::Completions(args)) => completions::run(args, context),
-        None if cli.global.team.is_some() => session::run(&cli.session, context),
+        None if cli.global.team.is_some() || cli.session.coordinator => {
+            session::run(&cli.session, context)
+        }
+        // By the environment alone, and a single word may be a command with a slip in it.
+        None if cli.session.coordinates() && cli.session.words() > 1 => {
+            session::run(&cli.session, context)
+        }
         None => {
             if let Some(word) = cli.session.prompt.first() {
                 return Err(unknown(word));

@@ -109,10 +109,14 @@ pub(super) fn queued(task: &Task, trees: &Trees) -> Option<Queued> {
     }
     let slug = Slug::new(result.get("worktree").and_then(Value::as_str)?).ok()?;
     let entry = trees.get(&slug).ok()?;
-    if entry.merged.as_ref().is_some_and(|landed| !landed.pending) {
+    let text = |key: &str| result.get(key).and_then(Value::as_str);
+    // Its agent may have gone on since something of it landed.
+    let is_on_branch = |landed: &worktrees::Landed| {
+        !landed.pending && text("commit").is_none_or(|c| c == landed.head)
+    };
+    if entry.merged.as_ref().is_some_and(is_on_branch) {
         return None;
     }
-    let text = |key: &str| result.get(key).and_then(Value::as_str);
     let files = match (text("base"), text("commit")) {
         (Some(base), Some(commit)) => trees.changed_paths(base, commit).unwrap_or_default(),
         _ => Vec::new(),
@@ -220,6 +224,7 @@ impl Shared {
                 .is_ok_and(|entry| entry.merged.is_some_and(|landed| !landed.pending));
             if landed
                 && task.status == Status::Completed
+                && queued(task, &trees).is_none()
                 && let Err(error) = self.put_away(&trees, &slug, task)
             {
                 stay.push(format!(

@@ -12,6 +12,7 @@ use store::name::Name;
 use swarm::run::Meta;
 use taskboard::TaskId;
 
+use super::aside::Aside;
 use super::control::{Control, Level};
 use super::crew::Seat;
 use super::event::{EngineEvent, TaskEnd};
@@ -36,6 +37,8 @@ struct Place {
     at: Option<TaskId>,
     meta: Option<Meta>,
     asked: Level,
+    /// It was made for an agent somebody else started, and is given nothing.
+    extra: bool,
 }
 
 /// Works a board off.
@@ -89,6 +92,7 @@ impl Engine {
             at: None,
             meta: None,
             asked: Level::GoOn,
+            extra: false,
         };
         Ok(Self {
             shared: Arc::new(Shared {
@@ -202,7 +206,7 @@ impl Engine {
                 name: place.seat.name.as_ref().map(ToString::to_string),
                 at: place.at,
                 commands_only: place.seat.commands_only,
-                available: true,
+                available: !place.extra,
             })
             .collect();
         schedule(&Snapshot {
@@ -295,16 +299,34 @@ impl Engine {
             if !run.is_alive().map_err(AgentError::from)? {
                 continue;
             }
-            let number = self.seat_for(&meta);
-            let place = &mut self.places[number];
-            place.at = Some(task);
-            place.meta = Some(meta.clone());
-            let (shared, said) = (Arc::clone(&self.shared), self.said.clone());
-            self.on_a_thread(number, task, move || {
-                shared.adopt(task, number, &meta, &said)
-            });
+            self.take_over(task, meta, true);
         }
         Ok(())
+    }
+
+    /// Waits for an agent that somebody else started, like for one of its own.
+    fn take_over(&mut self, task: TaskId, meta: Meta, adopted: bool) {
+        let number = self.seat_for(&meta);
+        let place = &mut self.places[number];
+        place.at = Some(task);
+        place.meta = Some(meta.clone());
+        place.asked = Level::GoOn;
+        let (shared, said) = (Arc::clone(&self.shared), self.said.clone());
+        self.on_a_thread(number, task, move || {
+            shared.adopt(task, number, &meta, adopted, &said)
+        });
+    }
+
+    /// A task of a worker that the lead started has changed: the worker is waited for, and what
+    /// it did lands.
+    fn look_aside(&mut self, id: TaskId) {
+        match self.shared.aside(id) {
+            Aside::AtWork(meta) => self.take_over(id, *meta, false),
+            Aside::Done if self.landing != Some(id) && !self.not_landed.contains_key(&id) => {
+                self.enqueue(id);
+            }
+            Aside::Done | Aside::Nothing => {}
+        }
     }
 
     /// The seat of an agent that was found; one more if there is none.
@@ -327,6 +349,7 @@ impl Engine {
             at: None,
             meta: None,
             asked: Level::GoOn,
+            extra: true,
         });
         self.places.len() - 1
     }
@@ -403,12 +426,16 @@ impl Engine {
                     usage,
                     took,
                 });
+                // A message may have let it go on at once.
+                self.look_aside(task);
             }
             Said::Changed(ids) => {
                 for id in ids {
+                    // Whoever waits for it tells when it is over.
                     let ours = self.places.iter().any(|place| place.at == Some(id));
                     if !ours {
                         self.mirror.refresh(&self.shared.board, id);
+                        self.look_aside(id);
                     }
                 }
             }
@@ -421,10 +448,14 @@ impl Engine {
         if self.landings.is_none() {
             return;
         }
-        let done: Vec<TaskId> = self
-            .mirror
-            .tasks
-            .values()
+        // Those of workers, which are in no list, too.
+        let board = &self.shared.board;
+        let snapshot = match board.dir().is_dir().then(|| board.snapshot()) {
+            Some(Ok(snapshot)) => snapshot,
+            _ => return,
+        };
+        let done: Vec<TaskId> = snapshot
+            .tasks()
             .filter(|task| task.status == taskboard::Status::Completed)
             .map(|task| task.id)
             .collect();
@@ -483,6 +514,7 @@ impl Engine {
             Landed::At(commit) => {
                 self.not_landed.remove(&task);
                 tell(EngineEvent::Landed { task, into, commit });
+                self.look_aside(task);
             }
             Landed::Nothing => {}
             Landed::Conflict(files, became) => {
