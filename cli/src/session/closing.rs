@@ -31,9 +31,17 @@ pub(super) fn close(
     for problem in end_everybody(session, &agents) {
         view.note(&problem);
     }
+    let trees = match session.record.has_coordinator() {
+        true => coordinator::engine::left_trees(&agents)?,
+        false => Vec::new(),
+    };
     let exit = match signal {
         Some(exit) => exit,
-        None => exit_of(session, ending)?,
+        None => match exit_of(session, ending)? {
+            // Somebody's work is not where it belongs, whatever the lead says of it.
+            Exit::Done if trees.iter().any(|tree| !tree.stopped) => Exit::Conflicts,
+            exit => exit,
+        },
     };
     let left = unlanded(session)?;
     let mut record = session.record.clone();
@@ -47,10 +55,6 @@ pub(super) fn close(
     }
     record.ended_at = Some(rfc3339(SystemClock.now_ms()));
     file.put_session(&record)?;
-    let trees = match session.record.has_coordinator() {
-        true => coordinator::engine::left_trees(&agents)?,
-        false => Vec::new(),
-    };
     let (text, json) = summary(session, ending, exit, &left, &trees)?;
     if session.own_team && exit == Exit::Done && left.is_empty() && trees.is_empty() {
         // Nothing is left that somebody could go on with.

@@ -6,7 +6,7 @@
 //! nobody; whether a worker that failed goes on is for the lead to say.
 
 use serde_json::{Map, Value, json};
-use swarm::run::Meta;
+use swarm::run::{Meta, State};
 use taskboard::{Board, Caller, NewTask, Status, Task, TaskId, Update};
 use worktrees::{Slug, Trees};
 
@@ -156,6 +156,8 @@ pub struct LeftTree {
     pub worktree: String,
     /// What is in it, or why it stays.
     pub why: String,
+    /// Somebody stopped the agent: then it is left on purpose.
+    pub stopped: bool,
 }
 
 /// The trees that ended agents of the team left with something in them and that do not land by
@@ -195,6 +197,7 @@ pub fn left_trees(agents: &Agents) -> Result<Vec<LeftTree>, AgentError> {
                 description: meta.description.clone(),
                 worktree: tree.name.clone(),
                 why: outcome.why.clone(),
+                stopped: meta.state == State::Killed,
             });
         }
     }
