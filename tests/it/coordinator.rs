@@ -2,7 +2,7 @@
 //! trees of their own, and what they did lands.
 
 use harness::Answer;
-use harness::mcp::McpClient;
+use harness::McpClient;
 use harness::script::{Do, Script};
 use harness::team_session::SessionScene;
 use serde_json::{Value, json};

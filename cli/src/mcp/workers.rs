@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-use coordinator::engine::{WorkerTask, may_begin};
+use coordinator::engine::{WorkerTask, base_of_all, may_begin};
 use coordinator::run::{Agents, Spawn};
 use coordinator::{SessionFile, TeamSession};
 use swarm::LEAD;
@@ -72,7 +72,7 @@ impl Workers {
         if let Some(other) = may_begin(&task.paths, &board)? {
             return Err(in_the_way(&task.paths, &other));
         }
-        let mut spawn = request(input, session.as_ref(), context)?;
+        let mut spawn = request(input, session.as_ref(), context, agents)?;
         let id = task.create(&board)?;
         spawn.task = Some(id);
         spawn.plan.prove = Some(task.prove(id, &board));
@@ -235,13 +235,15 @@ fn request(
     input: &AgentInput,
     session: Option<&TeamSession>,
     context: &Context,
+    agents: &Agents,
 ) -> Result<Spawn, CommandError> {
     let worktree = match context.trees() {
         Ok(_) => {
             let (base, set_up) = default_tree(context)?;
-            // Where everything lands that is done.
-            let into = session.and_then(|session| session.into.as_ref());
-            let base = into.map_or(base, |into| Base::Given(format!("refs/heads/{into}")));
+            let base = match session.and_then(|session| session.into.as_ref()) {
+                Some(into) => Base::Given(base_of_all(into, agents)?),
+                None => base,
+            };
             Some((base, set_up))
         }
         Err(_) => None,

@@ -38,7 +38,13 @@ impl Lead {
         let context = &session.context;
         let agents = context.agents()?;
         agents.reconcile()?;
-        let lead = swarm::AgentId::parse(session.record.lead_run.as_deref().unwrap_or_default())
+        // It may have been started since the session was looked at.
+        let file = SessionFile {
+            home: context.home(),
+            team: &session.team,
+        };
+        let known = file.session()?.and_then(|now| now.lead_run);
+        let lead = swarm::AgentId::parse(known.as_deref().unwrap_or_default())
             .and_then(|id| agents.run(id.as_str()).meta().ok());
         let id = match lead {
             Some(meta) if agents.is_alive(&meta)? => meta.agent_id,

@@ -163,7 +163,9 @@ fn something_ready(session: &Session) -> Result<bool, CommandError> {
     let board = session.context.board();
     let snapshot = board.snapshot()?;
     let possible = |task: &taskboard::Task| {
-        snapshot.is_ready(task) && (task.run_command().is_some() || !session.commands_only)
+        !task.is_internal()
+            && snapshot.is_ready(task)
+            && (task.run_command().is_some() || !session.commands_only)
     };
     Ok(snapshot.tasks().any(possible))
 }

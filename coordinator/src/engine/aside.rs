@@ -8,8 +8,9 @@
 use serde_json::{Map, Value, json};
 use swarm::run::{Meta, State};
 use taskboard::{Board, Caller, NewTask, Status, Task, TaskId, Update};
-use worktrees::{Slug, Trees};
+use worktrees::{Slug, TreeError, Trees};
 
+use super::base::commit_of;
 use super::landing::queued;
 use super::view::overlap;
 use super::work::Shared;
@@ -111,6 +112,27 @@ pub fn may_begin(paths: &[String], board: &Board) -> Result<Option<Task>, AgentE
     };
     let found = snapshot.tasks().find(in_the_way).cloned();
     Ok(found)
+}
+
+/// The commit a worker starts from that is to see everything that is done: the branch, and what
+/// has still to land on it. Where that contradicts itself, the branch alone.
+pub fn base_of_all(into: &str, agents: &Agents) -> Result<String, AgentError> {
+    let trees = agents.trees()?;
+    let tip = trees.resolve(&format!("refs/heads/{into}"))?;
+    let board = agents.board();
+    if !board.dir().is_dir() {
+        return Ok(tip);
+    }
+    let snapshot = board.snapshot()?;
+    let waiting = snapshot
+        .tasks()
+        .filter(|task| queued(task, &trees).is_some());
+    let commits: Vec<String> = waiting.filter_map(commit_of).collect();
+    match trees.compose(&tip, &commits) {
+        Ok(all) => Ok(all),
+        Err(TreeError::Conflicts { .. }) => Ok(tip),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// What is to be done about a task that others changed.

@@ -25,7 +25,7 @@ mod view;
 mod watching;
 mod work;
 
-pub use aside::{LeftTree, WorkerTask, is_workers, left_trees, may_begin};
+pub use aside::{LeftTree, WorkerTask, base_of_all, is_workers, left_trees, may_begin};
 pub use base::BaseOf;
 pub use control::{Control, Level};
 pub use crew::{Crew, Job, Seat};
