@@ -282,8 +282,12 @@ fn a_session_killed_between_synthesis_and_implementation_goes_on() {
         .done("changing")
         .serve();
     let prompt = lead.to_prompt();
-    let more = ["--coordinator", "--runtime", "fake", prompt.as_str()];
-    let mut first = scene.start(&more);
+    let mut first = scene
+        .command(&["--json", "--coordinator", "--runtime", "fake", &prompt])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
     wait_until(LONG, "the coordinator to have understood", || {
         thought.exists()
     });

@@ -210,10 +210,15 @@ pub fn left_trees(agents: &Agents) -> Result<Vec<LeftTree>, AgentError> {
         let (Some(outcome), false) = (kept, waiting.contains(&tree.name)) else {
             continue;
         };
-        let there = Slug::new(&tree.name)
-            .ok()
-            .and_then(|slug| trees.get(&slug).ok());
-        if there.is_some_and(|entry| entry.merged.is_none_or(|landed| landed.pending)) {
+        let Ok(slug) = Slug::new(&tree.name) else {
+            continue;
+        };
+        let Ok(entry) = trees.get(&slug) else {
+            continue;
+        };
+        let landed = entry.merged.filter(|landed| !landed.pending);
+        let nothing_new = |head: &str| matches!(trees.unsealed(&slug, head), Ok(None));
+        if landed.is_none_or(|landed| !nothing_new(&landed.head)) {
             left.push(LeftTree {
                 agent: meta.agent_id.clone(),
                 description: meta.description.clone(),

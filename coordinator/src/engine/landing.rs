@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use taskboard::{Attempt, Caller, NewTask, Status, Task, TaskId};
 use worktrees::{Check, MergeRequest, RemoveRequest, SetUp, Slug, Strategy, TreeError, Trees};
 
+use super::aside::is_workers;
 use super::work::Shared;
 use crate::progress::Patience;
 use crate::run::{AgentError, Agents};
@@ -56,6 +57,8 @@ pub(super) struct Queued {
     pub(super) task: TaskId,
     pub(super) blocked_by: Vec<TaskId>,
     pub(super) files: BTreeSet<String>,
+    /// What it was about.
+    pub(super) paths: Vec<String>,
 }
 
 /// Which of those that wait lands first: nothing before what it builds on; then the one that
@@ -125,6 +128,7 @@ pub(super) fn queued(task: &Task, trees: &Trees) -> Option<Queued> {
         task: task.id,
         blocked_by: task.blocked_by.clone(),
         files: files.into_iter().collect(),
+        paths: task.paths(),
     })
 }
 
@@ -176,7 +180,10 @@ impl Shared {
         };
         match trees.merge(&slug, &request) {
             Ok(merged) => {
-                if let Err(error) = self.put_away(&trees, &slug, &task) {
+                // A worker may be spoken to again at any moment; its tree goes at the end.
+                if !is_workers(&task)
+                    && let Err(error) = self.put_away(&trees, &slug, &task)
+                {
                     tracing::info!(%error, tree = %slug, "the tree stays for now");
                 }
                 Ok(Landed::At(merged.after))
@@ -334,6 +341,7 @@ mod tests {
                 task: id(*number),
                 blocked_by: blocked_by.iter().map(|number| id(*number)).collect(),
                 files: files.split_whitespace().map(str::to_owned).collect(),
+                paths: Vec::new(),
             };
             all.iter().map(|it| (id(it.0), one(it))).collect()
         };

@@ -53,6 +53,7 @@ pub struct Engine {
     mirror: Mirror,
     queue: BTreeMap<TaskId, Queued>,
     landing: Option<TaskId>,
+    landing_paths: Vec<String>,
     not_landed: BTreeMap<TaskId, String>,
     stop_landing: Arc<AtomicBool>,
     succeeded: usize,
@@ -114,6 +115,7 @@ impl Engine {
             mirror,
             queue: BTreeMap::new(),
             landing: None,
+            landing_paths: Vec::new(),
             not_landed: BTreeMap::new(),
             stop_landing: Arc::new(AtomicBool::new(false)),
             succeeded: 0,
@@ -209,8 +211,11 @@ impl Engine {
                 available: !place.extra,
             })
             .collect();
+        let waiting = self.queue.values().map(|queued| queued.paths.clone());
+        let held: Vec<Vec<String>> = waiting.chain([self.landing_paths.clone()]).collect();
         schedule(&Snapshot {
             tasks: &self.mirror.tasks,
+            held: &held,
             unreadable: &self.mirror.unreadable,
             seats: &seats,
             limits: self.limits,
@@ -321,6 +326,7 @@ impl Engine {
     /// it did lands.
     fn look_aside(&mut self, id: TaskId) {
         match self.shared.aside(id) {
+            Aside::AtWork(_) if self.places.iter().any(|place| place.at == Some(id)) => {}
             Aside::AtWork(meta) => self.take_over(id, *meta, false),
             Aside::Done if self.landing != Some(id) && !self.not_landed.contains_key(&id) => {
                 self.enqueue(id);
@@ -487,7 +493,8 @@ impl Engine {
         let Some(task) = next_to_land(&self.queue) else {
             return;
         };
-        self.queue.remove(&task);
+        let queued = self.queue.remove(&task);
+        self.landing_paths = queued.map(|queued| queued.paths).unwrap_or_default();
         self.landing = Some(task);
         let (shared, said) = (Arc::clone(&self.shared), self.said.clone());
         let stop = Arc::clone(&self.stop_landing);
@@ -500,6 +507,7 @@ impl Engine {
     fn landed(&mut self, landing: Landing, tell: &mut dyn FnMut(EngineEvent)) {
         let task = landing.task;
         self.landing = None;
+        self.landing_paths.clear();
         let into = self
             .landings
             .as_ref()
