@@ -48,21 +48,33 @@ session() {
         "Rename fmt_amount to money_format everywhere, in steps that each pass the tests."
 }
 
-# The processes of agents that run, from what is written down about them.
+# The processes of agents that run, from what is written down about them; only those of this home.
 agent_processes() {
-    grep -h '"pid"' "$CCB_HOME/teams/$team/runs/"*/meta.json 2> /dev/null | tr -dc '0-9\n' | grep .
+    for pid in $(grep -h '"pid"' "$CCB_HOME/teams/$team/runs/"*/meta.json 2> /dev/null | tr -dc '0-9\n'); do
+        [ ! -r "/proc/$pid/environ" ] || tr '\0' '\n' < "/proc/$pid/environ" | grep -qxF "CCB_HOME=$CCB_HOME" || continue
+        echo "$pid"
+    done
+}
+
+# Waits until so many agents have been started, or the session is over.
+await_agents() {
+    while kill -0 "$director" 2> /dev/null; do
+        set -- "$1" "$CCB_HOME/teams/$team/runs/"a*/
+        [ "$#" -gt "$1" ] && [ -d "$2" ] && return
+        sleep 0.1
+    done
 }
 
 if [ "$chaos" = 1 ]; then
     # Three times everybody is killed, each time a little later; the fourth time only the agents are.
-    for pause in 0.5 0.9 1.3 1.0; do
+    for agents in 2 4 7 9; do
         session < /dev/null &
         director=$!
-        sleep "$pause"
+        await_agents "$agents"
         for pid in $(agent_processes); do
             kill -9 "$pid" 2> /dev/null && echo "-- killed agent $pid"
         done
-        if [ "$pause" != 1.0 ]; then
+        if [ "$agents" != 9 ]; then
             kill -9 "$director" 2> /dev/null && echo "-- killed the director $director"
         fi
         wait "$director"

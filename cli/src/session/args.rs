@@ -79,6 +79,7 @@ impl SessionArgs {
     pub(crate) fn is_empty(&self) -> bool {
         self.prompt.is_empty()
             && !self.coordinator
+            && self.coordinator_prompt.is_none()
             && self.mates.is_none()
             && self.runtime.is_none()
             && self.lead.is_none()
