@@ -42,8 +42,9 @@ cat > "$CCB_HOME/ccb.json" << EOF
  "agents": {"stopGraceMs": 500}}
 EOF
 
+# In the place of the shell that calls it, so that a kill hits the right process.
 session() {
-    "$ccb" --team "$team" --coordinator --lead example-coordinator --runtime example-worker --mates 5 \
+    exec "$ccb" --team "$team" --coordinator --lead example-coordinator --runtime example-worker --mates 5 \
         --merge auto --attempts 20 --verify 'sh tests/run.sh' \
         "Rename fmt_amount to money_format everywhere, in steps that each pass the tests."
 }
@@ -51,7 +52,10 @@ session() {
 # The processes of agents that run, from what is written down about them; only those of this home.
 agent_processes() {
     for pid in $(grep -h '"pid"' "$CCB_HOME/teams/$team/runs/"*/meta.json 2> /dev/null | tr -dc '0-9\n'); do
-        [ ! -r "/proc/$pid/environ" ] || tr '\0' '\n' < "/proc/$pid/environ" | grep -qxF "CCB_HOME=$CCB_HOME" || continue
+        # Where that can be seen: it is not somebody else's by now.
+        if [ -d /proc/self ]; then
+            { tr '\0' '\n' < "/proc/$pid/environ"; } 2> /dev/null | grep -qxF "CCB_HOME=$CCB_HOME" || continue
+        fi
         echo "$pid"
     done
 }
@@ -82,7 +86,7 @@ if [ "$chaos" = 1 ]; then
         [ "$code" = 137 ] || break
     done
 else
-    session < /dev/null
+    (session < /dev/null)
     code=$?
 fi
 [ "$code" = 0 ] || { echo "the session ended with $code"; exit 1; }

@@ -311,6 +311,8 @@ impl Engine {
 
     /// Waits for an agent that somebody else started, like for one of its own.
     fn take_over(&mut self, task: TaskId, meta: Meta, adopted: bool) {
+        // It may be newer than what was looked at.
+        self.mirror.refresh(&self.shared.board, task);
         let number = self.seat_for(&meta);
         let place = &mut self.places[number];
         place.at = Some(task);
