@@ -80,6 +80,10 @@ pub(crate) enum Part {
     Agents,
     /// The MCP server: its start, a thousand calls, its memory
     Mcp,
+    /// Whole team sessions beside their ideal
+    Sessions,
+    /// Plans of many small tasks beside shell scripts
+    Fanout,
 }
 
 /// What the benchmark starts itself as.

@@ -49,8 +49,9 @@
 //!
 //! [`designs`] are the boards; [`claims`], [`scaling`] and [`startup`] the three parts about
 //! them, [`mail`] the one about messages, [`worktrees`] the one about trees of a generated
-//! [`repository`], [`agents`] the one about runs, [`mcp`] the one about the MCP server; [`fleet`]
-//! and [`probe`] are the processes they start (this binary again).
+//! [`repository`], [`agents`] the one about runs, [`mcp`] the one about the MCP server, [`sessions`]
+//! the one about whole team sessions, [`fanout`] the one about plans; [`fleet`] and [`probe`] are
+//! the processes they start (this binary again).
 
 mod agents;
 mod args;
@@ -58,6 +59,7 @@ mod claims;
 mod claims_report;
 mod designs;
 mod environment;
+mod fanout;
 mod fleet;
 mod mail;
 mod mcp;
@@ -65,6 +67,7 @@ mod plot;
 mod probe;
 mod repository;
 mod scaling;
+mod sessions;
 mod startup;
 mod stats;
 mod table;
@@ -146,6 +149,16 @@ fn run(options: &Options) -> Result<(), Failure> {
         let samples = mcp::run(options)?;
         mcp::print(&samples);
         options.save("mcp.json", || json(options, &samples))?;
+    }
+    if options.wants(Part::Sessions) {
+        let samples = sessions::run(options)?;
+        sessions::print(options, &samples);
+        options.save("sessions.json", || json(options, &samples))?;
+    }
+    if options.wants(Part::Fanout) {
+        let samples = fanout::run(options)?;
+        fanout::print(options, &samples);
+        options.save("fanout.json", || json(options, &samples))?;
     }
     Ok(())
 }

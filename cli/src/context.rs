@@ -261,6 +261,21 @@ impl Context {
         self.agent_named = true;
     }
 
+    /// The same, but in this team and on its list.
+    pub(crate) fn in_team(&self, team: &Name) -> Self {
+        Self {
+            list: team.clone(),
+            team: Some(team.to_string()),
+            leads: false,
+            ..self.clone()
+        }
+    }
+
+    /// Where the repository's own files are, as text; what belongs to it is named after it.
+    pub(crate) fn common_dir(&self) -> Option<&str> {
+        self.repository.as_ref()?.common_dir.to_str()
+    }
+
     /// Leads this team from now on, and works on its list unless another was named.
     pub(crate) fn lead(&mut self, team: &Name) {
         if !self.list_named {

@@ -1,9 +1,14 @@
 //! What agents for tasks are like: what the flags, the task, the definitions and the settings
 //! say together.
 
-use coordinator::engine::{Crew, Job};
+use std::collections::HashMap;
+
+use coordinator::engine::{Crew, Job, Terms};
+use coordinator::fanout::{Isolation, PlannedTask, planned_as};
 use coordinator::run::Spawn;
+use store::settings::AgentLimits;
 use swarm::definitions::Definitions;
+use taskboard::Task;
 use worktrees::{Base, SetUp};
 
 use crate::context::Context;
@@ -76,6 +81,70 @@ impl Crew for TaskCrew {
     fn agent_for(&self, job: &Job<'_>) -> Result<Spawn, String> {
         let wish = self.wish(job);
         spawning::spawn(&wish, &self.definitions, &self.context).map_err(|error| words(&error))
+    }
+}
+
+/// Makes agents for the tasks of a plan, each with what the plan says about it.
+#[derive(Debug)]
+pub(crate) struct PlanCrew {
+    pub(crate) crew: TaskCrew,
+    /// By content key.
+    pub(crate) tasks: HashMap<String, PlannedTask>,
+    /// What one agent may cost at most, whatever its task says.
+    pub(crate) budget_usd: Option<f64>,
+}
+
+impl PlanCrew {
+    fn planned(&self, task: &Task) -> Option<&PlannedTask> {
+        let (_, key) = planned_as(task)?;
+        self.tasks.get(key)
+    }
+
+    fn limits(&self, task: &PlannedTask) -> AgentLimits {
+        let least = |one: Option<f64>, other: Option<f64>| match (one, other) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        AgentLimits {
+            turns: None,
+            wall_clock: task.timeout,
+            tokens: task.budget.tokens,
+            cost_usd: least(task.budget.usd, self.budget_usd),
+        }
+    }
+}
+
+impl Crew for PlanCrew {
+    fn agent_for(&self, job: &Job<'_>) -> Result<Spawn, String> {
+        let mut wish = self.crew.wish(job);
+        let Some(planned) = self.planned(job.task) else {
+            return Err("the plan does not know it".into());
+        };
+        let shell = job.task.run_command().is_some();
+        if !shell {
+            wish.runtime = planned.runtime.clone().or(wish.runtime);
+            wish.model = planned.model.clone().or(wish.model);
+        }
+        let env = planned.env.iter();
+        wish.env
+            .extend(env.map(|(name, value)| format!("{name}={value}")));
+        wish.limits = self.limits(planned);
+        if planned.isolation == Isolation::None {
+            wish.worktree = None;
+            wish.cwd = Some(self.crew.context.directory.clone());
+        }
+        let (crew, context) = (&self.crew, &self.crew.context);
+        spawning::spawn(&wish, &crew.definitions, context).map_err(|error| words(&error))
+    }
+
+    fn terms(&self, task: &Task) -> Terms {
+        let Some(planned) = self.planned(task) else {
+            return Terms::default();
+        };
+        Terms {
+            attempts: usize::try_from(planned.attempts).ok(),
+            verify_timeout: planned.timeout,
+        }
     }
 }
 

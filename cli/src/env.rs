@@ -26,6 +26,10 @@ pub(crate) const SUBAGENT_MODEL: &str = "CLAUDE_CODE_SUBAGENT_MODEL";
 
 /// Sessions are led by a coordinator.
 pub(crate) const COORDINATOR_MODE: &str = "CLAUDE_CODE_COORDINATOR_MODE";
+/// Set where GitHub runs us, which shows annotations.
+pub(crate) const GITHUB_ACTIONS: &str = "GITHUB_ACTIONS";
+/// The file whose content GitHub shows on the page of a job.
+pub(crate) const GITHUB_STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";
 
 /// A variable's value; an empty one counts as unset.
 pub(crate) fn var(name: &str) -> Option<String> {

@@ -6,6 +6,7 @@ use std::io;
 use coordinator::DeleteError;
 use coordinator::binding::BindingError;
 use coordinator::engine::EngineError;
+use coordinator::fanout::{FanoutError, Verdict};
 use coordinator::fleet::FleetError;
 use coordinator::run::AgentError;
 use mailbox::MailError;
@@ -54,6 +55,20 @@ impl Exit {
             Self::Internal => 70,
             Self::Of(code) => code,
             Self::Signal(signal) => 128 + signal,
+        }
+    }
+}
+
+impl From<Verdict> for Exit {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Done => Self::Done,
+            Verdict::Failed => Self::Failed,
+            Verdict::Budget => Self::Budget,
+            Verdict::Quota => Self::Quota,
+            Verdict::Conflicts => Self::Conflicts,
+            Verdict::Internal => Self::Internal,
+            Verdict::Interrupted(signal) => Self::Signal(signal),
         }
     }
 }
@@ -328,6 +343,27 @@ impl From<TreeError> for CommandError {
     }
 }
 
+impl From<FanoutError> for CommandError {
+    fn from(error: FanoutError) -> Self {
+        let error = match error {
+            FanoutError::Engine(error) => return error.into(),
+            error => error,
+        };
+        let exit = match &error {
+            FanoutError::Results { .. } | FanoutError::Uncommitted { .. } => Exit::Refused,
+            FanoutError::DoesNotApply { .. } => Exit::Conflicts,
+            FanoutError::Tree(_) | FanoutError::Store(_) => return Self::from_files(error),
+            _ => Exit::Usage,
+        };
+        Self::Other {
+            exit,
+            kind: error.kind(),
+            message: error.to_string(),
+            hint: error.hint(),
+        }
+    }
+}
+
 impl From<BindingError> for CommandError {
     fn from(error: BindingError) -> Self {
         match error {
@@ -436,6 +472,15 @@ impl From<AgentError> for CommandError {
 }
 
 impl CommandError {
+    /// What git or the disk said keeps its exit code.
+    fn from_files(error: FanoutError) -> Self {
+        match error {
+            FanoutError::Tree(error) => error.into(),
+            FanoutError::Store(error) => error.into(),
+            other => Self::failed("fanout_failed", other.to_string()),
+        }
+    }
+
     /// What one part of the engine said keeps its exit code.
     fn from_part(error: AgentError) -> Self {
         match error {

@@ -62,7 +62,7 @@ pub(crate) fn render<const N: usize>(
 }
 
 /// `text` cut to `width` columns, with an ellipsis if something is missing.
-fn fit(text: &str, width: usize) -> String {
+pub(crate) fn fit(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }

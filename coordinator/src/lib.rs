@@ -8,6 +8,7 @@
 pub mod binding;
 mod doctor;
 pub mod engine;
+pub mod fanout;
 pub mod fleet;
 pub mod hooks;
 pub mod progress;

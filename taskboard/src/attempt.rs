@@ -52,6 +52,17 @@ impl Task {
 }
 
 impl Board {
+    /// Notes with a completed task what there is to show for it.
+    pub fn proved(&self, id: TaskId, result: &Value) -> Result<Task, BoardError> {
+        self.edit_ours(id, |_, before| {
+            let mut task = before.clone();
+            if task.status == Status::Completed {
+                task.set_ours("result", Some(result.clone()));
+            }
+            Ok(task)
+        })
+    }
+
     /// Notes a failed try and gives the task back; parks it if `enough`, which sees all tries
     /// so far, says why.
     ///

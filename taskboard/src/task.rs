@@ -142,6 +142,15 @@ impl Task {
         self.ours("result")
     }
 
+    /// Whether somebody only says that it is done: it has a check, and nobody has seen it pass.
+    pub fn is_reported(&self) -> bool {
+        let proved = self.result().is_some_and(|result| {
+            let passed = result.get("check").and_then(|check| check.get("passed"));
+            passed == Some(&Value::Bool(true)) || result.get("verified") == Some(&Value::Bool(true))
+        });
+        self.status == Status::Completed && self.verify_command().is_some() && !proved
+    }
+
     /// Why it is parked, if it is.
     pub fn parked(&self) -> Option<&str> {
         match self.ours("parked")? {

@@ -344,21 +344,11 @@ fn doctor_is_content_with_a_sound_board() {
 }
 
 #[test]
-fn completions_and_the_demo_work() {
+fn completions_work() {
     let home = TestHome::new(CCB);
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let answer = home.run(&["completions", shell]);
         assert_eq!(answer.code, Some(0), "{shell}: {answer:?}");
         assert!(answer.stdout.contains("unblock"), "{shell}");
     }
-    let demo = home.ok(&["demo", "--workers", "2"]);
-    let claims = demo["claims"].as_object().unwrap();
-    assert_eq!(Some(claims.len() as u64), demo["tasks"].as_u64());
-    assert!(
-        claims
-            .values()
-            .all(|who| who.as_array().unwrap().len() == 1),
-        "{demo}"
-    );
-    assert!(!home.list_dir().exists(), "the demo has a board of its own");
 }

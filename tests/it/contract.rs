@@ -3,9 +3,9 @@ use std::ffi::OsString;
 use harness::contract::{Act, Subject};
 use harness::script::{Do, Grandchild, Script, To};
 use serde_json::json;
-use swarm::runtime::{LinesRuntime, Runtime, ShellRuntime};
+use swarm::runtime::{AcpRuntime, LinesRuntime, Runtime, ShellRuntime};
 
-use crate::FAKE_AGENT;
+use crate::{FAKE_ACP, FAKE_AGENT};
 
 /// What a fake agent does for `act`; none if it takes a protocol to do it and there is none.
 fn act(script: Script, act: Act<'_>, plain: bool) -> Option<Script> {
@@ -122,6 +122,60 @@ impl Subject for Lines {
     }
 }
 
+/// The fake agent as one of those that speak the Agent Client Protocol.
+struct Acp {
+    runtime: AcpRuntime,
+    name: &'static str,
+}
+
+impl Acp {
+    fn new(name: &'static str) -> Self {
+        let command = vec![FAKE_ACP.to_owned(), name.to_owned()];
+        let runtime = AcpRuntime::new(command);
+        Self { runtime, name }
+    }
+}
+
+impl Subject for Acp {
+    fn runtime(&self) -> &dyn Runtime {
+        &self.runtime
+    }
+
+    fn without_program(&self) -> Box<dyn Runtime> {
+        let command = ["ccb-no-such-agent", self.name].map(str::to_owned);
+        Box::new(AcpRuntime::new(command.to_vec()))
+    }
+
+    fn prompt(&self, acts: &[Act<'_>], result: &str) -> Option<String> {
+        // It ends when its input does, and that does when nobody reads it any more.
+        if acts
+            .iter()
+            .any(|act| matches!(act, Act::CloseOutputUntil(_)))
+        {
+            return None;
+        }
+        let fails = acts
+            .iter()
+            .any(|act| matches!(act, Act::Fail(_) | Act::Quota));
+        let script = script(acts, false)?;
+        let script = if fails { script } else { script.done(result) };
+        Some(script.serve().to_prompt())
+    }
+
+    fn environment(&self) -> Vec<(OsString, OsString)> {
+        Vec::new()
+    }
+
+    fn growth_kib(&self) -> u64 {
+        // Answers are long lines in this protocol.
+        96 * 1024
+    }
+
+    fn adds(&self, variable: &str) -> bool {
+        variable == "OPENCODE_PERMISSION" && self.name == "opencode"
+    }
+}
+
 mod shell {
     use super::*;
 
@@ -149,4 +203,50 @@ mod lines {
     use super::*;
 
     harness::contract_tests!(Lines::new(), cannot: ["a_session_is_copied"]);
+}
+
+/// An agent nobody has looked at.
+mod acp {
+    use super::*;
+
+    harness::contract_tests!(Acp::new("plain"), cannot: [
+        "a_message_at_a_tool_boundary",
+        "a_session_is_copied",
+        "it_closes_its_output_and_lives",
+    ]);
+}
+
+/// A prompt becomes part of the turn that is under way.
+mod acp_merges {
+    use super::*;
+
+    harness::contract_tests!(Acp::new("opencode"), cannot: ["it_closes_its_output_and_lives"]);
+}
+
+/// A prompt would break off the turn that is under way.
+mod acp_cancels {
+    use super::*;
+
+    harness::contract_tests!(Acp::new("qwen"), cannot: [
+        "a_message_at_a_tool_boundary",
+        "a_session_is_copied",
+        "it_closes_its_output_and_lives",
+    ]);
+}
+
+/// A prompt takes the place of the one before at the next tool.
+mod acp_injects {
+    use super::*;
+
+    harness::contract_tests!(Acp::new("claude-agent-acp"), cannot: ["it_closes_its_output_and_lives"]);
+}
+
+/// A prompt waits for its turn.
+mod acp_queues {
+    use super::*;
+
+    harness::contract_tests!(Acp::new("codex-acp"), cannot: [
+        "a_message_at_a_tool_boundary",
+        "it_closes_its_output_and_lives",
+    ]);
 }

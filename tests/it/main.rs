@@ -34,6 +34,14 @@ mod create_from;
 mod definition_keys;
 /// The agent that does what its script says: every step it knows.
 mod fake_agent;
+/// `ccb fanout`: plans, their previews, and what bad ones are told.
+mod fanout;
+/// `ccb fanout`: the examples of the documentation, and the demo.
+mod fanout_docs;
+/// `ccb fanout`: killed over and over, the same end.
+mod fanout_kill;
+/// `ccb fanout`: runs, landings, outcomes, limits.
+mod fanout_run;
 /// The dependency graph in all its forms, and the stream of changes.
 mod graph_watch;
 /// Hooks on agents: their start, their end, their idleness.
@@ -52,6 +60,8 @@ mod interop_edges;
 mod interop_files;
 /// Real agent programs on the scripted model, where they are installed.
 mod real;
+/// A team session of real agent programs.
+mod real_session;
 /// Home, list, identity, output: what a command finds around it.
 mod surroundings;
 /// Teams: bad names, damaged rosters, other repositories, held locks.
@@ -139,10 +149,14 @@ mod mcp_tools;
 mod real_acp;
 /// The real Claude Code on a scripted model, where it is installed.
 mod real_claude;
+/// The real Claude Code through the command line, where it is installed.
+mod real_claude_runs;
 /// The real Codex on a scripted model, where it is installed.
 mod real_codex;
 /// The contract of runtimes on real programs, where they are installed.
 mod real_contract;
+/// Agents that speak the Agent Client Protocol, from start to end.
+mod run_acp;
 /// Agents: bad input and bad luck, each with a stated outcome.
 mod run_bad_luck;
 /// Agents: a crash at every write point of a run's whole life.
@@ -159,11 +173,15 @@ mod run_modes;
 mod run_torture;
 /// Team sessions: worked off, proved, landed, resumed.
 mod session;
+/// Team sessions: every part killed at random.
+mod session_chaos;
 /// Team sessions whose lead is an agent.
 mod session_lead;
 
 /// The binary the tests run.
 pub const CCB: &str = env!("CARGO_BIN_EXE_ccb-under-test");
+/// An agent that speaks the Agent Client Protocol.
+pub const FAKE_ACP: &str = env!("CARGO_BIN_EXE_fake-acp");
 /// The other tool that shares its files.
 pub const FOREIGN_TOOL: &str = env!("CARGO_BIN_EXE_foreign-tool");
 /// A process that calls the board at random and writes down the answers.

@@ -2,13 +2,15 @@
 //! `CCB_TEST_GEMINI` and `CCB_TEST_QWEN` name the programs.
 
 use harness::model::{Step, prompt};
-use harness::{RealWorld, Talk, fake_tools, is_waiting, let_go, real_program, shell, waiting};
+use harness::{
+    RealWorld, Talk, accepted, fake_tools, is_waiting, let_go, message, real_program, shell,
+    waiting,
+};
 use serde_json::json;
 use swarm::process::Ending;
 use swarm::runtime::{
-    AcpRuntime, Event, Launch, LaunchError, Message, Messages, Order, Runtime, Start, TurnStatus,
+    AcpRuntime, Event, Launch, LaunchError, Messages, Order, Runtime, Start, TurnStatus,
 };
-use uuid::Uuid;
 
 use crate::FAKE_MCP;
 
@@ -88,19 +90,6 @@ fn run(agent: Option<Agent>, test: fn(&Agent)) {
     if let Some(agent) = agent {
         test(&agent);
     }
-}
-
-fn message(text: &str, now: bool) -> (Uuid, Order) {
-    let id = Uuid::new_v4();
-    let text = text.to_owned();
-    (id, Order::Send(Message { id, text, now }))
-}
-
-fn accepted(talk: &mut Talk, wanted: Uuid) {
-    talk.until("its confirmation", |event| match event {
-        Event::Accepted { message } if message == wanted => Some(()),
-        _ => None,
-    });
 }
 
 /// Two turns with questions, our tools, an interrupt, and another turn.

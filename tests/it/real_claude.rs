@@ -3,10 +3,13 @@
 use std::path::Path;
 
 use harness::model::{Step, prompt};
-use harness::{RealWorld, Talk, fake_tools, is_waiting, let_go, real_program, shell, waiting};
+use harness::{
+    RealWorld, Talk, accepted, fake_tools, freely, is_waiting, let_go, message, real_program,
+    shell, waiting,
+};
 use serde_json::json;
 use swarm::process::Ending;
-use swarm::runtime::{ClaudeRuntime, Event, Launch, Message, Order, Start, TurnStatus};
+use swarm::runtime::{ClaudeRuntime, Event, Launch, Order, Start, TurnStatus};
 use uuid::Uuid;
 
 use crate::FAKE_MCP;
@@ -18,24 +21,6 @@ fn claude() -> Option<ClaudeRuntime> {
 
 fn start(runtime: &ClaudeRuntime, launch: Launch) -> Talk {
     Talk::start(runtime, launch).unwrap()
-}
-
-fn freely(mut launch: Launch) -> Launch {
-    launch.permission_mode = Some("bypassPermissions".into());
-    launch
-}
-
-fn message(text: &str, now: bool) -> (Uuid, Order) {
-    let id = Uuid::new_v4();
-    let text = text.to_owned();
-    (id, Order::Send(Message { id, text, now }))
-}
-
-fn accepted(talk: &mut Talk, wanted: Uuid) {
-    talk.until("its confirmation", |event| match event {
-        Event::Accepted { message } if message == wanted => Some(()),
-        _ => None,
-    });
 }
 
 fn answer(talk: &mut Talk, allow: bool) -> String {

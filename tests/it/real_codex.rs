@@ -1,10 +1,13 @@
 //! The real Codex on a scripted model. `CCB_TEST_CODEX` names the program.
 
 use harness::model::{Step, prompt};
-use harness::{RealWorld, Talk, fake_tools, is_waiting, let_go, real_program, waiting};
+use harness::{
+    RealWorld, Talk, accepted, fake_tools, freely, is_waiting, let_go, message, real_program,
+    waiting,
+};
 use serde_json::{Value, json};
 use swarm::process::Ending;
-use swarm::runtime::{CodexRuntime, Event, Launch, Message, Order, Start, TurnStatus};
+use swarm::runtime::{CodexRuntime, Event, Launch, Order, Start, TurnStatus};
 use uuid::Uuid;
 
 use crate::FAKE_MCP;
@@ -18,27 +21,9 @@ fn start(runtime: &CodexRuntime, launch: Launch) -> Talk {
     Talk::start(runtime, launch).unwrap()
 }
 
-fn freely(mut launch: Launch) -> Launch {
-    launch.permission_mode = Some("bypassPermissions".into());
-    launch
-}
-
 fn run(command: &str) -> Step {
     let input = json!({ "cmd": command, "yield_time_ms": 60_000 });
     Step::tool("exec_command", input)
-}
-
-fn message(text: &str, now: bool) -> (Uuid, Order) {
-    let id = Uuid::new_v4();
-    let text = text.to_owned();
-    (id, Order::Send(Message { id, text, now }))
-}
-
-fn accepted(talk: &mut Talk, wanted: Uuid) {
-    talk.until("its confirmation", |event| match event {
-        Event::Accepted { message } if message == wanted => Some(()),
-        _ => None,
-    });
 }
 
 fn answer(talk: &mut Talk, allow: bool) -> (String, Value) {

@@ -219,8 +219,12 @@ fn all_together_may_use_so_much() {
         let message = answer["error"]["message"].as_str().unwrap();
         assert!(message.contains(says), "{message}");
         assert_eq!(account(&home)["usage"]["totalTokens"], 300);
-        // A new account.
+        // A new account, which no agent opens for itself.
+        let shell = format!("{CCB} team limits --reset");
+        let spawn = ["agent", "spawn", "--runtime", "shell", "--wait", &shell];
+        home.fails(6, &spawn);
         home.ok(&["team", "limits", "--reset"]);
+        home.fails(1, &spawn);
         assert_eq!(waited(&home, &half, &[]).1, Some(0));
         assert_eq!(account(&home)["usage"]["totalTokens"], 150);
     }

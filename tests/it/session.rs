@@ -192,12 +192,50 @@ fn done_is_what_the_check_says_at_the_commit_and_a_check_that_never_ends_fails()
     assert_eq!(scene.status(nothing), "completed");
     let ended = |id: u64| {
         let events = answer.json_lines();
-        let mine = |e: &&serde_json::Value| e["event"] == "ended" && e["task"] == id.to_string();
+        let id = id.to_string();
+        let mine = |e: &&serde_json::Value| e["event"] == "ended" && e["task"] == id.as_str();
         events.iter().rfind(mine).cloned().unwrap()
     };
     assert_eq!(ended(nothing)["outcome"], "no_change");
     assert_eq!(ended(writes)["outcome"], "done");
     scene.await_nobody();
+}
+
+#[test]
+fn what_others_say_is_done_is_checked_before_anything_builds_on_it() {
+    let scene = scene();
+    let lie = scene.task(
+        "lie",
+        &["--run", "echo 1 > proof", "--verify", "test -e proof"],
+    );
+    let truth = scene.task("truth", &["--run", "false", "--verify", "test -e readme"]);
+    let behind = scene.task(
+        "behind",
+        &["--run", "cp proof copy", "--blocked-by", &lie.to_string()],
+    );
+    for id in [lie, truth] {
+        scene.ok(&["task", "done", &id.to_string(), "--as", "somebody"]);
+    }
+    let answer = scene.session(&[]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let task = scene.file(truth);
+    assert_eq!(
+        task["metadata"]["ccb"]["result"]["verified"], true,
+        "{task}"
+    );
+    let runs = task["metadata"]["ccb"]["attempts"].as_array();
+    assert_eq!(runs, None, "it was not done again: {task}");
+    let task = scene.file(lie);
+    assert_eq!(
+        task["metadata"]["ccb"]["attempts"][0]["status"], "reported",
+        "{task}"
+    );
+    assert_eq!(
+        task["metadata"]["ccb"]["result"]["check"]["passed"], true,
+        "{task}"
+    );
+    assert_eq!(scene.status(behind), "completed");
+    assert_eq!(scene.repo.git(&["show", "HEAD:copy"]), "1\n");
 }
 
 #[test]

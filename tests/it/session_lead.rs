@@ -56,7 +56,7 @@ fn a_lead_hands_out_work_and_its_mates_do_it_in_trees_of_their_own() {
         assert_eq!(task["metadata"]["ccb"]["result"]["check"]["passed"], true);
     }
     assert_eq!(scene.repo.git(&["show", "HEAD:two"]), "2\n1\n");
-    assert_eq!(scene.trees(), Vec::<String>::new());
+    assert_eq!(scene.trees(), Vec::<String>::new(), "{answer:?}");
     scene.await_nobody();
     // The lead was told of each, once, and has read it.
     let mut told = scene.home.notifications();

@@ -167,8 +167,8 @@ fn argument_errors_are_json_too() {
         &["task", "create"],
         &["task", "done", "1", "--token", "-1"],
         &["-q", "-v", "task", "list"],
-        &["no-such-command"],
-        &[],
+        &["tsk", "list"],
+        &["--mates", "4", "task", "list"],
     ] {
         let error = home.fails(2, args)["error"].clone();
         assert_eq!(error["kind"], "usage", "{args:?}: {error}");

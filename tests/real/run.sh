@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the contract of runtimes and the tests of each runtime on the real programs, and prints what
+# Runs the contract of runtimes and the tests of each runtime, and of whole runs, on the real programs, and prints what
 # the table in docs/runtimes.md is made of: program and version, check, outcome.
 #
 #   eval "$(tests/real/install.sh DIRECTORY)"
@@ -12,5 +12,5 @@ for name in "$@"; do
     cargo test --quiet -p ccb-tests --test it -- --exact "real_contract::$name" 2>&1 |
         grep -E ' \| |^skipped|panicked|FAILED' || failed=1
 done
-cargo test --quiet -p ccb-tests --test it -- --test-threads 2 real_claude real_codex real_acp || failed=1
+cargo test --quiet -p ccb-tests --test it -- --test-threads 2 real_claude real_codex real_acp real_session || failed=1
 exit $failed

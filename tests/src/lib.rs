@@ -17,6 +17,7 @@ mod mcp;
 pub mod model;
 mod random;
 mod real;
+mod real_team;
 mod repo;
 /// Agents in tests.
 pub mod runs;
@@ -33,7 +34,11 @@ pub use home::{Answer, TestHome};
 pub use mail::{MailScenario, mail_command, mail_state, message_numbers};
 pub use mcp::{McpClient, McpEnd, texts};
 pub use random::Random;
-pub use real::{RealWorld, fake_tools, is_waiting, let_go, real_program, shell, waiting};
+pub use real::{
+    RealWorld, accepted, fake_tools, freely, is_waiting, let_go, message, real_program, shell,
+    waiting,
+};
+pub use real_team::RealTeam;
 pub use repo::{TestRepo, Workplace, git, git_command, slug, write};
 pub use schema::check_task_file;
 pub use talk::Talk;

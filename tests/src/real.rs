@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::json;
-use swarm::runtime::{Launch, McpServer};
+use swarm::runtime::{Event, Launch, McpServer, Message, Order};
 use tempfile::TempDir;
+use uuid::Uuid;
 
+use crate::Talk;
 use crate::model::ModelServer;
 
 /// The real program named by an environment variable; says so if there is none.
@@ -234,4 +236,25 @@ pub fn is_waiting(repo: &Path, name: &str) {
 /// The input of a tool that runs a shell command.
 pub fn shell(command: &str) -> serde_json::Value {
     json!({ "command": command, "description": "run it" })
+}
+
+/// The same launch of an agent that may do everything without asking.
+pub fn freely(mut launch: Launch) -> Launch {
+    launch.permission_mode = Some("bypassPermissions".into());
+    launch
+}
+
+/// A message, and the order that hands it over.
+pub fn message(text: &str, now: bool) -> (Uuid, Order) {
+    let id = Uuid::new_v4();
+    let text = text.to_owned();
+    (id, Order::Send(Message { id, text, now }))
+}
+
+/// Waits until a message has become part of the conversation.
+pub fn accepted(talk: &mut Talk, wanted: Uuid) {
+    talk.until("its confirmation", |event| match event {
+        Event::Accepted { message } if message == wanted => Some(()),
+        _ => None,
+    });
 }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::marked::last_after;
+use crate::marked::{last_after, unescaped};
 
 /// A script begins after this.
 const MARK: &str = "<<AGENT ";
@@ -212,13 +212,4 @@ impl Script {
         let found = last_after(text, MARK).or_else(|| last_after(&unescaped(text), MARK))?;
         Some(found.map_err(|error| error.to_string()))
     }
-}
-
-/// What a message said before it was rendered.
-fn unescaped(text: &str) -> String {
-    text.replace("&lt;", "<")
-        .replace("&gt;", ">")
-        .replace("&quot;", "\"")
-        .replace("&apos;", "'")
-        .replace("&amp;", "&")
 }

@@ -100,6 +100,32 @@ impl History {
         })
     }
 
+    /// The name of the files of `commit`, all together.
+    pub(crate) fn tree_of(&self, commit: &str) -> Result<String, TreeError> {
+        let spec = format!("{commit}^{{tree}}");
+        let found = self
+            .opened
+            .as_ref()
+            .and_then(|repo| repo.revparse_single(&spec).ok());
+        if let Some(found) = found {
+            return Ok(found.id().to_string());
+        }
+        let bytes = Git::at(&self.dir, "rev-parse")
+            .args(["--verify", "--end-of-options", &spec])
+            .run()?;
+        Ok(line(&bytes))
+    }
+
+    /// Whether `commit` is known to be one step after `base` and no merge. Not knowing is a no.
+    pub(crate) fn is_next(&self, base: &str, commit: &str) -> bool {
+        let found = self.opened.as_ref().and_then(|repo| {
+            let commit = repo.find_commit(Oid::from_str(commit).ok()?).ok()?;
+            let alone = commit.parent_count() == 1;
+            Some(alone && commit.parent_id(0).ok()?.to_string() == base)
+        });
+        found.unwrap_or(false)
+    }
+
     /// Whether everything in `commit` is also in `of`.
     pub(crate) fn is_ancestor(&self, commit: &str, of: &str) -> Result<bool, TreeError> {
         Ok(self.count_beyond(of, &[commit.to_owned()])? == 0)

@@ -22,6 +22,7 @@
 //! <common dir>/ccb/trash/<id>/       tree/ and admin/ (git's directory for it)
 //! <common dir>/ccb/logs/             output of set-up commands and checks
 //! refs/ccb/rescue/<id>/…             HEAD, branch, index, reflogs, files of removed trees
+//! refs/ccb/<other>                   commits whose trees are not needed any more
 //! ```
 //!
 //! # Lock order
@@ -53,6 +54,8 @@ mod merge;
 mod merge_build;
 mod merge_target;
 mod op;
+pub mod patch;
+mod pin;
 mod pool;
 mod pool_take;
 mod process;

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use crate::changes;
 use crate::error::TreeError;
-use crate::git::{Git, line};
+use crate::git::Git;
 use crate::history::History;
 use crate::merge::Strategy;
 use crate::merge_build::{Builder, Built};
@@ -59,23 +59,26 @@ impl Trees {
         let dir = entry.path();
         let timeout = self.options.checkout_timeout;
         Git::at(dir, "add").arg("--all").timeout(timeout).run()?;
-        let mut commit = Git::at(dir, "commit").args(["--quiet", "--no-verify", "--file=-"]);
-        if Git::at(dir, "var")
-            .arg("GIT_COMMITTER_IDENT")
-            .run()
-            .is_err()
-        {
+        let commit = || {
+            Git::at(dir, "commit")
+                .args(["--quiet", "--no-verify", "--file=-"])
+                .input(message.as_bytes().to_vec())
+                .timeout(timeout)
+        };
+        if let Err(error) = commit().run() {
+            let known = Git::at(dir, "var").arg("GIT_COMMITTER_IDENT").run();
+            if known.is_ok() {
+                return Err(error);
+            }
             // Nobody told git who commits here; that is no reason to lose work.
+            let mut commit = commit();
             for role in ["AUTHOR", "COMMITTER"] {
                 commit = commit
                     .env(&format!("GIT_{role}_NAME"), "ccb")
                     .env(&format!("GIT_{role}_EMAIL"), "ccb@localhost");
             }
+            commit.run()?;
         }
-        commit
-            .input(message.as_bytes().to_vec())
-            .timeout(timeout)
-            .run()?;
         let head = History::open(dir).resolve("HEAD")?;
         self.sealed(&entry, head)
     }
@@ -83,7 +86,10 @@ impl Trees {
     fn sealed(&self, entry: &Entry, commit: String) -> Result<Sealed, TreeError> {
         let changed = match &entry.base {
             Some(base) if *base == commit => false,
-            Some(base) => self.tree_of(base)? != self.tree_of(&commit)?,
+            Some(base) => {
+                let history = History::open(&self.layout.main);
+                history.tree_of(base)? != history.tree_of(&commit)?
+            }
             None => true,
         };
         Ok(Sealed {
@@ -167,13 +173,5 @@ impl Trees {
         Ok(names
             .map(|name| String::from_utf8_lossy(name).into_owned())
             .collect())
-    }
-
-    fn tree_of(&self, commit: &str) -> Result<String, TreeError> {
-        let spec = format!("{commit}^{{tree}}");
-        let bytes = Git::at(&self.layout.main, "rev-parse")
-            .args(["--verify", "--end-of-options", &spec])
-            .run()?;
-        Ok(line(&bytes))
     }
 }

@@ -16,12 +16,14 @@ use store::lock::FileLock;
 use store::tree::{device, walk};
 
 use crate::admin;
+use crate::changes::State;
 use crate::error::TreeError;
 use crate::fault;
 use crate::git::{Git, line, path_from, zero_split};
 use crate::history::History;
 use crate::layout::Layout;
 use crate::registry::{Entry, Registry, Status, Trashed};
+use crate::remove::Removed;
 use crate::rescue::{commit, prefix, refs_of, tree_of_index_info, write_blobs};
 use crate::trees::Trees;
 
@@ -94,6 +96,19 @@ impl Trees {
         Ok(done)
     }
 
+    /// Deletes the directory of a tree that was removed, without its time in the trash, if all
+    /// that was in it is committed; for a caller that keeps the commit. Says whether it did.
+    pub fn delete_files(&self, removed: &Removed) -> Result<bool, TreeError> {
+        let mut rest = removed.changes.clone();
+        rest.commits = 0;
+        let committed = removed.changes.state != State::Unknown && rest.describe() == "none";
+        let Some(trash) = removed.entry.trash.as_ref().filter(|_| committed) else {
+            return Ok(false);
+        };
+        self.delete_trashed(trash)?;
+        Ok(true)
+    }
+
     fn empty(&self, entry: &Entry, trash: &Trashed) -> Result<(), Stop> {
         let dir = self.layout.trash().join(&trash.id);
         let tree = dir.join("tree");
@@ -101,6 +116,10 @@ impl Trees {
             self.keep_files(entry, trash, &dir)?;
         }
         reached(fault::TRASH_SNAPSHOT);
+        Ok(self.delete_trashed(trash)?)
+    }
+
+    fn delete_trashed(&self, trash: &Trashed) -> Result<(), TreeError> {
         // Said first: what is half deleted must not be brought back.
         let mut section = self.section()?;
         if let Some(trash) = section
@@ -113,7 +132,7 @@ impl Trees {
         section.save()?;
         drop(section);
         reached(fault::TRASH_EMPTIED);
-        store::tree::delete(&dir)?;
+        store::tree::delete(&self.layout.trash().join(&trash.id))?;
         Ok(())
     }
 

@@ -4,6 +4,7 @@ pub(crate) mod agent;
 mod completions;
 mod demo;
 mod doctor;
+mod fanout;
 mod mail;
 mod man;
 mod mcp;
@@ -38,6 +39,8 @@ pub(crate) enum Command {
     /// Start agents, look at them, write to them, stop and resume them; what types there are
     #[command(visible_alias = "agents")]
     Agent(Box<agent::AgentArgs>),
+    /// Run a plan: many tasks, many agents, every result proven, one report
+    Fanout(Box<fanout::FanoutArgs>),
     /// Let an agent take part in a team: serves the board, mail and agents as tools over MCP
     Mcp(mcp::McpArgs),
     /// Show how everything stands: session, tasks, agents, requests, worktrees
@@ -46,7 +49,7 @@ pub(crate) enum Command {
     Doctor(doctor::DoctorArgs),
     /// Trust what this repository wants to run: hooks, set-up, runtimes, agents' servers
     Trust(trust::TrustArgs),
-    /// Show several processes working off one task board (no key, no network)
+    /// Show a plan at work: agents repair a small repository, proven and landed (no key, no network)
     Demo(demo::DemoArgs),
     /// Print a completion script for your shell
     Completions(completions::CompletionsArgs),
@@ -89,6 +92,7 @@ pub(crate) fn run(cli: &Cli, context: &mut Context) -> Result<Exit, CommandError
         Some(Command::Mail(command)) => mail::run(command, context),
         Some(Command::Worktree(command)) => worktree::run(command, context),
         Some(Command::Agent(args)) => agent::run(args, context),
+        Some(Command::Fanout(args)) => fanout::run(args, context),
         Some(Command::Mcp(args)) => mcp::run(args, context),
         Some(Command::Status(args)) => status::run(args, context),
         Some(Command::Man(args)) => man::run(args, context),
@@ -96,16 +100,16 @@ pub(crate) fn run(cli: &Cli, context: &mut Context) -> Result<Exit, CommandError
         Some(Command::Trust(args)) => trust::run(args, context),
         Some(Command::Demo(args)) => demo::run(args, context),
         Some(Command::Completions(args)) => completions::run(args, context),
-        None if cli.global.team.is_some() || cli.session.coordinator => {
-            session::run(&cli.session, context)
-        }
-        // By the environment alone, and a single word may be a command with a slip in it.
-        None if cli.session.coordinates() && cli.session.words() > 1 => {
-            session::run(&cli.session, context)
-        }
         None => {
-            if let Some(word) = cli.session.prompt.first() {
+            let is_session = cli.global.team.is_some() || cli.session.coordinates();
+            // A prompt is a sentence; a word that is nearly a command was meant to be one.
+            if let Some(word) = cli.session.prompt.first()
+                && (!is_session || nearly_a_command(word))
+            {
                 return Err(unknown(word));
+            }
+            if is_session {
+                return session::run(&cli.session, context);
             }
             let message = "say what to do";
             if !context.out.is_json() {
@@ -120,17 +124,25 @@ pub(crate) fn run(cli: &Cli, context: &mut Context) -> Result<Exit, CommandError
 
 /// A word that is no command, and no prompt either because there is no team.
 fn unknown(word: &str) -> CommandError {
-    let cli = Cli::command();
-    let known: Vec<&str> = cli
-        .get_subcommands()
-        .flat_map(|c| c.get_name_and_visible_aliases())
-        .collect();
     let message = format!("there is no command {word:?}");
-    let hint = match store::nearest(word, known) {
+    let hint = match nearest_command(word) {
         Some(near) => format!("did you mean `ccb {near}`?"),
         None => "`ccb --help` lists the commands; `ccb --team NAME PROMPT` starts a session".into(),
     };
     CommandError::usage("usage", message).with_hint(hint)
+}
+
+fn nearly_a_command(word: &str) -> bool {
+    !word.contains(char::is_whitespace) && nearest_command(word).is_some()
+}
+
+fn nearest_command(word: &str) -> Option<String> {
+    let cli = Cli::command();
+    let known: Vec<&str> = cli
+        .get_subcommands()
+        .flat_map(|command| command.get_name_and_visible_aliases())
+        .collect();
+    store::nearest(word, known).map(str::to_owned)
 }
 
 #[cfg(test)]

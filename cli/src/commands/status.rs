@@ -1,8 +1,11 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
-use coordinator::SessionFile;
+use coordinator::engine::director_lock;
+use coordinator::{SessionFile, TeamSession};
+use mailbox::{Request, RequestState};
 use serde_json::{Value, json};
+use swarm::run::Meta;
 use taskboard::Status;
 
 use crate::context::Context;
@@ -23,126 +26,152 @@ struct Counts {
     unreadable: usize,
 }
 
-/// How everything stands: session, tasks, agents, requests, trees.
+/// How everything stands.
+struct Standing {
+    team: String,
+    session: Option<TeamSession>,
+    /// Somebody directs it.
+    directed: bool,
+    counts: Counts,
+    alive: Vec<Meta>,
+    /// Requests that wait for an answer.
+    requests: Vec<Request>,
+    /// How many trees there are, by what they are.
+    trees: BTreeMap<&'static str, usize>,
+}
+
+/// Shows how everything stands: session, tasks, agents, requests, trees.
 pub(crate) fn run(_: &StatusArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let standing = look(context)?;
+    context.out.answer(|| standing.json(), || standing.text())?;
+    Ok(Exit::Done)
+}
+
+fn look(context: &Context) -> Result<Standing, CommandError> {
     let team = context.team()?;
-    let session = SessionFile {
+    let file = SessionFile {
         home: context.home(),
         team: &team,
-    }
-    .session()?;
+    };
     let agents = context.agents()?;
-    let directed = store::lock::is_held(&coordinator::engine::director_lock(&agents))?;
-    let counts = counts(context)?;
     let (all, _) = agents.list()?;
-    let alive: Vec<_> = all.iter().filter(|listed| listed.alive).collect();
     let requests = context.mailbox()?.requests()?.requests;
-    let open: Vec<_> = requests
-        .iter()
-        .filter(|request| request.state == mailbox::RequestState::Pending)
-        .collect();
-    let trees = match context.trees() {
+    let listed = match context.trees() {
         Ok(trees) => trees.list()?,
+        // Outside of a repository there are none.
         Err(_) => Vec::new(),
     };
-    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
-    for tree in trees.iter().filter(|tree| tree.is_live()) {
-        *kinds.entry(tree.status.as_str()).or_default() += 1;
+    let mut trees = BTreeMap::new();
+    for tree in listed.iter().filter(|tree| tree.is_live()) {
+        *trees.entry(tree.status.as_str()).or_default() += 1;
     }
-    let json = || {
-        let agents: Vec<Value> = alive
-            .iter()
-            .map(|listed| {
-                let meta = &listed.meta;
-                json!({
-                    "agentId": meta.agent_id, "name": meta.name, "state": meta.state.as_str(),
-                    "task": meta.task_id, "description": meta.description,
-                    "tokens": meta.usage.total_tokens(), "stalled": meta.stalled,
-                })
+    let alive = all.into_iter().filter(|listed| listed.alive);
+    Ok(Standing {
+        session: file.session()?,
+        directed: store::lock::is_held(&director_lock(&agents))?,
+        counts: counts(context)?,
+        alive: alive.map(|listed| listed.meta).collect(),
+        requests: requests
+            .into_iter()
+            .filter(|request| request.state == RequestState::Pending)
+            .collect(),
+        trees,
+        team: team.to_string(),
+    })
+}
+
+impl Standing {
+    fn json(&self) -> Value {
+        let agent = |meta: &Meta| {
+            json!({
+                "agentId": meta.agent_id, "name": meta.name, "state": meta.state.as_str(),
+                "task": meta.task_id, "description": meta.description,
+                "tokens": meta.usage.total_tokens(), "stalled": meta.stalled,
             })
-            .collect();
+        };
+        let session = self.session.as_ref().map(|session| {
+            let mut json = serde_json::to_value(session).unwrap_or_default();
+            json["directed"] = self.directed.into();
+            json
+        });
+        let counts = &self.counts;
         json!({
-            "session": session.as_ref().map(|session| {
-                let mut json = serde_json::to_value(session).unwrap_or_default();
-                json["directed"] = directed.into();
-                json
-            }),
-            "team": team.as_str(),
+            "session": session,
+            "team": self.team,
             "tasks": {
                 "pending": counts.pending, "ready": counts.ready,
                 "inProgress": counts.in_progress, "completed": counts.completed,
                 "parked": counts.parked, "unreadable": counts.unreadable,
             },
-            "agents": agents,
-            "requests": open.iter().map(|request| request.to_json()).collect::<Vec<_>>(),
-            "worktrees": kinds,
+            "agents": self.alive.iter().map(agent).collect::<Vec<_>>(),
+            "requests": self.requests.iter().map(Request::to_json).collect::<Vec<_>>(),
+            "worktrees": self.trees,
         })
-    };
-    let text = || {
-        let mut lines = Vec::new();
-        lines.push(match &session {
+    }
+
+    fn text(&self) -> String {
+        let team = &self.team;
+        let mut lines = vec![match &self.session {
             Some(session) => format!(
                 "{BOLD}team {team}{BOLD:#}: a {} session, {}",
                 clean_line(&session.mode),
-                if directed { "under way" } else { "not running" }
+                if self.directed {
+                    "under way"
+                } else {
+                    "not running"
+                }
             ),
             None => format!("{BOLD}team {team}{BOLD:#}"),
-        });
-        let Counts {
-            ready,
-            in_progress,
-            completed,
-            parked,
-            unreadable,
-            pending,
-        } = counts;
-        lines.push(format!(
-            "tasks: {GREEN}{completed} done{GREEN:#}, {CYAN}{in_progress} under way{CYAN:#}, {ready} \
-             ready, {} waiting{}{}",
-            pending.saturating_sub(ready + parked),
-            match parked {
-                0 => String::new(),
-                some => format!(", {RED}{some} parked{RED:#}"),
-            },
-            match unreadable {
-                0 => String::new(),
-                some => format!(", {RED}{some} unreadable{RED:#}"),
-            },
-        ));
-        for listed in &alive {
-            let meta = &listed.meta;
-            let task = meta.task_id.as_deref().map(|id| format!(" #{id}"));
-            let stalled = meta.stalled.as_deref().map(clean_line);
+        }];
+        lines.push(self.counts.text());
+        lines.extend(self.alive.iter().map(agent_line));
+        for request in &self.requests {
             lines.push(format!(
-                "  {BOLD}{}{BOLD:#} {}{} {}{}",
-                clean_line(meta.address()),
-                meta.state.as_str(),
-                task.unwrap_or_default(),
-                clean_line(&meta.description),
-                stalled.map_or_else(String::new, |why| format!(" {YELLOW}({why}){YELLOW:#}")),
-            ));
-        }
-        for request in &open {
-            lines.push(format!(
-                "  {YELLOW}?{YELLOW:#} {} waits for an answer: `ccb mail requests`, `ccb mail approve {}`",
+                "  {YELLOW}?{YELLOW:#} {} waits for an answer: `ccb mail requests`, `ccb mail \
+                 approve {}`",
                 clean_line(&request.from),
                 request.id
             ));
         }
-        let trees: Vec<String> = kinds
-            .iter()
-            .map(|(kind, n)| format!("{n} {kind}"))
-            .collect();
+        let trees = self.trees.iter().map(|(kind, n)| format!("{n} {kind}"));
+        let trees: Vec<String> = trees.collect();
         if !trees.is_empty() {
             lines.push(format!("worktrees: {}", trees.join(", ")));
         }
-        if alive.is_empty() && session.is_some() && !directed && ready > 0 {
+        if self.session.is_some() && !self.directed && self.counts.ready > 0 {
             lines.push(format!("{DIM}`ccb --team {team}` goes on{DIM:#}"));
         }
         lines.join("\n")
-    };
-    context.out.answer(json, text)?;
-    Ok(Exit::Done)
+    }
+}
+
+fn agent_line(meta: &Meta) -> String {
+    let task = meta.task_id.as_deref().map(|id| format!(" #{id}"));
+    let stalled = meta.stalled.as_deref().map(clean_line);
+    format!(
+        "  {BOLD}{}{BOLD:#} {}{} {}{}",
+        clean_line(meta.address()),
+        meta.state.as_str(),
+        task.unwrap_or_default(),
+        clean_line(&meta.description),
+        stalled.map_or_else(String::new, |why| format!(" {YELLOW}({why}){YELLOW:#}")),
+    )
+}
+
+impl Counts {
+    fn text(&self) -> String {
+        let waiting = self.pending.saturating_sub(self.ready + self.parked);
+        let mut text = format!(
+            "tasks: {GREEN}{} done{GREEN:#}, {CYAN}{} under way{CYAN:#}, {} ready, {waiting} waiting",
+            self.completed, self.in_progress, self.ready
+        );
+        for (count, word) in [(self.parked, "parked"), (self.unreadable, "unreadable")] {
+            if count > 0 {
+                text.push_str(&format!(", {RED}{count} {word}{RED:#}"));
+            }
+        }
+        text
+    }
 }
 
 fn counts(context: &Context) -> Result<Counts, CommandError> {

@@ -62,11 +62,6 @@ impl SessionArgs {
         (!text.trim().is_empty()).then_some(text)
     }
 
-    /// How many words the prompt has.
-    pub(crate) fn words(&self) -> usize {
-        self.prompt.join(" ").split_whitespace().count()
-    }
-
     /// Whether a coordinator is wanted, by the flag or the environment.
     pub(crate) fn coordinates(&self) -> bool {
         let on =

@@ -125,6 +125,9 @@ fn direct(session: &Session, signals: &Signals, view: &Arc<View>) -> Result<Exit
         }
         let overseer = Overseer::start(session, Arc::clone(&control), signals, Arc::clone(view))?;
         let ending = engine.run(&mut |event: EngineEvent| {
+            if event == EngineEvent::Tick {
+                return;
+            }
             overseer.heard(&event);
             lead::told(session, &event);
             view.event(&event);

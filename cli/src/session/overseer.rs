@@ -7,6 +7,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use coordinator::engine::{Control, EngineEvent, Level};
+use mailbox::{IdleNotification, IdleReason, Mailbox};
+use store::name::Name;
 
 use super::Session;
 use super::lead::Lead;
@@ -29,6 +31,8 @@ struct State {
 #[derive(Debug)]
 pub(super) struct Overseer {
     state: Arc<State>,
+    /// How a lead that is an agent learns who has nothing to do.
+    mail: Option<Activity>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -71,8 +75,13 @@ impl Overseer {
                 std::thread::sleep(EVERY);
             }
         });
+        let mail = match &session.record.lead {
+            Some(_) => Some(Activity(session.context.mailbox()?)),
+            None => None,
+        };
         Ok(Self {
             state,
+            mail,
             thread: Some(thread),
         })
     }
@@ -81,7 +90,21 @@ impl Overseer {
     pub(super) fn heard(&self, event: &EngineEvent) {
         match event {
             EngineEvent::AtRest(_) => self.state.at_rest.store(true, Ordering::SeqCst),
-            EngineEvent::Started { .. } => self.state.at_rest.store(false, Ordering::SeqCst),
+            EngineEvent::Started { name, .. } => {
+                self.state.at_rest.store(false, Ordering::SeqCst);
+                if let (Some(mail), Some(name)) = (&self.mail, name) {
+                    mail.busy(name);
+                }
+            }
+            EngineEvent::Idle {
+                name,
+                task,
+                failure,
+            } => {
+                if let Some(mail) = &self.mail {
+                    mail.idle(name, &task.to_string(), failure.as_deref());
+                }
+            }
             _ => {}
         }
     }
@@ -106,6 +129,39 @@ impl Overseer {
 impl Drop for Overseer {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+/// Tells the lead who is at work, on the edge.
+#[derive(Debug)]
+struct Activity(Mailbox);
+
+impl Activity {
+    fn busy(&self, mate: &str) {
+        let noted = Name::new("agent", mate).map(|mate| self.0.note_busy(&mate));
+        if let Ok(Err(error)) = noted {
+            tracing::warn!(%error, "nobody is told that {mate} is at work");
+        }
+    }
+
+    fn idle(&self, mate: &str, task: &str, failure: Option<&str>) {
+        let notification = IdleNotification {
+            idle_reason: match failure {
+                Some(_) => IdleReason::Failed,
+                None => IdleReason::Available,
+            },
+            finished_tasks: match failure {
+                Some(_) => Vec::new(),
+                None => vec![task.to_owned()],
+            },
+            failure_reason: failure.map(str::to_owned),
+        };
+        let names =
+            Name::new("agent", mate).and_then(|m| Ok((m, Name::new("agent", swarm::LEAD)?)));
+        let noted = names.map(|(mate, lead)| self.0.note_idle(&mate, &lead, notification));
+        if let Ok(Err(error)) = noted {
+            tracing::warn!(%error, "nobody is told that {mate} is idle");
+        }
     }
 }
 

@@ -79,6 +79,10 @@ impl View {
     }
 
     pub(crate) fn event(&self, event: &EngineEvent) {
+        // What follows from the lines before it is for programs.
+        if !self.json && matches!(event, EngineEvent::Idle { .. }) {
+            return;
+        }
         self.say(|| event_json(event), || event_text(event));
     }
 
@@ -246,6 +250,11 @@ fn event_json(event: &EngineEvent) -> Value {
         } => json!({
             "event": "not_landed", "task": task, "files": files, "why": why, "became": became,
         }),
+        EngineEvent::Idle {
+            name,
+            task,
+            failure,
+        } => json!({"event": "idle", "name": name, "task": task, "failure": failure}),
         EngineEvent::AtRest(stand) => json!({"event": "at_rest", "stand": stand_words(stand)}),
         EngineEvent::Paused(why) => json!({"event": "paused", "why": why}),
         EngineEvent::Resumed => json!({"event": "resumed"}),

@@ -1,5 +1,7 @@
 //! Who works: the engine decides what is done, its crew what an agent for it is like.
 
+use std::time::Duration;
+
 use store::name::Name;
 use taskboard::Task;
 
@@ -30,9 +32,23 @@ pub struct Job<'a> {
     pub last_failure: Option<String>,
 }
 
+/// What holds for one task and not for all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// How often it is tried; none means as often as others.
+    pub attempts: Option<usize>,
+    /// How long its check may take; none means as long as others'.
+    pub verify_timeout: Option<Duration>,
+}
+
 /// Knows what an agent for a task is like: its runtime, model, tools and surroundings.
 pub trait Crew: Send + Sync {
     /// The agent for `job`. What the engine itself decides (the task, who is told, what has to
     /// be shown) it fills in afterwards.
     fn agent_for(&self, job: &Job<'_>) -> Result<Spawn, String>;
+
+    /// What holds for this task and not for all.
+    fn terms(&self, _task: &Task) -> Terms {
+        Terms::default()
+    }
 }

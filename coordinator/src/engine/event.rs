@@ -59,6 +59,15 @@ pub enum EngineEvent {
         /// The task that is to put it right.
         became: Option<TaskId>,
     },
+    /// Somebody with a name has nothing to do any more.
+    Idle {
+        /// Its name.
+        name: String,
+        /// What it did last.
+        task: TaskId,
+        /// What went wrong with that, if something did.
+        failure: Option<String>,
+    },
     /// Nothing is left to do for now.
     AtRest(super::schedule::Stand),
     /// Nothing is begun for now.
@@ -67,6 +76,8 @@ pub enum EngineEvent {
     Resumed,
     /// Something else a person may want to know.
     Note(String),
+    /// Nothing happened for a moment.
+    Tick,
 }
 
 /// How the work on a task ended.
@@ -75,7 +86,7 @@ pub enum TaskEnd {
     /// It is completed.
     Done {
         /// What there is to show for it.
-        proof: Option<Proof>,
+        proof: Option<Box<Proof>>,
         /// What the agent said.
         result: String,
     },

@@ -11,6 +11,7 @@ use taskboard::{Attempt, Caller, NewTask, Status, Task, TaskId};
 use worktrees::{Check, MergeRequest, RemoveRequest, SetUp, Slug, Strategy, TreeError, Trees};
 
 use super::aside::is_workers;
+use super::base::commit_of;
 use super::work::Shared;
 use crate::progress::Patience;
 use crate::run::{AgentError, Agents};
@@ -182,7 +183,7 @@ impl Shared {
             Ok(merged) => {
                 // A worker may be spoken to again at any moment; its tree goes at the end.
                 if !is_workers(&task)
-                    && let Err(error) = self.put_away(&trees, &slug, &task)
+                    && let Err(error) = self.put_away(&trees, &slug, &task, &landings.into)
                 {
                     tracing::info!(%error, tree = %slug, "the tree stays for now");
                 }
@@ -206,16 +207,34 @@ impl Shared {
 
     /// What has landed needs no tree any more. One that is in use stays; it is looked at again
     /// at the end.
-    fn put_away(&self, trees: &Trees, slug: &Slug, task: &Task) -> Result<(), TreeError> {
-        let removed = trees.remove(slug, &RemoveRequest::default())?;
+    fn put_away(
+        &self,
+        trees: &Trees,
+        slug: &Slug,
+        task: &Task,
+        into: &str,
+    ) -> Result<(), TreeError> {
+        // All of it is on the branch, with or without a landing of its own: then nothing is lost.
+        let on_branch = match commit_of(task) {
+            Some(commit) => {
+                let tip = trees.resolve(&format!("refs/heads/{into}"))?;
+                trees.unsealed(slug, &commit)?.is_none() && trees.contains(&tip, &commit)?
+            }
+            None => false,
+        };
+        let request = RemoveRequest {
+            discard: on_branch,
+            ..RemoveRequest::default()
+        };
+        let removed = trees.remove(slug, &request)?;
         self.board.unbind_worktree(task.id, slug.as_str()).ok();
         trees.forget_task(&removed.entry).ok();
         Ok(())
     }
 
     /// Puts away the trees of work that has landed and that were in use then, or whose engine
-    /// was killed. Returns what stays, and why.
-    pub(super) fn put_away_landed(&self) -> Result<Vec<String>, AgentError> {
+    /// was killed. Returns what stays although it could go, and why.
+    pub(super) fn put_away_landed(&self, into: &str) -> Result<Vec<String>, AgentError> {
         if !self.board.dir().is_dir() {
             return Ok(Vec::new());
         }
@@ -226,18 +245,16 @@ impl Shared {
             let Some(slug) = name.and_then(Value::as_str).and_then(|n| Slug::new(n).ok()) else {
                 continue;
             };
-            let landed = trees
-                .get(&slug)
-                .is_ok_and(|entry| entry.merged.is_some_and(|landed| !landed.pending));
-            if landed
-                && task.status == Status::Completed
-                && queued(task, &trees).is_none()
-                && let Err(error) = self.put_away(&trees, &slug, task)
-            {
-                stay.push(format!(
+            if task.status != Status::Completed || trees.get(&slug).is_err() {
+                continue;
+            }
+            match self.put_away(&trees, &slug, task, into) {
+                // What has not landed stays, of course.
+                Ok(()) | Err(TreeError::HasChanges { .. }) => {}
+                Err(error) => stay.push(format!(
                     "worktree {slug} of task {} stays: {error}",
                     task.id
-                ));
+                )),
             }
         }
         Ok(stay)

@@ -35,6 +35,8 @@ const STACK: usize = 512 * 1024;
 struct Place {
     seat: Seat,
     at: Option<TaskId>,
+    /// What it did last, until somebody is told that it has nothing to do.
+    did: Option<(TaskId, Option<String>)>,
     meta: Option<Meta>,
     asked: Level,
     /// It was made for an agent somebody else started, and is given nothing.
@@ -54,6 +56,7 @@ pub struct Engine {
     queue: BTreeMap<TaskId, Queued>,
     landing: Option<TaskId>,
     landing_paths: Vec<String>,
+    proving: Option<TaskId>,
     not_landed: BTreeMap<TaskId, String>,
     stop_landing: Arc<AtomicBool>,
     succeeded: usize,
@@ -91,6 +94,7 @@ impl Engine {
         let place = |seat| Place {
             seat,
             at: None,
+            did: None,
             meta: None,
             asked: Level::GoOn,
             extra: false,
@@ -116,6 +120,7 @@ impl Engine {
             queue: BTreeMap::new(),
             landing: None,
             landing_paths: Vec::new(),
+            proving: None,
             not_landed: BTreeMap::new(),
             stop_landing: Arc::new(AtomicBool::new(false)),
             succeeded: 0,
@@ -140,8 +145,8 @@ impl Engine {
         for thread in self.threads.drain(..) {
             thread.join().ok();
         }
-        if self.landings.is_some() {
-            for stays in self.shared.put_away_landed()? {
+        if let Some(landings) = &self.landings {
+            for stays in self.shared.put_away_landed(&landings.into)? {
                 tell(EngineEvent::Note(stays));
             }
         }
@@ -164,6 +169,10 @@ impl Engine {
             for (task, seat) in plan.start {
                 self.begin(task, seat);
             }
+            for task in plan.prove {
+                self.prove(task);
+            }
+            self.tell_idle(tell);
             if !working {
                 let over = level > Level::GoOn
                     || (!self.linger && !matches!(plan.stand, Stand::Waiting(_)));
@@ -180,7 +189,26 @@ impl Engine {
             match self.heard.recv_timeout(TICK) {
                 Ok(said) => self.hear(said, tell),
                 // We hold a sender ourselves: it does not happen.
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                    tell(EngineEvent::Tick);
+                }
+            }
+        }
+    }
+
+    /// Says who has just become idle: on the edge, once.
+    fn tell_idle(&mut self, tell: &mut dyn FnMut(EngineEvent)) {
+        for place in &mut self.places {
+            if place.at.is_some() {
+                place.did = None;
+                continue;
+            }
+            if let (Some((task, failure)), Some(name)) = (place.did.take(), &place.seat.name) {
+                tell(EngineEvent::Idle {
+                    name: name.to_string(),
+                    task,
+                    failure,
+                });
             }
         }
     }
@@ -267,6 +295,19 @@ impl Engine {
         self.on_a_thread(number, task, work);
     }
 
+    /// Sees whether a task is done that somebody says is; one at a time.
+    fn prove(&mut self, task: TaskId) {
+        if self.proving.is_some() {
+            return;
+        }
+        self.proving = Some(task);
+        let (shared, said) = (Arc::clone(&self.shared), self.said.clone());
+        self.threads.push(thread::spawn(move || {
+            let proved = shared.prove_reported(task);
+            said.send(Said::Proved { task, proved }).ok();
+        }));
+    }
+
     fn on_a_thread(&mut self, seat: usize, task: TaskId, work: impl FnOnce() + Send + 'static) {
         self.threads.retain(|thread| !thread.is_finished());
         let started = thread::Builder::new()
@@ -280,7 +321,9 @@ impl Engine {
                     seat,
                     task,
                     agent: None,
-                    end: WorkEnd::NotNow(format!("no thread could be started: {error}")),
+                    end: Box::new(WorkEnd::NotNow(format!(
+                        "no thread could be started: {error}"
+                    ))),
                     usage: Default::default(),
                     took: Duration::ZERO,
                 };
@@ -320,7 +363,7 @@ impl Engine {
         place.asked = Level::GoOn;
         let (shared, said) = (Arc::clone(&self.shared), self.said.clone());
         self.on_a_thread(number, task, move || {
-            shared.adopt(task, number, &meta, adopted, &said)
+            shared.adopt(task, number, &meta, adopted, &said);
         });
     }
 
@@ -355,6 +398,7 @@ impl Engine {
                 commands_only: meta.runtime.kind == "shell",
             },
             at: None,
+            did: None,
             meta: None,
             asked: Level::GoOn,
             extra: true,
@@ -409,9 +453,17 @@ impl Engine {
                 if let Some(place) = self.places.get_mut(seat) {
                     place.at = None;
                     place.meta = None;
+                    let failure = match &*end {
+                        WorkEnd::Task(TaskEnd::Done { .. }) => None,
+                        WorkEnd::Task(TaskEnd::Failed { why } | TaskEnd::Parked { why }) => {
+                            Some(why.clone())
+                        }
+                        _ => Some("it was not done".into()),
+                    };
+                    place.did = Some((task, failure));
                 }
                 self.mirror.refresh(&self.shared.board, task);
-                let end = match end {
+                let end = match *end {
                     WorkEnd::Task(end) => end,
                     WorkEnd::NotNow(why) => {
                         tell(EngineEvent::Note(format!("task {task} has to wait: {why}")));
@@ -448,6 +500,17 @@ impl Engine {
                 }
             }
             Said::Landed(landing) => self.landed(*landing, tell),
+            Said::Proved { task, proved } => {
+                self.proving = None;
+                self.mirror.refresh(&self.shared.board, task);
+                tell(match proved {
+                    Ok(()) => EngineEvent::Note(format!("task {task} is done: its check passes")),
+                    Err(why) => {
+                        let text = format!("task {task} was said to be done, and is not: {why}");
+                        EngineEvent::Note(text)
+                    }
+                });
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! Works a board off: who does which task when, until nothing can be done any more.
 //!
-//! What happens next is decided by a pure function ([`schedule`]) of what is known; one loop
+//! What happens next is decided by a pure function ([`schedule()`]) of what is known; one loop
 //! carries it out ([`Engine::run`]). Everything that counts is on disk: an engine that is
 //! killed leaves its agents at work, and the next one finds them ([`Engine::run`] begins with
 //! that), their tasks, their trees, and what has still to land.
@@ -19,6 +19,7 @@ mod event;
 mod landing;
 mod looper;
 mod mirror;
+mod reported;
 mod schedule;
 mod setup;
 mod view;
@@ -28,7 +29,7 @@ mod work;
 pub use aside::{LeftTree, WorkerTask, base_of_all, is_workers, left_trees, may_begin};
 pub use base::BaseOf;
 pub use control::{Control, Level};
-pub use crew::{Crew, Job, Seat};
+pub use crew::{Crew, Job, Seat, Terms};
 pub use event::{EngineEvent, TaskEnd};
 pub use landing::{Landings, is_conflict, unlanded};
 pub use looper::{Engine, director_lock};

@@ -36,6 +36,8 @@ pub struct Snapshot<'a> {
 pub struct Plan {
     /// Which task is given to whom, by the seat's number.
     pub start: Vec<(TaskId, usize)>,
+    /// Tasks that somebody says are done, whose checks are to be made.
+    pub prove: Vec<TaskId>,
     /// How things stand when that is done.
     pub stand: Stand,
 }
@@ -89,14 +91,25 @@ pub fn schedule(snapshot: &Snapshot<'_>) -> Plan {
             waiting = Some("nobody is free".into());
         }
     }
-    let stand = if busy + start.len() > 0 {
+    let prove: Vec<TaskId> = match snapshot.closed {
+        Some(_) => Vec::new(),
+        None => {
+            let reported = snapshot.tasks.values().filter(|task| task.reported);
+            reported.map(|task| task.id).collect()
+        }
+    };
+    let stand = if busy + start.len() + prove.len() > 0 {
         Stand::Working
     } else if let Some(why) = given_up {
         Stand::GivenUp(why)
     } else {
         at_rest(snapshot, waiting)
     };
-    Plan { start, stand }
+    Plan {
+        start,
+        prove,
+        stand,
+    }
 }
 
 /// Too much failed.
@@ -196,14 +209,16 @@ fn at_rest(snapshot: &Snapshot<'_>, waiting: Option<String>) -> Stand {
     let open: Vec<&TaskView> = snapshot
         .tasks
         .values()
-        .filter(|task| task.status != Status::Completed)
+        .filter(|task| !task.is_done())
         .collect();
     if open.is_empty() {
         return Stand::AllDone;
     }
     let mut stuck = Vec::new();
     for task in &open {
-        let why = if task.parked {
+        let why = if task.reported {
+            None
+        } else if task.parked {
             Some(Why::Parked)
         } else if task.status == Status::InProgress {
             let owner = task.owner.clone();
@@ -211,10 +226,7 @@ fn at_rest(snapshot: &Snapshot<'_>, waiting: Option<String>) -> Stand {
         } else if !unblocked(task, snapshot.tasks, snapshot.unreadable) {
             let open = task.blocked_by.iter().filter(|id| {
                 snapshot.unreadable.contains(id)
-                    || snapshot
-                        .tasks
-                        .get(id)
-                        .is_some_and(|task| task.status != Status::Completed)
+                    || snapshot.tasks.get(id).is_some_and(|task| !task.is_done())
             });
             Some(Why::Blocked(open.copied().collect()))
         } else {

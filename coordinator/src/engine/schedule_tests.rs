@@ -18,6 +18,7 @@ fn task(number: u64) -> TaskView {
         parked: false,
         paths: Vec::new(),
         has_command: true,
+        reported: false,
     }
 }
 
@@ -237,6 +238,25 @@ fn it_is_over_when_everything_is_completed_and_stuck_when_something_is_left() {
     scene.tasks.insert(id(3), parked);
     let stuck = vec![(id(2), Why::Blocked(vec![id(3)])), (id(3), Why::Parked)];
     assert_eq!(scene.plan().stand, Stand::Stuck(stuck));
+}
+
+#[test]
+fn what_is_only_said_to_be_done_is_checked_before_others_build_on_it() {
+    let said = TaskView {
+        status: Status::Completed,
+        reported: true,
+        ..task(1)
+    };
+    let behind = TaskView {
+        blocked_by: vec![id(1)],
+        ..task(2)
+    };
+    let mut scene = Scene::new([said, behind], 2);
+    let plan = scene.plan();
+    assert_eq!((plan.start, plan.prove), (vec![], vec![id(1)]));
+    assert_eq!(plan.stand, Stand::Working);
+    scene.tasks.get_mut(&id(1)).unwrap().reported = false;
+    assert_eq!(scene.started(), [2]);
 }
 
 /// Boards of up to 14 tasks that wait for earlier ones only.

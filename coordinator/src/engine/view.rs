@@ -23,6 +23,15 @@ pub struct TaskView {
     pub paths: Vec<String>,
     /// There is a command that does it; without one it takes a model.
     pub has_command: bool,
+    /// Somebody says that it is completed, and its check has not been seen to pass.
+    pub reported: bool,
+}
+
+impl TaskView {
+    /// Completed, and shown to be.
+    pub fn is_done(&self) -> bool {
+        self.status == Status::Completed && !self.reported
+    }
 }
 
 impl TaskView {
@@ -37,6 +46,7 @@ impl TaskView {
             parked: task.parked().is_some(),
             paths: task.paths(),
             has_command: task.run_command().is_some(),
+            reported: task.is_reported(),
         }
     }
 }
@@ -48,9 +58,7 @@ pub type Tasks = BTreeMap<TaskId, TaskView>;
 /// not, and is listed in `unreadable`.
 pub(super) fn unblocked(task: &TaskView, tasks: &Tasks, unreadable: &BTreeSet<TaskId>) -> bool {
     let done = |id: &TaskId| {
-        let open = tasks
-            .get(id)
-            .is_some_and(|blocker| blocker.status != Status::Completed);
+        let open = tasks.get(id).is_some_and(|blocker| !blocker.is_done());
         !open && !unreadable.contains(id)
     };
     task.blocked_by.iter().all(done)
@@ -72,9 +80,7 @@ pub(super) fn chains(tasks: &Tasks) -> HashMap<TaskId, usize> {
         while let Some((id, seen)) = stack.pop() {
             let below = dependents.get(&id).map_or(&[][..], Vec::as_slice);
             if seen {
-                let open = tasks
-                    .get(&id)
-                    .is_some_and(|task| task.status != Status::Completed);
+                let open = tasks.get(&id).is_some_and(|task| !task.is_done());
                 let longest = below.iter().filter_map(|id| chains.get(id)).max();
                 chains.insert(id, longest.unwrap_or(&0) + usize::from(open));
                 on_way.remove(&id);
@@ -191,6 +197,7 @@ mod tests {
             parked: false,
             paths: Vec::new(),
             has_command: true,
+            reported: false,
         };
         let open = Status::Pending;
         let tasks: Tasks = [

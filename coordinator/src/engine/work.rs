@@ -49,12 +49,17 @@ pub(super) enum Said {
         seat: usize,
         task: TaskId,
         agent: Option<String>,
-        end: WorkEnd,
+        end: Box<WorkEnd>,
         usage: Usage,
         took: Duration,
     },
     /// Tasks that others may have changed.
     Changed(Vec<TaskId>),
+    /// A task that was said to be done is, or why not.
+    Proved {
+        task: TaskId,
+        proved: Result<(), String>,
+    },
     /// A landing is over.
     Landed(Box<super::landing::Landing>),
 }
@@ -65,6 +70,14 @@ pub(super) enum WorkEnd {
     Task(TaskEnd),
     /// It could not be begun, for a reason that has nothing to do with the task.
     NotNow(String),
+}
+
+/// What the next one at the task should know: why the last one failed that was not just lost.
+fn last_failure(task: &Task) -> Option<String> {
+    let attempts = task.attempts();
+    let told = attempts.iter().rev().find(|attempt| attempt.counts);
+    let told = told.or(attempts.last());
+    told.map(|attempt| attempt.why.clone())
 }
 
 impl Shared {
@@ -108,7 +121,7 @@ impl Shared {
             seat: number,
             task: id,
             agent,
-            end,
+            end: Box::new(end),
             usage,
             took: began.elapsed(),
         };
@@ -145,7 +158,7 @@ impl Shared {
             seat: number,
             task: id,
             agent: Some(meta.agent_id.clone()),
-            end,
+            end: Box::new(end),
             usage,
             took: began.elapsed(),
         };
@@ -159,6 +172,8 @@ impl Shared {
             Err(error) => return Err(WorkEnd::NotNow(error.to_string())),
         };
         let attempt = task.failures() + 1;
+        let terms = self.crew.terms(&task);
+        let attempts = terms.attempts.unwrap_or(self.max_attempts);
         let base = match self.base(&task) {
             Ok(base) => base,
             Err(TreeError::Conflicts { files, .. }) => {
@@ -168,14 +183,14 @@ impl Shared {
                 );
                 return Err(self.failed(&task, why, 1));
             }
-            Err(error) => return Err(self.failed(&task, error.to_string(), self.max_attempts)),
+            Err(error) => return Err(self.failed(&task, error.to_string(), attempts)),
         };
         let job = Job {
             task: &task,
             seat,
             base,
             attempt,
-            last_failure: task.attempts().last().map(|last| last.why.clone()),
+            last_failure: last_failure(&task),
         };
         let mut spawn = match self.crew.agent_for(&job) {
             Ok(spawn) => spawn,
@@ -186,9 +201,12 @@ impl Shared {
         spawn.background = !self.quiet;
         spawn.plan.prove = Some(Prove {
             verify: task.verify_command().map(str::to_owned),
-            timeout_ms: u64::try_from(self.verify_timeout.as_millis()).unwrap_or(u64::MAX),
+            timeout_ms: {
+                let timeout = terms.verify_timeout.unwrap_or(self.verify_timeout);
+                u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)
+            },
             commit: job.base.is_some().then(|| self.commit_message(&task)),
-            max_attempts: self.max_attempts,
+            max_attempts: attempts,
         });
         match self.agents.spawn(&spawn) {
             Ok(launched) => Ok((launched, attempt)),
@@ -204,7 +222,7 @@ impl Shared {
             ) => Err(WorkEnd::NotNow(error.to_string())),
             // Its end is written down, with the task's attempt.
             Err(AgentError::NotStarted { why, .. }) => Err(self.stand_of(id, why)),
-            Err(error) => Err(self.failed(&task, error.to_string(), self.max_attempts)),
+            Err(error) => Err(self.failed(&task, error.to_string(), attempts)),
         }
     }
 
@@ -268,7 +286,7 @@ impl Shared {
                 Ok(task) if task.status == taskboard::Status::Completed => {
                     WorkEnd::Task(TaskEnd::Done {
                         result: outcome.exit.text(),
-                        proof: outcome.exit.proof,
+                        proof: outcome.exit.proof.map(Box::new),
                     })
                 }
                 // Vetoed, or taken away in the last moment.

@@ -81,7 +81,7 @@ pub struct Surroundings {
 }
 
 /// The agents of one team.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Agents {
     pub(super) home: Home,
     pub(super) team: Name,
@@ -181,6 +181,11 @@ impl Agents {
     /// Who says whether another one may be started, and what all have used.
     pub fn fleet(&self) -> Fleet {
         Fleet::open(&self.home.team(&self.team), self.options.fleet.clone())
+    }
+
+    /// Where the caller is.
+    pub fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// All state.

@@ -31,6 +31,9 @@ use crate::runtime::{Abilities, Event, Messages, Order, TurnEnd, Usage};
 /// How often what was used is written down.
 const USAGE_EVERY: Duration = Duration::from_secs(2);
 
+/// How long an agent may take to end that has done everything and knows that nothing more comes.
+const LINGER: Duration = Duration::from_secs(10);
+
 /// What a host knows about the agent it supervises.
 #[derive(Debug)]
 pub(super) struct Life<'a> {
@@ -76,6 +79,8 @@ pub(super) struct Life<'a> {
     pub(super) hooking: Hooking,
     /// Modes the agent was told to change to.
     pub(super) modes: VecDeque<ModeOrder>,
+    /// By when it should have ended, having been told that nothing more will come.
+    pub(super) should_be_over: Option<Instant>,
 }
 
 impl<'a> Life<'a> {
@@ -128,6 +133,7 @@ impl<'a> Life<'a> {
             repeated: false,
             hooking,
             modes: VecDeque::new(),
+            should_be_over: None,
         })
     }
 
@@ -171,7 +177,10 @@ impl<'a> Life<'a> {
     /// When something has to be done that nobody will tell of.
     pub(super) fn next_due(&self) -> Option<Instant> {
         let question = self.questions.values().map(|(_, until)| *until).min();
-        let all = [self.stopping.due(), question, self.limits_due()];
+        let lingers = self
+            .should_be_over
+            .filter(|_| self.stopping.why().is_none());
+        let all = [self.stopping.due(), question, self.limits_due(), lingers];
         all.into_iter().flatten().min()
     }
 
@@ -183,6 +192,11 @@ impl<'a> Life<'a> {
             && let Some(step) = self.stopping.step()
         {
             self.take_step(step, orders, processes);
+        }
+        if self.should_be_over.is_some_and(|by| by <= now) && self.stopping.why().is_none() {
+            // Some do not end when their input does. It has done what it was asked.
+            let why = Why::Asked("it did not end by itself".into());
+            self.stop(why, orders, processes);
         }
         let late: Vec<String> = self
             .questions
@@ -410,12 +424,14 @@ impl<'a> Life<'a> {
         self.set_state(State::Ending);
         drop(lock);
         orders.send(Order::Finish).await.ok();
+        self.should_be_over = Some(Instant::now() + LINGER);
     }
 
     /// Lets the agent end, whatever may come in.
     pub(super) async fn end_now(&mut self, orders: &Sender<Order>) {
         self.set_state(State::Ending);
         orders.send(Order::Finish).await.ok();
+        self.should_be_over = Some(Instant::now() + LINGER);
     }
 
     pub(super) fn note_idle(&mut self, idle: bool) {

@@ -44,6 +44,13 @@ pub(super) async fn prove(
     options: &HostOptions,
     processes: &Processes,
 ) -> Result<(), HostError> {
+    let checks = Checks {
+        run,
+        life: exit.life,
+        launch,
+        options,
+        processes,
+    };
     let mut moved = None;
     for _ in 0..ROUNDS {
         let seal = match ports.seal() {
@@ -59,7 +66,7 @@ pub(super) async fn prove(
             return Ok(());
         };
         let begun = Instant::now();
-        let end = check(run, exit.life, command, &seal, launch, options, processes).await?;
+        let end = checks.make(command, &seal).await?;
         end_descendants(DYING);
         let (passed, how) = match &end {
             End::Passed => (true, None),
@@ -104,83 +111,92 @@ fn fail(exit: &mut Exit, why: String) {
     exit.error = Some(why);
 }
 
-/// Runs the check to its end.
-async fn check(
-    run: &RunDir,
+/// What every check of a run needs.
+struct Checks<'a> {
+    run: &'a RunDir,
     life: u32,
-    command: &str,
-    seal: &Seal,
-    launch: &Launch,
-    options: &HostOptions,
-    processes: &Processes,
-) -> Result<End, HostError> {
-    let shell = ShellRuntime::default();
-    let launch = Launch {
-        prompt: command.to_owned(),
-        ..launch.clone()
-    };
-    let mut agent = match shell.launch(launch, processes) {
-        Ok(agent) => agent,
-        Err(error) => return Ok(End::Failed(error.to_string())),
-    };
-    let control = run.bell()?;
-    let control = pipe::Receiver::from_owned_fd(control.as_fd().try_clone_to_owned()?)?;
-    let guard = pipe::Sender::from_owned_fd(io::stdout().as_fd().try_clone_to_owned()?)?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let deadline = Instant::now() + seal.timeout;
-    let mut veil = Veil::new(&options.secrets);
-    let mut log = Output::afresh(run, "check", options.output_limit)?;
-    let mut turn: Option<TurnEnd> = None;
-    let mut stopped: Option<End> = None;
-    loop {
-        let stop = tokio::select! {
-            event = agent.events.recv() => match event.map(|event| veil.over(event)) {
-                None | Some(Event::Ended(_)) => break,
-                Some(Event::Output { bytes, .. }) => {
-                    log.write(&bytes).ok();
-                    continue;
-                }
-                Some(Event::TurnEnded(end)) => {
-                    turn = Some(end);
-                    continue;
-                }
-                Some(_) => continue,
-            },
-            heard = rung(Some(&control)) => {
-                heard?;
-                match run.stop_request(life)? {
-                    Some(stop) => (ExitStatus::Killed, stop_words(&stop.by, stop.reason)),
-                    None => continue,
-                }
-            }
-            ready = guard.ready(Interest::ERROR), if stopped.is_none() => {
-                ready?;
-                (ExitStatus::Lost, "its guard died, so it was ended".to_owned())
-            }
-            _ = terminate.recv() => (ExitStatus::Killed, "its host got SIGTERM".to_owned()),
-            () = at(Some(deadline)), if stopped.is_none() => {
-                let how = format!("it took longer than {} s", seal.timeout.as_secs());
-                (ExitStatus::Failed, how)
-            }
+    launch: &'a Launch,
+    options: &'a HostOptions,
+    processes: &'a Processes,
+}
+
+impl Checks<'_> {
+    /// Runs a check to its end.
+    async fn make(&self, command: &str, seal: &Seal) -> Result<End, HostError> {
+        let Self {
+            run,
+            life,
+            options,
+            processes,
+            ..
+        } = *self;
+        let launch = Launch {
+            prompt: command.to_owned(),
+            ..self.launch.clone()
         };
-        let (status, why) = stop;
-        stopped.get_or_insert(match status {
-            ExitStatus::Failed => End::Failed(why),
-            status => End::Stopped(status, why),
-        });
-        for pid in processes.running() {
-            signal_group(pid, Signal::KILL);
+        let mut agent = match ShellRuntime::default().launch(launch, processes) {
+            Ok(agent) => agent,
+            Err(error) => return Ok(End::Failed(error.to_string())),
+        };
+        let control = run.bell()?;
+        let control = pipe::Receiver::from_owned_fd(control.as_fd().try_clone_to_owned()?)?;
+        let guard = pipe::Sender::from_owned_fd(io::stdout().as_fd().try_clone_to_owned()?)?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        let deadline = Instant::now() + seal.timeout;
+        let mut veil = Veil::new(&options.secrets);
+        let mut log = Output::afresh(run, "check", options.output_limit)?;
+        let mut turn: Option<TurnEnd> = None;
+        let mut stopped: Option<End> = None;
+        loop {
+            let stop = tokio::select! {
+                event = agent.events.recv() => match event.map(|event| veil.over(event)) {
+                    None | Some(Event::Ended(_)) => break,
+                    Some(Event::Output { bytes, .. }) => {
+                        log.write(&bytes).ok();
+                        continue;
+                    }
+                    Some(Event::TurnEnded(end)) => {
+                        turn = Some(end);
+                        continue;
+                    }
+                    Some(_) => continue,
+                },
+                heard = rung(Some(&control)) => {
+                    heard?;
+                    match run.stop_request(life)? {
+                        Some(stop) => (ExitStatus::Killed, stop_words(&stop.by, stop.reason)),
+                        None => continue,
+                    }
+                }
+                ready = guard.ready(Interest::ERROR), if stopped.is_none() => {
+                    ready?;
+                    (ExitStatus::Lost, "its guard died, so it was ended".to_owned())
+                }
+                _ = terminate.recv() => (ExitStatus::Killed, "its host got SIGTERM".to_owned()),
+                () = at(Some(deadline)), if stopped.is_none() => {
+                    let how = format!("it took longer than {} s", seal.timeout.as_secs());
+                    (ExitStatus::Failed, how)
+                }
+            };
+            let (status, why) = stop;
+            stopped.get_or_insert(match status {
+                ExitStatus::Failed => End::Failed(why),
+                status => End::Stopped(status, why),
+            });
+            for pid in processes.running() {
+                signal_group(pid, Signal::KILL);
+            }
         }
+        for (_, bytes) in veil.rest() {
+            log.write(&bytes).ok();
+        }
+        Ok(match (stopped, turn) {
+            (Some(end), _) => end,
+            (None, Some(turn)) if turn.status == TurnStatus::Completed => End::Passed,
+            (None, Some(turn)) => End::Failed(words(&turn)),
+            (None, None) => End::Failed("it ended without a result".into()),
+        })
     }
-    for (_, bytes) in veil.rest() {
-        log.write(&bytes).ok();
-    }
-    Ok(match (stopped, turn) {
-        (Some(end), _) => end,
-        (None, Some(turn)) if turn.status == TurnStatus::Completed => End::Passed,
-        (None, Some(turn)) => End::Failed(words(&turn)),
-        (None, None) => End::Failed("it ended without a result".into()),
-    })
 }
 
 /// How a check failed: what the shell says, and what it printed last.

@@ -8,8 +8,6 @@ use super::bench::{Bench, LIMIT};
 use super::{Act, Verdict, prompt};
 use crate::wait::wait_until;
 
-/// More memory than this must not be needed, whatever is printed.
-const GROWTH_KIB: u64 = 48 * 1024;
 /// Set in the process that measures its memory.
 const MEASURING: &str = "CCB_CONTRACT_MEASURING";
 
@@ -54,7 +52,10 @@ pub(super) fn a_long_line_does_not_grow(bench: &Bench<'_>) -> Verdict {
         }
         assert!(bytes >= 100_000_000, "only {bytes} bytes arrived");
         let grown = peak_kib() - before;
-        assert!(grown < GROWTH_KIB, "it took {grown} KiB more");
+        assert!(
+            grown < bench.subject().growth_kib(),
+            "it took {grown} KiB more"
+        );
         session.order(Order::Finish);
         session.end();
     });
@@ -84,7 +85,10 @@ pub(super) fn much_output_waits_for_the_host(bench: &Bench<'_>) -> Verdict {
         });
         assert!(written < 100_000_000, "it printed all of it for nobody");
         let grown = peak_kib() - before;
-        assert!(grown < GROWTH_KIB, "it took {grown} KiB more");
+        assert!(
+            grown < bench.subject().growth_kib(),
+            "it took {grown} KiB more"
+        );
         session.turn();
         session.order(Order::Finish);
         session.end();

@@ -87,6 +87,11 @@ pub trait Subject: Sync {
         false
     }
 
+    /// How much memory a line without an end may take.
+    fn growth_kib(&self) -> u64 {
+        48 * 1024
+    }
+
     /// Whether the agent has a protocol by which it can be stopped.
     fn obeys_stop(&self) -> bool {
         true

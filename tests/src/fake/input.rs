@@ -2,10 +2,13 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Deserialize;
+
+use super::acp::Acp;
 
 /// The first line.
 #[derive(Debug, Deserialize)]
@@ -52,6 +55,8 @@ pub(super) enum Input {
 pub(super) struct Listener {
     buffer: Vec<u8>,
     lines: VecDeque<String>,
+    /// Who understands it, if it is not ccb's own protocol.
+    acp: Option<Arc<Acp>>,
     /// Nothing more comes.
     pub ended: bool,
 }
@@ -67,13 +72,36 @@ impl Listener {
         serde_json::from_str(&line).map_err(bad)
     }
 
+    /// Listens to what comes in this protocol, until the first prompt.
+    pub(super) fn acp(acp: Arc<Acp>) -> io::Result<(Self, Message)> {
+        let mut input = Self {
+            acp: Some(acp),
+            ..Self::default()
+        };
+        loop {
+            match input.next(Duration::MAX)? {
+                Some(Input::Message(first)) => return Ok((input, first)),
+                _ if input.ended => return Err(io::Error::other("it was never asked anything")),
+                _ => {}
+            }
+        }
+    }
+
     /// What comes next, within this time.
     pub(super) fn next(&mut self, wait: Duration) -> io::Result<Option<Input>> {
         if self.lines.is_empty() && !self.ended {
             self.fill(wait)?;
         }
         while let Some(line) = self.lines.pop_front() {
-            match serde_json::from_str(&line) {
+            let heard = match &self.acp {
+                Some(acp) => match acp.heard(&line) {
+                    Ok(None) => continue,
+                    Ok(Some(input)) => Ok(input),
+                    Err(error) => Err(error.to_string()),
+                },
+                None => serde_json::from_str(&line).map_err(|error| error.to_string()),
+            };
+            match heard {
                 Ok(input) => return Ok(Some(input)),
                 Err(error) => eprintln!("fake-agent: cannot understand {line}: {error}"),
             }

@@ -1,5 +1,6 @@
 //! The fake agent: carries out a [`Script`].
 
+mod acp;
 mod children;
 mod input;
 mod output;
@@ -7,12 +8,15 @@ mod steps;
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::sync::Arc;
 
 use crate::script::Script;
 
+use acp::Acp;
 use input::{Listener, Message, Server};
 use output::Output;
 
+pub use acp::{Persona, WhileBusy};
 pub use children::{Pids, child};
 
 /// Nothing a test starts outlives this, whatever happens to the test.
@@ -92,6 +96,32 @@ impl Player {
             servers: first.servers,
             tools: None,
             mode: None,
+        })
+    }
+
+    /// Speaks the Agent Client Protocol: the first prompt carries the script.
+    pub fn acp(persona: Persona) -> io::Result<Self> {
+        let acp = Arc::new(Acp::new(persona));
+        let (input, first) = Listener::acp(Arc::clone(&acp))?;
+        let script = match Script::find(&first.text) {
+            Some(script) => script.map_err(io::Error::other)?,
+            None => Script::new()
+                .done(&format!("heard: {}", first.text))
+                .serve(),
+        };
+        acp.accepted(&first.id)?;
+        Ok(Self {
+            script,
+            prompt: first.text,
+            session: acp.session(),
+            out: Output::Acp(acp),
+            input,
+            pending: VecDeque::new(),
+            answers: HashMap::new(),
+            in_turn: true,
+            mode: None,
+            servers: Vec::new(),
+            tools: None,
         })
     }
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use super::acp::WhileBusy;
 use super::children::{self, Pids};
 use super::input::{Input, Message};
 use super::output::Output;
@@ -161,7 +162,7 @@ impl Player {
                 error,
             } => {
                 self.end_turn(&status, &text, error.as_deref())?;
-                if self.out == Output::Plain && status != "completed" {
+                if matches!(self.out, Output::Plain) && status != "completed" {
                     eprintln!("{}", error.unwrap_or(status));
                     return Ok(Flow::Exit(1));
                 }
@@ -186,15 +187,30 @@ impl Player {
     }
 
     fn end_turn(&mut self, status: &str, text: &str, error: Option<&str>) -> io::Result<()> {
+        if status != "interrupted" && self.while_busy() == Some(WhileBusy::Merge) {
+            // What came late is part of the turn all the same.
+            self.accept_all()?;
+        }
         self.in_turn = false;
         self.out.result(status, text, error)
+    }
+
+    fn while_busy(&self) -> Option<WhileBusy> {
+        self.out.acp().map(|acp| acp.persona().while_busy)
+    }
+
+    /// Whether the end of its input is its own end, also in the middle of a turn.
+    fn is_cut_off(&self) -> bool {
+        let acp = self.out.acp();
+        self.input.ended && acp.is_some_and(|acp| !acp.persona().lingers)
     }
 
     /// Files away what it was told.
     fn take(&mut self, input: Input) -> Flow {
         match input {
             Input::Message(message) => {
-                let breaks_off = message.now && self.in_turn;
+                let cancels = self.while_busy() == Some(WhileBusy::Cancel);
+                let breaks_off = (message.now || cancels) && self.in_turn;
                 self.pending.push_back(message);
                 if breaks_off {
                     Flow::Interrupted
@@ -228,7 +244,10 @@ impl Player {
                 other => return Ok(other),
             }
         }
-        Ok(Flow::Next)
+        Ok(match self.is_cut_off() {
+            true => Flow::Exit(0),
+            false => Flow::Next,
+        })
     }
 
     /// Waits until `over`, which is looked at when something comes in and every `pace`.
@@ -237,6 +256,9 @@ impl Player {
         while !over(self) {
             if Instant::now() >= end {
                 return Err(io::Error::other("waited too long"));
+            }
+            if self.is_cut_off() {
+                return Ok(Flow::Exit(0));
             }
             if self.input.ended {
                 thread::sleep(pace);
@@ -271,7 +293,11 @@ impl Player {
 
     /// After a tool's result.
     fn boundary(&mut self) -> io::Result<Flow> {
-        if self.script.deaf {
+        let queues = matches!(
+            self.while_busy(),
+            Some(WhileBusy::Queue | WhileBusy::Cancel)
+        );
+        if self.script.deaf || queues {
             return Ok(Flow::Next);
         }
         self.accept_all()
@@ -299,6 +325,9 @@ impl Player {
                 return Ok(flow);
             }
             let Some(message) = self.pending.pop_front() else {
+                if self.input.ended && self.out.acp().is_some_and(|acp| acp.persona().lingers) {
+                    return self.wait(LOOK, |_| false);
+                }
                 if self.input.ended {
                     return Ok(Flow::Exit(0));
                 }
@@ -351,7 +380,7 @@ impl Player {
 
     fn run(&mut self, command: &[String]) -> io::Result<Flow> {
         let (program, args) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-        let plain = self.out == Output::Plain;
+        let plain = matches!(self.out, Output::Plain);
         let stream = || {
             if plain {
                 Stdio::inherit()

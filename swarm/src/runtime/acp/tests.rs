@@ -68,7 +68,7 @@ fn a_conversation_with_opencode() {
     let mut launch = launch();
     launch.mcp_servers = vec![ours()];
     launch.system_prompt = Some("You are small.".into());
-    launch.max_turns = Some(3);
+    launch.disallowed_tools = vec!["Web".into()];
     let mut acp = acp(launch);
     let steps = converse(&mut acp, include_str!("testdata/opencode.jsonl"), host());
     assert_eq!(

@@ -207,6 +207,22 @@ fn an_interrupt_of_ours_is_not_a_failure() {
 }
 
 #[test]
+fn an_urgent_message_does_not_wait_for_a_tool() {
+    let mut claude = claude();
+    let tool = r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t","name":"Bash","input":{}}]}}"#;
+    let result = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":"ok"}]}}"#;
+    play(&mut claude, tool);
+    let sent = lines(&claude.told(Order::Send(message('a', true))));
+    assert_eq!(sent[0]["request"]["subtype"], "interrupt");
+    assert_eq!(sent[1]["priority"], "now");
+    // Without one its priority is enough.
+    play(&mut claude, result);
+    let sent = lines(&claude.told(Order::Send(message('b', true))));
+    assert_eq!(sent.len(), 1, "{sent:?}");
+    assert_eq!(sent[0]["priority"], "now");
+}
+
+#[test]
 fn messages_are_confirmed_once_when_they_arrive() {
     let mut claude = claude();
     for last in ['a', 'b'] {

@@ -29,6 +29,8 @@ pub(super) struct Claude {
     /// What it asked to be allowed, by the id of the question.
     questions: HashMap<String, Value>,
     turn: Turn,
+    /// Tools that have not answered.
+    tools: HashSet<String>,
     /// A turn is under way, or about to be.
     busy: bool,
     /// It is to end when the turn is over.
@@ -50,6 +52,7 @@ impl Claude {
             unconfirmed: HashSet::new(),
             questions: HashMap::new(),
             turn: Turn::default(),
+            tools: HashSet::new(),
             busy: false,
             finishing: false,
             costs: Costs::new(launch.start == Start::New),
@@ -99,14 +102,20 @@ impl Claude {
         self.request("interrupt")
     }
 
-    fn send(&mut self, message: &Message) -> Step {
+    fn send(&mut self, message: &Message) -> Steps {
+        let mut steps = Steps::new();
         let mut line = user(&message.text, message.id);
         if message.now {
             line["priority"] = "now".into();
             self.turn.interrupted = true;
+            // By itself it breaks off what the model says, but waits for a tool.
+            if !self.tools.is_empty() {
+                steps.push(self.interrupt());
+            }
         }
         self.unconfirmed.insert(message.id);
-        Step::Line(line)
+        steps.push(Step::Line(line));
+        steps
     }
 
     fn answer(&mut self, id: &str, allow: bool, reason: Option<String>) -> Option<Step> {
@@ -185,11 +194,15 @@ impl Claude {
                         steps.push(Step::Event(Event::Text(text.to_owned())));
                     }
                 }
-                Some("tool_use") => steps.push(Step::Event(Event::ToolUse {
-                    id: string(block, "id").unwrap_or_default().to_owned(),
-                    name: string(block, "name").unwrap_or_default().to_owned(),
-                    input: block.get("input").cloned().unwrap_or_default(),
-                })),
+                Some("tool_use") => {
+                    let id = string(block, "id").unwrap_or_default().to_owned();
+                    self.tools.insert(id.clone());
+                    steps.push(Step::Event(Event::ToolUse {
+                        id,
+                        name: string(block, "name").unwrap_or_default().to_owned(),
+                        input: block.get("input").cloned().unwrap_or_default(),
+                    }));
+                }
                 _ => {}
             }
         }
@@ -202,8 +215,10 @@ impl Claude {
         }
         for block in blocks(message) {
             if string(block, "type") == Some("tool_result") {
+                let id = string(block, "tool_use_id").unwrap_or_default().to_owned();
+                self.tools.remove(&id);
                 steps.push(Step::Event(Event::ToolResult {
-                    id: string(block, "tool_use_id").unwrap_or_default().to_owned(),
+                    id,
                     output: block.get("content").map(flatten).unwrap_or_default(),
                     is_error: block.get("is_error").and_then(Value::as_bool) == Some(true),
                 }));
@@ -252,6 +267,7 @@ impl Claude {
         let usage = self.costs.usage(message);
         let turn = std::mem::take(&mut self.turn);
         self.questions.clear();
+        self.tools.clear();
         if usage != Usage::default() {
             steps.push(Step::Event(Event::Usage(usage)));
         }
@@ -322,7 +338,7 @@ impl Translator for Claude {
 
     fn told(&mut self, order: Order) -> Steps {
         match order {
-            Order::Send(message) => vec![self.send(&message)],
+            Order::Send(message) => self.send(&message),
             Order::Interrupt => vec![self.interrupt()],
             Order::SetMode { mode } => vec![self.set_mode(mode)],
             Order::Answer { id, allow, reason } => {

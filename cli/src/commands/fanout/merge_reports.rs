@@ -1,0 +1,42 @@
+use std::path::PathBuf;
+
+use clap::Args;
+use coordinator::fanout::merge_results;
+use serde_json::json;
+
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+use crate::output::DIM;
+
+#[derive(Debug, Args)]
+pub(crate) struct MergeArgs {
+    /// The directories with the results of the parts
+    #[arg(required = true)]
+    dirs: Vec<PathBuf>,
+    /// Write the whole here, with all patches; without it only the report is shown
+    #[arg(short, long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// Ends with the code the whole run would have ended with.
+pub(super) fn run(args: &MergeArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let dirs: Vec<PathBuf> = args
+        .dirs
+        .iter()
+        .map(|dir| context.directory.join(dir))
+        .collect();
+    let out = args.out.as_ref().map(|out| context.directory.join(out));
+    let report = merge_results(&dirs, out.as_deref(), super::secrets(context))?;
+    super::step_summary(&report);
+    context.out.answer(
+        || json!({"report": report, "out": out.as_ref().map(|out| out.to_string_lossy())}),
+        || {
+            let mut text = super::summary(&report);
+            if let Some(out) = &out {
+                text.push_str(&format!("\n  {DIM}results are in {}{DIM:#}", out.display()));
+            }
+            text
+        },
+    )?;
+    Ok(report.verdict.into())
+}

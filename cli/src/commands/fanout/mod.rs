@@ -1,0 +1,131 @@
+//! `ccb fanout …`.
+
+mod apply;
+mod init;
+mod merge_reports;
+mod plan;
+mod run;
+mod view;
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use coordinator::fanout::{Report, Verdict, markdown, schema, time};
+use swarm::redact::{Secrets, secret_values};
+
+use crate::context::Context;
+use crate::env;
+use crate::error::{CommandError, Exit};
+use crate::output::{BOLD, DIM, GREEN, RED, YELLOW, clean_line};
+
+/// Run a plan: many tasks, many agents, every result proven, one report.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct FanoutArgs {
+    #[command(subcommand)]
+    command: Option<FanoutCommand>,
+    #[command(flatten)]
+    run: run::RunArgs,
+}
+
+/// What can be done with plans and their results.
+#[derive(Debug, Subcommand)]
+enum FanoutCommand {
+    /// Run a plan; `ccb fanout PLAN` is the same
+    Run(run::RunArgs),
+    /// Write an example plan that runs here
+    Init(init::InitArgs),
+    /// Apply the patches of results to this repository: all of them, or nothing changes
+    Apply(apply::ApplyArgs),
+    /// Make one report of several parts of a plan
+    MergeReports(merge_reports::MergeArgs),
+    /// Print the JSON Schema of plans
+    Schema,
+}
+
+pub(crate) fn run(args: &FanoutArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    match &args.command {
+        None => run::run(&args.run, context),
+        Some(FanoutCommand::Run(args)) => run::run(args, context),
+        Some(FanoutCommand::Init(args)) => init::run(args, context),
+        Some(FanoutCommand::Apply(args)) => apply::run(args, context),
+        Some(FanoutCommand::MergeReports(args)) => merge_reports::run(args, context),
+        Some(FanoutCommand::Schema) => {
+            let text = serde_json::to_string_pretty(&schema());
+            let text = text.map_err(|error| CommandError::internal(error.to_string()))?;
+            context.out.text(&text)?;
+            Ok(Exit::Done)
+        }
+    }
+}
+
+/// What may not be in any report.
+fn secrets(context: &Context) -> Arc<Secrets> {
+    let named = &context.agent_settings().redact;
+    Arc::new(Secrets::new(secret_values(std::env::vars_os(), named)))
+}
+
+/// A report in a few lines.
+fn summary(report: &Report) -> String {
+    let (style, mark) = match report.verdict {
+        Verdict::Done => (GREEN, "✔"),
+        Verdict::Conflicts => (YELLOW, "!"),
+        _ => (RED, "✘"),
+    };
+    let done = report
+        .tasks
+        .iter()
+        .filter(|task| task.outcome.is_success())
+        .count();
+    let mut text = format!(
+        "{style}{mark}{style:#} {BOLD}{}{BOLD:#}: {done} of {} tasks done in {}",
+        clean_line(&report.name),
+        report.tasks.len(),
+        time(report.duration_ms())
+    );
+    for task in report
+        .tasks
+        .iter()
+        .filter(|task| !task.outcome.is_success())
+        .take(50)
+    {
+        let (id, words) = (clean_line(&task.id), clean_line(&task.outcome.words()));
+        text.push_str(&format!("\n  {RED}✘{RED:#} {id}: {words}"));
+    }
+    if let Some(broken) = &report.broken {
+        text.push_str(&format!("\n  {RED}✘{RED:#} {}", clean_line(broken)));
+    }
+    let counts = report.counts();
+    let counts: Vec<String> = counts
+        .iter()
+        .map(|(kind, n)| format!("{n} {kind}"))
+        .collect();
+    text.push_str(&format!("\n  {DIM}{}{DIM:#}", counts.join(" · ")));
+    text
+}
+
+/// Puts a report on the page of the job, where there is one.
+fn step_summary(report: &Report) {
+    let Some(path) = env::path(env::GITHUB_STEP_SUMMARY) else {
+        return;
+    };
+    // The file is GitHub's, other steps write to it too, and it may hold a mebibyte per step.
+    let mut text = markdown(report);
+    if text.len() > 1_000_000 {
+        text = format!(
+            "{}\n\nThe report is too long for this page.\n",
+            summary_line(report)
+        );
+    }
+    // It is there already, and is only added to.
+    let file = OpenOptions::new().append(true).open(path);
+    if let Err(error) = file.and_then(|mut file| file.write_all(text.as_bytes())) {
+        tracing::warn!(%error, "the step summary was not written");
+    }
+}
+
+fn summary_line(report: &Report) -> String {
+    format!("# {}: {:?}", report.name, report.verdict)
+}

@@ -1,0 +1,337 @@
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use coordinator::fanout::{Equipment, Land, Preview, RunOptions, Shard, Span};
+use coordinator::run::Prove;
+use serde_json::json;
+use store::name::Name;
+use uuid::Uuid;
+use worktrees::patch;
+
+use super::plan::{Ready, ready};
+use super::view;
+use crate::commands::agent::definitions;
+use crate::commands::default_tree;
+use crate::context::Context;
+use crate::crew::{PlanCrew, TaskCrew};
+use crate::error::{CommandError, Exit};
+use crate::mcp::Role;
+use crate::output::{BOLD, DIM, YELLOW, clean_line, terminal_width};
+use crate::signals::Signals;
+use crate::table::{self, Cell};
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// The plan, YAML or JSON; `-` is standard input
+    plan: Option<PathBuf>,
+    /// How many tasks run at once [default: half the processors, at most 16]
+    #[arg(short, long, value_name = "N", value_parser = at_least_one)]
+    jobs: Option<usize>,
+    /// Start nothing new after this many failures
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    max_failures: Option<usize>,
+    /// Run this many tasks first, and the rest only if they all succeed
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    canary: Option<usize>,
+    /// What happens with proven results: patches only, a branch per group, or one branch with all
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = LandArg::None)]
+    land: LandArg,
+    /// The branch results are merged into [default: ccb/NAME of the plan]
+    #[arg(long, value_name = "BRANCH")]
+    into: Option<String>,
+    /// A command that has to pass on what lands, besides the checks of the tasks
+    #[arg(long, value_name = "CMD")]
+    check: Option<String>,
+    /// Nobody is there to answer: no prompts, nothing of the repository runs untrusted, no push
+    #[arg(long)]
+    ci: bool,
+    /// Where the results go
+    #[arg(long, value_name = "DIR", default_value = "ccb-out")]
+    out: PathBuf,
+    /// Only this part of the plan, such as 2/8
+    #[arg(long, value_name = "I/N", value_parser = shard)]
+    shard: Option<Shard>,
+    /// All of it may take so long: 90s, 10m, 1h30m
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    deadline: Option<Duration>,
+    /// All of it may cost so many US dollars
+    #[arg(long, value_name = "USD", value_parser = money)]
+    budget: Option<f64>,
+    /// Show the tasks, their order and what they cost at worst; run nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// A foreach that finds nothing is fine
+    #[arg(long)]
+    allow_empty: bool,
+    /// Do again what an earlier run has proven
+    #[arg(long)]
+    fresh: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum LandArg {
+    None,
+    Branch,
+    Merge,
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| *number >= 1);
+    number.ok_or_else(|| "a number from 1 on".into())
+}
+
+fn shard(text: &str) -> Result<Shard, String> {
+    Shard::parse(text).ok_or_else(|| "which part of how many, such as 2/8".into())
+}
+
+fn span(text: &str) -> Result<Duration, String> {
+    let span = Span::parse(text).map(|span| span.0);
+    span.ok_or_else(|| "a time such as 90s, 10m or 1h30m".into())
+}
+
+fn money(text: &str) -> Result<f64, String> {
+    let usd = text.trim_start_matches('$').parse::<f64>().ok();
+    let usd = usd.filter(|usd| usd.is_finite() && *usd > 0.0);
+    usd.ok_or_else(|| "an amount of US dollars, such as 2.50".into())
+}
+
+pub(super) fn run(args: &RunArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    let Some(path) = &args.plan else {
+        let error = CommandError::usage("usage", "say which plan to run");
+        return Err(error.with_hint("`ccb fanout init` writes an example; then `ccb fanout FILE`"));
+    };
+    let ready = ready(path, args.shard, args.allow_empty, context)?;
+    if args.dry_run {
+        return dry_run(ready, context);
+    }
+    let signals = Signals::catch()?;
+    let options = args.options(&ready, context)?;
+    let team = team_of(path, &ready, args.shard, context)?;
+    let equipment = equipment(&ready, &options, &team, signals, context)?;
+    let mut view = view::choose(args.ci, context);
+    let report = coordinator::fanout::run(&ready.tasks, &options, equipment, &mut view)?;
+    // The terminal is as it was before anything else is printed.
+    drop(view);
+    super::step_summary(&report);
+    let out = options.out.to_string_lossy();
+    context.out.answer(
+        || json!({"event": "end", "report": report, "out": out, "team": team.as_str()}),
+        || {
+            let mut text = super::summary(&report);
+            if let Some(landed) = &report.landed {
+                let branch = clean_line(&landed.branch);
+                text.push_str(&format!("\n  {DIM}landed on {branch}{DIM:#}"));
+            }
+            text.push_str(&format!("\n  {DIM}results are in {out}{DIM:#}"));
+            text.push_str(&format!(
+                "\n  {DIM}the board: ccb --team {team} task list{DIM:#}"
+            ));
+            text
+        },
+    )?;
+    Ok(report.verdict.into())
+}
+
+impl RunArgs {
+    fn options(&self, ready: &Ready, context: &Context) -> Result<RunOptions, CommandError> {
+        let processors = std::thread::available_parallelism().map_or(2, usize::from);
+        if self.into.is_some() && !matches!(self.land, LandArg::Merge) {
+            let error = CommandError::usage("usage", "--into belongs to --land merge");
+            return Err(error.with_hint("add --land merge"));
+        }
+        let mut notes = Vec::new();
+        notes.extend(unseen(ready));
+        if !patch::has_identity(&context.directory) {
+            notes.push(
+                "git does not know who commits here: commits are by ccb <ccb@localhost>; \
+                 `git config user.name` and `user.email` set it"
+                    .into(),
+            );
+        }
+        Ok(RunOptions {
+            name: ready.name.clone(),
+            base: ready.base.clone(),
+            jobs: self.jobs.unwrap_or_else(|| (processors / 2).clamp(1, 16)),
+            max_failures: self.max_failures,
+            canary: self.canary,
+            land: match self.land {
+                LandArg::None => Land::None,
+                LandArg::Branch => Land::Branch,
+                LandArg::Merge => Land::Merge,
+            },
+            into: self.into.clone(),
+            check: self.check.clone(),
+            verify_timeout: Prove::TIMEOUT,
+            out: context.directory.join(&self.out),
+            shard: self.shard,
+            deadline: self.deadline,
+            budget_usd: self.budget,
+            fresh: self.fresh,
+            notes,
+        })
+    }
+}
+
+/// The team a plan has for itself: the same for the same plan in the same repository, whatever
+/// it says now.
+fn team_of(
+    path: &Path,
+    ready: &Ready,
+    shard: Option<Shard>,
+    context: &Context,
+) -> Result<Name, CommandError> {
+    if let Some(named) = context.named_team().filter(|_| context.team_is_explicit()) {
+        return Ok(Name::new("team", named)?);
+    }
+    let place = context.directory.join(path);
+    let place = place.canonicalize().unwrap_or(place);
+    let shard = shard.map(|shard| shard.to_string()).unwrap_or_default();
+    let whole = [
+        context.common_dir().unwrap_or_default(),
+        &place.to_string_lossy(),
+        &ready.name,
+        &shard,
+    ]
+    .join("\0");
+    let id = Uuid::new_v5(&Uuid::NAMESPACE_URL, whole.as_bytes());
+    let start: String = format!("fanout-{}", ready.name).chars().take(48).collect();
+    Ok(Name::derived(&start, &id.simple().to_string()[..8]))
+}
+
+/// Everything the plan is run with.
+fn equipment(
+    ready: &Ready,
+    options: &RunOptions,
+    team: &Name,
+    signals: Signals,
+    context: &Context,
+) -> Result<Equipment, CommandError> {
+    let secrets = super::secrets(context);
+    let context = context.in_team(team);
+    let (_, set_up) = default_tree(&context)?;
+    let tasks = ready.tasks.iter();
+    let crew = PlanCrew {
+        tasks: tasks.map(|task| (task.key.clone(), task.clone())).collect(),
+        budget_usd: options.budget_usd,
+        crew: TaskCrew {
+            definitions: definitions::load(None, &context)?,
+            runtime: None,
+            model: None,
+            set_up: set_up.clone(),
+            // What they do shows in their trees: they have nobody to talk to.
+            role: Role::Worker,
+            env: Vec::new(),
+            context: context.clone(),
+        },
+    };
+    let directory = context.directory.clone();
+    Ok(Equipment {
+        agents: context.agents()?,
+        crew: Box::new(crew),
+        set_up,
+        top: patch::top(&context.directory)?,
+        secrets,
+        finds: Box::new(move |tool| is_there(tool, &directory)),
+        interrupted: Arc::new(move || signals.take()),
+    })
+}
+
+/// What is not committed is not in any tree, which surprises people.
+fn unseen(ready: &Ready) -> Option<String> {
+    let (changed, unknown) = ready.unseen;
+    if changed == 0 && unknown == 0 {
+        return None;
+    }
+    let base = ready.base.get(..12).unwrap_or(&ready.base);
+    Some(format!(
+        "{changed} changed and {unknown} new files are not committed; tasks start from {base} \
+         and do not see them"
+    ))
+}
+
+fn dry_run(ready: Ready, context: &mut Context) -> Result<Exit, CommandError> {
+    let directory = context.directory.clone();
+    let finds = |tool: &str| is_there(tool, &directory);
+    let note = unseen(&ready);
+    let mut preview = Preview::new(&ready.base, ready.tasks, &finds);
+    if let Some(note) = note {
+        preview.warnings.push(note);
+    }
+    context.out.answer(
+        || {
+            let mut json = preview.to_json();
+            json["name"] = ready.name.clone().into();
+            json
+        },
+        || words(&preview),
+    )?;
+    Ok(Exit::Done)
+}
+
+/// Whether a shell in `directory` would find this program.
+fn is_there(tool: &str, directory: &std::path::Path) -> bool {
+    if tool.contains('/') {
+        return directory.join(tool).exists();
+    }
+    let paths = crate::env::path("PATH").unwrap_or_default();
+    std::env::split_paths(&paths).any(|dir| dir.join(tool).is_file())
+}
+
+fn words(preview: &Preview) -> String {
+    let plain = crate::output::PLAIN;
+    let row = |task: &coordinator::fanout::PlannedTask| {
+        let level = preview
+            .levels
+            .iter()
+            .position(|level| level.contains(&task.id));
+        [
+            Cell::new(
+                level
+                    .map(|level| (level + 1).to_string())
+                    .unwrap_or_default(),
+                DIM,
+            ),
+            Cell::new(&task.id, BOLD),
+            Cell::new(&task.subject, plain),
+            Cell::new(task.depends_on.join(" "), DIM),
+            Cell::new(task.runtime.as_deref().unwrap_or("default"), plain),
+            Cell::new(task.verify.as_deref().unwrap_or(""), plain),
+        ]
+    };
+    let rows: Vec<_> = preview.tasks.iter().map(row).collect();
+    let heads = ["LEVEL", "TASK", "SUBJECT", "AFTER", "RUNTIME", "VERIFY"];
+    let mut text = match rows.is_empty() {
+        true => "no tasks".to_owned(),
+        false => table::render(heads, &rows, 2, terminal_width()),
+    };
+    let worst = &preview.worst;
+    text.push_str(&format!(
+        "\n\n{} tasks in {} levels, the longest chain has {}: {}",
+        preview.tasks.len(),
+        preview.levels.len(),
+        preview.critical_path.len(),
+        clean_line(&preview.critical_path.join(" → ")),
+    ));
+    text.push_str(&format!("\nat worst {} attempts", worst.attempts));
+    if worst.usd > 0.0 {
+        text.push_str(&format!(", ${:.2}", worst.usd));
+    }
+    if worst.tokens > 0 {
+        text.push_str(&format!(", {} tokens", worst.tokens));
+    }
+    if worst.unlimited > 0 {
+        text.push_str(&format!(
+            ", and {} tasks for agents without a budget",
+            worst.unlimited
+        ));
+    }
+    for warning in &preview.warnings {
+        text.push_str(&format!(
+            "\n{YELLOW}warning:{YELLOW:#} {}",
+            clean_line(warning)
+        ));
+    }
+    text
+}

@@ -1,0 +1,96 @@
+//! Annotations as GitHub reads them from a job's output.
+
+use coordinator::fanout::{FanoutEvent, Outcome, Progress};
+
+/// What is annotated about an event: what failed, and what everybody should know.
+pub(super) fn annotation(event: &FanoutEvent, progress: &Progress) -> Option<String> {
+    match event {
+        FanoutEvent::Finished { task, outcome } if !outcome.is_success() => {
+            let level = match outcome {
+                Outcome::Skipped { .. } => return None,
+                Outcome::Conflict { .. } => "warning",
+                _ => "error",
+            };
+            let mut properties = Vec::new();
+            let planned = progress.task(task);
+            if let Some((file, line)) = planned.and_then(|task| task.place.as_ref()) {
+                properties.push(format!("file={}", property(file)));
+                properties.extend(line.map(|line| format!("line={line}")));
+            }
+            properties.push(format!("title={}", property(&format!("ccb: {task}"))));
+            let subject = planned
+                .map(|task| task.subject.as_str())
+                .unwrap_or_default();
+            let text = format!("{subject}: {}", outcome.words());
+            Some(format!(
+                "::{level} {}::{}",
+                properties.join(","),
+                data(&text)
+            ))
+        }
+        FanoutEvent::Paused { why } => Some(format!("::warning title=ccb::{}", data(why))),
+        FanoutEvent::Note { text } => Some(format!("::notice title=ccb::{}", data(text))),
+        _ => None,
+    }
+}
+
+/// Text that cannot end the line it stands on.
+fn data(text: &str) -> String {
+    text.replace('%', "%25")
+        .replace('\r', "%0D")
+        .replace('\n', "%0A")
+}
+
+/// The same for a property, which cannot end itself either.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use coordinator::fanout::{PlannedEvent, Skip};
+
+    #[test]
+    fn nothing_in_a_task_becomes_a_command() {
+        let mut progress = Progress::default();
+        let task = PlannedEvent {
+            id: "a".into(),
+            subject: "100% sure\n::set-env name=X::y".into(),
+            place: Some(("src/a,b:c.rs".into(), Some(7))),
+            ..PlannedEvent::default()
+        };
+        progress.take(
+            &FanoutEvent::Planned {
+                tasks: vec![task],
+                jobs: 1,
+            },
+            0,
+        );
+        let finished = |outcome| FanoutEvent::Finished {
+            task: "a".into(),
+            outcome,
+        };
+        let failed = finished(Outcome::Failed {
+            why: "x\r\n::error::y".into(),
+        });
+        assert_eq!(
+            annotation(&failed, &progress).unwrap(),
+            "::error file=src/a%2Cb%3Ac.rs,line=7,title=ccb%3A a::100%25 sure%0A::set-env \
+             name=X::y: the agent failed: x%0D%0A::error::y"
+        );
+        let skipped = finished(Outcome::Skipped { why: Skip::Canary });
+        assert_eq!(annotation(&skipped, &progress), None);
+        assert_eq!(
+            annotation(&finished(Outcome::NoChange { proven: true }), &progress),
+            None
+        );
+        let note = FanoutEvent::Note {
+            text: "a\nb".into(),
+        };
+        assert_eq!(
+            annotation(&note, &progress).unwrap(),
+            "::notice title=ccb::a%0Ab"
+        );
+    }
+}

@@ -1,0 +1,71 @@
+//! Showing a run: on a terminal, as lines, as JSON, and to GitHub.
+//!
+//! The terminal view is a page of own code rather than a crate of progress bars: the frame is a
+//! pure function of the events, which tests can look at, and it is written in one piece.
+
+mod github;
+mod json;
+mod plain;
+mod terminal;
+
+use std::io::IsTerminal;
+use std::time::Instant;
+
+use coordinator::fanout::{Events, FanoutEvent, Progress};
+use store::clock::{Clock, SystemClock, rfc3339};
+
+use crate::context::Context;
+use crate::env;
+
+/// Whoever shows the run.
+pub(super) struct View {
+    progress: Progress,
+    began: Instant,
+    show: Box<dyn Show>,
+    github: bool,
+}
+
+/// A way to show a run.
+trait Show {
+    /// `event` has just happened; `progress` knows it.
+    fn show(&mut self, event: &FanoutEvent, progress: &Progress, now_ms: u64);
+}
+
+/// The way that fits where the output goes.
+pub(super) fn choose(ci: bool, context: &Context) -> View {
+    let stderr = std::io::stderr();
+    let dumb = env::var("TERM").is_none_or(|term| term == "dumb");
+    let github = env::var(env::GITHUB_ACTIONS).is_some_and(|value| value == "true");
+    let show: Box<dyn Show> = if context.out.is_json() {
+        Box::new(json::Json::new(context.out.clone()))
+    } else if stderr.is_terminal() && !dumb && !github && !ci {
+        Box::new(terminal::Terminal::start())
+    } else {
+        Box::new(plain::Plain::new(now))
+    };
+    View {
+        progress: Progress::default(),
+        began: Instant::now(),
+        show,
+        github: github && !context.out.is_json(),
+    }
+}
+
+fn now() -> String {
+    let time = rfc3339(SystemClock.now_ms());
+    // Milliseconds are of no use to anybody here.
+    format!("{}Z", time.get(..19).unwrap_or(&time))
+}
+
+impl Events for View {
+    fn event(&mut self, event: &FanoutEvent) {
+        let now_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.progress.take(event, now_ms);
+        self.show.show(event, &self.progress, now_ms);
+        if self.github
+            && let Some(line) = github::annotation(event, &self.progress)
+        {
+            plain::write_line(&line);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Tasks that somebody says are done: another tool, a person, an agent of somebody else.
+
+use std::time::Duration;
+
+use serde_json::json;
+use swarm::run::{ExitStatus, RuntimeSpec};
+use taskboard::{Attempt, Caller, Task, TaskId};
+use worktrees::Slug;
+
+use super::work::Shared;
+use crate::progress::Patience;
+use crate::run::{AgentError, Isolation, LaunchPlan, Prove, Spawn};
+
+/// How long one wait for a check takes at most; then it is waited for again.
+const ROUND: Duration = Duration::from_secs(3600);
+
+impl Shared {
+    /// Makes the check of a task that was completed without: where the task was done, if that is
+    /// known, else where the caller is. If it does not pass the task is open again.
+    pub(super) fn prove_reported(&self, id: TaskId) -> Result<(), String> {
+        self.try_to_prove(id)
+            .unwrap_or_else(|error| Err(error.to_string()))
+    }
+
+    fn try_to_prove(&self, id: TaskId) -> Result<Result<(), String>, AgentError> {
+        let task = self.board.get(id)?;
+        let Some(verify) = task.verify_command().filter(|_| task.is_reported()) else {
+            return Ok(Ok(()));
+        };
+        // A run like any other, so that nothing of the check outlives us unseen.
+        let launched = self.agents.spawn(&Spawn {
+            prompt: "true".into(),
+            description: format!("check of #{id}"),
+            agent_type: "general-purpose".into(),
+            runtime: RuntimeSpec {
+                name: "shell".into(),
+                kind: "shell".into(),
+                ..RuntimeSpec::default()
+            },
+            name: None,
+            teammate: false,
+            lead: false,
+            plan_mode: false,
+            fork: false,
+            model: None,
+            permission_mode: None,
+            isolation: Isolation::Directory(self.where_done(&task)),
+            task: None,
+            background: false,
+            parent: self.parent.clone(),
+            tool_use_id: None,
+            plan: LaunchPlan {
+                prove: Some(Prove {
+                    verify: Some(verify.to_owned()),
+                    timeout_ms: u64::try_from(self.verify_timeout.as_millis()).unwrap_or(u64::MAX),
+                    ..Prove::default()
+                }),
+                ..LaunchPlan::default()
+            },
+        })?;
+        let outcome = loop {
+            if let Some(outcome) = self.agents.wait(&launched, ROUND)? {
+                break outcome;
+            }
+        };
+        self.agents.delivered(&launched)?;
+        if outcome.exit.status == ExitStatus::Completed {
+            let check = outcome.exit.proof.and_then(|proof| proof.check);
+            let result = json!({ "run": launched.meta.agent_id, "verified": true, "check": check });
+            self.board.proved(id, &result)?;
+            return Ok(Ok(()));
+        }
+        let why = outcome
+            .exit
+            .error
+            .unwrap_or_else(|| "its check failed".into());
+        let attempt = Attempt {
+            run: launched.meta.agent_id.clone(),
+            status: "reported".into(),
+            why: why.clone(),
+            counts: true,
+            tree: None,
+            at: String::new(),
+        };
+        let patience = Patience {
+            failed: self.max_attempts,
+            ..Patience::ENDLESS
+        };
+        let caller = Caller {
+            force: true,
+            ..Caller::new("engine")
+        };
+        let enough = |all: &[Attempt]| patience.is_over(all);
+        self.board.attempt_failed(id, &caller, &attempt, &enough)?;
+        Ok(Err(why))
+    }
+
+    /// Where a task was done, as far as anybody knows.
+    fn where_done(&self, task: &Task) -> std::path::PathBuf {
+        let tree = task.worktree().and_then(|name| {
+            let trees = self.agents.trees().ok()?;
+            let entry = trees.get(&Slug::new(name).ok()?).ok()?;
+            Some(entry.path().to_owned())
+        });
+        tree.unwrap_or_else(|| self.agents.directory().to_owned())
+    }
+}

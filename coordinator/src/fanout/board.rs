@@ -1,0 +1,256 @@
+//! A plan's tasks on the board: found again by their content keys, made where they are not
+//! there or are of no use any more.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use taskboard::{Board, Caller, NewTask, Reference, Snapshot, Status, Task, TaskId};
+use worktrees::Trees;
+
+use super::error::FanoutError;
+use super::plan::Isolation;
+use super::run::{MARK, planned_as};
+use super::task::{PlannedTask, Work};
+use crate::run::Agents;
+
+/// How many proven tasks of earlier versions of the plan are kept.
+const MOST_OTHERS: usize = 1000;
+/// The longest subject a board takes.
+const MAX_SUBJECT: usize = 1000;
+/// What those that work in the repository itself change, so that they take turns.
+const IN_PLACE: &str = ".ccb-in-place";
+
+/// The tasks of a plan on the board.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    /// In the order of the plan; none for those that are not to run.
+    pub(super) ids: Vec<Option<TaskId>>,
+    /// Those that were proven before.
+    pub(super) cached: Vec<bool>,
+}
+
+impl Prepared {
+    /// The place in the plan of a task on the board.
+    pub(super) fn place(&self, id: TaskId) -> Option<usize> {
+        self.ids.iter().position(|one| *one == Some(id))
+    }
+}
+
+/// What is wanted on the board.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    /// The tasks of the plan.
+    pub(super) tasks: &'a [PlannedTask],
+    /// Those that are not to run, by their place.
+    pub(super) without: &'a HashMap<usize, Option<String>>,
+    /// Nothing of before counts.
+    pub(super) fresh: bool,
+}
+
+/// Puts the tasks on the board, but for those that are not to run. What is proven for the same content
+/// stays, and so does what somebody is at work on.
+pub(super) fn prepare(
+    agents: &Agents,
+    trees: &Trees,
+    wanted: Wanted<'_>,
+) -> Result<Prepared, FanoutError> {
+    agents.reconcile()?;
+    let board = agents.board();
+    let mut prepared = Prepared {
+        ids: vec![None; wanted.tasks.len()],
+        cached: vec![false; wanted.tasks.len()],
+    };
+    if board.dir().is_dir() {
+        keep_useful(agents, &board, trees, wanted, &mut prepared)?;
+    }
+    create(&board, wanted, &mut prepared)?;
+    Ok(prepared)
+}
+
+fn keep_useful(
+    agents: &Agents,
+    board: &Board,
+    trees: &Trees,
+    wanted: Wanted<'_>,
+    prepared: &mut Prepared,
+) -> Result<(), FanoutError> {
+    let Wanted {
+        tasks,
+        without,
+        fresh,
+    } = wanted;
+    let places: HashMap<&str, usize> = tasks
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| !without.contains_key(at) && !fresh)
+        .map(|(at, task)| (task.key.as_str(), at))
+        .collect();
+    let snapshot = board.snapshot()?;
+    bring_back(agents, trees, &snapshot);
+    let mut others = Vec::new();
+    for task in snapshot.tasks() {
+        let place = planned_as(task).and_then(|(_, key)| places.get(key).copied());
+        let place = place.filter(|at| prepared.ids[*at].is_none());
+        let useful = match task.status {
+            Status::Completed => is_proven(task, trees),
+            Status::InProgress => true,
+            Status::Pending => task.parked().is_none(),
+        };
+        match place.filter(|_| useful) {
+            Some(at) => {
+                prepared.ids[at] = Some(task.id);
+                prepared.cached[at] = task.status == Status::Completed;
+            }
+            None if useful && task.status == Status::Completed && !fresh && place.is_none() => {
+                others.push(task);
+            }
+            None => drop_task(agents, board, task)?,
+        }
+    }
+    // The oldest go first.
+    let too_many = others.len().saturating_sub(MOST_OTHERS);
+    for task in others.into_iter().take(too_many) {
+        drop_task(agents, board, task)?;
+    }
+    Ok(())
+}
+
+/// Where the results of a plan are kept besides the repository: a job that begins with a fresh
+/// clone has the home of the last one, but not its commits.
+pub(super) fn bundle(agents: &Agents) -> PathBuf {
+    agents.runs_dir().with_file_name("proven.bundle")
+}
+
+/// Takes over results that are not in this repository.
+fn bring_back(agents: &Agents, trees: &Trees, snapshot: &Snapshot) {
+    let path = bundle(agents);
+    let commit = |task: &Task| {
+        let commit = task.result()?.get("commit")?.as_str()?;
+        Some(commit.to_owned())
+    };
+    let mut commits = snapshot.tasks().filter_map(commit);
+    if !path.exists() || commits.all(|commit| trees.has_commit(&commit)) {
+        return;
+    }
+    if let Err(error) = trees.load_pins(&path) {
+        tracing::info!(%error, "earlier results are not taken over");
+    }
+}
+
+/// Whether a completed task has something to show for it that is still there.
+fn is_proven(task: &Task, trees: &Trees) -> bool {
+    let Some(result) = task.result() else {
+        return false;
+    };
+    let passed = match task.verify_command() {
+        Some(_) => result["check"]["passed"] == true,
+        None => true,
+    };
+    let commit = result.get("commit").and_then(Value::as_str);
+    passed && commit.is_none_or(|commit| trees.has_commit(commit))
+}
+
+/// Takes a task off the board that is not wanted any more; whoever is at work on it ends.
+fn drop_task(agents: &Agents, board: &Board, task: &Task) -> Result<(), FanoutError> {
+    let run = task.lease().and_then(|lease| lease.run);
+    if let Some(run) = run.filter(|_| task.status == Status::InProgress) {
+        let id = run.split('#').next().unwrap_or(&run);
+        if let Ok(meta) = agents.run(id).meta() {
+            let why = Some("its plan has changed".to_owned());
+            let stopped = agents.stop(&meta, "the engine", why, None);
+            if let Err(error) = stopped {
+                tracing::info!(%error, "it was not running");
+            }
+            agents.run(id).wait_dead(Duration::from_secs(30)).ok();
+        }
+    }
+    let caller = Caller {
+        force: true,
+        ..Caller::new("engine")
+    };
+    match board.delete(task.id, &caller) {
+        Ok(_) | Err(taskboard::BoardError::NotFound { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Makes what is not there, and the edges.
+fn create(board: &Board, wanted: Wanted<'_>, prepared: &mut Prepared) -> Result<(), FanoutError> {
+    let Wanted { tasks, without, .. } = wanted;
+    let places: HashMap<&str, usize> = tasks
+        .iter()
+        .enumerate()
+        .map(|(at, task)| (task.id.as_str(), at))
+        .collect();
+    let old = prepared.ids.clone();
+    let new: Vec<usize> = (0..tasks.len())
+        .filter(|at| old[*at].is_none() && !without.contains_key(at))
+        .collect();
+    let batch: Vec<NewTask> = new
+        .iter()
+        .map(|at| {
+            let on = tasks[*at].depends_on.iter();
+            let on = on.filter_map(|id| Some((id, *places.get(id.as_str())?)));
+            let reference = |(id, place): (&String, usize)| match old[place] {
+                Some(id) => Reference::Id(id),
+                None => Reference::Key(id.clone()),
+            };
+            NewTask {
+                blocked_by: on.map(reference).collect(),
+                ..as_task(&tasks[*at])
+            }
+        })
+        .collect();
+    for (at, made) in new.iter().zip(board.create(&batch, None)?) {
+        prepared.ids[*at] = Some(made.id);
+    }
+    // One that stayed may wait for one that was made again.
+    let snapshot = board.snapshot()?;
+    for (at, task) in tasks.iter().enumerate() {
+        let Some(id) = old[at].filter(|_| !prepared.cached[at]) else {
+            continue;
+        };
+        let there: BTreeSet<TaskId> = snapshot.blockers(id).into_iter().collect();
+        let on = task.depends_on.iter();
+        let on = on.filter_map(|id| prepared.ids[*places.get(id.as_str())?]);
+        for blocker in on.filter(|blocker| !there.contains(blocker)) {
+            board.block(blocker, id)?;
+        }
+    }
+    Ok(())
+}
+
+fn as_task(task: &PlannedTask) -> NewTask {
+    let mut ours = Map::new();
+    ours.insert("priority".into(), task.priority.into());
+    let description = match &task.work {
+        Work::Run(command) => {
+            ours.insert("run".into(), command.clone().into());
+            String::new()
+        }
+        Work::Prompt(text) => text.clone(),
+    };
+    if let Some(verify) = &task.verify {
+        ours.insert("verify".into(), verify.clone().into());
+    }
+    if let Some(agent) = &task.agent {
+        ours.insert("agent".into(), agent.clone().into());
+    }
+    let paths = match task.isolation {
+        Isolation::Worktree => task.paths.clone(),
+        Isolation::None => vec![IN_PLACE.to_owned()],
+    };
+    ours.insert("paths".into(), json!(paths));
+    let mut metadata = Map::new();
+    metadata.insert("ccb".into(), ours.into());
+    metadata.insert(MARK.into(), json!({"id": task.id, "key": task.key}));
+    NewTask {
+        key: Some(task.id.clone()),
+        subject: task.subject.chars().take(MAX_SUBJECT).collect(),
+        description,
+        metadata,
+        ..NewTask::default()
+    }
+}

@@ -1,0 +1,139 @@
+use std::path::PathBuf;
+
+use store::StoreError;
+use taskboard::BoardError;
+use worktrees::TreeError;
+
+use crate::engine::EngineError;
+use crate::run::AgentError;
+
+/// Why a plan, its inputs or its results cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FanoutError {
+    /// The plan says something it cannot mean.
+    #[error("{place}: {why}")]
+    Plan {
+        /// The file, with a line where there is one.
+        place: String,
+        /// What is wrong.
+        why: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+    /// Something a `foreach` reads cannot be used.
+    #[error("{what}: {why}")]
+    Input {
+        /// Which input.
+        what: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A `foreach` came out empty.
+    #[error("{what}")]
+    NothingMatched {
+        /// Which one, and what it looked for.
+        what: String,
+    },
+    /// There is no task at all.
+    #[error("{place}: the plan has no task")]
+    Empty {
+        /// The file.
+        place: String,
+    },
+    /// The files of a run are not what its manifest says.
+    #[error("{}: {why}", path.display())]
+    Results {
+        /// The directory or file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// Reports that do not belong together.
+    #[error("{why}")]
+    Merge {
+        /// What does not fit.
+        why: String,
+    },
+    /// Git does not know who commits.
+    #[error("git does not know who commits here")]
+    NoIdentity,
+    /// The repository has changes that are in the way.
+    #[error("{changed} files have changes that are not committed")]
+    Uncommitted {
+        /// How many.
+        changed: usize,
+    },
+    /// A patch does not fit.
+    #[error("{patch} does not apply: {why}")]
+    DoesNotApply {
+        /// Its file name.
+        patch: String,
+        /// Git's words.
+        why: String,
+    },
+    /// The engine could not go on.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// Git, or a working tree.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+    /// A file.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl FanoutError {
+    /// A stable word for programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Plan { .. } => "bad_plan",
+            Self::Input { .. } => "bad_input",
+            Self::NothingMatched { .. } => "nothing_matched",
+            Self::Empty { .. } => "empty_plan",
+            Self::Results { .. } => "bad_results",
+            Self::Merge { .. } => "reports_differ",
+            Self::NoIdentity => "no_identity",
+            Self::Uncommitted { .. } => "has_changes",
+            Self::DoesNotApply { .. } => "conflicts",
+            Self::Engine(_) => "engine",
+            Self::Tree(error) => error.kind(),
+            Self::Store(_) => "io",
+        }
+    }
+
+    /// What the user can do about it.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Plan { hint, .. } => return hint.clone(),
+            Self::NothingMatched { .. } => {
+                "check the pattern or the file; --allow-empty goes on without tasks"
+            }
+            Self::Empty { .. } => "add `tasks:` or `foreach:`; `ccb fanout init` writes an example",
+            Self::Results { .. } => "use the directory as the run wrote it, with every file",
+            Self::NoIdentity => {
+                "set it: git config user.name NAME && git config user.email ADDRESS"
+            }
+            Self::Uncommitted { .. } => "commit or stash them, then apply",
+            Self::DoesNotApply { .. } => {
+                "the repository is as it was; --3way may merge it, or apply to the commit it was made for"
+            }
+            Self::Tree(error) => return error.hint(),
+            Self::Store(error) => return error.hint(),
+            Self::Input { .. } | Self::Merge { .. } | Self::Engine(_) => return None,
+        };
+        Some(hint.to_owned())
+    }
+}
+
+impl From<BoardError> for FanoutError {
+    fn from(error: BoardError) -> Self {
+        Self::Engine(error.into())
+    }
+}
+
+impl From<AgentError> for FanoutError {
+    fn from(error: AgentError) -> Self {
+        Self::Engine(error.into())
+    }
+}

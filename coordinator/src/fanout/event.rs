@@ -1,0 +1,94 @@
+//! What happens while a plan runs, for those who show it.
+
+use super::outcome::Outcome;
+
+/// Something that happened. The set is closed: whoever shows events shows all of them.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FanoutEvent {
+    /// The run begins with these tasks.
+    Planned {
+        /// All of them.
+        tasks: Vec<PlannedEvent>,
+        /// How many run at once at most.
+        jobs: usize,
+    },
+    /// An attempt at a task began.
+    Started {
+        /// The task.
+        task: String,
+        /// The agent's id.
+        agent: String,
+        /// Which attempt, from 1.
+        attempt: u32,
+    },
+    /// The agent of a task is done; its check runs.
+    Checking {
+        /// The task.
+        task: String,
+    },
+    /// An attempt failed; there will be another.
+    Retrying {
+        /// The task.
+        task: String,
+        /// Why it failed.
+        why: String,
+    },
+    /// A task ended.
+    Finished {
+        /// The task.
+        task: String,
+        /// How.
+        outcome: Outcome,
+    },
+    /// The result of a task is on the branch everything lands on.
+    Landed {
+        /// The task.
+        task: String,
+        /// The branch.
+        branch: String,
+        /// Where it is now.
+        commit: String,
+    },
+    /// Nothing new is started for now.
+    Paused {
+        /// Why.
+        why: String,
+    },
+    /// It goes on.
+    Resumed,
+    /// Something everybody should know.
+    Note {
+        /// What.
+        text: String,
+    },
+    /// Nothing happened, but time has passed.
+    Tick,
+    /// The run is over.
+    Ended,
+}
+
+/// What those who show events need to know of a task.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PlannedEvent {
+    /// Its id.
+    pub id: String,
+    /// What is to be done.
+    pub subject: String,
+    /// What it waits for.
+    pub depends_on: Vec<String>,
+    /// The file it is about, and the line.
+    pub place: Option<(String, Option<u64>)>,
+}
+
+impl PlannedEvent {
+    /// Of a task.
+    pub fn of(task: &super::task::PlannedTask) -> Self {
+        let origin = task.origin.as_ref();
+        Self {
+            id: task.id.clone(),
+            subject: task.subject.clone(),
+            depends_on: task.depends_on.clone(),
+            place: origin.and_then(|origin| Some((origin.file.clone()?, origin.line))),
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! What is kept of finished tasks: their commits, patches, transcripts and what checks printed.
+
+use std::path::Path;
+use std::sync::mpsc::{self, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde_json::Value;
+use swarm::run::{Checked, Exit};
+use taskboard::{Status, Task, TaskId};
+use worktrees::{RemoveRequest, Slug, Trees};
+
+use super::board::{Prepared, bundle};
+use super::error::FanoutError;
+use super::plan::Isolation;
+use super::report::{CheckReport, TaskReport};
+use super::results::{Keep, Results};
+use super::run::pin_name;
+use super::task::PlannedTask;
+use crate::run::Agents;
+
+/// How much of what a check printed is in the report itself.
+const TAIL: u64 = 4096;
+
+/// How long a host may take to see to everything after its task is completed.
+const FINISHING: Duration = Duration::from_secs(30);
+
+/// What a task left behind.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Done {
+    /// What it started from.
+    pub(super) base: Option<String>,
+    /// What it came to, if something changed.
+    pub(super) commit: Option<String>,
+    /// The run that did it.
+    pub(super) run: Option<String>,
+}
+
+/// The id of an agent and which of its lives is meant.
+pub(super) fn life(run: &str) -> (&str, u32) {
+    match run.split_once('#') {
+        Some((id, life)) => (id, life.parse().unwrap_or(1)),
+        None => (run, 1),
+    }
+}
+
+/// How the run ended that a task's last attempt was.
+pub(super) fn exit_of(agents: &Agents, run: &str) -> Option<Exit> {
+    let (id, life) = life(run);
+    agents.run(id).exit(life).ok().flatten()
+}
+
+/// What all tasks left behind.
+pub(super) fn done(
+    agents: &Agents,
+    tasks: &[PlannedTask],
+    prepared: &Prepared,
+    reports: &[TaskReport],
+) -> Vec<Done> {
+    let board = agents.board();
+    let of = |at: usize| {
+        let Some(task) = prepared.ids[at].and_then(|id| board.get(id).ok()) else {
+            return Done::default();
+        };
+        if task.status == Status::Completed && reports[at].outcome.is_success() {
+            return of_completed(&task);
+        }
+        let attempts = task.attempts();
+        let run = attempts.last().map(|last| last.run.clone());
+        let proof = run.as_deref().and_then(|run| exit_of(agents, run)?.proof);
+        let proof = proof.filter(|proof| proof.changed).unwrap_or_default();
+        Done {
+            base: proof.base,
+            commit: proof.commit,
+            run,
+        }
+    };
+    (0..tasks.len()).map(of).collect()
+}
+
+fn of_completed(task: &Task) -> Done {
+    let result = task.result();
+    let text = |key: &str| Some(result?.get(key)?.as_str()?.to_owned());
+    let changed = result.and_then(|result| result.get("changed")?.as_bool());
+    Done {
+        base: text("base"),
+        commit: text("commit").filter(|_| changed == Some(true)),
+        run: text("run"),
+    }
+}
+
+/// Keeps the results where a job with a fresh clone finds them.
+pub(super) fn save(
+    agents: &Agents,
+    trees: &Trees,
+    tasks: &[PlannedTask],
+    done: &[Done],
+    base: &str,
+) {
+    let names = tasks.iter().zip(done);
+    let names = names.filter(|(_, done)| done.commit.is_some());
+    let names: Vec<String> = names
+        .map(|(task, _)| pin_name(task))
+        .filter(|name| trees.pinned(name).is_ok_and(|pin| pin.is_some()))
+        .collect();
+    if names.is_empty() {
+        return;
+    }
+    if let Err(error) = trees.save_pins(&names, base, &bundle(agents)) {
+        tracing::warn!(%error, "another clone cannot go on from here");
+    }
+}
+
+/// Writes what there is to keep of tasks.
+pub(super) struct Archive<'a> {
+    pub(super) agents: &'a Agents,
+    /// The top of the working tree.
+    pub(super) top: &'a Path,
+    pub(super) results: &'a Results,
+}
+
+impl Archive<'_> {
+    /// Writes patches, transcripts and logs of a task, and says in its report where they are.
+    /// Returns what everybody should know.
+    pub(super) fn keep(
+        &self,
+        task: &PlannedTask,
+        left: &Done,
+        report: &mut TaskReport,
+    ) -> Result<Option<String>, FanoutError> {
+        let note = self.keep_patch(task, left, report)?;
+        let Some((id, number)) = left.run.as_deref().map(life) else {
+            return Ok(note);
+        };
+        let run = self.agents.run(id);
+        let files = [
+            ("transcript", Keep::Transcript, run.transcript_path()),
+            ("check", Keep::Check, run.check_path()),
+        ];
+        for (name, what, path) in files {
+            if let Ok(Some(bytes)) = store::atomic::read(&path) {
+                let file = self.results.keep(&task.id, what, &bytes)?;
+                report.files.insert(name.into(), file);
+            }
+        }
+        let exit = run.exit(number).ok().flatten();
+        let checked = exit.and_then(|exit| exit.proof?.check);
+        report.check = checked.map(|checked| check_report(&checked));
+        Ok(note)
+    }
+
+    fn keep_patch(
+        &self,
+        task: &PlannedTask,
+        left: &Done,
+        report: &mut TaskReport,
+    ) -> Result<Option<String>, FanoutError> {
+        let (Some(base), Some(commit), Isolation::Worktree) =
+            (&left.base, &left.commit, task.isolation)
+        else {
+            return Ok(None);
+        };
+        match self.results.keep_patch(&task.id, self.top, base, commit) {
+            Ok(patch) => {
+                let secret = format!("{} seems to hold a secret", patch.file);
+                report.files.insert("patch".into(), patch.file);
+                Ok(patch.holds_secret.then_some(secret))
+            }
+            Err(error) if report.outcome.is_success() => Err(error),
+            Err(error) => {
+                tracing::info!(%error, "no patch of what failed");
+                Ok(None)
+            }
+        }
+    }
+}
+
+fn check_report(checked: &Checked) -> CheckReport {
+    let tail = store::log::tail(Path::new(&checked.log), TAIL).unwrap_or_default();
+    CheckReport {
+        command: checked.command.clone(),
+        exit_code: match (checked.passed, &checked.how) {
+            (true, _) => Some(0),
+            (false, Some(how)) => exit_code(how),
+            (false, None) => None,
+        },
+        duration_ms: checked.duration_ms,
+        tail: tail.trim_end().to_owned(),
+    }
+}
+
+/// The exit code in the words about how a command ended.
+pub(super) fn exit_code(how: &str) -> Option<i32> {
+    let rest = how.split("exit code ").nth(1)?;
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok()
+}
+
+/// Puts trees away whose results are kept, beside the engine's work.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    to: Option<Sender<(TaskId, usize)>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Keeper {
+    /// For the tasks of a plan, in its order.
+    pub(super) fn start(agents: Agents, tasks: Vec<PlannedTask>) -> Self {
+        let (to, from) = mpsc::channel::<(TaskId, usize)>();
+        let thread = std::thread::spawn(move || {
+            for (id, at) in from {
+                if let Some(task) = tasks.get(at) {
+                    put_away(&agents, id, task);
+                }
+            }
+        });
+        Self {
+            to: Some(to),
+            thread: Some(thread),
+        }
+    }
+
+    /// This task is done.
+    pub(super) fn done(&self, id: TaskId, at: usize) {
+        if let Some(to) = &self.to {
+            to.send((id, at)).ok();
+        }
+    }
+
+    /// Waits until everything is put away.
+    pub(super) fn finish(mut self) {
+        self.to = None;
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
+        }
+    }
+}
+
+/// The commit is kept under a name of its own; then the tree is not needed any more, and goes
+/// where all removed trees go. A tree that cannot go now stays, and goes the next time.
+fn put_away(agents: &Agents, id: TaskId, planned: &PlannedTask) {
+    let (Ok(trees), Ok(task)) = (agents.trees(), agents.board().get(id)) else {
+        return;
+    };
+    let Some(result) = task.result() else {
+        return;
+    };
+    let text = |key: &str| result.get(key).and_then(Value::as_str);
+    let (Some(commit), Some(name)) = (text("commit"), text("worktree")) else {
+        return;
+    };
+    // Its host may still be at it: the board knows of the end first.
+    if let Some((run, _)) = text("run").map(life) {
+        agents.run(run).wait_dead(FINISHING).ok();
+    }
+    if let Err(error) = trees.pin(&pin_name(planned), commit) {
+        tracing::warn!(%error, "only its tree keeps the result");
+        return;
+    }
+    // Attempts that failed are of no use any more; in the trash they can still be looked at.
+    let failed = task.attempts();
+    let failed = failed.iter().map(|attempt| life(&attempt.run).0);
+    let failed = failed.map(|id| (format!("agent-{id}"), false));
+    for (name, kept) in failed.chain([(name.to_owned(), true)]) {
+        if let Err(error) = remove(&trees, agents, &task, &name, kept) {
+            tracing::info!(%error, tree = name, "the tree stays");
+        }
+    }
+}
+
+fn remove(
+    trees: &Trees,
+    agents: &Agents,
+    task: &Task,
+    name: &str,
+    kept: bool,
+) -> Result<(), worktrees::TreeError> {
+    let slug = Slug::new(name)?;
+    if trees.get(&slug).is_err() {
+        return Ok(());
+    }
+    let request = RemoveRequest {
+        discard: true,
+        ..RemoveRequest::default()
+    };
+    let removed = trees.remove(&slug, &request)?;
+    if kept {
+        // The commit is all there is. Whatever else is in the tree stays in the trash.
+        trees.delete_files(&removed)?;
+    }
+    agents.board().unbind_worktree(task.id, slug.as_str()).ok();
+    trees.forget_task(&removed.entry)
+}

@@ -1,0 +1,480 @@
+//! Getting proven results onto a branch, together.
+//!
+//! All of them are brought together and checked once. If that does not pass, the batch is split
+//! until it is known whose work does not go together with the rest; that one is left out and
+//! goes back with what the check printed, the rest lands. The order follows from the tasks alone, so the same results
+//! give the same branch. The branch moves once, at the end: a run that is killed before has
+//! changed nothing.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::time::Duration;
+
+use taskboard::{Attempt, Caller};
+use worktrees::{Check, SetUp, Slug, TreeError, Trees};
+
+use super::board::Prepared;
+use super::event::FanoutEvent;
+use super::graph::Graph;
+use super::keep::Done;
+use super::outcome::{Outcome, Skip};
+use super::report::{Landing, TaskReport};
+use super::run::{Events, Interrupted, Land, Landed, RunOptions};
+use super::task::PlannedTask;
+use crate::run::Agents;
+
+/// How much of what a failing check printed goes back with the task.
+const PRINTED: u64 = 4096;
+/// How often is looked whether somebody wants it to end.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Results that are to land.
+pub(super) struct Queue<'a> {
+    pub(super) tasks: &'a [PlannedTask],
+    pub(super) done: &'a [Done],
+    pub(super) reports: &'a mut Vec<TaskReport>,
+    pub(super) trees: &'a Trees,
+    pub(super) agents: &'a Agents,
+    pub(super) prepared: &'a Prepared,
+    pub(super) options: &'a RunOptions,
+    pub(super) set_up: SetUp,
+    pub(super) interrupted: Interrupted,
+    pub(super) events: &'a mut dyn Events,
+}
+
+/// A branch being built.
+struct Build<'q> {
+    /// What it began with.
+    start: String,
+    /// What is in it.
+    tip: String,
+    inside: Vec<usize>,
+    /// The check of the whole, as long as it says something about single results.
+    whole: Option<String>,
+    stop: &'q AtomicBool,
+    label: Slug,
+}
+
+/// Why a branch is not finished.
+enum Broken {
+    /// Somebody wants it to end.
+    Stopped,
+    Tree(TreeError),
+}
+
+impl From<TreeError> for Broken {
+    fn from(error: TreeError) -> Self {
+        Self::Tree(error)
+    }
+}
+
+impl Queue<'_> {
+    /// Lands everything that can land; says where, and which signal stopped it.
+    pub(super) fn land(&mut self) -> (Landed, Option<u8>) {
+        let (stop, signal, over) = (
+            AtomicBool::new(false),
+            AtomicU8::new(0),
+            AtomicBool::new(false),
+        );
+        let interrupted = std::sync::Arc::clone(&self.interrupted);
+        let landed = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Ordering::SeqCst) {
+                    if let Some(number) = interrupted() {
+                        signal.store(number, Ordering::SeqCst);
+                        stop.store(true, Ordering::SeqCst);
+                    }
+                    std::thread::park_timeout(LOOK);
+                }
+            });
+            let landed = self.all(&stop);
+            over.store(true, Ordering::SeqCst);
+            landed
+        });
+        let signal = Some(signal.load(Ordering::SeqCst)).filter(|number| *number > 0);
+        (landed, signal)
+    }
+
+    fn all(&mut self, stop: &AtomicBool) -> Landed {
+        let mut landed = Landed::default();
+        let plan = clean(&self.options.name);
+        let mut branches: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for at in self.order() {
+            let branch = match (self.options.land, &self.options.into) {
+                (Land::Branch, _) => {
+                    let group = self.tasks[at].group.as_deref().unwrap_or("tasks");
+                    format!("ccb/{plan}-{}", clean(group))
+                }
+                (_, Some(into)) => into.clone(),
+                (_, None) => format!("ccb/{plan}"),
+            };
+            branches.entry(branch).or_default().push(at);
+        }
+        for (branch, items) in branches {
+            match self.branch(&branch, &items, stop) {
+                Ok((commit, broken)) => {
+                    if let Some(printed) = broken {
+                        let words = format!("the check of the whole fails on {branch}: {printed}");
+                        landed.broken = Some(words);
+                    }
+                    if self.options.land == Land::Branch {
+                        landed.notes.push(format!("landed on {branch} at {commit}"));
+                    }
+                    landed.branch = Some(Landing { branch, commit });
+                }
+                Err(Broken::Stopped) => {
+                    let note = format!("{branch} was not built: the run was stopped");
+                    landed.notes.push(note);
+                }
+                Err(Broken::Tree(error)) => {
+                    landed
+                        .notes
+                        .push(format!("{branch} was not built: {error}"));
+                    for at in items {
+                        self.left(at, Vec::new());
+                    }
+                }
+            }
+        }
+        landed
+    }
+
+    /// What is to land: nothing before what it builds on, then what shares files with the fewest
+    /// others.
+    fn order(&self) -> Vec<usize> {
+        let lands = |at: &usize| {
+            let outcome = &self.reports[*at].outcome;
+            outcome.is_success() && self.done[*at].commit.is_some() && outcome.commit().is_some()
+        };
+        let mut files: HashMap<String, BTreeSet<usize>> = HashMap::new();
+        for at in (0..self.tasks.len()).filter(lands) {
+            if let (Some(base), Some(commit)) = (&self.done[at].base, &self.done[at].commit) {
+                for path in self.trees.changed_paths(base, commit).unwrap_or_default() {
+                    files.entry(path).or_default().insert(at);
+                }
+            }
+        }
+        let mut shares: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); self.tasks.len()];
+        for those in files.values().filter(|those| those.len() > 1) {
+            for at in those {
+                shares[*at].extend(those);
+            }
+        }
+        let graph = graph(self.tasks);
+        let mut left: Vec<usize> = graph.before.iter().map(Vec::len).collect();
+        let mut ready: BTreeSet<(usize, usize)> = (0..left.len())
+            .filter(|at| left[*at] == 0)
+            .map(|at| (shares[at].len(), at))
+            .collect();
+        let mut order = Vec::new();
+        while let Some((_, at)) = ready.pop_first() {
+            order.push(at);
+            for (next, before) in graph.before.iter().enumerate() {
+                if before.contains(&at) {
+                    left[next] -= 1;
+                    if left[next] == 0 {
+                        ready.insert((shares[next].len(), next));
+                    }
+                }
+            }
+        }
+        order.into_iter().filter(lands).collect()
+    }
+
+    /// Builds one branch and puts it in place.
+    fn branch(
+        &mut self,
+        branch: &str,
+        items: &[usize],
+        stop: &AtomicBool,
+    ) -> Result<(String, Option<String>), Broken> {
+        let own = self.trees.pinned(&format!("landed/{branch}"))?;
+        let start = match self.trees.branch_tip(branch)? {
+            // It is as we left it: built anew, so that nothing of an older plan stays.
+            Some(tip) if own.as_ref() == Some(&tip) && self.options.into.is_none() => {
+                self.options.base.clone()
+            }
+            Some(tip) => {
+                let base = std::slice::from_ref(&self.options.base);
+                self.trees.compose(&tip, base)?
+            }
+            None => self.options.base.clone(),
+        };
+        let mut build = Build {
+            tip: start.clone(),
+            start,
+            inside: Vec::new(),
+            whole: self.options.check.clone(),
+            stop,
+            label: Slug::new("fanout")?,
+        };
+        self.settle(&mut build, items)?;
+        let broken = match (&build.whole, &self.options.check) {
+            // It was left out on the way: does it pass with everything that landed?
+            (None, Some(_)) => {
+                build.whole = self.options.check.clone();
+                self.check(&build, &build.tip, &[])?.err()
+            }
+            _ => None,
+        };
+        self.trees.put_branch(branch, &build.tip, own.as_deref())?;
+        self.trees.pin(&format!("landed/{branch}"), &build.tip)?;
+        for at in &build.inside {
+            self.reports[*at].branch = Some(branch.to_owned());
+            self.events.event(&FanoutEvent::Landed {
+                task: self.tasks[*at].id.clone(),
+                branch: branch.to_owned(),
+                commit: build.tip.clone(),
+            });
+        }
+        Ok((build.tip, broken))
+    }
+
+    /// Adds as many of `items` as go together with what is there.
+    fn settle(&mut self, build: &mut Build<'_>, items: &[usize]) -> Result<(), Broken> {
+        let mut tip = build.tip.clone();
+        let mut batch = Vec::new();
+        for at in items.iter().copied() {
+            if build.stop.load(Ordering::SeqCst) {
+                return Err(Broken::Stopped);
+            }
+            if self.is_out(at) {
+                continue;
+            }
+            let commit = self.done[at].commit.clone().unwrap_or_default();
+            match self.trees.compose(&tip, std::slice::from_ref(&commit)) {
+                Ok(with) => {
+                    tip = with;
+                    batch.push(at);
+                }
+                Err(TreeError::Conflicts { files, .. }) => self.left(at, files),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let Some(last) = batch.last().copied() else {
+            return Ok(());
+        };
+        let checked = match batch.len() {
+            // Exactly this was checked when the task was done.
+            1 if self.done[last].commit.as_ref() == Some(&tip) && build.whole.is_none() => Ok(()),
+            _ => self.check_once_more(build, &tip, &batch)?,
+        };
+        match (checked, batch.as_slice()) {
+            (Ok(()), _) => {
+                build.tip = tip;
+                build.inside.extend(batch);
+            }
+            (Err(printed), [alone]) => self.rejected(*alone, &printed),
+            (Err(_), several) => {
+                self.events.event(&FanoutEvent::Tick);
+                let (first, second) = several.split_at(several.len() / 2);
+                self.settle(build, first)?;
+                self.settle(build, second)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it was left out, or builds on something that was.
+    fn is_out(&mut self, at: usize) -> bool {
+        if !self.reports[at].outcome.is_success() {
+            return true;
+        }
+        let places: HashMap<&str, usize> = self
+            .tasks
+            .iter()
+            .enumerate()
+            .map(|(at, task)| (task.id.as_str(), at))
+            .collect();
+        let on = self.tasks[at].depends_on.iter();
+        let mut on = on.filter_map(|id| places.get(id.as_str()));
+        let Some(missing) = on.find(|on| !self.reports[**on].outcome.is_success()) else {
+            return false;
+        };
+        let task = self.tasks[*missing].id.clone();
+        self.reports[at].outcome = Outcome::Skipped {
+            why: Skip::Dependency { task },
+        };
+        true
+    }
+
+    fn left(&mut self, at: usize, files: Vec<String>) {
+        let commit = self.done[at].commit.clone().unwrap_or_default();
+        let outcome = Outcome::Conflict { commit, files };
+        self.reports[at].outcome = outcome.clone();
+        let task = self.tasks[at].id.clone();
+        self.events.event(&FanoutEvent::Finished { task, outcome });
+    }
+
+    /// It does not go together with the rest: its task is open again, with what was printed.
+    fn rejected(&mut self, at: usize, printed: &str) {
+        let why = format!("together with the others the checks fail: {printed}");
+        if let Some(id) = self.prepared.ids[at] {
+            let attempt = Attempt {
+                run: format!("landing-{}", uuid::Uuid::new_v4()),
+                status: "rejected".into(),
+                why: why.clone(),
+                counts: true,
+                tree: None,
+                at: String::new(),
+            };
+            let caller = Caller {
+                force: true,
+                ..Caller::new("engine")
+            };
+            let board = self.agents.board();
+            let noted = board.attempt_failed(id, &caller, &attempt, &|_| None);
+            if let Err(error) = noted {
+                tracing::warn!(%error, "the task is not open again");
+            }
+        }
+        let outcome = Outcome::VerifyFailed { why };
+        self.reports[at].outcome = outcome.clone();
+        let task = self.tasks[at].id.clone();
+        self.events.event(&FanoutEvent::Finished { task, outcome });
+    }
+
+    /// Checks what is there together with `batch`. A check of the whole that did not pass before
+    /// anything landed says nothing about single results: then it is left out.
+    fn check_once_more(
+        &mut self,
+        build: &mut Build<'_>,
+        commit: &str,
+        batch: &[usize],
+    ) -> Result<Result<(), String>, Broken> {
+        let members: Vec<usize> = build.inside.iter().chain(batch).copied().collect();
+        let checked = self.check(build, commit, &members)?;
+        if checked.is_ok() || build.whole.is_none() || !build.inside.is_empty() {
+            return Ok(checked);
+        }
+        let start = build.start.clone();
+        if self.check(build, &start, &[])?.is_ok() {
+            return Ok(checked);
+        }
+        build.whole = None;
+        self.check(build, commit, &members)
+    }
+
+    /// Runs the checks of these tasks, and of the whole, on `commit` in a tree of its own. What
+    /// was printed, if one does not pass.
+    fn check(
+        &self,
+        build: &Build<'_>,
+        commit: &str,
+        members: &[usize],
+    ) -> Result<Result<(), String>, Broken> {
+        let members = members.iter().copied();
+        let Some(script) = script(self.tasks, members, build.whole.as_deref()) else {
+            return Ok(Ok(()));
+        };
+        // In a file: a command line has a limit.
+        let mut file = scratch_file()?;
+        let written = file
+            .write_all(script.as_bytes())
+            .and_then(|()| file.flush());
+        written.map_err(|error| scratch_error(&error))?;
+        let check = Check {
+            command: format!("sh {}", quoted(&file.path().to_string_lossy())),
+            timeout: self.options.verify_timeout,
+            set_up: self.set_up.clone(),
+            stop: build.stop,
+        };
+        let checked = self.trees.check_result(&build.label, commit, &check);
+        if build.stop.load(Ordering::SeqCst) {
+            return Err(Broken::Stopped);
+        }
+        match checked {
+            Ok(_) => Ok(Ok(())),
+            Err(TreeError::CheckFailed { how, log, .. }) => {
+                let printed = store::log::tail(&log, PRINTED).unwrap_or_default();
+                Ok(Err(format!("{how}\n{}", printed.trim_end())))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn scratch_file() -> Result<tempfile::NamedTempFile, TreeError> {
+    tempfile::Builder::new()
+        .prefix("ccb-check-")
+        .tempfile()
+        .map_err(|error| scratch_error(&error))
+}
+
+fn scratch_error(error: &std::io::Error) -> TreeError {
+    TreeError::Invalid {
+        what: "a temporary file".into(),
+        why: error.to_string(),
+    }
+}
+
+fn graph(tasks: &[PlannedTask]) -> Graph {
+    Graph::new(
+        tasks
+            .iter()
+            .map(|task| (task.id.as_str(), &task.depends_on[..])),
+    )
+}
+
+/// The checks of these tasks, each once, and the one of the whole.
+fn script(
+    tasks: &[PlannedTask],
+    members: impl Iterator<Item = usize>,
+    whole: Option<&str>,
+) -> Option<String> {
+    let mut seen = BTreeSet::new();
+    let mut script = String::new();
+    let mut add = |of: &str, env: &BTreeMap<String, String>, command: &str| {
+        let mut part = String::new();
+        for (name, value) in env {
+            part.push_str(&format!("export {name}={}\n", quoted(value)));
+        }
+        part.push_str(command);
+        if seen.insert(part.clone()) {
+            let words = quoted(&format!("ccb: {of} does not pass: {command}"));
+            script.push_str(&format!(
+                "(\n{part}\n) || {{ printf '%s\\n' {words}; exit 1; }}\n"
+            ));
+        }
+    };
+    for task in members.map(|at| &tasks[at]) {
+        if let Some(verify) = &task.verify {
+            add(&format!("the check of {}", task.id), &task.env, verify);
+        }
+    }
+    if let Some(whole) = whole {
+        add("the check of the whole", &BTreeMap::new(), whole);
+    }
+    (!script.is_empty()).then_some(script)
+}
+
+/// One word for a shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// Something that can be part of a branch's name.
+fn clean(text: &str) -> String {
+    let kept = |c: char| match c.is_ascii_alphanumeric() || matches!(c, '-' | '_') {
+        true => c,
+        false => '-',
+    };
+    let text: String = text.chars().take(60).map(kept).collect();
+    match text.trim_matches('-') {
+        "" => "plan".into(),
+        text => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_s_name_becomes_part_of_a_branch() {
+        for (text, expected) in [("a b/c", "a-b-c"), ("..", "plan"), ("Fix_1", "Fix_1")] {
+            assert_eq!(clean(text), expected);
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! `report.md`, and the summary of a CI step: for people.
+
+use std::fmt::Write;
+
+use super::outcome::{Outcome, Verdict};
+use super::report::{Report, TaskReport};
+
+/// So many tasks have a row, those that need attention first; the rest is in the other files.
+const MOST_ROWS: usize = 200;
+/// So many tasks are drawn.
+const MOST_DRAWN: usize = 60;
+const TAIL_LINES: usize = 30;
+
+/// The report as Markdown.
+pub fn markdown(report: &Report) -> String {
+    let mut text = String::new();
+    let done = report
+        .tasks
+        .iter()
+        .filter(|task| task.outcome.is_success())
+        .count();
+    let title = match report.verdict {
+        Verdict::Done => "all done",
+        Verdict::Failed => "some tasks failed",
+        Verdict::Conflicts => "done, with conflicts left to land",
+        Verdict::Budget => "stopped by budget or deadline",
+        Verdict::Quota => "stopped: no quota left",
+        Verdict::Interrupted(_) => "interrupted",
+        Verdict::Internal => "ended by a bug in ccb",
+    };
+    // Writing to a String does not fail.
+    writeln!(text, "# {}: {title}\n", inline(&report.name)).ok();
+    let cost = report.cost();
+    write!(
+        text,
+        "{done} of {} tasks done in {}",
+        report.tasks.len(),
+        time(report.duration_ms())
+    )
+    .ok();
+    if cost.usd > 0.0 || cost.tokens > 0 {
+        write!(text, ", ${:.2}, {} tokens", cost.usd, cost.tokens).ok();
+    }
+    writeln!(text, ". Base `{}`.", short(&report.base)).ok();
+    if let Some(landed) = &report.landed {
+        let branch = inline(&landed.branch);
+        writeln!(text, "Landed on {branch} at `{}`.", short(&landed.commit)).ok();
+    }
+    if let Some(broken) = &report.broken {
+        writeln!(text, "\n> ❌ {}", inline(broken)).ok();
+    }
+    for note in &report.notes {
+        writeln!(text, "\n> {}", inline(note)).ok();
+    }
+    let counts = report.counts();
+    let counts: Vec<String> = counts
+        .iter()
+        .map(|(kind, n)| format!("{n} {kind}"))
+        .collect();
+    writeln!(text, "\n{}\n", counts.join(" · ")).ok();
+    table(&mut text, report);
+    for task in report
+        .tasks
+        .iter()
+        .filter(|task| needs_attention(task))
+        .take(20)
+    {
+        details(&mut text, task);
+    }
+    drawing(&mut text, report);
+    text
+}
+
+fn needs_attention(task: &TaskReport) -> bool {
+    !task.outcome.is_success() && !matches!(task.outcome, Outcome::Skipped { .. })
+}
+
+fn table(text: &mut String, report: &Report) {
+    let mut rows: Vec<&TaskReport> = report.tasks.iter().collect();
+    // A stable sort: the plan's order otherwise.
+    rows.sort_by_key(|task| (!needs_attention(task), task.outcome.is_success()));
+    writeln!(text, "| | task | outcome | tries | time | cost | patch |").ok();
+    writeln!(text, "|---|---|---|---:|---:|---:|---|").ok();
+    for task in rows.iter().take(MOST_ROWS) {
+        let mark = match &task.outcome {
+            outcome if outcome.is_success() => "✅",
+            Outcome::Skipped { .. } => "⏭️",
+            _ => "❌",
+        };
+        let patch = task.files.get("patch");
+        let patch = patch
+            .map(|file| format!("`{}`", cell(file)))
+            .unwrap_or_default();
+        writeln!(
+            text,
+            "| {mark} | **{}** {} | {} | {} | {} | {} | {patch} |",
+            cell(&task.id),
+            cell(&task.subject),
+            cell(&task.outcome.words()),
+            task.attempts,
+            time(task.duration_ms),
+            if task.cost.usd > 0.0 {
+                format!("${:.2}", task.cost.usd)
+            } else {
+                String::new()
+            },
+        )
+        .ok();
+    }
+    if rows.len() > MOST_ROWS {
+        writeln!(
+            text,
+            "\n… and {} more in `report.json`.",
+            rows.len() - MOST_ROWS
+        )
+        .ok();
+    }
+}
+
+fn details(text: &mut String, task: &TaskReport) {
+    let Some(check) = task.check.as_ref().filter(|check| !check.tail.is_empty()) else {
+        return;
+    };
+    let lines: Vec<&str> = check.tail.lines().collect();
+    let tail = &lines[lines.len().saturating_sub(TAIL_LINES)..];
+    // A fence longer than any in the text.
+    let longest = tail
+        .iter()
+        .map(|line| line.chars().filter(|c| *c == '`').count())
+        .max();
+    let fence = "`".repeat(longest.unwrap_or(0).max(2) + 1);
+    let id = html(&task.id);
+    let command = html(&check.command);
+    writeln!(
+        text,
+        "\n<details><summary>{id}: <code>{command}</code></summary>\n"
+    )
+    .ok();
+    writeln!(
+        text,
+        "{fence}text\n{}\n{fence}\n\n</details>",
+        tail.join("\n")
+    )
+    .ok();
+}
+
+/// The graph, where it says something and can be drawn.
+fn drawing(text: &mut String, report: &Report) {
+    let edges = report.tasks.iter().any(|task| !task.depends_on.is_empty());
+    if !edges || report.tasks.len() > MOST_DRAWN {
+        return;
+    }
+    let place = |id: &str| report.tasks.iter().position(|task| task.id == id);
+    writeln!(text, "\n```mermaid\ngraph LR").ok();
+    for (at, task) in report.tasks.iter().enumerate() {
+        let class = if task.outcome.is_success() {
+            "good"
+        } else {
+            "bad"
+        };
+        writeln!(text, "  t{at}[\"{}\"]:::{class}", html(&task.id)).ok();
+        for on in task.depends_on.iter().filter_map(|on| place(on)) {
+            writeln!(text, "  t{on} --> t{at}").ok();
+        }
+    }
+    writeln!(text, "  classDef good fill:#d4f4dd,stroke:#2da44e\n  classDef bad fill:#ffdce0,stroke:#cf222e\n```").ok();
+}
+
+fn short(commit: &str) -> &str {
+    commit.get(..12).unwrap_or(commit)
+}
+
+/// Milliseconds as people say them.
+pub fn time(ms: u64) -> String {
+    match ms {
+        0..1000 => format!("{ms} ms"),
+        1000..60_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
+        60_000..3_600_000 => format!("{}m{:02}s", ms / 60_000, ms / 1000 % 60),
+        _ => format!("{}h{:02}m", ms / 3_600_000, ms / 60_000 % 60),
+    }
+}
+
+fn html(text: &str) -> String {
+    let text = text
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;");
+    text.replace('"', "&quot;").replace(['\n', '\r'], " ")
+}
+
+/// One line in which nothing is markup.
+fn inline(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in html(text).chars() {
+        if matches!(c, '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~') {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    // Nobody is called by the text of a task.
+    out.replace('@', "@\u{200b}")
+}
+
+fn cell(text: &str) -> String {
+    let text = inline(text);
+    match text.char_indices().nth(300) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
+    }
+}

@@ -1,0 +1,251 @@
+//! How a task ended. Every way has a name of its own in every report.
+
+use serde::{Deserialize, Serialize};
+
+/// How a task ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(
+    tag = "kind",
+    rename_all = "snake_case",
+    rename_all_fields = "camelCase"
+)]
+pub enum Outcome {
+    /// Its check passed, in its tree, at this commit.
+    Proven {
+        /// The commit, by its full name.
+        commit: String,
+    },
+    /// It was proven by an earlier run with the same content.
+    Cached {
+        /// The commit of then; none if nothing had to change.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        commit: Option<String>,
+    },
+    /// It was done and committed, but has no check.
+    Unchecked {
+        /// The commit.
+        commit: String,
+    },
+    /// Nothing was changed.
+    NoChange {
+        /// Whether its check passed all the same.
+        proven: bool,
+    },
+    /// The agent failed.
+    Failed {
+        /// In its words.
+        why: String,
+    },
+    /// The agent was done, but the check did not pass.
+    VerifyFailed {
+        /// How the check ended.
+        why: String,
+    },
+    /// The check could not be run: its program is not there.
+    VerifyMissing {
+        /// The program.
+        tool: String,
+    },
+    /// An attempt took too long.
+    TimedOut {
+        /// The limit.
+        after_ms: u64,
+    },
+    /// It used up its budget.
+    Budget {
+        /// Which one.
+        why: String,
+    },
+    /// The provider gives no more for now.
+    Quota {
+        /// In its words.
+        why: String,
+    },
+    /// It is proven, but does not go together with what has landed.
+    Conflict {
+        /// The commit that is left to land.
+        commit: String,
+        /// What both sides changed.
+        files: Vec<String>,
+    },
+    /// It was never started.
+    Skipped {
+        /// Why not.
+        why: Skip,
+    },
+    /// It was stopped from outside.
+    Killed {
+        /// By whom or what.
+        why: String,
+    },
+    /// Something in ccb itself went wrong.
+    Internal {
+        /// What.
+        why: String,
+    },
+}
+
+/// Why a task was not started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum Skip {
+    /// One it depends on did not succeed.
+    Dependency {
+        /// Which.
+        task: String,
+    },
+    /// Too many others failed (`--max-failures`).
+    MaxFailures,
+    /// One of the first few failed (`--canary`).
+    Canary,
+    /// The time for everything was up (`--deadline`).
+    Deadline,
+    /// The money for everything was spent (`--budget`).
+    Budget,
+    /// The provider gives no more for now.
+    Quota,
+    /// The run was interrupted.
+    Interrupted,
+}
+
+impl Outcome {
+    /// A stable word for programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Proven { .. } => "proven",
+            Self::Cached { .. } => "cached",
+            Self::Unchecked { .. } => "unchecked",
+            Self::NoChange { .. } => "no_change",
+            Self::Failed { .. } => "failed",
+            Self::VerifyFailed { .. } => "verify_failed",
+            Self::VerifyMissing { .. } => "verify_missing",
+            Self::TimedOut { .. } => "timed_out",
+            Self::Budget { .. } => "budget",
+            Self::Quota { .. } => "quota",
+            Self::Conflict { .. } => "conflict",
+            Self::Skipped { .. } => "skipped",
+            Self::Killed { .. } => "killed",
+            Self::Internal { .. } => "internal",
+        }
+    }
+
+    /// Whether those that depend on it can go on.
+    pub fn is_success(&self) -> bool {
+        matches!(
+            self,
+            Self::Proven { .. }
+                | Self::Cached { .. }
+                | Self::Unchecked { .. }
+                | Self::NoChange { .. }
+        )
+    }
+
+    /// The commit that holds its result, if there is one.
+    pub fn commit(&self) -> Option<&str> {
+        match self {
+            Self::Proven { commit }
+            | Self::Unchecked { commit }
+            | Self::Conflict { commit, .. } => Some(commit),
+            Self::Cached { commit } => commit.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// What there is to say about it, in a sentence.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Proven { .. } => "its check passed".into(),
+            Self::Cached { .. } => "proven by an earlier run".into(),
+            Self::Unchecked { .. } => "done; it has no check".into(),
+            Self::NoChange { proven: true } => "nothing changed; its check passes".into(),
+            Self::NoChange { proven: false } => "nothing changed".into(),
+            Self::Failed { why } => format!("the agent failed: {why}"),
+            Self::VerifyFailed { why } => format!("its check failed: {why}"),
+            Self::VerifyMissing { tool } => format!("its check needs {tool}, which is not there"),
+            Self::TimedOut { after_ms } => format!("not done after {} s", after_ms / 1000),
+            Self::Budget { why } => format!("over its budget: {why}"),
+            Self::Quota { why } => format!("no quota left: {why}"),
+            Self::Conflict { files, .. } if files.is_empty() => "left to land".into(),
+            Self::Conflict { files, .. } => format!("conflicts in {}", files.join(", ")),
+            Self::Skipped { why } => why.words(),
+            Self::Killed { why } => format!("stopped: {why}"),
+            Self::Internal { why } => format!("a bug in ccb: {why}"),
+        }
+    }
+
+    /// The same with every text in it passed through `clean`.
+    pub(super) fn map_texts(&self, clean: &dyn Fn(&str) -> String) -> Self {
+        let mut other = self.clone();
+        match &mut other {
+            Self::Failed { why }
+            | Self::VerifyFailed { why }
+            | Self::VerifyMissing { tool: why }
+            | Self::Budget { why }
+            | Self::Quota { why }
+            | Self::Killed { why }
+            | Self::Internal { why } => *why = clean(why),
+            _ => {}
+        }
+        other
+    }
+}
+
+impl Skip {
+    fn words(&self) -> String {
+        match self {
+            Self::Dependency { task } => format!("not started: it depends on {task}"),
+            Self::MaxFailures => "not started: too many others failed".into(),
+            Self::Canary => "not started: one of the first few failed".into(),
+            Self::Deadline => "not started: the time was up".into(),
+            Self::Budget => "not started: the budget was spent".into(),
+            Self::Quota => "not started: no quota left".into(),
+            Self::Interrupted => "not started: the run was interrupted".into(),
+        }
+    }
+}
+
+/// What a whole run came to; which exit code that is, is up to the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    // In the order in which the first one counts when there are several.
+    /// It was interrupted by this signal; it can be resumed.
+    Interrupted(u8),
+    /// A bug.
+    Internal,
+    /// The provider gives no more; it can be resumed.
+    Quota,
+    /// Money or time ran out; it can be resumed.
+    Budget,
+    /// A task, an agent or a check failed.
+    Failed,
+    /// Everything is proven, but conflicts are left to land.
+    Conflicts,
+    /// All is well.
+    Done,
+}
+
+impl Verdict {
+    /// What one task contributes.
+    pub fn of(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Internal { .. } => Self::Internal,
+            Outcome::Quota { .. } | Outcome::Skipped { why: Skip::Quota } => Self::Quota,
+            Outcome::Budget { .. }
+            | Outcome::Skipped {
+                why: Skip::Budget | Skip::Deadline,
+            } => Self::Budget,
+            Outcome::Conflict { .. } => Self::Conflicts,
+            // What it depends on says itself what it was.
+            Outcome::Skipped {
+                why: Skip::Dependency { .. },
+            } => Self::Done,
+            // So does the run's own ending.
+            Outcome::Skipped {
+                why: Skip::Interrupted,
+            } => Self::Done,
+            outcome if outcome.is_success() => Self::Done,
+            _ => Self::Failed,
+        }
+    }
+}

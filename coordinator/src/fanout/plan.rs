@@ -1,0 +1,320 @@
+//! What a plan may say, key by key. The published schema is made from these types.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{self, Deserializer, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+
+/// The newest format of plans this version knows.
+pub const PLAN_VERSION: u64 = 1;
+
+/// Work for many agents: tasks one by one, and tasks made from lists of things.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(title = "ccb fanout plan")]
+pub struct Plan {
+    /// Where editors find this schema; not used otherwise.
+    #[serde(rename = "$schema", default)]
+    pub schema: Option<String>,
+    /// The version of this format: 1.
+    #[serde(default)]
+    pub v: Option<u64>,
+    /// What the run is called in reports.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// What holds for every task that does not say otherwise.
+    #[serde(default)]
+    pub defaults: Defaults,
+    /// Tasks, one by one.
+    #[serde(default)]
+    pub tasks: Vec<TaskSpec>,
+    /// Tasks made from a template, one for each of a list of things.
+    #[serde(default)]
+    pub foreach: Vec<Foreach>,
+}
+
+/// What holds for every task that does not say otherwise.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Defaults {
+    /// What runs the agents: shell, claude, codex, opencode, …, or one of the settings.
+    #[serde(default)]
+    pub runtime: Option<String>,
+    /// The model agents use.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// The type of agent.
+    #[serde(default)]
+    pub agent: Option<String>,
+    /// The command that proves a task: run in its tree, at its commit; exit code 0 is a pass.
+    #[serde(default)]
+    pub verify: Option<String>,
+    /// How often a task is tried again after it failed (0 to 20). Default 1.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 20))]
+    pub retries: Option<u32>,
+    /// What one attempt may cost.
+    #[serde(default)]
+    pub budget: Option<Budget>,
+    /// Where agents work. Default worktree.
+    #[serde(default)]
+    pub isolation: Option<Isolation>,
+    /// The commit everything starts from. Default HEAD.
+    #[serde(default)]
+    pub base: Option<String>,
+    /// How long one attempt may take: seconds, or text such as 90s, 10m, 1h30m.
+    #[serde(default)]
+    pub timeout: Option<Span>,
+    /// Environment variables for agents and checks.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+}
+
+/// One task.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TaskSpec {
+    /// Its name in the plan and in reports: letters, digits, '.', '_', '-'; at most 64. In a
+    /// template it may be left out: it is then made from the thing the task is about.
+    #[serde(default)]
+    pub id: Option<String>,
+    /// What is to be done, in one line.
+    #[serde(default)]
+    pub subject: Option<String>,
+    /// What an agent is told. Either this or `run`.
+    #[serde(default)]
+    pub prompt: Option<String>,
+    /// A shell command that does the work; needs no model. Either this or `prompt`.
+    #[serde(default)]
+    pub run: Option<String>,
+    /// Tasks that must be done first; the id of a `foreach` means all of its tasks.
+    #[serde(default)]
+    pub depends_on: Texts,
+    /// The files or directories it is going to change; those who share some are kept apart.
+    #[serde(default)]
+    pub paths: Texts,
+    /// The command that proves it; an empty one means that there is none.
+    #[serde(default)]
+    pub verify: Option<String>,
+    /// The type of agent.
+    #[serde(default)]
+    pub agent: Option<String>,
+    /// What runs the agent.
+    #[serde(default)]
+    pub runtime: Option<String>,
+    /// The model the agent uses.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// Higher ones start first. Default 0.
+    #[serde(default)]
+    pub priority: Option<i64>,
+    /// Environment variables, besides those of the defaults.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// How often it is tried again after it failed (0 to 20).
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 20))]
+    pub retries: Option<u32>,
+    /// What one attempt may cost.
+    #[serde(default)]
+    pub budget: Option<Budget>,
+    /// How long one attempt may take.
+    #[serde(default)]
+    pub timeout: Option<Span>,
+    /// Where the agent works.
+    #[serde(default)]
+    pub isolation: Option<Isolation>,
+}
+
+/// A list of things, and the task there is for each of them. Exactly one of `files`, `lines`,
+/// `jsonl`, `junit` and `sarif` says what the things are.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Foreach {
+    /// What others call all of its tasks in `dependsOn`; also the start of their ids.
+    #[serde(default)]
+    pub id: Option<String>,
+    /// Files of the base commit that match one of these patterns.
+    #[serde(default)]
+    pub files: Option<Texts>,
+    /// But not those that match one of these.
+    #[serde(default)]
+    pub exclude: Texts,
+    /// The lines of this file that are not empty; "-" is standard input.
+    #[serde(default)]
+    pub lines: Option<String>,
+    /// The lines of this file, each a JSON object; "-" is standard input.
+    #[serde(default)]
+    pub jsonl: Option<String>,
+    /// The tests that failed, by a JUnit report; "-" is standard input.
+    #[serde(default)]
+    pub junit: Option<Texts>,
+    /// The findings of a SARIF log; "-" is standard input.
+    #[serde(default)]
+    pub sarif: Option<Texts>,
+    /// The task for each, with `{{name}}` where something of the thing belongs.
+    pub task: TaskSpec,
+}
+
+/// What one attempt may cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Budget {
+    /// In US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0))]
+    pub usd: Option<f64>,
+    /// In tokens, read and written together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+}
+
+/// Where an agent works.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Isolation {
+    /// In a git worktree of its own.
+    #[default]
+    Worktree,
+    /// In the repository itself, one at a time: nothing of it can be taken back.
+    None,
+}
+
+impl Isolation {
+    /// As written in plans.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Worktree => "worktree",
+            Self::None => "none",
+        }
+    }
+}
+
+/// One text or several.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Texts(pub Vec<String>);
+
+impl<'de> Deserialize<'de> for Texts {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Read;
+        impl<'de> Visitor<'de> for Read {
+            type Value = Texts;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text or a list of texts")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Texts, E> {
+                Ok(Texts(vec![text.to_owned()]))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Texts, A::Error> {
+                let mut texts = Vec::new();
+                while let Some(text) = list.next_element()? {
+                    texts.push(text);
+                }
+                Ok(Texts(texts))
+            }
+        }
+        from.deserialize_any(Read)
+    }
+}
+
+impl JsonSchema for Texts {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Texts".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"anyOf": [
+            {"type": "string"},
+            {"type": "array", "items": {"type": "string"}}
+        ]})
+    }
+}
+
+/// A length of time, of whole seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span(pub Duration);
+
+impl Span {
+    /// Reads `90`, `90s`, `10m`, `1h30m`, `2d`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let (mut total, mut number, mut open) = (0u64, None::<u64>, true);
+        for c in text.chars() {
+            if let Some(digit) = c.to_digit(10) {
+                let so_far = number.unwrap_or(0).checked_mul(10)?;
+                number = Some(so_far.checked_add(u64::from(digit))?);
+                open = true;
+                continue;
+            }
+            let unit = match c {
+                's' => 1,
+                'm' => 60,
+                'h' => 3600,
+                'd' => 86400,
+                _ => return None,
+            };
+            total = total.checked_add(number.take()?.checked_mul(unit)?)?;
+            open = false;
+        }
+        // A number without a unit means seconds, but not behind other units.
+        match number {
+            Some(seconds) if total == 0 && open => total = seconds,
+            Some(_) => return None,
+            None => {}
+        }
+        (total > 0 && total <= 30 * 86400).then(|| Self(Duration::from_secs(total)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Read;
+        impl Visitor<'_> for Read {
+            type Value = Span;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a time such as 90s, 10m or 1h30m, at most 30 days")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Span, E> {
+                Span::parse(text).ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
+            }
+            fn visit_u64<E: de::Error>(self, seconds: u64) -> Result<Span, E> {
+                self.visit_str(&seconds.to_string())
+            }
+            fn visit_i64<E: de::Error>(self, seconds: i64) -> Result<Span, E> {
+                self.visit_str(&seconds.to_string())
+            }
+        }
+        from.deserialize_any(Read)
+    }
+}
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u64(self.0.as_secs())
+    }
+}
+
+impl JsonSchema for Span {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Span".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"anyOf": [
+            {"type": "integer", "minimum": 1, "maximum": 2_592_000},
+            {"type": "string", "pattern": "^([0-9]+|([0-9]+[smhd])+)$"}
+        ]})
+    }
+}
+
+/// The schema of plans, as published.
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(Plan).to_value()
+}

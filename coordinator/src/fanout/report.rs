@@ -1,0 +1,294 @@
+//! What became of a plan: the truth that every other form of report is made from.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use store::clock::rfc3339;
+
+use super::error::FanoutError;
+use super::items::Origin;
+use super::outcome::{Outcome, Skip, Verdict};
+use super::task::PlannedTask;
+
+/// The newest format of reports this version knows.
+pub const REPORT_VERSION: u64 = 1;
+
+/// What became of a plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// The version of this format.
+    pub v: u64,
+    /// What the run is called.
+    pub name: String,
+    /// The commit everything started from.
+    pub base: String,
+    /// When it began.
+    pub started_at: String,
+    /// When it ended.
+    pub ended_at: String,
+    /// Which part of the plan this is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<String>,
+    /// The signal that interrupted it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<u8>,
+    /// What it came to.
+    pub verdict: Verdict,
+    /// Where the results landed, if they did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub landed: Option<Landing>,
+    /// What is wrong with the whole, though its parts may be proven.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broken: Option<String>,
+    /// What everybody should know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// Every task, in the order of the plan.
+    pub tasks: Vec<TaskReport>,
+}
+
+/// A branch that got results.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Landing {
+    /// The branch.
+    pub branch: String,
+    /// Where it is now.
+    pub commit: String,
+}
+
+/// What became of one task.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskReport {
+    /// Its id in the plan.
+    pub id: String,
+    /// What was to be done.
+    pub subject: String,
+    /// Its content key.
+    pub key: String,
+    /// What it waited for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depends_on: Vec<String>,
+    /// The `foreach` it comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// What ran it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<String>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// How long it took in all.
+    pub duration_ms: u64,
+    /// What it cost.
+    #[serde(default)]
+    pub cost: Cost,
+    /// The check as it was last run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<CheckReport>,
+    /// The branch its commits are on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// What it was going to change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<String>,
+    /// What it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+    /// Files of the results that belong to it, by what they are: patch, transcript, check.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
+}
+
+impl Default for Outcome {
+    fn default() -> Self {
+        Self::Skipped {
+            why: Skip::Interrupted,
+        }
+    }
+}
+
+/// What something cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cost {
+    /// US dollars, as far as the runtimes say.
+    pub usd: f64,
+    /// Tokens read and written.
+    pub tokens: u64,
+}
+
+/// A check that was run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CheckReport {
+    /// The command.
+    pub command: String,
+    /// Its exit code, if it ended by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// How long it took.
+    pub duration_ms: u64,
+    /// The end of what it printed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tail: String,
+}
+
+impl TaskReport {
+    /// Of a task that has not run yet: interrupted, until something better is known.
+    pub fn new(task: &PlannedTask) -> Self {
+        Self {
+            id: task.id.clone(),
+            subject: task.subject.clone(),
+            key: task.key.clone(),
+            depends_on: task.depends_on.clone(),
+            group: task.group.clone(),
+            runtime: task.runtime.clone(),
+            paths: task.paths.clone(),
+            origin: task.origin.clone(),
+            ..Self::default()
+        }
+    }
+}
+
+impl Report {
+    /// Of these tasks; what it came to follows from them.
+    pub fn new(name: &str, base: &str, times: (i64, i64), tasks: Vec<TaskReport>) -> Self {
+        let mut report = Self {
+            v: REPORT_VERSION,
+            name: name.to_owned(),
+            base: base.to_owned(),
+            started_at: rfc3339(times.0),
+            ended_at: rfc3339(times.1),
+            shard: None,
+            signal: None,
+            verdict: Verdict::Done,
+            landed: None,
+            broken: None,
+            notes: Vec::new(),
+            tasks,
+        };
+        report.judge();
+        report
+    }
+
+    /// It was interrupted by this signal.
+    pub fn interrupted(mut self, signal: u8) -> Self {
+        self.signal = Some(signal);
+        self.judge();
+        self
+    }
+
+    /// Finds out again what it came to.
+    pub fn judge(&mut self) {
+        let own = self.signal.map(Verdict::Interrupted);
+        let unexplained = || {
+            // Somebody must have said why the rest was not done.
+            let left = self.tasks.iter().any(|task| !task.outcome.is_success());
+            left.then_some(Verdict::Failed)
+        };
+        let of_tasks = self
+            .tasks
+            .iter()
+            .map(|task| Verdict::of(&task.outcome))
+            .min();
+        let broken = self.broken.is_some().then_some(Verdict::Failed);
+        let found = own
+            .into_iter()
+            .chain(of_tasks)
+            .chain(broken)
+            .min()
+            .unwrap_or(Verdict::Done);
+        self.verdict = match found {
+            Verdict::Done => unexplained().unwrap_or(Verdict::Done),
+            found => found,
+        };
+    }
+
+    /// How many tasks ended in each way.
+    pub fn counts(&self) -> BTreeMap<&'static str, usize> {
+        let mut counts = BTreeMap::new();
+        for task in &self.tasks {
+            *counts.entry(task.outcome.kind()).or_insert(0) += 1;
+        }
+        counts
+    }
+
+    /// What everything cost.
+    pub fn cost(&self) -> Cost {
+        self.tasks.iter().fold(Cost::default(), |sum, task| Cost {
+            usd: sum.usd + task.cost.usd,
+            tokens: sum.tokens.saturating_add(task.cost.tokens),
+        })
+    }
+
+    /// How long it took, in milliseconds.
+    pub fn duration_ms(&self) -> u64 {
+        let at = |text: &str| store::clock::parse_rfc3339(text).unwrap_or(0);
+        u64::try_from(at(&self.ended_at) - at(&self.started_at)).unwrap_or(0)
+    }
+
+    /// One report of several parts of a plan.
+    ///
+    /// They must start from the same commit. Of a task that is in several, with the same
+    /// content, the best outcome counts: it was done once, wherever that was.
+    pub fn merge(parts: Vec<Self>) -> Result<Self, FanoutError> {
+        let mut parts = parts.into_iter();
+        let Some(mut whole) = parts.next() else {
+            let why = "there is no report to merge".into();
+            return Err(FanoutError::Merge { why });
+        };
+        for part in parts {
+            if part.base != whole.base {
+                let why = format!(
+                    "the reports start from different commits: {} and {}",
+                    whole.base, part.base
+                );
+                return Err(FanoutError::Merge { why });
+            }
+            whole.take(part)?;
+        }
+        whole.shard = None;
+        whole.judge();
+        Ok(whole)
+    }
+
+    fn take(&mut self, part: Self) -> Result<(), FanoutError> {
+        // RFC 3339 in UTC sorts as text.
+        self.started_at = part.started_at.min(std::mem::take(&mut self.started_at));
+        self.ended_at = part.ended_at.max(std::mem::take(&mut self.ended_at));
+        self.signal = self.signal.or(part.signal);
+        self.landed = self.landed.take().or(part.landed);
+        self.broken = self.broken.take().or(part.broken);
+        self.notes.extend(part.notes);
+        for task in part.tasks {
+            let Some(there) = self.tasks.iter_mut().find(|one| one.id == task.id) else {
+                self.tasks.push(task);
+                continue;
+            };
+            if there.key != task.key {
+                let why = format!("task {:?} is not the same in all reports", task.id);
+                return Err(FanoutError::Merge { why });
+            }
+            if rank(&task.outcome) > rank(&there.outcome) {
+                *there = task;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Which of two outcomes of the same task says more.
+fn rank(outcome: &Outcome) -> u8 {
+    match outcome {
+        Outcome::Proven { .. } => 6,
+        Outcome::Cached { .. } => 5,
+        Outcome::Unchecked { .. } | Outcome::NoChange { .. } => 4,
+        Outcome::Conflict { .. } => 3,
+        Outcome::Skipped { .. } => 1,
+        _ => 2,
+    }
+}

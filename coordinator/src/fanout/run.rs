@@ -1,0 +1,336 @@
+//! Running a plan: what the command line asks for, who is told, and what happens in which order.
+//!
+//! ```text
+//! tasks ─▶ board (kept where proven) ─▶ engine ─▶ landing ─▶ results
+//! ```
+//!
+//! Everything that counts is on the board and in git: a run that is killed anywhere is taken up
+//! by the next one of the same plan, which does only what is not proven yet.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use store::clock::{Clock, SystemClock};
+use store::lock::FileLock;
+use swarm::redact::Secrets;
+use worktrees::SetUp;
+
+use super::board;
+use super::error::FanoutError;
+use super::event::{FanoutEvent, PlannedEvent};
+use super::follow::{Follow, Halt};
+use super::graph::Graph;
+use super::keep::{self, Archive};
+use super::landing;
+use super::outcome::{Outcome, Skip};
+use super::preview::tool;
+use super::report::{Landing, Report, TaskReport};
+use super::results::Results;
+use super::shard::Shard;
+use super::task::PlannedTask;
+use crate::engine::{Crew, EngineError, director_lock};
+use crate::run::Agents;
+
+/// What happens with proven results.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Land {
+    /// They are patches in the results.
+    #[default]
+    None,
+    /// Each group is a branch of its own.
+    Branch,
+    /// All of them go to one branch, checked together.
+    Merge,
+}
+
+/// How to run a plan.
+#[derive(Debug, Clone)]
+pub struct RunOptions {
+    /// What it is called in reports.
+    pub name: String,
+    /// The commit everything starts from, by its full name.
+    pub base: String,
+    /// How many tasks run at once.
+    pub jobs: usize,
+    /// After so many failures nothing new is started.
+    pub max_failures: Option<usize>,
+    /// So many tasks run first; the rest only if they all succeed.
+    pub canary: Option<usize>,
+    /// What happens with proven results.
+    pub land: Land,
+    /// The branch they are merged into; none means one of the plan's own.
+    pub into: Option<String>,
+    /// A command that has to pass on what lands, besides the checks of the tasks.
+    pub check: Option<String>,
+    /// How long a check may take.
+    pub verify_timeout: Duration,
+    /// Where the results go.
+    pub out: PathBuf,
+    /// Which part of the plan this is; `tasks` has only its tasks.
+    pub shard: Option<Shard>,
+    /// All of it may take so long.
+    pub deadline: Option<Duration>,
+    /// All of it may cost so many US dollars.
+    pub budget_usd: Option<f64>,
+    /// What was proven earlier is done again.
+    pub fresh: bool,
+    /// What everybody should know, from whoever prepared the run.
+    pub notes: Vec<String>,
+}
+
+/// Says which signal has come since it was last asked.
+pub type Interrupted = Arc<dyn Fn() -> Option<u8> + Send + Sync>;
+
+/// What a plan is run with.
+pub struct Equipment {
+    /// The agents of the team the plan has for itself.
+    pub agents: Agents,
+    /// What agents for its tasks are like.
+    pub crew: Box<dyn Crew>,
+    /// What trees get besides their files.
+    pub set_up: SetUp,
+    /// The top of the working tree.
+    pub top: PathBuf,
+    /// What may not be in any report.
+    pub secrets: Arc<Secrets>,
+    /// Whether there is a program of this name.
+    pub finds: Box<dyn Fn(&str) -> bool>,
+    /// Who is asked for signals.
+    pub interrupted: Interrupted,
+}
+
+impl std::fmt::Debug for Equipment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Equipment")
+            .field("agents", &self.agents)
+            .field("top", &self.top)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Who is told what happens.
+pub trait Events {
+    /// Something happened.
+    fn event(&mut self, event: &FanoutEvent);
+}
+
+/// Under which a task on the board says which one of a plan it is.
+pub(super) const MARK: &str = "fanout";
+
+/// The id in the plan of a task on the board, and its content key.
+pub fn planned_as(task: &taskboard::Task) -> Option<(&str, &str)> {
+    let mark = task.metadata.as_ref()?.get(MARK)?;
+    Some((mark.get("id")?.as_str()?, mark.get("key")?.as_str()?))
+}
+
+/// Runs `tasks` to their end and says what became of them.
+pub fn run(
+    tasks: &[PlannedTask],
+    options: &RunOptions,
+    equipment: Equipment,
+    events: &mut dyn Events,
+) -> Result<Report, FanoutError> {
+    let began = (Instant::now(), SystemClock.now_ms());
+    let agents = equipment.agents.clone();
+    let trees = agents.trees()?;
+    let _alone = alone(&agents)?;
+    // Before anything runs: a directory that cannot be used is no surprise at the end.
+    let secrets = Arc::clone(&equipment.secrets);
+    let results = Results::create(&options.out, &options.base, secrets)?;
+    events.event(&FanoutEvent::Planned {
+        tasks: tasks.iter().map(PlannedEvent::of).collect(),
+        jobs: options.jobs,
+    });
+    for text in &options.notes {
+        events.event(&FanoutEvent::Note { text: text.clone() });
+    }
+    let without = missing_tools(tasks, &equipment);
+    let wanted = board::Wanted {
+        tasks,
+        without: &without,
+        fresh: options.fresh,
+    };
+    let prepared = board::prepare(&agents, &trees, wanted)?;
+    let mut reports: Vec<TaskReport> = tasks.iter().map(TaskReport::new).collect();
+    for (at, tool) in &without {
+        if let Some(tool) = tool {
+            reports[*at].outcome = Outcome::VerifyMissing { tool: tool.clone() };
+        }
+    }
+    let (interrupted, set_up, top) = (
+        Arc::clone(&equipment.interrupted),
+        equipment.set_up.clone(),
+        equipment.top.clone(),
+    );
+    let mut follow = Follow {
+        tasks,
+        prepared: &prepared,
+        options,
+        began: began.0,
+        ended: vec![false; tasks.len()],
+        reports,
+        events,
+        agents: agents.clone(),
+        halt: Halt::default(),
+    };
+    let mut halt = follow.work(equipment, &without)?;
+    let mut reports = follow.reports;
+    let done = keep::done(&agents, tasks, &prepared, &reports);
+    let queue = landing::Queue {
+        tasks,
+        done: &done,
+        reports: &mut reports,
+        trees: &trees,
+        agents: &agents,
+        prepared: &prepared,
+        options,
+        set_up,
+        interrupted,
+        events,
+    };
+    let landed = land(queue, &mut halt);
+    keep::save(&agents, &trees, tasks, &done, &options.base);
+    let archive = Archive {
+        agents: &agents,
+        top: &top,
+        results: &results,
+    };
+    let mut notes = options.notes.clone();
+    notes.extend(halt.words.clone());
+    notes.extend(landed.notes.iter().cloned());
+    for ((task, done), report) in tasks.iter().zip(&done).zip(&mut reports) {
+        notes.extend(archive.keep(task, done, report)?);
+    }
+    let report = whole(options, began.1, reports, landed, notes, halt.signal);
+    let report = results.finish(&report)?;
+    events.event(&FanoutEvent::Ended);
+    Ok(report)
+}
+
+/// Lands what is proven, if that is wanted and nobody wants it to end.
+fn land(mut queue: landing::Queue<'_>, halt: &mut Halt) -> Landed {
+    if queue.options.land == Land::None {
+        return Landed::default();
+    }
+    if !halt.goes_on() {
+        return Landed {
+            notes: vec!["nothing has landed: the run was stopped; the same command goes on".into()],
+            ..Landed::default()
+        };
+    }
+    let (landed, stopped) = queue.land();
+    halt.signal = halt.signal.or(stopped);
+    landed
+}
+
+fn whole(
+    options: &RunOptions,
+    began: i64,
+    reports: Vec<TaskReport>,
+    landed: Landed,
+    notes: Vec<String>,
+    signal: Option<u8>,
+) -> Report {
+    let times = (began, SystemClock.now_ms());
+    let mut report = Report::new(&options.name, &options.base, times, reports);
+    report.shard = options.shard.map(|shard| shard.to_string());
+    report.notes = notes;
+    report.landed = landed.branch;
+    report.broken = landed.broken;
+    report.signal = signal;
+    report.judge();
+    report
+}
+
+/// One run of a plan at a time: the board and the results are its own.
+fn alone(agents: &Agents) -> Result<FileLock, FanoutError> {
+    let path = director_lock(agents).with_file_name("fanout.lock");
+    if let Some(dir) = path.parent() {
+        store::home::create_private_dir(dir)?;
+    }
+    match FileLock::try_exclusive(&path)? {
+        Some(lock) => Ok(lock),
+        None => Err(FanoutError::Engine(EngineError::Taken {
+            team: agents.team_name().to_string(),
+            who: FileLock::describe_holder(&path),
+        })),
+    }
+}
+
+/// Where results landed.
+#[derive(Debug, Default)]
+pub(super) struct Landed {
+    /// The branch, if it is one.
+    pub(super) branch: Option<Landing>,
+    /// What everybody should know.
+    pub(super) notes: Vec<String>,
+    /// What is wrong with the whole, though every part of it is proven.
+    pub(super) broken: Option<String>,
+}
+
+/// Tasks that are not even begun, because the program that would check them is not there; and,
+/// without a program, those that depend on them.
+fn missing_tools(tasks: &[PlannedTask], equipment: &Equipment) -> HashMap<usize, Option<String>> {
+    let mut missing = HashMap::new();
+    let graph = Graph::new(
+        tasks
+            .iter()
+            .map(|task| (task.id.as_str(), &task.depends_on[..])),
+    );
+    for at in graph.order() {
+        let named = tasks[at].verify.as_deref().and_then(tool);
+        // One with a path may be made by the task itself.
+        let gone = named.filter(|tool| !tool.contains('/') && !(equipment.finds)(tool));
+        if let Some(tool) = gone {
+            missing.insert(at, Some(tool.to_owned()));
+        } else if graph.before[at].iter().any(|on| missing.contains_key(on)) {
+            missing.insert(at, None);
+        }
+    }
+    missing
+}
+
+/// Why tasks that were never begun were not.
+pub(super) fn skipped(
+    tasks: &[PlannedTask],
+    reports: &mut [TaskReport],
+    ended: &[bool],
+    why: &Skip,
+) {
+    let graph = Graph::new(
+        tasks
+            .iter()
+            .map(|task| (task.id.as_str(), &task.depends_on[..])),
+    );
+    for at in graph.order() {
+        if ended[at] {
+            continue;
+        }
+        let failed = graph.before[at].iter().find(|on| {
+            let outcome = &reports[**on].outcome;
+            let itself = matches!(outcome, Outcome::Skipped { why } if !matches!(why, Skip::Dependency { .. }));
+            !outcome.is_success() && !itself
+        });
+        let why = match failed {
+            Some(on) => Skip::Dependency {
+                task: tasks[*on].id.clone(),
+            },
+            None => why.clone(),
+        };
+        reports[at].outcome = Outcome::Skipped { why };
+    }
+}
+
+impl Halt {
+    /// Whether what is proven may still land.
+    fn goes_on(&self) -> bool {
+        self.signal.is_none() && self.why != Some(Skip::Deadline)
+    }
+}
+
+/// Under which the result of a task is kept.
+pub(super) fn pin_name(task: &PlannedTask) -> String {
+    format!("fanout/{}", task.key)
+}

@@ -1,0 +1,136 @@
+//! A task as the engine gets it: everything decided, nothing left to look up in the plan.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::items::Origin;
+use super::plan::{Budget, Isolation};
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Work {
+    /// An agent is told this.
+    Prompt(String),
+    /// A shell runs this.
+    Run(String),
+}
+
+/// One task of a plan, ready to run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlannedTask {
+    /// Its name, unique in the plan without regard to case, and usable as a file's.
+    pub id: String,
+    /// What is to be done, in one line.
+    pub subject: String,
+    /// What is to be done.
+    pub work: Work,
+    /// The ids of the tasks that must be done first, sorted.
+    pub depends_on: Vec<String>,
+    /// What it is going to change.
+    pub paths: Vec<String>,
+    /// The command that proves it.
+    pub verify: Option<String>,
+    /// The type of agent.
+    pub agent: Option<String>,
+    /// What runs the agent; `shell` for a command.
+    pub runtime: Option<String>,
+    /// The model the agent uses.
+    pub model: Option<String>,
+    /// Higher ones start first.
+    pub priority: i64,
+    /// Environment variables for the agent and the check.
+    pub env: BTreeMap<String, String>,
+    /// How often it is tried at most, at least once.
+    pub attempts: u32,
+    /// How long one attempt may take.
+    pub timeout: Option<Duration>,
+    /// What one attempt may cost.
+    pub budget: Budget,
+    /// Where the agent works.
+    pub isolation: Isolation,
+    /// The `foreach` it comes from, if that has an id.
+    pub group: Option<String>,
+    /// What it is about, for those who point at files.
+    pub origin: Option<Origin>,
+    /// What its result depends on, as a hash: the same key, the same work.
+    pub key: String,
+}
+
+/// SHA-256 as 64 hex digits.
+pub(super) fn sha256(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl PlannedTask {
+    /// The content key: the task, the base, the agents' settings and the keys of what it builds on.
+    ///
+    /// What only says when or how long it may run (priority, time, attempts, budget) is not part
+    /// of it: proven work stays proven when a limit is raised.
+    pub(super) fn content_key(&self, base: &str, settings: &str, before: &mut [&str]) -> String {
+        before.sort_unstable();
+        let (kind, work) = match &self.work {
+            Work::Prompt(text) => ("prompt", text),
+            Work::Run(text) => ("run", text),
+        };
+        // A command is run by a shell, whatever agents are like.
+        let settings = match self.work {
+            Work::Prompt(_) => settings,
+            Work::Run(_) => "",
+        };
+        let content = json!([
+            "ccb-task-1",
+            base,
+            settings,
+            self.id,
+            self.subject,
+            kind,
+            work,
+            self.paths,
+            self.verify,
+            self.agent,
+            self.runtime,
+            self.model,
+            self.env,
+            self.isolation.as_str(),
+            before,
+        ]);
+        sha256(content.to_string().as_bytes())
+    }
+
+    /// For `--dry-run --json`.
+    pub fn to_json(&self) -> Value {
+        let (prompt, run) = match &self.work {
+            Work::Prompt(text) => (Some(text), None),
+            Work::Run(text) => (None, Some(text)),
+        };
+        let mut value = json!({
+            "id": self.id,
+            "subject": self.subject,
+            "prompt": prompt,
+            "run": run,
+            "dependsOn": self.depends_on,
+            "paths": self.paths,
+            "verify": self.verify,
+            "agent": self.agent,
+            "runtime": self.runtime,
+            "model": self.model,
+            "priority": self.priority,
+            "env": self.env,
+            "attempts": self.attempts,
+            "timeoutSeconds": self.timeout.map(|time| time.as_secs()),
+            "budget": self.budget,
+            "isolation": self.isolation.as_str(),
+            "group": self.group,
+            "origin": self.origin,
+            "key": self.key,
+        });
+        if let Value::Object(map) = &mut value {
+            map.retain(|_, value| !value.is_null());
+        }
+        value
+    }
+}

@@ -1,0 +1,59 @@
+mod expansion;
+mod inputs;
+mod plans;
+mod reports;
+mod results;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::*;
+
+/// Inputs that need no disk.
+#[derive(Debug, Default)]
+pub(super) struct Given {
+    pub(super) files: Vec<&'static str>,
+    pub(super) texts: BTreeMap<&'static str, String>,
+}
+
+impl Source for Given {
+    fn files(&self, _: &[String], except: &[String]) -> Result<Vec<PathBuf>, FanoutError> {
+        let wanted = self
+            .files
+            .iter()
+            .filter(|file| !except.iter().any(|one| one == *file));
+        Ok(wanted.map(PathBuf::from).collect())
+    }
+
+    fn read(&self, name: &str) -> Result<Vec<u8>, FanoutError> {
+        match self.texts.get(name) {
+            Some(text) => Ok(text.clone().into_bytes()),
+            None => Err(FanoutError::Input {
+                what: name.into(),
+                why: "there is no such file".into(),
+            }),
+        }
+    }
+}
+
+pub(super) fn basis() -> Basis {
+    Basis {
+        base: "b".repeat(40),
+        ..Basis::default()
+    }
+}
+
+pub(super) fn tasks_of(text: &str, given: &Given) -> Result<Vec<PlannedTask>, FanoutError> {
+    expand(&PlanFile::read("plan.yaml", text)?, given, &basis())
+}
+
+/// The tasks of a plan without inputs.
+pub(super) fn tasks(text: &str) -> Vec<PlannedTask> {
+    tasks_of(text, &Given::default()).unwrap()
+}
+
+/// What is wrong with a plan, and the hint.
+pub(super) fn wrong(text: &str) -> (String, String) {
+    let error = tasks_of(text, &Given::default()).unwrap_err();
+    (error.to_string(), error.hint().unwrap_or_default())
+}

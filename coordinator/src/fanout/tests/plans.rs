@@ -1,0 +1,260 @@
+//! What a plan may say, and what it is told when it says something else.
+
+use std::time::Duration;
+
+use super::*;
+
+#[test]
+fn everything_a_plan_can_say_is_read() {
+    let text = r#"
+$schema: https://example.org/plan.json
+v: 1
+name: all of it
+defaults:
+  runtime: claude
+  model: small
+  agent: worker
+  verify: cargo test
+  retries: 2
+  budget: {usd: 0.5}
+  isolation: worktree
+  base: main
+  timeout: 10m
+  env: {A: "1", B: "2"}
+tasks:
+  - id: one
+    subject: "  do\n it "
+    prompt: Do it.
+    paths: src
+    env: {B: "3"}
+  - id: two
+    run: make
+    dependsOn: one
+    verify: ""
+    priority: 5
+    retries: 0
+    timeout: 90
+    budget: {tokens: 1000}
+    isolation: none
+"#;
+    let tasks = tasks(text);
+    let [one, two] = &tasks[..] else {
+        panic!("{tasks:?}")
+    };
+    assert_eq!(one.subject, "do it");
+    assert_eq!(one.work, Work::Prompt("Do it.".into()));
+    assert_eq!(one.runtime.as_deref(), Some("claude"));
+    assert_eq!(one.model.as_deref(), Some("small"));
+    assert_eq!(one.agent.as_deref(), Some("worker"));
+    assert_eq!(one.verify.as_deref(), Some("cargo test"));
+    assert_eq!(one.attempts, 3);
+    assert_eq!(one.timeout, Some(Duration::from_secs(600)));
+    assert_eq!(one.budget.usd, Some(0.5));
+    assert_eq!(one.paths, ["src"]);
+    assert_eq!(one.env["A"], "1");
+    assert_eq!(one.env["B"], "3");
+    assert_eq!(two.work, Work::Run("make".into()));
+    assert_eq!(two.runtime.as_deref(), Some("shell"));
+    assert_eq!(two.depends_on, ["one"]);
+    assert_eq!(two.verify, None);
+    assert_eq!((two.priority, two.attempts), (5, 1));
+    assert_eq!(two.timeout, Some(Duration::from_secs(90)));
+    assert_eq!(two.budget.tokens, Some(1000));
+    assert_eq!(two.isolation, Isolation::None);
+}
+
+#[test]
+fn json_is_a_plan_too() {
+    let text = "{\n \"tasks\": [\n  {\"id\": \"a\", \"run\": \"true\"}\n ]\n}";
+    assert_eq!(tasks(text).len(), 1);
+    let bad = "{\n \"tasks\": [\n  {\"id\": \"a\", \"rum\": \"true\"}\n ]\n}";
+    let (why, hint) = wrong(bad);
+    assert_eq!(why, "plan.yaml:3: unknown key \"rum\"");
+    assert_eq!(hint, "did you mean \"run\"?");
+    assert!(
+        wrong("{\"tasks\": [}")
+            .0
+            .contains("plan.yaml:1: it is not JSON")
+    );
+}
+
+#[test]
+fn an_unknown_key_is_told_with_its_line_and_the_nearest() {
+    for (text, line, key, near) in [
+        ("task:\n  - id: a\n", 1, "task", "tasks"),
+        ("tasks:\n  - id: a\n    promt: x\n", 3, "promt", "prompt"),
+        (
+            "tasks:\n  - id: a\n    run: x\n    depends_on: [b]\n",
+            4,
+            "depends_on",
+            "dependsOn",
+        ),
+        (
+            "defaults:\n  retrys: 1\ntasks: []\n",
+            2,
+            "retrys",
+            "retries",
+        ),
+        ("defaults:\n  budget:\n    us: 1\n", 3, "us", "usd"),
+        (
+            "foreach:\n  - file: a\n    task: {run: x}\n",
+            2,
+            "file",
+            "files",
+        ),
+    ] {
+        let (why, hint) = wrong(text);
+        assert_eq!(
+            why,
+            format!("plan.yaml:{line}: unknown key {key:?}"),
+            "{text}"
+        );
+        assert_eq!(hint, format!("did you mean {near:?}?"), "{text}");
+    }
+    let (_, hint) = wrong("defaults:\n  budget: {zzzzzz: 1}\n");
+    assert_eq!(hint, "there are: usd, tokens");
+}
+
+#[test]
+fn what_is_no_plan_is_told_with_its_line() {
+    for (text, place, words) in [
+        ("tasks:\n  - id: a\n   run: x\n", "plan.yaml:", ""),
+        ("tasks: 3\n", "plan.yaml:1", ""),
+        ("v: 9\ntasks: []\n", "plan.yaml:1", "version 9"),
+        (
+            "tasks:\n  - id: a\n    run: x\n    timeout: soon\n",
+            "plan.yaml:4",
+            "90s",
+        ),
+        (
+            "tasks:\n  - id: a\n    run: x\n    retries: -1\n",
+            "plan.yaml:4",
+            "",
+        ),
+        ("foreach:\n  - files: a\n", "plan.yaml:", "task"),
+        ("tasks: []\ntasks: []\n", "plan.yaml:2", ""),
+    ] {
+        let (why, _) = wrong(text);
+        assert!(why.starts_with(place), "{text}: {why}");
+        assert!(why.contains(words), "{text}: {why}");
+        assert!(!why.contains('\n'), "{why}");
+    }
+}
+
+#[test]
+fn plans_that_cannot_be_meant_are_refused() {
+    let task = |more: &str| format!("tasks:\n  - id: a\n    run: x\n{more}");
+    for (text, words) in [
+        (String::new(), "no task"),
+        ("tasks: []".into(), "no task"),
+        (
+            task("  - id: a\n    run: y\n"),
+            "plan.yaml:4: the id \"a\" is there twice",
+        ),
+        (task("  - id: A\n    run: y\n"), "differ in case only"),
+        (task("  - id: ../b\n    run: y\n"), "not a valid task name"),
+        (task("  - subject: b\n    run: y\n"), "has no id"),
+        (task("    prompt: y\n"), "plan.yaml:2: task \"a\" has both"),
+        ("tasks:\n  - id: a\n".into(), "has neither"),
+        (
+            "tasks:\n  - id: a\n    run: \" \"\n".into(),
+            "says nothing to do",
+        ),
+        (task("    runtime: claude\n"), "does not do"),
+        (task("    retries: 21\n"), "at most 20"),
+        (task("    budget: {usd: -1}\n"), "not an amount"),
+        (task("    env: {\"A=B\": c}\n"), "environment variable"),
+        (task("    dependsOn: a\n"), "a → a"),
+        (
+            "defaults: {runtime: shell}\ntasks: [{id: a, prompt: x}]".into(),
+            "does not understand",
+        ),
+    ] {
+        let (why, _) = wrong(&text);
+        assert!(why.contains(words), "{text}: {why}");
+    }
+    let (why, hint) = wrong(&task("  - id: build\n    run: y\n    dependsOn: [biuld]\n"));
+    assert!(
+        why.starts_with("plan.yaml:6: task \"build\" depends on \"biuld\""),
+        "{why}"
+    );
+    assert_eq!(hint, "did you mean \"build\"?");
+}
+
+#[test]
+fn a_cycle_is_named() {
+    let text = "tasks:
+  - {id: start, run: x}
+  - {id: a, run: x, dependsOn: [c, start]}
+  - {id: b, run: x, dependsOn: a}
+  - {id: c, run: x, dependsOn: b}
+";
+    let (why, _) = wrong(text);
+    assert_eq!(why, "plan.yaml:3: tasks wait for each other: a → c → b → a");
+}
+
+#[test]
+fn times_are_read_as_people_write_them() {
+    for (text, seconds) in [
+        ("90", 90),
+        ("90s", 90),
+        ("10m", 600),
+        ("1h30m", 5400),
+        ("2d", 172_800),
+    ] {
+        assert_eq!(
+            Span::parse(text),
+            Some(Span(Duration::from_secs(seconds))),
+            "{text}"
+        );
+    }
+    for bad in [
+        "",
+        "0",
+        "m",
+        "1x",
+        "1h30",
+        "-5",
+        "31d",
+        "99999999999999999999h",
+        "1.5h",
+    ] {
+        assert_eq!(Span::parse(bad), None, "{bad}");
+    }
+}
+
+#[test]
+fn bombs_are_refused_at_once() {
+    let mut yaml = String::from("name: &a0 x\n");
+    yaml.push_str("defaults: {env: {k0: &b0 x}}\ntasks:\n");
+    for n in 1..40 {
+        let list = vec![format!("*t{}", n - 1); 10].join(",");
+        let list = if n == 1 { "x".into() } else { list };
+        yaml.push_str(&format!("- {{id: a{n}, run: x, paths: &t{n} [{list}]}}\n"));
+    }
+    assert!(PlanFile::read("plan.yaml", &yaml).is_err());
+    let deep = format!("name: {}", "[".repeat(100_000));
+    assert!(PlanFile::read("plan.yaml", &deep).is_err());
+}
+
+/// The published schema is what the types say. `UPDATE_SCHEMA=1` writes it.
+#[test]
+fn the_published_schema_is_true() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/fanout.schema.json");
+    let text = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
+    if std::env::var_os("UPDATE_SCHEMA").is_some() {
+        let dir = path.parent().unwrap();
+        store::atomic::replace(
+            dir,
+            &path,
+            text.as_bytes(),
+            store::atomic::Durability::Relaxed,
+        )
+        .unwrap();
+    }
+    let there = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(there, text, "run this test with UPDATE_SCHEMA=1");
+    // What readers of the schema rely on.
+    assert_eq!(schema()["additionalProperties"], false);
+    assert!(schema()["properties"]["tasks"].is_object());
+}

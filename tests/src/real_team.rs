@@ -1,0 +1,119 @@
+//! A team whose agents are real programs on a scripted model, driven through the command line.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::real::{RealWorld, real_program};
+use crate::runs::LONG;
+use crate::{TestHome, TestRepo, wait_until};
+
+/// A home, a repository, and a runtime `claude` that is kept on loopback. Agents of the type `free`
+/// may do everything without asking.
+#[derive(Debug)]
+pub struct RealTeam {
+    pub world: RealWorld,
+    pub home: TestHome,
+    pub repo: TestRepo,
+}
+
+impl RealTeam {
+    /// With the Claude Code that `CCB_TEST_CLAUDE` names; none, and a word about it, if it does not.
+    pub fn claude(ccb: &str, more: &Value) -> Option<Self> {
+        let program = real_program("CCB_TEST_CLAUDE")?;
+        let world = RealWorld::new();
+        let env: serde_json::Map<String, Value> = world
+            .claude("")
+            .env
+            .into_iter()
+            .filter(|(name, _)| name != "PATH" && name != "TMPDIR")
+            .map(|(name, value)| {
+                let text = |os: std::ffi::OsString| os.to_string_lossy().into_owned();
+                (text(name), text(value).into())
+            })
+            .collect();
+        let home = TestHome::new(ccb);
+        let mut settings = json!({
+            "runtimes": { "claude": { "kind": "claude", "command": [program], "env": env } },
+        });
+        if let Some(more) = more.as_object() {
+            for (key, value) in more {
+                settings[key] = value.clone();
+            }
+        }
+        home.settings(&settings.to_string());
+        let free = "---\nname: free\ndescription: may do everything\n\
+                    permissionMode: bypassPermissions\n---\nYou do what you are told.\n";
+        crate::write(&home.path().join("agents/free.md"), free);
+        Some(Self {
+            world,
+            home,
+            repo: TestRepo::new(),
+        })
+    }
+
+    /// The arguments that start an agent in the repository.
+    fn spawning<'a>(&'a self, how: &[&'a str]) -> Vec<&'a str> {
+        let main = self.repo.main().to_str().expect("a path");
+        let mut args = vec!["-C", main, "agent", "spawn"];
+        args.extend_from_slice(how);
+        args
+    }
+
+    /// Starts an agent in the background, in a worktree of its own; returns its id.
+    pub fn spawn(&self, prompt: &str) -> String {
+        let how = ["--runtime", "claude", "--type", "free", "--background"];
+        let how = [&how[..], &["--isolation", "worktree", prompt]].concat();
+        let answer = self.home.ok(&self.spawning(&how));
+        let id = answer["agent"]["agentId"].as_str();
+        id.unwrap_or_else(|| panic!("no id in {answer}")).to_owned()
+    }
+
+    /// Starts an agent and waits for its result.
+    pub fn ask(&self, how: &[&str]) -> Value {
+        let how = [&["--wait"], how].concat();
+        self.home.ok(&self.spawning(&how))["agent"].clone()
+    }
+
+    /// Where an agent works.
+    pub fn tree(&self, id: &str) -> PathBuf {
+        let meta = self.home.run_meta(id);
+        PathBuf::from(meta["worktree"]["path"].as_str().expect("a tree"))
+    }
+
+    /// What the lead was told last about an agent.
+    pub fn told(&self, id: &str) -> Value {
+        let inbox = ["mail", "inbox", "--all", "--as", "team-lead"];
+        let answer = self.home.ok(&inbox);
+        let all = answer["messages"].as_array().cloned().unwrap_or_default();
+        let mut of = all.into_iter().filter(|m| m["body"]["taskId"] == id);
+        of.next_back().expect("a notification")["body"].clone()
+    }
+
+    /// Waits until an agent is settled, seeing to what nobody else sees to.
+    pub fn settle(&self, id: &str) {
+        let active = self.home.team_dir().join("runs/.active").join(id);
+        wait_until(LONG, &format!("{id} to be settled"), || {
+            self.home.ok(&["agent", "list"]);
+            !active.exists()
+        });
+    }
+
+    /// Every process that carries the agent's mark.
+    pub fn left_of(&self, id: &str) -> Vec<String> {
+        let mark = format!("CCB_RUN_ID={id}\0");
+        let mut left = Vec::new();
+        for entry in std::fs::read_dir("/proc").expect("a list of processes") {
+            let dir = entry.expect("an entry").path();
+            let environ = std::fs::read(dir.join("environ")).unwrap_or_default();
+            let marked = environ
+                .windows(mark.len())
+                .any(|bytes| bytes == mark.as_bytes());
+            if marked {
+                let line = std::fs::read(dir.join("cmdline")).unwrap_or_default();
+                left.push(String::from_utf8_lossy(&line).replace('\0', " "));
+            }
+        }
+        left
+    }
+}
