@@ -460,7 +460,8 @@ impl Engine {
                         }
                         _ => Some("it was not done".into()),
                     };
-                    place.did = Some((task, failure));
+                    // A worker of the lead's is not one that waits for work.
+                    place.did = (!place.extra).then_some((task, failure));
                 }
                 self.mirror.refresh(&self.shared.board, task);
                 let end = match *end {
