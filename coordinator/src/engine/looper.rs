@@ -420,6 +420,18 @@ impl Engine {
         }
     }
 
+    /// Looks again at tasks that others may have changed.
+    fn changed(&mut self, ids: &[TaskId]) {
+        for &id in ids {
+            // Whoever waits for it tells when it is over.
+            let ours = self.places.iter().any(|place| place.at == Some(id));
+            if !ours {
+                self.mirror.refresh(&self.shared.board, id);
+                self.look_aside(id);
+            }
+        }
+    }
+
     fn hear(&mut self, said: Said, tell: &mut dyn FnMut(EngineEvent)) {
         match said {
             Said::Started {
@@ -453,13 +465,7 @@ impl Engine {
                 if let Some(place) = self.places.get_mut(seat) {
                     place.at = None;
                     place.meta = None;
-                    let failure = match &*end {
-                        WorkEnd::Task(TaskEnd::Done { .. }) => None,
-                        WorkEnd::Task(TaskEnd::Failed { why } | TaskEnd::Parked { why }) => {
-                            Some(why.clone())
-                        }
-                        _ => Some("it was not done".into()),
-                    };
+                    let failure = failure_of(&end);
                     // A worker of the lead's is not one that waits for work.
                     place.did = (!place.extra).then_some((task, failure));
                 }
@@ -490,16 +496,7 @@ impl Engine {
                 // A message may have let it go on at once.
                 self.look_aside(task);
             }
-            Said::Changed(ids) => {
-                for id in ids {
-                    // Whoever waits for it tells when it is over.
-                    let ours = self.places.iter().any(|place| place.at == Some(id));
-                    if !ours {
-                        self.mirror.refresh(&self.shared.board, id);
-                        self.look_aside(id);
-                    }
-                }
-            }
+            Said::Changed(ids) => self.changed(&ids),
             Said::Landed(landing) => self.landed(*landing, tell),
             Said::Proved { task, proved } => {
                 self.proving = None;
@@ -609,6 +606,15 @@ impl Engine {
                 tell(not_landed(Vec::new(), why, None));
             }
         }
+    }
+}
+
+/// What went wrong, if something did.
+fn failure_of(end: &WorkEnd) -> Option<String> {
+    match end {
+        WorkEnd::Task(TaskEnd::Done { .. }) => None,
+        WorkEnd::Task(TaskEnd::Failed { why } | TaskEnd::Parked { why }) => Some(why.clone()),
+        _ => Some("it was not done".into()),
     }
 }
 
