@@ -41,10 +41,6 @@ pub(super) fn prepare(
     context: &Context,
 ) -> Result<Session, CommandError> {
     let team = context.team()?;
-    if args.coordinates() && args.no_worktrees {
-        let message = "a coordinator's workers each need a worktree";
-        return Err(CommandError::usage("usage", message).with_hint("leave out --no-worktrees"));
-    }
     let roster = context.team_named(team.clone());
     match roster.enter() {
         Ok(_) => {}
@@ -69,12 +65,7 @@ pub(super) fn prepare(
         record.mates = MATES;
         record.started_at = now;
     }
-    if args.coordinator && !record.has_coordinator() {
-        let message = format!("team {team} has a session without a coordinator");
-        return Err(CommandError::usage("other_mode", message).with_hint(
-            "a session keeps its mode: choose another team, or leave out --coordinator",
-        ));
-    }
+    check_mode(args, &record, &team)?;
     record.ended_at = None;
     if let Some(mates) = args.mates {
         record.mates = usize::from(mates);
@@ -124,6 +115,25 @@ pub(super) fn prepare(
         model: args.model.clone(),
         max_failures: args.max_failures.map(usize::from),
     })
+}
+
+/// Refuses what does not go together with a coordinator, or with a session that has none.
+fn check_mode(
+    args: &SessionArgs,
+    record: &TeamSession,
+    team: &store::name::Name,
+) -> Result<(), CommandError> {
+    if record.has_coordinator() && args.no_worktrees {
+        let message = "a coordinator's workers each need a worktree";
+        return Err(CommandError::usage("usage", message).with_hint("leave out --no-worktrees"));
+    }
+    if args.coordinator && !record.has_coordinator() {
+        let message = format!("team {team} has a session without a coordinator");
+        return Err(CommandError::usage("other_mode", message).with_hint(
+            "a session keeps its mode: choose another team, or leave out --coordinator",
+        ));
+    }
+    Ok(())
 }
 
 /// What runs the lead, if an agent leads.
