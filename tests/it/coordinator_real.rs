@@ -29,7 +29,6 @@ fn the_tools_in_its_request_are_those_of_the_column() {
         ]
         .into_iter()
         .collect(),
-        ..McpServer::default()
     });
     let runtime = ClaudeRuntime::new(vec![program]);
     let mut talk = Talk::start(&runtime, launch).unwrap();
