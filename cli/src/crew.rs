@@ -37,6 +37,11 @@ pub(crate) struct TaskCrew {
 }
 
 impl TaskCrew {
+    /// The type of those whose task names none.
+    fn usual_type(&self) -> Option<&'static str> {
+        (self.role == Role::Worker).then_some("worker")
+    }
+
     fn wish(&self, job: &Job<'_>) -> Wish {
         let task = job.task;
         let mut env = self.env.clone();
@@ -51,7 +56,7 @@ impl TaskCrew {
             description: Some(task.subject.clone()),
             agent_type: match command {
                 true => None,
-                false => task.agent_type().map(str::to_owned),
+                false => task.agent_type().or(self.usual_type()).map(str::to_owned),
             },
             runtime: match command {
                 true => Some("shell".into()),

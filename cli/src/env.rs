@@ -24,6 +24,8 @@ pub(crate) const HOOK: &str = swarm::hooks::IN_HOOK;
 /// The model every agent uses, whatever it or its caller says.
 pub(crate) const SUBAGENT_MODEL: &str = "CLAUDE_CODE_SUBAGENT_MODEL";
 
+/// Sessions are led by a coordinator.
+pub(crate) const COORDINATOR_MODE: &str = "CLAUDE_CODE_COORDINATOR_MODE";
 /// Set where GitHub runs us, which shows annotations.
 pub(crate) const GITHUB_ACTIONS: &str = "GITHUB_ACTIONS";
 /// The file whose content GitHub shows on the page of a job.

@@ -427,6 +427,10 @@ impl From<AgentError> for CommandError {
                 let hint = "wait for one to end, or raise agents.maxAgents in the settings".into();
                 (Exit::Refused, "too_many_agents", Some(hint))
             }
+            AgentError::Worker { .. } => {
+                let hint = "it does its piece itself, and reports what else there is to do".into();
+                (Exit::Refused, "worker", Some(hint))
+            }
             AgentError::TooFast { until, .. } => {
                 let hint = format!(
                     "the next can be started at {until}; limits.team.spawnsPerMinute in the \

@@ -110,10 +110,7 @@ pub(crate) fn spawn(
             Some(parent) => parent.model.clone(),
             None => model(wish, definition, context),
         },
-        permission_mode: Some(match wish.plan_mode {
-            true => "plan".into(),
-            false => definition.permission_mode.as_str().into(),
-        }),
+        permission_mode: Some(permission_mode(wish, definition, &runtime)),
         isolation: isolation(wish, definition, context)?,
         task: wish.task.as_ref().map(|task| task.id),
         background: wish.background || definition.background,
@@ -126,6 +123,20 @@ pub(crate) fn spawn(
         runtime,
         prompt,
     })
+}
+
+/// What it may do without asking. A coordinator has no tools that would ask; where a program
+/// cannot be told so, it is kept to reading, and what it asks for is refused.
+fn permission_mode(wish: &Wish, definition: &Definition, runtime: &RuntimeSpec) -> String {
+    let mode = match (wish.plan_mode, wish.role) {
+        (true, _) => "plan",
+        (false, Role::Coordinator) => match runtime.kind.as_str() {
+            "codex" | "acp" => "plan",
+            _ => "default",
+        },
+        (false, _) => definition.permission_mode.as_str(),
+    };
+    mode.to_owned()
 }
 
 /// The agent that is to be copied, if it can be.
@@ -359,6 +370,7 @@ fn plan(
     let settings = context.agent_settings();
     let mut plan = LaunchPlan {
         redact_env: settings.redact.clone(),
+        worker: wish.role == Role::Worker,
         // It is done when the task's check says so, too.
         prove: wish.task.as_ref().and_then(|task| {
             let verify = task.verify_command()?.to_owned();
@@ -406,6 +418,10 @@ fn plan(
         plan.mcp_servers.push(own_server(wish.role)?);
     }
     definition_keys::apply(found, &mut plan, context)?;
+    if wish.role == Role::Coordinator {
+        // None of its own that reads, edits or runs.
+        plan.tools = Some(Vec::new());
+    }
     Ok(plan)
 }
 

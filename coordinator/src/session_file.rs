@@ -54,6 +54,19 @@ pub struct TeamSession {
     pub other: Map<String, Value>,
 }
 
+impl TeamSession {
+    /// Whether its lead does nothing itself.
+    pub fn has_coordinator(&self) -> bool {
+        self.mode == "coordinator"
+    }
+
+    /// The name of the team of a session that was given none.
+    pub fn team_of(session_id: &str) -> String {
+        let start: String = session_id.chars().take(8).collect();
+        format!("session-{start}")
+    }
+}
+
 /// One team's `session.json`.
 #[derive(Debug, Clone, Copy)]
 pub struct SessionFile<'a> {

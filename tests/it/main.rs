@@ -18,6 +18,14 @@ mod completion;
 mod concurrency;
 /// What every runtime must do, for those that need no model.
 mod contract;
+/// Sessions that a coordinator leads: its tools, its workers, what lands.
+mod coordinator;
+/// The worked example: it ends green.
+mod coordinator_example;
+/// The real Claude Code as a coordinator: its tools are those of the column.
+mod coordinator_real;
+/// What a coordinator is held to, and workers that go wrong.
+mod coordinator_rules;
 /// A crash at every write point of every operation.
 mod crash;
 /// Many tasks at once, all or none.

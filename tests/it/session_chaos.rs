@@ -140,11 +140,6 @@ fn disturb(
     if ids.is_empty() {
         return false;
     }
-    if what == "director" {
-        director.kill().ok();
-        *counts.entry(what).or_default() += 1;
-        return true;
-    }
     let id = random.pick(&ids).clone();
     let path = scene.home.run_dir(&id).join("meta.json");
     let meta = std::fs::read(path).ok();
@@ -152,6 +147,15 @@ fn disturb(
     let Some(meta) = meta else {
         return false;
     };
+    if what == "director" {
+        // Only if somebody is at work: a director that never gets anybody up proves nothing.
+        if meta["pid"].is_null() {
+            return false;
+        }
+        director.kill().ok();
+        *counts.entry(what).or_default() += 1;
+        return true;
+    }
     let process = |which: &str| {
         let pid = match which {
             "pid" => meta["pid"].as_i64(),

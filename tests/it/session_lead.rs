@@ -42,10 +42,9 @@ fn a_lead_hands_out_work_and_its_mates_do_it_in_trees_of_their_own() {
         )
         .call(
             "TaskCreate",
-            json!({"subject": "two", "description": two,
+            json!({"subject": "two", "description": two, "addBlockedBy": ["1"],
                    "metadata": {"ccb": {"verify": "grep -qx 1 two"}}}),
         )
-        .call("TaskUpdate", json!({"taskId": "2", "addBlockedBy": ["1"]}))
         .done("handed out")
         .serve();
     let answer = session(&scene, &lead, &["--mates", "2"]);

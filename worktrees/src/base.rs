@@ -21,6 +21,14 @@ impl Trees {
             let before = registry
                 .last_removed(slug)
                 .filter(|e| e.agent == request.agent);
+            // What has landed is on its branch, and more work builds on that.
+            let landed = before.and_then(|entry| entry.merged.as_ref());
+            if let Some(landed) = landed.filter(|landed| !landed.pending) {
+                let branch = format!("refs/heads/{}", landed.into);
+                if let Ok(tip) = History::open(request.from).resolve(&branch) {
+                    return Ok(tip);
+                }
+            }
             if let Some(base) = before.and_then(|entry| entry.base.clone()) {
                 return Ok(base);
             }

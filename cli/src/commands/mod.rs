@@ -81,7 +81,8 @@ pub(crate) fn run(cli: &Cli, context: &mut Context) -> Result<Exit, CommandError
         context.settle_dead_runs();
     }
     if cli.command.is_some() && !cli.session.is_empty() {
-        let message = "--mates, --runtime, --lead, --merge and PROMPT belong to a session";
+        let message =
+            "--coordinator, --mates, --runtime, --lead, --merge and PROMPT belong to a session";
         return Err(CommandError::usage("usage", message)
             .with_hint("`ccb --team NAME [PROMPT]` without a command starts or resumes one"));
     }
@@ -100,13 +101,14 @@ pub(crate) fn run(cli: &Cli, context: &mut Context) -> Result<Exit, CommandError
         Some(Command::Demo(args)) => demo::run(args, context),
         Some(Command::Completions(args)) => completions::run(args, context),
         None => {
+            let is_session = cli.global.team.is_some() || cli.session.coordinates();
             // A prompt is a sentence; a word that is nearly a command was meant to be one.
             if let Some(word) = cli.session.prompt.first()
-                && (cli.global.team.is_none() || nearly_a_command(word))
+                && (!is_session || nearly_a_command(word))
             {
                 return Err(unknown(word));
             }
-            if cli.global.team.is_some() {
+            if is_session {
                 return session::run(&cli.session, context);
             }
             let message = "say what to do";

@@ -101,6 +101,10 @@ fn team(
     role: Role,
     context: &Context,
 ) -> Result<Option<String>, CommandError> {
+    if role == Role::Coordinator {
+        // Workers are in no team; a name is an address.
+        return Ok(None);
+    }
     let given = arguments.optional("team_name");
     let own = context.named_team().map(str::to_owned);
     match (name, given) {

@@ -1,7 +1,7 @@
 //! The board's tools.
 
 use serde_json::json;
-use taskboard::{NewTask, Snapshot, Status, Task, TaskId, Update};
+use taskboard::{NewTask, Reference, Snapshot, Status, Task, TaskId, Update};
 
 use super::answer::Answer;
 use super::arguments::Arguments;
@@ -10,7 +10,10 @@ use crate::context::Context;
 use crate::error::CommandError;
 
 pub(super) fn create(arguments: &Arguments, context: &Context) -> Result<Answer, CommandError> {
+    let waits_for = all_ids(&arguments.texts("addBlockedBy"))?;
     let new = NewTask {
+        // From the start: what waits for nothing may be begun at once.
+        blocked_by: waits_for.into_iter().map(Reference::Id).collect(),
         subject: arguments.text("subject"),
         description: arguments.text("description"),
         active_form: arguments.optional("activeForm"),

@@ -14,6 +14,7 @@ use super::port::{
 };
 use super::role::Role;
 use super::seat::Seat;
+use super::workers::Workers;
 use crate::actions::mail::Letter;
 use crate::commands::agent::definitions;
 use crate::commands::default_tree;
@@ -34,11 +35,15 @@ const ONE_SHOT: [&str; 2] = ["Explore", "Plan"];
 #[derive(Debug)]
 pub(crate) struct Engine {
     seat: Arc<Seat>,
+    workers: Workers,
 }
 
 impl Engine {
     pub(crate) fn new(seat: Arc<Seat>) -> Self {
-        Self { seat }
+        Self {
+            seat,
+            workers: Workers::default(),
+        }
     }
 
     fn agents(&self) -> Result<(Arc<Context>, Agents), CommandError> {
@@ -51,6 +56,9 @@ impl Engine {
 impl AgentPort for Engine {
     fn spawn(&self, input: &AgentInput, wait: &Wait) -> Result<Spawned, CommandError> {
         let (context, agents) = self.agents()?;
+        if self.seat.role == Role::Coordinator {
+            return self.workers.spawn(input, &context, &agents);
+        }
         let note = match &input.subagent_type {
             Some(_) => None,
             None => Some(format!("Its type is {USUAL_TYPE}.")),
@@ -126,6 +134,10 @@ impl AgentPort for Engine {
         let Some(meta) = addressed(&agents, &letter.to)? else {
             return Ok(None);
         };
+        if self.seat.role == Role::Coordinator {
+            self.workers
+                .may_go_on(&meta, &letter.text, &context, &agents)?;
+        }
         let (from, text) = (context.agent_name(), letter.text.clone());
         let priority = letter.priority.unwrap_or_default();
         let sent = agents.send(&meta, from, text, letter.summary.clone(), priority)?;
@@ -209,7 +221,11 @@ fn addressed(agents: &Agents, to: &str) -> Result<Option<Meta>, CommandError> {
     Ok(found.map(|listed| listed.meta.clone()))
 }
 
-fn under_way(launched: &Launched, input: &AgentInput, note: Option<String>) -> AgentResult {
+pub(super) fn under_way(
+    launched: &Launched,
+    input: &AgentInput,
+    note: Option<String>,
+) -> AgentResult {
     let meta = &launched.meta;
     if meta.teammate {
         return AgentResult::TeammateSpawned {

@@ -55,8 +55,16 @@ impl Role {
     /// Arguments of `Agent` that are none of its business.
     pub(super) fn agent_arguments_without(self) -> &'static [&'static str] {
         match self {
-            // Every spawn is in the background, on the model the engine picks.
-            Self::Coordinator => &["run_in_background", "model"],
+            // Every spawn is a worker in the background, in a tree of its own, on the model the
+            // engine picks.
+            Self::Coordinator => &[
+                "run_in_background",
+                "model",
+                "team_name",
+                "mode",
+                "isolation",
+                "cwd",
+            ],
             // Only agents that end and report; a team has one lead.
             Self::Teammate => &["name", "team_name", "mode"],
             Self::Lead | Self::Worker => &[],

@@ -1,6 +1,7 @@
 use clap::{Args, ValueEnum};
 
 use super::record::Merge;
+use crate::env;
 
 /// What a session can be told; without a subcommand.
 #[derive(Debug, Default, Args)]
@@ -9,6 +10,13 @@ pub(crate) struct SessionArgs {
     /// What the team is to do
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Vec<String>,
+    /// A lead that plans, hands out and reviews, and does nothing itself; without --team in a
+    /// team of the session's own [also: $CLAUDE_CODE_COORDINATOR_MODE=1 with a PROMPT]
+    #[arg(long)]
+    pub(crate) coordinator: bool,
+    /// A file with what the coordinator is told, instead of the usual
+    #[arg(long, value_name = "FILE")]
+    pub(crate) coordinator_prompt: Option<std::path::PathBuf>,
     /// How many mates work at once [default: 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=500))]
     pub(crate) mates: Option<u16>,
@@ -54,9 +62,19 @@ impl SessionArgs {
         (!text.trim().is_empty()).then_some(text)
     }
 
+    /// Whether a coordinator is wanted, by the flag or the environment.
+    pub(crate) fn coordinates(&self) -> bool {
+        let on =
+            |value: String| !matches!(value.to_lowercase().as_str(), "0" | "false" | "no" | "off");
+        self.coordinator
+            || (!self.prompt.is_empty() && env::var(env::COORDINATOR_MODE).is_some_and(on))
+    }
+
     /// Whether anything was said that only a session understands.
     pub(crate) fn is_empty(&self) -> bool {
         self.prompt.is_empty()
+            && !self.coordinator
+            && self.coordinator_prompt.is_none()
             && self.mates.is_none()
             && self.runtime.is_none()
             && self.lead.is_none()

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use coordinator::SessionFile;
-use coordinator::engine::Ending;
+use coordinator::engine::{Ending, LeftTree};
 use coordinator::run::{AgentError, Agents};
 use serde_json::json;
 use store::clock::{Clock, SystemClock, rfc3339};
@@ -12,6 +12,7 @@ use taskboard::Status;
 
 use super::view::{View, stand_words};
 use super::{Session, exit_of, unlanded};
+use crate::actions::team as team_actions;
 use crate::error::{CommandError, Exit};
 use crate::output::{BOLD, DIM, GREEN, RED, YELLOW, clean_line};
 
@@ -30,9 +31,17 @@ pub(super) fn close(
     for problem in end_everybody(session, &agents) {
         view.note(&problem);
     }
+    let trees = match session.record.has_coordinator() {
+        true => coordinator::engine::left_trees(&agents)?,
+        false => Vec::new(),
+    };
     let exit = match signal {
         Some(exit) => exit,
-        None => exit_of(session, ending)?,
+        None => match exit_of(session, ending)? {
+            // Somebody's work is not where it belongs, whatever the lead says of it.
+            Exit::Done if trees.iter().any(|tree| !tree.stopped) => Exit::Conflicts,
+            exit => exit,
+        },
     };
     let left = unlanded(session)?;
     let mut record = session.record.clone();
@@ -46,7 +55,14 @@ pub(super) fn close(
     }
     record.ended_at = Some(rfc3339(SystemClock.now_ms()));
     file.put_session(&record)?;
-    summary(session, ending, exit, &left, view)?;
+    let (text, json) = summary(session, ending, exit, &left, &trees)?;
+    if session.own_team && exit == Exit::Done && left.is_empty() && trees.is_empty() {
+        // Nothing is left that somebody could go on with.
+        if let Err(error) = team_actions::delete(session.team.as_str(), false, &session.context) {
+            view.note(&format!("team {} stays: {}", session.team, error.message()));
+        }
+    }
+    view.end(session, exit, &text, &json);
     Ok(exit)
 }
 
@@ -88,13 +104,22 @@ fn end_everybody(session: &Session, agents: &Agents) -> Vec<String> {
     problems
 }
 
+fn left_json(tree: &LeftTree) -> serde_json::Value {
+    json!({
+        "agent": tree.agent,
+        "description": tree.description,
+        "worktree": tree.worktree,
+        "why": tree.why,
+    })
+}
+
 fn summary(
     session: &Session,
     ending: &Ending,
     exit: Exit,
     unlanded: &[taskboard::TaskId],
-    view: &View,
-) -> Result<(), CommandError> {
+    trees: &[LeftTree],
+) -> Result<(String, serde_json::Value), CommandError> {
     let snapshot = session.context.board().snapshot()?;
     let shown = || snapshot.tasks().filter(|task| !task.is_internal());
     let completed = shown()
@@ -129,6 +154,15 @@ fn summary(
             ids.join(", ")
         ));
     }
+    for tree in trees {
+        text.push_str(&format!(
+            "\n  {YELLOW}not landed:{YELLOW:#} {} left {} in worktree {} ({})",
+            tree.agent,
+            clean_line(&tree.why),
+            tree.worktree,
+            clean_line(&tree.description)
+        ));
+    }
     if completed < all || exit != Exit::Done {
         text.push_str(&format!(
             "\n  {DIM}`ccb --team {}` goes on{DIM:#}",
@@ -143,8 +177,8 @@ fn summary(
         "tasks": {"total": all, "completed": completed},
         "parked": parked,
         "notLanded": unlanded,
+        "leftTrees": trees.iter().map(left_json).collect::<Vec<_>>(),
         "stopped": ending.stopped,
     });
-    view.end(session, exit, &text, &json);
-    Ok(())
+    Ok((text, json))
 }

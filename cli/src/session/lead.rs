@@ -1,11 +1,14 @@
 //! The lead, where it is an agent: started once, resumed with its conversation, never twice.
 
 use coordinator::SessionFile;
+use coordinator::engine::{EngineEvent, is_workers};
 use coordinator::run::Agents;
+use mailbox::{Body, Draft};
+use store::name::Name;
 use swarm::LEAD;
-use swarm::run::{Meta, State};
+use swarm::run::{ExitStatus, Meta, State};
 
-use super::Session;
+use super::{Session, coordinator_prompt};
 use crate::commands::agent::definitions;
 use crate::context::Context;
 use crate::error::CommandError;
@@ -15,11 +18,16 @@ use crate::spawning::{self, Wish};
 /// What a lead is told about its part.
 const PROMPT: &str = include_str!("lead.md");
 
+/// How often in a row a coordinator that died is brought back.
+const REVIVALS: usize = 5;
+
 /// The agent that leads.
 #[derive(Debug)]
 pub(super) struct Lead {
     id: String,
     context: Context,
+    /// How often in a row it was brought back; none if it is not.
+    revived: Option<usize>,
     /// Its mail is read by itself; this is how far it has got.
     inbox: Option<std::sync::Arc<mailbox::Inbox>>,
 }
@@ -30,18 +38,25 @@ impl Lead {
         let context = &session.context;
         let agents = context.agents()?;
         agents.reconcile()?;
-        let lead = swarm::AgentId::parse(session.record.lead_run.as_deref().unwrap_or_default())
+        // It may have been started since the session was looked at.
+        let file = SessionFile {
+            home: context.home(),
+            team: &session.team,
+        };
+        let known = file.session()?.and_then(|now| now.lead_run);
+        let lead = swarm::AgentId::parse(known.as_deref().unwrap_or_default())
             .and_then(|id| agents.run(id.as_str()).meta().ok());
         let id = match lead {
             Some(meta) if agents.is_alive(&meta)? => meta.agent_id,
             Some(meta) => go_on(session, &agents, &meta)?,
             None => begin(session, &agents)?,
         };
-        let name = store::name::Name::new("agent", LEAD)?;
+        let name = Name::new("agent", LEAD)?;
         let inbox = context.mailbox()?.inbox(&name).ok();
         Ok(Self {
             id,
             context: context.clone(),
+            revived: session.record.has_coordinator().then_some(0),
             inbox,
         })
     }
@@ -55,7 +70,10 @@ impl Lead {
         if meta.state.is_terminal() || !run.is_alive().unwrap_or(false) {
             // Its end is settled by whoever looks first.
             self.context.settle_dead_runs();
-            return false;
+            return self.revive(agents);
+        }
+        if meta.state == State::Idle && self.revived.is_some() {
+            self.revived = Some(0);
         }
         let waiting = self.inbox.as_ref().is_some_and(|inbox| {
             inbox
@@ -64,6 +82,91 @@ impl Lead {
         });
         meta.state != State::Idle || waiting
     }
+
+    /// Lets a coordinator go on that died: what it had in mind is in nobody else's head.
+    fn revive(&mut self, agents: &Agents) -> bool {
+        let run = agents.run(&self.id);
+        let Some((meta, times)) = run.meta().ok().zip(self.revived) else {
+            return false;
+        };
+        let died = match run.exit(meta.life) {
+            Ok(Some(exit)) => matches!(exit.status, ExitStatus::Failed | ExitStatus::Lost),
+            _ => false,
+        };
+        if !died || times >= REVIVALS {
+            return false;
+        }
+        self.revived = Some(times + 1);
+        let text = "You were interrupted. Look at the board and at your mail before you go on: \
+                    what you started may have ended meanwhile.";
+        let resumed = Name::new("agent", "user")
+            .map_err(CommandError::from)
+            .and_then(|user| Ok(agents.leave_message(&meta, &user, text.into())?))
+            .and_then(|_| Ok(agents.resume(&run, true)?));
+        match resumed {
+            Ok(_) => true,
+            Err(error) => {
+                tracing::warn!(
+                    error = error.message(),
+                    "the coordinator does not come back"
+                );
+                false
+            }
+        }
+    }
+}
+
+/// Tells the lead what only the engine knows: that finished work did not land.
+pub(super) fn told(session: &Session, event: &EngineEvent) {
+    let EngineEvent::NotLanded {
+        task,
+        files,
+        why,
+        became,
+    } = event
+    else {
+        return;
+    };
+    if session.record.lead.is_none() || !session.record.has_coordinator() {
+        return;
+    }
+    let subject = session.context.board().get(*task);
+    let what = match &subject {
+        Ok(task) if is_workers(task) => match worker_of(task) {
+            Some(agent) => format!("What worker {agent} did ({})", task.subject),
+            None => format!("What a worker did ({})", task.subject),
+        },
+        Ok(task) => format!("Task #{} ({})", task.id, task.subject),
+        Err(_) => format!("Task #{task}"),
+    };
+    let files = match files.is_empty() {
+        true => String::new(),
+        false => format!(" Files: {}.", files.join(", ")),
+    };
+    let next = match became {
+        Some(id) => format!(" Task #{id} is to bring both together."),
+        None => " It is kept in its tree; what is to become of it is for you to say.".to_owned(),
+    };
+    let text = format!("{what} did not land: {why}.{files}{next}");
+    if let Err(error) = tell(session, text) {
+        tracing::warn!(error = error.message(), "the lead is not told");
+    }
+}
+
+/// The agent that did a worker's task.
+fn worker_of(task: &taskboard::Task) -> Option<String> {
+    let tree = task.result()?.get("worktree")?.as_str()?;
+    Some(tree.strip_prefix("agent-")?.to_owned())
+}
+
+fn tell(session: &Session, text: String) -> Result<(), CommandError> {
+    let (from, to) = (Name::new("agent", "engine")?, Name::new("agent", LEAD)?);
+    let draft = Draft {
+        summary: Some("finished work did not land".into()),
+        ..Draft::new(from, to, Body::Text(text))
+    };
+    session.context.mailbox()?.send(&draft)?;
+    Ok(())
 }
 
 /// A lead with the whole prompt of the session.
@@ -78,15 +181,18 @@ fn begin(session: &Session, agents: &Agents) -> Result<String, CommandError> {
         runtime: session.record.lead.clone(),
         name: Some(LEAD.into()),
         teammate: true,
-        role: match session.record.mode.as_str() {
-            "coordinator" => Role::Coordinator,
-            _ => Role::Lead,
+        role: match session.record.has_coordinator() {
+            true => Role::Coordinator,
+            false => Role::Lead,
         },
         background: true,
         ..Wish::default()
     };
     let mut spawn = spawning::spawn(&wish, &definitions::load(None, context)?, context)?;
-    spawn.plan.system_prompt = Some(PROMPT.replace("{mates}", &session.record.mates.to_string()));
+    spawn.plan.system_prompt = Some(match session.record.has_coordinator() {
+        true => coordinator_prompt::text(session, &spawn.runtime)?,
+        false => PROMPT.replace("{mates}", &session.record.mates.to_string()),
+    });
     let launched = agents.spawn(&spawn)?;
     let mut record = session.record.clone();
     record.lead_run = Some(launched.meta.agent_id.clone());
@@ -100,7 +206,7 @@ fn begin(session: &Session, agents: &Agents) -> Result<String, CommandError> {
 
 /// A lead that has ended goes on with its conversation.
 fn go_on(session: &Session, agents: &Agents, meta: &Meta) -> Result<String, CommandError> {
-    let user = store::name::Name::new("agent", "user")?;
+    let user = Name::new("agent", "user")?;
     let text = match &session.record.prompt {
         Some(prompt) => format!(
             "The session goes on. Look at the board: what was under way when it stopped is free \

@@ -7,6 +7,7 @@
 mod args;
 mod attach;
 mod closing;
+mod coordinator_prompt;
 mod lead;
 mod overseer;
 mod person;
@@ -55,12 +56,20 @@ pub(crate) struct Session {
     pub(crate) commands_only: bool,
     pub(crate) model: Option<String>,
     pub(crate) max_failures: Option<usize>,
+    /// A file with what the coordinator is told.
+    pub(crate) coordinator_prompt: Option<std::path::PathBuf>,
+    /// The team is there for this session alone.
+    pub(crate) own_team: bool,
 }
 
 /// Begins a session, goes on with it, or follows it.
 pub(crate) fn run(args: &SessionArgs, context: &mut Context) -> Result<Exit, CommandError> {
     let signals = Signals::catch()?;
-    let session = record::prepare(args, context)?;
+    let id = match args.coordinates() && context.named_team().is_none() {
+        true => Some(own_team(context)?),
+        false => None,
+    };
+    let session = record::prepare(args, id, context)?;
     let view = Arc::new(View::new(context.out.clone()));
     view.begin(&session);
     loop {
@@ -75,6 +84,13 @@ pub(crate) fn run(args: &SessionArgs, context: &mut Context) -> Result<Exit, Com
             Ok(exit) => return Ok(exit),
         }
     }
+}
+
+/// Leads a team of the session's own; returns the session's id.
+fn own_team(context: &mut Context) -> Result<String, CommandError> {
+    let id = uuid::Uuid::new_v4().to_string();
+    context.lead(&Name::new("team", &coordinator::TeamSession::team_of(&id))?);
+    Ok(id)
 }
 
 /// Why a session was not directed to its end.
@@ -113,6 +129,7 @@ fn direct(session: &Session, signals: &Signals, view: &Arc<View>) -> Result<Exit
                 return;
             }
             overseer.heard(&event);
+            lead::told(session, &event);
             view.event(&event);
         })?;
         let asked_to_end = overseer.finish();
@@ -149,7 +166,9 @@ fn something_ready(session: &Session) -> Result<bool, CommandError> {
     let board = session.context.board();
     let snapshot = board.snapshot()?;
     let possible = |task: &taskboard::Task| {
-        snapshot.is_ready(task) && (task.run_command().is_some() || !session.commands_only)
+        !task.is_internal()
+            && snapshot.is_ready(task)
+            && (task.run_command().is_some() || !session.commands_only)
     };
     Ok(snapshot.tasks().any(possible))
 }
@@ -187,9 +206,9 @@ fn setup(session: &Session, landing_only: bool) -> Result<Setup, CommandError> {
             runtime: session.record.runtime.clone(),
             model: session.model.clone(),
             set_up,
-            role: match session.record.mode.as_str() {
-                "coordinator" => Role::Worker,
-                _ => Role::Teammate,
+            role: match session.record.has_coordinator() {
+                true => Role::Worker,
+                false => Role::Teammate,
             },
             env: Vec::new(),
         }),

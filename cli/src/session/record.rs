@@ -33,7 +33,13 @@ const MATES: usize = 4;
 const PERSON: &str = "me";
 
 /// Finds or makes the team, and writes down what its session is like.
-pub(super) fn prepare(args: &SessionArgs, context: &Context) -> Result<Session, CommandError> {
+///
+/// `id` is the session's, where its team is named after it.
+pub(super) fn prepare(
+    args: &SessionArgs,
+    id: Option<String>,
+    context: &Context,
+) -> Result<Session, CommandError> {
     let team = context.team()?;
     let roster = context.team_named(team.clone());
     match roster.enter() {
@@ -51,11 +57,15 @@ pub(super) fn prepare(args: &SessionArgs, context: &Context) -> Result<Session, 
     let mut record = before.clone().unwrap_or_default();
     let now = rfc3339(SystemClock.now_ms());
     if before.is_none() {
-        record.session_id = uuid::Uuid::new_v4().to_string();
-        record.mode = "team".into();
+        record.session_id = id.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+        record.mode = match args.coordinates() {
+            true => "coordinator".into(),
+            false => "team".into(),
+        };
         record.mates = MATES;
         record.started_at = now;
     }
+    check_mode(args, &record, &team)?;
     record.ended_at = None;
     if let Some(mates) = args.mates {
         record.mates = usize::from(mates);
@@ -65,6 +75,11 @@ pub(super) fn prepare(args: &SessionArgs, context: &Context) -> Result<Session, 
     let commands_only = spec.kind == "shell";
     record.runtime = Some(spec.name);
     record.lead = lead(args, &record, commands_only, context)?;
+    if record.has_coordinator() && record.lead.is_none() {
+        let message = "a coordinator is a model, and there is none";
+        return Err(CommandError::usage("no_lead", message)
+            .with_hint("name its runtime with --lead, or that of all with --runtime"));
+    }
     if let Some(prompt) = args.prompt() {
         if record.lead.is_none() && commands_only {
             let message = "a PROMPT takes a lead that is a model, and there is none";
@@ -85,6 +100,9 @@ pub(super) fn prepare(args: &SessionArgs, context: &Context) -> Result<Session, 
     Ok(Session {
         context: context.clone(),
         team: team.clone(),
+        coordinator_prompt: args.coordinator_prompt.clone(),
+        own_team: record.has_coordinator()
+            && TeamSession::team_of(&record.session_id) == team.as_str(),
         record,
         merge,
         verify: args.verify.clone(),
@@ -99,6 +117,25 @@ pub(super) fn prepare(args: &SessionArgs, context: &Context) -> Result<Session, 
     })
 }
 
+/// Refuses what does not go together with a coordinator, or with a session that has none.
+fn check_mode(
+    args: &SessionArgs,
+    record: &TeamSession,
+    team: &store::name::Name,
+) -> Result<(), CommandError> {
+    if record.has_coordinator() && args.no_worktrees {
+        let message = "a coordinator's workers each need a worktree";
+        return Err(CommandError::usage("usage", message).with_hint("leave out --no-worktrees"));
+    }
+    if args.coordinator && !record.has_coordinator() {
+        let message = format!("team {team} has a session without a coordinator");
+        return Err(CommandError::usage("other_mode", message).with_hint(
+            "a session keeps its mode: choose another team, or leave out --coordinator",
+        ));
+    }
+    Ok(())
+}
+
 /// What runs the lead, if an agent leads.
 fn lead(
     args: &SessionArgs,
@@ -110,6 +147,12 @@ fn lead(
         (Some(given), _) if given == PERSON => return Ok(None),
         (Some(given), _) => given.clone(),
         (None, Some(before)) => before.clone(),
+        (None, None) if record.has_coordinator() => {
+            if commands_only {
+                return Ok(None);
+            }
+            record.runtime.clone().unwrap_or_default()
+        }
         // Going on with a session that a person led.
         (None, None) if record.prompt.is_some() && args.prompt.is_empty() => return Ok(None),
         (None, None) if commands_only || args.prompt.is_empty() => return Ok(None),

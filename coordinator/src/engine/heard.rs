@@ -36,14 +36,7 @@ impl Engine {
                 }
             }
             Said::Ended(ended) => self.ended(*ended, tell),
-            Said::Changed(ids) => {
-                for id in ids {
-                    let ours = self.places.iter().any(|place| place.at == Some(id));
-                    if !ours {
-                        self.mirror.refresh(&self.shared.board, id);
-                    }
-                }
-            }
+            Said::Changed(ids) => self.changed(&ids),
             Said::Landed(landing) => self.landed(*landing, tell),
             Said::Proved { task, proved } => {
                 self.proving = None;
@@ -55,6 +48,18 @@ impl Engine {
                         EngineEvent::Note(text)
                     }
                 });
+            }
+        }
+    }
+
+    /// Looks again at tasks that others may have changed.
+    fn changed(&mut self, ids: &[TaskId]) {
+        for &id in ids {
+            // Whoever waits for it tells when it is over.
+            let ours = self.places.iter().any(|place| place.at == Some(id));
+            if !ours {
+                self.mirror.refresh(&self.shared.board, id);
+                self.look_aside(id);
             }
         }
     }
@@ -71,14 +76,9 @@ impl Engine {
         if let Some(place) = self.places.get_mut(seat) {
             place.at = None;
             place.meta = None;
-            let failure = match &end {
-                WorkEnd::Task(TaskEnd::Done { .. }) => None,
-                WorkEnd::Task(TaskEnd::Failed { why } | TaskEnd::Parked { why }) => {
-                    Some(why.clone())
-                }
-                _ => Some("it was not done".into()),
-            };
-            place.did = Some((task, failure));
+            let failure = failure_of(&end);
+            // A worker of the lead's is not one that waits for work.
+            place.did = (!place.extra).then_some((task, failure));
         }
         self.mirror.refresh(&self.shared.board, task);
         let end = match end {
@@ -104,6 +104,8 @@ impl Engine {
             usage,
             took,
         });
+        // A message may have let it go on at once.
+        self.look_aside(task);
     }
 
     /// Work of an earlier engine that is done and not on the branch.
@@ -111,10 +113,14 @@ impl Engine {
         if self.landings.is_none() {
             return;
         }
-        let done: Vec<TaskId> = self
-            .mirror
-            .tasks
-            .values()
+        // Those of workers, which are in no list, too.
+        let board = &self.shared.board;
+        let snapshot = match board.dir().is_dir().then(|| board.snapshot()) {
+            Some(Ok(snapshot)) => snapshot,
+            _ => return,
+        };
+        let done: Vec<TaskId> = snapshot
+            .tasks()
             .filter(|task| task.status == taskboard::Status::Completed)
             .map(|task| task.id)
             .collect();
@@ -123,7 +129,7 @@ impl Engine {
         }
     }
 
-    fn enqueue(&mut self, id: TaskId) {
+    pub(super) fn enqueue(&mut self, id: TaskId) {
         if self.landings.is_none() {
             return;
         }
@@ -146,7 +152,8 @@ impl Engine {
         let Some(task) = next_to_land(&self.queue) else {
             return;
         };
-        self.queue.remove(&task);
+        let queued = self.queue.remove(&task);
+        self.landing_paths = queued.map(|queued| queued.paths).unwrap_or_default();
         self.landing = Some(task);
         let (shared, said) = (Arc::clone(&self.shared), self.said.clone());
         let stop = Arc::clone(&self.stop_landing);
@@ -159,6 +166,7 @@ impl Engine {
     fn landed(&mut self, landing: Landing, tell: &mut dyn FnMut(EngineEvent)) {
         let task = landing.task;
         self.landing = None;
+        self.landing_paths.clear();
         let into = self
             .landings
             .as_ref()
@@ -173,6 +181,7 @@ impl Engine {
             Landed::At(commit) => {
                 self.not_landed.remove(&task);
                 tell(EngineEvent::Landed { task, into, commit });
+                self.look_aside(task);
             }
             Landed::Nothing => {}
             Landed::Conflict(files, became) => {
@@ -193,5 +202,14 @@ impl Engine {
                 tell(not_landed(Vec::new(), why, None));
             }
         }
+    }
+}
+
+/// What went wrong, if something did.
+fn failure_of(end: &WorkEnd) -> Option<String> {
+    match end {
+        WorkEnd::Task(TaskEnd::Done { .. }) => None,
+        WorkEnd::Task(TaskEnd::Failed { why } | TaskEnd::Parked { why }) => Some(why.clone()),
+        _ => Some("it was not done".into()),
     }
 }

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use taskboard::{Attempt, Caller, NewTask, Status, Task, TaskId};
 use worktrees::{Check, MergeRequest, RemoveRequest, SetUp, Slug, Strategy, TreeError, Trees};
 
+use super::aside::is_workers;
 use super::base::commit_of;
 use super::work::Shared;
 use crate::progress::Patience;
@@ -57,6 +58,8 @@ pub(super) struct Queued {
     pub(super) task: TaskId,
     pub(super) blocked_by: Vec<TaskId>,
     pub(super) files: BTreeSet<String>,
+    /// What it was about.
+    pub(super) paths: Vec<String>,
 }
 
 /// Which of those that wait lands first: nothing before what it builds on; then the one that
@@ -110,10 +113,14 @@ pub(super) fn queued(task: &Task, trees: &Trees) -> Option<Queued> {
     }
     let slug = Slug::new(result.get("worktree").and_then(Value::as_str)?).ok()?;
     let entry = trees.get(&slug).ok()?;
-    if entry.merged.as_ref().is_some_and(|landed| !landed.pending) {
+    let text = |key: &str| result.get(key).and_then(Value::as_str);
+    // Its agent may have gone on since something of it landed.
+    let is_on_branch = |landed: &worktrees::Landed| {
+        !landed.pending && text("commit").is_none_or(|c| c == landed.head)
+    };
+    if entry.merged.as_ref().is_some_and(is_on_branch) {
         return None;
     }
-    let text = |key: &str| result.get(key).and_then(Value::as_str);
     let files = match (text("base"), text("commit")) {
         (Some(base), Some(commit)) => trees.changed_paths(base, commit).unwrap_or_default(),
         _ => Vec::new(),
@@ -122,6 +129,7 @@ pub(super) fn queued(task: &Task, trees: &Trees) -> Option<Queued> {
         task: task.id,
         blocked_by: task.blocked_by.clone(),
         files: files.into_iter().collect(),
+        paths: task.paths(),
     })
 }
 
@@ -173,7 +181,10 @@ impl Shared {
         };
         match trees.merge(&slug, &request) {
             Ok(merged) => {
-                if let Err(error) = self.put_away(&trees, &slug, &task, &landings.into) {
+                // A worker may be spoken to again at any moment; its tree goes at the end.
+                if !is_workers(&task)
+                    && let Err(error) = self.put_away(&trees, &slug, &task, &landings.into)
+                {
                     tracing::info!(%error, tree = %slug, "the tree stays for now");
                 }
                 Ok(Landed::At(merged.after))
@@ -347,6 +358,7 @@ mod tests {
                 task: id(*number),
                 blocked_by: blocked_by.iter().map(|number| id(*number)).collect(),
                 files: files.split_whitespace().map(str::to_owned).collect(),
+                paths: Vec::new(),
             };
             all.iter().map(|it| (id(it.0), one(it))).collect()
         };

@@ -12,6 +12,7 @@ use store::name::Name;
 use swarm::run::Meta;
 use taskboard::TaskId;
 
+use super::aside::Aside;
 use super::control::{Control, Level};
 use super::crew::Seat;
 use super::event::EngineEvent;
@@ -38,6 +39,8 @@ pub(super) struct Place {
     pub(super) did: Option<(TaskId, Option<String>)>,
     pub(super) meta: Option<Meta>,
     pub(super) asked: Level,
+    /// It was made for an agent somebody else started, and is given nothing.
+    pub(super) extra: bool,
 }
 
 /// Works a board off.
@@ -52,6 +55,7 @@ pub struct Engine {
     pub(super) mirror: Mirror,
     pub(super) queue: BTreeMap<TaskId, Queued>,
     pub(super) landing: Option<TaskId>,
+    pub(super) landing_paths: Vec<String>,
     pub(super) proving: Option<TaskId>,
     pub(super) not_landed: BTreeMap<TaskId, String>,
     pub(super) stop_landing: Arc<AtomicBool>,
@@ -93,6 +97,7 @@ impl Engine {
             did: None,
             meta: None,
             asked: Level::GoOn,
+            extra: false,
         };
         Ok(Self {
             shared: Arc::new(Shared {
@@ -114,6 +119,7 @@ impl Engine {
             mirror,
             queue: BTreeMap::new(),
             landing: None,
+            landing_paths: Vec::new(),
             proving: None,
             not_landed: BTreeMap::new(),
             stop_landing: Arc::new(AtomicBool::new(false)),
@@ -230,11 +236,14 @@ impl Engine {
                 name: place.seat.name.as_ref().map(ToString::to_string),
                 at: place.at,
                 commands_only: place.seat.commands_only,
-                available: true,
+                available: !place.extra,
             })
             .collect();
+        let waiting = self.queue.values().map(|queued| queued.paths.clone());
+        let held: Vec<Vec<String>> = waiting.chain([self.landing_paths.clone()]).collect();
         schedule(&Snapshot {
             tasks: &self.mirror.tasks,
+            held: &held,
             unreadable: &self.mirror.unreadable,
             seats: &seats,
             limits: self.limits,
@@ -336,16 +345,37 @@ impl Engine {
             if !run.is_alive().map_err(AgentError::from)? {
                 continue;
             }
-            let number = self.seat_for(&meta);
-            let place = &mut self.places[number];
-            place.at = Some(task);
-            place.meta = Some(meta.clone());
-            let (shared, said) = (Arc::clone(&self.shared), self.said.clone());
-            self.on_a_thread(number, task, move || {
-                shared.adopt(task, number, &meta, &said);
-            });
+            self.take_over(task, meta, true);
         }
         Ok(())
+    }
+
+    /// Waits for an agent that somebody else started, like for one of its own.
+    fn take_over(&mut self, task: TaskId, meta: Meta, adopted: bool) {
+        // It may be newer than what was looked at.
+        self.mirror.refresh(&self.shared.board, task);
+        let number = self.seat_for(&meta);
+        let place = &mut self.places[number];
+        place.at = Some(task);
+        place.meta = Some(meta.clone());
+        place.asked = Level::GoOn;
+        let (shared, said) = (Arc::clone(&self.shared), self.said.clone());
+        self.on_a_thread(number, task, move || {
+            shared.adopt(task, number, &meta, adopted, &said);
+        });
+    }
+
+    /// A task of a worker that the lead started has changed: the worker is waited for, and what
+    /// it did lands.
+    pub(super) fn look_aside(&mut self, id: TaskId) {
+        match self.shared.aside(id) {
+            Aside::AtWork(_) if self.places.iter().any(|place| place.at == Some(id)) => {}
+            Aside::AtWork(meta) => self.take_over(id, *meta, false),
+            Aside::Done if self.landing != Some(id) && !self.not_landed.contains_key(&id) => {
+                self.enqueue(id);
+            }
+            Aside::Done | Aside::Nothing => {}
+        }
     }
 
     /// The seat of an agent that was found; one more if there is none.
@@ -369,6 +399,7 @@ impl Engine {
             did: None,
             meta: None,
             asked: Level::GoOn,
+            extra: true,
         });
         self.places.len() - 1
     }

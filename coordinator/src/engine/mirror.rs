@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use taskboard::{Board, BoardError, Task, TaskId};
+use taskboard::{Board, BoardError, Status, Task, TaskId};
 
+use super::aside::is_workers;
 use super::view::{TaskView, Tasks};
 
 /// What is known of a board.
@@ -38,7 +39,10 @@ impl Mirror {
 
     pub(super) fn put(&mut self, task: &Task) {
         self.unreadable.remove(&task.id);
-        if task.is_internal() {
+        // A worker's own task is nobody else's business, but it is at its files and counts as
+        // one more at work.
+        let at_work = is_workers(task) && task.status == Status::InProgress;
+        if task.is_internal() && !at_work {
             self.tasks.remove(&task.id);
         } else {
             self.tasks.insert(task.id, TaskView::of(task));

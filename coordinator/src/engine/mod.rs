@@ -11,6 +11,7 @@
 //!   └── failed: noted, tried again with what went wrong, parked after too often ─┘
 //! ```
 
+mod aside;
 mod base;
 mod control;
 mod crew;
@@ -26,6 +27,7 @@ mod view;
 mod watching;
 mod work;
 
+pub use aside::{LeftTree, WorkerTask, base_of_all, is_workers, left_trees, may_begin};
 pub use base::BaseOf;
 pub use control::{Control, Level};
 pub use crew::{Crew, Job, Seat, Terms};

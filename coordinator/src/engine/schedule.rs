@@ -16,6 +16,9 @@ pub struct Snapshot<'a> {
     pub tasks: &'a Tasks,
     /// Tasks whose files cannot be read: what waits for them waits.
     pub unreadable: &'a BTreeSet<TaskId>,
+    /// Files that were changed for what is done and has still to land: work on them would start
+    /// from what they were before.
+    pub held: &'a [Vec<String>],
     /// Who can work.
     pub seats: &'a [SeatView],
     /// What must not be exceeded.
@@ -151,6 +154,7 @@ fn choose(snapshot: &Snapshot<'_>, room: usize) -> (Vec<(TaskId, usize)>, bool) 
     let mut taken: Vec<&[String]> = at_work
         .filter_map(|id| snapshot.tasks.get(&id))
         .map(|task| task.paths.as_slice())
+        .chain(snapshot.held.iter().map(Vec::as_slice))
         .collect();
     let mut start = Vec::new();
     let mut held_back = false;

@@ -35,6 +35,7 @@ fn seat(name: &str) -> SeatView {
 struct Scene {
     tasks: Tasks,
     unreadable: BTreeSet<TaskId>,
+    held: Vec<Vec<String>>,
     seats: Vec<SeatView>,
     limits: Limits,
     closed: Option<&'static str>,
@@ -47,6 +48,7 @@ impl Scene {
         Self {
             tasks: tasks.into_iter().map(|task| (task.id, task)).collect(),
             unreadable: BTreeSet::new(),
+            held: Vec::new(),
             seats: (1..=seats).map(|n| seat(&format!("mate-{n}"))).collect(),
             limits: Limits {
                 at_once: seats,
@@ -62,6 +64,7 @@ impl Scene {
         schedule(&Snapshot {
             tasks: &self.tasks,
             unreadable: &self.unreadable,
+            held: &self.held,
             seats: &self.seats,
             limits: self.limits,
             closed: self.closed,
@@ -196,6 +199,9 @@ fn two_that_may_change_the_same_file_do_not_run_together_and_nobody_overtakes_fo
     scene.seats[0].at = Some(id(1));
     scene.tasks.get_mut(&id(1)).unwrap().status = Status::InProgress;
     assert_eq!(scene.started(), [4], "3 would keep 2 waiting");
+    // What is done and has still to land keeps its files, too.
+    scene.held = vec![vec!["doc/page".into()]];
+    assert_eq!(scene.started(), [] as [u64; 0]);
     scene.limits.exclusive_paths = false;
     assert_eq!(scene.started(), [2, 3, 4]);
 }

@@ -132,15 +132,22 @@ impl Shared {
         said.send(Said::Ended(Box::new(ended))).ok();
     }
 
-    /// Waits for an agent that was started for an engine that is gone.
-    pub(super) fn adopt(&self, id: TaskId, number: usize, meta: &Meta, said: &Sender<Said>) {
+    /// Waits for an agent that somebody else started: an engine that is gone, or the lead.
+    pub(super) fn adopt(
+        &self,
+        id: TaskId,
+        number: usize,
+        meta: &Meta,
+        adopted: bool,
+        said: &Sender<Said>,
+    ) {
         let began = Instant::now();
         let attempt = self.board.get(id).map_or(1, |task| task.failures() + 1);
         let started = Said::Started {
             seat: number,
             meta: Box::new(meta.clone()),
             attempt,
-            adopted: true,
+            adopted,
         };
         said.send(started).ok();
         let mut usage = Usage::default();

@@ -72,6 +72,12 @@ pub enum AgentError {
         /// What the provider said.
         reason: String,
     },
+    /// A worker starts nobody.
+    #[error("agent {id} is a worker, and a worker starts no agents")]
+    Worker {
+        /// Which.
+        id: String,
+    },
     /// What is not running cannot be stopped.
     #[error("agent {id} is not running: it is {state}")]
     NotRunning {

@@ -110,6 +110,9 @@ pub struct LaunchPlan {
     /// start, when it is known what is in the agent's tree.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub trusted: bool,
+    /// It does one piece of work for a coordinator, and starts nobody.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub worker: bool,
     /// What has to be shown before its task counts as done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prove: Option<Prove>,

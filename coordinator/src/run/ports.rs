@@ -174,6 +174,14 @@ impl Ports for EnginePorts {
     }
 
     fn ask(&mut self, tool: &str, input: &Value) -> Result<Asked, PortError> {
+        // One that has no tools of its own gets none by asking.
+        if LaunchPlan::of(&self.meta)
+            .tools
+            .is_some_and(|tools| tools.is_empty())
+        {
+            let why = format!("{tool} is not for you: have a worker do it");
+            return Ok(Asked::Refused(why));
+        }
         let lead = name(LEAD)?;
         let mailbox = self.agents.mailbox();
         let roster = self.agents.roster().roster();

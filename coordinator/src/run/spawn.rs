@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use store::clock::{Clock, SystemClock, rfc3339};
 use store::fault::reached;
+use store::home::create_private_dir;
 use store::name::Name;
 use swarm::run::{Meta, RunDir, RuntimeSpec, State, TreeOf};
 use swarm::{AgentId, LEAD, NewMember};
@@ -80,6 +81,7 @@ impl Agents {
     /// caller.
     pub fn spawn(&self, spawn: &Spawn) -> Result<Launched, AgentError> {
         check(spawn)?;
+        self.check_caller()?;
         self.reconcile()?;
         self.check_number()?;
         if let Some(name) = &spawn.name {
@@ -167,6 +169,7 @@ impl Agents {
         if let Isolation::Worktree { base, set_up } = &spawn.isolation {
             self.make_tree(base.clone(), set_up.clone(), Mode::Exclusive, meta)?;
         }
+        create_private_dir(&self.home.team(&self.team).join("scratchpad"))?;
         meta.port_base = ports_block::take(&self.home, run)?;
         meta.state = State::Starting;
         run.write_meta(meta)?;
@@ -291,6 +294,18 @@ impl Agents {
         if let Err(error) = undone {
             // The next command finishes it.
             tracing::warn!(%error, "a run that did not start is not cleaned up yet");
+        }
+    }
+
+    /// A worker does its piece itself.
+    fn check_caller(&self) -> Result<(), AgentError> {
+        let own = self.own_run.as_deref().and_then(AgentId::parse);
+        let own = own.and_then(|id| self.run(id.as_str()).meta().ok());
+        match own {
+            Some(meta) if LaunchPlan::of(&meta).worker => {
+                Err(AgentError::Worker { id: meta.agent_id })
+            }
+            _ => Ok(()),
         }
     }
 

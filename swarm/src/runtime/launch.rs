@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -53,6 +53,19 @@ pub struct Launch {
 pub const OWN_SERVER: &str = "ccb";
 
 impl Launch {
+    /// Whether it gets no tools but ours: one that only decides.
+    pub fn hands_off(&self) -> bool {
+        let none = |tools: &Vec<String>| tools.iter().all(|tool| tool.starts_with("mcp__"));
+        self.has_own_tools() && self.tools.as_ref().is_some_and(none)
+    }
+
+    /// The notes all agents of the team share, if there are any.
+    pub(super) fn scratchpad(&self) -> Option<&Path> {
+        let named = |(name, _): &&(OsString, OsString)| name == "CCB_SCRATCHPAD";
+        let (_, path) = self.env.iter().find(named)?;
+        Some(Path::new(path)).filter(|path| path.is_dir())
+    }
+
     /// Whether the agent gets our tools.
     pub fn has_own_tools(&self) -> bool {
         self.mcp_servers

@@ -42,6 +42,8 @@ pub enum Kind {
     Server,
     /// What the repository configures for an agent's program itself.
     ProgramSettings,
+    /// What a coordinator is told.
+    Coordinator,
 }
 
 impl Kind {
@@ -56,6 +58,7 @@ impl Kind {
             Self::Environment => "environment",
             Self::Server => "mcp-server",
             Self::ProgramSettings => "program-settings",
+            Self::Coordinator => "coordinator",
         }
     }
 }
@@ -232,6 +235,18 @@ impl Item {
         items.collect()
     }
 
+    /// What the repository wants a coordinator to be told; none if it says nothing about it.
+    pub fn coordinator(places: Places<'_>) -> Option<Self> {
+        let file = places.project.join(COORDINATOR);
+        let what = match atomic::read(&file) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes?).into_owned(),
+            // What nobody can read nobody has seen.
+            Err(error) => error.to_string(),
+        };
+        let name = "coordinator.md";
+        Some(Self::new(Kind::Coordinator, name, what, Some(&file)))
+    }
+
     /// What it is known by. It changes with everything that would run, and only with that: the
     /// same thing in another working tree is the same.
     pub fn id(&self) -> String {
@@ -268,6 +283,8 @@ impl Item {
     }
 }
 
+/// Where a repository says what a coordinator is told.
+pub const COORDINATOR: &str = ".claude/coordinator.md";
 /// Where a repository names its MCP servers.
 pub const SERVERS: &str = ".mcp.json";
 
@@ -339,6 +356,7 @@ pub fn gather(
     let servers = servers.iter();
     items.extend(servers.map(|(name, config)| Item::server(name, config, places)));
     items.extend(Item::program_settings(places.project, places));
+    items.extend(Item::coordinator(places));
     for found in definitions
         .iter()
         .filter(|found| found.source.is_repository())

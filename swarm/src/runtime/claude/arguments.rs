@@ -66,6 +66,10 @@ pub(super) fn arguments(launch: &Launch, session: &str) -> Result<Vec<OsString>,
         all.pair("--setting-sources", "user");
         all.pair("--add-dir", &launch.cwd);
     }
+    if let Some(dir) = launch.scratchpad().filter(|_| !launch.hands_off()) {
+        // It reads and writes there like in its own directory.
+        all.pair("--add-dir", dir);
+    }
     match &launch.start {
         Start::New => all.pair("--session-id", session),
         Start::Resume { .. } => all.pair("--resume", session),

@@ -529,6 +529,42 @@ fn our_tools_take_the_place_of_its_own() {
 }
 
 #[test]
+fn one_that_only_decides_has_no_tools_of_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut launch = launch();
+    launch.scratch = dir.path().into();
+    launch.mcp_servers = vec![ours()];
+    launch.tools = Some(Vec::new());
+    launch
+        .env
+        .push(("CCB_SCRATCHPAD".into(), dir.path().into()));
+    assert!(launch.hands_off());
+    let all = arguments(&launch, "s").unwrap();
+    assert_eq!(value_of(&all, "--tools").as_deref(), Some(""));
+    assert_eq!(
+        value_of(&all, "--allowedTools").as_deref(),
+        Some("mcp__ccb")
+    );
+    assert!(!all.iter().any(|one| one == dir.path().as_os_str()));
+}
+
+#[test]
+fn the_notes_of_the_team_are_open_to_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut launch = launch();
+    launch.trusted = true;
+    let there = dir.path().as_os_str();
+    for (path, open) in [(dir.path().to_owned(), true), ("/no/such".into(), false)] {
+        launch.env = vec![("CCB_SCRATCHPAD".into(), path.into())];
+        let all = arguments(&launch, "s").unwrap();
+        let given = all
+            .windows(2)
+            .any(|two| two[0] == "--add-dir" && two[1] == there);
+        assert_eq!(given, open);
+    }
+}
+
+#[test]
 fn sessions_are_named_by_us() {
     let mut launch = launch();
     let all = arguments(&launch, "new").unwrap();

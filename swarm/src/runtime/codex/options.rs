@@ -4,6 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::super::{Launch, Start};
 
+/// The sandbox that can write where the agent works.
+const WRITES_HERE: &str = "workspace-write";
+
 /// Arguments in addition to the command's own.
 pub(super) fn arguments(launch: &Launch) -> Vec<&'static str> {
     let mut arguments = vec!["app-server", "--disable", "plugins"];
@@ -28,8 +31,16 @@ pub(super) fn opening(launch: &Launch) -> (&'static str, Value) {
     if let Some(prompt) = &launch.system_prompt {
         params["baseInstructions"] = prompt.as_str().into();
     }
+    let mut config = Map::new();
     if !launch.mcp_servers.is_empty() {
-        params["config"] = json!({ "mcp_servers": servers(launch) });
+        config.insert("mcp_servers".into(), servers(launch).into());
+    }
+    if let Some(dir) = launch.scratchpad().filter(|_| sandbox == WRITES_HERE) {
+        let roots = json!({ "writable_roots": [dir] });
+        config.insert("sandbox_workspace_write".into(), roots);
+    }
+    if !config.is_empty() {
+        params["config"] = config.into();
     }
     let method = match &launch.start {
         Start::New => return ("thread/start", params),
@@ -61,12 +72,15 @@ fn permissions(mode: Option<&str>) -> (&'static str, &'static str) {
 /// The same for a turn of a thread that is open.
 pub(super) fn turn_permissions(launch: &Launch) -> (&'static str, Value) {
     let (approval, sandbox) = permissions(launch.permission_mode.as_deref());
-    let sandbox = match sandbox {
-        "danger-full-access" => "dangerFullAccess",
-        "read-only" => "readOnly",
-        _ => "workspaceWrite",
+    let policy = match sandbox {
+        "danger-full-access" => json!({ "type": "dangerFullAccess" }),
+        "read-only" => json!({ "type": "readOnly" }),
+        _ => match launch.scratchpad() {
+            Some(dir) => json!({ "type": "workspaceWrite", "writableRoots": [dir] }),
+            None => json!({ "type": "workspaceWrite" }),
+        },
     };
-    (approval, json!({ "type": sandbox }))
+    (approval, policy)
 }
 
 /// It gives its servers only a few variables of its own environment, so they get all of it here.

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::super::testing::{converse, ends, events, failed, lines, message, say, words};
 use super::super::translator::{Step, Translator};
 use super::super::{Event, Launch, McpServer, Order, Start, TurnStatus};
-use super::options::{arguments, opening};
+use super::options::{arguments, opening, turn_permissions};
 use super::translate::Codex;
 
 fn launch() -> Launch {
@@ -460,4 +460,24 @@ fn its_mode_counts_from_the_next_turn_on() {
         told[0]["params"]["sandboxPolicy"],
         json!({ "type": "readOnly" })
     );
+}
+
+#[test]
+fn it_writes_to_the_notes_of_the_team_where_it_may_write_at_all() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut launch = launch();
+    launch.env = vec![("CCB_SCRATCHPAD".into(), dir.path().into())];
+    for (mode, open) in [("acceptEdits", true), ("plan", false)] {
+        launch.permission_mode = Some(mode.into());
+        let (_, params) = opening(&launch);
+        let roots = &params["config"]["sandbox_workspace_write"]["writable_roots"];
+        let expected = if open {
+            json!([dir.path()])
+        } else {
+            Value::Null
+        };
+        assert_eq!(*roots, expected, "{mode}");
+        let (_, policy) = turn_permissions(&launch);
+        assert_eq!(policy.get("writableRoots").is_some(), open, "{mode}");
+    }
 }

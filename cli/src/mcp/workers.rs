@@ -1,0 +1,327 @@
+//! A coordinator's workers, and what it is held to whatever its prompt made of it: so many at
+//! once, one writer per file, and nobody is sent off to understand what the coordinator did not.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use coordinator::engine::{WorkerTask, base_of_all, may_begin};
+use coordinator::run::{Agents, Spawn};
+use coordinator::{SessionFile, TeamSession};
+use swarm::LEAD;
+use swarm::run::Meta;
+use taskboard::{Caller, Task};
+use worktrees::Base;
+
+use super::engine::under_way;
+use super::port::{AgentInput, Spawned};
+use super::role::Role;
+use crate::commands::agent::definitions;
+use crate::commands::default_tree;
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+use crate::spawning::{self, Wish};
+
+/// The type of a worker for which none was named.
+const USUAL_TYPE: &str = "worker";
+/// A line of a prompt that begins like this names the files the worker may change.
+const PATHS: &str = "paths:";
+/// And this the command that shows that it is done.
+const VERIFY: &str = "verify:";
+
+/// Words by which a prompt leaves to the worker what the coordinator should have understood, or
+/// refers to what the worker has never seen.
+const DELEGATES: [&str; 13] = [
+    "based on your findings",
+    "based on the findings",
+    "based on your research",
+    "based on the research",
+    "based on your analysis",
+    "based on what you found",
+    "based on what you learned",
+    "fix what you found",
+    "as discussed",
+    "as we discussed",
+    "per our discussion",
+    "from our conversation",
+    "the other worker found",
+];
+
+/// Starts workers for a coordinator, one after the other.
+#[derive(Debug, Default)]
+pub(super) struct Workers {
+    /// Prompts that were sent back once.
+    sent_back: Mutex<BTreeSet<String>>,
+    /// What is allowed is looked at, then done: by one at a time.
+    turn: Mutex<()>,
+}
+
+impl Workers {
+    /// Starts a worker in the background, with a task of its own that no list shows.
+    pub(super) fn spawn(
+        &self,
+        input: &AgentInput,
+        context: &Context,
+        agents: &Agents,
+    ) -> Result<Spawned, CommandError> {
+        self.check_understood(&input.prompt)?;
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = session(context)?;
+        check_number(session.as_ref(), agents)?;
+        let task = header(input);
+        let board = context.board();
+        if let Some(other) = may_begin(&task.paths, &board)? {
+            return Err(in_the_way(&task.paths, &other));
+        }
+        let mut spawn = request(input, session.as_ref(), context, agents)?;
+        let id = task.create(&board)?;
+        spawn.task = Some(id);
+        spawn.plan.prove = Some(task.prove(id, &board));
+        match agents.spawn(&spawn) {
+            Ok(launched) => {
+                let note = Some(note(&spawn, &task));
+                Ok(Spawned::new(under_way(&launched, input, note)))
+            }
+            Err(error) => {
+                let caller = Caller {
+                    force: true,
+                    ..Caller::new(LEAD)
+                };
+                board.delete(id, &caller).ok();
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Whether a worker may be sent this; one that has ended goes on with it.
+    pub(super) fn may_go_on(
+        &self,
+        meta: &Meta,
+        text: &str,
+        context: &Context,
+        agents: &Agents,
+    ) -> Result<(), CommandError> {
+        self.check_understood(text)?;
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if meta.address() == LEAD || agents.is_alive(meta)? {
+            return Ok(());
+        }
+        check_number(session(context)?.as_ref(), agents)?;
+        let board = context.board();
+        let paths = meta
+            .task_id
+            .as_ref()
+            .and_then(|id| id.parse().ok())
+            .and_then(|id| board.get(id).ok())
+            .map_or_else(Vec::new, |task| task.paths());
+        if let Some(other) = may_begin(&paths, &board)? {
+            return Err(in_the_way(&paths, &other));
+        }
+        WorkerTask::reopen(meta, &board)?;
+        Ok(())
+    }
+
+    /// Sends a text back, once, that leaves the understanding to whoever reads it.
+    fn check_understood(&self, text: &str) -> Result<(), CommandError> {
+        let lower = text.to_lowercase();
+        let Some(words) = DELEGATES.iter().find(|words| lower.contains(*words)) else {
+            return Ok(());
+        };
+        let mut sent_back = self
+            .sent_back
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if !sent_back.insert(text.to_owned()) {
+            return Ok(());
+        }
+        Err(CommandError::Other {
+            exit: Exit::Refused,
+            kind: "not_understood",
+            message: format!(
+                "nothing was started: {words:?} leaves to the worker what you should know yourself"
+            ),
+            hint: Some(
+                "read the results, decide, and name the files, the lines, what is to change and \
+                 when it is done; the very same text goes through the second time"
+                    .into(),
+            ),
+        })
+    }
+}
+
+fn session(context: &Context) -> Result<Option<TeamSession>, CommandError> {
+    let team = context.team()?;
+    let file = SessionFile {
+        home: context.home(),
+        team: &team,
+    };
+    Ok(file.session()?)
+}
+
+/// As many as the session has mates work at once, whoever started them.
+fn check_number(session: Option<&TeamSession>, agents: &Agents) -> Result<(), CommandError> {
+    let Some(most) = session.map(|session| session.mates) else {
+        return Ok(());
+    };
+    let (listed, _) = agents.list()?;
+    let at_work = listed
+        .iter()
+        .filter(|one| one.alive && one.meta.address() != LEAD)
+        .count();
+    if at_work < most {
+        return Ok(());
+    }
+    Err(CommandError::Other {
+        exit: Exit::Refused,
+        kind: "too_many_workers",
+        message: format!("{at_work} workers are at work, and no more than {most} may be"),
+        hint: Some(
+            "end your turn; a <task-notification> comes when one ends. Work that can wait goes on \
+             the board"
+                .into(),
+        ),
+    })
+}
+
+fn in_the_way(paths: &[String], other: &Task) -> CommandError {
+    let who = match (&other.owner, other.is_internal()) {
+        (Some(owner), true) => format!("worker {owner} ({})", other.subject),
+        (Some(owner), false) => format!("{owner}, on task #{} ({})", other.id, other.subject),
+        (None, _) => format!(
+            "task #{} ({}), which starts by itself",
+            other.id, other.subject
+        ),
+    };
+    CommandError::Other {
+        exit: Exit::Refused,
+        kind: "paths_taken",
+        message: format!(
+            "{} already belongs to {who}: a file has one writer at a time",
+            paths.join(", ")
+        ),
+        hint: Some(
+            "wait for its <task-notification>, stop it, or make this a task on the board that is \
+             blocked by it"
+                .into(),
+        ),
+    }
+}
+
+/// What the prompt says about its own work: which files, and what shows that it is done.
+fn header(input: &AgentInput) -> WorkerTask {
+    let line = |key: &str| {
+        input.prompt.lines().find_map(|line| {
+            let line = line.trim_start_matches(['-', '*', ' ']);
+            let start = line.get(..key.len())?;
+            let rest = line[key.len()..].trim();
+            (start.eq_ignore_ascii_case(key) && !rest.is_empty()).then_some(rest)
+        })
+    };
+    let paths = line(PATHS).unwrap_or_default();
+    let subject = input.description.lines().next().unwrap_or_default();
+    WorkerTask {
+        subject: subject.chars().take(200).collect(),
+        lead: LEAD.into(),
+        paths: paths
+            .split([',', ' '])
+            .map(|path| path.trim_matches('`'))
+            .filter(|path| !path.is_empty())
+            .map(str::to_owned)
+            .collect(),
+        verify: line(VERIFY).map(|command| command.trim_matches('`').to_owned()),
+    }
+}
+
+fn request(
+    input: &AgentInput,
+    session: Option<&TeamSession>,
+    context: &Context,
+    agents: &Agents,
+) -> Result<Spawn, CommandError> {
+    let worktree = match context.trees() {
+        Ok(_) => {
+            let (base, set_up) = default_tree(context)?;
+            let base = match session.and_then(|session| session.into.as_ref()) {
+                Some(into) => Base::Given(base_of_all(into, agents)?),
+                None => base,
+            };
+            Some((base, set_up))
+        }
+        Err(_) => None,
+    };
+    let usual = || Some(USUAL_TYPE.to_owned());
+    let wish = Wish {
+        prompt: Some(input.prompt.clone()),
+        description: Some(input.description.clone()),
+        agent_type: input.subagent_type.clone().or_else(usual),
+        runtime: session.and_then(|session| session.runtime.clone()),
+        name: input.name.clone(),
+        role: Role::Worker,
+        background: true,
+        worktree,
+        coordinator: true,
+        ..Wish::default()
+    };
+    let definitions = definitions::load(None, context)?;
+    let spawn = spawning::spawn(&wish, &definitions, context)?;
+    Ok(Spawn {
+        parent: context.agent_name().clone(),
+        ..spawn
+    })
+}
+
+/// What the coordinator is told besides.
+fn note(spawn: &Spawn, task: &WorkerTask) -> String {
+    let mut text = format!("Its type is {}.", spawn.agent_type);
+    if !task.paths.is_empty() {
+        text.push_str(&format!(" Its files: {}.", task.paths.join(", ")));
+    }
+    if let Some(verify) = &task.verify {
+        text.push_str(&format!(" It is done when `{verify}` succeeds."));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_says_which_files_and_which_check() {
+        let read = |prompt: &str| {
+            let input = AgentInput {
+                description: "rename it".into(),
+                prompt: prompt.into(),
+                ..AgentInput::default()
+            };
+            let task = header(&input);
+            (task.paths.join(" "), task.verify.unwrap_or_default())
+        };
+        for (prompt, paths, verify) in [
+            ("Look at src.", "", ""),
+            ("Paths: src/a.sh, src/b.sh\nDo it.", "src/a.sh src/b.sh", ""),
+            (
+                "Do it.\n- paths: `src/a.sh`\n- Verify: `sh t.sh a`",
+                "src/a.sh",
+                "sh t.sh a",
+            ),
+            ("Paths:\nVerify:\n", "", ""),
+            ("päths: x", "", ""),
+        ] {
+            assert_eq!(read(prompt), (paths.into(), verify.into()), "{prompt}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_delegates_understanding_is_sent_back_once() {
+        let workers = Workers::default();
+        let lazy = "Based on your findings, fix the bug.";
+        assert!(workers.check_understood(lazy).is_err());
+        assert!(workers.check_understood(lazy).is_ok());
+        assert!(workers.check_understood("As discussed: go on.").is_err());
+        assert!(
+            workers
+                .check_understood("Fix src/a.sh:3: quote $x.")
+                .is_ok()
+        );
+    }
+}
