@@ -1,8 +1,9 @@
 //! Team sessions whose lead is an agent that uses our tools, and whose mates are agents, too.
 
-use harness::Answer;
+use harness::runs::LONG;
 use harness::script::Script;
 use harness::team_session::SessionScene;
+use harness::{Answer, wait_until};
 use serde_json::json;
 
 use crate::{CCB, FAKE_AGENT};
@@ -132,5 +133,89 @@ fn a_lead_that_never_does_anything_ends_the_session() {
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let end = answer.json_lines().pop().unwrap();
     assert_eq!(end["tasks"]["total"], 0);
+    scene.await_nobody();
+}
+
+#[test]
+fn a_led_session_goes_on_after_two_kills_and_ends_green() {
+    let scene = scene();
+    let gate = |name: &str| scene.home.path().join(name);
+    for module in ["alpha", "beta", "gamma", "delta"] {
+        scene.repo.write(&format!("{module}/value"), "broken\n");
+    }
+    scene.repo.git(&["add", "."]);
+    scene.repo.git(&["commit", "-qm", "modules"]);
+    let mut lead = Script::new();
+    for module in ["alpha", "beta", "gamma", "delta"] {
+        let fix = Script::new()
+            .touch(gate(&format!("{module}-up")))
+            .wait_file(gate("first"))
+            .write(format!("{module}/value"), "fixed\n");
+        let verify = format!("grep -qx fixed {module}/value");
+        lead = lead.call(
+            "TaskCreate",
+            json!({"subject": format!("fix {module}"), "description": work(fix),
+                   "metadata": {"ccb": {"verify": verify}}}),
+        );
+    }
+    let join = Script::new()
+        .touch(gate("join-up"))
+        .wait_file(gate("second"))
+        .run(&["sh", "-c", "cat */value | grep -cx fixed > summary"]);
+    lead = lead
+        .call(
+            "TaskCreate",
+            json!({"subject": "count", "description": work(join), "addBlockedBy": ["1", "2", "3", "4"],
+                   "metadata": {"ccb": {"verify": "grep -qx 4 summary"}}}),
+        )
+        .done("handed out")
+        .serve();
+    let prompt = lead.to_prompt();
+    let start = |more: &[&str]| {
+        let log = std::fs::File::options()
+            .create(true)
+            .append(true)
+            .open(scene.log())
+            .unwrap();
+        scene
+            .command(&[&["--json", "--runtime", "fake"], more].concat())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap()
+    };
+    let mut first = start(&["--mates", "4", &prompt]);
+    wait_until(LONG, "four mates to be at work", || {
+        ["alpha", "beta", "gamma", "delta"]
+            .iter()
+            .all(|m| gate(&format!("{m}-up")).exists())
+    });
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let mut second = start(&[]);
+    std::fs::write(gate("first"), "").unwrap();
+    wait_until(LONG, "the last task to be at work", || {
+        gate("join-up").exists()
+    });
+    second.kill().unwrap();
+    second.wait().unwrap();
+    let mut third = start(&[]);
+    std::fs::write(gate("second"), "").unwrap();
+    let log = || std::fs::read_to_string(scene.log()).unwrap_or_default();
+    assert_eq!(scene.await_end(&mut third), Some(0), "{}", log());
+    for id in 1..=5 {
+        let task = scene.file(id);
+        assert_eq!(
+            task["metadata"]["ccb"]["result"]["check"]["passed"], true,
+            "{task}"
+        );
+        assert_eq!(
+            task["metadata"]["ccb"]["attempts"],
+            json!(null),
+            "each once: {task}"
+        );
+    }
+    assert_eq!(scene.repo.git(&["show", "HEAD:summary"]), "4\n");
+    assert_eq!(scene.trees(), Vec::<String>::new(), "{}", log());
     scene.await_nobody();
 }
