@@ -9,7 +9,7 @@ use harness::script::Script;
 use harness::{Answer, Workplace, wait_until};
 use serde_json::{Value, json};
 
-use crate::{CCB, FAKE_AGENT};
+use crate::{CCB, FAKE_ACP, FAKE_AGENT};
 
 /// A repository, a home, and plans that run in it.
 pub(crate) struct Fan(pub(crate) Workplace);
@@ -88,7 +88,7 @@ fn kind<'r>(report: &'r Value, id: &str) -> &'r Value {
 }
 
 /// Twelve modules: what is wrong, a check that finds it, and what repairs it.
-const DEFECTS: [(&str, &str, &str, &str); 12] = [
+pub(crate) const DEFECTS: [(&str, &str, &str, &str); 12] = [
     (
         "sum",
         "{ s = $1 } END { print s }",
@@ -163,7 +163,7 @@ const DEFECTS: [(&str, &str, &str, &str); 12] = [
     ),
 ];
 
-fn project(fan: &Fan) {
+pub(crate) fn project(fan: &Fan) {
     let mut all = String::new();
     for (name, wrong, check, _) in DEFECTS {
         fan.write(&format!("m/{name}"), &format!("{wrong}\n"));
@@ -180,7 +180,7 @@ fn is_green(dir: &Path) -> bool {
 }
 
 /// What is true of every run that took the project to green.
-fn all_is_well(fan: &Fan, report: &Value) {
+pub(crate) fn all_is_well(fan: &Fan, report: &Value) {
     for (id, kind) in kinds(report) {
         assert_eq!(kind, "proven", "{id}: {report}");
     }
@@ -275,8 +275,19 @@ fn twelve_defects_go_from_red_to_green_with_commands() {
 
 #[test]
 fn twelve_defects_go_from_red_to_green_with_agents() {
+    green_with_agents(&json!({ "kind": "lines", "command": [FAKE_AGENT] }));
+}
+
+#[test]
+fn twelve_defects_go_from_red_to_green_with_acp_agents() {
+    green_with_agents(&json!({ "kind": "acp", "command": [FAKE_ACP, "plain"] }));
+}
+
+/// The same with agents of this runtime.
+fn green_with_agents(runtime: &Value) {
     let fan = Fan::new();
-    fan.0.home.with_fake_runtime(FAKE_AGENT, "");
+    let settings = json!({ "runtimes": { "fake": runtime } });
+    fan.0.home.settings(&settings.to_string());
     project(&fan);
     let pids = fan.0.home.path().join("pids");
     std::fs::create_dir(&pids).unwrap();

@@ -60,6 +60,8 @@ mod interop_edges;
 mod interop_files;
 /// Real agent programs on the scripted model, where they are installed.
 mod real;
+/// A plan that real agent programs carry out.
+mod real_fanout;
 /// A team session of real agent programs.
 mod real_session;
 /// Home, list, identity, output: what a command finds around it.
