@@ -103,16 +103,8 @@ struct Bench {
 
 impl Bench {
     fn ccb(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(&self.binary);
-        command
-            .env_clear()
-            .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
-            .env("HOME", &self.home)
-            .args(["--team", "bench", "--json", "--home"])
-            .arg(&self.home)
-            .args(args)
-            .current_dir(&self.home)
-            .stdin(Stdio::null());
+        let mut command = startup::ccb(&self.binary, &self.home);
+        command.args(args).current_dir(&self.home);
         command
     }
 

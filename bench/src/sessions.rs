@@ -153,21 +153,14 @@ struct Setting {
 
 impl Setting {
     fn ccb(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(&self.binary);
-        command
-            .env_clear()
-            .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
-            .env("HOME", &self.home)
-            .args(["--team", "bench", "--json", "--home"])
-            .arg(&self.home)
-            .args(args)
-            .current_dir(&self.repo)
-            .stdin(Stdio::null());
+        let mut command = startup::ccb(&self.binary, &self.home);
+        command.args(args).current_dir(&self.repo);
         command
     }
 
     fn prepare(&self, mates: usize) -> Result<(), Failure> {
         std::fs::create_dir(&self.home)?;
+        std::fs::write(self.home.join("ccb.json"), r#"{"agents":{"maxAgents":null}}"#)?;
         std::fs::write(self.repo.join("file"), "content\n")?;
         let who = ["-c", "user.name=bench", "-c", "user.email=bench@localhost"];
         let steps: [&[&str]; 3] = [

@@ -68,6 +68,20 @@ pub(crate) fn binary(options: &Options) -> Result<PathBuf, Failure> {
     }
 }
 
+/// A ccb process of the team `bench` with a home of its own, and nothing of the caller's environment
+/// but PATH.
+pub(crate) fn ccb(binary: &Path, home: &Path) -> Command {
+    let mut command = Command::new(binary);
+    command
+        .env_clear()
+        .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
+        .env("HOME", home)
+        .args(["--team", "bench", "--json", "--home"])
+        .arg(home)
+        .stdin(Stdio::null());
+    command
+}
+
 /// Builds ccb next to this binary. The directory is given, so that no setting moves it.
 fn build() -> Result<PathBuf, Failure> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

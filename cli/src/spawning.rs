@@ -226,11 +226,22 @@ fn runtime(wish: &Wish, context: &Context) -> Result<RuntimeSpec, CommandError> 
     match &wish.runtime {
         Some(name) => find_runtime(name, context),
         None if wish.prompt.is_none() && command.is_some() => find_runtime("shell", context),
-        None => match &context.agent_settings().default_runtime {
-            Some(name) => find_runtime(name, context),
-            None => installed(context),
+        None => match (
+            own_runtime(context),
+            &context.agent_settings().default_runtime,
+        ) {
+            (Some(own), _) => Ok(own),
+            (None, Some(name)) => find_runtime(name, context),
+            (None, None) => installed(context),
         },
     }
+}
+
+/// What runs the agent that asks: what it starts runs on the same program unless said otherwise.
+/// Never the shell, for which a prompt is a command.
+fn own_runtime(context: &Context) -> Option<RuntimeSpec> {
+    let own = context.agents().ok()?.find(&Context::own_run()?).ok()?;
+    Some(own.runtime).filter(|runtime| runtime.kind != "shell")
 }
 
 /// The first of the agents everybody knows that is installed. Never the shell: what is meant

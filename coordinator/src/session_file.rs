@@ -41,6 +41,24 @@ pub struct TeamSession {
     /// The branch finished work goes to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub into: Option<String>,
+    /// What must succeed on everything that lands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verify: Option<String>,
+    /// How often a task is tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u16>,
+    /// How long a check may take, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verify_timeout: Option<u64>,
+    /// After how many failures nothing new is begun.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_failures: Option<u16>,
+    /// The model mates use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Mates work in the main tree.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_worktrees: bool,
     /// The run of the lead, if it is an agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lead_run: Option<String>,

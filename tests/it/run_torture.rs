@@ -45,7 +45,10 @@ fn two_hundred_runs() {
     let seed: u64 = given.unwrap_or_else(|| u64::from(std::process::id()) ^ 0x5eed);
     println!("seed: CCB_SEED={seed}");
     let home = TestHome::in_memory(CCB);
-    home.with_fake_runtime(FAKE_AGENT, r#""agents":{"stopGraceMs":50}"#);
+    home.with_fake_runtime(
+        FAKE_AGENT,
+        r#""agents":{"stopGraceMs":50,"maxAgents":null}"#,
+    );
     let pids_dir = home.path().join("pids");
     std::fs::create_dir(&pids_dir).unwrap();
     let started = AtomicUsize::new(0);

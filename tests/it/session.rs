@@ -64,7 +64,7 @@ fn mates_take_a_repository_to_green_although_the_director_is_killed_twice() {
     let args = [&["--run", &join, "--verify", "sh check.sh"], &blocked[..]].concat();
     let last = scene.task("count what is fixed", &args);
 
-    let mut first = scene.start(&["--mates", "4"]);
+    let mut first = scene.start(&["--mates", "4", "--verify", "test -d alpha"]);
     wait_until(LONG, "four mates to be at work", || {
         std::fs::read_dir(&ran).unwrap().count() == 4
     });
@@ -80,6 +80,9 @@ fn mates_take_a_repository_to_green_although_the_director_is_killed_twice() {
     second.kill().unwrap();
     second.wait().unwrap();
 
+    // What the first was told still holds.
+    let kept = std::fs::read_to_string(scene.home.team_dir().join("session.json")).unwrap();
+    assert!(kept.contains("test -d alpha"), "{kept}");
     let mut third = scene.start(&[]);
     std::fs::write(gates.join("second"), "").unwrap();
     assert_eq!(scene.await_end(&mut third), Some(0), "{}", log(&scene));

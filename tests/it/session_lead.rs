@@ -123,6 +123,45 @@ fn a_lead_that_misbehaves_gets_errors_and_harms_nobody() {
 }
 
 #[test]
+fn a_lead_that_starts_agents_without_end_is_held_to_the_limit() {
+    let scene = SessionScene::new(CCB);
+    let settings = r#""agents":{"stopGraceMs":300,"maxAgents":5}"#;
+    scene.home.with_fake_runtime(FAKE_AGENT, settings);
+    let gate = scene.home.path().join("go");
+    let waits = Script::new().wait_file(&gate).done("waited").to_prompt();
+    let mut lead = Script::new();
+    for n in 0..12 {
+        lead = lead.try_call(
+            "Agent",
+            json!({"description": format!("one of many {n}"), "prompt": waits, "run_in_background": true}),
+        );
+    }
+    let answer = session(
+        &scene,
+        &lead.touch(&gate).done("tried").serve(),
+        &["--mates", "2"],
+    );
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    scene.await_nobody();
+    let listed = scene.home.ok(&["agent", "list"]);
+    let agents = listed["agents"].as_array().unwrap();
+    let lead = agents
+        .iter()
+        .find(|agent| agent["name"] == "team-lead")
+        .unwrap();
+    let dir = scene.home.run_dir(lead["agentId"].as_str().unwrap());
+    let said = std::fs::read_to_string(dir.join("transcript.jsonl")).unwrap();
+    assert_eq!(agents.len(), 5, "the lead and four of its own: {said}");
+    assert_eq!(said.matches("no more than 5 may").count(), 8, "{said}");
+    let answer = session(
+        &scene,
+        &Script::new().done("never").serve(),
+        &["--mates", "9"],
+    );
+    assert_eq!(answer.code, Some(2), "{answer:?}");
+}
+
+#[test]
 fn a_lead_that_never_does_anything_ends_the_session() {
     let scene = scene();
     let answer = session(

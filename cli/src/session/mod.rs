@@ -48,14 +48,11 @@ pub(crate) struct Session {
     pub(crate) team: Name,
     pub(crate) record: coordinator::TeamSession,
     pub(crate) merge: Merge,
-    pub(crate) verify: Option<String>,
     pub(crate) attempts: usize,
     pub(crate) verify_timeout: Duration,
     pub(crate) trees: bool,
     /// Mates run commands and nothing else.
     pub(crate) commands_only: bool,
-    pub(crate) model: Option<String>,
-    pub(crate) max_failures: Option<usize>,
     /// A file with what the coordinator is told.
     pub(crate) coordinator_prompt: Option<std::path::PathBuf>,
     /// The team is there for this session alone.
@@ -190,7 +187,7 @@ fn setup(session: &Session, landing_only: bool) -> Result<Setup, CommandError> {
         (session.trees && (session.merge == Merge::Auto || landing_only)).then(|| Landings {
             into: into.clone(),
             strategy: Strategy::Merge,
-            check: session.verify.clone(),
+            check: session.record.verify.clone(),
             set_up: set_up.clone(),
             conflicts_become_tasks: true,
         });
@@ -204,7 +201,7 @@ fn setup(session: &Session, landing_only: bool) -> Result<Setup, CommandError> {
             context: context.clone(),
             definitions: definitions::load(None, context)?,
             runtime: session.record.runtime.clone(),
-            model: session.model.clone(),
+            model: session.record.model.clone(),
             set_up,
             role: match session.record.has_coordinator() {
                 true => Role::Worker,
@@ -214,7 +211,7 @@ fn setup(session: &Session, landing_only: bool) -> Result<Setup, CommandError> {
         }),
         limits: Limits {
             at_once: session.record.mates,
-            max_failures: session.max_failures,
+            max_failures: session.record.max_failures.map(usize::from),
             ..Limits::default()
         },
         seats,
@@ -268,7 +265,7 @@ fn enlist(session: &Session) -> Result<(), CommandError> {
         };
         let member = NewMember {
             cwd: Some(team_actions::directory(&session.context)?),
-            model: session.model.clone(),
+            model: session.record.model.clone(),
             ..NewMember::new(name)
         };
         match team.join(&member) {

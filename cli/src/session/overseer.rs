@@ -19,6 +19,8 @@ use crate::signals::Signals;
 
 /// How often is looked.
 const EVERY: Duration = Duration::from_millis(100);
+/// How often in a row everything must look done.
+const LOOKS: u32 = 3;
 
 #[derive(Debug, Default)]
 struct State {
@@ -68,8 +70,8 @@ impl Overseer {
                 let resting = watched.at_rest.load(Ordering::SeqCst);
                 let done = resting && !leading && !person.stays() && !anybody_at_work(&agents);
                 quiet = if done { quiet + 1 } else { 0 };
-                // Twice, because a message may be on its way between two who look idle.
-                if quiet >= 3 {
+                // Several times, because a message may be on its way between two who look idle.
+                if quiet >= LOOKS {
                     control.want(Level::Finish, "nothing is left to do");
                 }
                 std::thread::sleep(EVERY);

@@ -80,6 +80,7 @@ pub(super) fn prepare(
         return Err(CommandError::usage("no_lead", message)
             .with_hint("name its runtime with --lead, or that of all with --runtime"));
     }
+    check_number(&record, context)?;
     if let Some(prompt) = args.prompt() {
         if record.lead.is_none() && commands_only {
             let message = "a PROMPT takes a lead that is a model, and there is none";
@@ -92,7 +93,14 @@ pub(super) fn prepare(
     }
     let merge = merge(args, &record)?;
     record.merge = merge.word();
-    let trees = !args.no_worktrees && context.trees().is_ok();
+    // Said once, it holds for as long as the session goes on.
+    record.verify = args.verify.clone().or(record.verify);
+    record.attempts = args.attempts.or(record.attempts);
+    record.verify_timeout = args.verify_timeout.or(record.verify_timeout);
+    record.max_failures = args.max_failures.or(record.max_failures);
+    record.model = args.model.clone().or(record.model);
+    record.no_worktrees |= args.no_worktrees;
+    let trees = !record.no_worktrees && context.trees().is_ok();
     if trees {
         record.into = Some(branch(args, &record, context)?);
     }
@@ -103,18 +111,28 @@ pub(super) fn prepare(
         coordinator_prompt: args.coordinator_prompt.clone(),
         own_team: record.has_coordinator()
             && TeamSession::team_of(&record.session_id) == team.as_str(),
-        record,
         merge,
-        verify: args.verify.clone(),
-        attempts: args.attempts.map_or(Prove::ATTEMPTS, usize::from),
-        verify_timeout: args
+        attempts: record.attempts.map_or(Prove::ATTEMPTS, usize::from),
+        verify_timeout: record
             .verify_timeout
             .map_or(Prove::TIMEOUT, Duration::from_secs),
         trees,
         commands_only,
-        model: args.model.clone(),
-        max_failures: args.max_failures.map(usize::from),
+        record,
     })
+}
+
+/// Refuses more mates than may run.
+fn check_number(record: &TeamSession, context: &Context) -> Result<(), CommandError> {
+    let wanted = record.mates + usize::from(record.lead.is_some());
+    match context.agent_settings().max_agents {
+        Some(most) if wanted > most => {
+            let message = format!("{wanted} agents are wanted, and no more than {most} may run");
+            Err(CommandError::usage("too_many", message)
+                .with_hint("ask for fewer with --mates, or raise agents.maxAgents"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Refuses what does not go together with a coordinator, or with a session that has none.

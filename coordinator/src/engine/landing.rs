@@ -7,13 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 
 use serde_json::{Map, Value, json};
-use taskboard::{Attempt, Caller, NewTask, Status, Task, TaskId};
+use taskboard::{NewTask, Status, Task, TaskId};
 use worktrees::{Check, MergeRequest, RemoveRequest, SetUp, Slug, Strategy, TreeError, Trees};
 
 use super::aside::is_workers;
 use super::base::commit_of;
 use super::work::Shared;
-use crate::progress::Patience;
 use crate::run::{AgentError, Agents};
 
 /// Where finished work goes.
@@ -198,7 +197,8 @@ impl Shared {
             }
             Err(TreeError::CheckFailed { how, log, .. }) => {
                 let why = rejection(&landings.into, &how, &log);
-                self.reopen(&task, why.clone())?;
+                let landing = format!("landing-{}", uuid::Uuid::new_v4());
+                self.take_back(task.id, landing, "rejected", &why)?;
                 Ok(Landed::Rejected(why))
             }
             Err(error) => Ok(Landed::Left(error.to_string())),
@@ -311,30 +311,6 @@ impl Shared {
         let created = self.board.create(&[new], None)?;
         let first = created.first().map(|task| task.id);
         first.ok_or_else(|| AgentError::Invalid("the conflict's task was not created".into()))
-    }
-
-    /// Opens a completed task again: what was done does not fit with the rest.
-    fn reopen(&self, task: &Task, why: String) -> Result<(), AgentError> {
-        let attempt = Attempt {
-            run: format!("landing-{}", uuid::Uuid::new_v4()),
-            status: "rejected".into(),
-            why,
-            counts: true,
-            tree: None,
-            at: String::new(),
-        };
-        let patience = Patience {
-            failed: self.max_attempts,
-            ..Patience::ENDLESS
-        };
-        let caller = Caller {
-            force: true,
-            ..Caller::new("engine")
-        };
-        let enough = |all: &[Attempt]| patience.is_over(all);
-        self.board
-            .attempt_failed(task.id, &caller, &attempt, &enough)?;
-        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use swarm::run::{ExitStatus, RuntimeSpec};
-use taskboard::{Attempt, Caller, Task, TaskId};
+use taskboard::{Attempt, BoardError, Caller, Task, TaskId};
 use worktrees::Slug;
 
 use super::work::Shared;
@@ -74,10 +74,24 @@ impl Shared {
             .exit
             .error
             .unwrap_or_else(|| "its check failed".into());
+        let run = launched.meta.agent_id.clone();
+        self.take_back(id, run, "reported", &why)?;
+        Ok(Err(why))
+    }
+
+    /// Opens a completed task again, with what was wrong with it: it was not done after all, or
+    /// does not fit with the rest. `run` stands for who found that out.
+    pub(super) fn take_back(
+        &self,
+        id: TaskId,
+        run: String,
+        status: &str,
+        why: &str,
+    ) -> Result<(), BoardError> {
         let attempt = Attempt {
-            run: launched.meta.agent_id.clone(),
-            status: "reported".into(),
-            why: why.clone(),
+            run,
+            status: status.to_owned(),
+            why: why.to_owned(),
             counts: true,
             tree: None,
             at: String::new(),
@@ -92,7 +106,7 @@ impl Shared {
         };
         let enough = |all: &[Attempt]| patience.is_over(all);
         self.board.attempt_failed(id, &caller, &attempt, &enough)?;
-        Ok(Err(why))
+        Ok(())
     }
 
     /// Where a task was done, as far as anybody knows.

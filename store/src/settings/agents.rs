@@ -37,7 +37,7 @@ pub struct AgentSettings {
     pub deny: Vec<String>,
     /// `defaultRuntime`: what runs an agent when nobody says.
     pub default_runtime: Option<String>,
-    /// `maxAgents`: how many may run at once.
+    /// `maxAgents`: how many of a team may run at once; `null` for as many as are started.
     pub max_agents: Option<usize>,
 }
 
@@ -51,10 +51,14 @@ impl Default for AgentSettings {
             redact: Vec::new(),
             deny: Vec::new(),
             default_runtime: None,
-            max_agents: None,
+            max_agents: Some(MAX_AGENTS),
         }
     }
 }
+
+/// How many agents of a team run at once where nobody says: more than people use, and few enough
+/// that a lead that starts one after the other does not take the machine down.
+const MAX_AGENTS: usize = 128;
 
 const KEYS: &[&str] = &[
     "autoBackgroundMs",
@@ -205,6 +209,7 @@ mod tests {
         assert_eq!(default.auto_background, Duration::from_secs(120));
         assert_eq!(default.stop_grace, Duration::from_secs(5));
         assert_eq!(default.output_max_bytes, 8_388_608);
+        assert_eq!(default.max_agents, Some(128));
     }
 
     #[test]

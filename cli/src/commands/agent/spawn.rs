@@ -28,7 +28,8 @@ pub(crate) struct SpawnArgs {
     #[arg(long, value_name = "PARENT", conflicts_with_all = ["runtime", "model"])]
     fork: Option<String>,
     /// What runs it: shell, claude, codex, opencode, gemini, qwen, or one of `runtimes` in the
-    /// settings [default: agents.defaultRuntime, else the first that is installed]
+    /// settings [default: that of the agent that asks, else agents.defaultRuntime, else the first
+    /// that is installed]
     #[arg(long, value_name = "NAME")]
     runtime: Option<String>,
     /// A name it can be addressed by; with --team it becomes a member of the team
