@@ -90,6 +90,8 @@ mod tree_merge;
 mod tree_pool;
 /// Working trees: taken away and brought back.
 mod tree_remove;
+/// From a checkout to the commit that is kept.
+mod tree_seal;
 /// A session enters a tree and leaves it.
 mod tree_session;
 /// Working trees: what a new one gets besides its files.

@@ -8,6 +8,7 @@ use worktrees::{RemoveRequest, Removed, Status, TreeError};
 const DISCARD: RemoveRequest<'_> = RemoveRequest {
     discard: true,
     rescue_ignored: false,
+    kept: None,
     hook: None,
 };
 

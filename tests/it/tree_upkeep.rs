@@ -10,6 +10,7 @@ use worktrees::{AgentEnd, RemoveRequest, TreeOptions, Trees, Verdict};
 const DISCARD: RemoveRequest<'_> = RemoveRequest {
     discard: true,
     rescue_ignored: false,
+    kept: None,
     hook: None,
 };
 

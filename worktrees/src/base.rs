@@ -4,6 +4,7 @@ use crate::admin;
 use crate::error::TreeError;
 use crate::git::Git;
 use crate::history::History;
+use crate::past;
 use crate::registry::Registry;
 use crate::request::{Base, CreateRequest, Mode};
 use crate::slug::Slug;
@@ -18,18 +19,20 @@ impl Trees {
     ) -> Result<String, TreeError> {
         if request.mode == Mode::Resume {
             let registry = Registry::load(&self.layout)?;
-            let before = registry
-                .last_removed(slug)
-                .filter(|e| e.agent == request.agent);
+            let before = match registry.last_removed(slug) {
+                Some(entry) => Some(entry.clone()),
+                None => past::last(&self.layout, slug)?,
+            };
+            let before = before.filter(|entry| entry.agent == request.agent);
             // What has landed is on its branch, and more work builds on that.
-            let landed = before.and_then(|entry| entry.merged.as_ref());
+            let landed = before.as_ref().and_then(|entry| entry.merged.as_ref());
             if let Some(landed) = landed.filter(|landed| !landed.pending) {
                 let branch = format!("refs/heads/{}", landed.into);
                 if let Ok(tip) = History::open(request.from).resolve(&branch) {
                     return Ok(tip);
                 }
             }
-            if let Some(base) = before.and_then(|entry| entry.base.clone()) {
+            if let Some(base) = before.and_then(|entry| entry.base) {
                 return Ok(base);
             }
         }

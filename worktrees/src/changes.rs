@@ -70,9 +70,27 @@ pub struct Changes {
     pub head: Option<String>,
     /// The branch HEAD is on, without `refs/heads/`.
     pub branch: Option<String>,
+    /// What is not committed: the paths of `files` and `untracked`, as git names them.
+    pub(crate) paths: Vec<Vec<u8>>,
 }
 
 impl Changes {
+    /// Why the tree is not exactly at `commit`, if it is not.
+    pub fn beyond(&self, commit: &str) -> Option<String> {
+        if self.head.as_deref() != Some(commit) {
+            return Some("commits were added meanwhile".into());
+        }
+        if self.files + self.untracked + self.unmerged == 0 {
+            return None;
+        }
+        let uncommitted = Self {
+            commits: 0,
+            ..self.clone()
+        };
+        let what = uncommitted.describe();
+        Some(format!("files changed meanwhile ({what})"))
+    }
+
     /// The fields of section "changes" of the command line's answers.
     pub fn to_json(&self) -> Value {
         let mut json = json!({
@@ -96,6 +114,17 @@ impl Changes {
             json["reason"] = reason.clone().into();
         }
         json
+    }
+
+    /// Whether `commit` is all there is.
+    pub(crate) fn only_commits_until(&self, commit: &str) -> bool {
+        let rest = Self {
+            commits: 0,
+            ..self.clone()
+        };
+        self.state != State::Unknown
+            && self.head.as_deref() == Some(commit)
+            && rest.judged().state == State::Clean
     }
 
     /// All of it in a few words.
@@ -203,11 +232,15 @@ fn read_status(entry: &Entry, changes: &mut Changes) -> Result<(), TreeError> {
                     .any(|placed| is_untouched(entry.path(), placed, path))
                 {
                     changes.untracked += 1;
+                    changes.paths.push(path.to_owned());
                 }
             }
             _ => {
                 changes.files += 1;
                 changes.staged += usize::from(record.get(2).is_some_and(|x| *x != b'.'));
+                // Seven fields stand before the path, which may itself hold spaces.
+                let path = record.splitn(9, |byte| *byte == b' ').nth(8);
+                changes.paths.push(path.unwrap_or_default().to_owned());
             }
         }
     }

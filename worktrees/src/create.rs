@@ -17,6 +17,7 @@ use store::lock::FileLock;
 use store::tree::touch;
 use store::{StoreError, atomic};
 
+use crate::aging;
 use crate::changes::head_commit;
 use crate::error::TreeError;
 use crate::events::Event;
@@ -388,6 +389,9 @@ impl Trees {
             .timeout(self.options.checkout_timeout)
             .holding(lock)?
             .run()?;
+        if let Err(error) = aging::age(tree, admin, &self.layout.tmp()) {
+            tracing::debug!(%error, "git will read the files of the new tree more than once");
+        }
         Ok(())
     }
 }

@@ -9,6 +9,7 @@ use crate::events::Event;
 use crate::git::{Git, line};
 use crate::history::History;
 use crate::lease::Lease;
+use crate::past;
 use crate::registry::{Entry, Registry, Status};
 use crate::remove::{RemoveRequest, Removed};
 use crate::slug::Slug;
@@ -59,8 +60,13 @@ impl Trees {
     /// The end of the agent that worked in the tree and no longer holds it: no change → the
     /// tree goes with its branch; anything else → it stays.
     pub fn agent_ended(&self, slug: &Slug) -> Result<AgentEnd, TreeError> {
+        let found = self.changes(slug)?;
+        self.agent_left(slug, found)
+    }
+
+    /// The same, where somebody has just looked and found this.
+    pub fn agent_left(&self, slug: &Slug, changes: Changes) -> Result<AgentEnd, TreeError> {
         let entry = self.get(slug)?;
-        let changes = changes::of(&self.layout, &entry);
         if entry.hook_based || changes.state != State::Clean {
             return self.kept(slug, changes, None);
         }
@@ -120,7 +126,7 @@ impl Trees {
         self.emit(&Event::of("worktree.remove.before", &entry));
         let removed = self.own_admin(&entry).and_then(|admin| {
             let found = self.look_into(&entry, admin);
-            self.move_to_trash(slug, &entry, found, false)
+            self.move_to_trash(slug, &entry, found, &RemoveRequest::default())
         });
         match removed {
             Ok(removed) => {
@@ -235,14 +241,16 @@ impl Trees {
             }
         }
         let mut section = self.section()?;
+        let recent =
+            |entry: &Entry| parse_rfc3339(&entry.last_used_at).is_some_and(|used| used > limit);
+        past::retain(&self.layout, &section, recent)?;
         let before = section.registry.worktrees.len();
         section.registry.worktrees.retain(|entry| {
             let gone = entry
                 .trash
                 .as_ref()
                 .is_none_or(|trash| trash.emptied && !self.layout.trash().join(&trash.id).exists());
-            let old = parse_rfc3339(&entry.last_used_at).is_none_or(|used| used <= limit);
-            !(entry.status == Status::Removed && entry.op.is_none() && gone && old)
+            !(entry.status == Status::Removed && entry.op.is_none() && gone && !recent(entry))
         });
         if section.registry.worktrees.len() == before {
             return Ok(());

@@ -36,6 +36,7 @@
 //! no printing, no settings files.
 
 mod admin;
+mod aging;
 mod base;
 mod changes;
 mod create;
@@ -54,6 +55,7 @@ mod merge;
 mod merge_build;
 mod merge_target;
 mod op;
+mod past;
 pub mod patch;
 mod pin;
 mod pool;

@@ -28,6 +28,10 @@ pub(crate) enum Op {
         clean: bool,
         /// Whether ignored files are worth keeping.
         rescue_ignored: bool,
+        /// Whether somebody keeps all of it elsewhere, so that its files need not wait in the
+        /// trash.
+        #[serde(default, skip_serializing_if = "is_false")]
+        kept_elsewhere: bool,
     },
     /// It is being brought back.
     Restoring,

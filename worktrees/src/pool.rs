@@ -20,6 +20,7 @@ use crate::fault;
 use crate::git::Git;
 use crate::gitfiles;
 use crate::registry::{Op, Pooled, Registry};
+use crate::remove::RemoveRequest;
 use crate::request::CreateRequest;
 use crate::setup::SetUp;
 use crate::slug::Slug;
@@ -205,7 +206,11 @@ impl Trees {
         self.emit(&Event::of("worktree.remove.before", &tree));
         let removed = self.own_admin(&tree).and_then(|admin| {
             let found = self.look_into(&tree, admin);
-            self.move_to_trash(&slug, &tree, found, true)
+            let request = RemoveRequest {
+                rescue_ignored: true,
+                ..RemoveRequest::default()
+            };
+            self.move_to_trash(&slug, &tree, found, &request)
         });
         match removed {
             Ok(removed) => self.emit(&Event::of("worktree.remove.after", &removed.entry)),

@@ -13,7 +13,7 @@ use crate::events::Event;
 use crate::gitfiles;
 use crate::history::History;
 use crate::registry::{Entry, Op, Registry, Section, Status};
-use crate::remove::MOVING;
+use crate::remove::{MOVING, RemoveRequest};
 use crate::slug::Slug;
 use crate::trees::Trees;
 
@@ -85,7 +85,7 @@ impl Trees {
             Ok(admin) => {
                 unlock(&admin, "initializing")?;
                 let found = self.look_into(entry, Some(admin));
-                self.move_to_trash(slug, entry, found, false)?;
+                self.move_to_trash(slug, entry, found, &RemoveRequest::default())?;
             }
             Err(why) => {
                 // Not what we made: leave it where it is and forget about it.

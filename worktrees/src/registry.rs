@@ -305,6 +305,11 @@ impl<'a> Section<'a> {
         })
     }
 
+    /// How safely it is written.
+    pub(crate) fn durability(&self) -> Durability {
+        self.durability
+    }
+
     /// Writes the list; what it says from now on is so.
     pub(crate) fn save(&mut self) -> Result<(), TreeError> {
         self.registry.v = VERSION;

@@ -40,6 +40,7 @@ impl Trees {
             branch_tip,
             clean,
             rescue_ignored,
+            kept_elsewhere,
         }) = entry.op.clone()
         else {
             return Ok((entry, None));
@@ -72,7 +73,8 @@ impl Trees {
             branch_tip,
             clean: clean && !late,
             rescue_ignored,
-            emptied: false,
+            // Said before they are deleted: what is half gone must not be brought back.
+            emptied: kept_elsewhere && !late && branch_kept.is_none(),
         });
         let removed = removed.clone();
         section.save()?;

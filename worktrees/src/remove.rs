@@ -34,6 +34,9 @@ pub struct RemoveRequest<'a> {
     pub discard: bool,
     /// Keep ignored files too when the trash is emptied.
     pub rescue_ignored: bool,
+    /// The caller keeps this commit. If all that is in the tree is part of it, nothing goes to
+    /// the trash: the files are deleted at once.
+    pub kept: Option<&'a str>,
     /// Removes trees a hook made.
     pub hook: Option<RemoveHook<'a>>,
 }
@@ -43,6 +46,7 @@ impl std::fmt::Debug for RemoveRequest<'_> {
         f.debug_struct("RemoveRequest")
             .field("discard", &self.discard)
             .field("rescue_ignored", &self.rescue_ignored)
+            .field("kept", &self.kept)
             .finish_non_exhaustive()
     }
 }
@@ -121,7 +125,17 @@ impl Trees {
         // Counted now, when nobody of ours can be at work in it any more.
         let found = self.look_into(entry, self.own_admin(entry)?);
         self.refuse_changes(entry, &found.changes, request.discard)?;
-        self.move_to_trash(slug, entry, found, request.rescue_ignored)
+        let removed = self.move_to_trash(slug, entry, found, request)?;
+        match removed.entry.trash.as_ref().filter(|trash| trash.emptied) {
+            Some(trash) => {
+                self.delete_emptied(trash)?;
+                Ok(Removed {
+                    undoable: false,
+                    ..removed
+                })
+            }
+            None => Ok(removed),
+        }
     }
 
     /// Looks into a tree that is about to go.
@@ -209,7 +223,7 @@ impl Trees {
         slug: &Slug,
         entry: &Entry,
         found: Found,
-        rescue_ignored: bool,
+        request: &RemoveRequest<'_>,
     ) -> Result<Removed, TreeError> {
         let Found {
             admin,
@@ -224,13 +238,18 @@ impl Trees {
             }
             None => None,
         };
+        let kept_elsewhere = request.kept.is_some_and(|commit| {
+            let on_branch = branch_tip.as_deref().is_none_or(|tip| tip == commit);
+            on_branch && changes.only_commits_until(commit)
+        });
         section.entry(slug)?.op = Some(Op::Removing {
             id: id.clone(),
             admin: admin.clone().unwrap_or_default(),
             seen,
             branch_tip: branch_tip.clone(),
             clean: changes.state == State::Clean,
-            rescue_ignored,
+            rescue_ignored: request.rescue_ignored,
+            kept_elsewhere,
         });
         section.save()?;
         drop(section);
@@ -245,7 +264,11 @@ impl Trees {
             label: "",
             now_ms: self.now_ms(),
         };
-        let moved = rescue.keep().and_then(|()| {
+        let rescued = match kept_elsewhere {
+            true => Ok(()),
+            false => rescue.keep(),
+        };
+        let moved = rescued.and_then(|()| {
             reached(fault::REMOVE_RESCUED);
             let mut section = self.section()?;
             self.move_directory(entry.path(), admin.as_deref(), &id)?;

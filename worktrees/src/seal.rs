@@ -1,10 +1,11 @@
 //! What has been done in a tree as one commit: what is checked, and what can land.
 
 use std::cell::OnceCell;
+use std::path::Path;
 
 use crate::changes;
 use crate::error::TreeError;
-use crate::git::Git;
+use crate::git::{Git, line};
 use crate::history::History;
 use crate::merge::Strategy;
 use crate::merge_build::{Builder, Built};
@@ -53,19 +54,37 @@ impl Trees {
             let why = found.reason.unwrap_or_else(|| "it has no commit".into());
             return Err(refused(why));
         };
-        if found.files + found.untracked == 0 {
+        if found.paths.is_empty() {
             return self.sealed(&entry, head);
         }
-        let dir = entry.path();
-        let timeout = self.options.checkout_timeout;
-        Git::at(dir, "add").arg("--all").timeout(timeout).run()?;
+        let commit = self.commit(entry.path(), &head, &found.paths, message)?;
+        self.sealed(&entry, commit)
+    }
+
+    /// Commits what is at these paths, and nothing else. The porcelain would look at every file
+    /// of the tree for each of its steps; here, only the paths are looked at.
+    fn commit(
+        &self,
+        dir: &Path,
+        head: &str,
+        paths: &[Vec<u8>],
+        message: &str,
+    ) -> Result<String, TreeError> {
+        Git::at(dir, "update-index")
+            .args(["--add", "--remove", "--replace", "-z", "--stdin"])
+            .input(paths.join(&0))
+            .timeout(self.options.checkout_timeout)
+            .run()?;
+        let tree = line(&Git::at(dir, "write-tree").run()?);
+        if tree == History::open(dir).tree_of(head)? {
+            return Ok(head.to_owned());
+        }
         let commit = || {
-            Git::at(dir, "commit")
-                .args(["--quiet", "--no-verify", "--file=-"])
-                .input(message.as_bytes().to_vec())
-                .timeout(timeout)
+            Git::at(dir, "commit-tree")
+                .args(["-p", head, "-F", "-", &tree])
+                .input(format!("{}\n", message.trim_end()).into_bytes())
         };
-        if let Err(error) = commit().run() {
+        let commit = commit().run().or_else(|error| {
             let known = Git::at(dir, "var").arg("GIT_COMMITTER_IDENT").run();
             if known.is_ok() {
                 return Err(error);
@@ -77,10 +96,15 @@ impl Trees {
                     .env(&format!("GIT_{role}_NAME"), "ccb")
                     .env(&format!("GIT_{role}_EMAIL"), "ccb@localhost");
             }
-            commit.run()?;
-        }
-        let head = History::open(dir).resolve("HEAD")?;
-        self.sealed(&entry, head)
+            commit.run()
+        });
+        let commit = line(&commit?);
+        let subject = message.lines().next().unwrap_or_default();
+        Git::at(dir, "update-ref")
+            .args(["-m", &format!("commit: {subject}"), "--end-of-options"])
+            .args(["HEAD", &commit, head])
+            .run()?;
+        Ok(commit)
     }
 
     fn sealed(&self, entry: &Entry, commit: String) -> Result<Sealed, TreeError> {
@@ -101,18 +125,7 @@ impl Trees {
 
     /// Why the tree is not exactly at `commit` any more, if it is not.
     pub fn unsealed(&self, slug: &Slug, commit: &str) -> Result<Option<String>, TreeError> {
-        let found = changes::of(&self.layout, &self.get(slug)?);
-        if found.head.as_deref() != Some(commit) {
-            return Ok(Some("commits were added meanwhile".into()));
-        }
-        if found.files + found.untracked + found.unmerged > 0 {
-            return Ok(Some(format!("files changed meanwhile ({})", {
-                let mut rest = found.clone();
-                rest.commits = 0;
-                rest.describe()
-            })));
-        }
-        Ok(None)
+        Ok(self.changes(slug)?.beyond(commit))
     }
 
     /// The commit `spec` means in the main tree.

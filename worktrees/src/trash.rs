@@ -16,14 +16,13 @@ use store::lock::FileLock;
 use store::tree::{device, walk};
 
 use crate::admin;
-use crate::changes::State;
 use crate::error::TreeError;
 use crate::fault;
 use crate::git::{Git, line, path_from, zero_split};
 use crate::history::History;
 use crate::layout::Layout;
+use crate::past;
 use crate::registry::{Entry, Registry, Status, Trashed};
-use crate::remove::Removed;
 use crate::rescue::{commit, prefix, refs_of, tree_of_index_info, write_blobs};
 use crate::trees::Trees;
 
@@ -96,19 +95,6 @@ impl Trees {
         Ok(done)
     }
 
-    /// Deletes the directory of a tree that was removed, without its time in the trash, if all
-    /// that was in it is committed; for a caller that keeps the commit. Says whether it did.
-    pub fn delete_files(&self, removed: &Removed) -> Result<bool, TreeError> {
-        let mut rest = removed.changes.clone();
-        rest.commits = 0;
-        let committed = removed.changes.state != State::Unknown && rest.describe() == "none";
-        let Some(trash) = removed.entry.trash.as_ref().filter(|_| committed) else {
-            return Ok(false);
-        };
-        self.delete_trashed(trash)?;
-        Ok(true)
-    }
-
     fn empty(&self, entry: &Entry, trash: &Trashed) -> Result<(), Stop> {
         let dir = self.layout.trash().join(&trash.id);
         let tree = dir.join("tree");
@@ -131,9 +117,14 @@ impl Trees {
         }
         section.save()?;
         drop(section);
+        self.delete_emptied(trash)
+    }
+
+    /// Deletes the directory of a tree that is marked as emptied, and moves it to the past.
+    pub(crate) fn delete_emptied(&self, trash: &Trashed) -> Result<(), TreeError> {
         reached(fault::TRASH_EMPTIED);
         store::tree::delete(&self.layout.trash().join(&trash.id))?;
-        Ok(())
+        past::add(&self.layout, &mut self.section()?, &trash.id)
     }
 
     /// Makes `refs/ccb/rescue/<id>/files`, unless the files are those of a commit we have.

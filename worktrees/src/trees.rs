@@ -14,6 +14,7 @@ use crate::error::TreeError;
 use crate::events::{self, Event, EventTask};
 use crate::layout::Layout;
 use crate::lease::Lease;
+use crate::past;
 use crate::registry::{Entry, Registry, Section, Status};
 use crate::repository::Repository;
 use crate::slug::Slug;
@@ -98,9 +99,11 @@ impl Trees {
         &self.layout.common
     }
 
-    /// All trees there are and were, in the order they were made.
+    /// All trees there are and were: first those of which nothing is left, then the others in
+    /// the order they were made.
     pub fn list(&self) -> Result<Vec<Entry>, TreeError> {
-        let mut entries = Registry::load(&self.layout)?.worktrees;
+        let mut entries = past::all(&self.layout)?;
+        entries.extend(Registry::load(&self.layout)?.worktrees);
         entries.retain(|entry| !entry.is_internal());
         for entry in &mut entries {
             if let Some(used) = self.last_used_ms(entry) {

@@ -262,18 +262,21 @@ fn put_away(agents: &Agents, id: TaskId, planned: &PlannedTask) {
     let failed = failed.iter().map(|attempt| life(&attempt.run).0);
     let failed = failed.map(|id| (format!("agent-{id}"), false));
     for (name, kept) in failed.chain([(name.to_owned(), true)]) {
+        let kept = kept.then_some(commit);
         if let Err(error) = remove(&trees, agents, &task, &name, kept) {
             tracing::info!(%error, tree = name, "the tree stays");
         }
     }
 }
 
+/// Removes a tree. If the kept commit is all there is, its files are gone at once; whatever else
+/// is in it stays in the trash.
 fn remove(
     trees: &Trees,
     agents: &Agents,
     task: &Task,
     name: &str,
-    kept: bool,
+    kept: Option<&str>,
 ) -> Result<(), worktrees::TreeError> {
     let slug = Slug::new(name)?;
     if trees.get(&slug).is_err() {
@@ -281,13 +284,10 @@ fn remove(
     }
     let request = RemoveRequest {
         discard: true,
+        kept,
         ..RemoveRequest::default()
     };
     let removed = trees.remove(&slug, &request)?;
-    if kept {
-        // The commit is all there is. Whatever else is in the tree stays in the trash.
-        trees.delete_files(&removed)?;
-    }
     agents.board().unbind_worktree(task.id, slug.as_str()).ok();
     trees.forget_task(&removed.entry)
 }

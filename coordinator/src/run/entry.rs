@@ -27,7 +27,7 @@ pub fn guard_main(dir: &Path) -> Result<(), AgentError> {
         GuardEnd::HostFinished => Ok(()),
         GuardEnd::HostDied(exit) => {
             let agents = Agents::of_run(home, &run.meta()?)?;
-            finish::finish(&agents, &run, &exit, &mut || ())
+            finish::finish(&agents, &run, &exit, None, &mut || ())
         }
     }
 }

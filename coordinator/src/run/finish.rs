@@ -18,7 +18,7 @@ use store::fault::reached;
 use store::name::Name;
 use swarm::run::{By, Exit, ExitStatus, Meta, RunDir, Told, TreeOutcome};
 use taskboard::TaskId;
-use worktrees::{AgentEnd, Slug, TreeError};
+use worktrees::{AgentEnd, Changes, Slug, TreeError};
 
 use super::engine::Agents;
 use super::error::AgentError;
@@ -27,18 +27,20 @@ use super::finish_tasks::{Settled, settle_tasks};
 
 /// Finishes a run that ended like this, unless it is written down that it ended otherwise.
 ///
-/// If the disk is full, what the agent printed makes room for how it ended.
+/// If the disk is full, what the agent printed makes room for how it ended. `seen` is what is in
+/// its tree, if somebody has looked since it ended.
 pub(super) fn finish(
     agents: &Agents,
     run: &RunDir,
     exit: &Exit,
+    seen: Option<&Changes>,
     written: &mut dyn FnMut(),
 ) -> Result<(), AgentError> {
-    match carry_out(agents, run, exit, written) {
+    match carry_out(agents, run, exit, seen, written) {
         Err(error) if is_disk_full(&error) => {
             tracing::warn!(%error, "what was printed is deleted to make room");
             run.drop_output()?;
-            carry_out(agents, run, exit, written)
+            carry_out(agents, run, exit, seen, written)
         }
         outcome => outcome,
     }
@@ -63,6 +65,7 @@ fn carry_out(
     agents: &Agents,
     run: &RunDir,
     exit: &Exit,
+    seen: Option<&Changes>,
     written: &mut dyn FnMut(),
 ) -> Result<(), AgentError> {
     let exit = run.end(exit, Durability::Full)?;
@@ -75,7 +78,7 @@ fn carry_out(
         meta.other.insert("taskVetoed".into(), why.as_str().into());
     }
     reached(fault::FINISH_TASKS);
-    end_tree(agents, &mut meta);
+    end_tree(agents, &mut meta, seen);
     // Before anybody is told: from then on somebody else may be the last to see to the run.
     if let Some(tmp) = &meta.tmp
         && let Err(error) = store::tree::delete(tmp)
@@ -142,7 +145,7 @@ pub(super) fn task_vetoed(meta: &Meta) -> Option<&str> {
 
 /// Removes the run's tree if nothing is in it. What cannot be done now is no reason to keep the
 /// parent waiting: then the tree stays.
-fn end_tree(agents: &Agents, meta: &mut Meta) {
+fn end_tree(agents: &Agents, meta: &mut Meta, seen: Option<&Changes>) {
     let Some(mut tree) = meta.worktree.clone() else {
         return;
     };
@@ -151,7 +154,10 @@ fn end_tree(agents: &Agents, meta: &mut Meta) {
         let slug = Slug::new(&tree.name)?;
         // Whoever made it may have died half way.
         trees.settle(&slug)?;
-        let ended = trees.agent_ended(&slug);
+        let ended = match seen {
+            Some(seen) => trees.agent_left(&slug, seen.clone()),
+            None => trees.agent_ended(&slug),
+        };
         if let (Ok(AgentEnd::Removed(removed)), Some(id)) = (&ended, &removed_task(meta)) {
             agents.board().unbind_worktree(*id, slug.as_str()).ok();
             trees.forget_task(&removed.entry).ok();

@@ -17,7 +17,7 @@ use swarm::run::{
 };
 use swarm::runtime::Usage;
 use taskboard::{Status, TaskId};
-use worktrees::{Lease, Slug};
+use worktrees::{Changes, Lease, Slug};
 
 use super::engine::Agents;
 use super::error::AgentError;
@@ -42,6 +42,8 @@ pub(super) struct EnginePorts {
     run: RunDir,
     meta: Meta,
     tree: Option<Lease>,
+    /// What was in its tree after everything the run does there had ended.
+    seen: Option<Changes>,
     /// What the team knows it has used.
     reported: Usage,
     hooks: Option<RunHooks>,
@@ -54,6 +56,7 @@ impl EnginePorts {
             run,
             meta: meta.clone(),
             tree: None,
+            seen: None,
             reported: Usage::default(),
             hooks: None,
         }
@@ -227,6 +230,7 @@ impl Ports for EnginePorts {
         let mut proof = Proof::default();
         if let (Some(message), Some(tree)) = (&prove.commit, &self.meta.worktree) {
             let slug = Slug::new(&tree.name).map_err(port)?;
+            self.seen = None;
             let sealed = self.agents.trees()?.seal(&slug, message).map_err(port)?;
             proof = Proof {
                 commit: Some(sealed.commit),
@@ -247,7 +251,10 @@ impl Ports for EnginePorts {
             return Ok(None);
         };
         let slug = Slug::new(&tree.name).map_err(port)?;
-        self.agents.trees()?.unsealed(&slug, commit).map_err(port)
+        let seen = self.agents.trees()?.changes(&slug).map_err(port)?;
+        let beyond = seen.beyond(commit);
+        self.seen = Some(seen);
+        Ok(beyond)
     }
 
     fn may_begin(&mut self) -> Result<MayBegin, PortError> {
@@ -299,7 +306,13 @@ impl Ports for EnginePorts {
     fn finish(&mut self, exit: &Exit, written: &mut dyn FnMut()) -> Result<(), PortError> {
         // Nobody works in it any more.
         self.tree = None;
-        Ok(finish::finish(&self.agents, &self.run, exit, written)?)
+        Ok(finish::finish(
+            &self.agents,
+            &self.run,
+            exit,
+            self.seen.as_ref(),
+            written,
+        )?)
     }
 }
 

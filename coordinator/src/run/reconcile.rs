@@ -80,7 +80,7 @@ impl Agents {
                 exit_of_dead(run, &meta, By::Sweep, how_lost(&meta))
             }
         };
-        finish::finish(&agents, run, &exit, &mut || ())?;
+        finish::finish(&agents, run, &exit, None, &mut || ())?;
         drop(held);
         Ok(Some(Settled {
             id: run.id().to_owned(),

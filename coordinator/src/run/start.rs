@@ -41,7 +41,7 @@ impl Agents {
         run.wait_dead(Duration::from_secs(10))?;
         let held = run.take()?;
         let exit = exit_of_dead(run, meta, By::Starter, why.clone());
-        finish::finish(self, run, &exit, &mut || ())?;
+        finish::finish(self, run, &exit, None, &mut || ())?;
         drop(held);
         Err(AgentError::NotStarted {
             id: meta.agent_id.clone(),

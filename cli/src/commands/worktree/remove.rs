@@ -48,6 +48,7 @@ pub(crate) fn remove(args: &RemoveArgs, context: &mut Context) -> Result<Exit, C
     let request = RemoveRequest {
         discard: args.discard,
         rescue_ignored: args.rescue_ignored,
+        kept: None,
         hook: hook.as_ref().map(|hook| hook as _),
     };
     let (removed, completed) = if args.complete_task {

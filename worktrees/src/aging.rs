@@ -1,0 +1,152 @@
+//! Making a new tree's files look a little older than its index.
+//!
+//! git trusts the times in its index only for files that are older than the index itself, in
+//! whole seconds; it reads all others again at every `status` and whenever it writes the index.
+//! In a tree that was checked out within a second, that is every file, every time, until
+//! somebody refreshes the index later. So the files of a tree nobody has been in yet are dated
+//! back by a few seconds, and the index is told. Whoever writes to one of them afterwards gives
+//! it a time that differs.
+//!
+//! Only an index of the plain form is touched, and only the times in it: if anything about it
+//! or about a file is unexpected, it is left as git wrote it, which is slower and as right.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, Stat, Timespec, Timestamps, UTIME_OMIT, statat, utimensat};
+use sha1::{Digest, Sha1};
+use store::StoreError;
+use store::atomic::{self, Durability};
+
+/// By how much. The index is written after the files, so one second would do; a file system
+/// that stores times in steps of two seconds needs more.
+const SECONDS: i64 = 4;
+
+/// The parts of an index entry, in bytes from its beginning.
+const CTIME: usize = 0;
+const MTIME: usize = 8;
+const MODE: usize = 24;
+const SIZE: usize = 36;
+const FLAGS: usize = 60;
+const NAME: usize = 62;
+/// Length of a checksum.
+const SUM: usize = 20;
+
+/// Dates the files of the tree back, in which nobody is yet. Says whether it did.
+pub(crate) fn age(tree: &Path, admin: &Path, tmp: &Path) -> Result<bool, StoreError> {
+    let index = admin.join("index");
+    let mut bytes = atomic::read(&index)?.unwrap_or_default();
+    let Some(entries) = entries(&bytes) else {
+        return Ok(false);
+    };
+    let failed = |source| StoreError::Io {
+        verb: "date back the files of",
+        path: tree.to_owned(),
+        source,
+    };
+    let dir = File::open(tree).map_err(failed)?;
+    for entry in entries {
+        date_back(&dir, &mut bytes[entry]).map_err(failed)?;
+    }
+    let end = bytes.len() - SUM;
+    let sum = Sha1::digest(&bytes[..end]);
+    bytes[end..].copy_from_slice(&sum);
+    atomic::replace_keeping_mode(tmp, &index, &bytes, Durability::Relaxed)?;
+    Ok(true)
+}
+
+/// Where the entries are, if this is an index of the plain form.
+fn entries(bytes: &[u8]) -> Option<Vec<std::ops::Range<usize>>> {
+    let end = bytes.len().checked_sub(SUM)?;
+    if bytes.get(..4)? != b"DIRC" || !matches!(number(bytes, 4)?, 2 | 3) {
+        return None;
+    }
+    // Another kind of object name has another length; and an index may have no checksum.
+    if Sha1::digest(&bytes[..end]).as_slice() != &bytes[end..] {
+        return None;
+    }
+    let mut found = Vec::new();
+    let mut at = 12;
+    for _ in 0..number(bytes, 8)? {
+        let flags = u16::from_be_bytes(bytes.get(at + FLAGS..at + NAME)?.try_into().ok()?);
+        let (conflict, extended) = (flags & 0x3000 != 0, flags & 0x4000 != 0);
+        if conflict || extended {
+            return None;
+        }
+        let name = &bytes.get(at + NAME..end)?;
+        let length = name.iter().position(|byte| *byte == 0)?;
+        found.push(at..at + NAME + length);
+        // At least one zero byte, up to a multiple of eight.
+        at += (NAME + length + 8) & !7;
+    }
+    while at < end {
+        // Parts of it are in another file, or directories stand for their files.
+        if matches!(bytes.get(at..at + 4)?, b"link" | b"sdir") {
+            return None;
+        }
+        at += 8 + usize::try_from(number(bytes, at + 4)?).ok()?;
+    }
+    (at == end).then_some(found)
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<u32> {
+    let four = bytes.get(at..at + 4)?.try_into().ok()?;
+    Some(u32::from_be_bytes(four))
+}
+
+/// Dates one file back if it is as its entry says, and notes the new times there.
+fn date_back(dir: &File, entry: &mut [u8]) -> io::Result<()> {
+    let file_type = number(entry, MODE).unwrap_or(0) & 0o170_000;
+    if !matches!(file_type, 0o100_000 | 0o120_000) {
+        return Ok(());
+    }
+    let path = OsStr::from_bytes(&entry[NAME..]).to_owned();
+    let now = match stat(dir, &path) {
+        Ok(now) if is_the_same(&now, entry) => now,
+        _ => return Ok(()),
+    };
+    let times = Timestamps {
+        last_access: Timespec {
+            tv_sec: 0,
+            tv_nsec: UTIME_OMIT,
+        },
+        last_modification: Timespec {
+            tv_sec: now.st_mtime - SECONDS,
+            tv_nsec: i64::try_from(now.st_mtime_nsec).unwrap_or(0),
+        },
+    };
+    utimensat(dir.as_fd(), &path, &times, AtFlags::SYMLINK_NOFOLLOW)?;
+    let now = stat(dir, &path)?;
+    for (at, seconds, nanoseconds) in [
+        (CTIME, now.st_ctime, now.st_ctime_nsec),
+        (MTIME, now.st_mtime, now.st_mtime_nsec),
+    ] {
+        // The index has room for 32 bits of each.
+        entry[at..at + 4].copy_from_slice(&low(seconds));
+        entry[at + 4..at + 8].copy_from_slice(&low(nanoseconds));
+    }
+    Ok(())
+}
+
+fn stat(dir: &File, path: &OsStr) -> rustix::io::Result<Stat> {
+    statat(dir.as_fd(), path, AtFlags::SYMLINK_NOFOLLOW)
+}
+
+/// Whether the file is what git put there.
+fn is_the_same(now: &Stat, entry: &[u8]) -> bool {
+    let same = |at: usize, value: [u8; 4]| entry[at..at + 4] == value;
+    same(MTIME, low(now.st_mtime))
+        && same(MTIME + 4, low(now.st_mtime_nsec))
+        && same(SIZE, low(now.st_size))
+}
+
+/// The lower 32 bits, as the index has them.
+fn low(value: impl TryInto<i64>) -> [u8; 4] {
+    let value = value.try_into().unwrap_or(0);
+    let [.., a, b, c, d] = value.to_be_bytes();
+    [a, b, c, d]
+}
