@@ -111,6 +111,10 @@ pub(crate) fn run(cli: &Cli, context: &mut Context) -> Result<Exit, CommandError
             if is_session {
                 return session::run(&cli.session, context);
             }
+            if !cli.session.is_empty() {
+                let error = CommandError::usage("usage", "a session needs a team");
+                return Err(error.with_hint("`ccb --team NAME [PROMPT]` starts or resumes one"));
+            }
             let message = "say what to do";
             if !context.out.is_json() {
                 context

@@ -189,7 +189,7 @@ pub fn left_trees(agents: &Agents) -> Result<Vec<LeftTree>, AgentError> {
         return Ok(Vec::new());
     };
     let board = agents.board();
-    let waiting = waiting(&board, &trees)?;
+    let waiting = waiting(board, &trees)?;
     let (listed, _) = agents.list()?;
     let mut left = Vec::new();
     for meta in listed

@@ -84,7 +84,7 @@ impl Engine {
     pub fn new(setup: Setup, control: Arc<Control>) -> Result<Self, EngineError> {
         let lock = direct(&setup.agents)?;
         setup.agents.reconcile()?;
-        let board = setup.agents.board();
+        let board = Arc::clone(setup.agents.board());
         let mirror = if board.dir().is_dir() {
             Mirror::load(&board)?
         } else {

@@ -131,25 +131,30 @@ fn given_up(snapshot: &Snapshot<'_>) -> Option<String> {
 
 /// What is begun on at most `room` seats; and whether something was ready but nobody free.
 fn choose(snapshot: &Snapshot<'_>, room: usize) -> (Vec<(TaskId, usize)>, bool) {
-    let chains = chains(snapshot.tasks);
-    let mut ready: Vec<&TaskView> = snapshot
-        .tasks
-        .values()
-        .filter(|task| is_open(task) && unblocked(task, snapshot.tasks, snapshot.unreadable))
-        .filter(|task| obstacle(task, snapshot).is_none())
-        .collect();
-    ready.sort_by_key(|task| {
-        let chain = chains.get(&task.id).copied().unwrap_or(0);
-        (
-            task.owner.is_none(),
-            std::cmp::Reverse(task.priority),
-            std::cmp::Reverse(chain),
-            task.id,
-        )
-    });
     let mut free: Vec<usize> = (0..snapshot.seats.len())
         .filter(|seat| snapshot.seats[*seat].available && snapshot.seats[*seat].at.is_none())
         .collect();
+    let mut ready = snapshot
+        .tasks
+        .values()
+        .filter(|task| is_open(task) && unblocked(task, snapshot.tasks, snapshot.unreadable))
+        .filter(|task| obstacle(task, snapshot).is_none());
+    if room == 0 || free.is_empty() {
+        return (Vec::new(), ready.next().is_some());
+    }
+    let mut ready: Vec<&TaskView> = ready.collect();
+    if ready.len() > 1 {
+        let chains = chains(snapshot.tasks);
+        ready.sort_by_cached_key(|task| {
+            let chain = chains.get(&task.id).copied().unwrap_or(0);
+            (
+                task.owner.is_none(),
+                std::cmp::Reverse(task.priority),
+                std::cmp::Reverse(chain),
+                task.id,
+            )
+        });
+    }
     let at_work = snapshot.seats.iter().filter_map(|seat| seat.at);
     let mut taken: Vec<&[String]> = at_work
         .filter_map(|id| snapshot.tasks.get(&id))
@@ -159,13 +164,17 @@ fn choose(snapshot: &Snapshot<'_>, room: usize) -> (Vec<(TaskId, usize)>, bool) 
     let mut start = Vec::new();
     let mut held_back = false;
     for task in ready {
+        if start.len() == room || free.is_empty() {
+            held_back = true;
+            break;
+        }
         let alone = snapshot.limits.exclusive_paths;
         let in_the_way = alone && taken.iter().any(|paths| overlap(paths, &task.paths));
         let seat = free
             .iter()
             .position(|seat| suits(&snapshot.seats[*seat], task));
         match seat {
-            Some(at) if !in_the_way && start.len() < room => {
+            Some(at) if !in_the_way => {
                 start.push((task.id, free.remove(at)));
             }
             _ => held_back = true,

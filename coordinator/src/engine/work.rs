@@ -3,6 +3,7 @@
 //! Nothing here has to be remembered: the run says on disk how it ended, its host completes
 //! the task or gives it back. An engine that is killed meanwhile loses the wait and no more.
 
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
@@ -25,7 +26,7 @@ const ROUND: Duration = Duration::from_secs(3600);
 /// What all work has in common.
 pub(super) struct Shared {
     pub(super) agents: Agents,
-    pub(super) board: Board,
+    pub(super) board: Arc<Board>,
     pub(super) crew: Box<dyn Crew>,
     pub(super) base: BaseOf,
     /// Who is told of an agent's end.

@@ -63,9 +63,9 @@ pub(super) fn prepare(
         cached: vec![false; wanted.tasks.len()],
     };
     if board.dir().is_dir() {
-        keep_useful(agents, &board, trees, wanted, &mut prepared)?;
+        keep_useful(agents, board, trees, wanted, &mut prepared)?;
     }
-    create(&board, wanted, &mut prepared)?;
+    create(board, wanted, &mut prepared)?;
     Ok(prepared)
 }
 

@@ -1,6 +1,7 @@
 //! The agents of one team.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use mailbox::{MailOptions, Mailbox};
@@ -90,6 +91,8 @@ pub struct Agents {
     pub(super) own_run: Option<String>,
     pub(super) options: EngineOptions,
     pub(super) runs: PathBuf,
+    /// One for all who use these agents: it knows the board by heart.
+    board: Arc<Board>,
 }
 
 /// An agent as it is now.
@@ -116,7 +119,17 @@ impl Agents {
             directory,
             own_run,
         } = surroundings;
+        let board = BoardOptions {
+            lock_mode: match options.shared_locks {
+                true => LockMode::Shared,
+                false => LockMode::Flock,
+            },
+            durability: durability(options.board_durable),
+            lock_timeout: Duration::from_millis(options.lock_timeout_ms),
+            ..BoardOptions::default()
+        };
         Self {
+            board: Arc::new(Board::new(&home, list.clone(), board)),
             runs: home.team(&team).join("runs"),
             home,
             team,
@@ -277,18 +290,8 @@ impl Agents {
         Duration::from_millis(self.options.lock_timeout_ms)
     }
 
-    pub(crate) fn board(&self) -> Board {
-        let options = BoardOptions {
-            lock_mode: if self.options.shared_locks {
-                LockMode::Shared
-            } else {
-                LockMode::Flock
-            },
-            durability: durability(self.options.board_durable),
-            lock_timeout: self.lock_timeout(),
-            ..BoardOptions::default()
-        };
-        Board::new(&self.home, self.list.clone(), options)
+    pub(crate) fn board(&self) -> &Arc<Board> {
+        &self.board
     }
 
     pub(crate) fn mailbox(&self) -> Mailbox {

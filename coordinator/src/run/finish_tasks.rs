@@ -36,7 +36,7 @@ pub(super) fn settle_tasks(
     }
     let mut settled = Settled::default();
     if let Some(id) = meta.task_id.as_ref().and_then(|id| id.parse().ok()) {
-        match settle_own(agents, &board, id, meta, exit, &mut settled) {
+        match settle_own(agents, board, id, meta, exit, &mut settled) {
             Ok(()) => {}
             // Somebody was faster, or it was taken away: then it is not ours to settle.
             Err(

@@ -82,10 +82,10 @@ impl Agents {
     pub fn spawn(&self, spawn: &Spawn) -> Result<Launched, AgentError> {
         check(spawn)?;
         self.check_caller()?;
-        self.reconcile()?;
-        self.check_number()?;
+        let running = self.running()?;
+        self.check_number(running.len())?;
         if let Some(name) = &spawn.name {
-            self.check_name(name, spawn.lead)?;
+            check_name(name, spawn.lead, &running)?;
         }
         let id = AgentId::random();
         let run = self.run(id.as_str());
@@ -228,7 +228,7 @@ impl Agents {
         if let Some(task) = meta.task_id.as_ref().and_then(|id| id.parse().ok()) {
             let board = self.board();
             let binder = Binder {
-                board: &board,
+                board: board,
                 trees: &trees,
             };
             binder.bind(&slug, task, None)?;
@@ -309,43 +309,44 @@ impl Agents {
         }
     }
 
-    /// So many may run at once, and no more.
-    fn check_number(&self) -> Result<(), AgentError> {
-        let Some(most) = self.options.max_agents else {
-            return Ok(());
-        };
-        let mut running = 0;
-        for id in swarm::run::active(&self.runs)? {
-            running += usize::from(self.run(&id).is_alive()?);
-        }
-        if running >= most {
-            return Err(AgentError::TooMany { running, most });
-        }
-        Ok(())
-    }
-
-    /// A name stands for one agent that runs.
-    fn check_name(&self, name: &Name, lead: bool) -> Result<(), AgentError> {
-        if name.as_str().eq_ignore_ascii_case(LEAD) && !lead {
-            let why = format!("{LEAD:?} is the name of every team's lead; choose another");
-            return Err(AgentError::Invalid(why));
-        }
-        // Whoever is alive is among those there is something to do for.
+    /// Those that somebody supervises. What nobody sees to any more is finished on the way.
+    fn running(&self) -> Result<Vec<RunDir>, AgentError> {
+        let mut running = Vec::new();
         for id in swarm::run::active(&self.runs)? {
             let run = self.run(&id);
-            let Ok(meta) = run.meta() else {
-                continue;
-            };
-            let theirs = meta.name.as_deref().unwrap_or_default();
-            if theirs.eq_ignore_ascii_case(name.as_str()) && run.is_alive()? {
-                return Err(AgentError::NameTaken {
-                    name: name.to_string(),
-                    by: id,
-                });
+            if run.is_alive()? || self.own_run.as_ref() == Some(&id) {
+                running.push(run);
+            } else {
+                self.reconcile_one(&run)?;
             }
         }
-        Ok(())
+        Ok(running)
     }
+
+    /// So many may run at once, and no more.
+    fn check_number(&self, running: usize) -> Result<(), AgentError> {
+        match self.options.max_agents {
+            Some(most) if running >= most => Err(AgentError::TooMany { running, most }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A name stands for one agent that runs.
+fn check_name(name: &Name, lead: bool, running: &[RunDir]) -> Result<(), AgentError> {
+    if name.as_str().eq_ignore_ascii_case(LEAD) && !lead {
+        let why = format!("{LEAD:?} is the name of every team's lead; choose another");
+        return Err(AgentError::Invalid(why));
+    }
+    for run in running {
+        if run.is_named(name.as_str())? && run.is_alive()? {
+            return Err(AgentError::NameTaken {
+                name: name.to_string(),
+                by: run.id().to_owned(),
+            });
+        }
+    }
+    Ok(())
 }
 
 fn check(spawn: &Spawn) -> Result<(), AgentError> {

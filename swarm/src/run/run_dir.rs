@@ -238,6 +238,25 @@ impl RunDir {
         parse(&bytes, &path)
     }
 
+    /// Whether this is its name; cases do not matter. Everything else is not even looked at, so
+    /// that many can be asked.
+    pub fn is_named(&self, name: &str) -> Result<bool, RunError> {
+        let path = self.dir.join("meta.json");
+        let Some(bytes) = atomic::read(&path)? else {
+            return Ok(false);
+        };
+        // Names hold no quotes, so what stands between two of them is the whole of it.
+        let mut pieces = bytes.split(|byte| *byte == b'"');
+        let mentioned = pieces.any(|piece| piece.eq_ignore_ascii_case(name.as_bytes()));
+        if !mentioned {
+            return Ok(false);
+        }
+        // What cannot be read has no name.
+        let meta: Option<Meta> = parse(&bytes, &path).ok();
+        let own = meta.and_then(|meta| meta.name);
+        Ok(own.is_some_and(|own| own.eq_ignore_ascii_case(name)))
+    }
+
     /// Writes down what is known about the run.
     pub fn write_meta(&self, meta: &Meta) -> Result<(), RunError> {
         if meta.v > VERSION {
