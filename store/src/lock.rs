@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use std::time::{Duration, Instant};
 
@@ -70,6 +71,20 @@ impl FileLock {
             // What is dropped now has no file to unlock.
             Some(file) => Ok(file),
             None => open_private(&self.0.path),
+        }
+    }
+
+    /// The same as [`Self::try_exclusive`], unless whoever took the lock is dead. Then a program
+    /// it was just starting when it was killed has it for a moment longer, and is waited for up
+    /// to `patience`.
+    pub fn try_exclusive_after_death(path: &Path, patience: Duration) -> Result<Option<Self>> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let taken = Self::try_exclusive(path)?;
+            if taken.is_some() || Instant::now() >= deadline || known_holder(path).is_some() {
+                return Ok(taken);
+            }
+            thread::sleep(Duration::from_millis(2));
         }
     }
 
@@ -247,10 +262,15 @@ fn retried(mut attempt: impl FnMut() -> Result<(), fs4::TryLockError>) -> io::Re
 
 /// Says who holds the lock on `path`, as far as the kernel tells.
 fn holder(path: &Path) -> String {
+    known_holder(path).map_or_else(|| "another process".to_owned(), describe_process)
+}
+
+/// The process that took the lock, if it is still there and the system tells.
+fn known_holder(path: &Path) -> Option<u32> {
     // The kernel hands its table out in pieces, and entries slip through between two of them
     // when others lock and unlock meanwhile.
     let found = (0..20).find_map(|_| holder_pid(path));
-    found.map_or_else(|| "another process".to_owned(), describe_process)
+    found.filter(|pid| Path::new("/proc").join(pid.to_string()).exists())
 }
 
 /// Finds the lock's holder in the kernel's table of locks.
@@ -334,6 +354,52 @@ mod tests {
         let again = FileLock::exclusive(&path, "the list", DEFAULT_TIMEOUT).unwrap();
         drop(again);
         assert!(path.exists(), "lock files are never deleted");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_a_killed_holder_was_starting_is_waited_for_and_a_living_one_is_not() {
+        use std::io::{BufRead, BufReader, Write};
+        use std::process::{Command, Stdio};
+
+        use rustix::process::{Pid, Signal, kill_process};
+
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(".lock");
+        let (soon, long) = (Duration::from_millis(50), Duration::from_secs(60));
+        // `flock` takes the lock and ends; the shell's child has the file open.
+        let script = r#"exec 9>"$1"; flock 9 || exit 1; sleep 600 & exec 9>&-; echo $!; wait"#;
+        let mut shell = Command::new("sh")
+            .args(["-c", script, "sh"])
+            .arg(&path)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = String::new();
+        let mut out = BufReader::new(shell.stdout.take().unwrap());
+        out.read_line(&mut said).unwrap();
+        let Ok(child) = said.trim().parse() else {
+            writeln!(io::stderr(), "skipped: there is no flock(1)").ok();
+            shell.wait().unwrap();
+            return;
+        };
+        let child = Pid::from_raw(child).unwrap();
+        let taken = FileLock::try_exclusive_after_death(&path, soon).unwrap();
+        assert!(taken.is_none(), "it is not free yet");
+        let waiting = std::thread::spawn({
+            let path = path.clone();
+            move || FileLock::try_exclusive_after_death(&path, long).unwrap()
+        });
+        kill_process(child, Signal::KILL).unwrap();
+        shell.wait().unwrap();
+        let held = waiting.join().unwrap().expect("it is free now");
+        let before = Instant::now();
+        let other = FileLock::try_exclusive_after_death(&path, long).unwrap();
+        assert!(
+            other.is_none() && before.elapsed() < long,
+            "we have it, and we live"
+        );
+        drop(held);
     }
 
     #[test]

@@ -1,25 +1,149 @@
 //! What `docs/ci.md` tells people to type works as it stands; so does the demo.
 
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use harness::{TestHome, Workplace};
-use serde_json::json;
+use harness::ci_runner::{CiRunner, yaml};
+use harness::{TestHome, TestRepo, Workplace, git};
+use serde_json::{Value, json};
 
 use crate::CCB;
+use crate::fanout_run::kinds;
 
 const CI: &str = include_str!("../../docs/ci.md");
 
-/// The shell examples of the page.
-fn examples() -> Vec<String> {
+/// The examples of the page in this language.
+fn examples(language: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = CI;
-    while let Some(start) = rest.find("```sh\n") {
-        let text = &rest[start + 6..];
+    let open = format!("```{language}\n");
+    while let Some(start) = rest.find(&open) {
+        let text = &rest[start + open.len()..];
         let end = text.find("```").unwrap();
         found.push(text[..end].to_owned());
         rest = &text[end..];
     }
     found
+}
+
+/// A directory with `ccb` and something in cargo's place.
+fn programs(repo: &TestRepo, cargo: &str) -> PathBuf {
+    let bin = repo.beside("bin");
+    std::fs::create_dir(&bin).unwrap();
+    std::os::unix::fs::symlink(CCB, bin.join("ccb")).unwrap();
+    std::os::unix::fs::symlink(cargo, bin.join("cargo")).unwrap();
+    bin
+}
+
+/// A repository with a plan of eight tasks, of which `broken` do not succeed, and somebody who
+/// runs its jobs.
+fn ci(broken: usize) -> (TestRepo, CiRunner) {
+    let repo = TestRepo::new();
+    let tasks: Vec<Value> = (0..8)
+        .map(|n| {
+            let exit = i32::from(n < broken);
+            json!({"id": format!("t{n}"), "run": format!("echo {n} > t{n}; exit {exit}"),
+                   "verify": format!("test -s t{n}"), "retries": 0})
+        })
+        .collect();
+    repo.write("plan.yaml", &json!({"tasks": tasks}).to_string());
+    repo.write(".gitignore", ".ccb-home/\nccb-out/\nparts/\n");
+    repo.git(&["add", "."]);
+    repo.git(&["commit", "-qm", "a plan"]);
+    let bin = programs(&repo, "/bin/true");
+    let runner = CiRunner::new(repo.main(), &bin, include_str!("../../action.yml"));
+    (repo, runner)
+}
+
+/// How the tasks ended, by kind, as a report says.
+fn kinds_in(dir: &Path) -> BTreeMap<String, usize> {
+    let text = std::fs::read_to_string(dir.join("report.json")).unwrap();
+    let report: Value = serde_json::from_str(&text).unwrap();
+    let mut counts = BTreeMap::new();
+    for (_, kind) in kinds(&report) {
+        *counts.entry(kind).or_default() += 1;
+    }
+    counts
+}
+
+fn counted(expected: &[(&str, usize)]) -> BTreeMap<String, usize> {
+    let owned = expected.iter().map(|(kind, n)| ((*kind).to_owned(), *n));
+    owned.collect()
+}
+
+#[test]
+fn the_github_job_of_the_ci_page_works_and_goes_on_from_its_cache() {
+    let (_repo, mut runner) = ci(0);
+    let job = yaml(&examples("yaml")[0])["jobs"]["fix"].clone();
+    let ended = runner.github_job(&job, &[]);
+    assert!(ended.succeeded, "{ended:?}");
+    let out = runner.artifact("ccb-out");
+    assert_eq!(kinds_in(&out), counted(&[("proven", 8)]));
+    assert!(ended.summary.contains("8 proven"), "{}", ended.summary);
+    // The next job has another machine, and the cache.
+    let ended = runner.github_job(&job, &[]);
+    assert!(ended.succeeded, "{ended:?}");
+    assert_eq!(kinds_in(&out), counted(&[("cached", 8)]));
+    // The results apply to a plain clone.
+    let clone = &ended.workspace;
+    git(clone, &["config", "user.name", "t"]);
+    git(clone, &["config", "user.email", "t@example.org"]);
+    for n in 0..8 {
+        let patch = out.join(format!("t{n}.patch"));
+        git(clone, &["am", "-q", &patch.to_string_lossy()]);
+    }
+    assert_eq!(git(clone, &["show", "HEAD:t7"]), "7\n");
+}
+
+#[test]
+fn a_github_job_that_fails_says_what_and_keeps_its_results() {
+    let (_repo, mut runner) = ci(1);
+    let job = yaml(&examples("yaml")[0])["jobs"]["fix"].clone();
+    let ended = runner.github_job(&job, &[]);
+    assert!(!ended.succeeded);
+    assert!(ended.log.contains("::error"), "{ended:?}");
+    let expected = counted(&[("failed", 1), ("proven", 7)]);
+    assert_eq!(kinds_in(&runner.artifact("ccb-out")), expected);
+}
+
+#[test]
+fn the_shards_of_the_ci_page_are_put_together() {
+    let (_repo, mut runner) = ci(0);
+    let jobs = yaml(&examples("yaml")[1])["jobs"].clone();
+    let mut all = 0;
+    for shard in jobs["part"]["strategy"]["matrix"]["shard"]
+        .as_array()
+        .unwrap()
+    {
+        let shard = shard.to_string();
+        let ended = runner.github_job(&jobs["part"], &[("matrix.shard", &shard)]);
+        assert!(ended.succeeded, "{ended:?}");
+        let counts = kinds_in(&runner.artifact(&format!("ccb-{shard}")));
+        all += counts.values().sum::<usize>();
+    }
+    assert_eq!(all, 8, "each task is in one shard");
+    let ended = runner.github_job(&jobs["whole"], &[]);
+    assert!(ended.succeeded, "{ended:?}");
+    let whole = ended.workspace.join("ccb-out");
+    assert_eq!(kinds_in(&whole), counted(&[("proven", 8)]));
+    assert!(whole.join("t7.patch").is_file());
+}
+
+#[test]
+fn the_gitlab_job_of_the_ci_page_works_and_goes_on_from_its_cache() {
+    let (_repo, mut runner) = ci(0);
+    let job = yaml(&examples("yaml")[2])["fix"].clone();
+    for kind in ["proven", "cached"] {
+        let ended = runner.gitlab_job(&job);
+        assert!(ended.succeeded, "{ended:?}");
+        assert_eq!(
+            kinds_in(&runner.artifact("ccb-out/")),
+            counted(&[(kind, 8)])
+        );
+        let junit = job["artifacts"]["reports"]["junit"].as_str().unwrap();
+        assert!(ended.workspace.join(junit).is_file());
+    }
 }
 
 #[test]
@@ -41,12 +165,9 @@ fn the_shell_examples_of_the_ci_page_work() {
     repo.git(&["config", "user.name", "t"]);
     repo.git(&["config", "user.email", "t@example.org"]);
     // Programs of the examples: ours, and one that other projects have.
-    let bin = repo.beside("bin");
-    std::fs::create_dir(&bin).unwrap();
-    std::os::unix::fs::symlink(CCB, bin.join("ccb")).unwrap();
-    std::os::unix::fs::symlink("/bin/false", bin.join("cargo")).unwrap();
+    let bin = programs(repo, "/bin/false");
     let path = std::env::var("PATH").unwrap();
-    let examples = examples();
+    let examples = examples("sh");
     assert_eq!(examples.len(), 2, "{examples:?}");
     for example in &examples {
         let mut shell = Command::new("sh");

@@ -42,6 +42,8 @@ mod fanout_docs;
 mod fanout_kill;
 /// `ccb fanout`: runs, landings, outcomes, limits.
 mod fanout_run;
+/// `ccb fanout`: its reports beside the schemas others publish.
+mod fanout_schemas;
 /// The dependency graph in all its forms, and the stream of changes.
 mod graph_watch;
 /// Hooks on agents: their start, their end, their idleness.

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::path::Path;
 
-use crate::changes;
+use crate::changes::{self, Changes};
 use crate::error::TreeError;
 use crate::git::{Git, line};
 use crate::history::History;
@@ -23,6 +23,8 @@ pub struct Sealed {
     pub base: Option<String>,
     /// Something differs from the base.
     pub changed: bool,
+    /// What was found in the tree, if it is still so because there was nothing to commit.
+    pub seen: Option<Changes>,
 }
 
 impl Trees {
@@ -50,15 +52,15 @@ impl Trees {
         if found.nested > 0 {
             return Err(refused("it has another repository inside".into()));
         }
-        let Some(head) = found.head else {
+        let Some(head) = found.head.clone() else {
             let why = found.reason.unwrap_or_else(|| "it has no commit".into());
             return Err(refused(why));
         };
         if found.paths.is_empty() {
-            return self.sealed(&entry, head);
+            return self.sealed(&entry, head, Some(found));
         }
         let commit = self.commit(entry.path(), &head, &found.paths, message)?;
-        self.sealed(&entry, commit)
+        self.sealed(&entry, commit, None)
     }
 
     /// Commits what is at these paths, and nothing else. The porcelain would look at every file
@@ -107,7 +109,12 @@ impl Trees {
         Ok(commit)
     }
 
-    fn sealed(&self, entry: &Entry, commit: String) -> Result<Sealed, TreeError> {
+    fn sealed(
+        &self,
+        entry: &Entry,
+        commit: String,
+        seen: Option<Changes>,
+    ) -> Result<Sealed, TreeError> {
         let changed = match &entry.base {
             Some(base) if *base == commit => false,
             Some(base) => {
@@ -120,6 +127,7 @@ impl Trees {
             commit,
             base: entry.base.clone(),
             changed,
+            seen,
         })
     }
 

@@ -29,6 +29,8 @@ use crate::run::{AgentError, Agents};
 const TICK: Duration = Duration::from_millis(100);
 /// How long nothing is begun after something could not be begun.
 pub(super) const BREATHER: Duration = Duration::from_secs(1);
+/// How long an engine that was killed may still seem to be there.
+const AFTER_DEATH: Duration = Duration::from_secs(5);
 /// A thread that works mostly waits.
 const STACK: usize = 512 * 1024;
 
@@ -430,7 +432,7 @@ fn direct(agents: &Agents) -> Result<FileLock, EngineError> {
     if let Some(dir) = path.parent() {
         store::home::create_private_dir(dir)?;
     }
-    match FileLock::try_exclusive(&path)? {
+    match FileLock::try_exclusive_after_death(&path, AFTER_DEATH)? {
         Some(lock) => Ok(lock),
         None => Err(EngineError::Taken {
             team: agents.team_name().to_string(),

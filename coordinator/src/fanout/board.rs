@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use taskboard::{Board, Caller, NewTask, Reference, Snapshot, Status, Task, TaskId};
 use worktrees::Trees;
 
+use super::elsewhere;
 use super::error::FanoutError;
 use super::plan::Isolation;
 use super::run::{MARK, planned_as};
@@ -19,6 +20,8 @@ use crate::run::Agents;
 const MOST_OTHERS: usize = 1000;
 /// The longest subject a board takes.
 const MAX_SUBJECT: usize = 1000;
+/// Where a team keeps the commits of what its plan has proven.
+pub(super) const BUNDLE: &str = "proven.bundle";
 /// What those that work in the repository itself change, so that they take turns.
 const IN_PLACE: &str = ".ccb-in-place";
 
@@ -65,7 +68,8 @@ pub(super) fn prepare(
     if board.dir().is_dir() {
         keep_useful(agents, board, trees, wanted, &mut prepared)?;
     }
-    create(board, wanted, &mut prepared)?;
+    let new = create(board, wanted, &mut prepared)?;
+    take_over(agents, trees, wanted, &new, &mut prepared)?;
     Ok(prepared)
 }
 
@@ -120,7 +124,7 @@ fn keep_useful(
 /// Where the results of a plan are kept besides the repository: a job that begins with a fresh
 /// clone has the home of the last one, but not its commits.
 pub(super) fn bundle(agents: &Agents) -> PathBuf {
-    agents.runs_dir().with_file_name("proven.bundle")
+    agents.runs_dir().with_file_name(BUNDLE)
 }
 
 /// Takes over results that are not in this repository.
@@ -140,7 +144,7 @@ fn bring_back(agents: &Agents, trees: &Trees, snapshot: &Snapshot) {
 }
 
 /// Whether a completed task has something to show for it that is still there.
-fn is_proven(task: &Task, trees: &Trees) -> bool {
+pub(super) fn is_proven(task: &Task, trees: &Trees) -> bool {
     let Some(result) = task.result() else {
         return false;
     };
@@ -166,18 +170,52 @@ fn drop_task(agents: &Agents, board: &Board, task: &Task) -> Result<(), FanoutEr
             agents.run(id).wait_dead(Duration::from_secs(30)).ok();
         }
     }
-    let caller = Caller {
-        force: true,
-        ..Caller::new("engine")
-    };
-    match board.delete(task.id, &caller) {
+    match board.delete(task.id, &engine()) {
         Ok(_) | Err(taskboard::BoardError::NotFound { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Makes what is not there, and the edges.
-fn create(board: &Board, wanted: Wanted<'_>, prepared: &mut Prepared) -> Result<(), FanoutError> {
+/// Whoever prepares the board asks nobody.
+pub(super) fn engine() -> Caller {
+    Caller {
+        force: true,
+        ..Caller::new("engine")
+    }
+}
+
+/// Completes new tasks that were proven for the same content in another place.
+fn take_over(
+    agents: &Agents,
+    trees: &Trees,
+    wanted: Wanted<'_>,
+    new: &[usize],
+    prepared: &mut Prepared,
+) -> Result<(), FanoutError> {
+    // What changes the repository itself has to be done in each.
+    let movable = |at: &&usize| wanted.tasks[**at].isolation == Isolation::Worktree;
+    let new: Vec<usize> = new.iter().filter(movable).copied().collect();
+    if wanted.fresh || new.is_empty() {
+        return Ok(());
+    }
+    let keys = new.iter().map(|at| wanted.tasks[*at].key.as_str());
+    let mut found = elsewhere::proven(agents, trees, &keys.collect());
+    for at in new {
+        let result = found.remove(&wanted.tasks[at].key);
+        if let (Some(result), Some(id)) = (result, prepared.ids[at]) {
+            elsewhere::take_over(agents.board(), id, result)?;
+            prepared.cached[at] = true;
+        }
+    }
+    Ok(())
+}
+
+/// Makes what is not there, and the edges; says what was made.
+fn create(
+    board: &Board,
+    wanted: Wanted<'_>,
+    prepared: &mut Prepared,
+) -> Result<Vec<usize>, FanoutError> {
     let Wanted { tasks, without, .. } = wanted;
     let places: HashMap<&str, usize> = tasks
         .iter()
@@ -219,7 +257,7 @@ fn create(board: &Board, wanted: Wanted<'_>, prepared: &mut Prepared) -> Result<
             board.block(blocker, id)?;
         }
     }
-    Ok(())
+    Ok(new)
 }
 
 fn as_task(task: &PlannedTask) -> NewTask {

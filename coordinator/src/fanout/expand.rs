@@ -462,6 +462,8 @@ fn own_id(group: Option<&str>, label: &str, print: &str, again: usize) -> String
 }
 
 fn one_line(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
+    // What a tool found may be quoted with whatever was in the file.
+    let apart = |c: char| c.is_whitespace() || c.is_control();
+    let words: Vec<&str> = text.split(apart).filter(|word| !word.is_empty()).collect();
     words.join(" ")
 }

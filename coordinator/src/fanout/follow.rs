@@ -50,6 +50,8 @@ pub(super) struct Follow<'a> {
     pub(super) events: &'a mut dyn Events,
     pub(super) agents: Agents,
     pub(super) halt: Halt,
+    /// The agents of tasks whose checks have not begun.
+    pub(super) unchecked: HashMap<usize, String>,
 }
 
 impl Follow<'_> {
@@ -209,6 +211,11 @@ impl Follow<'_> {
                 attempt,
                 ..
             } => {
+                if let Some(at) = self.prepared.place(task)
+                    && self.tasks[at].verify.is_some()
+                {
+                    self.unchecked.insert(at, agent.clone());
+                }
                 if let Some(task) = self.name(task) {
                     let attempt = u32::try_from(attempt).unwrap_or(u32::MAX);
                     self.events.event(&FanoutEvent::Started {
@@ -226,6 +233,7 @@ impl Follow<'_> {
                 took,
             } => {
                 if let Some(at) = self.prepared.place(task) {
+                    self.unchecked.remove(&at);
                     self.add(at, usage, took);
                     self.task_ended(at, agent.as_deref(), end, control, keeper);
                 }
@@ -233,9 +241,25 @@ impl Follow<'_> {
             EngineEvent::Paused(why) => self.events.event(&FanoutEvent::Paused { why }),
             EngineEvent::Resumed => self.events.event(&FanoutEvent::Resumed),
             EngineEvent::Note(text) => self.note(text),
-            EngineEvent::Tick => self.events.event(&FanoutEvent::Tick),
+            EngineEvent::Tick => {
+                self.tell_checks();
+                self.events.event(&FanoutEvent::Tick);
+            }
             _ => {}
         }
+    }
+
+    /// Says whose checks have begun. Nobody tells: a check is its host's business.
+    fn tell_checks(&mut self) {
+        let (agents, tasks, events) = (&self.agents, self.tasks, &mut *self.events);
+        self.unchecked.retain(|at, agent| {
+            let begun = agents.run(agent).check_path().exists();
+            if begun {
+                let task = tasks[*at].id.clone();
+                events.event(&FanoutEvent::Checking { task });
+            }
+            !begun
+        });
     }
 
     fn task_ended(

@@ -14,6 +14,7 @@
 
 mod apply;
 mod board;
+mod elsewhere;
 mod error;
 mod event;
 mod expand;

@@ -174,6 +174,7 @@ pub fn run(
         events,
         agents: agents.clone(),
         halt: Halt::default(),
+        unchecked: HashMap::new(),
     };
     let mut halt = follow.work(equipment, &without)?;
     let mut reports = follow.reports;

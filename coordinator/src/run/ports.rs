@@ -230,8 +230,8 @@ impl Ports for EnginePorts {
         let mut proof = Proof::default();
         if let (Some(message), Some(tree)) = (&prove.commit, &self.meta.worktree) {
             let slug = Slug::new(&tree.name).map_err(port)?;
-            self.seen = None;
             let sealed = self.agents.trees()?.seal(&slug, message).map_err(port)?;
+            self.seen = sealed.seen;
             proof = Proof {
                 commit: Some(sealed.commit),
                 base: sealed.base,

@@ -228,7 +228,7 @@ impl Agents {
         if let Some(task) = meta.task_id.as_ref().and_then(|id| id.parse().ok()) {
             let board = self.board();
             let binder = Binder {
-                board: board,
+                board,
                 trees: &trees,
             };
             binder.bind(&slug, task, None)?;

@@ -28,7 +28,8 @@ impl Agents {
         let run = self.run(&meta.agent_id);
         self.reconcile_one(&run)?;
         let meta = run.meta()?;
-        if !run.is_alive()? {
+        // Whose end is written down is not running, although somebody still tidies up after it.
+        if !run.is_alive()? || run.exit(meta.life)?.is_some() {
             return Err(AgentError::NotRunning {
                 id: meta.agent_id.clone(),
                 state: state_word(&meta, false),

@@ -41,12 +41,15 @@ impl Output {
         }
     }
 
-    /// The same, forgetting what is there.
+    /// The same, forgetting what is there. From now on there is a file, however silent whatever
+    /// writes to it is.
     pub(super) fn afresh(run: &RunDir, name: &str, limit: u64) -> Result<Self, RunError> {
         for part in ["log", "1.log"] {
             store::tree::delete(&run.path().join(format!("{name}.{part}")))?;
         }
-        Ok(Self::named(run, name, limit))
+        let output = Self::named(run, name, limit);
+        atomic::open_private(&output.path)?;
+        Ok(output)
     }
 
     /// Adds what was printed.

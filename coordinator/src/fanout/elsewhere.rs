@@ -1,0 +1,108 @@
+//! What the same plan has proven in another place: another clone of the repository, or a machine
+//! that had this home before. A content key says all that matters about a task, and where it was
+//! done is not part of it.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+use store::name::Name;
+use taskboard::{Board, BoardOptions, Hooks, Status, Task, TaskId, Veto};
+use worktrees::Trees;
+
+use super::board::{BUNDLE, engine, is_proven};
+use super::error::FanoutError;
+use super::run::planned_as;
+use crate::run::Agents;
+
+/// Results by the content keys of their tasks.
+pub(super) fn proven(
+    agents: &Agents,
+    trees: &Trees,
+    wanted: &HashSet<&str>,
+) -> HashMap<String, Value> {
+    let mut found = HashMap::new();
+    for team in places(agents) {
+        let home = agents.home();
+        if found.len() == wanted.len() || !home.list(&team).is_dir() {
+            continue;
+        }
+        let board = Board::new(home, team.clone(), BoardOptions::default());
+        let snapshot = match board.snapshot() {
+            Ok(snapshot) => snapshot,
+            Err(error) => {
+                tracing::info!(%error, %team, "its results are not taken over");
+                continue;
+            }
+        };
+        let is_wanted = |task: &&Task| {
+            let key = planned_as(task).map(|(_, key)| key);
+            task.status == Status::Completed && key.is_some_and(|key| wanted.contains(key))
+        };
+        let tasks: Vec<&Task> = snapshot.tasks().filter(is_wanted).collect();
+        let here = |task: &&Task| {
+            let commit = task
+                .result()
+                .and_then(|result| result.get("commit")?.as_str());
+            commit.is_none_or(|commit| trees.has_commit(commit))
+        };
+        let bundle = home.team(&team).join(BUNDLE);
+        if !tasks.iter().all(here)
+            && bundle.exists()
+            && let Err(error) = trees.load_pins(&bundle)
+        {
+            tracing::info!(%error, %team, "its commits are not taken over");
+        }
+        for task in tasks.into_iter().filter(|task| is_proven(task, trees)) {
+            if let (Some((_, key)), Some(result)) = (planned_as(task), task.result()) {
+                found.insert(key.to_owned(), without_place(result));
+            }
+        }
+    }
+    found
+}
+
+/// The teams the plan has had: their names differ in the last part.
+fn places(agents: &Agents) -> Vec<Name> {
+    let own = agents.team_name().as_str();
+    let Some((begin, _)) = own.rsplit_once('-') else {
+        return Vec::new();
+    };
+    let entries = std::fs::read_dir(agents.home().teams());
+    let names = entries.into_iter().flatten().flatten();
+    let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<String> = names
+        .filter(|name| {
+            let rest = name
+                .strip_prefix(begin)
+                .and_then(|rest| rest.strip_prefix('-'));
+            name != own && rest.is_some_and(|rest| rest.len() == 8)
+        })
+        .collect();
+    names.sort();
+    let names = names.iter().filter_map(|name| Name::new("team", name).ok());
+    names.collect()
+}
+
+/// The run that did it is not one of this team, and its tree is gone.
+fn without_place(result: &Value) -> Value {
+    let mut result = result.clone();
+    if let Some(map) = result.as_object_mut() {
+        map.shift_remove("run");
+        map.shift_remove("worktree");
+    }
+    result
+}
+
+/// Completes a task with what was found.
+pub(super) fn take_over(board: &Board, id: TaskId, result: Value) -> Result<(), FanoutError> {
+    board.complete(id, &engine(), Some(&Found(result)))?;
+    Ok(())
+}
+
+struct Found(Value);
+
+impl Hooks for Found {
+    fn before_complete(&self, _: &Task) -> Result<Option<Value>, Veto> {
+        Ok(Some(self.0.clone()))
+    }
+}
