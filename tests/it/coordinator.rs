@@ -44,6 +44,17 @@ pub(crate) fn worker(name: &str, header: &str, script: Script) -> Value {
     json!({"name": name, "description": format!("work of {name}"), "prompt": prompt})
 }
 
+/// The beginning of a worker that is still at work when the turn of the coordinator that started
+/// it is over: else its end could come within that turn, and not as a message of its own.
+pub(crate) fn slower_than_the_lead(scene: &SessionScene) -> Script {
+    let all = scene.home.team_dir().join("runs/*/transcript.jsonl");
+    let over = format!(
+        r#"n=0; until grep -qs '"turn_ended"' {}; do n=$((n+1)); [ $n -lt 6000 ] || exit 1; sleep 0.01; done"#,
+        all.display()
+    );
+    Script::new().run(&["sh", "-c", &over])
+}
+
 /// Everything that was written down about the lead's tool calls and their answers.
 pub(crate) fn transcript(scene: &SessionScene) -> String {
     let mut all = String::new();
@@ -106,7 +117,7 @@ fn a_coordinator_has_the_tools_of_its_column_and_no_others() {
 fn workers_work_in_trees_of_their_own_and_what_they_did_lands() {
     let scene = scene();
     let described = scene.home.path().join("worker.json");
-    let one = Script::new()
+    let one = slower_than_the_lead(&scene)
         .write("one", "1\n")
         .then(Do::Describe {
             path: described.clone(),
@@ -165,7 +176,11 @@ fn a_follow_up_resumes_a_worker_with_what_it_knows() {
     let lead = Script::new()
         .call(
             "Agent",
-            worker("first", "", Script::new().write("one", "1\n")),
+            worker(
+                "first",
+                "",
+                slower_than_the_lead(&scene).write("one", "1\n"),
+            ),
         )
         .done("started")
         .wait_message()

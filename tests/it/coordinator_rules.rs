@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::CCB;
-use crate::coordinator::{run_of, scene, session, transcript, worker};
+use crate::coordinator::{run_of, scene, session, slower_than_the_lead, transcript, worker};
 
 fn gate(scene: &SessionScene, name: &str) -> std::path::PathBuf {
     scene.home.path().join(name)
@@ -104,8 +104,6 @@ fn a_prompt_that_delegates_understanding_is_sent_back_once() {
     let lead = Script::new()
         .try_call("Agent", lazy.clone())
         .call("Agent", lazy)
-        .done("started")
-        .wait_message()
         .try_call(
             "SendMessage",
             json!({"to": "a", "summary": "go on", "message": "As discussed, go on."}),
@@ -234,7 +232,10 @@ fn workers_that_contradict_each_other_are_told_apart() {
 fn work_that_breaks_the_rest_does_not_land_and_its_coordinator_is_told() {
     let scene = scene();
     let lead = Script::new()
-        .call("Agent", worker("a", "", Script::new().write("bad", "b\n")))
+        .call(
+            "Agent",
+            worker("a", "", slower_than_the_lead(&scene).write("bad", "b\n")),
+        )
         .done("started")
         .wait_message()
         .done("It is all done and verified!")
@@ -270,7 +271,8 @@ fn what_is_not_to_be_merged_is_listed() {
 fn a_session_killed_between_synthesis_and_implementation_goes_on() {
     let scene = scene();
     let (thought, open) = (gate(&scene, "thought"), gate(&scene, "open"));
-    let finding = Script::new().run(&["sh", "-c", "echo 7 > $CCB_SCRATCHPAD/finding"]);
+    let finding =
+        slower_than_the_lead(&scene).run(&["sh", "-c", "echo 7 > $CCB_SCRATCHPAD/finding"]);
     let change = Script::new().run(&["sh", "-c", "cp $CCB_SCRATCHPAD/finding answer"]);
     let lead = Script::new()
         .call("Agent", worker("research", "Change nothing.", finding))
