@@ -8,6 +8,11 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 ccb=${CCB:-ccb}
+# It is called from another directory.
+case $ccb in
+    /*) ;;
+    */*) ccb=$PWD/$ccb ;;
+esac
 chaos=0 keep=0
 for arg; do
     case $arg in

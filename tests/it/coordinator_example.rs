@@ -1,5 +1,6 @@
 //! The worked example in `examples/refactor`: it ends green, whatever is killed on the way.
 
+use std::path::Path;
 use std::process::Command;
 
 use harness::Answer;
@@ -9,6 +10,7 @@ use crate::CCB;
 fn example(more: &[&str]) -> Answer {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/refactor/run.sh");
     let home = tempfile::tempdir().unwrap();
+    let built = Path::new(CCB);
     let mut command = Command::new("sh");
     command
         .arg(script)
@@ -16,7 +18,9 @@ fn example(more: &[&str]) -> Answer {
         .env_clear()
         .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
         .env("HOME", home.path())
-        .env("CCB", CCB)
+        // As people type it: relative to where they are.
+        .current_dir(built.parent().unwrap())
+        .env("CCB", Path::new(".").join(built.file_name().unwrap()))
         .stdin(std::process::Stdio::null());
     Answer::of(command.output().unwrap())
 }

@@ -26,7 +26,7 @@ use crate::table::{self, Cell};
 pub(crate) struct RunArgs {
     /// The plan, YAML or JSON; `-` is standard input
     plan: Option<PathBuf>,
-    /// How many tasks run at once [default: half the processors, at most 16]
+    /// How many tasks run at once [default: as many as there are processors, 2 to 16]
     #[arg(short, long, value_name = "N", value_parser = at_least_one)]
     jobs: Option<usize>,
     /// Start nothing new after this many failures
@@ -153,7 +153,7 @@ impl RunArgs {
         Ok(RunOptions {
             name: ready.name.clone(),
             base: ready.base.clone(),
-            jobs: self.jobs.unwrap_or_else(|| (processors / 2).clamp(1, 16)),
+            jobs: self.jobs.unwrap_or_else(|| processors.clamp(2, 16)),
             max_failures: self.max_failures,
             canary: self.canary,
             land: match self.land {
