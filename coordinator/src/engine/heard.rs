@@ -21,6 +21,7 @@ impl Engine {
                 attempt,
                 adopted,
             } => {
+                self.broken = None;
                 if let Some(place) = self.places.get_mut(seat) {
                     place.meta = Some((*meta).clone());
                 }
@@ -88,6 +89,7 @@ impl Engine {
                 self.closed_until = Some((Instant::now() + BREATHER, why));
                 return;
             }
+            WorkEnd::Broken(why) => return self.is_broken(task, &why, tell),
         };
         match &end {
             TaskEnd::Done { .. } => {

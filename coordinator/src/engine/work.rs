@@ -75,6 +75,8 @@ pub(super) enum WorkEnd {
     Task(TaskEnd),
     /// It could not be begun, for a reason that has nothing to do with the task.
     NotNow(String),
+    /// The same, because something could not be read or written.
+    Broken(String),
 }
 
 /// What the next one at the task should know: why the last one failed that was not just lost.
@@ -174,7 +176,7 @@ impl Shared {
         let task = match self.board.get(id) {
             Ok(task) => task,
             Err(BoardError::NotFound { .. }) => return Err(WorkEnd::Task(TaskEnd::Taken)),
-            Err(error) => return Err(WorkEnd::NotNow(error.to_string())),
+            Err(error) => return Err(WorkEnd::Broken(error.to_string())),
         };
         let attempt = task.failures() + 1;
         let terms = self.crew.terms(&task);
@@ -279,7 +281,7 @@ impl Shared {
     ) -> WorkEnd {
         let outcome = match outcome {
             Ok(outcome) => outcome,
-            Err(error) => return WorkEnd::NotNow(error.to_string()),
+            Err(error) => return WorkEnd::Broken(error.to_string()),
         };
         *usage = outcome.exit.usage;
         let why = || {
@@ -341,7 +343,7 @@ impl Shared {
             Err(BoardError::Refused { .. } | BoardError::NotFound { .. }) => {
                 WorkEnd::Task(TaskEnd::Taken)
             }
-            Err(error) => WorkEnd::NotNow(format!("{why}; {error}")),
+            Err(error) => WorkEnd::Broken(format!("{why}; {error}")),
         }
     }
 }

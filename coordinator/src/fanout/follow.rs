@@ -76,7 +76,8 @@ impl Follow<'_> {
         let ending = ending?;
         let spent = spent.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.halt.why = self.halt.why.take().or(spent);
-        self.halt.words = self.halt.words.take().or(ending.spent);
+        let stopped = ending.stopped.filter(|_| self.halt.signal.is_none());
+        self.halt.words = self.halt.words.take().or(ending.spent).or(stopped);
         self.rest(&ending.stand, &keeper);
         keeper.finish();
         Ok(self.halt.clone())
