@@ -38,7 +38,9 @@ pub(super) fn finish(
 ) -> Result<(), AgentError> {
     match carry_out(agents, run, exit, seen, written) {
         Err(error) if is_disk_full(&error) => {
-            tracing::warn!(%error, "what was printed is deleted to make room");
+            if run.output_path().exists() {
+                tracing::warn!(%error, "what was printed is deleted to make room");
+            }
             run.drop_output()?;
             carry_out(agents, run, exit, seen, written)
         }
