@@ -4,7 +4,7 @@
 //! whole seconds; it reads all others again at every `status` and whenever it writes the index.
 //! In a tree that was checked out within a second, that is every file, every time, until
 //! somebody refreshes the index later. So the files of a tree nobody has been in yet are dated
-//! back by a few seconds, and the index is told. Whoever writes to one of them afterwards gives
+//! back by a second, and the index is told. Whoever writes to one of them afterwards gives
 //! it a time that differs.
 //!
 //! Only an index of the plain form is touched, and only the times in it: if anything about it
@@ -22,9 +22,10 @@ use sha1::{Digest, Sha1};
 use store::StoreError;
 use store::atomic::{self, Durability};
 
-/// By how much. The index is written after the files, so one second would do; a file system
-/// that stores times in steps of two seconds needs more.
-const SECONDS: i64 = 4;
+/// By how much. The index is written after the files, so this is enough; and the less it is, the
+/// smaller the chance that a file seems older than something that was built from another version
+/// of it in a directory trees share.
+const SECONDS: i64 = 1;
 
 /// The parts of an index entry, in bytes from its beginning.
 const CTIME: usize = 0;
