@@ -1,7 +1,7 @@
 //! Plans that run: proven, landed, reported, resumed.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use harness::fake::Pids;
 use harness::runs::{LONG, await_none_left};
@@ -9,6 +9,7 @@ use harness::script::Script;
 use harness::{Answer, Workplace, wait_until};
 use serde_json::{Value, json};
 
+use crate::sample_project::{DEFECTS, file, is_green, project, repaired};
 use crate::{CCB, FAKE_ACP, FAKE_AGENT};
 
 /// A repository, a home, and plans that run in it.
@@ -87,98 +88,6 @@ fn kind<'r>(report: &'r Value, id: &str) -> &'r Value {
     &task.unwrap_or_else(|| panic!("no {id} in {report}"))["outcome"]
 }
 
-/// Twelve modules: what is wrong, a check that finds it, and what repairs it.
-pub(crate) const DEFECTS: [(&str, &str, &str, &str); 12] = [
-    (
-        "sum",
-        "{ s = $1 } END { print s }",
-        "printf '1\\n2\\n' | awk -f m/sum | grep -qx 3",
-        "s/s = /s += /",
-    ),
-    (
-        "max",
-        "$1 < m || NR == 1 { m = $1 } END { print m }",
-        "printf '4\\n9\\n2\\n' | awk -f m/max | grep -qx 9",
-        "s/</>/",
-    ),
-    (
-        "count",
-        "END { print NR + 1 }",
-        "printf 'a\\nb\\n' | awk -f m/count | grep -qx 2",
-        "s/ + 1//",
-    ),
-    (
-        "upper",
-        "{ print tolower($0) }",
-        "echo aB | awk -f m/upper | grep -qx AB",
-        "s/tolower/toupper/",
-    ),
-    (
-        "last",
-        "NR == 1 { print }",
-        "printf 'a\\nb\\n' | awk -f m/last | grep -qx b",
-        "s/.*/END { print $0 }/",
-    ),
-    (
-        "swap",
-        "{ print $1, $2 }",
-        "echo a b | awk -f m/swap | grep -qx 'b a'",
-        "s/$1, $2/$2, $1/",
-    ),
-    (
-        "uniq",
-        "{ print }",
-        "test $(printf 'a\\na\\n' | awk -f m/uniq | wc -l) = 1",
-        "s/.*/!seen[$0]++/",
-    ),
-    (
-        "mean",
-        "{ s += $1 } END { print s }",
-        "printf '2\\n4\\n' | awk -f m/mean | grep -qx 3",
-        "s|print s|print s / NR|",
-    ),
-    (
-        "even",
-        "{ print ($1 % 2) ? \"yes\" : \"no\" }",
-        "echo 4 | awk -f m/even | grep -qx yes",
-        "s/$1 % 2/$1 % 2 == 0/",
-    ),
-    (
-        "trim",
-        "{ gsub(/^ +/, \"\"); print }",
-        "test \"$(echo ' a ' | awk -f m/trim)\" = a",
-        "s/\\^ +/^ +| +$/",
-    ),
-    (
-        "words",
-        "{ n += 1 } END { print n }",
-        "echo a b c | awk -f m/words | grep -qx 3",
-        "s/n += 1/n += NF/",
-    ),
-    (
-        "rev",
-        "{ print $0 }",
-        "echo abc | awk -f m/rev | grep -qx cba",
-        "s/print $0/for (i = length($0); i; i--) printf \"%s\", substr($0, i, 1); print \"\"/",
-    ),
-];
-
-pub(crate) fn project(fan: &Fan) {
-    let mut all = String::new();
-    for (name, wrong, check, _) in DEFECTS {
-        fan.write(&format!("m/{name}"), &format!("{wrong}\n"));
-        fan.write(&format!("checks/{name}.sh"), &format!("{check}\n"));
-        all.push_str(&format!("sh checks/{name}.sh || exit 1\n"));
-    }
-    fan.write("check.sh", &all);
-    fan.commit();
-}
-
-fn is_green(dir: &Path) -> bool {
-    let ended = Command::new("sh").arg("check.sh").current_dir(dir).status();
-    ended.unwrap().success()
-}
-
 /// What is true of every run that took the project to green.
 pub(crate) fn all_is_well(fan: &Fan, report: &Value) {
     for (id, kind) in kinds(report) {
@@ -222,8 +131,8 @@ fn twelve_defects_go_from_red_to_green_with_commands() {
         .iter()
         .map(|(name, _, _, repair)| {
             json!({
-                "id": name, "subject": format!("repair {name}"), "paths": [format!("m/{name}")],
-                "run": format!("sed -i.bak '{repair}' m/{name} && rm m/*.bak"),
+                "id": name, "subject": format!("repair {name}"), "paths": [file(name)],
+                "run": repaired(name, repair),
                 "verify": format!("sh checks/{name}.sh"),
             })
         })
@@ -294,8 +203,9 @@ fn green_with_agents(runtime: &Value) {
     let tasks: Vec<Value> = DEFECTS
         .iter()
         .map(|(name, _, _, repair)| {
-            let repair = format!("sed -i.bak '{repair}' m/{name} && rm m/*.bak");
-            let script = Script::new().pids(&pids).run(&["sh", "-c", &repair]);
+            let script = Script::new()
+                .pids(&pids)
+                .run(&["sh", "-c", &repaired(name, repair)]);
             let script = script.usage(10, 5, 0.01).done("repaired");
             json!({
                 "id": name, "prompt": script.to_prompt(), "runtime": "fake",
@@ -311,6 +221,28 @@ fn green_with_agents(runtime: &Value) {
     assert!(fan.read("transcripts/sum.jsonl").contains("repaired"));
     all_is_well(&fan, &report);
     await_none_left(&Pids::new(&pids));
+}
+
+#[test]
+fn a_check_that_runs_is_told() {
+    let fan = Fan::new();
+    let go = fan.0.home.path().join("go");
+    let check = format!("until test -e '{}'; do sleep 0.05; done", go.display());
+    fan.plan(&json!({"tasks": [{"id": "a", "run": "echo 1 > a", "verify": check}]}));
+    let said = fan.0.home.path().join("said");
+    let mut child = fan
+        .0
+        .command(&["--json", "fanout", "plan.json"])
+        .stdout(std::fs::File::create(&said).unwrap())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let events = || std::fs::read_to_string(&said).unwrap();
+    wait_until(LONG, "the check to be told", || {
+        events().contains(r#""event":"checking","task":"a""#)
+    });
+    std::fs::write(go, "").unwrap();
+    assert!(child.wait().unwrap().success(), "{}", events());
 }
 
 #[test]

@@ -177,6 +177,8 @@ mod run_messages;
 mod run_modes;
 /// Agents: hundreds, treated at random.
 mod run_torture;
+/// A small library with defects, for those who repair some.
+mod sample_project;
 /// Team sessions: worked off, proved, landed, resumed.
 mod session;
 /// Team sessions: every part killed at random.

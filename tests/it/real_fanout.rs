@@ -5,7 +5,8 @@ use harness::{RealTeam, Workplace, shell};
 use serde_json::{Value, json};
 
 use crate::CCB;
-use crate::fanout_run::{DEFECTS, Fan, all_is_well, project};
+use crate::fanout_run::{Fan, all_is_well};
+use crate::sample_project::{DEFECTS, project, repaired};
 
 #[test]
 fn twelve_defects_go_from_red_to_green_with_claude() {
@@ -16,9 +17,8 @@ fn twelve_defects_go_from_red_to_green_with_claude() {
     let fan = Fan(Workplace { repo, home });
     project(&fan);
     let task = |(name, _, _, repair): &(&str, &str, &str, &str)| -> Value {
-        let repair = format!("sed -i.bak '{repair}' m/{name} && rm m/*.bak");
         let steps = [
-            Step::tool("Bash", shell(&repair)).usage(10, 5),
+            Step::tool("Bash", shell(&repaired(name, repair))).usage(10, 5),
             Step::text("repaired").usage(10, 5),
         ];
         json!({

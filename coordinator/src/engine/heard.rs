@@ -21,7 +21,7 @@ impl Engine {
                 attempt,
                 adopted,
             } => {
-                self.broken = None;
+                self.trouble.over();
                 if let Some(place) = self.places.get_mut(seat) {
                     place.meta = Some((*meta).clone());
                 }

@@ -20,6 +20,7 @@ use super::landing::{Landings, Queued};
 use super::mirror::Mirror;
 use super::schedule::{Plan, Snapshot, Stand, schedule};
 use super::setup::{Closed, Ending, EngineError, Gate, Setup};
+use super::trouble::{Then, Trouble};
 use super::view::{Limits, SeatView};
 use super::watching::Watching;
 use super::work::{Ended, Said, Shared, WorkEnd};
@@ -29,10 +30,6 @@ use crate::run::{AgentError, Agents};
 const TICK: Duration = Duration::from_millis(100);
 /// How long nothing is begun after something could not be begun.
 pub(super) const BREATHER: Duration = Duration::from_secs(1);
-/// How often it is said that something is broken, and how long nobody repairs it before the engine
-/// gives up.
-const SAY_AGAIN: Duration = Duration::from_secs(30);
-const NOBODY_REPAIRS_IT: Duration = Duration::from_secs(120);
 /// How long an engine that was killed may still seem to be there.
 const AFTER_DEATH: Duration = Duration::from_secs(5);
 /// A thread that works mostly waits.
@@ -69,8 +66,7 @@ pub struct Engine {
     pub(super) failed: usize,
     pub(super) closed_until: Option<(Instant, String)>,
     pub(super) paused: bool,
-    /// Since when nothing can be begun because something is broken, and when that was last said.
-    pub(super) broken: Option<(Instant, Instant)>,
+    pub(super) trouble: Trouble,
     pub(super) spent: Option<String>,
     pub(super) threads: Vec<JoinHandle<()>>,
     pub(super) said: Sender<Said>,
@@ -135,7 +131,7 @@ impl Engine {
             failed: 0,
             closed_until: None,
             paused: false,
-            broken: None,
+            trouble: Trouble::default(),
             spent: None,
             threads: Vec::new(),
             said,
@@ -205,25 +201,18 @@ impl Engine {
         }
     }
 
-    /// Something cannot be read or written: a full disk, a home that is gone. It is tried again,
-    /// because somebody may repair it, but not for ever.
+    /// Something cannot be read or written.
     pub(super) fn is_broken(&mut self, task: TaskId, why: &str, tell: &mut dyn FnMut(EngineEvent)) {
         let now = Instant::now();
         self.closed_until = Some((now + BREATHER, why.to_owned()));
-        let said = match &mut self.broken {
-            Some((since, _)) if now.duration_since(*since) >= NOBODY_REPAIRS_IT => {
-                if self.places.iter().all(|place| place.at.is_none()) {
-                    let why = format!("nothing could be begun for two minutes: {why}");
-                    self.control.want(Level::Finish, &why);
-                }
-                return;
+        match self.trouble.again(now) {
+            Then::Say => tell(EngineEvent::Note(format!("task {task} has to wait: {why}"))),
+            Then::GiveUp if self.places.iter().all(|place| place.at.is_none()) => {
+                let why = format!("nothing could be begun for two minutes: {why}");
+                self.control.want(Level::Finish, &why);
             }
-            Some((_, said)) if now.duration_since(*said) < SAY_AGAIN => return,
-            Some((_, said)) => said,
-            None => &mut self.broken.insert((now, now)).1,
-        };
-        *said = now;
-        tell(EngineEvent::Note(format!("task {task} has to wait: {why}")));
+            Then::Wait | Then::GiveUp => {}
+        }
     }
 
     /// Says who has just become idle: on the edge, once.

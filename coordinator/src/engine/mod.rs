@@ -23,6 +23,7 @@ mod mirror;
 mod reported;
 mod schedule;
 mod setup;
+mod trouble;
 mod view;
 mod watching;
 mod work;
