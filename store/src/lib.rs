@@ -63,7 +63,12 @@ pub fn fingerprint(bytes: &[u8]) -> u64 {
 pub fn nearest<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     candidates
         .into_iter()
-        .map(|candidate| (strsim::jaro_winkler(given, candidate), candidate))
+        .map(|candidate| {
+            let alike = strsim::jaro_winkler(given, candidate);
+            // Two letters changed places: in a short word that leaves little that is alike.
+            let slip = given.len() > 2 && strsim::osa_distance(given, candidate) == 1;
+            (if slip { alike.max(0.9) } else { alike }, candidate)
+        })
         .filter(|(score, _)| *score > 0.75)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, candidate)| candidate)

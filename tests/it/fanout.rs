@@ -145,6 +145,9 @@ fn bad_plans_end_with_two_and_say_where() {
         let message = answer["error"]["message"].as_str().unwrap();
         assert!(message.contains(words), "{text}: {message}");
     }
+    place.plan("tasks: [{id: a, rnu: x}]");
+    let (_, answer) = place.json(&["fanout", "plan.yaml", "--dry-run"]);
+    assert_eq!(answer["error"]["hint"], "did you mean \"run\"?", "{answer}");
     place.plan("foreach: [{files: 'nothing/**', task: {run: x}}]");
     let (code, answer) = place.json(&["fanout", "plan.yaml", "--dry-run", "--allow-empty"]);
     assert_eq!(
