@@ -171,6 +171,8 @@ mod run_crash;
 mod run_kills;
 /// Agents: what they may use, alone and together, and a provider that refuses.
 mod run_limits;
+/// What hides from everything is found by its mark.
+mod run_marks;
 /// Agents: messages, results, questions.
 mod run_messages;
 /// Agents: what they may do, changed while they run.

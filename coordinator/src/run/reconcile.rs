@@ -73,7 +73,8 @@ impl Agents {
             Some(_) if meta.told == Some(Told::Waiting) && run.has_waiter()? => return Ok(None),
             Some(exit) => exit,
             None => {
-                let left = sweep(run.id(), DYING);
+                let first = meta.guard.as_ref().or(meta.host.as_ref());
+                let left = sweep(run.id(), first, DYING);
                 if !left.is_empty() {
                     tracing::error!(id = run.id(), ?left, "processes of the run do not die");
                 }

@@ -1,6 +1,8 @@
 //! Finding what is left of a run when everybody who knew its processes is dead.
 //!
-//! Every process of an agent has the run's id in its environment, and passes it on.
+//! Every process of an agent has the run's id in its environment and bears the run's mark, and
+//! passes both on. One that has dropped its environment is found by its mark, one that has
+//! dropped the mark by its environment.
 
 use std::collections::HashSet;
 use std::fs;
@@ -10,22 +12,39 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, PidfdFlags, Signal};
 
 use super::family::{all_processes, descendants, wait_readable};
+use super::identity::ProcessId;
+use super::mark::Mark;
 
 /// The variable that marks processes of a run.
 pub const MARKER: &str = "CCB_RUN_ID";
 
-/// Kills everything that has the marker of this run, and everything below, until nothing is
-/// left. Only for a run nobody supervises any more. Never kills the caller. Says which were left
-/// at `limit`.
-pub fn sweep(run: &str, limit: Duration) -> Vec<Pid> {
+/// A run whose processes are looked for.
+struct Wanted<'a> {
+    variable: String,
+    mark: Mark,
+    /// Its guard or its host: nothing of the run is older.
+    first: Option<&'a ProcessId>,
+}
+
+/// Kills everything that belongs to this run, and everything below, until nothing is left. Only
+/// for a run nobody supervises any more. Never kills the caller. Says which were left at `limit`.
+///
+/// `first` is the guard or the host of the run's present life. A process that bears the mark
+/// belongs to the run only if it is not older than that, so that a limit somebody happens to
+/// have set means nothing; without `first` only the environment counts.
+pub fn sweep(run: &str, first: Option<&ProcessId>, limit: Duration) -> Vec<Pid> {
     let deadline = Instant::now() + limit;
-    let wanted = format!("{MARKER}={run}");
+    let wanted = Wanted {
+        variable: format!("{MARKER}={run}"),
+        mark: Mark::of_run(run),
+        first,
+    };
     let caller = rustix::process::getpid();
     loop {
         let mut targets: HashSet<Pid> = HashSet::new();
         let mut below: HashSet<Pid> = HashSet::new();
         for pid in all_processes() {
-            if has_variable(pid, wanted.as_bytes()) {
+            if wanted.is(pid) {
                 targets.insert(pid);
                 below.extend(descendants(pid));
             }
@@ -38,14 +57,20 @@ pub fn sweep(run: &str, limit: Duration) -> Vec<Pid> {
                 continue;
             };
             // Looked at again, now that the id cannot become somebody else's unnoticed.
-            let still = has_variable(pid, wanted.as_bytes()) || below.contains(&pid);
+            let still = wanted.is(pid) || below.contains(&pid);
             if still && rustix::process::pidfd_send_signal(&handle, Signal::KILL).is_ok() {
                 dying.push((pid, handle));
             }
         }
         let left = deadline.saturating_duration_since(Instant::now());
         dying.retain(|(_, handle)| !wait_readable(handle, left));
-        if dying.is_empty() && !marked_left(&wanted, caller) {
+        // Somebody may have been started while others were killed.
+        let more = || {
+            all_processes()
+                .into_iter()
+                .any(|pid| pid != caller && wanted.is(pid))
+        };
+        if dying.is_empty() && !more() {
             return Vec::new();
         }
         if Instant::now() >= deadline {
@@ -54,20 +79,37 @@ pub fn sweep(run: &str, limit: Duration) -> Vec<Pid> {
     }
 }
 
-/// Whether somebody was started while others were killed.
-fn marked_left(wanted: &str, caller: Pid) -> bool {
-    all_processes()
-        .into_iter()
-        .any(|pid| pid != caller && has_variable(pid, wanted.as_bytes()))
+impl Wanted<'_> {
+    /// Whether a process of this user that runs belongs to the run.
+    fn is(&self, pid: Pid) -> bool {
+        is_ours(pid) && (has_variable(pid, self.variable.as_bytes()) || self.is_marked(pid))
+    }
+
+    fn is_marked(&self, pid: Pid) -> bool {
+        let Some(first) = self.first else {
+            return false;
+        };
+        Mark::of_process(pid) == Some(self.mark)
+            && runs(pid)
+            && ProcessId::of(pid)
+                .is_some_and(|it| it.boot == first.boot && it.start_time >= first.start_time)
+    }
 }
 
-/// Whether a process of this user that runs has this in its environment.
-fn has_variable(pid: Pid, wanted: &[u8]) -> bool {
+fn is_ours(pid: Pid) -> bool {
     let dir = format!("/proc/{}", pid.as_raw_nonzero());
-    let ours =
-        fs::metadata(&dir).is_ok_and(|meta| meta.uid() == rustix::process::geteuid().as_raw());
-    // One that has ended has no environment any more.
-    ours && fs::read(format!("{dir}/environ")).is_ok_and(|environ| {
+    fs::metadata(dir).is_ok_and(|meta| meta.uid() == rustix::process::geteuid().as_raw())
+}
+
+/// One that has ended keeps its limits until somebody has waited for it.
+fn runs(pid: Pid) -> bool {
+    let state = super::family::stat_fields(pid);
+    state.is_some_and(|fields| !matches!(fields.trim_start().chars().next(), Some('Z' | 'X')))
+}
+
+/// Whether a process has this in its environment. One that has ended has none any more.
+fn has_variable(pid: Pid, wanted: &[u8]) -> bool {
+    fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).is_ok_and(|environ| {
         environ
             .split(|byte| *byte == 0)
             .any(|entry| entry == wanted)

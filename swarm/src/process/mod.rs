@@ -3,9 +3,11 @@
 mod children;
 mod family;
 mod identity;
+mod mark;
 mod marker;
 
 pub use children::{Child, Ending, Processes};
 pub use family::{end_descendants, signal_group};
 pub use identity::ProcessId;
+pub use mark::Mark;
 pub use marker::{MARKER, sweep};

@@ -15,7 +15,7 @@ use super::exit::{By, Exit, ExitStatus};
 use super::meta::Meta;
 use super::run_dir::{RunDir, RunError};
 use crate::fault;
-use crate::process::end_descendants;
+use crate::process::{Mark, end_descendants};
 
 /// How long those that are killed may take to die.
 const DYING: Duration = Duration::from_secs(10);
@@ -42,6 +42,10 @@ pub fn guard(run: &RunDir, mut host: Command) -> Result<GuardEnd, RunError> {
         .map_err(io::Error::from)
         .map_err(failed("supervise"))?;
     let result = run.hold_result()?;
+    // Whatever the run starts can be found by it when nobody is left who knows.
+    if let Err(error) = Mark::of_run(run.id()).bear() {
+        tracing::debug!(%error, "the run's processes bear no mark");
+    }
     reached(fault::RUN_GUARDED);
     // A copy that no program inherits by accident: whoever has it keeps the run alive.
     let alive: OwnedFd = io::stdin()
