@@ -127,7 +127,16 @@ impl Context {
             // Not the name of a list either, which has been told where it matters.
             return Ok(());
         };
-        self.check_here(name)
+        self.check_here_if_readable(name)
+    }
+
+    /// Refuses a team of another repository, as far as anybody can tell: a damaged roster must
+    /// keep nobody from the board, nor from repairing it. Who needs the roster is told then.
+    fn check_here_if_readable(&self, team: Name) -> Result<(), CommandError> {
+        match self.team_named(team).enter() {
+            Ok(_) | Err(TeamError::NotFound { .. } | TeamError::Corrupt { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Refuses a team of another repository. What has no roster belongs to none.
@@ -191,6 +200,13 @@ impl Context {
         Ok(self.agents_of(team))
     }
 
+    /// The same for whoever repairs the team: a roster nobody can read keeps nobody out.
+    pub(crate) fn agents_to_repair(&self) -> Result<Agents, CommandError> {
+        let team = self.team()?;
+        self.check_here_if_readable(team.clone())?;
+        Ok(self.agents_of(team))
+    }
+
     fn agents_of(&self, team: Name) -> Agents {
         let surroundings = Surroundings {
             home: self.home.clone(),
@@ -233,13 +249,8 @@ impl Context {
 
     /// What the settings say about mail.
     pub(crate) fn mail_options(&self) -> MailOptions {
-        let durability = if self.settings.mail_durable {
-            Durability::Full
-        } else {
-            Durability::Relaxed
-        };
         MailOptions {
-            durability,
+            durability: Durability::of(self.settings.mail_durable),
             lock_timeout: self.settings.lock_timeout,
             ..MailOptions::default()
         }
@@ -312,6 +323,7 @@ impl Context {
     pub(crate) fn trees(&self) -> Result<Trees, CommandError> {
         let worktree = &self.settings.worktree;
         let options = TreeOptions {
+            durability: Durability::of(worktree.durable),
             trash_days: worktree.trash_days,
             gc_days: worktree.gc_days,
             rescue_max_bytes: worktree.rescue_max_bytes,

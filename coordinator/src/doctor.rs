@@ -1,15 +1,16 @@
 //! Whether board, runs, roster, trees and requests agree; and what can be put right without a
 //! person. The same look begins every session.
 
+mod damaged;
+
 use std::collections::BTreeMap;
 
+use swarm::LEAD;
 use swarm::run::RunError;
-use swarm::{LEAD, TeamError};
 use taskboard::{Status, Task};
 use worktrees::{Entry, Slug};
 
 use crate::run::{AgentError, Agents};
-use crate::session_file::SessionFile;
 
 /// Something that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,17 +36,18 @@ impl Finding {
 /// Looks at everything a team has; with `fix`, puts right what is safe to.
 pub fn doctor(agents: &Agents, fix: bool) -> Result<Vec<Finding>, AgentError> {
     let mut findings = Vec::new();
+    // First what the rest stands on.
+    damaged::files(agents, fix, &mut findings)?;
     runs(agents, fix, &mut findings)?;
     roster(agents, fix, &mut findings);
     let tasks = tasks(agents)?;
     leases(agents, &tasks, fix, &mut findings)?;
     trees(agents, &tasks, fix, &mut findings);
     mail(agents, &mut findings);
-    session(agents, &mut findings);
     Ok(findings)
 }
 
-/// Runs whose supervisors are gone, and runs whose files cannot be read.
+/// Runs whose supervisors are gone.
 fn runs(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) -> Result<(), AgentError> {
     for id in swarm::run::active(agents.runs_dir())? {
         let run = agents.run(&id);
@@ -64,10 +66,6 @@ fn runs(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) -> Result<(), A
         }
         findings.push(finding);
     }
-    let (_, problems) = agents.list()?;
-    for problem in problems {
-        findings.push(Finding::new("unreadable_run", problem.to_string()));
-    }
     Ok(())
 }
 
@@ -76,11 +74,8 @@ fn roster(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) {
     let team = agents.roster();
     let roster = match team.roster() {
         Ok(roster) => roster,
-        Err(TeamError::NotFound { .. }) => return,
-        Err(error) => {
-            findings.push(Finding::new("unreadable_roster", error.to_string()));
-            return;
-        }
+        // Said already, if it cannot be read.
+        Err(_) => return,
     };
     for member in roster.members.iter().filter(|member| member.is_active) {
         let Some(run) = member.run.as_ref().filter(|_| member.name != LEAD) else {
@@ -210,18 +205,9 @@ fn trees(agents: &Agents, tasks: &BTreeMap<String, Task>, fix: bool, findings: &
     }
 }
 
-/// Messages and requests that cannot be read.
+/// Messages that cannot be read.
 fn mail(agents: &Agents, findings: &mut Vec<Finding>) {
     let mailbox = agents.mailbox();
-    match mailbox.requests() {
-        Ok(requests) => {
-            for (path, why) in requests.unreadable {
-                let message = format!("{}: {why}", path.display());
-                findings.push(Finding::new("unreadable_request", message));
-            }
-        }
-        Err(error) => findings.push(Finding::new("unreadable_requests", error.to_string())),
-    }
     let Ok(entries) = std::fs::read_dir(mailbox.dir()) else {
         return;
     };
@@ -245,15 +231,5 @@ fn mail(agents: &Agents, findings: &mut Vec<Finding>) {
             Ok(_) => {}
             Err(error) => findings.push(Finding::new("unreadable_inbox", error.to_string())),
         }
-    }
-}
-
-fn session(agents: &Agents, findings: &mut Vec<Finding>) {
-    let file = SessionFile {
-        home: agents.home(),
-        team: agents.team_name(),
-    };
-    if let Err(error) = file.session() {
-        findings.push(Finding::new("unreadable_session", error.to_string()));
     }
 }

@@ -36,17 +36,23 @@ impl Activity {
         times: 1,
     };
 
-    fn load(path: &Path) -> Result<Self> {
+    /// Reads it. One that does not parse was lost in a power cut: the agent counts as busy, for
+    /// the `now_ms`-th time, which is none that anybody was told of.
+    fn load(path: &Path, now_ms: i64) -> Result<Self> {
         let Some(bytes) = atomic::read(path)? else {
             return Ok(Self::START);
         };
-        let corrupt = |error: serde_json::Error| MailError::Corrupt {
-            path: path.to_owned(),
-            detail: error.to_string(),
-        };
-        let value: Value = serde_json::from_slice(&bytes).map_err(corrupt)?;
-        check_version(&value, path)?;
-        serde_json::from_value(value).map_err(corrupt)
+        if let Ok(value) = serde_json::from_slice::<Value>(&bytes) {
+            check_version(&value, path)?;
+            if let Ok(activity) = serde_json::from_value(value) {
+                return Ok(activity);
+            }
+        }
+        tracing::warn!(path = %path.display(), "unreadable, starting over");
+        Ok(Self {
+            times: u64::try_from(now_ms).unwrap_or(1),
+            ..Self::START
+        })
     }
 
     fn save(self, inbox: &Inbox) -> Result<()> {
@@ -63,7 +69,7 @@ impl Mailbox {
     pub fn note_busy(&self, agent: &Name) -> Result<()> {
         let inbox = self.inbox(agent)?;
         inbox.section(|_| {
-            let activity = Activity::load(&inbox.paths.activity)?;
+            let activity = Activity::load(&inbox.paths.activity, self.now_ms())?;
             if activity.busy {
                 return Ok(());
             }
@@ -84,7 +90,7 @@ impl Mailbox {
         notification: IdleNotification,
     ) -> Result<Option<Posted>> {
         let inbox = self.inbox(agent)?;
-        let before = inbox.section(|_| Activity::load(&inbox.paths.activity))?;
+        let before = inbox.section(|_| Activity::load(&inbox.paths.activity, self.now_ms()))?;
         if !before.busy {
             return Ok(None);
         }
@@ -98,7 +104,7 @@ impl Mailbox {
         let posted = self.send(&draft)?;
         reached(fault::IDLE_TOLD);
         inbox.section(|_| {
-            let now = Activity::load(&inbox.paths.activity)?;
+            let now = Activity::load(&inbox.paths.activity, self.now_ms())?;
             if now.busy && now.times == before.times {
                 Activity { busy: false, ..now }.save(&inbox)?;
             }

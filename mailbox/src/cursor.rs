@@ -123,7 +123,7 @@ pub(crate) fn replace(tmp: &Path, path: &Path, bytes: &[u8], durability: Durabil
         Durability::Full => {
             atomic::sync_parent(path, durability).map_err(|source| MailError::NotDurable { source })
         }
-        Durability::Relaxed => Ok(()),
+        Durability::Ordered | Durability::Relaxed => Ok(()),
     }
 }
 

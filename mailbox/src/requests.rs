@@ -10,7 +10,7 @@ use std::time::Duration;
 use store::atomic::{self, Durability};
 use store::clock::rfc3339;
 use store::fault::reached;
-use store::home::create_private_dir;
+use store::home::create_durable_dir;
 use store::lock::FileLock;
 use store::name::Name;
 use uuid::Uuid;
@@ -220,7 +220,8 @@ impl Mailbox {
         } else {
             current.told = true;
         }
-        self.save_request(&current, Durability::Relaxed)?;
+        // Not synced after the rename: at worst it is told twice, with the same id.
+        self.save_request(&current, self.options.durability.min(Durability::Ordered))?;
         Ok(current)
     }
 
@@ -298,7 +299,7 @@ impl Mailbox {
     }
 
     fn lock_requests(&self) -> Result<FileLock> {
-        create_private_dir(&self.requests_tmp())?;
+        create_durable_dir(&self.requests_tmp(), self.options.durability)?;
         Ok(FileLock::exclusive(
             &self.requests_dir().join("lock"),
             "the team's list of requests",

@@ -18,14 +18,28 @@ use uuid::Uuid;
 use crate::error::{IoContext, Result};
 use crate::fault::{self, pass, reached};
 
-/// Whether a change must survive a power cut before it is acknowledged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// Whether a change must survive a power cut before it is acknowledged. Greater is safer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Durability {
-    /// fsync the file and its directory.
+    /// Leave it to the operating system: after a power cut the file may be empty, old content
+    /// and new both gone. Only for data that can be rebuilt.
+    Relaxed,
+    /// fsync the file, not its directory: the last change may be lost, but the file is the
+    /// old one or the new one. For what cannot be rebuilt and is not acknowledged.
+    Ordered,
+    /// fsync the file and its directory: what was acknowledged survives.
     #[default]
     Full,
-    /// Leave it to the operating system; for data that can be rebuilt.
-    Relaxed,
+}
+
+impl Durability {
+    /// As a setting says it.
+    pub fn of(durable: bool) -> Self {
+        match durable {
+            true => Self::Full,
+            false => Self::Relaxed,
+        }
+    }
 }
 
 /// What tells cheaply whether a file is still the one that was read.
@@ -82,7 +96,7 @@ impl Staged {
         pass(fault::STAGE_OPENED).context("write", path)?;
         file.write_all(bytes).context("write", path)?;
         pass(fault::STAGE_WRITTEN).context("write", path)?;
-        if durability == Durability::Full {
+        if durability != Durability::Relaxed {
             file.sync_data().context("sync", path)?;
         }
         pass(fault::STAGE_SYNCED).context("sync", path)?;
@@ -163,7 +177,8 @@ pub fn stage_many(
     files: &[Vec<u8>],
     durability: Durability,
 ) -> Result<Vec<Staged>> {
-    let together = cfg!(target_os = "linux") && files.len() > 16 && durability == Durability::Full;
+    let together =
+        cfg!(target_os = "linux") && files.len() > 16 && durability != Durability::Relaxed;
     let each = if together {
         Durability::Relaxed
     } else {
@@ -174,12 +189,42 @@ pub fn stage_many(
         .map(|bytes| Staged::write(tmp_dir, bytes, each))
         .collect();
     let staged = staged?;
-    #[cfg(target_os = "linux")]
     if together {
-        let dir = File::open(tmp_dir).context("open", tmp_dir)?;
-        rustix::fs::syncfs(dir).context("sync", tmp_dir)?;
+        sync_file_system(tmp_dir, durability)?;
     }
     Ok(staged)
+}
+
+/// Writes everything to the disk that any process has changed on the file system of `path`,
+/// files and names alike, before it returns.
+///
+/// For what other programs write for us: git syncs neither the names of refs nor the files of
+/// a working tree, and nobody can list what it touched.
+pub fn sync_file_system(path: &Path, durability: Durability) -> Result<()> {
+    pass(fault::FILE_SYSTEM_SYNC).context("sync", path)?;
+    if durability == Durability::Relaxed {
+        return Ok(());
+    }
+    #[cfg(target_os = "linux")]
+    {
+        let dir = File::open(path).context("open", path)?;
+        rustix::fs::syncfs(dir).context("sync", path)?;
+    }
+    // Others have only the call for all file systems.
+    #[cfg(not(target_os = "linux"))]
+    rustix::fs::sync();
+    Ok(())
+}
+
+/// Moves a finished file that another program wrote over `dest`.
+pub fn publish(path: &Path, dest: &Path, durability: Durability) -> Result<()> {
+    if durability != Durability::Relaxed {
+        File::open(path)
+            .and_then(|file| file.sync_all())
+            .context("sync", path)?;
+    }
+    rename(path, dest)?;
+    sync_parent(dest, durability)
 }
 
 /// Replaces `dest` with `bytes` in all five steps.
@@ -228,6 +273,22 @@ pub fn set_aside(path: &Path, trash: &Path) -> Result<bool> {
     }
     rename(path, &trash.join(unique_name()))?;
     Ok(true)
+}
+
+/// Moves a file that nobody can read out of the way, under a name beside it that says so;
+/// returns that.
+pub fn set_unreadable_aside(path: &Path) -> Result<PathBuf> {
+    let mut number = 0;
+    loop {
+        let mut aside = path.as_os_str().to_owned();
+        aside.push(format!(".unreadable-{number}"));
+        let aside = PathBuf::from(aside);
+        if rename_new(path, &aside)? {
+            sync_parent(path, Durability::Full)?;
+            return Ok(aside);
+        }
+        number += 1;
+    }
 }
 
 /// Makes the names in the directory of `path` survive a power cut.
@@ -411,6 +472,22 @@ mod tests {
         crate::tree::delete(&trash).unwrap();
         assert!(!trash.exists());
         assert!(elsewhere.exists());
+    }
+
+    #[test]
+    fn an_unreadable_file_is_kept_under_a_name_of_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.json");
+        for content in [b"one", b"two"] {
+            replace(dir.path(), &path, content, Durability::Ordered).unwrap();
+            let aside = set_unreadable_aside(&path).unwrap();
+            assert_eq!(read(&aside).unwrap().unwrap(), content);
+            assert!(!path.exists());
+        }
+        assert!(set_unreadable_aside(&path).is_err(), "there is none");
+        sync_file_system(dir.path(), Durability::Full).unwrap();
+        sync_file_system(&path, Durability::Relaxed).unwrap();
+        assert!(sync_file_system(&path, Durability::Full).is_err());
     }
 
     #[test]

@@ -57,6 +57,8 @@ crate::fault_points! {
     REMOVED = "remove.done";
     /// The directory itself is about to be written to disk.
     DIR_SYNC = "dir.sync";
+    /// A whole file system is about to be written to disk.
+    FILE_SYSTEM_SYNC = "file-system.sync";
     /// A torn tail is about to be cut off a log.
     LOG_CUT = "log.cut";
     /// Half of an append has reached the log.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::atomic::{self, Durability};
 use crate::error::{IoContext, Result, StoreError};
 use crate::name::Name;
 
@@ -74,6 +75,23 @@ pub fn create_private_dir(dir: &Path) -> Result<()> {
         .mode(0o700)
         .create(dir)
         .context("create", dir)
+}
+
+/// [`create_private_dir`], and the names of everything made survive a power cut: a file below
+/// can only be found if they do. Costs nothing if `dir` is there.
+pub fn create_durable_dir(dir: &Path, durability: Durability) -> Result<()> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    let missing: Vec<&Path> = dir.ancestors().take_while(|dir| !dir.is_dir()).collect();
+    create_private_dir(dir)?;
+    if durability == Durability::Full {
+        // From the top: a name counts only if those above it do.
+        for made in missing.iter().rev() {
+            atomic::sync_parent(made, durability)?;
+        }
+    }
+    Ok(())
 }
 
 /// Creates `dir` and its missing parents with the rights the user usually gives.

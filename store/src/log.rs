@@ -177,6 +177,14 @@ impl LogTail {
         self.end += bytes.len() as u64;
         Ok(())
     }
+
+    /// What was appended is on the disk when this returns.
+    pub fn sync(&self) -> Result<()> {
+        match &self.file {
+            Some(file) => file.sync_data().context("sync", &self.path),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Writes complete lines at `end`, after cutting off what a crash left there if it is `torn`.

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
-use store::atomic::{self, Durability};
+use store::atomic::Durability;
 use store::clock::{Clock, SystemClock};
-use store::home::{Home, create_private_dir};
+use store::home::{Home, create_durable_dir};
 use store::lockdir::LockDirs;
 use store::name::Name;
 use store::settings::{LockMode, Settings};
@@ -49,11 +49,7 @@ impl From<&Settings> for BoardOptions {
     fn from(settings: &Settings) -> Self {
         Self {
             lock_mode: settings.lock_mode,
-            durability: if settings.durable {
-                Durability::Full
-            } else {
-                Durability::Relaxed
-            },
+            durability: Durability::of(settings.durable),
             lock_timeout: settings.lock_timeout,
             clock: Arc::new(SystemClock),
         }
@@ -180,7 +176,7 @@ impl Board {
         let tmp = self.tmp_dir();
         if !tmp.is_dir() {
             self.name.check_no_clash("list", &self.lists)?;
-            create_private_dir(&tmp)?;
+            create_durable_dir(&tmp, self.durability())?;
         }
         Ok(())
     }
@@ -221,20 +217,5 @@ impl Board {
 
     pub(crate) fn now_ms(&self) -> i64 {
         self.options.clock.now_ms()
-    }
-
-    /// The highest id ever given out according to `.highwatermark`, 0 if there is none.
-    pub(crate) fn read_high_water(&self) -> Result<u64, BoardError> {
-        let path = self.high_water_path();
-        let Some(bytes) = atomic::read(&path)? else {
-            return Ok(0);
-        };
-        let text = String::from_utf8_lossy(&bytes);
-        text.trim().parse().ok().filter(|mark| *mark <= TaskId::MAX).ok_or_else(|| {
-            BoardError::invalid(
-                path.display().to_string(),
-                "it does not hold a number; `ccb doctor --fix` sets it from the tasks there are",
-            )
-        })
     }
 }

@@ -368,4 +368,51 @@ mod tests {
         let created = board.create(&[new(&[first])], None).unwrap();
         assert_eq!(created[0].id.get(), gone.get() + 1);
     }
+
+    #[test]
+    fn an_id_is_used_once_although_the_mark_is_lost() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::new(dir.path().to_owned()).unwrap();
+        let open = || {
+            let name = Name::new("list", "board").unwrap();
+            Board::new(&home, name, BoardOptions::default())
+        };
+        let new = |subject: &str| NewTask {
+            subject: subject.into(),
+            ..NewTask::default()
+        };
+        let made = open().create(&[new("one"), new("two")], None).unwrap();
+        open().delete(made[1].id, &crate::Caller::new("a")).unwrap();
+        let mut last = made[1].id.get();
+        let mark = open().dir().join(".highwatermark");
+        for content in ["", "no number", "99999999999999999999"] {
+            for history in [true, false] {
+                store::atomic::replace(dir.path(), &mark, content.as_bytes(), Default::default())
+                    .unwrap();
+                if !history {
+                    for file in ["log.jsonl", "index"] {
+                        store::atomic::remove(&open().dir().join(".ccb").join(file)).unwrap();
+                    }
+                }
+                let found = open().doctor(false).unwrap();
+                assert!(
+                    found.iter().any(|f| f.message.contains(".highwatermark")),
+                    "{found:?}"
+                );
+                let created = open().create(&[new("more")], None).unwrap();
+                assert!(
+                    created[0].id.get() > last,
+                    "{content:?}, history: {history}"
+                );
+                last = created[0].id.get();
+                open()
+                    .delete(created[0].id, &crate::Caller::new("a"))
+                    .unwrap();
+                assert!(
+                    open().doctor(false).unwrap().is_empty(),
+                    "it is whole again"
+                );
+            }
+        }
+    }
 }

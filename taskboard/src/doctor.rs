@@ -18,6 +18,7 @@ use crate::fault;
 use crate::format;
 use crate::graph::Graph;
 use crate::id::TaskId;
+use crate::ids::HighWater;
 use crate::index::{Index, Slim};
 use crate::section::{ListDir, Section, Stop};
 use crate::snapshot::{Read, read_task};
@@ -44,7 +45,7 @@ pub enum FindingKind {
     HalfEdge,
     /// Tasks that wait for each other in a circle. Only a person can say which edge is wrong.
     Cycle,
-    /// `.highwatermark` is not a number.
+    /// `.highwatermark` is not a number. No reason to stop: ids are derived without it.
     HighWater,
     /// A change that an interrupted command began.
     UnfinishedChange,
@@ -125,8 +126,14 @@ impl Board {
         }
         // A mark below an id in use is no damage: other tools do not raise it when they create
         // a task, and everybody takes the higher of the two.
-        if let Err(error) = self.read_high_water() {
-            add(FindingKind::HighWater, error.to_string(), Subject::Nothing);
+        if self.read_high_water()? == HighWater::Unreadable {
+            let path = self.high_water_path();
+            let message = format!(
+                "{} does not hold a number; ids are derived from tasks and history until the \
+                 next one is given out",
+                path.display()
+            );
+            add(FindingKind::HighWater, message, Subject::Nothing);
         }
         if self.intent_path().exists() {
             let message = "an interrupted command left a change unfinished".to_owned();

@@ -1,15 +1,73 @@
 //! Giving out ids, none of them twice.
+//!
+//! `.highwatermark` holds the highest one. It is not synced when it grows, and other tools write
+//! it in place, so after a power cut it may be empty or old. Then the ids are derived from what
+//! else knows of them: the tasks there are, what they say of others, the history, files that
+//! were set aside, and our own copy of the mark from the last time a task was removed.
 
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 use store::StoreError;
-use store::atomic::Staged;
+use store::atomic::{self, Staged};
 use store::fault::{pass, reached};
 
+use crate::board::Board;
 use crate::error::BoardError;
 use crate::fault;
 use crate::id::TaskId;
 use crate::section::{ListDir, Section, Stop, release};
+
+/// What a high-water mark says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HighWater {
+    /// There is none.
+    Absent,
+    /// The highest id that was given out when it was written.
+    At(u64),
+    /// No number: empty, cut short in the middle of nothing, or garbage.
+    Unreadable,
+}
+
+impl HighWater {
+    fn read(path: &Path) -> Result<Self, BoardError> {
+        let Some(bytes) = atomic::read(path)? else {
+            return Ok(Self::Absent);
+        };
+        let text = String::from_utf8_lossy(&bytes);
+        let mark = text.trim().parse().ok();
+        let mark = mark.filter(|mark| *mark <= TaskId::MAX);
+        Ok(mark.map_or(Self::Unreadable, Self::At))
+    }
+
+    fn number(self) -> Option<u64> {
+        match self {
+            Self::At(mark) => Some(mark),
+            Self::Absent | Self::Unreadable => None,
+        }
+    }
+}
+
+impl Board {
+    /// What `.highwatermark` says.
+    pub(crate) fn read_high_water(&self) -> Result<HighWater, BoardError> {
+        HighWater::read(&self.high_water_path())
+    }
+
+    /// Ours, written whenever the tasks themselves stop saying the same.
+    fn high_water_copy(&self) -> std::path::PathBuf {
+        self.dir.join(".ccb/highwatermark")
+    }
+
+    /// The highest id among the files that the doctor set aside.
+    fn highest_set_aside(&self) -> u64 {
+        let entries = std::fs::read_dir(self.dir.join(".ccb/corrupt"));
+        let names = entries.into_iter().flatten().flatten();
+        let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+        let id = |name: String| name.split_once('-')?.0.parse::<TaskId>().ok();
+        names.filter_map(id).map(TaskId::get).max().unwrap_or(0)
+    }
+}
 
 impl Section<'_> {
     /// Reserves `count` ids: nobody, ccb or another tool, will be given any of them again.
@@ -29,25 +87,40 @@ impl Section<'_> {
     /// The highest id that was ever given out; certain only while the list's lock directory
     /// is held.
     pub(crate) fn last_id(&mut self) -> Result<u64, BoardError> {
-        Ok(self.live().max_id().max(self.board.read_high_water()?))
+        let in_use = self.live().max_id();
+        match self.board.read_high_water()? {
+            HighWater::At(mark) => Ok(in_use.max(mark)),
+            HighWater::Absent | HighWater::Unreadable => Ok(in_use.max(self.other_evidence()?)),
+        }
+    }
+
+    /// The highest id that anything but the mark and the history knows of.
+    fn other_evidence(&mut self) -> Result<u64, BoardError> {
+        let copy = HighWater::read(&self.board.high_water_copy())?;
+        let mentioned = self.index().iter().flat_map(|(_, slim)| {
+            let both = slim.blocks.iter().chain(&*slim.blocked_by);
+            both.map(|id| id.get())
+        });
+        let mentioned = mentioned.max().unwrap_or(0);
+        let aside = self.board.highest_set_aside();
+        Ok(copy.number().unwrap_or(0).max(mentioned).max(aside))
     }
 
     /// Writes a higher mark over the lower one, in place: it never gets shorter, and until a
     /// task is deleted the files themselves say the same, so that no sync is needed.
     fn raise_high_water(&mut self, last: u64) -> Result<(), BoardError> {
+        if self.board.read_high_water()?.number().is_none() {
+            // Over garbage, the rest of it would stay.
+            return self.write_high_water(last);
+        }
         let path = self.board.high_water_path();
         let failed = |source| StoreError::Io {
             verb: "write",
             path: path.clone(),
             source,
         };
-        let file = match std::fs::OpenOptions::new().write(true).open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return self.write_high_water(last);
-            }
-            Err(error) => return Err(failed(error).into()),
-        };
+        let file = std::fs::OpenOptions::new().write(true).open(&path);
+        let file = file.map_err(failed)?;
         pass(fault::HIGH_WATER).map_err(failed)?;
         file.write_all_at(last.to_string().as_bytes(), 0)
             .map_err(failed)?;
@@ -58,19 +131,19 @@ impl Section<'_> {
     /// made durable by the sync of the directory that follows the change it is for.
     pub(crate) fn write_high_water(&mut self, last: u64) -> Result<(), BoardError> {
         self.touched = true;
+        let board = self.board;
         let bytes = last.to_string().into_bytes();
-        Staged::write(&self.board.tmp_dir(), &bytes, self.board.durability())?
-            .replace(&self.board.high_water_path())?;
+        let places = [board.high_water_copy(), board.high_water_path()];
+        for path in places {
+            Staged::write(&board.tmp_dir(), &bytes, board.durability())?.replace(&path)?;
+        }
         Ok(())
     }
 
     /// Sets the high-water mark to the highest id anybody knows of, whatever it says now.
     pub(crate) fn rebuild_high_water(&mut self) -> Result<u64, Stop> {
         let held = self.take_dirs(ListDir::Take, &[])?;
-        let last = self
-            .live()
-            .max_id()
-            .max(self.board.read_high_water().unwrap_or(0));
+        let last = self.last_id()?;
         self.write_high_water(last)?;
         self.dirty = true;
         release(held)?;

@@ -151,6 +151,12 @@ mod mcp_mail;
 /// The MCP server: every tool of every role, compared with the commands.
 mod mcp_tools;
 
+/// Files of ours that are damaged: rebuilt, or named and repaired.
+mod damage;
+/// Everything ccb keeps, to be damaged.
+mod damage_scene;
+/// What git wrote is on the disk before anybody is told.
+mod durable;
 /// Real agents that speak the Agent Client Protocol, where they are installed.
 mod real_acp;
 /// The real Claude Code on a scripted model, where it is installed.

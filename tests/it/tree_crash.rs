@@ -28,6 +28,9 @@ struct Scenario {
     check: fn(&Workplace, &str),
 }
 
+/// The store's point before everything git wrote goes to the disk.
+pub(crate) const FILE_SYSTEM_SYNC: &str = "file-system.sync";
+
 const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "the first tree",
@@ -230,6 +233,7 @@ fn every_crash_point_of_every_operation_on_trees_recovers() {
     let missed: Vec<_> = worktrees::FAULT_POINTS
         .iter()
         .map(|point| point.name())
+        .chain([FILE_SYSTEM_SYNC])
         .filter(|name| !visited.contains(*name))
         .collect();
     assert!(missed.is_empty(), "no scenario passes {missed:?}");
@@ -298,7 +302,13 @@ fn sweep(scenario: &Scenario) -> (BTreeSet<String>, usize) {
             );
             (scenario.check)(&at, &about);
         }
-        if ["stage.synced", "dir.sync", "create.checkout"].contains(&pass.0.as_str()) {
+        let can_fail = [
+            "stage.synced",
+            "dir.sync",
+            "create.checkout",
+            FILE_SYSTEM_SYNC,
+        ];
+        if can_fail.contains(&pass.0.as_str()) {
             restore();
             full_disk(&at, scenario.command, pass);
             count += 1;

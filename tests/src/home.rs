@@ -14,7 +14,7 @@ pub struct TestHome {
 }
 
 /// What a `ccb` process answered.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Answer {
     pub code: Option<i32>,
     pub stdout: String,

@@ -218,6 +218,11 @@ impl Trees {
                     self.check_out(entry, request, lock)?;
                 }
                 let created = self.equip(slug, entry, request)?;
+                // An agent's tree is no promise to anybody: if it is lost, so is its agent, and
+                // the next one gets a new one.
+                if request.agent.is_none() {
+                    self.make_durable()?;
+                }
                 self.publish(slug, created)
             });
         if made.is_err() {

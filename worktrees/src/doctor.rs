@@ -12,6 +12,7 @@ use crate::gitfiles;
 use crate::history::History;
 use crate::registry::{Entry, Registry, Status};
 use crate::slug::Slug;
+use crate::torn::Whose;
 use crate::trees::Trees;
 
 /// What is wrong.
@@ -47,6 +48,11 @@ impl Trees {
                 Registry::default()
             }
             Err(error) => return Err(error),
+        };
+        findings.extend(self.heal(fix, Whose::All)?);
+        let registry = match fix {
+            true => Registry::load(&self.layout)?,
+            false => registry,
         };
         for entry in &registry.worktrees {
             self.check_entry(entry, &mut findings)?;

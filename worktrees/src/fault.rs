@@ -49,6 +49,8 @@ store::fault_points! {
     MERGE_NOTED = "merge.noted";
     /// The target has moved.
     MERGE_MOVED = "merge.moved";
+    /// That is on the disk.
+    MERGE_DURABLE = "merge.durable";
     /// A tree for the pool is whole, but not in it.
     POOL_FILLED = "pool.filled";
     /// It is written down which tree of the pool goes where.

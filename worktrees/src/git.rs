@@ -29,6 +29,9 @@ const CONFIG: &[&str] = &[
     "commit.gpgSign=false",
     "core.editor=true",
     "core.askPass=true",
+    // After a power cut a ref is what it was or what it was to be: git itself can do nothing
+    // with one that is empty, not even delete it.
+    "core.fsync=reference",
     // Warnings and colours are for people.
     "color.ui=false",
     "advice.detachedHead=false",

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use store::home::create_private_dir;
+use store::atomic::Durability;
+use store::home::create_durable_dir;
 
 use crate::error::TreeError;
 use crate::slug::Slug;
@@ -28,9 +29,7 @@ impl Layout {
     /// Creates the directories that are not there.
     pub(crate) fn create_dirs(&self) -> Result<(), TreeError> {
         for dir in [self.locks(), self.trash(), self.logs(), self.tmp()] {
-            if !dir.is_dir() {
-                create_private_dir(&dir)?;
-            }
+            create_durable_dir(&dir, Durability::Full)?;
         }
         Ok(())
     }

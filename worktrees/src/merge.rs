@@ -148,6 +148,8 @@ impl Trees {
         for _ in 0..ATTEMPTS {
             let landing = self.prepare(entry, request)?;
             let Some(commit) = landing.commit() else {
+                // Who brought it there may have died before it was on the disk.
+                self.make_durable()?;
                 return Ok(landing.merged(entry.clone(), Outcome::NothingToDo, None));
             };
             reached(fault::MERGE_BUILT);
@@ -249,6 +251,8 @@ impl Trees {
             at: self.now(),
             pending: true,
         };
+        // The objects first: a branch must not stand at something the disk does not have.
+        self.make_durable()?;
         // Before it moves: after a crash the target itself says whether this is so.
         self.note(slug, Some(landed.clone()))?;
         reached(fault::MERGE_NOTED);
@@ -266,6 +270,9 @@ impl Trees {
             }
         }
         reached(fault::MERGE_MOVED);
+        // If this fails the note stays what it is: a landing the target itself has to confirm.
+        self.make_durable()?;
+        reached(fault::MERGE_DURABLE);
         landed.pending = false;
         let mut after = entry.clone();
         after.merged = Some(landed.clone());

@@ -77,7 +77,8 @@ impl Target {
             // Files and branch move together, or git says what is in the way. Nothing in the
             // user's settings may turn this into another kind of merge, and ignored files
             // are as good as any others.
-            Some(dir) if dir.is_dir() => Git::at(dir, "merge")
+            // The index is the user's own, and must not be lost to a power cut either.
+            Some(dir) if dir.is_dir() => Git::with_config(dir, "merge", &["core.fsync=index"])
                 .args(["--ff-only", "--no-squash", "--no-autostash", "--no-stat"])
                 .args(["--no-overwrite-ignore", "--no-verify-signatures", "--quiet"])
                 .arg(commit)

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use store::atomic;
+use store::atomic::{self, Durability};
 use store::log::{self, LogTail};
 
 use crate::error::TreeError;
@@ -54,6 +54,9 @@ pub(crate) fn add(layout: &Layout, section: &mut Section<'_>, id: &str) -> Resul
     tail.read_new()?;
     // First here, then gone there: a crash in between leaves it twice, not nowhere.
     tail.append(&line)?;
+    if section.durability() != Durability::Relaxed {
+        tail.sync()?;
+    }
     section.save()
 }
 

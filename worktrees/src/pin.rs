@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use store::atomic;
 use store::lock::FileLock;
 
 use crate::error::TreeError;
@@ -17,7 +18,8 @@ use crate::slug::Slug;
 use crate::trees::Trees;
 
 impl Trees {
-    /// Keeps `commit` under `refs/ccb/<name>`, whatever becomes of the tree it was made in.
+    /// Keeps `commit` under `refs/ccb/<name>`, whatever becomes of the tree it was made in. Call
+    /// [`Self::make_durable`] before anything else that keeps it goes.
     pub fn pin(&self, name: &str, commit: &str) -> Result<(), TreeError> {
         let reference = pin_name(name)?;
         Git::at(&self.layout.main, "update-ref")
@@ -48,10 +50,10 @@ impl Trees {
             .input(input.into_bytes())
             .timeout(self.options.checkout_timeout)
             .run()?;
-        Ok(store::atomic::rename(&new, path)?)
+        Ok(atomic::publish(&new, path, self.options.durability)?)
     }
 
-    /// Takes over the commits in such a file. What is here already stays as it is.
+    /// Takes over the commits in such a file, for good. What is here already stays as it is.
     pub fn load_pins(&self, path: &Path) -> Result<(), TreeError> {
         Git::at(&self.layout.main, "fetch")
             .args(["--quiet", "--no-tags", "--no-write-fetch-head"])
@@ -59,7 +61,7 @@ impl Trees {
             .arg("refs/ccb/fanout/*:refs/ccb/fanout/*")
             .timeout(self.options.checkout_timeout)
             .run()?;
-        Ok(())
+        self.make_durable()
     }
 
     /// Whether the commit is in the repository.
@@ -88,7 +90,7 @@ impl Trees {
 
     /// Makes `branch` stand at `commit`. One that exists moves forward only, with the working
     /// tree that has it checked out; unless it is where `own` says, which nobody has but whoever
-    /// put it there: that one may be built anew.
+    /// put it there: that one may be built anew. Not on the disk before [`Self::make_durable`].
     pub fn put_branch(
         &self,
         branch: &str,
@@ -99,6 +101,8 @@ impl Trees {
         let reference = branch_name(branch)?;
         let timeout = self.options.checkout_timeout;
         let turn = FileLock::exclusive(&self.layout.landing_lock(), "landing commits", timeout)?;
+        // The objects first: a branch must not stand at something the disk does not have.
+        self.make_durable()?;
         let history = History::open(&self.layout.main);
         let update = |old: &str| {
             Git::at(&self.layout.main, "update-ref")

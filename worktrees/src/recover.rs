@@ -87,6 +87,9 @@ impl Trees {
                 let found = self.look_into(entry, Some(admin));
                 self.move_to_trash(slug, entry, found, &RemoveRequest::default())?;
             }
+            Err(_) if self.is_torn(entry) => {
+                self.set_torn_aside(slug)?;
+            }
             Err(why) => {
                 // Not what we made: leave it where it is and forget about it.
                 tracing::warn!(worktree = %slug, why, "left alone");

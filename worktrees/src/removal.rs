@@ -52,7 +52,13 @@ impl Trees {
         }
         reached(fault::REMOVE_ADMIN_MOVED);
         let late = self.rescue_late(&entry, &trash.join("admin"), &id, seen)?;
-        atomic::sync_dir(&trash, self.options.durability)?;
+        // Before the branch goes, what keeps its commits has to be on the disk. Of a tree in
+        // which nothing was done, the names are enough.
+        if clean && !late {
+            atomic::sync_dir(&trash, self.options.durability)?;
+        } else {
+            self.make_durable()?;
+        }
         let branch = self.delete_branch(&entry, branch_tip, &trash.join("admin"))?;
         reached(fault::REMOVE_BRANCH_GONE);
         let (branch_tip, branch_kept) = match branch {

@@ -352,7 +352,11 @@ impl Trees {
 }
 
 /// A name nothing in the trash or among the rescue refs has had.
-fn next_id(trees: &Trees, section: &mut Section<'_>, slug: &Slug) -> Result<String, TreeError> {
+pub(crate) fn next_id(
+    trees: &Trees,
+    section: &mut Section<'_>,
+    slug: &Slug,
+) -> Result<String, TreeError> {
     if section.registry.last == 0 {
         // The registry is new; what it replaces may have left something.
         section.registry.last = rescue::highest_number(&trees.layout)?;

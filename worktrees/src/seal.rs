@@ -29,7 +29,7 @@ pub struct Sealed {
 
 impl Trees {
     /// Commits whatever is not committed in the tree, in which nobody may be at work. Ignored
-    /// files stay what they are.
+    /// files stay what they are. The commit and its branch are on the disk afterwards.
     pub fn seal(&self, slug: &Slug, message: &str) -> Result<Sealed, TreeError> {
         let entry = self.get(slug)?;
         if entry.hook_based {
@@ -56,11 +56,17 @@ impl Trees {
             let why = found.reason.unwrap_or_else(|| "it has no commit".into());
             return Err(refused(why));
         };
-        if found.paths.is_empty() {
-            return self.sealed(&entry, head, Some(found));
+        let (commit, seen) = if found.paths.is_empty() {
+            (head, Some(found))
+        } else {
+            let commit = self.commit(entry.path(), &head, &found.paths, message)?;
+            (commit, None)
+        };
+        let sealed = self.sealed(&entry, commit, seen)?;
+        if sealed.changed {
+            self.make_durable()?;
         }
-        let commit = self.commit(entry.path(), &head, &found.paths, message)?;
-        self.sealed(&entry, commit, None)
+        Ok(sealed)
     }
 
     /// Commits what is at these paths, and nothing else. The porcelain would look at every file

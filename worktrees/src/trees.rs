@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use store::atomic::Durability;
+use store::atomic::{self, Durability};
 use store::clock::{Clock, SystemClock, parse_rfc3339, rfc3339};
 use store::lock::{DEFAULT_TIMEOUT, FileLock};
+use store::tree::device;
 
 use crate::changes::{self, Changes};
 use crate::error::TreeError;
@@ -24,7 +25,8 @@ use crate::slug::Slug;
 pub struct TreeOptions {
     /// Where the time comes from.
     pub clock: Arc<dyn Clock>,
-    /// Whether the registry survives a power cut before a change is acknowledged.
+    /// Whether the registry, and what git wrote for us, survive a power cut before a change is
+    /// acknowledged.
     pub durability: Durability,
     /// How long to wait for the repository's lock.
     pub lock_timeout: Duration,
@@ -255,6 +257,22 @@ impl Trees {
             &what,
             self.options.checkout_timeout,
         )?)
+    }
+
+    /// Everything git has written so far is on the disk when this returns: objects, refs, its
+    /// records of the trees, and their files.
+    ///
+    /// Called between what git does for us and the word that it is done. Git itself syncs too
+    /// little, whatever `core.fsync` says: the directory of a ref not at all.
+    pub fn make_durable(&self) -> Result<(), TreeError> {
+        let (common, durability) = (&self.layout.common, self.options.durability);
+        atomic::sync_file_system(common, durability)?;
+        let trees = self.layout.trees();
+        if durability != Durability::Relaxed && trees.is_dir() && device(&trees)? != device(common)?
+        {
+            atomic::sync_file_system(&trees, durability)?;
+        }
+        Ok(())
     }
 
     pub(crate) fn now_ms(&self) -> i64 {

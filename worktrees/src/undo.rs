@@ -156,8 +156,7 @@ impl Trees {
         }
         reached(fault::UNDO_TREE);
         unlock(&admin, MOVING)?;
-        atomic::sync_parent(entry.path(), self.options.durability)?;
-        Ok(())
+        self.make_durable()
     }
 
     /// Where git's directory of the tree was, or a free name beside it.

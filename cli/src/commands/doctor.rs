@@ -41,7 +41,7 @@ pub(crate) fn run(args: &DoctorArgs, context: &mut Context) -> Result<Exit, Comm
             });
         }
     }
-    for finding in coordinator::doctor(&context.agents()?, args.fix)? {
+    for finding in coordinator::doctor(&context.agents_to_repair()?, args.fix)? {
         findings.push(Found {
             kind: finding.kind,
             message: finding.message,

@@ -5,7 +5,6 @@ use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use serde_json::Value;
 use swarm::run::{Checked, Exit};
 use taskboard::{Status, Task, TaskId};
 use worktrees::{RemoveRequest, Slug, Trees};
@@ -208,10 +207,12 @@ impl Keeper {
     pub(super) fn start(agents: Agents, tasks: Vec<PlannedTask>) -> Self {
         let (to, from) = mpsc::channel::<(TaskId, usize)>();
         let thread = std::thread::spawn(move || {
-            for (id, at) in from {
-                if let Some(task) = tasks.get(at) {
-                    put_away(&agents, id, task);
-                }
+            while let Ok(first) = from.recv() {
+                // All that are done by now share one sync.
+                let batch: Vec<_> = std::iter::once(first).chain(from.try_iter()).collect();
+                let planned = batch.iter();
+                let planned = planned.filter_map(|(id, at)| Some((*id, tasks.get(*at)?)));
+                put_away(&agents, planned);
             }
         });
         Self {
@@ -236,37 +237,57 @@ impl Keeper {
     }
 }
 
-/// The commit is kept under a name of its own; then the tree is not needed any more, and goes
+/// The commits are kept under names of their own, which are on the disk before the trees go
 /// where all removed trees go. A tree that cannot go now stays, and goes the next time.
-fn put_away(agents: &Agents, id: TaskId, planned: &PlannedTask) {
-    let (Ok(trees), Ok(task)) = (agents.trees(), agents.board().get(id)) else {
+fn put_away<'a>(agents: &Agents, done: impl Iterator<Item = (TaskId, &'a PlannedTask)>) {
+    let Ok(trees) = agents.trees() else {
         return;
     };
-    let Some(result) = task.result() else {
-        return;
-    };
-    let text = |key: &str| result.get(key).and_then(Value::as_str);
-    let (Some(commit), Some(name)) = (text("commit"), text("worktree")) else {
-        return;
-    };
-    // Its host may still be at it: the board knows of the end first.
-    if let Some((run, _)) = text("run").map(life) {
-        agents.run(run).wait_dead(FINISHING).ok();
-    }
-    if let Err(error) = trees.pin(&pin_name(planned), commit) {
-        tracing::warn!(%error, "only its tree keeps the result");
+    let kept: Vec<Pinned> = done
+        .filter_map(|(id, planned)| pin(agents, &trees, id, planned))
+        .collect();
+    if kept.is_empty() {
         return;
     }
-    // Attempts that failed are of no use any more; in the trash they can still be looked at.
-    let failed = task.attempts();
-    let failed = failed.iter().map(|attempt| life(&attempt.run).0);
-    let failed = failed.map(|id| (format!("agent-{id}"), false));
-    for (name, kept) in failed.chain([(name.to_owned(), true)]) {
-        let kept = kept.then_some(commit);
-        if let Err(error) = remove(&trees, agents, &task, &name, kept) {
-            tracing::info!(%error, tree = name, "the tree stays");
+    if let Err(error) = trees.make_durable() {
+        tracing::warn!(%error, "the trees stay: only they are known to be on the disk");
+        return;
+    }
+    for Pinned { task, tree, commit } in kept {
+        // Attempts that failed are of no use any more; in the trash they can still be looked at.
+        let failed = task.attempts();
+        let failed = failed.iter().map(|attempt| life(&attempt.run).0);
+        let failed = failed.map(|id| (format!("agent-{id}"), false));
+        for (name, kept) in failed.chain([(tree, true)]) {
+            let kept = kept.then_some(commit.as_str());
+            if let Err(error) = remove(&trees, agents, &task, &name, kept) {
+                tracing::info!(%error, tree = name, "the tree stays");
+            }
         }
     }
+}
+
+/// A task whose commit has a name of its own.
+struct Pinned {
+    task: Task,
+    tree: String,
+    commit: String,
+}
+
+/// Gives the commit of a task that is done a name of its own.
+fn pin(agents: &Agents, trees: &Trees, id: TaskId, planned: &PlannedTask) -> Option<Pinned> {
+    let task = agents.board().get(id).ok()?;
+    let text = |key: &str| Some(task.result()?.get(key)?.as_str()?.to_owned());
+    let (commit, tree) = (text("commit")?, text("worktree")?);
+    // Its host may still be at it: the board knows of the end first.
+    if let Some(run) = text("run") {
+        agents.run(life(&run).0).wait_dead(FINISHING).ok();
+    }
+    if let Err(error) = trees.pin(&pin_name(planned), &commit) {
+        tracing::warn!(%error, "only its tree keeps the result");
+        return None;
+    }
+    Some(Pinned { task, tree, commit })
 }
 
 /// Removes a tree. If the kept commit is all there is, its files are gone at once; whatever else

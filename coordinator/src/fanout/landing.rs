@@ -220,6 +220,8 @@ impl Queue<'_> {
         };
         self.trees.put_branch(branch, &build.tip, own.as_deref())?;
         self.trees.pin(&format!("landed/{branch}"), &build.tip)?;
+        // Nothing is said to have landed before that is on the disk.
+        self.trees.make_durable()?;
         for at in &build.inside {
             self.reports[*at].branch = Some(branch.to_owned());
             self.events.event(&FanoutEvent::Landed {

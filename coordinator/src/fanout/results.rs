@@ -149,6 +149,8 @@ impl Results {
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
         files.sort_by(|a, b| a.path.cmp(&b.path));
+        // All of them, before the manifest says that they are whole.
+        atomic::sync_file_system(&self.dir, Durability::Full)?;
         self.put_manifest(&Manifest {
             complete: true,
             files,

@@ -5,6 +5,9 @@
 //! starts agents. One refusal pauses all of them. When the pause is over one agent tries; if the
 //! model answers it, the pause ends for everybody, else it begins again and is twice as long.
 //!
+//! After a power cut, or if the file is damaged otherwise, the account is built again from what
+//! the runs say they have used; only a pause and an earlier reset are forgotten.
+//!
 //! Nobody polls: whoever ends or changes a pause rings the bells of all runs, and what nobody tells
 //! of (a pause that is over, one who tries and dies) has a time at which it is looked at.
 
@@ -17,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use store::atomic::{self, Durability};
 use store::clock::{Clock, SystemClock, rfc3339};
 use store::fault::reached;
@@ -42,8 +46,8 @@ pub enum FleetError {
     /// A run's files.
     #[error(transparent)]
     Run(#[from] swarm::run::RunError),
-    /// It is there, and nobody can read it.
-    #[error("{}: {why}; delete it to start a new account", path.display())]
+    /// It cannot be written down.
+    #[error("{}: {why}", path.display())]
     Corrupt {
         /// The file.
         path: PathBuf,
@@ -105,7 +109,7 @@ impl Fleet {
         let (state, now) = (self.read()?, self.now());
         if state.is_ahead_of(now) {
             // The clock was set back: from here on the pause counts by the new time.
-            return self.change(Durability::Relaxed, |state, now| {
+            return self.change(Durability::Ordered, |state, now| {
                 state.gate(now, &self.options)
             });
         }
@@ -136,7 +140,7 @@ impl Fleet {
     ///
     /// `model` says whether it needs one: a command is not held back by a provider.
     pub fn admit(&self, id: &str, model: bool) -> Result<Gate, FleetError> {
-        self.change(Durability::Relaxed, |state, now| {
+        self.change(Durability::Ordered, |state, now| {
             state.forget_over(|life| RunDir::new(&self.runs, agent_of(life)).is_active());
             state.admit(id, model, now, &self.options, |by| self.is_alive(by))
         })
@@ -149,7 +153,7 @@ impl Fleet {
         if !state.is_paused() {
             return Ok(state.gate(now, &self.options));
         }
-        self.change(Durability::Relaxed, |state, now| {
+        self.change(Durability::Ordered, |state, now| {
             match state.gate(now, &self.options) {
                 Gate::Spent { what } => Gate::Spent { what },
                 _ => state.enter(id, now, |by| self.is_alive(by)),
@@ -160,7 +164,7 @@ impl Fleet {
     /// Notes what the life `life` of an agent has used so far, in all; says what the team has
     /// used up by that, if anything.
     pub fn spent(&self, life: &str, used: &Usage) -> Result<Option<String>, FleetError> {
-        self.change(Durability::Relaxed, |state, now| {
+        self.change(Durability::Ordered, |state, now| {
             state.used(life, used);
             state.spent(now, &self.options)
         })
@@ -205,7 +209,7 @@ impl Fleet {
     /// A life is over, and this is what it used. If the agent was the one who tries, somebody
     /// else does.
     pub fn left(&self, id: &str, life: &str, used: &Usage) -> Result<(), FleetError> {
-        let tried = self.change(Durability::Relaxed, |state, _| {
+        let tried = self.change(Durability::Ordered, |state, _| {
             state.used(life, used);
             state.left(id)
         })?;
@@ -252,14 +256,51 @@ impl Fleet {
     }
 
     fn read(&self) -> Result<State, FleetError> {
+        Ok(self.look()?.unwrap_or_else(|| self.rebuilt()))
+    }
+
+    /// What the file says; none if it cannot be read.
+    fn look(&self) -> Result<Option<State>, FleetError> {
         let path = self.path();
         let Some(bytes) = atomic::read(&path)? else {
-            return Ok(State::default());
+            return Ok(Some(State::default()));
         };
-        serde_json::from_slice(&bytes).map_err(|error| FleetError::Corrupt {
-            path,
-            why: error.to_string(),
-        })
+        let Ok(value) = serde_json::from_slice::<Value>(&bytes) else {
+            return Ok(None);
+        };
+        // A newer version may have another shape; that is no damage.
+        let version = value.get("v").and_then(Value::as_u64).unwrap_or(0);
+        match serde_json::from_value(value) {
+            Ok(state) => Ok(Some(state)),
+            Err(_) if version > VERSION => Err(FleetError::Newer {
+                path,
+                found: version,
+            }),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Whether its file cannot be read and will be built again.
+    pub fn is_damaged(&self) -> Result<bool, FleetError> {
+        Ok(self.look()?.is_none())
+    }
+
+    /// Writes the account down again if its file cannot be read.
+    pub fn repair(&self) -> Result<(), FleetError> {
+        self.change(Durability::Full, |_, _| ())
+    }
+
+    /// The account as the runs have it.
+    fn rebuilt(&self) -> State {
+        let path = self.path();
+        tracing::warn!(path = %path.display(), "unreadable, built again from the runs");
+        match swarm::run::all(&self.runs) {
+            Ok((metas, _)) => State::rebuilt(&metas),
+            Err(error) => {
+                tracing::warn!(%error, "the runs cannot be read either: a new account");
+                State::default()
+            }
+        }
     }
 
     /// Changes the file under its lock, if there is something to change.
@@ -271,7 +312,9 @@ impl Fleet {
         create_private_dir(&self.dir)?;
         let lock = self.dir.join("fleet.lock");
         let lock = FileLock::exclusive(&lock, "the team's account", self.lock_timeout)?;
-        let before = self.read()?;
+        let read = self.look()?;
+        let damaged = read.is_none();
+        let before = read.unwrap_or_else(|| self.rebuilt());
         if before.version() > VERSION {
             return Err(FleetError::Newer {
                 path: self.path(),
@@ -282,7 +325,7 @@ impl Fleet {
         let now = self.now();
         state.heed_clock(now);
         let answer = change(&mut state, now);
-        if state != before {
+        if state != before || damaged {
             let corrupt = |error: serde_json::Error| FleetError::Corrupt {
                 path: self.path(),
                 why: error.to_string(),

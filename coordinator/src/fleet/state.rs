@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::clock::{parse_rfc3339, rfc3339};
+use swarm::run::Meta;
 use swarm::runtime::Usage;
 
 use super::options::FleetOptions;
@@ -129,6 +130,26 @@ pub(super) struct State {
 }
 
 impl State {
+    /// What the runs say they have used, where the account itself is lost. A pause is forgotten:
+    /// if it is not over, the next refusal begins another.
+    pub(super) fn rebuilt(runs: &[Meta]) -> Self {
+        let mut state = Self::default();
+        for meta in runs {
+            state
+                .lives
+                .insert(meta.life_id(), meta.usage.since(&meta.used_before));
+            if meta.life > 1 {
+                let earlier = format!("{}#before-{}", meta.agent_id, meta.life);
+                state.lives.insert(earlier, meta.used_before);
+            }
+        }
+        let starts = runs
+            .iter()
+            .filter_map(|meta| parse_rfc3339(&meta.created_at));
+        state.since = starts.min().map(Time);
+        state
+    }
+
     pub(super) fn version(&self) -> u64 {
         self.v
     }

@@ -1,5 +1,6 @@
 use store::clock::ManualClock;
 use store::settings::{Limits, QuotaSettings, TeamLimits};
+use swarm::run::Meta;
 use tempfile::TempDir;
 
 use super::*;
@@ -301,17 +302,49 @@ fn money_and_time_run_out() {
 }
 
 #[test]
-fn a_file_nobody_can_read_is_not_taken_for_an_empty_one() {
-    let team = Team::new(TeamLimits::default());
+fn a_file_nobody_can_read_is_built_again_from_the_runs() {
+    let team = Team::new(TeamLimits {
+        tokens: Some(100),
+        ..TeamLimits::default()
+    });
     let write = |text: &str| {
         let dir = team.dir.path().join(".ccb");
         create_private_dir(&dir).unwrap();
         let path: &Path = &dir.join("fleet.json");
         atomic::replace(&dir, path, text.as_bytes(), Durability::Relaxed).unwrap();
     };
-    write("{");
-    let error = team.fleet.enter("a").unwrap_err().to_string();
-    assert!(error.contains("delete it"), "{error}");
+    let mut meta = Meta {
+        agent_id: "a".into(),
+        life: 2,
+        usage: tokens(60),
+        used_before: tokens(20),
+        created_at: rfc3339(T0),
+        ..Meta::default()
+    };
+    let run = |meta: &Meta| {
+        let run = RunDir::new(&team.dir.path().join("runs"), &meta.agent_id);
+        run.create(meta, "").unwrap()
+    };
+    let _held = run(&meta);
+    for damage in ["", "{", "\0\0\0\0"] {
+        write(damage);
+        assert!(team.fleet.is_damaged().unwrap());
+        assert_eq!(team.fleet.gate().unwrap(), Gate::Open, "nobody is paused");
+        assert_eq!(team.fleet.account().unwrap().used, tokens(60));
+        assert_eq!(team.fleet.account().unwrap().since, Some(rfc3339(T0)));
+        team.fleet.repair().unwrap();
+        assert!(!team.fleet.is_damaged().unwrap());
+        // What a life has used is set, not added.
+        assert_eq!(team.fleet.spent("a#2", &tokens(50)).unwrap(), None);
+        assert_eq!(team.fleet.account().unwrap().used, tokens(70));
+    }
+    (meta.agent_id, meta.usage) = ("b".into(), tokens(80));
+    let _held = run(&meta);
+    write("");
+    assert!(
+        matches!(team.fleet.gate().unwrap(), Gate::Spent { .. }),
+        "limits still hold"
+    );
     write(r#"{"v":2}"#);
     assert_eq!(team.fleet.gate().unwrap(), Gate::Open, "read, not written");
     assert!(matches!(

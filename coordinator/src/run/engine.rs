@@ -28,6 +28,7 @@ pub(super) struct EngineOptions {
     pub(super) shared_locks: bool,
     pub(super) board_durable: bool,
     pub(super) mail_durable: bool,
+    pub(super) trees_durable: bool,
     pub(super) lock_timeout_ms: u64,
     pub(super) stop_grace_ms: u64,
     pub(super) output_max_bytes: u64,
@@ -53,6 +54,7 @@ impl From<&Settings> for EngineOptions {
             shared_locks: settings.lock_mode == LockMode::Shared,
             board_durable: settings.durable,
             mail_durable: settings.mail_durable,
+            trees_durable: settings.worktree.durable,
             lock_timeout_ms: u64::try_from(settings.lock_timeout.as_millis()).unwrap_or(10_000),
             stop_grace_ms: u64::try_from(settings.agents.stop_grace.as_millis()).unwrap_or(5000),
             output_max_bytes: settings.agents.output_max_bytes,
@@ -124,7 +126,7 @@ impl Agents {
                 true => LockMode::Shared,
                 false => LockMode::Flock,
             },
-            durability: durability(options.board_durable),
+            durability: Durability::of(options.board_durable),
             lock_timeout: Duration::from_millis(options.lock_timeout_ms),
             ..BoardOptions::default()
         };
@@ -296,7 +298,7 @@ impl Agents {
 
     pub(crate) fn mailbox(&self) -> Mailbox {
         let options = MailOptions {
-            durability: durability(self.options.mail_durable),
+            durability: Durability::of(self.options.mail_durable),
             lock_timeout: self.lock_timeout(),
             ..MailOptions::default()
         };
@@ -318,20 +320,13 @@ impl Agents {
 
     pub(crate) fn trees(&self) -> Result<Trees, AgentError> {
         let options = TreeOptions {
+            durability: Durability::of(self.options.trees_durable),
             trash_days: self.options.trash_days,
             gc_days: self.options.gc_days,
             rescue_max_bytes: self.options.rescue_max_bytes,
             ..TreeOptions::default()
         };
         Ok(Trees::discover(&self.directory, options)?)
-    }
-}
-
-fn durability(durable: bool) -> Durability {
-    if durable {
-        Durability::Full
-    } else {
-        Durability::Relaxed
     }
 }
 

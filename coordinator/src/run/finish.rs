@@ -12,11 +12,11 @@
 //! again.
 
 use mailbox::{RunStatus, TaskNotification, WorktreeLeft};
-use store::atomic::Durability;
+use store::atomic::{self, Durability};
 use store::clock::{Clock, SystemClock, rfc3339};
 use store::fault::reached;
 use store::name::Name;
-use swarm::run::{By, Exit, ExitStatus, Meta, RunDir, Told, TreeOutcome};
+use swarm::run::{By, Exit, ExitStatus, Meta, Proof, RunDir, Told, TreeOutcome};
 use taskboard::TaskId;
 use worktrees::{AgentEnd, Changes, Slug, TreeError};
 
@@ -70,6 +70,7 @@ fn carry_out(
     seen: Option<&Changes>,
     written: &mut dyn FnMut(),
 ) -> Result<(), AgentError> {
+    sync_uncommitted(agents, run, exit)?;
     let exit = run.end(exit, Durability::Full)?;
     let mut meta = note_end(run, &exit)?;
     written();
@@ -93,6 +94,20 @@ fn carry_out(
     reached(fault::FINISH_DONE);
     if meta.told != Some(Told::Waiting) {
         run.settle()?;
+    }
+    Ok(())
+}
+
+/// What was proven without a commit is in the files of the directory the agent worked in: they
+/// are on the disk before the task is said to be done. A commit is, since it was made.
+fn sync_uncommitted(agents: &Agents, run: &RunDir, exit: &Exit) -> Result<(), AgentError> {
+    let uncommitted = |proof: &Proof| proof.commit.is_none();
+    if exit.status == ExitStatus::Completed && exit.proof.as_ref().is_some_and(uncommitted) {
+        let directory = run.meta()?.cwd;
+        if directory.is_dir() {
+            let durability = Durability::of(agents.options.trees_durable);
+            atomic::sync_file_system(&directory, durability)?;
+        }
     }
     Ok(())
 }

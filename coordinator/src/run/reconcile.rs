@@ -1,9 +1,12 @@
 //! Seeing to runs nobody sees to any more.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use swarm::process::sweep;
 use swarm::run::{self, By, ExitStatus, Meta, RunDir, RunError, Told, exit_of_dead};
+
+use worktrees::Slug;
 
 use super::engine::Agents;
 use super::error::AgentError;
@@ -22,6 +25,25 @@ pub struct Settled {
 }
 
 impl Agents {
+    /// Sees to a dead run of which nobody can read what it was: what is left of it is ended, its
+    /// tasks are free again, its tree goes if nothing is in it, its files are kept aside. Returns
+    /// where. The caller has taken the run.
+    pub(crate) fn set_run_aside(&self, run: &RunDir) -> Result<PathBuf, AgentError> {
+        let left = sweep(run.id(), DYING);
+        if !left.is_empty() {
+            tracing::error!(id = run.id(), ?left, "processes of the run do not die");
+        }
+        if self.board().dir().is_dir() {
+            self.board().unassign_run(run.id())?;
+        }
+        if let (Ok(trees), Ok(slug)) = (self.trees(), Slug::new(&format!("agent-{}", run.id())))
+            && let Err(error) = trees.settle(&slug).and_then(|()| trees.agent_ended(&slug))
+        {
+            tracing::info!(%error, "its tree stays");
+        }
+        Ok(run.set_aside(&self.runs.with_file_name(".ccb").join("unreadable"))?)
+    }
+
     /// Finishes every run whose guard and host are gone before it was finished: ends what is
     /// left of it, gives its tasks back, tells its parent. Costs next to nothing when there is
     /// none.
@@ -62,12 +84,21 @@ impl Agents {
                 run.settle()?;
                 return Ok(None);
             }
+            Err(error @ RunError::Corrupt { .. }) => {
+                tracing::warn!(id = run.id(), %error, "a run is set aside");
+                self.set_run_aside(run)?;
+                return Ok(None);
+            }
             Err(error) => {
                 // What cannot be read cannot be finished; it must not keep others from being.
                 tracing::warn!(id = run.id(), %error, "a run cannot be settled");
                 return Ok(None);
             }
         };
+        if let Err(RunError::Corrupt { .. }) = run.exit(meta.life) {
+            // As if nobody had come to write it: then nothing is taken for done.
+            run.put_damaged_exit_aside()?;
+        }
         let agents = Self::of_run(self.home.clone(), &meta)?;
         let exit = match run.exit(meta.life)? {
             Some(_) if meta.told == Some(Told::Waiting) && run.has_waiter()? => return Ok(None),

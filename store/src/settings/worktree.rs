@@ -30,6 +30,9 @@ pub struct SetUpCommand {
 /// Everything under `worktree`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorktreeSettings {
+    /// `durable`: whether commits, branches and registry are on the disk before work counts as
+    /// done or landed.
+    pub durable: bool,
     /// `baseRef`: `"head"` or `"fresh"`.
     pub base_ref: BaseRef,
     /// `sparsePaths`: check out only these.
@@ -53,6 +56,7 @@ pub struct WorktreeSettings {
 impl Default for WorktreeSettings {
     fn default() -> Self {
         Self {
+            durable: true,
             base_ref: BaseRef::default(),
             sparse_paths: Vec::new(),
             symlink_directories: Vec::new(),
@@ -69,6 +73,7 @@ impl Default for WorktreeSettings {
 const KEYS: &[&str] = &[
     "baseRef",
     "copyDirectories",
+    "durable",
     "gcDays",
     "pool",
     "rescueMaxBytes",
@@ -83,6 +88,9 @@ const MAX_POOL: u64 = 64;
 impl WorktreeSettings {
     pub(super) fn apply(&mut self, section: &Map<String, Value>, file: &File<'_>) -> Result<()> {
         file.check_keys(section, "worktree.", KEYS)?;
+        if let Some(value) = section.get("durable") {
+            self.durable = file.boolean(value, "worktree.durable")?;
+        }
         if let Some(value) = section.get("baseRef") {
             self.base_ref = match value.as_str() {
                 Some("head") => BaseRef::Head,
@@ -153,12 +161,14 @@ mod tests {
     #[test]
     fn worktree_settings_are_read_and_checked() {
         let settings = load(&[
-            r#"{"worktree":{"setup":"make deps","trashDays":3,"sparsePaths":["a","b"]}}"#,
+            r#"{"worktree":{"setup":"make deps","trashDays":3,"sparsePaths":["a","b"],"durable":false}}"#,
             r#"{"worktree":{"baseRef":"fresh","setup":null}}"#,
         ])
         .unwrap();
         assert_eq!(settings.worktree.set_up, None, "null takes it back");
         assert_eq!(settings.worktree.trash_days, 3);
+        assert!(!settings.worktree.durable);
+        assert!(load(&[]).unwrap().worktree.durable);
         assert_eq!(settings.worktree.sparse_paths, ["a", "b"]);
         assert_eq!(settings.worktree.base_ref, BaseRef::Fresh);
         for bad in [
@@ -167,6 +177,7 @@ mod tests {
             r#"{"worktree":{"setup":["a"]}}"#,
             r#"{"worktree":{"sparsePaths":"a"}}"#,
             r#"{"worktree":{"rescueMaxBytes":"1G"}}"#,
+            r#"{"worktree":{"durable":"yes"}}"#,
             r#"{"worktree":{"pool":65}}"#,
             r#"{"worktree":{"pool":"many"}}"#,
         ] {

@@ -26,7 +26,7 @@ impl RunDir {
     /// Asks for the run to end. Whoever supervises it sees to it; if nobody does any more, it
     /// at least counts as stopped and not as lost.
     pub fn ask_to_stop(&self, request: &StopRequest) -> Result<(), RunError> {
-        self.write("stop.json", &json(request)?, Durability::Relaxed)?;
+        self.write("stop.json", &json(request)?, Durability::Ordered)?;
         self.ring();
         Ok(())
     }

@@ -8,7 +8,7 @@ use store::StoreError;
 use store::atomic::{self, Durability, Staged};
 use store::fault::{pass, reached};
 use store::fifo::{self, Bell, Ringer};
-use store::home::create_private_dir;
+use store::home::{create_durable_dir, create_private_dir};
 use store::lock::{FileLock, is_held, wait_until_free};
 
 use super::exit::Exit;
@@ -135,19 +135,26 @@ impl RunDir {
         self.dir.join("host.log")
     }
 
-    /// Writes the run down, before it has any process, and takes it.
+    /// Writes the run down, before it has any process, and takes it. What is written is on the
+    /// disk afterwards: nothing else knows what the run was for.
     pub fn create(&self, meta: &Meta, prompt: &str) -> Result<Held, RunError> {
-        create_private_dir(&self.dir)?;
+        create_durable_dir(&self.dir, Durability::Full)?;
         let held = self.take()?;
         // From here on somebody will look after it if we do not come far.
-        create_private_dir(&self.active_dir())?;
-        atomic::open_private(&self.active_path())?;
+        self.mark_active()?;
         reached(fault::RUN_MARKED);
-        self.write("prompt", prompt.as_bytes(), Durability::Relaxed)?;
+        self.write("prompt", prompt.as_bytes(), Durability::Ordered)?;
         fifo::create(&self.dir.join("control"))?;
-        self.write_meta(meta)?;
+        self.put_meta(meta, Durability::Full)?;
         reached(fault::RUN_REGISTERED);
         Ok(held)
+    }
+
+    fn mark_active(&self) -> Result<(), RunError> {
+        let active = self.active_dir();
+        create_durable_dir(&active, Durability::Full)?;
+        atomic::open_private(&self.active_path())?;
+        Ok(atomic::sync_dir(&active, Durability::Full)?)
     }
 
     /// Takes a run nobody supervises.
@@ -257,8 +264,13 @@ impl RunDir {
         Ok(own.is_some_and(|own| own.eq_ignore_ascii_case(name)))
     }
 
-    /// Writes down what is known about the run.
+    /// Writes down what is known about the run. After a power cut it may be what was written
+    /// before, but never nothing.
     pub fn write_meta(&self, meta: &Meta) -> Result<(), RunError> {
+        self.put_meta(meta, Durability::Ordered)
+    }
+
+    fn put_meta(&self, meta: &Meta, durability: Durability) -> Result<(), RunError> {
         if meta.v > VERSION {
             return Err(RunError::Newer {
                 path: self.dir.join("meta.json"),
@@ -267,7 +279,7 @@ impl RunDir {
         }
         let mut meta = meta.clone();
         meta.v = VERSION;
-        self.write("meta.json", &json(&meta)?, Durability::Relaxed)
+        self.write("meta.json", &json(&meta)?, durability)
     }
 
     /// What it was told first.
@@ -310,13 +322,35 @@ impl RunDir {
 
     /// A new life begins: the run is marked again, and the end of the last life is put aside.
     pub fn begin_life(&self, meta: &mut Meta) -> Result<(), RunError> {
-        create_private_dir(&self.active_dir())?;
-        atomic::open_private(&self.active_path())?;
+        self.mark_active()?;
         meta.life = meta.life.max(1) + 1;
         meta.used_before = meta.usage;
         self.write_meta(meta)?;
         reached(fault::RUN_NEXT_LIFE);
         self.put_exit_aside(meta.life)
+    }
+
+    /// Puts an `exit.json` aside that cannot be read, so that the run can be finished. Only for
+    /// whoever has taken the run.
+    pub fn put_damaged_exit_aside(&self) -> Result<(), RunError> {
+        atomic::set_unreadable_aside(&self.dir.join(EXIT))?;
+        Ok(())
+    }
+
+    /// Moves a run whose files cannot be read out of the way, whole, to `dir`; returns where it
+    /// is. Only for whoever has taken it.
+    pub fn set_aside(&self, dir: &Path) -> Result<PathBuf, RunError> {
+        create_private_dir(dir)?;
+        let mut number = 0;
+        let aside = loop {
+            let aside = dir.join(format!("{}-{number}", self.id));
+            if atomic::rename_new(&self.dir, &aside)? {
+                break aside;
+            }
+            number += 1;
+        };
+        self.settle()?;
+        Ok(aside)
     }
 
     /// Makes room for the end of this life.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use store::atomic::{self, Durability};
 use store::clock::{Clock, rfc3339};
-use store::home::{Home, create_private_dir};
+use store::home::{Home, create_durable_dir};
 use store::lock::FileLock;
 use store::{Result, StoreError};
 
@@ -81,7 +81,7 @@ impl Trust {
     }
 
     fn change(&self, change: impl FnOnce(&mut Map<String, Value>) -> Result<()>) -> Result<()> {
-        create_private_dir(&self.directory)?;
+        create_durable_dir(&self.directory, Durability::Full)?;
         let lock = self.directory.join("trust.lock");
         let _lock = FileLock::exclusive(&lock, "the record of what is trusted", self.lock_timeout)?;
         let mut document = self.read()?;

@@ -1,0 +1,171 @@
+//! Files of a team that a power cut or a bad disk left unreadable.
+//!
+//! What can be derived is built again; everything else is moved aside, never deleted, so that
+//! work goes on without it.
+
+use std::path::Path;
+
+use store::atomic;
+use store::name::Name;
+use swarm::run::RunError;
+use swarm::{LEAD, NewMember, NewTeam, Team, TeamError};
+use worktrees::Whose;
+
+use super::Finding;
+use crate::run::{AgentError, Agents};
+use crate::session::SessionError;
+use crate::session_file::SessionFile;
+
+/// Looks at each of them; with `fix`, sees to it that nobody stumbles over it again.
+pub(super) fn files(
+    agents: &Agents,
+    fix: bool,
+    findings: &mut Vec<Finding>,
+) -> Result<(), AgentError> {
+    roster(agents, fix, findings)?;
+    session(agents, fix, findings)?;
+    account(agents, fix, findings)?;
+    runs(agents, fix, findings)?;
+    requests(agents, fix, findings)?;
+    repository(agents, fix, findings);
+    Ok(())
+}
+
+/// What a power cut left of git's files, and of the trees of agents that ended with it.
+fn repository(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) {
+    // Outside of a repository there is none; one whose registry cannot be read is told of by
+    // whoever looks at trees.
+    let Ok(trees) = agents.trees() else {
+        return;
+    };
+    match trees.heal(fix, Whose::Agents) {
+        Ok(found) => findings.extend(found.into_iter().map(|found| Finding {
+            kind: found.kind,
+            message: format!("worktree {}: {}", found.name, found.message),
+            fixed: found.fixed,
+        })),
+        Err(error) => tracing::warn!(%error, "the trees are not looked at"),
+    }
+}
+
+/// The roster: its members are those who have an inbox.
+fn roster(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) -> Result<(), AgentError> {
+    let team = agents.roster();
+    let error = match team.roster() {
+        Ok(_) | Err(TeamError::NotFound { .. }) => return Ok(()),
+        Err(error) => error,
+    };
+    let mut finding = Finding::new("unreadable_roster", error.to_string());
+    if let (true, TeamError::Corrupt { path, .. }) = (fix, &error) {
+        let aside = atomic::set_unreadable_aside(path)?;
+        let count = rebuild(&team, &path.with_file_name("inboxes"))?;
+        finding.fixed = Some(format!(
+            "moved to {}; the team has its lead and {count} members again, those with an inbox",
+            aside.display()
+        ));
+    }
+    findings.push(finding);
+    Ok(())
+}
+
+fn rebuild(team: &Team, inboxes: &Path) -> Result<usize, TeamError> {
+    team.create(&NewTeam::default())?;
+    let entries = std::fs::read_dir(inboxes).into_iter().flatten().flatten();
+    let dirs = entries.filter(|entry| entry.path().is_dir());
+    let names = dirs.filter_map(|entry| entry.file_name().into_string().ok());
+    let names = names.filter(|name| !name.eq_ignore_ascii_case(LEAD));
+    let mut count = 0;
+    for name in names.filter_map(|name| Name::new("agent", &name).ok()) {
+        // One that may not be a member, such as `user`, is none.
+        if team.join(&NewMember::new(name)).is_ok() {
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
+/// What the session is like: the next start says it anew.
+fn session(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) -> Result<(), AgentError> {
+    let file = SessionFile {
+        home: agents.home(),
+        team: agents.team_name(),
+    };
+    let Err(error) = file.session() else {
+        return Ok(());
+    };
+    let mut finding = Finding::new("unreadable_session", error.to_string());
+    if let (true, SessionError::Unreadable { path, .. }) = (fix, &error) {
+        let aside = atomic::set_unreadable_aside(path)?;
+        finding.fixed = Some(format!(
+            "moved to {}; the next session begins with its flags alone",
+            aside.display()
+        ));
+    }
+    findings.push(finding);
+    Ok(())
+}
+
+/// What the team has used.
+fn account(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) -> Result<(), AgentError> {
+    let fleet = agents.fleet();
+    if !fleet.is_damaged()? {
+        return Ok(());
+    }
+    let path = agents.runs_dir().with_file_name(".ccb/fleet.json");
+    let message = format!("{} is unreadable", path.display());
+    let mut finding = Finding::new("unreadable_account", message);
+    if fix {
+        fleet.repair()?;
+        finding.fixed = Some("built again from what the runs have used".into());
+    }
+    findings.push(finding);
+    Ok(())
+}
+
+/// Runs of which nobody knows what they were.
+fn runs(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) -> Result<(), AgentError> {
+    let (_, problems) = agents.list()?;
+    for problem in problems {
+        let mut finding = Finding::new("unreadable_run", problem.to_string());
+        let id = match &problem {
+            RunError::Corrupt { path, .. } => path.parent().and_then(Path::file_name),
+            _ => None,
+        };
+        let run = id.and_then(|id| id.to_str()).map(|id| agents.run(id));
+        if let (true, Some(run)) = (fix, run) {
+            match run.take() {
+                Ok(_held) => {
+                    let aside = agents.set_run_aside(&run)?;
+                    finding.fixed = Some(format!(
+                        "moved to {}; its tasks are free again",
+                        aside.display()
+                    ));
+                }
+                // Its host writes it again sooner or later.
+                Err(RunError::Running { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        findings.push(finding);
+    }
+    Ok(())
+}
+
+/// Questions nobody can read: whoever asked asks again.
+fn requests(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) -> Result<(), AgentError> {
+    match agents.mailbox().requests() {
+        Ok(requests) => {
+            for (path, why) in requests.unreadable {
+                let message = format!("{}: {why}", path.display());
+                let mut finding = Finding::new("unreadable_request", message);
+                if fix {
+                    let aside = atomic::set_unreadable_aside(&path)?;
+                    finding.fixed = Some(format!("moved to {}", aside.display()));
+                }
+                findings.push(finding);
+            }
+        }
+        Err(error) => findings.push(Finding::new("unreadable_requests", error.to_string())),
+    }
+    Ok(())
+}

@@ -1,0 +1,94 @@
+//! What git wrote is on the disk before anybody is told. That it survives is tested by cutting
+//! the power (`tests/power/`); here, that a disk which fails at that moment is heard.
+
+use harness::{Workplace, write};
+use serde_json::Value;
+
+use crate::CCB;
+use crate::tree_crash::FILE_SYSTEM_SYNC;
+
+/// A tree with a commit that can land.
+fn with_work() -> Workplace {
+    let at = Workplace::new(CCB);
+    at.ok(&["worktree", "create", "x"]);
+    write(&at.repo.tree("x").join("new"), "work\n");
+    at.repo.git_in("x", &["add", "."]);
+    at.repo.git_in("x", &["commit", "-qm", "work"]);
+    at
+}
+
+/// The write points a command passes, in order.
+fn trace(at: &Workplace, args: &[&str]) -> Vec<String> {
+    let file = at.home.path().join("trace");
+    let output = at.command(args).env("CCB_FAULT_TRACE", &file).output();
+    assert!(output.unwrap().status.success());
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+fn landed(at: &Workplace) -> Value {
+    let registry = std::fs::read(at.repo.ours().join("index.json")).unwrap();
+    let registry: Value = serde_json::from_slice(&registry).unwrap();
+    registry["worktrees"][0]["merged"].clone()
+}
+
+#[test]
+fn nothing_has_landed_before_it_is_on_the_disk() {
+    let passed = trace(&with_work(), &["worktree", "merge", "x"]);
+    let moved = passed
+        .iter()
+        .position(|point| point == "merge.moved")
+        .unwrap();
+    assert_eq!(passed[moved + 1], FILE_SYSTEM_SYNC, "{passed:?}");
+    assert_eq!(
+        passed[moved + 2],
+        "merge.durable",
+        "then the registry: {passed:?}"
+    );
+    let syncs = passed[..=moved + 1]
+        .iter()
+        .filter(|point| *point == FILE_SYSTEM_SYNC);
+
+    let at = with_work();
+    let fault = format!("eio:{FILE_SYSTEM_SYNC}:{}", syncs.count());
+    let output = at
+        .command(&["worktree", "merge", "x"])
+        .env("CCB_FAULT", fault)
+        .output();
+    let output = output.unwrap();
+    assert!(!output.status.success(), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("sync"), "{said}");
+    assert_eq!(
+        landed(&at)["pending"],
+        true,
+        "it is not known to be on the disk"
+    );
+
+    let again = at.ok(&["worktree", "merge", "x"]);
+    assert_eq!(again["worktree"]["name"], "x", "{again}");
+    assert!(at.repo.main().join("new").exists());
+}
+
+#[test]
+fn what_nobody_promised_is_not_waited_for() {
+    // A tree in which nothing was done holds nothing that could be lost.
+    let at = Workplace::new(CCB);
+    at.ok(&["worktree", "create", "x"]);
+    let passed = trace(&at, &["worktree", "remove", "x"]);
+    assert!(
+        !passed.iter().any(|point| point == FILE_SYSTEM_SYNC),
+        "{passed:?}"
+    );
+    let at = with_work();
+    let passed = trace(&at, &["worktree", "remove", "x", "--discard"]);
+    let gone = passed
+        .iter()
+        .position(|point| point == "removal.branch-gone");
+    let synced = passed.iter().position(|point| point == FILE_SYSTEM_SYNC);
+    assert!(
+        synced.is_some() && synced < gone,
+        "its commits before its branch: {passed:?}"
+    );
+}
