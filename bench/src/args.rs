@@ -76,6 +76,8 @@ pub(crate) enum Part {
     Mail,
     /// Worktrees beside plain git, by the number of files
     Worktrees,
+    /// Sealing, landing and removing worktrees, on the disk or not
+    Landing,
     /// Runs of agents beside plain commands
     Agents,
     /// The MCP server: its start, a thousand calls, its memory

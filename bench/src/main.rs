@@ -49,7 +49,7 @@
 //!
 //! [`designs`] are the boards; [`claims`], [`scaling`] and [`startup`] the three parts about
 //! them, [`mail`] the one about messages, [`worktrees`] the one about trees of a generated
-//! [`repository`], [`agents`] the one about runs, [`mcp`] the one about the MCP server, [`sessions`]
+//! [`repository`], [`landing`] the one about getting their commits onto a branch, [`agents`] the one about runs, [`mcp`] the one about the MCP server, [`sessions`]
 //! the one about whole team sessions, [`fanout`] the one about plans; [`fleet`] and [`probe`] are
 //! the processes they start (this binary again).
 
@@ -61,6 +61,7 @@ mod designs;
 mod environment;
 mod fanout;
 mod fleet;
+mod landing;
 mod mail;
 mod mcp;
 mod plot;
@@ -139,6 +140,11 @@ fn run(options: &Options) -> Result<(), Failure> {
         let samples = worktrees::run(options)?;
         worktrees::print(options, &samples);
         options.save("worktrees.json", || json(options, &samples))?;
+    }
+    if options.wants(Part::Landing) {
+        let samples = landing::run(options)?;
+        landing::print(options, &samples);
+        options.save("landing.json", || json(options, &samples))?;
     }
     if options.wants(Part::Agents) {
         let samples = agents::run(options)?;
