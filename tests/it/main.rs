@@ -6,6 +6,10 @@ mod agent_types;
 mod bad_input;
 /// Bad settings, a bad home, a held lock: the same.
 mod bad_luck;
+/// What a check says is true of the commit, whatever an agent hides from git.
+mod check_commit;
+/// Worktrees for checks: exactly the commit, whatever was done to them.
+mod check_tree;
 /// Claims won and refused, `next`, leases.
 mod claims;
 /// The answers and exit codes of the commands.

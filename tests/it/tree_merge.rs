@@ -294,11 +294,11 @@ fn the_check_sees_the_result_and_decides() {
     assert_eq!(scene(&at), before);
 
     let passing = "test -f one && test -f theirs && test -f .claude/settings.local.json && \
-        test \"$CCB_MAIN_TREE\" = \"$(git worktree list --porcelain | sed -n '1s/worktree //p')\"";
+        test \"$PWD\" = \"$CCB_WORKTREE\" && test -e \"$CCB_MAIN_TREE/.git/ccb\" && test -d .git";
     let answer = at.ok(&["worktree", "merge", "x", "--check", passing]);
     assert_eq!(answer["merge"]["outcome"], "landed");
     let left = std::fs::read_dir(at.repo.tree("")).unwrap().count();
-    assert_eq!(left, 1, "the scratch tree is gone");
+    assert_eq!(left, 1, "the check tree is gone");
     at.repo.check_sound();
 }
 

@@ -94,6 +94,14 @@ fn entries(bytes: &[u8]) -> Option<Vec<std::ops::Range<usize>>> {
     (at == end).then_some(found)
 }
 
+/// Whether an index of the plain form tells git of any file not to look at it; `None` if it is
+/// of another form, or damaged.
+pub(crate) fn assumes_unchanged(bytes: &[u8]) -> Option<bool> {
+    let entries = entries(bytes)?;
+    let assumed = |entry: &std::ops::Range<usize>| bytes[entry.start + FLAGS] & 0x80 != 0;
+    Some(entries.iter().any(assumed))
+}
+
 fn number(bytes: &[u8], at: usize) -> Option<u32> {
     let four = bytes.get(at..at + 4)?.try_into().ok()?;
     Some(u32::from_be_bytes(four))

@@ -1,12 +1,13 @@
 //! Where the registry, git and the disk disagree. Reports, adopts if asked, never deletes.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use store::atomic;
 use store::lock::FileLock;
 
 use crate::admin;
+use crate::check_state::CheckState;
 use crate::error::TreeError;
 use crate::gitfiles;
 use crate::history::History;
@@ -142,7 +143,9 @@ impl Trees {
             .map(|entry| entry.path())
             .collect();
         dirs.sort();
-        for dir in dirs.iter().filter(|dir| !known.contains(dir.as_path())) {
+        self.check_check_trees(fix, findings)?;
+        let unknown = |dir: &&PathBuf| !known.contains(dir.as_path()) && !self.is_check_tree(dir);
+        for dir in dirs.iter().filter(unknown) {
             let name = dir
                 .file_name()
                 .unwrap_or_default()
@@ -178,6 +181,29 @@ impl Trees {
                 let message = format!("{} was left by an interrupted git", admin.display());
                 findings.push(finding("half_made_record", &name, message));
             }
+        }
+        Ok(())
+    }
+
+    /// Check trees whose check was cut short.
+    fn check_check_trees(
+        &self,
+        fix: bool,
+        findings: &mut Vec<TreeFinding>,
+    ) -> Result<(), TreeError> {
+        for name in self.check_trees() {
+            let slug = Slug::new(&name)?;
+            let left = CheckState::load(&self.layout, &name).is_none_or(|state| state.busy);
+            if !left || FileLock::try_exclusive(&self.layout.tree_lock(&slug))?.is_none() {
+                continue;
+            }
+            let message = "a check in it was interrupted; the next check deletes it";
+            let mut finding = finding("check_tree_left", &name, message.into());
+            if fix {
+                self.drop_check_trees(false)?;
+                finding.fixed = Some("deleted; it held nobody's work".into());
+            }
+            findings.push(finding);
         }
         Ok(())
     }

@@ -41,9 +41,15 @@ store::fault_points! {
     TRASH_EMPTIED = "trash.emptied";
     /// The commit that is to land exists, and nothing names it.
     MERGE_BUILT = "merge.built";
-    /// The scratch tree of a merge is known to git and to us.
-    MERGE_SCRATCH = "merge.scratch";
-    /// The check passed and the scratch tree is gone.
+    /// It is written down that a check tree is in use; it is as it was, or not there.
+    CHECK_CLAIMED = "check.claimed";
+    /// Its repository is there; its files are not those of the commit.
+    CHECK_MADE = "check.made";
+    /// A check can run in it.
+    CHECK_READY = "check.ready";
+    /// The check is over; the tree still counts as in use.
+    CHECK_OVER = "check.over";
+    /// The check passed and its tree is free again.
     MERGE_CHECKED = "merge.checked";
     /// It is written down where the tree is about to land.
     MERGE_NOTED = "merge.noted";

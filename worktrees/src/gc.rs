@@ -260,6 +260,7 @@ impl Trees {
 
     /// Finishes or takes back whatever crashed processes left half done.
     pub fn sweep(&self) -> Result<(), TreeError> {
+        self.drop_check_trees(false)?;
         for entry in Registry::load(&self.layout)?.worktrees {
             if entry.op.is_none() {
                 continue;

@@ -56,11 +56,7 @@ impl Git {
     /// The same with more settings for this one call.
     pub(crate) fn with_config(dir: &Path, verb: &str, config: &[&str]) -> Self {
         let mut command = Command::new("git");
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("GIT_") {
-                command.env_remove(name);
-            }
-        }
+        process::forget_git(&mut command);
         command
             .current_dir(dir)
             .env("LC_ALL", "C")

@@ -1,6 +1,7 @@
 //! Reading commits: with libgit2, which starts no process, and with git itself where libgit2
 //! cannot open a repository (split or sparse index, reftable, sha256).
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use git2::{ErrorCode, Oid, Repository};
@@ -74,6 +75,41 @@ impl History {
             .args(["--verify", "--quiet", "--end-of-options", reference])
             .ask()?;
         Ok(found.then(|| line(&bytes)))
+    }
+
+    /// Every branch, tag and remote branch, and where it stands.
+    pub(crate) fn branches_and_tags(&self) -> Result<BTreeMap<String, String>, TreeError> {
+        const KINDS: [&str; 3] = ["refs/heads/", "refs/tags/", "refs/remotes/"];
+        if let Some(repo) = &self.opened {
+            let mut found = BTreeMap::new();
+            let references = repo.references();
+            let listed = references.and_then(|all| {
+                for reference in all {
+                    let reference = reference?;
+                    let (Ok(name), Some(oid)) = (reference.name(), reference.target()) else {
+                        continue;
+                    };
+                    if KINDS.iter().any(|kind| name.starts_with(kind)) {
+                        found.insert(name.to_owned(), oid.to_string());
+                    }
+                }
+                Ok(())
+            });
+            match listed {
+                Ok(()) => return Ok(found),
+                Err(error) => tracing::debug!(%error, "libgit2 cannot list the branches"),
+            }
+        }
+        let bytes = Git::at(&self.dir, "for-each-ref")
+            .arg("--format=%(if)%(symref)%(then)%(else)%(objectname) %(refname)%(end)")
+            .args(KINDS)
+            .run()?;
+        let text = String::from_utf8_lossy(&bytes);
+        let split = |line: &str| {
+            let (oid, name) = line.split_once(' ')?;
+            Some((name.to_owned(), oid.to_owned()))
+        };
+        Ok(text.lines().filter_map(split).collect())
     }
 
     /// How many commits can be reached from `tips` and not from `base`. Tips that no longer

@@ -28,7 +28,13 @@ impl Layout {
 
     /// Creates the directories that are not there.
     pub(crate) fn create_dirs(&self) -> Result<(), TreeError> {
-        for dir in [self.locks(), self.trash(), self.logs(), self.tmp()] {
+        for dir in [
+            self.locks(),
+            self.trash(),
+            self.logs(),
+            self.tmp(),
+            self.checks(),
+        ] {
             create_durable_dir(&dir, Durability::Full)?;
         }
         Ok(())
@@ -57,6 +63,11 @@ impl Layout {
 
     pub(crate) fn trash(&self) -> PathBuf {
         self.ours.join("trash")
+    }
+
+    /// What is known of check trees.
+    pub(crate) fn checks(&self) -> PathBuf {
+        self.ours.join("checks")
     }
 
     pub(crate) fn logs(&self) -> PathBuf {

@@ -17,10 +17,12 @@
 //!
 //! ```text
 //! <repo>/.claude/worktrees/<flat>/   a working tree, nothing else
+//! <repo>/.claude/worktrees/ccb-check-<n>/   one for checks, with a repository of its own
 //! <common dir>/ccb/index.json        the registry       events.jsonl   what happened
 //! <common dir>/ccb/locks/            landing, repository, events, <flat>.tree, <flat>.lease
 //! <common dir>/ccb/trash/<id>/       tree/ and admin/ (git's directory for it)
 //! <common dir>/ccb/logs/             output of set-up commands and checks
+//! <common dir>/ccb/checks/           which check trees there are, and whether one is in use
 //! refs/ccb/rescue/<id>/…             HEAD, branch, index, reflogs, files of removed trees
 //! refs/ccb/<other>                   commits whose trees are not needed any more
 //! ```
@@ -39,6 +41,10 @@ mod admin;
 mod aging;
 mod base;
 mod changes;
+mod check;
+mod check_repo;
+mod check_state;
+mod check_tree;
 mod create;
 mod create_again;
 mod doctor;
@@ -48,6 +54,7 @@ mod fault;
 mod gc;
 mod git;
 mod gitfiles;
+mod hidden;
 mod history;
 mod layout;
 mod lease;
@@ -69,7 +76,6 @@ mod repository;
 mod request;
 mod rescue;
 mod run;
-mod scratch;
 mod seal;
 mod setup;
 mod slug;
@@ -80,6 +86,8 @@ mod undo;
 mod whereabouts;
 
 pub use changes::{Changes, State, fingerprint_of};
+pub use check::Check;
+pub use check_tree::{After, CheckTree};
 pub use doctor::TreeFinding;
 pub use error::{Category, TreeError};
 pub use events::EventTask;
@@ -93,7 +101,6 @@ pub use remove::{RemoveHook, RemoveRequest, Removed};
 pub use repository::Repository;
 pub use request::{Base, CreateHook, CreateRequest, Created, Mode};
 pub use run::{Ran, RunRequest};
-pub use scratch::Check;
 pub use seal::Sealed;
 pub use setup::SetUp;
 pub use slug::Slug;

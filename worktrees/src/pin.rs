@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use store::atomic;
 use store::lock::FileLock;
 
+use crate::check::Check;
 use crate::error::TreeError;
 use crate::git::Git;
 use crate::history::History;
 use crate::merge_target::{Step, Target};
-use crate::scratch::Check;
 use crate::slug::Slug;
 use crate::trees::Trees;
 

@@ -19,7 +19,7 @@ use crate::events::Event;
 use crate::fault;
 use crate::git::Git;
 use crate::gitfiles;
-use crate::registry::{Op, Pooled, Registry};
+use crate::registry::{Entry, Op, Pooled, Registry, Section, Status};
 use crate::remove::RemoveRequest;
 use crate::request::CreateRequest;
 use crate::setup::SetUp;
@@ -129,6 +129,66 @@ impl Trees {
         Ok((!listed.is_empty()).then_some("the repository has submodules"))
     }
 
+    /// A name for a tree of our own that nothing has, and its lock.
+    ///
+    /// Numbered, so that the lock files, which stay, are few.
+    fn free_internal(&self, prefix: &str) -> Result<(Slug, FileLock), TreeError> {
+        let mut number = 0;
+        loop {
+            number += 1;
+            let slug = Slug::new(&format!("{prefix}-{number}"))?;
+            let path = self.layout.tree_lock(&slug);
+            let Some(lock) = FileLock::try_exclusive(&path)? else {
+                continue;
+            };
+            let registry = Registry::load(&self.layout)?;
+            let place = self.layout.tree(&slug);
+            let free = std::fs::symlink_metadata(&place).is_err() && !registry.knows(&slug);
+            if free {
+                return Ok((slug, lock));
+            }
+        }
+    }
+
+    /// Registers an empty tree on no branch that is being made. Its lock is held.
+    fn add_detached(&self, slug: &Slug, commit: &str) -> Result<Entry, TreeError> {
+        let path = self.layout.tree(slug);
+        let entry = Entry {
+            name: slug.to_string(),
+            path: path.to_string_lossy().into_owned(),
+            branch: None,
+            base: Some(commit.to_owned()),
+            task_id: None,
+            task_list: None,
+            agent: None,
+            status: Status::Active,
+            created_at: self.now(),
+            last_used_at: self.now(),
+            hook_based: false,
+            sparse: false,
+            trash: None,
+            merged: None,
+            placed: Vec::new(),
+            op: Some(Op::Filling),
+            extra: serde_json::Map::new(),
+        };
+        self.prepare_place(&entry)?;
+        crate::setup::exclude(&self.layout, &["/.claude/worktrees/".into()])?;
+        let mut section: Section<'_> = self.section()?;
+        section.registry.worktrees.push(entry.clone());
+        section.save()?;
+        Git::with_config(
+            &self.layout.main,
+            "worktree",
+            &["core.logAllRefUpdates=true"],
+        )
+        .args(["add", "--quiet", "--no-checkout", "--detach", "--"])
+        .args([entry.path.as_str(), commit])
+        .holding(&section.lock)?
+        .run()?;
+        Ok(entry)
+    }
+
     fn fill_one(&self, base: &str, set_up: &SetUp) -> Result<(), TreeError> {
         let (slug, lock) = self.free_internal(PREFIX)?;
         let made = self.prepare_pooled(&slug, base, set_up, &lock);
@@ -145,7 +205,7 @@ impl Trees {
         set_up: &SetUp,
         lock: &FileLock,
     ) -> Result<(), TreeError> {
-        let mut tree = self.add_detached(slug, base, Op::Filling)?;
+        let mut tree = self.add_detached(slug, base)?;
         let admin =
             gitfiles::admin_of(&self.layout, tree.path()).map_err(|why| TreeError::NotOurs {
                 path: tree.path().to_owned(),

@@ -31,6 +31,15 @@ pub(crate) enum Input {
     Lock(std::fs::File),
 }
 
+/// Takes away the variables by which whoever calls us, such as a hook, points git elsewhere.
+pub(crate) fn forget_git(command: &mut Command) {
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("GIT_") {
+            command.env_remove(name);
+        }
+    }
+}
+
 /// Runs `command` with `input` and captures its output.
 pub(crate) fn capture(
     mut command: Command,

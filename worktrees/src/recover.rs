@@ -20,6 +20,9 @@ use crate::trees::Trees;
 impl Trees {
     /// Looks after every tree but `except`; what fails is left to whoever needs that tree.
     pub(crate) fn recover_others(&self, except: &Slug) {
+        if let Err(error) = self.drop_check_trees(false) {
+            tracing::warn!(%error, "a check tree is left to the next check");
+        }
         let Ok(registry) = Registry::load(&self.layout) else {
             return;
         };

@@ -4,6 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::check_repo::MARKER;
+
 /// Where a repository keeps its things.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
@@ -21,6 +23,12 @@ impl Repository {
             .ancestors()
             .map(|dir| (dir, dir.join(".git")))
             .find(|(_, dot_git)| dot_git.exists())?;
+        if let Some(common_dir) = checked_for(tree, &dot_git) {
+            return Some(Self {
+                main_tree: common_dir.parent().map(Path::to_owned),
+                common_dir,
+            });
+        }
         if dot_git.is_dir() {
             return looks_like_git_dir(&dot_git).then(|| Self {
                 common_dir: dot_git,
@@ -53,6 +61,16 @@ impl Repository {
         let found = start.ancestors().find(|dir| looks_like_git_dir(dir))?;
         Some(found.to_owned())
     }
+}
+
+/// The repository whose commits are checked in the tree, if it is a check tree: whatever runs
+/// there belongs to that one.
+fn checked_for(tree: &Path, dot_git: &Path) -> Option<PathBuf> {
+    let text = std::fs::read_to_string(dot_git.join(MARKER)).ok()?;
+    let common = Path::new(text.trim()).canonicalize().ok()?;
+    let trees = common.parent()?.join(".claude/worktrees");
+    let ours = common.file_name()? == ".git" && tree.parent() == Some(&trees);
+    (ours && looks_like_git_dir(&common)).then_some(common)
 }
 
 fn looks_like_git_dir(dir: &Path) -> bool {

@@ -77,6 +77,8 @@ impl From<store::StoreError> for Failure {
 #[derive(Debug, Default)]
 pub(crate) struct Done {
     pub(crate) placed: Vec<Placed>,
+    /// Files and directories that are copies of those in the main tree.
+    pub(crate) copied: Vec<String>,
     /// For those who want to know more.
     pub(crate) notes: Vec<String>,
 }
@@ -122,14 +124,26 @@ impl SetUp {
 
     /// Does everything, in the order that lets the command find the rest in place.
     pub(crate) fn run(&self, layout: &Layout, tree: &Path, log: &Path) -> Result<Done, Failure> {
-        let mut done = Done::default();
-        copy_included(layout, tree, &mut done)?;
-        copy_local_settings(layout, tree, &mut done)?;
-        self.link_and_copy(layout, tree, &mut done)?;
+        let done = self.place_all(layout, tree)?;
         if let Some(command) = &self.command {
             self.run_command(command, layout, tree, log)?;
         }
         Ok(done)
+    }
+
+    /// Everything but the command.
+    pub(crate) fn place_all(&self, layout: &Layout, tree: &Path) -> Result<Done, TreeError> {
+        let mut done = Done::default();
+        copy_included(layout, tree, &mut done)?;
+        copy_local_settings(layout, tree, &mut done)?;
+        self.link_and_copy(layout, tree, &mut done)?;
+        Ok(done)
+    }
+
+    /// The directories that are linked.
+    pub(crate) fn linked(&self) -> Vec<String> {
+        let all = self.symlink_directories.iter();
+        all.map(|dir| dir.trim_matches('/').to_owned()).collect()
     }
 
     /// Only what is slow: the directories that are linked or copied.
@@ -163,7 +177,8 @@ impl SetUp {
         Ok(())
     }
 
-    fn run_command(
+    /// Runs the command, which is one of the repository's or the user's.
+    pub(crate) fn run_command(
         &self,
         command: &str,
         layout: &Layout,
@@ -179,6 +194,7 @@ impl SetUp {
             .try_clone()
             .map_err(|error| failed(format!("its log cannot be used: {error}")))?;
         let mut shell = Command::new("sh");
+        process::forget_git(&mut shell);
         shell
             .args(["-c", command])
             .current_dir(tree)
@@ -235,7 +251,10 @@ fn copy_included(layout: &Layout, tree: &Path, done: &mut Done) -> Result<(), Tr
         if path.starts_with(".claude/worktrees") {
             continue;
         }
-        count += usize::from(place(layout, tree, &path)?.is_some());
+        if place(layout, tree, &path)?.is_some() {
+            count += 1;
+            done.copied.extend(path.to_str().map(str::to_owned));
+        }
     }
     done.notes
         .push(format!("{count} files named by {INCLUDE} copied"));
@@ -352,6 +371,7 @@ fn copy_directory(
         Copied::Whole => "copied byte by byte: this file system cannot share blocks",
     };
     done.notes.push(format!("{dir} {how}"));
+    done.copied.push(dir.to_owned());
     Ok(())
 }
 

@@ -31,6 +31,11 @@ pub(super) fn close(
     for problem in end_everybody(session, &agents) {
         view.note(&problem);
     }
+    if session.trees
+        && let Err(error) = session.context.trees()?.drop_check_trees(true)
+    {
+        view.note(&format!("a worktree for checks is left: {error}"));
+    }
     let trees = match session.record.has_coordinator() {
         true => coordinator::engine::left_trees(&agents)?,
         false => Vec::new(),

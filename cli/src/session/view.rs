@@ -9,7 +9,7 @@ use coordinator::run::Agents;
 use mailbox::Message;
 use serde_json::{Value, json};
 use store::clock::{Clock, SystemClock, rfc3339};
-use swarm::run::Checked;
+use swarm::run::{CheckPlace, Checked};
 use taskboard::{Status, TaskId};
 
 use super::{Session, end_json};
@@ -291,10 +291,11 @@ fn event_text(event: &EngineEvent) -> String {
             match end {
                 TaskEnd::Done { proof, .. } => {
                     let check = proof.as_ref().and_then(|proof| proof.check.as_ref());
-                    let checked = if check.is_some_and(|check: &Checked| check.passed) {
-                        ", checked"
-                    } else {
-                        ""
+                    let check = check.filter(|check: &&Checked| check.passed);
+                    let checked = match check.map(|check| check.place) {
+                        Some(CheckPlace::Commit) => ", checked",
+                        Some(CheckPlace::InPlace) => ", checked in place",
+                        None => "",
                     };
                     format!("{GREEN}✔{GREEN:#} #{task} done{checked} {DIM}{seconds:.1} s{DIM:#}")
                 }

@@ -7,8 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 
 use serde_json::{Map, Value, json};
+use swarm::run::CheckPlace;
 use taskboard::{NewTask, Status, Task, TaskId};
-use worktrees::{Check, MergeRequest, RemoveRequest, SetUp, Slug, Strategy, TreeError, Trees};
+use worktrees::{
+    After, Check, MergeRequest, RemoveRequest, SetUp, Slug, Strategy, TreeError, Trees,
+};
 
 use super::aside::is_workers;
 use super::base::commit_of;
@@ -156,12 +159,13 @@ impl Shared {
         };
         let slug = Slug::new(name)?;
         let trees = self.agents.trees()?;
-        // Checked already if the branch is still where the work began.
-        let tip = trees.resolve(&format!("refs/heads/{}", landings.into))?;
-        let proven = text("base") == Some(tip.as_str()) && landings.check.is_none();
+        // Checked already if the result has the files of the commit the check has passed on.
+        let check = &result["check"];
+        let passed = check["passed"] == true && check["place"] == CheckPlace::Commit.as_str();
+        let proven = text("commit").filter(|_| passed && landings.check.is_none());
         let commands = [task.verify_command(), landings.check.as_deref()];
         let command: Vec<&str> = commands.into_iter().flatten().collect();
-        let check = (!proven && !command.is_empty()).then(|| Check {
+        let check = (!command.is_empty()).then(|| Check {
             command: command
                 .iter()
                 .map(|part| format!("( {part}\n)"))
@@ -169,6 +173,7 @@ impl Shared {
                 .join(" && "),
             timeout: self.verify_timeout,
             set_up: landings.set_up.clone(),
+            after: After::Keep,
             stop,
         });
         let request = MergeRequest {
@@ -176,6 +181,7 @@ impl Shared {
             strategy: landings.strategy,
             message: None,
             check,
+            proven: proven.map(str::to_owned),
             dry_run: false,
         };
         match trees.merge(&slug, &request) {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use swarm::run::CheckPlace;
 use taskboard::{Board, Caller, NewTask, Reference, Snapshot, Status, Task, TaskId};
 use worktrees::Trees;
 
@@ -148,11 +149,16 @@ pub(super) fn is_proven(task: &Task, trees: &Trees) -> bool {
     let Some(result) = task.result() else {
         return false;
     };
+    let commit = result.get("commit").and_then(Value::as_str);
+    let check = &result["check"];
     let passed = match task.verify_command() {
-        Some(_) => result["check"]["passed"] == true,
+        // A commit is proven by a check of the commit.
+        Some(_) if commit.is_some() => {
+            check["passed"] == true && check["place"] == CheckPlace::Commit.as_str()
+        }
+        Some(_) => check["passed"] == true,
         None => true,
     };
-    let commit = result.get("commit").and_then(Value::as_str);
     passed && commit.is_none_or(|commit| trees.has_commit(commit))
 }
 

@@ -83,7 +83,7 @@ fn test_case(xml: &mut String, report: &Report, task: &TaskReport) {
     );
     line(xml, 2, &open);
     let kind = task.outcome.kind();
-    let words = escape(&task.outcome.words());
+    let words = escape(&task.words());
     let tail = task.check.as_ref().map(|check| check.tail.as_str());
     match case(&task.outcome) {
         Case::Passed => {}

@@ -184,6 +184,7 @@ fn check_report(checked: &Checked) -> CheckReport {
             (false, None) => None,
         },
         duration_ms: checked.duration_ms,
+        place: checked.place,
         tail: tail.trim_end().to_owned(),
     }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
 use taskboard::{Attempt, Caller};
-use worktrees::{Check, SetUp, Slug, TreeError, Trees};
+use worktrees::{After, Check, SetUp, Slug, TreeError, Trees};
 
 use super::board::Prepared;
 use super::event::FanoutEvent;
@@ -209,7 +209,7 @@ impl Queue<'_> {
             stop,
             label: Slug::new("fanout")?,
         };
-        self.settle(&mut build, items)?;
+        self.settle(&mut build, items, false)?;
         let broken = match (&build.whole, &self.options.check) {
             // It was left out on the way: does it pass with everything that landed?
             (None, Some(_)) => {
@@ -233,8 +233,14 @@ impl Queue<'_> {
         Ok((build.tip, broken))
     }
 
-    /// Adds as many of `items` as go together with what is there.
-    fn settle(&mut self, build: &mut Build<'_>, items: &[usize]) -> Result<(), Broken> {
+    /// Adds as many of `items` as go together with what is there. In `search` of a culprit
+    /// nothing counts but what is checked here: what passed elsewhere may be just what fails.
+    fn settle(
+        &mut self,
+        build: &mut Build<'_>,
+        items: &[usize],
+        search: bool,
+    ) -> Result<(), Broken> {
         let mut tip = build.tip.clone();
         let mut batch = Vec::new();
         for at in items.iter().copied() {
@@ -259,7 +265,12 @@ impl Queue<'_> {
         };
         let checked = match batch.len() {
             // Exactly this was checked when the task was done.
-            1 if self.done[last].commit.as_ref() == Some(&tip) && build.whole.is_none() => Ok(()),
+            1 if !search
+                && self.done[last].commit.as_ref() == Some(&tip)
+                && build.whole.is_none() =>
+            {
+                Ok(())
+            }
             _ => self.check_once_more(build, &tip, &batch)?,
         };
         match (checked, batch.as_slice()) {
@@ -271,8 +282,8 @@ impl Queue<'_> {
             (Err(_), several) => {
                 self.events.event(&FanoutEvent::Tick);
                 let (first, second) = several.split_at(several.len() / 2);
-                self.settle(build, first)?;
-                self.settle(build, second)?;
+                self.settle(build, first, true)?;
+                self.settle(build, second, true)?;
             }
         }
         Ok(())
@@ -380,6 +391,7 @@ impl Queue<'_> {
             command: format!("sh {}", quoted(&file.path().to_string_lossy())),
             timeout: self.options.verify_timeout,
             set_up: self.set_up.clone(),
+            after: After::Keep,
             stop: build.stop,
         };
         let checked = self.trees.check_result(&build.label, commit, &check);

@@ -96,7 +96,7 @@ fn table(text: &mut String, report: &Report) {
             "| {mark} | **{}** {} | {} | {} | {} | {} | {patch} |",
             cell(&task.id),
             cell(&task.subject),
-            cell(&task.outcome.words()),
+            cell(&task.words()),
             task.attempts,
             time(task.duration_ms),
             if task.cost.usd > 0.0 {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use store::clock::rfc3339;
+use swarm::run::CheckPlace;
 
 use super::error::FanoutError;
 use super::items::Origin;
@@ -132,6 +133,9 @@ pub struct CheckReport {
     pub exit_code: Option<i32>,
     /// How long it took.
     pub duration_ms: u64,
+    /// What it is true of: the commit, or the place where the agent worked.
+    #[serde(default)]
+    pub place: CheckPlace,
     /// The end of what it printed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub tail: String,
@@ -150,6 +154,16 @@ impl TaskReport {
             paths: task.paths.clone(),
             origin: task.origin.clone(),
             ..Self::default()
+        }
+    }
+
+    /// What there is to say about it, in a sentence.
+    pub fn words(&self) -> String {
+        let words = self.outcome.words();
+        let in_place = self.check.as_ref().map(|check| check.place) == Some(CheckPlace::InPlace);
+        match self.outcome {
+            Outcome::Proven { .. } if in_place => format!("{words} (checked in place)"),
+            _ => words,
         }
     }
 }

@@ -192,6 +192,9 @@ pub fn run(
         events,
     };
     let landed = land(queue, &mut halt);
+    if let Err(error) = trees.drop_check_trees(true) {
+        tracing::warn!(%error, "a worktree for checks is left; `ccb worktree gc --yes` deletes it");
+    }
     keep::save(&agents, &trees, tasks, &done, &options.base);
     let archive = Archive {
         agents: &agents,

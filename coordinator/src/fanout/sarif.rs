@@ -52,8 +52,8 @@ fn result(task: &TaskReport, rules: &[String]) -> Value {
         .as_deref()
         .filter(|level| matches!(*level, "none" | "note" | "warning" | "error"));
     let text = match &origin.message {
-        Some(message) => format!("{message} ({}: {})", task.id, task.outcome.words()),
-        None => format!("{}: {} ({})", task.id, task.outcome.words(), task.subject),
+        Some(message) => format!("{message} ({}: {})", task.id, task.words()),
+        None => format!("{}: {} ({})", task.id, task.words(), task.subject),
     };
     let mut result = Map::new();
     result.insert("ruleId".into(), rule.clone().into());

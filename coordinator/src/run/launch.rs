@@ -35,7 +35,7 @@ const TEAM_VARIABLES: &[&str] = &[
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Prove {
-    /// A command that has to succeed where the agent worked.
+    /// A command that has to succeed on the commit; where the agent worked if it has no tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<String>,
     /// It is ended when this is over.

@@ -6,6 +6,7 @@
 //! or a model can do with agents.
 
 mod answer;
+mod bench;
 mod engine;
 mod entry;
 mod error;

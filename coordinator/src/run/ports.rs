@@ -17,7 +17,7 @@ use swarm::run::{
 };
 use swarm::runtime::Usage;
 use taskboard::{Status, TaskId};
-use worktrees::{Changes, Lease, Slug};
+use worktrees::{Changes, CheckTree, Lease, Slug};
 
 use super::engine::Agents;
 use super::error::AgentError;
@@ -38,10 +38,12 @@ const QUESTION_DEADLINE: Duration = Duration::from_secs(120);
 /// The rest of the engine, as a host sees it.
 #[derive(Debug)]
 pub(super) struct EnginePorts {
-    agents: Agents,
+    pub(super) agents: Agents,
     run: RunDir,
-    meta: Meta,
+    pub(super) meta: Meta,
     tree: Option<Lease>,
+    /// Where its check runs.
+    pub(super) check_tree: Option<CheckTree>,
     /// What was in its tree after everything the run does there had ended.
     seen: Option<Changes>,
     /// What the team knows it has used.
@@ -56,6 +58,7 @@ impl EnginePorts {
             run,
             meta: meta.clone(),
             tree: None,
+            check_tree: None,
             seen: None,
             reported: Usage::default(),
             hooks: None,
@@ -86,7 +89,7 @@ fn name(text: &str) -> Result<Name, PortError> {
     Name::new("agent", text).map_err(port)
 }
 
-fn port(error: impl std::fmt::Display) -> PortError {
+pub(super) fn port(error: impl std::fmt::Display) -> PortError {
     PortError(error.to_string())
 }
 
@@ -228,11 +231,8 @@ impl Ports for EnginePorts {
             return Ok(None);
         };
         let mut proof = Proof::default();
-        if let (Some(message), Some(tree)) = (&prove.commit, &self.meta.worktree) {
-            let slug = Slug::new(&tree.name).map_err(port)?;
-            let sealed = self.agents.trees()?.seal(&slug, message).map_err(port)?;
-            // A check may leave something behind.
-            self.seen = sealed.seen.filter(|_| prove.verify.is_none());
+        if let Some(sealed) = self.seal_tree(&prove)? {
+            self.seen = sealed.seen;
             proof = Proof {
                 commit: Some(sealed.commit),
                 base: sealed.base,
@@ -240,22 +240,26 @@ impl Ports for EnginePorts {
                 check: None,
             };
         }
+        let bench = match (&proof.commit, &prove.verify) {
+            (Some(commit), Some(_)) => Some(self.bench(commit)?),
+            _ => None,
+        };
         Ok(Some(Seal {
             proof,
+            bench,
             check: prove.verify,
             timeout: Duration::from_millis(prove.timeout_ms),
         }))
     }
 
-    fn unsealed(&mut self, proof: &Proof) -> Result<Option<String>, PortError> {
-        let (Some(commit), Some(tree)) = (&proof.commit, &self.meta.worktree) else {
-            return Ok(None);
+    fn checked(&mut self, passed: bool) -> Option<String> {
+        let tree = self.check_tree.take()?;
+        let hint = match passed {
+            true => None,
+            false => tree.hidden_in(&self.meta.cwd),
         };
-        let slug = Slug::new(&tree.name).map_err(port)?;
-        let seen = self.agents.trees()?.changes(&slug).map_err(port)?;
-        let beyond = seen.beyond(commit);
-        self.seen = Some(seen);
-        Ok(beyond)
+        tree.release(self.after_check());
+        hint
     }
 
     fn may_begin(&mut self) -> Result<MayBegin, PortError> {

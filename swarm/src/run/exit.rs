@@ -142,6 +142,32 @@ pub struct Checked {
     pub duration_ms: u64,
     /// Where its output is.
     pub log: String,
+    /// What it is true of.
+    #[serde(default)]
+    pub place: CheckPlace,
+}
+
+/// Where a check ran, and so what it says something about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CheckPlace {
+    /// On the commit, in a worktree of its own that no agent works in.
+    #[serde(rename = "commit")]
+    Commit,
+    /// Where the agent worked, with whatever else is there. So did all checks of earlier
+    /// versions, which did not say so.
+    #[default]
+    #[serde(rename = "in place")]
+    InPlace,
+}
+
+impl CheckPlace {
+    /// Its name in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Commit => "commit",
+            Self::InPlace => "in place",
+        }
+    }
 }
 
 impl Exit {

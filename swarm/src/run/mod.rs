@@ -56,14 +56,15 @@ mod veil;
 mod verdict;
 
 pub use control::StopRequest;
-pub use exit::{By, Checked, Exit, ExitReason, ExitStatus, Proof};
+pub use exit::{By, CheckPlace, Checked, Exit, ExitReason, ExitStatus, Proof};
 pub use guard::{GuardEnd, exit_of_dead, guard};
 pub use host::{HostError, HostOptions, host};
 pub use list::{active, all, bearing};
 pub use meta::{Meta, RuntimeSpec, State, Told, TreeOf, TreeOutcome};
 pub use output::tail_of_output;
 pub use ports::{
-    Asked, HookCall, Letter, Mail, MayBegin, ModeOrder, PermissionAnswer, PortError, Ports, Seal,
+    Asked, Bench, HookCall, Letter, Mail, MayBegin, ModeOrder, PermissionAnswer, PortError, Ports,
+    Seal,
 };
 pub use run_dir::{Held, RunDir, RunError, Waiter};
 pub use transcript::{Entry, Record, Transcript, read_from as read_transcript};

@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -97,6 +98,21 @@ pub struct Seal {
     pub check: Option<String>,
     /// The check is ended when this is over.
     pub timeout: Duration,
+    /// Where it runs, if that is not where the agent worked.
+    pub bench: Option<Bench>,
+}
+
+/// A place for a check, with nothing in it but what is to be checked.
+#[derive(Debug, Clone, Default)]
+pub struct Bench {
+    /// The directory.
+    pub dir: PathBuf,
+    /// Variables that differ from the agent's.
+    pub env: Vec<(OsString, OsString)>,
+    /// A command that has to run there first, for the shell.
+    pub set_up: Option<String>,
+    /// How long that may take.
+    pub set_up_timeout: Duration,
 }
 
 /// Whether a turn may begin.
@@ -172,10 +188,11 @@ pub trait Ports: fmt::Debug {
         Ok(None)
     }
 
-    /// Why what was checked is not what is there now, if it is not.
-    fn unsealed(&mut self, proof: &Proof) -> Result<Option<String>, PortError> {
-        let _ = proof;
-        Ok(None)
+    /// The check of what was sealed is over, and so is everything it started. Of one that did
+    /// not pass, says what may be the reason.
+    fn checked(&mut self, passed: bool) -> Option<String> {
+        let _ = passed;
+        None
     }
 
     /// Whether the agent's next turn may begin.

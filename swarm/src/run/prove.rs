@@ -1,12 +1,14 @@
 //! The last part of a life that went well: whether what the agent did counts.
 //!
-//! The agent is gone, and so is everything it started. What it did is sealed, the check runs
-//! on exactly that, under the same supervision as the agent before it, and afterwards it must
-//! still be what is there. A check that itself changes files is made once more with what it
-//! changed; if it changes them again, nobody can say what was checked.
+//! The agent is gone, and so is everything it started. What it did is sealed as a commit, and
+//! the check runs on exactly that, in a place the agent never worked in, under the same
+//! supervision as the agent before it. What the check leaves there is of no interest. Where
+//! nothing can be sealed the check runs in place, and the outcome says so.
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use rustix::process::Signal;
 use tokio::io::Interest;
@@ -14,7 +16,7 @@ use tokio::net::unix::pipe;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
-use super::exit::{Checked, Exit, ExitStatus};
+use super::exit::{CheckPlace, Checked, Exit, ExitStatus};
 use super::guard::stop_words;
 use super::host::{DYING, HostError, HostOptions, at, rung};
 use super::output::Output;
@@ -24,8 +26,8 @@ use super::veil::Veil;
 use crate::process::{Processes, end_descendants, signal_group};
 use crate::runtime::{Event, Launch, Runtime, ShellRuntime, TurnEnd, TurnStatus};
 
-/// How often a check may be made because the last one changed what it checked.
-const ROUNDS: usize = 2;
+/// Where the output of the set-up is.
+const SET_UP_LOG: &str = "check-setup";
 
 /// How a check ended.
 enum End {
@@ -51,58 +53,53 @@ pub(super) async fn prove(
         options,
         processes,
     };
-    let mut moved = None;
-    for _ in 0..ROUNDS {
-        let seal = match ports.seal() {
-            Ok(Some(seal)) => seal,
-            Ok(None) => return Ok(()),
-            Err(error) => {
-                fail(exit, format!("what it did cannot be checked: {error}"));
-                return Ok(());
-            }
-        };
-        exit.proof = Some(seal.proof.clone());
-        let Some(command) = &seal.check else {
+    let seal = match ports.seal() {
+        Ok(Some(seal)) => seal,
+        Ok(None) => return Ok(()),
+        Err(error) => {
+            fail(exit, format!("what it did cannot be checked: {error}"));
             return Ok(());
-        };
-        let begun = Instant::now();
-        let end = checks.make(command, &seal).await?;
-        end_descendants(DYING);
-        let (passed, how) = match &end {
-            End::Passed => (true, None),
-            End::Failed(how) | End::Stopped(_, how) => (false, Some(how.clone())),
-        };
-        let checked = Checked {
-            command: command.clone(),
-            passed,
-            how: how.clone(),
-            duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(0),
-            log: run.check_path().to_string_lossy().into_owned(),
-        };
-        exit.duration_ms += checked.duration_ms;
-        if let Some(proof) = &mut exit.proof {
-            proof.check = Some(checked);
         }
-        match end {
-            End::Failed(how) => {
-                fail(exit, format!("the check `{command}` failed: {how}"));
-                return Ok(());
-            }
-            End::Stopped(status, why) => {
-                fail(exit, why);
-                exit.status = status;
-                return Ok(());
-            }
-            End::Passed => {}
-        }
-        match ports.unsealed(&seal.proof) {
-            Ok(None) => return Ok(()),
-            Ok(Some(why)) => moved = Some(why),
-            Err(error) => moved = Some(error.to_string()),
+    };
+    exit.proof = Some(seal.proof.clone());
+    let Some(command) = &seal.check else {
+        return Ok(());
+    };
+    let begun = Instant::now();
+    let (what, end) = checks.all(command, &seal).await?;
+    end_descendants(DYING);
+    let hint = ports.checked(matches!(end, End::Passed));
+    let end = match (end, hint) {
+        (End::Failed(how), Some(hint)) => End::Failed(format!("{how}\n{hint}")),
+        (end, _) => end,
+    };
+    let (passed, how) = match &end {
+        End::Passed => (true, None),
+        End::Failed(how) | End::Stopped(_, how) => (false, Some(how.clone())),
+    };
+    let checked = Checked {
+        command: command.clone(),
+        passed,
+        how,
+        duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(0),
+        log: run.check_path().to_string_lossy().into_owned(),
+        place: match seal.bench {
+            Some(_) => CheckPlace::Commit,
+            None => CheckPlace::InPlace,
+        },
+    };
+    exit.duration_ms += checked.duration_ms;
+    if let Some(proof) = &mut exit.proof {
+        proof.check = Some(checked);
+    }
+    match end {
+        End::Passed => {}
+        End::Failed(how) => fail(exit, format!("{what} failed: {how}")),
+        End::Stopped(status, why) => {
+            fail(exit, why);
+            exit.status = status;
         }
     }
-    let why = moved.unwrap_or_default();
-    fail(exit, format!("nobody can say what was checked: {why}"));
     Ok(())
 }
 
@@ -121,8 +118,35 @@ struct Checks<'a> {
 }
 
 impl Checks<'_> {
-    /// Runs a check to its end.
-    async fn make(&self, command: &str, seal: &Seal) -> Result<End, HostError> {
+    /// Runs the set-up of the place, if there is one, and then the check. Says which of them
+    /// the end is that of.
+    async fn all(&self, command: &str, seal: &Seal) -> Result<(String, End), HostError> {
+        let mut launch = self.launch.clone();
+        if let Some(bench) = &seal.bench {
+            launch.cwd.clone_from(&bench.dir);
+            launch.env.retain(|(name, _)| !leads_elsewhere(name));
+            for (name, value) in &bench.env {
+                launch.env.retain(|(known, _)| known != name);
+                launch.env.push((name.clone(), value.clone()));
+            }
+            if let Some(set_up) = &bench.set_up {
+                launch.prompt.clone_from(set_up);
+                let end = self.make(&launch, SET_UP_LOG, bench.set_up_timeout);
+                let end = end.await?;
+                if !matches!(end, End::Passed) {
+                    let what = format!("the set-up `{set_up}` of the worktree for the check");
+                    return Ok((what, end));
+                }
+                end_descendants(DYING);
+            }
+        }
+        command.clone_into(&mut launch.prompt);
+        let end = self.make(&launch, "check", seal.timeout).await?;
+        Ok((format!("the check `{command}`"), end))
+    }
+
+    /// Runs one command to its end.
+    async fn make(&self, launch: &Launch, log: &str, timeout: Duration) -> Result<End, HostError> {
         let Self {
             run,
             life,
@@ -130,11 +154,12 @@ impl Checks<'_> {
             processes,
             ..
         } = *self;
-        let launch = Launch {
-            prompt: command.to_owned(),
-            ..self.launch.clone()
-        };
-        let mut agent = match ShellRuntime::default().launch(launch, processes) {
+        // Somebody may have wished so while the place was made ready.
+        if let Some(stop) = run.stop_request(life)? {
+            let why = stop_words(&stop.by, stop.reason);
+            return Ok(End::Stopped(ExitStatus::Killed, why));
+        }
+        let mut agent = match ShellRuntime::default().launch(launch.clone(), processes) {
             Ok(agent) => agent,
             Err(error) => return Ok(End::Failed(error.to_string())),
         };
@@ -142,9 +167,9 @@ impl Checks<'_> {
         let control = pipe::Receiver::from_owned_fd(control.as_fd().try_clone_to_owned()?)?;
         let guard = pipe::Sender::from_owned_fd(io::stdout().as_fd().try_clone_to_owned()?)?;
         let mut terminate = signal(SignalKind::terminate())?;
-        let deadline = Instant::now() + seal.timeout;
+        let deadline = Instant::now() + timeout;
         let mut veil = Veil::new(&options.secrets);
-        let mut log = Output::afresh(run, "check", options.output_limit)?;
+        let mut log = Output::afresh(run, log, options.output_limit)?;
         let mut turn: Option<TurnEnd> = None;
         let mut stopped: Option<End> = None;
         loop {
@@ -174,7 +199,7 @@ impl Checks<'_> {
                 }
                 _ = terminate.recv() => (ExitStatus::Killed, "its host got SIGTERM".to_owned()),
                 () = at(Some(deadline)), if stopped.is_none() => {
-                    let how = format!("it took longer than {} s", seal.timeout.as_secs());
+                    let how = format!("it took longer than {} s", timeout.as_secs());
                     (ExitStatus::Failed, how)
                 }
             };
@@ -197,6 +222,20 @@ impl Checks<'_> {
             (None, None) => End::Failed("it ended without a result".into()),
         })
     }
+}
+
+/// Whether a variable makes git look at another repository than the one around it.
+fn leads_elsewhere(name: &OsStr) -> bool {
+    const OTHERS: [&str; 7] = [
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_COMMON_DIR",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+        "GIT_NAMESPACE",
+    ];
+    OTHERS.iter().any(|other| name == *other)
 }
 
 /// How a check failed: what the shell says, and what it printed last.

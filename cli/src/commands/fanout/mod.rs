@@ -91,7 +91,7 @@ fn summary(report: &Report) -> String {
         .filter(|task| !task.outcome.is_success())
         .take(50)
     {
-        let (id, words) = (clean_line(&task.id), clean_line(&task.outcome.words()));
+        let (id, words) = (clean_line(&task.id), clean_line(&task.words()));
         text.push_str(&format!("\n  {RED}✘{RED:#} {id}: {words}"));
     }
     if let Some(broken) = &report.broken {

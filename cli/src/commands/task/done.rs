@@ -4,6 +4,7 @@ use std::process::{Command, Stdio};
 use clap::Args;
 use serde_json::{Value, json};
 use store::clock::{Clock, SystemClock, rfc3339};
+use swarm::run::CheckPlace;
 use taskboard::{Completed, Hooks, Task, Veto};
 
 use super::{id, join, line};
@@ -100,6 +101,7 @@ impl Hooks for Check {
             Ok(status) if status.success() => Ok(Some(json!({
                 "verified": true,
                 "command": command,
+                "place": CheckPlace::InPlace.as_str(),
                 "at": rfc3339(SystemClock.now_ms()),
             }))),
             Ok(status) => Err(Veto {

@@ -1,6 +1,6 @@
 use clap::Args;
 use serde_json::{Value, json};
-use worktrees::{Slug, Verdict};
+use worktrees::{Slug, Trees, Verdict};
 
 use super::to_json;
 use crate::context::Context;
@@ -12,6 +12,29 @@ pub(crate) struct GcArgs {
     /// Remove what is listed as removable, and empty the trash
     #[arg(long)]
     yes: bool,
+}
+
+/// What becomes of the worktrees in which checks ran.
+fn check_trees(
+    yes: bool,
+    trees: &Trees,
+    lines: &mut Vec<String>,
+) -> Result<Vec<Value>, CommandError> {
+    let before = trees.check_trees();
+    if yes {
+        trees.drop_check_trees(true)?;
+    }
+    let after = trees.check_trees();
+    let row = |name: &String| {
+        let removed = !after.contains(name);
+        lines.push(match (yes, removed) {
+            (true, false) => format!("{YELLOW}!{YELLOW:#} {name} stays: a check runs in it"),
+            (true, true) => format!("{GREEN}✔{GREEN:#} {name} removed: it was for checks"),
+            _ => format!("{GREEN}✔{GREEN:#} {name} can go: it was for checks"),
+        });
+        json!({ "name": name, "removed": removed })
+    };
+    Ok(before.iter().map(row).collect())
 }
 
 pub(crate) fn run(args: &GcArgs, context: &mut Context) -> Result<Exit, CommandError> {
@@ -49,6 +72,7 @@ pub(crate) fn run(args: &GcArgs, context: &mut Context) -> Result<Exit, CommandE
             "{GREEN}✔{GREEN:#} {BOLD}{name}{BOLD:#} {verb}: {why}"
         ));
     }
+    let checks = check_trees(args.yes, &trees, &mut lines)?;
     let mut trash: Vec<Value> = Vec::new();
     if args.yes {
         for overdue in trees.empty_trash()? {
@@ -76,7 +100,7 @@ pub(crate) fn run(args: &GcArgs, context: &mut Context) -> Result<Exit, CommandE
             trash.push(json!({"name": entry.name, "emptied": false}));
         }
     }
-    let json = || json!({"candidates": rows, "trash": trash});
+    let json = || json!({"candidates": rows, "trash": trash, "checks": checks});
     let text = || {
         if lines.is_empty() {
             return "nothing to collect".to_owned();

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
-use worktrees::{Check, MergeRequest, Merged, Outcome, Strategy};
+use worktrees::{After, Check, MergeRequest, Merged, Outcome, Strategy};
 
 use super::create::SetUpArgs;
 use super::signals::Signals;
@@ -71,6 +71,7 @@ pub(crate) fn run(args: &MergeArgs, context: &mut Context) -> Result<Exit, Comma
             command: command.clone(),
             timeout: Duration::from_secs(args.check_timeout),
             set_up: args.set_up.resolve(context)?,
+            after: After::Leave,
             stop: &signals.stop,
         }),
     };
@@ -79,6 +80,7 @@ pub(crate) fn run(args: &MergeArgs, context: &mut Context) -> Result<Exit, Comma
         strategy: args.strategy.into(),
         message: args.message.clone(),
         check,
+        proven: None,
         dry_run: args.dry_run,
     };
     let merged = match trees.merge(&slug, &request) {

@@ -68,6 +68,7 @@ fn task(n: usize, outcome: Outcome) -> TaskReport {
             command: text("cargo test"),
             exit_code: Some(1),
             duration_ms: 3,
+            place: swarm::run::CheckPlace::Commit,
             tail: text("line ]]> one\n```\n\u{0}two"),
         }),
         ..TaskReport::default()

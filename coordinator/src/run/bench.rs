@@ -1,0 +1,65 @@
+//! What a run's check is made on: the commit of what its agent did, in a worktree for checks.
+
+use std::ffi::OsString;
+
+use swarm::run::{Bench, PortError};
+use worktrees::{After, Sealed, SetUp, Slug, TreeError};
+
+use super::launch::Prove;
+use super::ports::{EnginePorts, port};
+use crate::engine::director_lock;
+
+impl EnginePorts {
+    /// What the agent did as a commit, if it has a tree of its own. A check needs one in any
+    /// case, whether or not whoever started the agent asked for it.
+    pub(super) fn seal_tree(&self, prove: &Prove) -> Result<Option<Sealed>, PortError> {
+        let asked = prove.commit.clone();
+        let message =
+            asked.or_else(|| prove.verify.as_ref().map(|_| self.meta.description.clone()));
+        let (Some(message), Some(tree)) = (message, &self.meta.worktree) else {
+            return Ok(None);
+        };
+        let slug = Slug::new(&tree.name).map_err(port)?;
+        match self.agents.trees()?.seal(&slug, &message) {
+            // Another version control has no commit of git's to check.
+            Err(TreeError::HookBased { .. }) if prove.commit.is_none() => Ok(None),
+            sealed => sealed.map(Some).map_err(port),
+        }
+    }
+
+    /// A worktree with exactly `commit`, for the check.
+    pub(super) fn bench(&mut self, commit: &str) -> Result<Bench, PortError> {
+        let kept = self.meta.worktree.as_ref().map(|tree| tree.set_up.clone());
+        let set_up: SetUp = serde_json::from_value(kept.unwrap_or_default()).unwrap_or_default();
+        let tree = self.agents.trees()?.check_tree(commit, &set_up);
+        let tree = tree.map_err(port)?;
+        let mut env: Vec<(OsString, OsString)> = vec![
+            ("CCB_WORKTREE".into(), tree.path().into()),
+            ("CCB_MAIN_TREE".into(), tree.main_tree().into()),
+        ];
+        if let Some(tmp) = &self.meta.tmp {
+            // The agent has been in its own, and may have left something there.
+            let tmp = tmp.join("check");
+            store::tree::delete(&tmp).map_err(port)?;
+            store::home::create_private_dir(&tmp).map_err(port)?;
+            env.push(("TMPDIR".into(), tmp.into()));
+        }
+        let bench = Bench {
+            dir: tree.path().to_owned(),
+            env,
+            set_up: set_up.command,
+            set_up_timeout: set_up.command_timeout,
+        };
+        self.check_tree = Some(tree);
+        Ok(bench)
+    }
+
+    /// While somebody directs the team there will be more checks, and whoever that is clears up
+    /// at the end.
+    pub(super) fn after_check(&self) -> After {
+        match store::lock::is_held(&director_lock(&self.agents)) {
+            Ok(true) => After::Keep,
+            _ => After::Leave,
+        }
+    }
+}
