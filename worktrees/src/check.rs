@@ -1,7 +1,7 @@
 //! Running a check on a commit, where nobody but us supervises it.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ impl Trees {
             })?;
         }
         let log = self.layout.logs().join(format!("{stem}.log"));
-        let how = self.run_shell(tree.path(), &log, check)?;
+        let how = self.run_shell(tree, &log, check)?;
         match how {
             None => Ok(log),
             Some(how) => Err(TreeError::CheckFailed {
@@ -77,7 +77,7 @@ impl Trees {
     /// How it failed, if it did.
     fn run_shell(
         &self,
-        tree: &Path,
+        tree: &CheckTree,
         log: &Path,
         check: &Check<'_>,
     ) -> Result<Option<String>, TreeError> {
@@ -91,10 +91,11 @@ impl Trees {
         process::forget_git(&mut shell);
         shell
             .args(["-c", &check.command])
-            .current_dir(tree)
-            .env("CCB_WORKTREE", tree)
+            .current_dir(tree.path())
+            .env("CCB_WORKTREE", tree.path())
             .env("CCB_MAIN_TREE", &self.layout.main)
-            .stdin(Stdio::null())
+            // It reads nothing. If we are killed, nobody gets the tree before the check has ended.
+            .stdin(tree.lock()?)
             .stdout(output)
             .stderr(errors);
         let ran = process::run_until(shell, None, check.timeout, check.stop).map_err(not_run)?;

@@ -194,6 +194,11 @@ impl CheckTree {
         hidden::words(of, &self.path)
     }
 
+    /// A handle on the lock, for a program that runs there.
+    pub(crate) fn lock(&self) -> Result<std::fs::File, TreeError> {
+        Ok(self.lock.handle()?)
+    }
+
     /// The check is over, and so is everything it started.
     pub fn release(mut self, after: After) {
         reached(fault::CHECK_OVER);
