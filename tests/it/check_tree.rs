@@ -538,6 +538,26 @@ fn the_checks_of_a_session_share_a_tree_that_is_gone_at_the_end() {
 }
 
 #[test]
+fn a_host_that_is_killed_during_its_check_costs_nothing() {
+    let scene = SessionScene::new(CCB);
+    let verify = "test -e \"$CCB_SCRATCHPAD/host\" && test -e one && exit 0
+        echo half > half.ignored; echo $PPID > \"$CCB_SCRATCHPAD/new\"
+        mv \"$CCB_SCRATCHPAD/new\" \"$CCB_SCRATCHPAD/host\"; exec tail -f /dev/null";
+    let id = scene.task("do it", &["--run", "echo 1 > one", "--verify", verify]);
+    let mut director = scene.start(&["--mates", "1", "--attempts", "1"]);
+    let host = scene.home.team_dir().join("scratchpad/host");
+    wait_until(LONG, "the check to run", || host.exists());
+    let pid = std::fs::read_to_string(&host).unwrap();
+    kill(pid.trim().parse().unwrap(), Signal::KILL);
+    assert_eq!(scene.await_end(&mut director), Some(0));
+    let check = &scene.file(id)["metadata"]["ccb"]["result"]["check"];
+    assert_eq!(check["place"], "commit", "{check}");
+    assert_eq!(scene.repo.git(&["show", "HEAD:one"]), "1\n");
+    assert_eq!(scene.repo.trees().check_trees(), Vec::<String>::new());
+    scene.await_nobody();
+}
+
+#[test]
 fn a_failed_check_says_what_the_agent_hid_from_git() {
     let hides = "git update-index --assume-unchanged readme; echo fixed > readme
         echo 1 > key.ignored; mkdir -p build; echo 1 > build/out; echo x > changed";

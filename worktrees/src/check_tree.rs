@@ -95,7 +95,7 @@ impl Trees {
             let path = self.layout.tree(&slug);
             let there = std::fs::symlink_metadata(&path).is_ok();
             let ours = CheckState::is_ours(&self.layout, &name);
-            if (there && !ours) || (!ours && Registry::load(&self.layout)?.knows(&slug)) {
+            if !ours && (there || Registry::load(&self.layout)?.knows(&slug)) {
                 // Somebody's own, whatever it is called.
                 continue;
             }
