@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::clock::{parse_rfc3339, rfc3339};
 use store::name::Name;
+use store::veil::Veil;
 use uuid::Uuid;
 
 use crate::error::{MailError, Result};
@@ -63,15 +64,33 @@ struct Rest<'a> {
 }
 
 /// Makes everything of the line that does not depend on its number.
-pub(crate) fn seal(draft: &Draft, now_ms: i64, recipients: Option<&[Name]>) -> Result<Sealed> {
+pub(crate) fn seal(
+    draft: &Draft,
+    now_ms: i64,
+    recipients: Option<&[Name]>,
+    veil: &Veil,
+) -> Result<Sealed> {
     draft.check()?;
     let id = draft.id.unwrap_or_else(|| new_id(now_ms));
-    let tagged = match &draft.body {
+    let mut tagged = match &draft.body {
         Body::Protocol(protocol) => {
             serde_json::to_value(protocol).map_err(|error| not_json(&error))?
         }
         Body::Text(_) | Body::Unknown { .. } => Value::Null,
     };
+    if let Some(body) = tagged.get_mut("body") {
+        veil.value(body);
+    }
+    let veiled = |text: &str| {
+        let mut text = text.to_owned();
+        veil.text(&mut text);
+        text
+    };
+    let text = match &draft.body {
+        Body::Text(text) => Some(veiled(text)),
+        _ => None,
+    };
+    let summary = draft.summary.as_deref().map(veiled);
     let body = tagged.get("body");
     if let Some(body) = body {
         check_length("the message's body", MAX_BODY, &body.to_string())?;
@@ -82,12 +101,9 @@ pub(crate) fn seal(draft: &Draft, now_ms: i64, recipients: Option<&[Name]>) -> R
         to: recipients.map_or(draft.to.as_str(), |_| "*"),
         kind: draft.body.kind(),
         priority: draft.priority(),
-        text: match &draft.body {
-            Body::Text(text) => Some(text),
-            _ => None,
-        },
+        text: text.as_deref(),
         body,
-        summary: draft.summary.as_deref(),
+        summary: summary.as_deref(),
         in_reply_to: draft.in_reply_to,
         sent_at: &rfc3339(now_ms),
         expires_at: draft.expires_at.map(rfc3339),

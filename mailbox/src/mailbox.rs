@@ -11,6 +11,7 @@ use store::clock::{Clock, SystemClock};
 use store::home::Home;
 use store::lock::DEFAULT_TIMEOUT;
 use store::name::Name;
+use store::veil::Veil;
 
 use crate::error::{MailError, Result};
 use crate::inbox::{Inbox, Posted};
@@ -29,6 +30,8 @@ pub struct MailOptions {
     pub clock: Arc<dyn Clock>,
     /// How much is kept.
     pub limits: Limits,
+    /// What is taken out of messages and requests before they are written.
+    pub veil: Veil,
 }
 
 impl Default for MailOptions {
@@ -39,6 +42,7 @@ impl Default for MailOptions {
             reader_timeout: Duration::from_secs(1),
             clock: Arc::new(SystemClock),
             limits: Limits::default(),
+            veil: Veil::default(),
         }
     }
 }

@@ -54,9 +54,10 @@ impl Mailbox {
         let until = now.saturating_add(wait).min(MAX_TIME);
         let id = new_id(now).to_string();
         let names = (from.as_str(), to.as_str());
+        let question = self.veiled(question)?;
         let mut request = Request::new(id, names, question, now, until);
         // Refused now if the message would be.
-        line::seal(&question_message(&request)?, now, None)?;
+        line::seal(&question_message(&request)?, now, None, &self.options.veil)?;
         {
             let _lock = self.lock_requests()?;
             self.sweep_requests()?;
@@ -74,6 +75,17 @@ impl Mailbox {
         }
     }
 
+    /// The question as it may be stored.
+    fn veiled(&self, question: Question) -> Result<Question> {
+        if self.options.veil.is_none() {
+            return Ok(question);
+        }
+        let not_json = |error: serde_json::Error| MailError::invalid("request", &error.to_string());
+        let mut value = serde_json::to_value(question).map_err(not_json)?;
+        self.options.veil.value(&mut value);
+        serde_json::from_value(value).map_err(not_json)
+    }
+
     /// Removes a request nobody was told of: nothing was asked.
     fn take_back<T>(&self, request: &Request, error: MailError) -> Result<T> {
         atomic::remove(&self.request_path(&request.id))?;
@@ -89,6 +101,10 @@ impl Mailbox {
         feedback: Option<String>,
     ) -> Result<Request> {
         check_length("the feedback", MAX_TEXT, feedback.as_deref().unwrap_or(""))?;
+        let feedback = feedback.map(|mut feedback| {
+            self.options.veil.text(&mut feedback);
+            feedback
+        });
         let (mut request, problem) = {
             let _lock = self.lock_requests()?;
             let mut request = self.find_request(id)?;

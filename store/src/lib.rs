@@ -17,6 +17,7 @@
 //! | [`clock`] | time that tests can set |
 //! | [`settings`] | layered settings with errors that name the nearest key |
 //! | [`tree`] | whole directories: copied, measured and deleted without leaving them |
+//! | [`veil`] | what must not be written down is taken out of texts before they are |
 //! | [`watch`] | "something changed" hints, with a slow tick behind them |
 //! | [`fault`] | named write points at which a test can crash or fail the process |
 //!
@@ -44,6 +45,7 @@ pub mod name;
 pub mod settings;
 pub mod shared_log;
 pub mod tree;
+pub mod veil;
 pub mod watch;
 mod watchdog;
 

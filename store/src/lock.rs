@@ -101,11 +101,20 @@ impl Drop for FileLock {
 }
 
 /// A lock that is taken and released many times without opening its file again.
+///
+/// # Fairness
+///
+/// The kernel wakes those who wait for a lock when it is free, and whoever is fastest has it:
+/// as a rule the one that has just released it, because it is running. So a lock may have a
+/// *queue*, a second lock that is held while waiting for the first. Who has had its turn takes
+/// the lock only past the queue, and finds there whoever waits.
 #[derive(Debug)]
 pub struct ReusableLock {
     path: PathBuf,
     file: Option<File>,
-    yielded: Instant,
+    /// When our turn began, or when we last let others run.
+    turn: Instant,
+    queue: Option<Box<ReusableLock>>,
 }
 
 impl ReusableLock {
@@ -114,7 +123,17 @@ impl ReusableLock {
         Self {
             path,
             file: None,
-            yielded: Instant::now(),
+            turn: Instant::now(),
+            queue: None,
+        }
+    }
+
+    /// The same with a queue, whose lock is `queue`: nobody who waits is passed by the same
+    /// process for longer than a moment.
+    pub fn with_queue(path: PathBuf, queue: PathBuf) -> Self {
+        Self {
+            queue: Some(Box::new(Self::new(queue))),
+            ..Self::new(path)
         }
     }
 
@@ -132,29 +151,65 @@ impl ReusableLock {
         // Waiting in the kernel's queue, not by trying again and again: that would starve us
         // behind processes that lock and unlock in a loop.
         let started = Instant::now();
+        let waiting = Waiting::until(started + timeout).context("lock", &self.path)?;
+        let queued = match &mut self.queue {
+            Some(queue) => queue.wait(started + timeout)?,
+            None => true,
+        };
+        let taken = match queued {
+            true => self.wait(started + timeout),
+            false => Ok(false),
+        };
+        if let (Some(queue), true) = (&mut self.queue, queued) {
+            queue.release();
+        }
+        drop(waiting);
+        if taken? {
+            self.turn = Instant::now();
+            return Ok(());
+        }
+        Err(StoreError::LockTimeout {
+            what: what().into(),
+            holder: holder(&self.path),
+            waited: started.elapsed(),
+            path: self.path.clone(),
+        })
+    }
+
+    /// Blocks until the lock is ours, or until `deadline`, from which on somebody interrupts
+    /// the call.
+    fn wait(&mut self, deadline: Instant) -> Result<bool> {
         let path = self.path.clone();
         let file = self.file()?;
-        let waiting = Waiting::until(started + timeout).context("lock", &path)?;
         loop {
             match fs4::FileExt::lock(file) {
-                Ok(()) => return Ok(()),
+                Ok(()) => return Ok(true),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error).context("lock", &path),
             }
-            if started.elapsed() >= timeout {
-                drop(waiting);
-                return Err(StoreError::LockTimeout {
-                    what: what().into(),
-                    holder: holder(&path),
-                    waited: started.elapsed(),
-                    path,
-                });
+            if Instant::now() >= deadline {
+                return Ok(false);
             }
         }
     }
 
-    /// Takes the lock if nobody holds it.
+    /// Takes the lock if nobody holds it, and nobody waits for it whose turn it is.
     pub fn try_acquire(&mut self) -> Result<bool> {
+        if self.turn.elapsed() > TURN
+            && let Some(queue) = &mut self.queue
+        {
+            if !queue.try_acquire()? {
+                return Ok(false);
+            }
+            let path = self.path.clone();
+            let taken = self.file();
+            let taken = taken.and_then(|file| try_lock(file).context("lock", &path));
+            if let Some(queue) = &mut self.queue {
+                queue.release();
+            }
+            self.turn = Instant::now();
+            return taken;
+        }
         try_lock(self.file()?).context("lock", &self.path)
     }
 
@@ -171,11 +226,12 @@ impl ReusableLock {
                 // Closing the file releases the lock as well.
                 self.file = None;
             }
-            // The lock is not handed over to the first in the queue; without the yield this
+            // The lock is not handed over to the first who waits; without the yield this
             // process would often take it again before that one has woken up. But a change of
-            // processes costs as much as a short section, so a few in a row are fine.
-            if self.yielded.elapsed() > TURN {
-                self.yielded = Instant::now();
+            // processes costs as much as a short section, so a few in a row are fine. Where
+            // there is a queue, those who wait are found there.
+            if self.queue.is_none() && self.turn.elapsed() > TURN {
+                self.turn = Instant::now();
                 rustix::thread::sched_yield();
             }
         }
@@ -446,5 +502,48 @@ mod tests {
         drop(child.stdin.take());
         child.wait().unwrap();
         assert!(free, "the lock must be free while the child still runs");
+    }
+
+    #[test]
+    fn who_waits_is_not_passed_by_one_that_has_had_its_turn() {
+        use std::sync::mpsc;
+        let dir = tempfile::tempdir().unwrap();
+        let (path, queue) = (dir.path().join(".lock"), dir.path().join("queue"));
+        let lock = || ReusableLock::with_queue(path.clone(), queue.clone());
+        let mut writer = lock();
+        for _ in 0..50 {
+            writer.acquire(|| "the list", DEFAULT_TIMEOUT).unwrap();
+            let (go, may_go) = mpsc::channel::<()>();
+            let mut other = lock();
+            let waiting = std::thread::spawn(move || {
+                other.acquire(|| "the list", DEFAULT_TIMEOUT).unwrap();
+                may_go.recv().unwrap();
+                other.release();
+            });
+            while FileLock::try_exclusive(&queue).unwrap().is_some() {
+                std::thread::yield_now();
+            }
+            // Within its turn it may go on; whoever waits has not even woken up.
+            writer.turn = Instant::now() + TURN;
+            writer.release();
+            let again = writer.try_acquire().unwrap();
+            if again {
+                // The turn is over.
+                writer.turn = Instant::now().checked_sub(TURN * 2).unwrap();
+                writer.release();
+            } else {
+                writer.turn = Instant::now().checked_sub(TURN * 2).unwrap();
+            }
+            assert!(!writer.try_acquire().unwrap(), "it is the other's turn");
+            go.send(()).unwrap();
+            waiting.join().unwrap();
+        }
+        writer.acquire(|| "the list", DEFAULT_TIMEOUT).unwrap();
+        let error = lock().acquire(|| "the list", Duration::from_millis(30));
+        assert!(matches!(error, Err(StoreError::LockTimeout { .. })));
+        assert!(
+            FileLock::try_exclusive(&queue).unwrap().is_some(),
+            "who gave up does not stand in the queue"
+        );
     }
 }

@@ -7,6 +7,11 @@
 //! lock](crate::lock) around all of this, so whoever finds a record when it takes the file
 //! lock knows that the recorded holder is dead and removes its directories at once.
 //!
+//! Whether a directory is stale is read off its mtime, as those tools do. One that is dated in
+//! the future never gets old that way: it is watched instead, and stale if nothing has touched it
+//! for as long by a clock that nobody sets. Since when is written down, so that commands that
+//! wait less than that find out together.
+//!
 //! A directory is ours if its inode *and* its exact mtime are the recorded ones: inode numbers
 //! are reused at once, and no other tool sets an mtime with our nanoseconds.
 
@@ -19,18 +24,23 @@ use rustix::fs::{CWD, Timespec, Timestamps};
 use uuid::Uuid;
 
 use crate::atomic::{rename_new, unique_name};
-use crate::clock::Clock;
+use crate::clock::{Clock, monotonic_ns};
 use crate::error::{IoContext, Result};
 use crate::fault::{self, pass, reached};
 
 /// A directory whose mtime is older than this belongs to nobody.
 pub const STALE_AFTER: Duration = Duration::from_secs(10);
 
+/// Some tools set an mtime up to a second ahead; it is in the past soon enough.
+const AHEAD_MS: i64 = 2000;
+
 /// Takes lock directories for one list.
 #[derive(Debug)]
 pub struct LockDirs {
     tmp_dir: PathBuf,
     record: PathBuf,
+    /// Directories from the future, and since when they are watched.
+    watched: PathBuf,
 }
 
 /// What came of trying to take lock directories.
@@ -64,7 +74,12 @@ struct Identity {
 impl LockDirs {
     /// Temporary directories are made in `tmp_dir`; `record` lists what is held.
     pub fn new(tmp_dir: PathBuf, record: PathBuf) -> Self {
-        Self { tmp_dir, record }
+        let watched = record.with_extension("watched");
+        Self {
+            tmp_dir,
+            record,
+            watched,
+        }
     }
 
     /// Removes what a holder that died left behind. The caller holds the file lock.
@@ -97,9 +112,10 @@ impl LockDirs {
             while !self.take_one(path, &mut held)? {
                 tries += 1;
                 let found = Identity::of(path)?;
-                let age = found
-                    .as_ref()
-                    .map_or(Duration::ZERO, |found| found.age(clock.now_ms()));
+                let age = match &found {
+                    Some(found) => self.age(found, clock.now_ms())?,
+                    None => Duration::ZERO,
+                };
                 if tries > 3 || (found.is_some() && age < STALE_AFTER) {
                     return Ok(Take::Busy {
                         path: path.clone(),
@@ -113,6 +129,47 @@ impl LockDirs {
             }
         }
         Ok(Take::Held(held))
+    }
+
+    /// For how long nobody has touched it, as far as that can be told.
+    fn age(&self, found: &Identity, now_ms: i64) -> Result<Duration> {
+        let ahead = found.mtime_ms().saturating_sub(now_ms);
+        if ahead <= AHEAD_MS {
+            return Ok(found.age(now_ms));
+        }
+        let now = monotonic_ns();
+        let (line, path) = (found.line(), &self.watched);
+        let known = crate::atomic::read(path)?.unwrap_or_default();
+        let known = String::from_utf8_lossy(&known).into_owned();
+        let since = known.lines().find_map(|known| {
+            let (since, identity) = known.split_once(' ')?;
+            let since: i64 = since.parse().ok()?;
+            // A time in the future is from before the machine was started.
+            (identity == line.trim_end() && since <= now).then_some(since)
+        });
+        match since {
+            Some(since) => Ok(Duration::from_nanos((now - since).unsigned_abs())),
+            None => {
+                // Those that are gone, or were touched since, are not watched any more.
+                let others = known.lines().filter(|known| {
+                    let identity = known.split_once(' ').map(|(_, identity)| identity);
+                    let identity = identity.and_then(Identity::parse);
+                    identity.is_some_and(|identity| {
+                        identity.path != found.path
+                            && Identity::of(&identity.path).is_ok_and(|it| it == Some(identity))
+                    })
+                });
+                let mut text: String = others.map(|line| format!("{line}\n")).collect();
+                text.push_str(&format!("{now} {line}"));
+                crate::atomic::replace(
+                    &self.tmp_dir,
+                    path,
+                    text.as_bytes(),
+                    crate::atomic::Durability::Relaxed,
+                )?;
+                Ok(Duration::ZERO)
+            }
+        }
     }
 
     fn take_one(&self, path: &Path, held: &mut HeldDirs) -> Result<bool> {
@@ -242,10 +299,17 @@ impl Identity {
         })
     }
 
-    /// Zero for an mtime in the future: some tools set one up to a second ahead.
+    fn mtime_ms(&self) -> i64 {
+        self.mtime
+            .0
+            .saturating_mul(1000)
+            .saturating_add(self.mtime.1 / 1_000_000)
+    }
+
+    /// Zero for an mtime in the future.
     fn age(&self, now_ms: i64) -> Duration {
-        let mtime_ms = self.mtime.0 * 1000 + self.mtime.1 / 1_000_000;
-        Duration::from_millis(now_ms.saturating_sub(mtime_ms).try_into().unwrap_or(0))
+        let age = now_ms.saturating_sub(self.mtime_ms());
+        Duration::from_millis(age.try_into().unwrap_or(0))
     }
 }
 
@@ -383,5 +447,31 @@ mod tests {
         drop(held);
         assert_eq!(dirs.sweep().unwrap(), 0);
         assert!(lock.exists(), "a stranger's lock is left alone");
+    }
+
+    #[test]
+    fn one_from_the_future_is_watched_and_then_taken_over() {
+        let (dir, dirs, lock) = fixture();
+        std::fs::create_dir(&lock).unwrap();
+        set_age(&lock, -1_000_000);
+        let take = |dirs: &LockDirs| dirs.take(std::slice::from_ref(&lock), &SystemClock);
+        assert!(matches!(take(&dirs).unwrap(), Take::Busy { .. }));
+        // As if somebody had seen it first eleven seconds ago, in another process.
+        let watched = dir.path().join("held.watched");
+        let backdate = || {
+            let text = std::fs::read_to_string(&watched).unwrap();
+            let (since, rest) = text.split_once(' ').unwrap();
+            let since: i64 = since.parse().unwrap();
+            let earlier = since - 11_000_000_000;
+            std::fs::write(&watched, format!("{earlier} {rest}")).unwrap();
+        };
+        backdate();
+        // Its holder lives: it touched it, wherever its clock is.
+        set_age(&lock, -1_000_005);
+        let another = LockDirs::new(dir.path().join("tmp"), dir.path().join("held"));
+        assert!(matches!(take(&another).unwrap(), Take::Busy { .. }));
+        assert!(matches!(take(&another).unwrap(), Take::Busy { .. }));
+        backdate();
+        assert!(matches!(take(&another).unwrap(), Take::Held(_)));
     }
 }

@@ -5,17 +5,19 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
-use store::atomic::Durability;
+use store::atomic::{Durability, Stamp};
 use store::clock::{Clock, SystemClock};
 use store::home::{Home, create_durable_dir};
 use store::lockdir::LockDirs;
 use store::name::Name;
 use store::settings::{LockMode, Settings};
+use store::veil::Veil;
 
 use crate::changes::Paths;
 use crate::error::{BoardError, Refusal};
 use crate::id::TaskId;
 use crate::live::Live;
+use crate::slots::settled_whole;
 use crate::snapshot::{Read, Snapshot, read_task};
 use crate::task::Task;
 
@@ -43,6 +45,8 @@ pub struct BoardOptions {
     pub lock_timeout: Duration,
     /// Where the time comes from.
     pub clock: Arc<dyn Clock>,
+    /// What is taken out of the texts of a task before they are written.
+    pub veil: Veil,
 }
 
 impl From<&Settings> for BoardOptions {
@@ -52,6 +56,7 @@ impl From<&Settings> for BoardOptions {
             durability: Durability::of(settings.durable),
             lock_timeout: settings.lock_timeout,
             clock: Arc::new(SystemClock),
+            veil: Veil::default(),
         }
     }
 }
@@ -136,7 +141,7 @@ impl Board {
         let dir = home.list(&name);
         let ours = dir.join(".ccb");
         let lock_dirs = LockDirs::new(ours.join("tmp"), ours.join("held"));
-        let live = Mutex::new(Live::new(dir.join(".lock")));
+        let live = Mutex::new(Live::new(&dir));
         Self {
             name,
             lists: home.lists(),
@@ -164,6 +169,18 @@ impl Board {
             Read::Task(entry) => Ok(entry.task),
             Read::Absent => Err(BoardError::NotFound { id }),
             Read::Unreadable(bad) => Err(bad.error(id)),
+        }
+    }
+
+    /// One task and those it waits for or that wait for it, read without a lock. Does not grow
+    /// with the board, unless another tool was here since ccb last looked: then only a look at
+    /// every file tells who names the task.
+    pub fn around(&self, id: TaskId) -> Result<Snapshot, BoardError> {
+        let mtime = std::fs::metadata(&self.dir).ok();
+        let mtime = mtime.map(|meta| Stamp::of(&meta).mtime_ns);
+        match mtime.is_some() && mtime == settled_whole(&self.dir.join(".ccb")) {
+            true => Snapshot::around(&self.dir, id),
+            false => self.snapshot(),
         }
     }
 

@@ -6,7 +6,9 @@
 //! new file is written and synced; in the second the rules are checked again, and the file
 //! takes its place if the task is still the one that was seen. If not, it starts over.
 //!
-//! Where nothing is synced there is nothing to wait for, and one section does it all.
+//! Where nothing is synced there is nothing to wait for, and one section does it all. So it is
+//! when the task was another one in the second section: whoever changes it without a pause
+//! would win every time.
 
 use std::time::Duration;
 
@@ -57,8 +59,11 @@ impl Board {
         Then: FnMut(&Index) -> R,
     {
         let mut patience = Patience::new(self);
+        // It was tried before, and somebody came in between.
+        let mut lost = false;
         loop {
             let first = self.section(|section| {
+                let insist = std::mem::replace(&mut lost, true);
                 let mut before = match (change.choose)(section)? {
                     Ok(before) => before,
                     Err(end) => return Ok(Err(end)),
@@ -68,12 +73,25 @@ impl Board {
                     section.repair()?;
                     before = section.read(before.task.id)?;
                 }
-                let edited = (change.edit)(section.index(), &before.task)?;
-                if self.durability() == Durability::Full && edited.task != before.task {
+                let edited = self.edited(&mut change.edit, section.index(), &before.task)?;
+                let changes = edited.task != before.task;
+                if self.durability() == Durability::Full && changes && !insist {
                     return Ok(Ok(First::Prepare(Box::new((edited, before)))));
                 }
-                let task = Box::new(edited.task.clone());
-                section.stage_and_write(edited.op, &before, edited.task, change.list)?;
+                let task = match changes && insist {
+                    true => {
+                        let edit = |index: &Index, before: &Task| {
+                            self.edited(&mut change.edit, index, before)
+                        };
+                        section.write_at_once(before.task.id, change.list, edit)?
+                    }
+                    false => {
+                        let task = edited.task.clone();
+                        section.stage_and_write(edited.op, &before, edited.task, change.list)?;
+                        task
+                    }
+                };
+                let task = Box::new(task);
                 Ok(Ok(First::Done(task, (change.then)(section.index()))))
             })?;
             let (edited, before) = match first {
@@ -87,6 +105,18 @@ impl Board {
             // Somebody else changed it in between. Rarely often in a row, but not for ever.
             patience.wait(self.task_path(edited.task.id), Duration::ZERO)?;
         }
+    }
+
+    /// What the task is to be, as others may read it.
+    fn edited(
+        &self,
+        edit: &mut impl FnMut(&Index, &Task) -> Result<Edited, BoardError>,
+        index: &Index,
+        before: &Task,
+    ) -> Result<Edited, BoardError> {
+        let mut edited = edit(index, before)?;
+        edited.task.veil(&self.options.veil);
+        Ok(edited)
     }
 
     /// The second section; `None` if the task was not the one that was seen.
@@ -118,7 +148,7 @@ impl Board {
                 return Ok(None);
             }
             // What no longer holds is explained by the first section of the next round.
-            match (change.edit)(section.index(), &before.task) {
+            match self.edited(&mut change.edit, section.index(), &before.task) {
                 Ok(again) if again.task == edited.task => {}
                 _ => return Ok(None),
             }
@@ -128,6 +158,59 @@ impl Board {
         match failed {
             Some(error) => Err(error),
             None => Ok(done),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use store::home::Home;
+    use store::name::Name;
+
+    use super::*;
+    use crate::board::BoardOptions;
+    use crate::create::NewTask;
+
+    /// A tool that respects lock directories and changes the task whenever it can.
+    #[test]
+    fn somebody_who_never_pauses_is_kept_out_after_the_first_try() {
+        for durability in [Durability::Full, Durability::Relaxed] {
+            let dir = tempfile::tempdir().unwrap();
+            let home = Home::new(dir.path().to_owned()).unwrap();
+            let options = BoardOptions {
+                durability,
+                ..BoardOptions::default()
+            };
+            let board = Board::new(&home, Name::new("list", "l").unwrap(), options);
+            let new = NewTask {
+                subject: "job".into(),
+                ..NewTask::default()
+            };
+            let id = board.create(&[new], None).unwrap()[0].id;
+            let path = board.task_path(id);
+            let lock = path.with_extension("json.lock");
+            let mut turns = 0;
+            let change = Change {
+                choose: |section: &mut Section<'_>| Ok(Ok::<_, BoardError>(section.read(id)?)),
+                edit: |_: &Index, before: &Task| {
+                    if !lock.exists() {
+                        turns += 1;
+                        let mut theirs = before.clone();
+                        theirs.description = format!("change {turns}");
+                        std::fs::write(&path, crate::format::to_bytes(&theirs)).unwrap();
+                    }
+                    let mut task = before.clone();
+                    task.subject = "ours".into();
+                    Ok(Edited { op: "update", task })
+                },
+                then: |_: &Index| (),
+                list: ListDir::Leave,
+            };
+            let (task, ()) = board.change(change).unwrap().unwrap();
+            // Nothing of theirs is lost, and they came in between a few times, not for ever.
+            assert_eq!(task.description, format!("change {turns}"));
+            assert_eq!(board.get(id).unwrap(), task);
+            assert!(turns <= 4, "{turns}");
         }
     }
 }

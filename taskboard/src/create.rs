@@ -95,7 +95,10 @@ impl Board {
                 check_edges(section, &batch, &ids)?;
                 section.reserve_ids(batch.len())
             })?;
-            let tasks = build(&batch, &ids)?;
+            let mut tasks = build(&batch, &ids)?;
+            for task in &mut tasks {
+                task.veil(&self.options.veil);
+            }
             if let Some(hooks) = hooks {
                 for task in &tasks {
                     hooks

@@ -485,6 +485,11 @@ impl Index {
         (priority, chain.copied().unwrap_or(1), Reverse(id))
     }
 
+    #[cfg(test)]
+    pub(crate) fn is_ranked(&self) -> bool {
+        self.chains.is_some() || self.ready.is_some()
+    }
+
     pub(crate) fn rank_all(&mut self) {
         if self.chains.is_none() {
             let mut chains = graph::chains(self);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use store::StoreError;
 use store::atomic::{self, Durability, Stamp};
@@ -70,9 +70,10 @@ pub(crate) struct Scanned {
 }
 
 impl Live {
-    pub(crate) fn new(lock: PathBuf) -> Self {
+    /// The lock of the list in `dir`.
+    pub(crate) fn new(dir: &Path) -> Self {
         Self {
-            lock: ReusableLock::new(lock),
+            lock: ReusableLock::with_queue(dir.join(".lock"), dir.join(".ccb/queue")),
             loaded: None,
         }
     }

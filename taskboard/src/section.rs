@@ -25,6 +25,7 @@ use store::lockdir::{HeldDirs, Take};
 use store::settings::LockMode;
 
 use crate::board::Board;
+use crate::change::Edited;
 use crate::changes::Draft;
 use crate::error::BoardError;
 use crate::fault;
@@ -369,13 +370,42 @@ impl<'b> Section<'b> {
         prepared: Prepared,
         list: ListDir,
     ) -> Result<(), Stop> {
+        let held = self.take_dirs(list, &[prepared.task.id])?;
+        self.write_held(op, before, prepared, held)
+    }
+
+    /// Changes one task with its lock directory taken first, so that nobody can come in between;
+    /// for when that has happened. Its file is written, and synced, meanwhile: a few
+    /// milliseconds.
+    pub(crate) fn write_at_once(
+        &mut self,
+        id: TaskId,
+        list: ListDir,
+        mut edit: impl FnMut(&Index, &Task) -> Result<Edited, BoardError>,
+    ) -> Result<Task, Stop> {
+        let held = self.take_dirs(list, &[id])?;
+        let before = self.read(id)?;
+        let Edited { op, task } = edit(self.index(), &before.task)?;
+        if before.task != task {
+            let prepared = Prepared::new(self.board, task.clone())?;
+            self.write_held(op, before.version(), prepared, held)?;
+        }
+        Ok(task)
+    }
+
+    fn write_held(
+        &mut self,
+        op: &'static str,
+        before: Version,
+        prepared: Prepared,
+        held: Option<HeldDirs>,
+    ) -> Result<(), Stop> {
         let Prepared {
             task,
             staged,
             fingerprint,
         } = prepared;
         let id = task.id;
-        let held = self.take_dirs(list, &[id])?;
         let path = self.board.task_path(id);
         if !self.unchanged(before, held.as_ref())? {
             let age = Duration::ZERO;
@@ -484,7 +514,10 @@ impl<'b> Section<'b> {
             self.settled = Some(Stamp::of(&meta).mtime_ns);
         }
         match self.settled {
-            Some(mtime_ns) => self.live.slots.set_settled(mtime_ns),
+            Some(mtime_ns) => {
+                let halves = !self.index().half_edges().is_empty();
+                self.live.slots.set_settled(mtime_ns, halves)
+            }
             None => Ok(()),
         }
     }

@@ -169,6 +169,10 @@ impl Section<'_> {
         offered: &mut Offered,
         left_waiting: &mut Vec<WorkerId>,
     ) -> Result<(), BoardError> {
+        if synced.is_empty() {
+            // Ranking looks at every task, which is most of what a command on a large board does.
+            return Ok(());
+        }
         self.live().index.rank_all();
         synced.sort_by_key(|(_, offer)| std::cmp::Reverse(self.index().rank(offer.choice.id)));
         // One that has to start over may be what another one waited for.

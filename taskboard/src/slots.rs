@@ -1,7 +1,8 @@
 //! What processes tell each other through `.ccb/slots`, a file of fixed-length lines.
 //!
 //! The first line is the mtime the list's directory had when a process last left it with
-//! everything in the index. If it has another one, something foreign happened. The second
+//! everything in the index. If it has another one, something foreign happened. A word after it
+//! says that some edges are on one side only. The second
 //! line says how far the index file has come, so that not every process writes it. The third
 //! line says when somebody last looked at every file.
 //!
@@ -34,6 +35,22 @@ const SHORT: usize = 32;
 const HEADER: usize = 3 * SHORT;
 /// More processes than this at once have to ask without a slot.
 const WORKERS: usize = 256;
+
+/// Says that some edges are on one side only.
+const HALVES: &str = "halves";
+
+/// The directory's mtime when it was last left in order with every edge on both sides; for those
+/// who take no lock and make no file.
+pub(crate) fn settled_whole(ours: &Path) -> Option<i64> {
+    let mut line = [0; SHORT];
+    let count = File::open(ours.join("slots"))
+        .and_then(|file| file.read_at(&mut line, 0))
+        .ok()?;
+    let text = std::str::from_utf8(&line[..count]).ok()?;
+    let mut words = text.lines().next()?.split_ascii_whitespace();
+    let mtime_ns = words.next()?.parse().ok()?;
+    words.next().is_none().then_some(mtime_ns)
+}
 
 /// Names one worker of the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,8 +109,10 @@ impl Slots {
         self.number(0)
     }
 
-    pub(crate) fn set_settled(&self, mtime_ns: i64) -> Result<(), BoardError> {
-        self.write(0, SHORT, &mtime_ns.to_string())
+    /// `halves`: some edges are on one side only, because both sides would make a cycle.
+    pub(crate) fn set_settled(&self, mtime_ns: i64, halves: bool) -> Result<(), BoardError> {
+        let word = if halves { HALVES } else { "" };
+        self.write(0, SHORT, &format!("{mtime_ns} {word}"))
     }
 
     /// Up to where in the log somebody has written the index file.
@@ -310,7 +329,8 @@ impl Slots {
         let mut line = [0; SHORT];
         let count = self.read_at(&mut line, offset as u64)?;
         let text = std::str::from_utf8(&line[..count]).ok();
-        Ok(text.and_then(|text| text.trim().parse().ok()))
+        let word = text.and_then(|text| text.split_ascii_whitespace().next());
+        Ok(word.and_then(|word| word.parse().ok()))
     }
 
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<usize, BoardError> {
@@ -370,8 +390,12 @@ mod tests {
         let mut first = Slots::open(dir.path()).unwrap();
         let mut second = Slots::open(dir.path()).unwrap();
         assert_eq!(second.settled().unwrap(), None);
-        first.set_settled(-5).unwrap();
+        first.set_settled(-5, false).unwrap();
         assert_eq!(second.settled().unwrap(), Some(-5));
+        assert_eq!(settled_whole(dir.path()), Some(-5));
+        first.set_settled(-5, true).unwrap();
+        assert_eq!(second.settled().unwrap(), Some(-5));
+        assert_eq!(settled_whole(dir.path()), None);
         assert!(first.register().unwrap() && second.register().unwrap());
         assert_ne!(first.own_id(), second.own_id());
         first.set_own(&asked("bob")).unwrap();

@@ -78,10 +78,23 @@ const PATIENCE: Duration = Duration::from_secs(1);
 impl Snapshot {
     /// Reads every task file in `dir`.
     pub(crate) fn load(dir: &Path) -> Result<Self, BoardError> {
+        Self::of(dir, list_ids(dir)?)
+    }
+
+    /// Reads one task and those it names.
+    pub(crate) fn around(dir: &Path, id: TaskId) -> Result<Self, BoardError> {
+        let mut ids = BTreeSet::from([id]);
+        if let Read::Task(entry) = read_task(dir, id)? {
+            ids.extend(entry.task.blocked_by.iter().chain(&entry.task.blocks));
+        }
+        Self::of(dir, ids)
+    }
+
+    fn of(dir: &Path, ids: BTreeSet<TaskId>) -> Result<Self, BoardError> {
         let mut tasks = BTreeMap::new();
         let mut slim = Vec::new();
         let mut unreadable = BTreeMap::new();
-        for id in list_ids(dir)? {
+        for id in ids {
             match read_task(dir, id)? {
                 Read::Task(entry) => {
                     slim.push((id, entry.slim()));
@@ -233,4 +246,63 @@ fn changed_within(path: &Path, limit: Duration) -> bool {
     std::fs::symlink_metadata(path)
         .and_then(|meta| meta.modified())
         .is_ok_and(|time| time.elapsed().map_or(true, |age| age < limit))
+}
+
+#[cfg(test)]
+mod tests {
+    use store::home::Home;
+    use store::name::Name;
+
+    use crate::board::{Board, BoardOptions};
+    use crate::create::{NewTask, Reference};
+
+    #[test]
+    fn one_task_is_shown_without_reading_the_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::new(dir.path().to_owned()).unwrap();
+        let board = || {
+            let name = Name::new("list", "l").unwrap();
+            Board::new(&home, name, BoardOptions::default())
+        };
+        let new = |subject: &str, blocked_by: Vec<Reference>| NewTask {
+            subject: subject.into(),
+            blocked_by,
+            ..NewTask::default()
+        };
+        let first = board().create(&[new("a", Vec::new())], None).unwrap()[0].id;
+        let after = vec![Reference::Id(first)];
+        let second = board().create(&[new("b", after)], None).unwrap()[0].id;
+        let many: Vec<NewTask> = (0..50).map(|_| new("other", Vec::new())).collect();
+        let others = board().create(&many, None).unwrap();
+        let around = board().around(second).unwrap();
+        assert_eq!(around.tasks().count(), 2, "itself and what it waits for");
+        assert_eq!(around.open_blockers(second), [first]);
+        assert_eq!(board().around(first).unwrap().dependents(first), [second]);
+        // Neither does claiming one by its number rank them all.
+        let claimer = board();
+        claimer
+            .claim(first, &crate::claim::ClaimRequest::new("a"))
+            .unwrap();
+        let ranked = claimer.peek(|loaded| Ok(loaded.index.is_ranked())).unwrap();
+        assert!(!ranked);
+        // Somebody else makes it wait for another task, and says so there only.
+        let mut theirs = board().get(others[0].id).unwrap();
+        theirs.blocks.push(second);
+        let path = board().task_path(others[0].id);
+        let aside = path.with_extension("aside");
+        let modified = || {
+            std::fs::metadata(board().dir())
+                .unwrap()
+                .modified()
+                .unwrap()
+        };
+        let before = modified();
+        // Clocks of file systems can be coarse.
+        while modified() == before {
+            std::fs::write(&aside, crate::format::to_bytes(&theirs)).unwrap();
+            std::fs::rename(&aside, &path).unwrap();
+        }
+        let around = board().around(second).unwrap();
+        assert_eq!(around.open_blockers(second), [first, others[0].id]);
+    }
 }

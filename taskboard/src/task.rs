@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde_json::{Map, Value};
 use store::clock::{parse_rfc3339, rfc3339};
+use store::veil::Veil;
 
 use crate::error::BoardError;
 use crate::id::TaskId;
@@ -95,7 +96,34 @@ pub struct Lease {
 /// The keys of `metadata.ccb` a caller may set; the others are kept by the engine.
 const SETTABLE: &[&str] = &["priority", "run", "agent", "verify", "paths"];
 
+/// What is carried out is not changed: a command without its password does something else.
+const COMMANDS: &[&str] = &["run", "verify"];
+
 impl Task {
+    /// Takes out of its texts what must not be written down. Commands stay as they are.
+    pub(crate) fn veil(&mut self, veil: &Veil) {
+        if veil.is_none() {
+            return;
+        }
+        veil.text(&mut self.subject);
+        veil.text(&mut self.description);
+        if let Some(text) = &mut self.active_form {
+            veil.text(text);
+        }
+        for (key, value) in self.metadata.iter_mut().flatten() {
+            match value {
+                Value::Object(ours) if key == "ccb" => {
+                    for (key, value) in ours {
+                        if !COMMANDS.contains(&key.as_str()) {
+                            veil.value(value);
+                        }
+                    }
+                }
+                other => veil.value(other),
+            }
+        }
+    }
+
     /// The activity text, or the subject where there is none.
     pub fn active_form(&self) -> &str {
         self.active_form.as_deref().unwrap_or(&self.subject)

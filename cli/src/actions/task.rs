@@ -60,9 +60,9 @@ impl Listing {
     }
 }
 
-/// The board, and that this task is on it.
+/// A task, which is there, and those around it.
 pub(crate) fn show(id: TaskId, context: &Context) -> Result<Snapshot, CommandError> {
-    let snapshot = context.board().snapshot()?;
+    let snapshot = context.board().around(id)?;
     snapshot.require(id)?;
     Ok(snapshot)
 }

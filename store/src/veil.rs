@@ -1,0 +1,73 @@
+//! What happens to texts before they are written where others read them.
+//!
+//! The crates that keep texts do not know what a secret is; whoever opens a board or a mailbox
+//! says so, once, and every text that is written through it passes here.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+/// A text as it may be read by others; `None` if it may stay as it is.
+type Change = dyn Fn(&str) -> Option<String> + Send + Sync;
+
+/// Takes out of texts what must not be written down. The default leaves all as it is.
+#[derive(Clone, Default)]
+pub struct Veil(Option<Arc<Change>>);
+
+impl Veil {
+    /// One that puts what `change` returns, if anything, in the place of a text.
+    pub fn new(change: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(change)))
+    }
+
+    /// Whether every text stays as it is.
+    pub fn is_none(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// A text as it may be read.
+    pub fn text(&self, text: &mut String) {
+        if let Some(changed) = self.0.as_ref().and_then(|change| change(text)) {
+            *text = changed;
+        }
+    }
+
+    /// A JSON value as it may be read: every text in it, but no key.
+    pub fn value(&self, value: &mut Value) {
+        if self.is_none() {
+            return;
+        }
+        match value {
+            Value::String(text) => self.text(text),
+            Value::Array(values) => values.iter_mut().for_each(|value| self.value(value)),
+            Value::Object(map) => map.values_mut().for_each(|value| self.value(value)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+}
+
+impl fmt::Debug for Veil {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = if self.is_none() { "none" } else { "some" };
+        write!(f, "Veil({what})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_text_of_a_value_is_changed_and_nothing_else() {
+        let veil = Veil::new(|text| text.contains("pw").then(|| text.replace("pw", "*")));
+        let mut value = json!({"pw": ["a pw", 1, {"x": "pw"}], "y": "plain"});
+        veil.value(&mut value);
+        assert_eq!(value, json!({"pw": ["a *", 1, {"x": "*"}], "y": "plain"}));
+        let mut same = json!("pw");
+        Veil::default().value(&mut same);
+        assert_eq!(same, json!("pw"));
+    }
+}
