@@ -9,6 +9,7 @@ use store::atomic::Durability;
 use store::home::Home;
 use store::name::Name;
 use store::settings::{AgentSettings, RuntimeSettings, Settings, WorktreeSettings};
+use swarm::starter::Starter;
 use swarm::trust::{Item, Places, Trust};
 use swarm::{Team, TeamError, TeamOptions};
 use taskboard::{Board, BoardOptions, Caller};
@@ -161,8 +162,7 @@ impl Context {
 
     /// The task list of a team.
     pub(crate) fn team_board(&self, team: &Team) -> Board {
-        let options = BoardOptions::from(&self.settings);
-        Board::new(&self.home, team.name().clone(), options)
+        Board::new(&self.home, team.name().clone(), self.board_options())
     }
 
     pub(crate) fn home(&self) -> &Home {
@@ -252,6 +252,7 @@ impl Context {
         MailOptions {
             durability: Durability::of(self.settings.mail_durable),
             lock_timeout: self.settings.lock_timeout,
+            veil: self.starter().veil(),
             ..MailOptions::default()
         }
     }
@@ -312,11 +313,19 @@ impl Context {
     }
 
     pub(crate) fn board(&self) -> Board {
-        Board::new(
-            &self.home,
-            self.list.clone(),
-            BoardOptions::from(&self.settings),
-        )
+        Board::new(&self.home, self.list.clone(), self.board_options())
+    }
+
+    fn board_options(&self) -> BoardOptions {
+        BoardOptions {
+            veil: self.starter().veil(),
+            ..BoardOptions::from(&self.settings)
+        }
+    }
+
+    /// This process, whose secrets are not written down.
+    pub(crate) fn starter(&self) -> Starter {
+        Starter::this_process(&self.settings.agents.redact)
     }
 
     /// The worktrees of the repository the command works in.
@@ -327,6 +336,7 @@ impl Context {
             trash_days: worktree.trash_days,
             gc_days: worktree.gc_days,
             rescue_max_bytes: worktree.rescue_max_bytes,
+            veil: self.starter().veil(),
             ..TreeOptions::default()
         };
         Ok(Trees::discover(&self.directory, options)?)

@@ -24,6 +24,7 @@ impl Context {
             run: self.run().map(str::to_owned),
             lock_timeout: self.settings().lock_timeout,
             in_hook: in_hook(),
+            starter: self.starter(),
         }
     }
 }

@@ -15,7 +15,7 @@ pub(crate) fn main(args: &[OsString]) -> Option<ExitCode> {
     let run: fn(&Path) -> Result<(), coordinator::run::AgentError> = match role.to_str()? {
         "__guard" => guard_main,
         coordinator::hooks::WORKER => |_| coordinator::hooks::hooks_main(),
-        "__host" => |dir| host_main(dir, std::env::vars_os().collect()),
+        "__host" => host_main,
         _ => return None,
     };
     // Standard error is the run's own log.

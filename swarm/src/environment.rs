@@ -89,6 +89,28 @@ const NEVER: &[&str] = &[
     "OLDPWD", "PWD",
 ];
 
+/// What guard and host themselves have of `all`: what git and our own code need, and no key.
+/// Their whole families can read it, so it is less than any agent is given.
+pub fn for_supervisors(
+    all: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Vec<(OsString, OsString)> {
+    const ALSO: &[&str] = &[
+        "CCB_FAULT",
+        "CCB_FAULT_TRACE",
+        "CCB_HOME",
+        "RUST_BACKTRACE",
+        "TMPDIR",
+    ];
+    let all: Vec<(OsString, OsString)> = all.into_iter().collect();
+    let also = all
+        .iter()
+        .filter(|(name, _)| ALSO.iter().any(|it| name == it));
+    let also: Vec<(OsString, OsString)> = also.cloned().collect();
+    let mut kept = for_agent(all, RuntimeKind::Shell, &[""; 0]);
+    kept.extend(also);
+    kept
+}
+
 /// Those of `all` that an agent of this kind gets, by name. `let_through` are the patterns of
 /// `agents.env`.
 pub fn for_agent(

@@ -8,6 +8,7 @@
 //! | [`hooks`] | commands that run at certain moments, and what they say |
 //! | [`trust`] | which of the things a repository would run the user trusts |
 //! | [`redact`] | taking secrets out of what an agent prints |
+//! | [`starter`] | the environment of whoever starts an agent, and what of it is secret |
 //! | [`Team`] | who is a member, and what is left of one when it is gone |
 //!
 //! # Files
@@ -39,6 +40,7 @@ pub mod process;
 pub mod redact;
 pub mod run;
 pub mod runtime;
+pub mod starter;
 mod team;
 pub mod tools;
 pub mod trust;

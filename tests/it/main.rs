@@ -64,6 +64,8 @@ mod interop;
 mod interop_edges;
 /// What another tool writes, and what it can read of ours.
 mod interop_files;
+/// Text of others cannot look like lines of ours.
+mod output_lines;
 /// Real agent programs on the scripted model, where they are installed.
 mod real;
 /// A plan that real agent programs carry out.
@@ -191,6 +193,8 @@ mod run_modes;
 mod run_torture;
 /// A small library with defects, for those who repair some.
 mod sample_project;
+/// Secrets of the starter: nowhere.
+mod secrets;
 /// Team sessions: worked off, proved, landed, resumed.
 mod session;
 /// Team sessions: every part killed at random.

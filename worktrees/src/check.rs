@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use store::atomic::open_private;
 
+use crate::check_log::CheckLog;
 use crate::check_tree::{After, CheckTree};
 use crate::error::TreeError;
 use crate::process;
@@ -86,7 +87,8 @@ impl Trees {
             program: check.command.clone(),
             source,
         };
-        let errors = output.try_clone().map_err(not_run)?;
+        let (stdout, stderr, log) =
+            CheckLog::open(output, &self.options.veil).map_err(not_run)?;
         let mut shell = Command::new("sh");
         process::forget_git(&mut shell);
         shell
@@ -96,9 +98,10 @@ impl Trees {
             .env("CCB_MAIN_TREE", &self.layout.main)
             // It reads nothing. If we are killed, nobody gets the tree before the check has ended.
             .stdin(tree.lock()?)
-            .stdout(output)
-            .stderr(errors);
+            .stdout(stdout)
+            .stderr(stderr);
         let ran = process::run_until(shell, None, check.timeout, check.stop).map_err(not_run)?;
+        log.finish();
         Ok(match (ran.timed_out, ran.status.success()) {
             (true, _) => Some(format!(
                 "it was stopped after {} s",

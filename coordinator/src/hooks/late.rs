@@ -9,6 +9,7 @@ use store::name::Name;
 use swarm::LEAD;
 use swarm::hooks::{Late, work};
 use swarm::run::RunDir;
+use swarm::starter::Starter;
 
 use crate::run::{AgentError, Agents};
 
@@ -55,7 +56,7 @@ fn told(tell: &Tell, late: &Late) -> Result<(), AgentError> {
     if let (true, Some(run)) = (late.wakes, &tell.run) {
         let runs = home.team(&team).join("runs");
         let meta = RunDir::new(&runs, run).meta()?;
-        let agents = Agents::of_run(home, &meta)?;
+        let agents = Agents::of_run(home, &meta, Starter::this_process(&[]))?;
         agents.send(&meta, &lead, text, Some(summary), Priority::Next)?;
         return Ok(());
     }
@@ -69,6 +70,10 @@ fn told(tell: &Tell, late: &Late) -> Result<(), AgentError> {
         }),
         ..Draft::new(from, lead, Body::Text(text))
     };
-    Mailbox::new(&home, &team, MailOptions::default()).send(&draft)?;
+    let options = MailOptions {
+        veil: Starter::this_process(&[]).veil(),
+        ..MailOptions::default()
+    };
+    Mailbox::new(&home, &team, options).send(&draft)?;
     Ok(())
 }

@@ -17,6 +17,7 @@ use std::time::Duration;
 use store::home::Home;
 use swarm::hooks::{Done, Hook, HookEvent, HookFiles, HookInput, Hooks, Job, Outcome};
 use swarm::process::MARKER;
+use swarm::starter::Starter;
 use swarm::trust::{Item, Places, Trust};
 use worktrees::Repository;
 
@@ -48,6 +49,8 @@ pub struct HookSource {
     pub lock_timeout: Duration,
     /// Called from a hook: none is run.
     pub in_hook: bool,
+    /// Whose environment hooks get.
+    pub starter: Starter,
 }
 
 /// What is to be run at an event.
@@ -196,7 +199,7 @@ impl HookSource {
                 run: self.run.clone(),
             },
         };
-        let outcome = start(&job, &self.home)
+        let outcome = start(&job, &self.home, &self.starter)
             .map_err(|error| format!("the {} hooks could not be run: {error}", event.as_str()))?;
         for (command, why) in &outcome.failures {
             tracing::warn!("the {} hook `{command}` failed: {why}", event.as_str());
@@ -209,11 +212,14 @@ impl HookSource {
 }
 
 /// Starts the other process and reads its answer.
-fn start(job: &Job<Tell>, home: &Home) -> std::io::Result<Outcome> {
+fn start(job: &Job<Tell>, home: &Home, starter: &Starter) -> std::io::Result<Outcome> {
     let mut command = Command::new(OWN_PROGRAM);
     command
         .args([WORKER, "-"])
         .current_dir("/")
+        // Hooks are the user's commands: they get what whoever acts has.
+        .env_clear()
+        .envs(starter.environment())
         .env("CCB_HOME", home.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

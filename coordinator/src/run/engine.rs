@@ -11,7 +11,8 @@ use store::atomic::Durability;
 use store::home::Home;
 use store::name::Name;
 use store::settings::{LockMode, Settings};
-use swarm::run::{self, Meta, RunDir, RunError, State};
+use swarm::run::{self, Exit, Meta, RunDir, RunError, State};
+use swarm::starter::Starter;
 use swarm::{Team, TeamOptions};
 use taskboard::{Board, BoardOptions};
 use worktrees::{Repository, TreeOptions, Trees};
@@ -93,6 +94,8 @@ pub struct Agents {
     pub(super) own_run: Option<String>,
     pub(super) options: EngineOptions,
     pub(super) runs: PathBuf,
+    /// Whoever starts agents here, and whose secrets are not written down.
+    pub(super) starter: Starter,
     /// One for all who use these agents: it knows the board by heart.
     board: Arc<Board>,
 }
@@ -110,10 +113,11 @@ impl Agents {
     /// The agents of the team `surroundings` name.
     pub fn new(surroundings: Surroundings, settings: &Settings) -> Self {
         let options = EngineOptions::from(settings);
-        Self::with_options(surroundings, options)
+        let starter = Starter::this_process(&settings.agents.redact);
+        Self::with_options(surroundings, options, starter)
     }
 
-    fn with_options(surroundings: Surroundings, options: EngineOptions) -> Self {
+    fn with_options(surroundings: Surroundings, options: EngineOptions, starter: Starter) -> Self {
         let Surroundings {
             home,
             team,
@@ -128,6 +132,7 @@ impl Agents {
             },
             durability: Durability::of(options.board_durable),
             lock_timeout: Duration::from_millis(options.lock_timeout_ms),
+            veil: starter.veil(),
             ..BoardOptions::default()
         };
         Self {
@@ -139,6 +144,7 @@ impl Agents {
             directory,
             own_run,
             options,
+            starter,
         }
     }
 
@@ -161,12 +167,13 @@ impl Agents {
             run: run.map(str::to_owned),
             lock_timeout: self.lock_timeout(),
             in_hook: self.options.in_hook,
+            starter: self.starter.clone(),
         }
     }
 
     /// The same team as a run of it sees it: with the list and the settings it was started
-    /// with.
-    pub(crate) fn of_run(home: Home, meta: &Meta) -> Result<Self, AgentError> {
+    /// with. `starter` is whoever acts.
+    pub(crate) fn of_run(home: Home, meta: &Meta, starter: Starter) -> Result<Self, AgentError> {
         let surroundings = Surroundings {
             home,
             team: Name::new("team", &meta.team)?,
@@ -178,7 +185,18 @@ impl Agents {
         Ok(Self::with_options(
             surroundings,
             options.unwrap_or_default(),
+            starter,
         ))
+    }
+
+    /// How a run ended, as it may be written down.
+    pub(super) fn veiled(&self, exit: &Exit) -> Exit {
+        let (mut exit, veil) = (exit.clone(), self.starter.veil());
+        let check = exit.proof.as_mut().and_then(|proof| proof.check.as_mut());
+        let how = check.and_then(|check| check.how.as_mut());
+        let texts = [exit.result.as_mut(), exit.error.as_mut(), how];
+        texts.into_iter().flatten().for_each(|text| veil.text(text));
+        exit
     }
 
     pub(super) fn options_json(&self) -> Map<String, Value> {
@@ -300,6 +318,7 @@ impl Agents {
         let options = MailOptions {
             durability: Durability::of(self.options.mail_durable),
             lock_timeout: self.lock_timeout(),
+            veil: self.starter.veil(),
             ..MailOptions::default()
         };
         Mailbox::new(&self.home, &self.team, options)
@@ -324,6 +343,7 @@ impl Agents {
             trash_days: self.options.trash_days,
             gc_days: self.options.gc_days,
             rescue_max_bytes: self.options.rescue_max_bytes,
+            veil: self.starter.veil(),
             ..TreeOptions::default()
         };
         Ok(Trees::discover(&self.directory, options)?)

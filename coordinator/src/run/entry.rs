@@ -2,13 +2,14 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
-use std::process::Command;
-use std::sync::Arc;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use rustix::process::DumpableBehavior;
 use store::home::Home;
-use swarm::redact::{Secrets, secret_values};
+use swarm::environment::for_supervisors;
 use swarm::run::{GuardEnd, HostOptions, Meta, Ports, RunDir, guard, host};
+use swarm::starter::{self, Environment, Starter};
 
 use super::engine::Agents;
 use super::error::AgentError;
@@ -21,31 +22,60 @@ use super::start::OWN_PROGRAM;
 /// Runs the guard of the run in `dir` to its end.
 pub fn guard_main(dir: &Path) -> Result<(), AgentError> {
     let (run, home) = open(dir)?;
+    let given = take_over(&run);
+    let handed = starter::hand_over(&given).map_err(|error| AgentError::NotStarted {
+        id: run.id().to_owned(),
+        why: error.to_string(),
+    })?;
     let mut command = Command::new(OWN_PROGRAM);
-    command.arg("__host").arg(dir);
+    command
+        .arg("__host")
+        .arg(dir)
+        .stderr(Stdio::from(handed))
+        .env_clear()
+        .envs(for_supervisors(given.clone()));
     match guard(&run, command)? {
         GuardEnd::HostFinished => Ok(()),
         GuardEnd::HostDied(exit) => {
-            let agents = Agents::of_run(home, &run.meta()?)?;
+            let meta = run.meta()?;
+            let named = LaunchPlan::of(&meta).redact_env;
+            let starter = Starter::with_environment(given, Vec::new(), &named);
+            let agents = Agents::of_run(home, &meta, starter)?;
             finish::finish(&agents, &run, &exit, None, &mut || ())
         }
     }
 }
 
-/// Runs the host of the run in `dir` to its end. `env` is this process's environment.
-pub fn host_main(dir: &Path, env: Vec<(OsString, OsString)>) -> Result<(), AgentError> {
+/// The environment of whoever started the run, which comes by a way of its own; from here on
+/// standard error is the run's log. Others of the same user cannot look into this process: what
+/// it knows is more than its agent may.
+fn take_over(run: &RunDir) -> Environment {
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).ok();
+    let log = || {
+        let log = store::atomic::open_private(&run.log_path()).ok()?;
+        // Guard and host both write to its end.
+        rustix::fs::fcntl_setfl(&log, rustix::fs::OFlags::APPEND).ok()?;
+        Some(log)
+    };
+    starter::take_over(log).unwrap_or_else(|| std::env::vars_os().collect())
+}
+
+/// Runs the host of the run in `dir` to its end.
+pub fn host_main(dir: &Path) -> Result<(), AgentError> {
     let (run, home) = open(dir)?;
+    let given = take_over(&run);
     let meta = run.meta()?;
-    let agents = Agents::of_run(home.clone(), &meta)?;
     let mut plan = LaunchPlan::of(&meta);
+    let env = plan.environment(&home, &meta, given.clone());
+    let starter = Starter::with_environment(given.clone(), env.clone(), &plan.redact_env);
+    let secrets = starter.secrets();
+    let agents = Agents::of_run(home.clone(), &meta, starter)?;
     plan.trusted = run_hooks::program_trusted(&agents, &meta);
-    let given = env.clone();
-    let env = plan.environment(&home, &meta, env);
     let hooks = RunHooks::new(&run, &meta, &plan, &given, &env);
     let options = HostOptions {
         grace: agents.grace(),
         output_limit: agents.options.output_max_bytes,
-        secrets: Arc::new(secrets(&env, &plan)),
+        secrets,
         limits: plan.limits(),
         give_up: agents.options.fleet.give_up(),
         ..HostOptions::default()
@@ -76,13 +106,6 @@ pub fn host_main(dir: &Path, env: Vec<(OsString, OsString)>) -> Result<(), Agent
                 .map_err(|error| failed(error.into()))
         }
     }
-}
-
-/// What must not be written down: the agent's keys, but not what we told it about itself.
-fn secrets(env: &[(OsString, OsString)], plan: &LaunchPlan) -> Secrets {
-    let ours = |name: &OsString| name.to_string_lossy().starts_with("CCB_");
-    let theirs = env.iter().filter(|(name, _)| !ours(name)).cloned();
-    Secrets::new(secret_values(theirs, &plan.redact_env))
 }
 
 /// What has to be there before the agent starts.

@@ -71,14 +71,16 @@ fn carry_out(
     written: &mut dyn FnMut(),
 ) -> Result<(), AgentError> {
     sync_uncommitted(agents, run, exit)?;
-    let exit = run.end(exit, Durability::Full)?;
+    let exit = run.end(&agents.veiled(exit), Durability::Full)?;
     let mut meta = note_end(run, &exit)?;
     written();
     reached(fault::FINISH_STATE);
     settle_account(agents, &meta, &exit);
     let tasks = settle_tasks(agents, &meta, &exit)?;
     if let Some(why) = &tasks.vetoed {
-        meta.other.insert("taskVetoed".into(), why.as_str().into());
+        let mut why = why.clone();
+        agents.starter.veil().text(&mut why);
+        meta.other.insert("taskVetoed".into(), why.into());
     }
     reached(fault::FINISH_TASKS);
     end_tree(agents, &mut meta, seen);

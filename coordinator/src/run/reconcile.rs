@@ -99,7 +99,7 @@ impl Agents {
             // As if nobody had come to write it: then nothing is taken for done.
             run.put_damaged_exit_aside()?;
         }
-        let agents = Self::of_run(self.home.clone(), &meta)?;
+        let agents = Self::of_run(self.home.clone(), &meta, self.starter.clone())?;
         let exit = match run.exit(meta.life)? {
             Some(_) if meta.told == Some(Told::Waiting) && run.has_waiter()? => return Ok(None),
             Some(exit) => exit,

@@ -124,7 +124,8 @@ impl Agents {
             true => None,
             false => Some(run.waiter()?),
         };
-        let equipped = Self::of_run(self.home.clone(), &meta)?.equip_again(run, &mut meta);
+        let equipped = Self::of_run(self.home.clone(), &meta, self.starter.clone())?
+            .equip_again(run, &mut meta);
         if let Err(error) = equipped {
             drop(held);
             // It has a life that never began: that is finished like any other.

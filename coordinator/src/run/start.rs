@@ -1,5 +1,6 @@
 //! Starting a guard for a run that is written down and taken.
 
+use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -7,7 +8,9 @@ use std::time::Duration;
 
 use store::atomic;
 use store::fault::reached;
+use swarm::environment::for_supervisors;
 use swarm::run::{By, Held, Meta, RunDir, Waiter, exit_of_dead};
+use swarm::starter;
 
 use super::engine::Agents;
 use super::error::AgentError;
@@ -31,7 +34,7 @@ impl Agents {
     /// Starts the guard of a run. If that fails the run is finished as failed.
     pub(super) fn start(&self, run: &RunDir, held: Held, meta: &Meta) -> Result<(), AgentError> {
         reached(fault::SPAWN_READY);
-        let started = start_guard(run, held);
+        let started = start_guard(run, held, &self.starter.environment());
         reached(fault::SPAWN_STARTED);
         let why = match started {
             Ok(()) => return Ok(()),
@@ -50,11 +53,18 @@ impl Agents {
     }
 }
 
-/// Starts the guard and waits until it says that the host is up, or dies.
-fn start_guard(run: &RunDir, held: Held) -> Result<(), String> {
+/// Starts the guard and waits until it says that the host is up, or dies. `environment` is handed
+/// over where nobody else can see it; the guard's own shows next to nothing.
+fn start_guard(
+    run: &RunDir,
+    held: Held,
+    environment: &[(OsString, OsString)],
+) -> Result<(), String> {
     let words = |error: &dyn std::fmt::Display| error.to_string();
     let alive = held.hand_over().map_err(|error| words(&error))?;
-    let log = atomic::open_private(&run.log_path()).map_err(|error| words(&error))?;
+    // Made here, so that what keeps it from being made is known here.
+    atomic::open_private(&run.log_path()).map_err(|error| words(&error))?;
+    let handed = starter::hand_over(environment).map_err(|error| words(&error))?;
     let mut guard = Command::new(OWN_PROGRAM)
         .arg("__guard")
         .arg(run.path())
@@ -62,7 +72,9 @@ fn start_guard(run: &RunDir, held: Held) -> Result<(), String> {
         .current_dir(Path::new("/"))
         .stdin(Stdio::from(alive))
         .stdout(Stdio::piped())
-        .stderr(Stdio::from(log))
+        .stderr(Stdio::from(handed))
+        .env_clear()
+        .envs(for_supervisors(environment.iter().cloned()))
         .spawn()
         .map_err(|error| format!("its guard could not be started: {error}"))?;
     let mut said = [0];

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
-use super::shapes::{self, Class, SHAPES};
+use super::shapes::{self, Class, SHAPES, Shape};
 use super::{Redactor, State, Verdict, values};
 
 /// A value's first bytes are searched for, and then the rest is compared.
@@ -44,6 +44,15 @@ impl Secrets {
     ///
     /// Values of less than four bytes are left out.
     pub fn new(values: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Self {
+        Self::with_shapes(true, values)
+    }
+
+    /// These values with the forms they may be printed in, and no shapes.
+    pub fn values_only(values: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Self {
+        Self::with_shapes(false, values)
+    }
+
+    fn with_shapes(shapes: bool, values: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Self {
         let mut values: Vec<Vec<u8>> = values
             .into_iter()
             .flat_map(|value| values::forms(value.as_ref()))
@@ -51,7 +60,8 @@ impl Secrets {
             .collect();
         values.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         values.dedup();
-        let shapes = SHAPES.iter().map(|shape| shape.start.as_bytes());
+        let known = if shapes { SHAPES } else { &[] };
+        let shapes = known.iter().map(|shape| shape.start.as_bytes());
         let heads = values.iter().map(|value| head(value));
         let mut starts: Vec<Vec<u8>> = shapes.chain(heads).map(<[u8]>::to_vec).collect();
         starts.sort();
@@ -68,7 +78,9 @@ impl Secrets {
             firsts[usize::from(start[0])] = true;
         }
         let longest_start = starts.iter().map(Vec::len).max().unwrap_or(0);
-        let starts = starts.into_iter().map(|start| Start::new(start, &values));
+        let starts = starts
+            .into_iter()
+            .map(|start| Start::new(start, known, &values));
         Self {
             finder,
             starts: starts.collect(),
@@ -85,6 +97,17 @@ impl Secrets {
         redactor.push(text.as_bytes(), &mut out);
         redactor.finish(&mut out);
         String::from_utf8_lossy(&out).into_owned()
+    }
+
+    /// `text` without its secrets; `None` if there are none in it.
+    pub fn redacted(self: &Arc<Self>, text: &str) -> Option<String> {
+        let found = self
+            .finder
+            .as_ref()
+            .is_some_and(|finder| finder.is_match(text));
+        found
+            .then(|| self.redact(text))
+            .filter(|redacted| redacted != text)
     }
 
     /// The first place from `from` on that may turn out to be a start when more bytes come.
@@ -125,13 +148,13 @@ impl Secrets {
 }
 
 impl Start {
-    fn new(bytes: Vec<u8>, values: &[Vec<u8>]) -> Self {
+    fn new(bytes: Vec<u8>, known: &[Shape], values: &[Vec<u8>]) -> Self {
         // Of several starts at one place any may be the one that is found.
         let related = |other: &[u8]| other.starts_with(&bytes) || bytes.starts_with(other);
-        let shape = |n: &usize| related(SHAPES[*n].start.as_bytes());
+        let shape = |n: &usize| related(known[*n].start.as_bytes());
         let value = |n: &usize| related(head(&values[*n]));
         Self {
-            shapes: (0..SHAPES.len()).filter(shape).collect(),
+            shapes: (0..known.len()).filter(shape).collect(),
             values: (0..values.len()).filter(value).collect(),
             bytes,
         }

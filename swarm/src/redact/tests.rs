@@ -208,6 +208,12 @@ fn names_say_what_is_secret() {
         ("MY_THING", "abc"),
         ("PATH", "/usr/bin:/bin"),
         ("PASSWORD", "correct horse\n"),
+        ("PGPASSWORD", "of-the-database"),
+        ("CACHE_KEY", "linux-release"),
+        ("PWD", "/home/somebody/work"),
+        ("GH_PAT", "abc1234567"),
+        ("X_KEY", "1"),
+        ("FEATURE_TOKEN", "true"),
     ];
     let values = secret_values(environment, &["MY_THING".into()]);
     let values: Vec<&str> = values
@@ -216,7 +222,14 @@ fn names_say_what_is_secret() {
         .collect();
     assert_eq!(
         values,
-        ["0123456789", "wJalrXUtnFEMI", "abc", "correct horse"]
+        [
+            "0123456789",
+            "wJalrXUtnFEMI",
+            "abc",
+            "correct horse",
+            "of-the-database",
+            "abc1234567"
+        ]
     );
 }
 

@@ -4,14 +4,23 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 /// What names of variables with secrets end in.
-const ENDINGS: [&str; 6] = [
+const ENDINGS: [&str; 9] = [
     "_TOKEN",
     "_KEY",
     "_SECRET",
     "_PASSWORD",
     "_PASSWD",
     "_PASSPHRASE",
+    "_APIKEY",
+    "_CREDENTIALS",
+    "_PAT",
 ];
+/// What names of variables with secrets end in, also without anything before it.
+const WHOLE_ENDINGS: [&str; 2] = ["PASSWORD", "SECRET"];
+/// Endings that are also used for names of things, such as `CACHE_KEY=linux-release`.
+const AMBIGUOUS: [&str; 2] = ["KEY", "TOKEN"];
+/// A value of an ambiguous variable that is longer is a secret whatever it is made of.
+const NAME_MOST: usize = 20;
 /// A shorter value of a variable nobody named is more likely a word than a secret.
 const LEAST: usize = 8;
 /// A line of a value may be printed alone.
@@ -33,14 +42,25 @@ where
         let name = name.as_ref().to_string_lossy();
         let is_named = named.iter().any(|one| *one == name);
         let upper = name.to_ascii_uppercase();
-        let telling = ENDINGS
-            .iter()
-            .any(|end| upper.ends_with(end) || upper == end[1..]);
-        if is_named || (telling && value.len() >= LEAST) {
+        if is_named || (is_telling(&upper) && value.len() >= LEAST && !is_word(&upper, value)) {
             values.push(value.to_vec());
         }
     }
     values
+}
+
+fn is_telling(name: &str) -> bool {
+    let ends = |end: &&str| name.ends_with(*end) || name == &end[1..];
+    ENDINGS.iter().any(ends) || WHOLE_ENDINGS.iter().any(|end| name.ends_with(end))
+}
+
+/// Whether a value is more likely the name of something than a secret: taking every mention of
+/// it out would hide more than it protects.
+fn is_word(name: &str, value: &[u8]) -> bool {
+    let plain = |byte: &u8| byte.is_ascii_lowercase() || matches!(byte, b'-' | b'_' | b'.');
+    AMBIGUOUS.iter().any(|end| name.ends_with(end))
+        && value.len() < NAME_MOST
+        && value.iter().all(plain)
 }
 
 /// The forms in which a value may be printed: as it is, inside a JSON string, line by line.

@@ -54,6 +54,8 @@ pub fn guard(run: &RunDir, mut host: Command) -> Result<GuardEnd, RunError> {
         .map_err(failed("lock"))?;
     host.stdin(Stdio::from(alive)).stdout(Stdio::piped());
     let started = host.spawn();
+    // What it was handed is its own now.
+    drop(host);
     // Whoever started us need not wait any longer, whatever became of it.
     tell_starter();
     let mut host = match started {

@@ -104,7 +104,7 @@ impl<'a> Life<'a> {
             },
         };
         Ok(Self {
-            record: Recorder::open(&run, meta.life, options.output_limit),
+            record: Recorder::open(&run, meta.life, options),
             veil: Veil::new(&options.secrets),
             run,
             meta,

@@ -7,7 +7,6 @@ use uuid::Uuid;
 use super::letters::Letters;
 use super::life::Life;
 use super::meta::State;
-use super::transcript::Entry;
 use crate::fault;
 use crate::runtime::{Message, Messages, Order};
 
@@ -115,7 +114,7 @@ impl Life<'_> {
         // One that the turn before did not take in any more begins the next one.
         self.at_work();
         // First into the transcript: whoever goes on after a crash looks there.
-        self.record.add(Entry::Message { id, text });
+        self.record.message(id, &text);
         reached(fault::RUN_HANDED);
         if let Some(letters) = &mut self.letters
             && let Err(error) = letters.done(seq)

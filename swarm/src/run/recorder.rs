@@ -1,9 +1,15 @@
 //! Writes down what happens in a run. A full disk must not end the agent: what cannot be
 //! written is dropped, and that is said once it can be.
 
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::host::HostOptions;
 use super::output::Output;
 use super::run_dir::{RunDir, RunError};
 use super::transcript::{Entry, Transcript};
+use crate::redact::Secrets;
 use crate::runtime::{Event, Stream};
 
 /// How much of what an agent prints goes into its transcript, besides the output file.
@@ -14,15 +20,18 @@ const PRINTED_IN_TRANSCRIPT: u64 = 2 * 1024 * 1024;
 pub(super) struct Recorder {
     transcript: Transcript,
     output: Output,
+    secrets: Arc<Secrets>,
     dropped: u64,
     warned: bool,
 }
 
 impl Recorder {
-    pub(super) fn open(run: &RunDir, life: u32, output_limit: u64) -> Self {
+    /// What the agent says comes without secrets; whatever else is written down is seen to here.
+    pub(super) fn open(run: &RunDir, life: u32, options: &HostOptions) -> Self {
         Self {
             transcript: Transcript::open(run, life, PRINTED_IN_TRANSCRIPT),
-            output: Output::open(run, output_limit),
+            output: Output::open(run, options.output_limit),
+            secrets: Arc::clone(&options.secrets),
             dropped: 0,
             warned: false,
         }
@@ -36,7 +45,14 @@ impl Recorder {
 
     /// Writes down something the engine did or noticed.
     pub(super) fn note(&mut self, text: impl Into<String>) {
-        self.add(Entry::Note { text: text.into() });
+        let text = self.secrets.redact(&text.into());
+        self.add(Entry::Note { text });
+    }
+
+    /// Writes down what the agent was told.
+    pub(super) fn message(&mut self, id: Uuid, text: &str) {
+        let text = self.secrets.redact(text);
+        self.add(Entry::Message { id, text });
     }
 
     /// Writes down what the agent printed.

@@ -1,0 +1,196 @@
+//! Whoever acts: what its environment holds, and which of that is secret.
+//!
+//! An agent gets a part of the environment of the process that starts it, but what is secret in
+//! *all* of it must not be written down: the agent may come by it in other ways. So the whole
+//! environment goes from the starter to guard and host, by a way that leaves no trace: neither
+//! their own environments nor their command lines show it, and no file holds it.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::sync::{Arc, OnceLock};
+
+use rustix::fs::{MemfdFlags, memfd_create};
+use store::veil::Veil;
+
+use crate::redact::{Secrets, secret_values};
+
+/// Names and values.
+pub type Environment = Vec<(OsString, OsString)>;
+
+/// How what is handed over begins, so that nothing else is taken for it.
+const MAGIC: &[u8] = b"ccb environment 1\0";
+
+/// Whoever acts.
+#[derive(Clone)]
+pub struct Starter(Arc<Inner>);
+
+struct Inner {
+    /// That of this process, if it is not known.
+    environment: Option<Environment>,
+    /// What it gives to its agent besides.
+    more: Environment,
+    /// Variables whose values are secret whatever their names look like.
+    named: Vec<String>,
+    secrets: OnceLock<Arc<Secrets>>,
+}
+
+impl Starter {
+    /// This process. `named` are variables whose values are secret whatever their names look
+    /// like.
+    pub fn this_process(named: &[String]) -> Self {
+        Self::new(None, Vec::new(), named)
+    }
+
+    /// Another process, which had this environment; `more` is what its agent is given besides,
+    /// of which the secrets count, too.
+    pub fn with_environment(environment: Environment, more: Environment, named: &[String]) -> Self {
+        Self::new(Some(environment), more, named)
+    }
+
+    fn new(environment: Option<Environment>, more: Environment, named: &[String]) -> Self {
+        Self(Arc::new(Inner {
+            environment,
+            more,
+            named: named.to_vec(),
+            secrets: OnceLock::new(),
+        }))
+    }
+
+    /// All of its environment.
+    pub fn environment(&self) -> Environment {
+        match &self.0.environment {
+            Some(environment) => environment.clone(),
+            None => std::env::vars_os().collect(),
+        }
+    }
+
+    /// What must not be written down: the secret values of its environment, without those we
+    /// ourselves put there, and whatever looks like the key of a known service.
+    pub fn secrets(&self) -> Arc<Secrets> {
+        Arc::new(Secrets::new(self.values()))
+    }
+
+    fn values(&self) -> Vec<Vec<u8>> {
+        let own = self.environment();
+        let all = own.iter().chain(&self.0.more);
+        let all = all.filter(|(name, _)| !is_ours(name));
+        let all = all.map(|(name, value)| (name, value));
+        secret_values(all, &self.0.named)
+    }
+
+    /// Takes the secret values of its environment out of messages and tasks. What only looks
+    /// like a secret stays: these texts are what people and agents mean to say.
+    pub fn veil(&self) -> Veil {
+        let starter = self.clone();
+        Veil::new(move |text| {
+            let made = || Arc::new(Secrets::values_only(starter.values()));
+            starter.0.secrets.get_or_init(made).redacted(text)
+        })
+    }
+}
+
+impl fmt::Debug for Starter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Nothing of what it holds.
+        f.write_str("Starter")
+    }
+}
+
+fn is_ours(name: &OsStr) -> bool {
+    name.as_bytes().starts_with(b"CCB_")
+}
+
+/// A file that is in no directory and holds an environment; to be somebody's standard error.
+pub fn hand_over(environment: &[(OsString, OsString)]) -> io::Result<File> {
+    let mut bytes = MAGIC.to_vec();
+    for (name, value) in environment {
+        bytes.extend_from_slice(name.as_bytes());
+        bytes.push(b'=');
+        bytes.extend_from_slice(value.as_bytes());
+        bytes.push(0);
+    }
+    // Nobody inherits it by accident: only the one whose standard error it becomes.
+    let mut file = File::from(memfd_create("ccb", MemfdFlags::CLOEXEC)?);
+    file.write_all(&bytes)?;
+    Ok(file)
+}
+
+/// Takes what [`hand_over`] made from standard error, and makes `log` standard error instead.
+/// `None` if nothing was handed over; then standard error stays as it is.
+pub fn take_over(log: impl FnOnce() -> Option<File>) -> Option<Environment> {
+    let stderr = io::stderr().as_fd().try_clone_to_owned().ok()?;
+    let mut file = File::from(stderr);
+    // Devices can be read for ever.
+    file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    file.seek(SeekFrom::Start(0)).ok()?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).ok()?;
+    let environment = parse(&bytes)?;
+    let log = log().or_else(|| File::options().write(true).open("/dev/null").ok());
+    if let Some(log) = log {
+        rustix::stdio::dup2_stderr(&log).ok();
+    }
+    Some(environment)
+}
+
+fn parse(bytes: &[u8]) -> Option<Environment> {
+    let entries = bytes.strip_prefix(MAGIC)?.split(|byte| *byte == 0);
+    let entries = entries.filter_map(|entry| {
+        // A name may begin with the sign that ends names.
+        let end = entry.iter().skip(1).position(|byte| *byte == b'=')? + 1;
+        let (name, value) = (&entry[..end], &entry[end + 1..]);
+        let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+        Some((text(name), text(value)))
+    });
+    Some(entries.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(pairs: &[(&str, &str)]) -> Environment {
+        let pair = |(name, value): &(&str, &str)| ((*name).into(), (*value).into());
+        pairs.iter().map(pair).collect()
+    }
+
+    #[test]
+    fn an_environment_arrives_as_it_was() {
+        let mut given = pairs(&[("A", ""), ("B", "x=y\nz"), ("=C", "1")]);
+        given.push(("D".into(), OsString::from_vec(b"\xff\xfe".to_vec())));
+        let mut file = hand_over(&given).unwrap();
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(0)).unwrap();
+        file.read_to_end(&mut bytes).unwrap();
+        assert_eq!(parse(&bytes).unwrap(), given);
+        assert_eq!(parse(b"a line of a log\n"), None);
+    }
+
+    #[test]
+    fn its_values_are_taken_out_of_texts_but_not_what_looks_like_a_key() {
+        let environment = pairs(&[
+            ("MY_TOKEN", "s3cr3t-value-1"),
+            ("CCB_RUN_TOKEN", "1700000000000"),
+            ("ODD", "named-by-the-user"),
+        ]);
+        let more = pairs(&[("AN_API_KEY", "of-the-agent-7")]);
+        let starter = Starter::with_environment(environment, more, &["ODD".into()]);
+        let mut text = "s3cr3t-value-1 1700000000000 named-by-the-user AKIAIOSFODNN7EXAMPLE".into();
+        starter.veil().text(&mut text);
+        assert_eq!(
+            text,
+            "[redacted] 1700000000000 [redacted] AKIAIOSFODNN7EXAMPLE"
+        );
+        assert!(!format!("{starter:?}").contains("s3cr3t"));
+        assert_eq!(
+            starter
+                .secrets()
+                .redact("of-the-agent-7 s3cr3t-value-1 AKIAIOSFODNN7EXAMPLE"),
+            "[redacted] [redacted] [redacted]"
+        );
+    }
+}

@@ -1,0 +1,68 @@
+//! Where a check's output goes: to its log, without what must not be written down.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, PipeReader, Read, Write};
+use std::process::Stdio;
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
+
+use store::veil::Veil;
+
+/// A longer line is looked at in pieces.
+const LONGEST: u64 = 1024 * 1024;
+/// Something the check started may hold its output open; it is not waited for long.
+const AFTER_END: Duration = Duration::from_millis(500);
+
+/// The two ends a check writes to.
+pub(crate) struct CheckLog {
+    copied: Option<Receiver<()>>,
+}
+
+impl CheckLog {
+    /// What a check is to have as standard output and error.
+    pub(crate) fn open(log: File, veil: &Veil) -> io::Result<(Stdio, Stdio, Self)> {
+        if veil.is_none() {
+            let errors = log.try_clone()?;
+            return Ok((log.into(), errors.into(), Self { copied: None }));
+        }
+        let (reader, writer) = io::pipe()?;
+        let errors = writer.try_clone()?;
+        let (done, copied) = mpsc::channel();
+        let veil = veil.clone();
+        thread::spawn(move || {
+            copy(reader, log, &veil);
+            done.send(()).ok();
+        });
+        let copied = Some(copied);
+        Ok((writer.into(), errors.into(), Self { copied }))
+    }
+
+    /// Waits until all is written that the check, which has ended, printed.
+    pub(crate) fn finish(self) {
+        if let Some(copied) = self.copied {
+            copied.recv_timeout(AFTER_END).ok();
+        }
+    }
+}
+
+fn copy(reader: PipeReader, mut log: File, veil: &Veil) {
+    let mut reader = BufReader::new(reader);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match (&mut reader).take(LONGEST).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        let shown = String::from_utf8_lossy(&line).into_owned();
+        let mut veiled = shown.clone();
+        veil.text(&mut veiled);
+        let bytes = match veiled == shown {
+            true => line.as_slice(),
+            false => veiled.as_bytes(),
+        };
+        // A full disk does not stop the check: its output is read all the same.
+        log.write_all(bytes).ok();
+    }
+}

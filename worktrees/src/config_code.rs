@@ -1,0 +1,157 @@
+//! What in a repository's own git configuration makes git run programs.
+//!
+//! `.git/config` is no file of the repository, so nobody reviews it, and whoever worked in the
+//! repository may have changed it. Git runs what it names whenever it does the thing the entry is
+//! about, for ccb as for anybody else; only some of it is switched off in our own calls.
+
+use std::path::Path;
+
+use crate::error::TreeError;
+use crate::git::{Git, zero_split};
+
+/// An entry that makes git run a program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigCode {
+    /// The entry's name, such as `filter.lfs.smudge`.
+    pub key: String,
+    /// What it says.
+    pub value: String,
+    /// It also runs when ccb calls git; if not, ccb switches it off or never does what needs it.
+    pub by_ccb: bool,
+}
+
+/// Whether git runs an entry for ccb, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Runs {
+    Always,
+    NotForUs,
+}
+
+/// Entries without a name in the middle.
+const PLAIN: &[(&str, Runs)] = &[
+    ("core.alternaterefscommand", Runs::Always),
+    ("core.askpass", Runs::NotForUs),
+    ("core.editor", Runs::NotForUs),
+    ("core.fsmonitor", Runs::NotForUs),
+    ("core.gitproxy", Runs::Always),
+    ("core.hookspath", Runs::NotForUs),
+    ("core.pager", Runs::NotForUs),
+    ("core.sshcommand", Runs::Always),
+    ("credential.helper", Runs::Always),
+    ("diff.external", Runs::Always),
+    ("gpg.program", Runs::NotForUs),
+    ("interactive.difffilter", Runs::NotForUs),
+    ("sequence.editor", Runs::NotForUs),
+];
+
+/// Entries with one, by what is before and after it.
+const NAMED: &[(&str, &str, Runs)] = &[
+    ("credential.", ".helper", Runs::Always),
+    ("diff.", ".command", Runs::Always),
+    ("diff.", ".textconv", Runs::Always),
+    ("difftool.", ".cmd", Runs::NotForUs),
+    ("filter.", ".clean", Runs::Always),
+    ("filter.", ".process", Runs::Always),
+    ("filter.", ".smudge", Runs::Always),
+    ("gpg.", ".program", Runs::NotForUs),
+    ("hook.", ".command", Runs::NotForUs),
+    ("merge.", ".driver", Runs::Always),
+    ("mergetool.", ".cmd", Runs::NotForUs),
+    ("remote.", ".receivepack", Runs::Always),
+    ("remote.", ".uploadpack", Runs::Always),
+    ("remote.", ".vcs", Runs::Always),
+    ("trailer.", ".cmd", Runs::NotForUs),
+    ("trailer.", ".command", Runs::NotForUs),
+];
+
+/// The entries of the configuration of the repository around `dir`, and of its working tree's
+/// own, that make git run programs. The user's and the system's are not looked at.
+pub fn config_code(dir: &Path) -> Result<Vec<ConfigCode>, TreeError> {
+    let listed = Git::at(dir, "config")
+        .args(["--list", "-z", "--includes", "--show-scope"])
+        .run()?;
+    let mut pieces = zero_split(&listed);
+    let mut found = Vec::new();
+    while let (Some(scope), Some(entry)) = (pieces.next(), pieces.next()) {
+        if !matches!(scope, b"local" | b"worktree") {
+            continue;
+        }
+        let text = String::from_utf8_lossy(entry);
+        // An entry without a value means "true".
+        let (key, value) = text.split_once('\n').unwrap_or((&text, "true"));
+        if let Some(runs) = runs(key, value) {
+            found.push(ConfigCode {
+                key: key.to_owned(),
+                value: value.to_owned(),
+                by_ccb: runs == Runs::Always,
+            });
+        }
+    }
+    Ok(found)
+}
+
+fn runs(key: &str, value: &str) -> Option<Runs> {
+    let is_switch = matches!(
+        value,
+        "" | "true" | "false" | "yes" | "no" | "on" | "off" | "0" | "1"
+    );
+    if let Some((_, runs)) = PLAIN.iter().find(|(plain, _)| *plain == key) {
+        // The built-in monitor is git's own.
+        return (!is_switch).then_some(*runs);
+    }
+    let named = |start: &str, end: &str| {
+        key.len() > start.len() + end.len() && key.starts_with(start) && key.ends_with(end)
+    };
+    if let Some((.., runs)) = NAMED.iter().find(|(start, end, _)| named(start, end)) {
+        return (!value.is_empty()).then_some(*runs);
+    }
+    // A transport that is itself a command, and addresses that are turned into one.
+    let url = named("remote.", ".url") || named("remote.", ".pushurl");
+    let instead = named("url.ext::", ".insteadof") || named("url.ext::", ".pushinsteadof");
+    if (url && value.starts_with("ext::")) || instead {
+        return Some(Runs::Always);
+    }
+    if named("submodule.", ".update") && value.starts_with('!') {
+        return Some(Runs::Always);
+    }
+    if key.starts_with("alias.") && value.starts_with('!') {
+        return Some(Runs::NotForUs);
+    }
+    let pager = key
+        .strip_prefix("pager.")
+        .is_some_and(|verb| !verb.is_empty());
+    (pager && !is_switch).then_some(Runs::NotForUs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_runs_programs_is_told_from_what_does_not() {
+        for (key, value, expected) in [
+            ("filter.lfs.smudge", "git-lfs smudge -- %f", Some(true)),
+            ("filter.x.y.process", "p", Some(true)),
+            ("filter.x.required", "true", None),
+            ("filter.x.clean", "", None),
+            ("merge.ours.driver", "true", Some(true)),
+            ("diff.doc.textconv", "catdoc", Some(true)),
+            ("remote.origin.url", "ext::sh -c evil", Some(true)),
+            ("remote.origin.url", "https://example.com/x", None),
+            ("url.ext::sh -c x.insteadof", "https://", Some(true)),
+            ("url.https://mirror/.insteadof", "https://", None),
+            ("core.fsmonitor", "true", None),
+            ("core.fsmonitor", ".git/run-me", Some(false)),
+            ("core.hookspath", "evil", Some(false)),
+            ("core.sshcommand", "ssh -o X", Some(true)),
+            ("credential.https://h.helper", "!f() { x; }; f", Some(true)),
+            ("alias.st", "status", None),
+            ("alias.x", "!rm -rf /", Some(false)),
+            ("submodule.a.update", "!sh x", Some(true)),
+            ("user.name", "somebody", None),
+        ] {
+            let found = runs(key, value).map(|runs| runs == Runs::Always);
+            assert_eq!(found, expected, "{key}={value}");
+        }
+    }
+}
