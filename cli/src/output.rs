@@ -70,9 +70,9 @@ impl Output {
             self.json(&error.to_json()).ok();
             return;
         }
-        let mut text = format!("{RED}error:{RED:#} {}", clean(&error.message()));
+        let mut text = format!("{RED}error:{RED:#} {}", hanging(&error.message()));
         if let Some(hint) = error.hint() {
-            text.push_str(&format!("\n  {CYAN}hint:{CYAN:#} {}", clean(&hint)));
+            text.push_str(&format!("\n  {CYAN}hint:{CYAN:#} {}", hanging(&hint)));
         }
         self.note(&text);
     }
@@ -100,19 +100,57 @@ impl Output {
     }
 }
 
-/// Text of unknown origin without characters that would steer the terminal or reorder it.
+/// Text of unknown origin without characters that would steer the terminal or reorder it. It may
+/// have several lines, so it is only for what is printed alone; beside lines of ours use
+/// [`clean_line`], [`hanging`] or [`quoted`].
 pub(crate) fn clean(text: &str) -> String {
     let keep = |c: char| {
         let steers = c.is_control() && c != '\n' && c != '\t';
-        let reorders = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if steers || reorders { '\u{fffd}' } else { c }
+        let reorders = matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        let breaks = matches!(c, '\u{2028}' | '\u{2029}');
+        if steers || reorders || breaks {
+            '\u{fffd}'
+        } else {
+            c
+        }
     };
     text.chars().map(keep).collect()
+}
+
+/// What stands before lines of unknown origin; no line of ours begins like this.
+const QUOTE: &str = "  │ ";
+
+/// The same behind something of ours: every line but the first is marked as not ours.
+pub(crate) fn hanging(text: &str) -> String {
+    clean(text).replace('\n', &format!("\n{QUOTE}"))
+}
+
+/// The same on lines of its own, all of which are marked as not ours.
+pub(crate) fn quoted(text: &str) -> String {
+    format!("{QUOTE}{}", hanging(text))
 }
 
 /// The same on one line.
 pub(crate) fn clean_line(text: &str) -> String {
     clean(text).replace(['\n', '\t'], " ")
+}
+
+/// Where messages for maintainers go. They quote what others said, so they are cleaned, too.
+pub(crate) fn log_writer() -> impl Write {
+    struct Log;
+    impl Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            // One call is one message.
+            let text = String::from_utf8_lossy(bytes);
+            writeln!(io::stderr().lock(), "{}", hanging(text.trim_end()))?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            io::stderr().flush()
+        }
+    }
+    Log
 }
 
 /// How wide the terminal is, if stdout is one.
@@ -137,5 +175,16 @@ mod tests {
             "a\u{fffd}[31mb\u{fffd}c\nd"
         );
         assert_eq!(clean_line("a\nb\tc"), "a b c");
+        assert_eq!(clean("a\rb\u{2028}c"), "a\u{fffd}b\u{fffd}c");
+    }
+
+    #[test]
+    fn lines_of_others_do_not_look_like_ours() {
+        let hostile = "fine\n✔ #1 done\r\nerror: no";
+        assert_eq!(
+            hanging(hostile),
+            "fine\n  │ ✔ #1 done\u{fffd}\n  │ error: no"
+        );
+        assert!(quoted(hostile).lines().all(|line| line.starts_with(QUOTE)));
     }
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use store::clock::SystemClock;
 use swarm::hooks::{HookFiles, Hooks};
 use swarm::trust::{Item, Places, Trust, gather};
+use worktrees::{ConfigCode, config_code};
 
 use crate::commands::agent::definitions;
 use crate::context::Context;
@@ -51,6 +52,8 @@ pub(crate) fn run(args: &TrustArgs, context: &mut Context) -> Result<Exit, Comma
         &all,
         places,
     );
+    // Shown only: git does not ask us.
+    let git = config_code(&root)?;
     let before = trust.granted()?;
     let new = items.iter().filter(|item| !before.contains(&item.id()));
     let new = new.count();
@@ -68,13 +71,16 @@ pub(crate) fn run(args: &TrustArgs, context: &mut Context) -> Result<Exit, Comma
             json!({
                 "repository": trust.repository().to_string_lossy(),
                 "items": each.collect::<Vec<Value>>(),
+                "git": git.iter().map(git_json).collect::<Vec<Value>>(),
                 "granted": if args.show { 0 } else { new },
             })
         },
         || {
             let mut lines: Vec<String> =
                 items.iter().map(|item| line(item, trusted(item))).collect();
+            lines.extend(git_lines(&git));
             lines.push(match (items.len(), args.show, new) {
+                (0, _, _) if !git.is_empty() => "the repository's files want to run nothing".into(),
                 (0, _, _) => "this repository wants to run nothing".into(),
                 (_, false, 0) => "all of it was trusted already".into(),
                 (_, false, new) => format!("{GREEN}✔{GREEN:#} {new} newly trusted"),
@@ -117,6 +123,35 @@ fn revoke(trust: &Trust, context: &mut Context) -> Result<Exit, CommandError> {
         },
     )?;
     Ok(Exit::Done)
+}
+
+fn git_json(entry: &ConfigCode) -> Value {
+    json!({"key": entry.key, "value": entry.value, "runsForCcb": entry.by_ccb})
+}
+
+/// What git itself runs, which no word of ours permits or forbids.
+fn git_lines(entries: &[ConfigCode]) -> Vec<String> {
+    let mut lines: Vec<String> = entries
+        .iter()
+        .map(|entry| {
+            let (key, value) = (clean_line(&entry.key), clean_line(&entry.value));
+            let for_whom = match entry.by_ccb {
+                true => "git runs it, also when ccb calls git",
+                false => "git runs it, but not when ccb calls git",
+            };
+            format!(
+                "{YELLOW}!{YELLOW:#} {BOLD}git{BOLD:#} {key}: {value}\n    {DIM}{for_whom}{DIM:#}"
+            )
+        })
+        .collect();
+    if !entries.is_empty() {
+        lines.push(
+            "git's own configuration (.git/config) is not covered by `ccb trust`; change it with \
+             `git config --local --edit`"
+                .into(),
+        );
+    }
+    lines
 }
 
 fn line(item: &Item, trusted: bool) -> String {

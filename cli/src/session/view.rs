@@ -15,7 +15,7 @@ use taskboard::{Status, TaskId};
 use super::{Session, end_json};
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
-use crate::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW, clean, clean_line};
+use crate::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW, clean_line, hanging};
 
 /// Says what happens.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl View {
 
     /// Something for people only.
     pub(crate) fn note(&self, text: &str) {
-        self.say(|| json!({"event": "note", "text": text}), || clean(text));
+        self.say(|| json!({"event": "note", "text": text}), || hanging(text));
     }
 
     pub(crate) fn begin(&self, session: &Session) {
@@ -102,8 +102,8 @@ impl View {
             || json!({"event": "message", "message": message.to_json()}),
             || {
                 let body = match message.text() {
-                    Some(text) => clean(text),
-                    None => clean(&message.to_json()["body"].to_string()),
+                    Some(text) => hanging(text),
+                    None => clean_line(&message.to_json()["body"].to_string()),
                 };
                 format!("{CYAN}{}{CYAN:#}: {body}", clean_line(&message.from))
             },
@@ -335,7 +335,7 @@ fn event_text(event: &EngineEvent) -> String {
                 clean_line(&short(why))
             )
         }
-        EngineEvent::AtRest(stand) => format!("{DIM}{}{DIM:#}", stand_words(stand)),
+        EngineEvent::AtRest(stand) => format!("{DIM}{}{DIM:#}", clean_line(&stand_words(stand))),
         EngineEvent::Paused(why) => format!("{YELLOW}paused:{YELLOW:#} {}", clean_line(why)),
         EngineEvent::Resumed => "it goes on".into(),
         EngineEvent::Note(text) => clean_line(text),

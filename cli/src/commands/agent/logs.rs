@@ -7,7 +7,7 @@ use swarm::run::{Entry, Record, RunDir, read_transcript};
 
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
-use crate::output::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, clean, clean_line};
+use crate::output::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, clean_line, hanging};
 use crate::signals::Signals;
 
 /// How often a command that follows looks whether it was told to end.
@@ -83,7 +83,7 @@ fn print(record: &Record, context: &mut Context) -> Result<(), CommandError> {
 fn line(record: &Record) -> Option<String> {
     let time = record.ts.get(11..19).unwrap_or_default();
     let text = match &record.entry {
-        Entry::Prompt { text } => format!("{CYAN}prompt{CYAN:#} {}", clean(text.trim_end())),
+        Entry::Prompt { text } => format!("{CYAN}prompt{CYAN:#} {}", hanging(text.trim_end())),
         Entry::Started { pid, model, .. } => {
             let pid = pid
                 .map(|pid| format!(", process {pid}"))
@@ -91,8 +91,8 @@ fn line(record: &Record) -> Option<String> {
             let model = model.as_ref().map(|m| format!(", {m}")).unwrap_or_default();
             format!("{DIM}up{}{}{DIM:#}", clean_line(&pid), clean_line(&model))
         }
-        Entry::Output { text, .. } => clean(text.trim_end_matches('\n')),
-        Entry::Text { text } => format!("{BOLD}says{BOLD:#} {}", clean(text.trim_end())),
+        Entry::Output { text, .. } => hanging(text.trim_end_matches('\n')),
+        Entry::Text { text } => format!("{BOLD}says{BOLD:#} {}", hanging(text.trim_end())),
         Entry::ToolUse { name, input, .. } => {
             format!(
                 "{YELLOW}{}{YELLOW:#} {}",
@@ -104,7 +104,7 @@ fn line(record: &Record) -> Option<String> {
             let style = if *error { RED } else { DIM };
             format!("  {style}{}{style:#}", brief(output))
         }
-        Entry::Message { text, .. } => format!("{CYAN}mail{CYAN:#} {}", clean(text.trim_end())),
+        Entry::Message { text, .. } => format!("{CYAN}mail{CYAN:#} {}", hanging(text.trim_end())),
         Entry::Permission { tool, input, .. } => {
             let input = brief(&argument(input));
             format!("{YELLOW}asks for {}{YELLOW:#} {input}", clean_line(tool))

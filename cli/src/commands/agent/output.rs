@@ -54,13 +54,12 @@ pub(crate) fn run(args: &OutputArgs, context: &mut Context) -> Result<Exit, Comm
                 "outputFile": run.output_path(),
             }})
         },
-        || {
-            format!(
-                "{}\n{DIM}[{id} is {state}]{DIM:#}",
-                clean(so_far.trim_end())
-            )
-        },
+        || clean(so_far.trim_end()),
     )?;
+    if !context.out.is_json() {
+        // Apart from what the agent says, which could say the same.
+        context.out.note(&format!("{DIM}[{id} is {state}]{DIM:#}"));
+    }
     Ok(if args.no_wait {
         Exit::Done
     } else {

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::list::age;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
-use crate::output::{BOLD, DIM, clean, clean_line};
+use crate::output::{BOLD, DIM, clean_line, quoted};
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, Comman
                 }
             }
             lines.push(String::new());
-            lines.push(clean(prompt.trim_end()));
+            lines.push(quoted(prompt.trim_end()));
             lines.join("\n")
         },
     )?;

@@ -7,7 +7,7 @@ use swarm::definitions::{Definition, Definitions, Found, Source};
 use super::definitions;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
-use crate::output::{BOLD, DIM, PLAIN, RED, YELLOW, clean, clean_line, terminal_width};
+use crate::output::{BOLD, DIM, PLAIN, RED, YELLOW, clean_line, quoted, terminal_width};
 use crate::table::{self, Cell};
 
 #[derive(Debug, Args)]
@@ -190,6 +190,6 @@ fn one_as_text(found: &Found, here: &Path) -> String {
         }
     }
     lines.push(String::new());
-    lines.push(clean(&found.definition.prompt));
+    lines.push(quoted(&found.definition.prompt));
     lines.join("\n")
 }

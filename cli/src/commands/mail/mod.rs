@@ -10,7 +10,7 @@ use mailbox::Message;
 
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
-use crate::output::{BOLD, DIM, clean, clean_line};
+use crate::output::{BOLD, DIM, clean_line, quoted};
 
 /// What can be done with mail.
 #[derive(Debug, Subcommand)]
@@ -67,8 +67,8 @@ fn in_full(message: &Message) -> String {
     };
     let again = if message.redelivered { ", again" } else { "" };
     let words = match message.text() {
-        Some(text) => clean(text),
-        None => clean(&message.to_json()["body"].to_string()),
+        Some(text) => quoted(text),
+        None => quoted(&message.to_json()["body"].to_string()),
     };
     format!(
         "{BOLD}{} from {}{kind}{BOLD:#} {DIM}({time}, {}{again}){DIM:#}\n{words}",

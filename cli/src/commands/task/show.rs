@@ -8,7 +8,7 @@ use super::{id, join};
 use crate::actions::task as actions;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
-use crate::output::{BOLD, DIM, clean, clean_line};
+use crate::output::{BOLD, DIM, clean_line, quoted};
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
@@ -76,7 +76,7 @@ fn describe(snapshot: &Snapshot, task: &Task) -> String {
     field("metadata", other.join(" "));
     if !task.description.is_empty() {
         lines.push(String::new());
-        lines.push(clean(&task.description));
+        lines.push(quoted(&task.description));
     }
     lines.join("\n")
 }
