@@ -19,6 +19,11 @@ use crate::watchdog::Waiting;
 /// How long a process may go on taking the lock before it lets others run.
 const TURN: Duration = Duration::from_micros(500);
 
+/// How long to stand in a lock's queue before waiting for the lock itself.
+const QUEUE_PATIENCE: Duration = Duration::from_millis(250);
+/// For how long a queue that did not move is not waited for.
+const QUEUE_DISTRUST: Duration = Duration::from_secs(10);
+
 /// How long to wait for a lock unless settings say otherwise.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -115,6 +120,8 @@ pub struct ReusableLock {
     /// When our turn began, or when we last let others run.
     turn: Instant,
     queue: Option<Box<ReusableLock>>,
+    /// Until then the queue is not waited for: it did not move.
+    no_queue_before: Option<Instant>,
 }
 
 impl ReusableLock {
@@ -125,6 +132,7 @@ impl ReusableLock {
             file: None,
             turn: Instant::now(),
             queue: None,
+            no_queue_before: None,
         }
     }
 
@@ -151,15 +159,9 @@ impl ReusableLock {
         // Waiting in the kernel's queue, not by trying again and again: that would starve us
         // behind processes that lock and unlock in a loop.
         let started = Instant::now();
+        let queued = self.stand_in_queue(started + timeout.min(QUEUE_PATIENCE))?;
         let waiting = Waiting::until(started + timeout).context("lock", &self.path)?;
-        let queued = match &mut self.queue {
-            Some(queue) => queue.wait(started + timeout)?,
-            None => true,
-        };
-        let taken = match queued {
-            true => self.wait(started + timeout),
-            false => Ok(false),
-        };
+        let taken = self.wait(started + timeout);
         if let (Some(queue), true) = (&mut self.queue, queued) {
             queue.release();
         }
@@ -174,6 +176,23 @@ impl ReusableLock {
             waited: started.elapsed(),
             path: self.path.clone(),
         })
+    }
+
+    /// Takes the queue's lock, but not at any price: its holder may be a process that is
+    /// stopped, and a queue is a courtesy.
+    fn stand_in_queue(&mut self, deadline: Instant) -> Result<bool> {
+        let now = Instant::now();
+        let Some(queue) = &mut self.queue else {
+            return Ok(false);
+        };
+        if self.no_queue_before.is_some_and(|then| now < then) {
+            return queue.try_acquire();
+        }
+        let waiting = Waiting::until(deadline).context("lock", &self.path)?;
+        let queued = queue.wait(deadline)?;
+        drop(waiting);
+        self.no_queue_before = (!queued).then(|| now + QUEUE_DISTRUST);
+        Ok(queued)
     }
 
     /// Blocks until the lock is ours, or until `deadline`, from which on somebody interrupts
@@ -195,7 +214,11 @@ impl ReusableLock {
 
     /// Takes the lock if nobody holds it, and nobody waits for it whose turn it is.
     pub fn try_acquire(&mut self) -> Result<bool> {
+        let trusted = self
+            .no_queue_before
+            .is_none_or(|then| Instant::now() >= then);
         if self.turn.elapsed() > TURN
+            && trusted
             && let Some(queue) = &mut self.queue
         {
             if !queue.try_acquire()? {
@@ -515,6 +538,8 @@ mod tests {
             writer.acquire(|| "the list", DEFAULT_TIMEOUT).unwrap();
             let (go, may_go) = mpsc::channel::<()>();
             let mut other = lock();
+            // Its first look is at the lock, not at the queue: who is seen there waits.
+            other.turn = Instant::now() + DEFAULT_TIMEOUT;
             let waiting = std::thread::spawn(move || {
                 other.acquire(|| "the list", DEFAULT_TIMEOUT).unwrap();
                 may_go.recv().unwrap();
@@ -538,7 +563,10 @@ mod tests {
             go.send(()).unwrap();
             waiting.join().unwrap();
         }
+        // Somebody in the queue who does not wait for the lock, because he is stopped.
+        let stopped = FileLock::try_exclusive(&queue).unwrap();
         writer.acquire(|| "the list", DEFAULT_TIMEOUT).unwrap();
+        drop(stopped);
         let error = lock().acquire(|| "the list", Duration::from_millis(30));
         assert!(matches!(error, Err(StoreError::LockTimeout { .. })));
         assert!(
