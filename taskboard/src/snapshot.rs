@@ -274,6 +274,9 @@ mod tests {
         let second = board().create(&[new("b", after)], None).unwrap()[0].id;
         let many: Vec<NewTask> = (0..50).map(|_| new("other", Vec::new())).collect();
         let others = board().create(&many, None).unwrap();
+        // Many at once take so long that another tool may have come in between; the next
+        // section looks.
+        board().create(&[new("last", Vec::new())], None).unwrap();
         let around = board().around(second).unwrap();
         assert_eq!(around.tasks().count(), 2, "itself and what it waits for");
         assert_eq!(around.open_blockers(second), [first]);

@@ -31,7 +31,7 @@ impl CheckLog {
         let (done, copied) = mpsc::channel();
         let veil = veil.clone();
         thread::spawn(move || {
-            copy(reader, log, &veil);
+            copy(reader, &log, &veil);
             done.send(()).ok();
         });
         let copied = Some(copied);
@@ -46,7 +46,7 @@ impl CheckLog {
     }
 }
 
-fn copy(reader: PipeReader, mut log: File, veil: &Veil) {
+fn copy(reader: PipeReader, mut log: &File, veil: &Veil) {
     let mut reader = BufReader::new(reader);
     let mut line = Vec::new();
     loop {
