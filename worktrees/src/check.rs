@@ -87,8 +87,7 @@ impl Trees {
             program: check.command.clone(),
             source,
         };
-        let (stdout, stderr, log) =
-            CheckLog::open(output, &self.options.veil).map_err(not_run)?;
+        let (stdout, stderr, log) = CheckLog::open(output, &self.options.veil).map_err(not_run)?;
         let mut shell = Command::new("sh");
         process::forget_git(&mut shell);
         shell

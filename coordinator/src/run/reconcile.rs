@@ -29,7 +29,8 @@ impl Agents {
     /// tasks are free again, its tree goes if nothing is in it, its files are kept aside. Returns
     /// where. The caller has taken the run.
     pub(crate) fn set_run_aside(&self, run: &RunDir) -> Result<PathBuf, AgentError> {
-        let left = sweep(run.id(), DYING);
+        // Nobody knows how old it is, so only its environment tells what belongs to it.
+        let left = sweep(run.id(), None, DYING);
         if !left.is_empty() {
             tracing::error!(id = run.id(), ?left, "processes of the run do not die");
         }
