@@ -37,7 +37,8 @@ pub(crate) fn apply(
         add(server, plan);
     }
     for name in &definition.required_mcp_servers {
-        if !plan.mcp_servers.iter().any(|server| server.name == *name) {
+        let there = plan.mcp_servers.iter().any(|server| server.name == *name);
+        if !there && name != OWN_SERVER {
             add(named(name, context)?, plan);
         }
     }

@@ -431,6 +431,10 @@ impl From<AgentError> for CommandError {
                 let hint = "it does its piece itself, and reports what else there is to do".into();
                 (Exit::Refused, "worker", Some(hint))
             }
+            AgentError::NoAgent { .. } => {
+                let hint = "it does the work itself, or says in its report what is left".into();
+                (Exit::Refused, "no_agent_tool", Some(hint))
+            }
             AgentError::TooFast { until, .. } => {
                 let hint = format!(
                     "the next can be started at {until}; limits.team.spawnsPerMinute in the \

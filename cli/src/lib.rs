@@ -5,6 +5,7 @@
 
 mod actions;
 mod args;
+mod bounds;
 mod commands;
 mod context;
 mod crew;

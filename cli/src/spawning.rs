@@ -8,17 +8,18 @@ use coordinator::run::{DefinedHooks, Isolation, LaunchPlan, Prove, Spawn};
 use store::name::Name;
 use store::settings::{AgentLimits, RuntimeSettings};
 use swarm::LEAD;
-use swarm::definitions::{self, Definition, Definitions, Found};
+use swarm::definitions::{self, Definition, Definitions, Found, PermissionMode};
 use swarm::fork::may_fork;
 use swarm::memory;
 use swarm::model::ModelChoice;
 use swarm::run::{Meta, RuntimeSpec};
-use swarm::runtime::{self, McpServer, RuntimeError};
+use swarm::runtime::{self, McpServer, OWN_SERVER, RuntimeError};
 use swarm::tools::ToolFilter;
 use swarm::trust::{Item, Places};
 use taskboard::Task;
 use worktrees::{Base, SetUp};
 
+use crate::bounds::{Bounds, Share, own_tools};
 use crate::context::Context;
 use crate::definition_keys;
 use crate::env;
@@ -89,6 +90,8 @@ pub(crate) fn spawn(
         Some(parent) => parent.runtime.clone(),
         None => runtime(wish, context)?,
     };
+    let bounds = Bounds::of_caller(context);
+    bounds.check_runtime(&runtime)?;
     let shell = runtime.kind == "shell";
     let prompt = prompt(wish, definition, shell)?;
     let description = match (&wish.description, &wish.task) {
@@ -98,6 +101,19 @@ pub(crate) fn spawn(
     };
     let name = wish.name.as_deref();
     let name = name.map(|name| Name::new("agent", name)).transpose()?;
+    let mut plan = match &parent_run {
+        Some(parent) => fork_plan(parent, wish, context),
+        None => plan(wish, found, shell, context)?,
+    };
+    let share = match &parent_run {
+        Some(parent) => {
+            let tools = ToolFilter::new(plan.tools.clone(), plan.disallowed_tools.clone());
+            let mode = parent.permission_mode.as_deref().unwrap_or_default();
+            bounds.share(&tools, PermissionMode::parse(mode).unwrap_or_default())
+        }
+        None => own_share(&bounds, wish, definition, &runtime, &mut plan)?,
+    };
+    share.put_into(&mut plan);
     Ok(Spawn {
         description,
         agent_type: definition.name.to_string(),
@@ -110,33 +126,54 @@ pub(crate) fn spawn(
             Some(parent) => parent.model.clone(),
             None => model(wish, definition, context),
         },
-        permission_mode: Some(permission_mode(wish, definition, &runtime)),
+        permission_mode: Some(share.mode.as_str().to_owned()),
         isolation: isolation(wish, definition, context)?,
         task: wish.task.as_ref().map(|task| task.id),
         background: wish.background || definition.background,
         parent: parent(context)?,
         tool_use_id: wish.tool_use_id.clone(),
-        plan: match &parent_run {
-            Some(parent) => fork_plan(parent, wish, context),
-            None => plan(wish, found, shell, context)?,
-        },
+        plan,
         runtime,
         prompt,
     })
 }
 
+/// What the agent gets of its definition's tools and mode, and of ours.
+fn own_share(
+    bounds: &Bounds,
+    wish: &Wish,
+    definition: &Definition,
+    runtime: &RuntimeSpec,
+    plan: &mut LaunchPlan,
+) -> Result<Share, CommandError> {
+    let tools = ToolFilter::of(definition);
+    let mut share = bounds.share(&tools, permission_mode(wish, definition, runtime));
+    if wish.role == Role::Coordinator {
+        // None of its own that reads, edits or runs; those it starts have them.
+        let given = bounds.share(&tools, definition.permission_mode);
+        plan.grants = Some(given.to_grants());
+        let ours = ToolFilter::new(Some(vec![format!("mcp__{OWN_SERVER}")]), Vec::new());
+        share = bounds.share(&ours.within(&tools), share.mode);
+    }
+    let alone = ALONE.contains(&definition.name.as_str()) || wish.role == Role::Worker;
+    let shell = runtime.kind == "shell";
+    if !alone && !shell && !own_tools(wish.role, &share.tools).is_empty() {
+        plan.mcp_servers.insert(0, own_server(wish.role)?);
+    }
+    Ok(share)
+}
+
 /// What it may do without asking. A coordinator has no tools that would ask; where a program
 /// cannot be told so, it is kept to reading, and what it asks for is refused.
-fn permission_mode(wish: &Wish, definition: &Definition, runtime: &RuntimeSpec) -> String {
-    let mode = match (wish.plan_mode, wish.role) {
-        (true, _) => "plan",
+fn permission_mode(wish: &Wish, definition: &Definition, runtime: &RuntimeSpec) -> PermissionMode {
+    match (wish.plan_mode, wish.role) {
+        (true, _) => PermissionMode::Plan,
         (false, Role::Coordinator) => match runtime.kind.as_str() {
-            "codex" | "acp" => "plan",
-            _ => "default",
+            "codex" | "acp" => PermissionMode::Plan,
+            _ => PermissionMode::Ask,
         },
-        (false, _) => definition.permission_mode.as_str(),
-    };
-    mode.to_owned()
+        (false, _) => definition.permission_mode,
+    }
 }
 
 /// The agent that is to be copied, if it can be.
@@ -420,19 +457,9 @@ fn plan(
     if shell {
         return Ok(plan);
     }
-    let filter = ToolFilter::of(definition);
     plan.system_prompt = Some(system_prompt(definition, context));
     plan.effort = definition.effort.map(|effort| effort.to_string());
-    plan.tools = filter.allowed().map(<[String]>::to_vec);
-    plan.disallowed_tools = filter.disallowed().to_vec();
-    if !ALONE.contains(&definition.name.as_str()) && wish.role != Role::Worker {
-        plan.mcp_servers.push(own_server(wish.role)?);
-    }
     definition_keys::apply(found, &mut plan, context)?;
-    if wish.role == Role::Coordinator {
-        // None of its own that reads, edits or runs.
-        plan.tools = Some(Vec::new());
-    }
     Ok(plan)
 }
 
@@ -461,7 +488,7 @@ fn own_server(role: Role) -> Result<McpServer, CommandError> {
         CommandError::failed("io", format!("cannot tell where ccb is: {error}"))
     })?;
     Ok(McpServer {
-        name: "ccb".into(),
+        name: OWN_SERVER.into(),
         command: program.to_string_lossy().into_owned(),
         args: vec!["mcp".into(), "--role".into(), role.as_str().into()],
         ..McpServer::default()

@@ -4,8 +4,14 @@
 //! tool's name, the start of one and `*` (`mcp__db__*`), an MCP server (`mcp__db`), or a rule
 //! for some calls of a tool (`Bash(git *)`). A rule lets the tool in but does not shut it out:
 //! which calls it means is for the runtime to say, so rules are passed on as they are.
+//!
+//! The names are Claude Code's on every runtime. Ours are among them, with or without the
+//! prefix of our server (`Agent`, `mcp__ccb__Agent`).
+
+use serde::{Deserialize, Serialize};
 
 use crate::definitions::{Definition, McpServer};
+use crate::runtime::OWN_SERVER;
 
 /// What an agent's definition says about tools.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -13,6 +19,45 @@ pub struct ToolFilter {
     allowed: Option<Vec<String>>,
     disallowed: Vec<String>,
 }
+
+/// How far an agent's tools reach into the files it works on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reach {
+    /// It has a tool that edits.
+    #[default]
+    Edits,
+    /// It has none, but its `tools` name `Bash`: it runs commands, and each that does more than
+    /// read is asked about. Nothing may have changed in its tree when it ends.
+    Runs,
+    /// It reads. What would write is withheld or refused, and nothing may have changed when it
+    /// ends.
+    Reads,
+}
+
+impl Reach {
+    /// Whether it may not change files.
+    pub fn is_read_only(self) -> bool {
+        self != Self::Edits
+    }
+}
+
+/// Tools that edit files.
+pub const EDITING: [&str; 3] = ["Edit", "NotebookEdit", "Write"];
+/// Tools that read, edit, run or look something up, by which an agent works itself.
+pub const WORKING: [&str; 9] = [
+    "Bash",
+    "Edit",
+    "Glob",
+    "Grep",
+    "NotebookEdit",
+    "Read",
+    "WebFetch",
+    "WebSearch",
+    "Write",
+];
+/// The tool that runs commands.
+pub const SHELL: &str = "Bash";
 
 /// What an agent with a memory needs to use it.
 const FOR_MEMORY: [&str; 3] = ["Read", "Write", "Edit"];
@@ -44,6 +89,70 @@ impl ToolFilter {
         }
     }
 
+    /// A filter of these entries.
+    pub fn new(allowed: Option<Vec<String>>, disallowed: Vec<String>) -> Self {
+        let everything = |list: &Vec<String>| list.iter().any(|entry| entry == "*");
+        Self {
+            allowed: allowed.filter(|list| !everything(list)),
+            disallowed,
+        }
+    }
+
+    /// What both let through. Of two rules for one tool only the same one is left: nobody can
+    /// tell which calls two different ones have in common.
+    #[must_use]
+    pub fn within(&self, outer: &Self) -> Self {
+        let allowed = match (&self.allowed, &outer.allowed) {
+            (Some(own), Some(outer)) => {
+                let mut both: Vec<String> = Vec::new();
+                for (one, other) in own.iter().flat_map(|a| outer.iter().map(move |b| (a, b))) {
+                    if let Some(entry) = meet(one, other).filter(|entry| !contains(&both, entry)) {
+                        both.push(entry.to_owned());
+                    }
+                }
+                Some(both)
+            }
+            (one, other) => one.clone().or_else(|| other.clone()),
+        };
+        let mut disallowed = self.disallowed.clone();
+        let more = outer.disallowed.iter();
+        let more: Vec<&String> = more.filter(|entry| !contains(&disallowed, entry)).collect();
+        disallowed.extend(more.into_iter().cloned());
+        Self {
+            allowed,
+            disallowed,
+        }
+    }
+
+    /// Whether one of our own tools is left, by its name without a prefix.
+    pub fn permits_own(&self, tool: &str) -> bool {
+        let prefixed = format!("mcp__{OWN_SERVER}__{tool}");
+        let named = |entry: &String| matches(entry, tool) || matches(entry, &prefixed);
+        let mut shut_out = self.disallowed.iter().filter(|entry| !is_rule(entry));
+        let let_in = self.allowed.as_ref();
+        !shut_out.any(named) && let_in.is_none_or(|list| list.iter().any(named))
+    }
+
+    /// How far what is left reaches.
+    pub fn reach(&self) -> Reach {
+        let edits = EDITING.iter().any(|tool| self.permits(tool));
+        let named = |list: &Vec<String>| list.iter().any(|entry| plain_shell(entry));
+        match (edits, &self.allowed) {
+            (true, _) => Reach::Edits,
+            (false, Some(list)) if named(list) && self.permits(SHELL) => Reach::Runs,
+            (false, _) => Reach::Reads,
+        }
+    }
+
+    /// Whether any command may be run, as far as tools go.
+    pub fn permits_any_command(&self) -> bool {
+        let named = |list: &Vec<String>| list.iter().any(|entry| plain_shell(entry));
+        let rule = |entry: &String| is_rule(entry) && matches(entry, SHELL);
+        self.permits(SHELL)
+            && self.allowed.as_ref().is_none_or(named)
+            && !self.disallowed.iter().any(rule)
+    }
+
     /// The entries that are allowed, as given; `None` means everything.
     pub fn allowed(&self) -> Option<&[String]> {
         self.allowed.as_deref()
@@ -73,20 +182,57 @@ fn contains(list: &[String], tool: &str) -> bool {
     list.iter().any(|entry| entry == tool)
 }
 
+/// Whether `entry` allows every command.
+fn plain_shell(entry: &str) -> bool {
+    matches!(entry.trim(), "Bash" | "Bash(*)" | "Bash(:*)")
+}
+
+/// The entry that stands for what two have in common.
+fn meet<'a>(one: &'a str, other: &'a str) -> Option<&'a str> {
+    match (is_rule(one), is_rule(other)) {
+        (true, true) => (one == other).then_some(one),
+        (true, false) => matches(other, tool_of(one)).then_some(one),
+        (false, true) => matches(one, tool_of(other)).then_some(other),
+        (false, false) if matches(other, one) || covers(other, one) => Some(one),
+        (false, false) if matches(one, other) || covers(one, other) => Some(other),
+        (false, false) => None,
+    }
+}
+
+/// Whether one entry for several tools contains another one.
+fn covers(outer: &str, inner: &str) -> bool {
+    let start = inner.strip_suffix('*').unwrap_or(inner);
+    let is_server = is_server(inner) && !inner.ends_with('*');
+    let start = if is_server {
+        format!("{start}__")
+    } else {
+        start.to_owned()
+    };
+    (inner.ends_with('*') || is_server) && matches(outer, &start)
+}
+
+fn is_server(entry: &str) -> bool {
+    entry.starts_with("mcp__") && entry.matches("__").count() == 1
+}
+
+/// The tool a rule is about.
+fn tool_of(entry: &str) -> &str {
+    entry.split('(').next().unwrap_or(entry).trim()
+}
+
 /// Whether `entry` is about some calls of a tool only.
 fn is_rule(entry: &str) -> bool {
     entry.contains('(')
 }
 
 fn matches(entry: &str, tool: &str) -> bool {
-    let entry = entry.split('(').next().unwrap_or(entry).trim();
+    let entry = tool_of(entry);
     if let Some(start) = entry.strip_suffix('*') {
         return tool.starts_with(start);
     }
     // The tool that starts agents was called Task before.
     let same = |a: &str, b: &str| a == b || matches!((a, b), ("Task", "Agent") | ("Agent", "Task"));
-    let is_server = entry.starts_with("mcp__") && entry.matches("__").count() == 1;
-    same(entry, tool) || (is_server && tool.starts_with(&format!("{entry}__")))
+    same(entry, tool) || (is_server(entry) && tool.starts_with(&format!("{entry}__")))
 }
 
 /// What the names of all tools of an MCP server start with.
@@ -191,6 +337,68 @@ mod tests {
     fn a_server_that_is_brought_along_can_be_used() {
         let inline = json!({"tools": "Read", "mcpServers": [{"db": {"command": "x"}}]});
         assert_eq!(left(&inline), ["Read", "mcp__db__get", "mcp__db__put"]);
+    }
+
+    #[test]
+    fn ours_are_covered_with_and_without_their_prefix() {
+        let has = |keys: &Value, tool: &str| filter(keys).permits_own(tool);
+        assert!(has(&json!({}), "Agent"));
+        assert!(has(&json!({"tools": "*"}), "SendMessage"));
+        assert!(!has(&json!({"tools": []}), "TaskList"));
+        assert!(!has(&json!({"tools": "Read, Edit"}), "TaskList"));
+        for name in ["TaskList", "mcp__ccb__TaskList", "mcp__ccb", "mcp__ccb__*"] {
+            assert!(has(&json!({"tools": ["Read", name]}), "TaskList"), "{name}");
+            assert!(
+                !has(&json!({"disallowedTools": [name]}), "TaskList"),
+                "{name}"
+            );
+        }
+        assert!(!has(&json!({"disallowedTools": "Task"}), "Agent"));
+        assert!(has(&json!({"disallowedTools": "Agent"}), "SendMessage"));
+        assert!(!has(&json!({"tools": "mcp__ccb__Agent"}), "SendMessage"));
+    }
+
+    #[test]
+    fn what_is_inside_another_filter_is_never_more() {
+        let both = |own: &Value, outer: &Value| filter(own).within(&filter(outer));
+        let all = json!({});
+        assert_eq!(both(&all, &all).apply(ALL), ALL);
+        let read = json!({"tools": "Read"});
+        assert_eq!(both(&all, &read).apply(ALL), ["Read"]);
+        assert_eq!(both(&read, &all).apply(ALL), ["Read"]);
+        let more = json!({"tools": "Read, Write, Bash"});
+        assert_eq!(both(&more, &read).apply(ALL), ["Read"]);
+        let none = json!({"tools": []});
+        assert_eq!(both(&more, &none).apply(ALL), [""; 0]);
+        let server = json!({"tools": "mcp__db"});
+        let one = json!({"tools": "mcp__db__get, Bash"});
+        assert_eq!(both(&one, &server).apply(ALL), ["mcp__db__get"]);
+        assert_eq!(both(&server, &one).apply(ALL), ["mcp__db__get"]);
+        let star = json!({"tools": "mcp__db__*"});
+        assert_eq!(both(&server, &star).apply(ALL), left(&star));
+        let denied = json!({"disallowedTools": "Bash"});
+        assert_eq!(both(&more, &denied).apply(ALL), ["Read", "Write"]);
+        let diff = json!({"tools": "Bash(git diff *)"});
+        let log = json!({"tools": "Bash(git log *)"});
+        assert_eq!(both(&diff, &more).allowed().unwrap(), ["Bash(git diff *)"]);
+        assert_eq!(both(&more, &diff).allowed().unwrap(), ["Bash(git diff *)"]);
+        assert_eq!(both(&diff, &diff).allowed().unwrap(), ["Bash(git diff *)"]);
+        assert_eq!(both(&diff, &log).allowed().unwrap(), [""; 0]);
+    }
+
+    #[test]
+    fn a_type_without_a_writing_tool_only_reads() {
+        let reach = |keys: &Value| filter(keys).reach();
+        assert_eq!(reach(&json!({})), Reach::Edits);
+        assert_eq!(reach(&json!({"tools": "Read, NotebookEdit"})), Reach::Edits);
+        let no_edits = "Edit, Write, NotebookEdit";
+        assert_eq!(reach(&json!({"disallowedTools": no_edits})), Reach::Reads);
+        let some = json!({"tools": "Read, Bash(git diff *)"});
+        assert_eq!(reach(&some), Reach::Reads);
+        assert_eq!(reach(&json!({"tools": "Read, Bash"})), Reach::Runs);
+        assert_eq!(reach(&json!({"tools": []})), Reach::Reads);
+        let memory = json!({"tools": "Read", "memory": "user"});
+        assert_eq!(reach(&memory), Reach::Edits);
     }
 
     #[test]

@@ -16,6 +16,7 @@ use super::role::Role;
 use super::seat::Seat;
 use super::workers::Workers;
 use crate::actions::mail::Letter;
+use crate::bounds;
 use crate::commands::agent::definitions;
 use crate::commands::default_tree;
 use crate::context::Context;
@@ -64,6 +65,10 @@ impl AgentPort for Engine {
             None => Some(format!("Its type is {USUAL_TYPE}.")),
         };
         let spawn = request(input, self.seat.role, &context)?;
+        let note = match (note, bounds::warning(&spawn)) {
+            (Some(note), Some(warning)) => Some(format!("{note} {warning}")),
+            (note, warning) => note.or(warning),
+        };
         let background = spawn.background;
         let launched = agents.spawn(&spawn)?;
         if background {

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use coordinator::run::LaunchPlan;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelledNotificationParam, CustomRequest,
     CustomResult, ErrorData, Implementation, JsonObject, ListToolsResult, PaginatedRequestParams,
@@ -13,6 +14,8 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::Map;
+use swarm::run::RunError;
+use swarm::tools::ToolFilter;
 use tokio::sync::{Mutex, watch};
 
 use super::answer::{Answer, to_result};
@@ -25,6 +28,8 @@ use super::seat::Seat;
 use super::tool::Catalogue;
 use super::transport::{Client, Mailroom};
 use super::{agents, board, messages, teams, trees};
+use crate::bounds;
+use crate::context::Context;
 use crate::error::CommandError;
 
 /// Tools that wait for agents, or for a working tree and its set-up. Others do not wait for them.
@@ -54,6 +59,8 @@ struct Desk {
     port: Arc<dyn AgentPort>,
     post: Arc<Post>,
     catalogue: Catalogue,
+    /// What its definition leaves the client, if it is an agent of ours.
+    filter: ToolFilter,
 }
 
 /// Which announcements the client wants.
@@ -75,11 +82,13 @@ impl Server {
         client: watch::Receiver<Client>,
     ) -> Result<Self, CommandError> {
         let catalogue = Catalogue::new(seat.role)?;
+        let filter = filter_of(&seat.context())?;
         let desk = Desk {
             seat,
             port,
             post: Arc::clone(&room.post),
             catalogue,
+            filter,
         };
         Ok(Self {
             desk: Arc::new(desk),
@@ -146,7 +155,7 @@ impl Server {
 impl Desk {
     /// The names of the tools the client has now.
     fn tools(&self) -> Vec<&'static str> {
-        let mut tools = self.seat.role.tools();
+        let mut tools = bounds::own_tools(self.seat.role, &self.filter);
         if tools.contains(&PLAN) && !self.seat.plans() {
             tools.retain(|name| *name != PLAN);
         }
@@ -194,7 +203,9 @@ impl Desk {
     fn no_such_tool(&self, name: &str) -> ErrorData {
         let role = self.seat.role;
         let tools = self.tools();
-        let message = if name == PLAN && role.tools().contains(&PLAN) {
+        let message = if role.tools().contains(&name) && !self.filter.permits_own(name) {
+            format!("{name} is not for you: your definition leaves you without it")
+        } else if name == PLAN && role.tools().contains(&PLAN) {
             format!("{PLAN} is there only in plan mode; go on with the work")
         } else if self.catalogue.get(name).is_some() {
             format!("{name} is not for a {}", role.as_str())
@@ -206,6 +217,20 @@ impl Desk {
             }
         };
         ErrorData::invalid_params(message, None)
+    }
+}
+
+/// Which tools the definition of the agent at the other end leaves it; all, if it is none of
+/// ours.
+fn filter_of(context: &Context) -> Result<ToolFilter, CommandError> {
+    let Some(run) = context.run() else {
+        return Ok(ToolFilter::default());
+    };
+    match context.agents()?.run(run).meta() {
+        Ok(meta) => Ok(LaunchPlan::of(&meta).filter()),
+        // It is told so with every call.
+        Err(RunError::NotFound { .. }) => Ok(ToolFilter::default()),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -78,6 +78,12 @@ pub enum AgentError {
         /// Which.
         id: String,
     },
+    /// Its definition does not let it start others.
+    #[error("agent {id} may not start agents: its definition leaves it without Agent")]
+    NoAgent {
+        /// Which.
+        id: String,
+    },
     /// What is not running cannot be stopped.
     #[error("agent {id} is not running: it is {state}")]
     NotRunning {

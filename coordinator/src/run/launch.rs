@@ -12,10 +12,9 @@ use store::settings::{AgentLimits, RuntimeKind};
 use swarm::definitions::Source;
 use swarm::process::MARKER;
 use swarm::run::Meta;
-use swarm::runtime::{Launch, McpServer, Start};
+use swarm::runtime::{Launch, McpServer, OWN_SERVER, Start};
+use swarm::tools::{Reach, ToolFilter};
 
-/// The name of the MCP server with the board and the mail.
-const OWN_SERVER: &str = "ccb";
 /// Variables by which programs find their configuration.
 pub(super) const CONFIG_HOMES: &[&str] = &[
     "CLAUDE_CONFIG_DIR",
@@ -81,6 +80,15 @@ pub struct LaunchPlan {
     /// Tools it must not use.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disallowed_tools: Vec<String>,
+    /// How far its tools reach.
+    #[serde(skip_serializing_if = "is_usual")]
+    pub reach: Reach,
+    /// No order makes its mode wider than this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub most_mode: Option<String>,
+    /// What it gives those it starts, if that is not what it has itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grants: Option<Grants>,
     /// The most turns it may take.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,
@@ -138,6 +146,25 @@ pub struct LaunchPlan {
     pub redact_env: Vec<String>,
 }
 
+/// What one that only delegates gives those it starts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Grants {
+    /// The only tools they may use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// Tools they must not use.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disallowed_tools: Vec<String>,
+    /// The widest mode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+}
+
+fn is_usual(reach: &Reach) -> bool {
+    !reach.is_read_only()
+}
+
 /// The hooks of an agent's definition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -152,6 +179,11 @@ impl LaunchPlan {
     /// As it was kept.
     pub fn of(meta: &Meta) -> Self {
         serde_json::from_value(meta.launch.clone()).unwrap_or_default()
+    }
+
+    /// Which tools it may use.
+    pub fn filter(&self) -> ToolFilter {
+        ToolFilter::new(self.tools.clone(), self.disallowed_tools.clone())
     }
 
     /// Lets it use this much and no more.
@@ -217,6 +249,7 @@ impl LaunchPlan {
             effort: self.effort,
             tools: self.tools,
             disallowed_tools: self.disallowed_tools,
+            reach: self.reach,
             permission_mode: meta.permission_mode.clone(),
             max_turns: self.max_turns,
             max_cost_usd: self.max_cost_usd,

@@ -30,7 +30,7 @@ pub use engine::{Agents, Listed, Surroundings};
 pub use entry::{guard_main, host_main};
 pub use error::AgentError;
 pub use fault::FAULT_POINTS;
-pub use launch::{DefinedHooks, LaunchPlan, Prove};
+pub use launch::{DefinedHooks, Grants, LaunchPlan, Prove};
 pub use reconcile::Settled;
 pub use resume::Sent;
 pub use spawn::{Isolation, Spawn};

@@ -10,12 +10,14 @@ use serde_json::Value;
 use store::clock::{Clock, SystemClock};
 use store::name::Name;
 use swarm::LEAD;
+use swarm::definitions::PermissionMode;
 use swarm::hooks::HookEvent;
 use swarm::run::{
     Asked, Exit, HookCall, Letter, Mail, MayBegin, Meta, ModeOrder, PermissionAnswer, PortError,
     Ports, Proof, RunDir, Seal,
 };
 use swarm::runtime::Usage;
+use swarm::tools::Reach;
 use taskboard::{Status, TaskId};
 use worktrees::{Changes, CheckTree, Lease, Slug};
 
@@ -102,6 +104,7 @@ impl Ports for EnginePorts {
             mailbox: self.agents.mailbox(),
             own: self.own_name()?,
             parent: self.meta.parent.clone(),
+            most: LaunchPlan::of(&self.meta).most_mode,
         }))
     }
 
@@ -180,12 +183,15 @@ impl Ports for EnginePorts {
     }
 
     fn ask(&mut self, tool: &str, input: &Value) -> Result<Asked, PortError> {
-        // One that has no tools of its own gets none by asking.
-        if LaunchPlan::of(&self.meta)
-            .tools
-            .is_some_and(|tools| tools.is_empty())
-        {
+        // One that has no tools of its own gets none by asking, and one that reads does not
+        // write by asking.
+        let plan = LaunchPlan::of(&self.meta);
+        if plan.grants.is_some() {
             let why = format!("{tool} is not for you: have a worker do it");
+            return Ok(Asked::Refused(why));
+        }
+        if plan.reach == Reach::Reads && !only_looks(tool) {
+            let why = format!("{tool} is not for you: you only read here, and this may write");
             return Ok(Asked::Refused(why));
         }
         let lead = name(LEAD)?;
@@ -321,6 +327,14 @@ impl Ports for EnginePorts {
     }
 }
 
+/// Whether a tool that is asked about changes no files here: it looks something up, or belongs
+/// to a server.
+fn only_looks(tool: &str) -> bool {
+    let plain: String = tool.chars().filter(char::is_ascii_alphanumeric).collect();
+    let looks = ["read", "webfetch", "websearch", "googlewebsearch"];
+    tool.starts_with("mcp_") || looks.contains(&plain.to_lowercase().as_str())
+}
+
 /// How long it is until then.
 fn until_then(until: i64) -> Duration {
     let left = until.saturating_sub(SystemClock.now_ms()).max(1);
@@ -343,9 +357,21 @@ struct AgentMail {
     own: Name,
     /// Who started it.
     parent: String,
+    /// The widest mode it can have.
+    most: Option<String>,
 }
 
 impl AgentMail {
+    /// Why it does not get this mode, if it is wider than it can have.
+    fn too_wide(&self, mode: &str) -> Option<String> {
+        let most = PermissionMode::parse(self.most.as_deref()?)?;
+        let wider = PermissionMode::parse(mode)?.is_wider_than(most);
+        let most = most.as_str();
+        wider.then(|| {
+            format!("its tools and whoever started it leave it {most:?} at most, not {mode:?}")
+        })
+    }
+
     /// Whether a message changes what the agent may do.
     fn mode(&self, message: &Message) -> Option<ModeOrder> {
         match &message.body {
@@ -353,11 +379,15 @@ impl AgentMail {
                 // Peers have no say in it.
                 let may = [LEAD, USER, &self.parent];
                 let may = may.iter().any(|who| message.from.eq_ignore_ascii_case(who));
-                let why = format!("only {LEAD} can change what an agent may do");
+                let mode = asked.question.mode.clone();
+                let refused = match may {
+                    true => self.too_wide(&mode),
+                    false => Some(format!("only {LEAD} can change what an agent may do")),
+                };
                 Some(ModeOrder {
-                    mode: asked.question.mode.clone(),
+                    mode,
                     request: Some(asked.request_id.clone()),
-                    refused: (!may).then_some(why),
+                    refused,
                 })
             }
             Body::Protocol(Protocol::PlanApprovalResponse(answer)) if answer.approved => {
@@ -366,8 +396,12 @@ impl AgentMail {
                 let ours = request.from.eq_ignore_ascii_case(self.own.as_str())
                     && matches!(request.question, Question::Plan(_))
                     && request.state == RequestState::Approved;
+                let mode = match self.too_wide(AFTER_PLAN) {
+                    Some(_) => self.most.clone().unwrap_or_default(),
+                    None => AFTER_PLAN.to_owned(),
+                };
                 ours.then(|| ModeOrder {
-                    mode: AFTER_PLAN.into(),
+                    mode,
                     request: None,
                     refused: None,
                 })

@@ -297,15 +297,21 @@ impl Agents {
         }
     }
 
-    /// A worker does its piece itself.
+    /// A worker does its piece itself, and so does one whose definition says so, whether it asks
+    /// by our tool or by our command.
     fn check_caller(&self) -> Result<(), AgentError> {
         let own = self.own_run.as_deref().and_then(AgentId::parse);
         let own = own.and_then(|id| self.run(id.as_str()).meta().ok());
-        match own {
-            Some(meta) if LaunchPlan::of(&meta).worker => {
-                Err(AgentError::Worker { id: meta.agent_id })
-            }
-            _ => Ok(()),
+        let Some(meta) = own else {
+            return Ok(());
+        };
+        let plan = LaunchPlan::of(&meta);
+        if plan.worker {
+            return Err(AgentError::Worker { id: meta.agent_id });
+        }
+        match plan.filter().permits_own("Agent") {
+            true => Ok(()),
+            false => Err(AgentError::NoAgent { id: meta.agent_id }),
         }
     }
 

@@ -120,6 +120,42 @@ impl PermissionMode {
         Self::Bypass,
     ];
 
+    /// The mode of this name.
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            // Claude Code's word for a helper that asks whoever started it.
+            "bubble" => Some(Self::Ask),
+            word => Self::ALL.into_iter().find(|mode| mode.as_str() == word),
+        }
+    }
+
+    /// How much it lets through. Of two modes the one that comes first lets nothing through
+    /// that the other does not: `dontAsk` denies what `default` asks about.
+    fn width(self) -> u8 {
+        match self {
+            Self::Plan => 0,
+            Self::DontAsk => 1,
+            Self::Ask => 2,
+            Self::AcceptEdits => 3,
+            Self::Auto => 4,
+            Self::Bypass => 5,
+        }
+    }
+
+    /// Whether it lets something through that `other` does not.
+    pub fn is_wider_than(self, other: Self) -> bool {
+        self.width() > other.width()
+    }
+
+    /// The narrower of the two.
+    #[must_use]
+    pub fn at_most(self, most: Self) -> Self {
+        match self.is_wider_than(most) {
+            true => most,
+            false => self,
+        }
+    }
+
     /// The word Claude Code knows it by.
     pub fn as_str(self) -> &'static str {
         match self {

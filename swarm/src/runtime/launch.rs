@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::tools::{Reach, ToolFilter, WORKING};
+
 /// An agent to be started. Everything is decided already; a runtime only translates it.
 #[derive(Debug, Clone, Default)]
 pub struct Launch {
@@ -29,6 +31,9 @@ pub struct Launch {
     pub tools: Option<Vec<String>>,
     /// Tools it must not use.
     pub disallowed_tools: Vec<String>,
+    /// How far its tools reach. One that only reads must not be able to write, as far as its
+    /// program can be kept from it.
+    pub reach: Reach,
     /// What it may do without asking, by Claude Code's names.
     pub permission_mode: Option<String>,
     /// The most turns it may take.
@@ -49,14 +54,19 @@ pub struct Launch {
 }
 
 /// The name of the MCP server that offers the board, mail and agents. Its tools need no
-/// permission, and a program's own tools for the same purposes are withheld beside it.
+/// permission. A program's own tools for the same purposes are withheld from every agent, also
+/// from one that gets none of ours: what it did with them would be on no board.
 pub const OWN_SERVER: &str = "ccb";
 
 impl Launch {
+    /// Which tools it may use.
+    pub(super) fn filter(&self) -> ToolFilter {
+        ToolFilter::new(self.tools.clone(), self.disallowed_tools.clone())
+    }
+
     /// Whether it gets no tools but ours: one that only decides.
     pub fn hands_off(&self) -> bool {
-        let none = |tools: &Vec<String>| tools.iter().all(|tool| tool.starts_with("mcp__"));
-        self.has_own_tools() && self.tools.as_ref().is_some_and(none)
+        self.has_own_tools() && self.filter().apply(WORKING).is_empty()
     }
 
     /// The notes all agents of the team share, if there are any.

@@ -67,6 +67,7 @@ impl Runtime for LinesRuntime {
             interrupt: true,
             resume: true,
             fork: false,
+            read_only: false,
         }
     }
 

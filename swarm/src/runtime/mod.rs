@@ -83,6 +83,8 @@ pub struct Abilities {
     pub resume: bool,
     /// Whether a session can be copied.
     pub fork: bool,
+    /// Whether its program can be kept from writing; else it can only be told.
+    pub read_only: bool,
 }
 
 /// When a message can be handed over to a running agent.

@@ -51,6 +51,7 @@ impl Runtime for ShellRuntime {
             // There is nothing to remember: running the command again is going on.
             resume: true,
             fork: false,
+            read_only: false,
         }
     }
 

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::definitions;
 use super::output::{self, Waiting};
+use crate::bounds;
 use crate::commands::task::id;
 use crate::commands::worktree::{NewTree, Wanted};
 use crate::context::Context;
@@ -75,6 +76,9 @@ pub(crate) fn run(
 ) -> Result<Exit, CommandError> {
     let definitions = definitions::load(types, context)?;
     let spawn = spawning::spawn(&wish(args, context)?, &definitions, context)?;
+    if let Some(warning) = bounds::warning(&spawn) {
+        tracing::warn!("{warning}");
+    }
     let agents = context.agents()?;
     let prompt = spawn.prompt.clone();
     let background = spawn.background || spawn.teammate;

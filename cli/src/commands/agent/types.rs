@@ -3,8 +3,10 @@ use std::path::Path;
 use clap::Args;
 use serde_json::{Value, json};
 use swarm::definitions::{Definition, Definitions, Found, Source};
+use swarm::tools::ToolFilter;
 
 use super::definitions;
+use crate::bounds;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::{BOLD, DIM, PLAIN, RED, YELLOW, clean_line, quoted, terminal_width};
@@ -80,6 +82,11 @@ fn one_as_json(found: &Found, all: &Definitions, prompt: bool) -> Value {
     }
     value["denied"] = all.is_denied(found.definition.name.as_str()).into();
     value["needsTrust"] = needs_trust(found).into();
+    let filter = ToolFilter::of(&found.definition);
+    value["readOnly"] = filter.reach().is_read_only().into();
+    if let Some(missing) = bounds::missing_as_teammate(&filter) {
+        value["asTeammate"] = missing.into();
+    }
     value
 }
 

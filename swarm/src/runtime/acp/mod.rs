@@ -9,6 +9,7 @@ mod options;
 mod quirks;
 mod translate;
 mod turn;
+mod withhold;
 
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ use super::{Abilities, Agent, Launch, LaunchError, Runtime, Start};
 use crate::process::Processes;
 use quirks::Quirks;
 use translate::Acp;
+use withhold::Withhold;
 
 /// Runs agents that speak the protocol.
 #[derive(Debug, Clone)]
@@ -42,6 +44,7 @@ impl Runtime for AcpRuntime {
             interrupt: true,
             resume: self.quirks.resume,
             fork: self.quirks.fork,
+            read_only: self.quirks.withhold != Withhold::Nothing,
         }
     }
 
@@ -61,7 +64,7 @@ impl Runtime for AcpRuntime {
             let why = format!("{program} cannot {what}; start it anew");
             return Err(LaunchError::Unsupported(why));
         }
-        command.args(options::arguments(&launch, &self.quirks));
+        command.args(options::arguments(&launch, &self.quirks)?);
         command
             .env_clear()
             .envs(options::environment(&launch, &self.quirks));

@@ -125,7 +125,7 @@ impl Acp {
             session: Some(self.session.clone()),
             model: self.model.clone(),
         }));
-        if let Some(words) = not_possible(&self.launch) {
+        if let Some(words) = not_possible(&self.launch, &self.quirks) {
             note(&words, steps);
         }
         let prompt = std::mem::take(&mut self.launch.prompt);

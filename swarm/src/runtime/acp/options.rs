@@ -5,11 +5,15 @@ use std::ffi::OsString;
 
 use serde_json::{Value, json};
 
-use super::super::Launch;
+use super::super::{Launch, LaunchError};
 use super::quirks::Quirks;
+use super::withhold::{self, Withhold};
+
+/// The variable with opencode's rules.
+const RULES: &str = "OPENCODE_PERMISSION";
 
 /// Arguments in addition to the command's own.
-pub(super) fn arguments(launch: &Launch, quirks: &Quirks) -> Vec<String> {
+pub(super) fn arguments(launch: &Launch, quirks: &Quirks) -> Result<Vec<String>, LaunchError> {
     let mut arguments = Vec::new();
     if let (Some(flag), Some(model)) = (quirks.model_flag, &launch.model) {
         arguments.extend([flag.to_owned(), model.clone()]);
@@ -17,30 +21,21 @@ pub(super) fn arguments(launch: &Launch, quirks: &Quirks) -> Vec<String> {
     if let (Some((flag, tools)), true) = (quirks.own_tools, launch.has_own_tools()) {
         arguments.extend([flag.to_owned(), tools.to_owned()]);
     }
-    arguments
+    arguments.extend(withhold::arguments(launch, quirks.withhold)?);
+    Ok(arguments)
 }
 
 /// The environment, with what the agent may do in it where that is its place.
 pub(super) fn environment(launch: &Launch, quirks: &Quirks) -> Vec<(OsString, OsString)> {
     let mut env = launch.env.clone();
-    if let Some(variable) = quirks.permission_variable
-        && !env.iter().any(|(name, _)| name == variable)
-    {
-        let rules = permission_rules(launch.permission_mode.as_deref());
-        env.push((variable.into(), rules.to_string().into()));
+    if quirks.withhold == Withhold::Rules {
+        let theirs = env.iter().position(|(name, _)| name == RULES);
+        let theirs = theirs.map(|at| env.swap_remove(at).1);
+        let theirs = theirs.as_ref().and_then(|value| value.to_str());
+        let rules = withhold::merged(theirs, withhold::rules(launch));
+        env.push((RULES.into(), rules.to_string().into()));
     }
     env
-}
-
-/// opencode allows everything unless told otherwise.
-fn permission_rules(mode: Option<&str>) -> Value {
-    let (edit, rest) = match mode {
-        Some("bypassPermissions") => ("allow", "allow"),
-        Some("acceptEdits") => ("allow", "ask"),
-        Some("plan") => ("deny", "ask"),
-        _ => ("ask", "ask"),
-    };
-    json!({ "edit": edit, "bash": rest, "webfetch": rest, "external_directory": rest })
 }
 
 /// Something to tell a new session.
@@ -65,6 +60,16 @@ pub(super) fn settings(
         settings.push(model_setting(model, session, opened)?);
     }
     let mode = launch.permission_mode.as_deref().unwrap_or("default");
+    if launch.reach.is_read_only() && quirks.withhold == Withhold::Nothing && mode != "plan" {
+        // As near as it comes; whether it kept to it is seen in its tree.
+        settings.extend(
+            mode_setting("plan", session, opened).map(|setting| Setting {
+                required: false,
+                ..setting
+            }),
+        );
+        return Ok(settings);
+    }
     let setting = mode_setting(mode, session, opened);
     match (setting, mode) {
         (Some(setting), _) => settings.push(setting),
@@ -174,12 +179,16 @@ pub(super) fn current_model(opened: &Value) -> Option<String> {
 }
 
 /// What was ordered and cannot be had, in words. Limits are not among it: the host keeps them.
-pub(super) fn not_possible(launch: &Launch) -> Option<String> {
+pub(super) fn not_possible(launch: &Launch, quirks: &Quirks) -> Option<String> {
     let mut missing = Vec::new();
+    let told = quirks.withhold == Withhold::Nothing;
     for (ordered, what) in [
         (launch.effort.is_some(), "effort"),
-        (launch.tools.is_some(), "a choice of tools"),
-        (!launch.disallowed_tools.is_empty(), "forbidden tools"),
+        (launch.tools.is_some() && told, "a choice of tools"),
+        (
+            !launch.disallowed_tools.is_empty() && told,
+            "forbidden tools",
+        ),
         (!launch.hooks.is_empty(), "hooks of its own"),
     ] {
         if ordered {

@@ -8,6 +8,7 @@
 use std::path::Path;
 
 use super::super::Messages;
+use super::withhold::Withhold;
 
 /// What is special about an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,8 +29,8 @@ pub(super) struct Quirks {
     pub model_flag: Option<&'static str>,
     /// The argument that allows our tools, if it has one.
     pub own_tools: Option<(&'static str, &'static str)>,
-    /// What it may do is in its environment, not in its session.
-    pub permission_variable: Option<&'static str>,
+    /// How it is kept from tools.
+    pub withhold: Withhold,
     /// What a person does to log in.
     pub login: &'static str,
 }
@@ -44,7 +45,7 @@ const UNKNOWN: Quirks = Quirks {
     keys: &[],
     model_flag: None,
     own_tools: None,
-    permission_variable: None,
+    withhold: Withhold::Nothing,
     login: "start it by hand and log in",
 };
 
@@ -54,7 +55,7 @@ const KNOWN: [Quirks; 5] = [
         agent: "OpenCode",
         messages: Messages::AnyTime,
         fork: true,
-        permission_variable: Some("OPENCODE_PERMISSION"),
+        withhold: Withhold::Rules,
         login: "run `opencode auth login`",
         ..UNKNOWN
     },
@@ -68,6 +69,7 @@ const KNOWN: [Quirks; 5] = [
             ("GOOGLE_API_KEY", "vertex-ai"),
         ],
         model_flag: Some("--model"),
+        withhold: Withhold::Policy,
         login: "start `gemini` and log in, or set GEMINI_API_KEY",
         ..UNKNOWN
     },
@@ -77,6 +79,7 @@ const KNOWN: [Quirks; 5] = [
         keys: &[("OPENAI_API_KEY", "openai")],
         model_flag: Some("--model"),
         own_tools: Some(("--allowed-tools", "mcp__ccb")),
+        withhold: Withhold::Excluded,
         login: "start `qwen` and log in, or set OPENAI_API_KEY",
         ..UNKNOWN
     },

@@ -68,7 +68,7 @@ fn a_conversation_with_opencode() {
     let mut launch = launch();
     launch.mcp_servers = vec![ours()];
     launch.system_prompt = Some("You are small.".into());
-    launch.disallowed_tools = vec!["Web".into()];
+    launch.effort = Some("high".into());
     let mut acp = acp(launch);
     let steps = converse(&mut acp, include_str!("testdata/opencode.jsonl"), host());
     assert_eq!(
@@ -613,12 +613,21 @@ fn what_it_may_is_where_it_looks_for_it() {
     let mut launch = launch();
     launch.model = Some("m".into());
     launch.mcp_servers = vec![ours()];
-    assert_eq!(arguments(&launch, &quirks("gemini")), ["--model", "m"]);
-    assert_eq!(
-        arguments(&launch, &quirks("qwen")),
-        ["--model", "m", "--allowed-tools", "mcp__ccb"]
-    );
-    assert_eq!(arguments(&launch, &quirks("opencode")), [""; 0]);
+    let dir = tempfile::tempdir().unwrap();
+    launch.scratch = dir.path().into();
+    let gemini = arguments(&launch, &quirks("gemini")).unwrap();
+    assert_eq!(gemini[..3], ["--model", "m", "--admin-policy"]);
+    let qwen = arguments(&launch, &quirks("qwen")).unwrap();
+    let before = [
+        "--model",
+        "m",
+        "--allowed-tools",
+        "mcp__ccb",
+        "--exclude-tools",
+    ];
+    assert_eq!(qwen[..5], before);
+    assert_eq!(arguments(&launch, &quirks("opencode")).unwrap(), [""; 0]);
+    assert_eq!(arguments(&launch, &quirks("unknown")).unwrap(), [""; 0]);
     for (mode, bash, edit) in [
         ("bypassPermissions", "allow", "allow"),
         ("acceptEdits", "ask", "allow"),
@@ -634,9 +643,20 @@ fn what_it_may_is_where_it_looks_for_it() {
             (Some(bash), Some(edit))
         );
     }
-    // What the user has set, stays.
-    launch.env = vec![("OPENCODE_PERMISSION".into(), "{}".into())];
-    assert_eq!(environment(&launch, &quirks("opencode")), launch.env);
+    // Of what the user has set and what is ours, the stricter.
+    let theirs = r#"{"bash": "deny", "edit": "allow", "task": "allow", "x": "allow"}"#;
+    launch.env = vec![("OPENCODE_PERMISSION".into(), theirs.into())];
+    let env = environment(&launch, &quirks("opencode"));
+    let rules: Value = serde_json::from_str(env[0].1.to_str().unwrap()).unwrap();
+    assert_eq!(
+        (&rules["bash"], &rules["edit"], &rules["task"], &rules["x"]),
+        (
+            &json!("deny"),
+            &json!("ask"),
+            &json!("deny"),
+            &json!("allow")
+        )
+    );
     assert_eq!(quirks("unknown").messages, Messages::BetweenTurns);
 }
 

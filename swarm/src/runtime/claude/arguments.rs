@@ -7,35 +7,25 @@ use serde_json::{Map, Value, json};
 use store::atomic::{self, Durability};
 
 use super::super::{Launch, LaunchError, McpServer, OWN_SERVER, Start};
+use crate::tools::SHELL;
 
-/// Claude Code's own tools that do what ours do, or need a person in front of a terminal. With
-/// both present the model takes its own, and work happens outside the board.
-const WITHHELD: [&str; 25] = [
-    "Agent",
-    "AskUserQuestion",
-    "CronCreate",
-    "CronDelete",
-    "CronList",
-    "EnterPlanMode",
-    "EnterWorktree",
-    "ExitPlanMode",
-    "ExitWorktree",
-    "ListAgents",
-    "RemoteTrigger",
-    "ScheduleWakeup",
-    "SendMessage",
-    "Task",
-    "TaskCreate",
-    "TaskGet",
-    "TaskList",
-    "TaskOutput",
-    "TaskStop",
-    "TaskUpdate",
-    "TeamCreate",
-    "TeamDelete",
-    "TodoWrite",
-    "ToolSearch",
-    "Workflow",
+/// Claude Code's tools for work on files, commands and the web: all an agent can get of its own.
+/// Its tools for tasks, agents, messages, worktrees, plans, questions and schedules are not among
+/// them, nor is whatever a later version adds: with both present the model takes its own, and
+/// work happens outside the board.
+const WORKING: [&str; 12] = [
+    "Bash",
+    "BashOutput",
+    "Edit",
+    "Glob",
+    "Grep",
+    "KillShell",
+    "NotebookEdit",
+    "Read",
+    "Skill",
+    "WebFetch",
+    "WebSearch",
+    "Write",
 ];
 
 /// Variables that make a Claude Code believe it runs inside another one.
@@ -87,9 +77,7 @@ pub(super) fn arguments(launch: &Launch, session: &str) -> Result<Vec<OsString>,
     {
         all.pair("--effort", effort);
     }
-    if let Some(mode) = &launch.permission_mode
-        && !asks_anyway(mode)
-    {
+    if let Some(mode) = permission_mode(launch) {
         all.pair("--permission-mode", mode);
     }
     if let Some(turns) = launch.max_turns {
@@ -119,9 +107,16 @@ pub(super) fn arguments(launch: &Launch, session: &str) -> Result<Vec<OsString>,
     Ok(all.0)
 }
 
-/// The modes that mean "ask", which is what happens without any.
-fn asks_anyway(mode: &str) -> bool {
-    matches!(mode, "default" | "bubble")
+/// What it may do without asking. One that only reads asks for everything else, whatever the
+/// user's settings say; others get no argument where asking is the usual thing.
+fn permission_mode(launch: &Launch) -> Option<&str> {
+    let mode = launch.permission_mode.as_deref();
+    match (launch.reach.is_read_only(), mode) {
+        (true, Some(mode @ ("plan" | "dontAsk"))) => Some(mode),
+        (true, _) => Some("default"),
+        (false, Some("default" | "bubble")) => None,
+        (false, mode) => mode,
+    }
 }
 
 fn is_number(effort: &str) -> bool {
@@ -131,35 +126,29 @@ fn is_number(effort: &str) -> bool {
 /// Which tools there are, and which of them need no permission.
 ///
 /// A tool may come with a pattern, as in `Bash(git *)`: then the tool is there, and what the
-/// pattern covers needs no permission. Tools of MCP servers are there anyway.
+/// pattern covers needs no permission. Not so for one that only reads: of its commands those
+/// that Claude Code itself takes for reading need none, and the rest is refused; a pattern such
+/// as `git diff *` would let `git diff --output=FILE` through. Tools of MCP servers are there
+/// anyway.
 fn tools(all: &mut Arguments, launch: &Launch) {
-    let own = launch.has_own_tools();
-    let mut withheld: Vec<&str> = launch.disallowed_tools.iter().map(String::as_str).collect();
-    let mut allowed: Vec<String> = Vec::new();
-    if own {
-        withheld.extend(WITHHELD);
-        allowed.push(format!("mcp__{OWN_SERVER}"));
+    let filter = launch.filter();
+    all.pair("--tools", filter.apply(WORKING).join(","));
+    let mut allowed: Vec<&str> = Vec::new();
+    let ours = format!("mcp__{OWN_SERVER}");
+    if launch.has_own_tools() {
+        allowed.push(&ours);
     }
-    if let Some(tools) = &launch.tools
-        && !tools.iter().any(|tool| tool == "*")
-    {
-        let mut names: Vec<&str> = Vec::new();
-        for tool in tools {
-            let name = tool.split('(').next().unwrap_or(tool);
-            if name != tool {
-                allowed.push(tool.clone());
-            }
-            if !name.starts_with("mcp__") && !withheld.contains(&name) && !names.contains(&name) {
-                names.push(name);
-            }
-        }
-        all.pair("--tools", names.join(","));
-    }
+    let rules = filter.allowed().unwrap_or_default().iter();
+    let rules = rules.map(String::as_str).filter(|rule| {
+        let command = rule.starts_with(SHELL);
+        rule.contains('(') && !(command && launch.reach.is_read_only())
+    });
+    allowed.extend(rules);
     if !allowed.is_empty() {
         all.pair("--allowedTools", allowed.join(","));
     }
-    if !withheld.is_empty() {
-        all.pair("--disallowedTools", withheld.join(","));
+    if !launch.disallowed_tools.is_empty() {
+        all.pair("--disallowedTools", launch.disallowed_tools.join(","));
     }
 }
 
@@ -203,10 +192,9 @@ pub(super) fn environment(launch: &Launch) -> Vec<(OsString, OsString)> {
     set("CLAUDE_CODE_MAX_RETRIES", RETRIES, false);
     // Many processes must not replace the program they all run from.
     set("DISABLE_AUTOUPDATER", "1", false);
-    if launch.has_own_tools() {
-        // Else our tools are hidden until the model searches for them.
-        set("ENABLE_TOOL_SEARCH", "false", true);
-    }
+    // Else tools of servers are hidden until the model searches for them, and it has no tool
+    // for that.
+    set("ENABLE_TOOL_SEARCH", "false", true);
     if !launch.trusted {
         set("CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD", "1", true);
     }

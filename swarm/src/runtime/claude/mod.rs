@@ -48,6 +48,7 @@ impl Runtime for ClaudeRuntime {
             interrupt: true,
             resume: true,
             fork: true,
+            read_only: true,
         }
     }
 

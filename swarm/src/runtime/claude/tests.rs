@@ -481,7 +481,7 @@ fn value_of(arguments: &[OsString], flag: &str) -> Option<String> {
 }
 
 #[test]
-fn our_tools_take_the_place_of_its_own() {
+fn it_gets_tools_for_work_and_no_others() {
     let dir = tempfile::tempdir().unwrap();
     let mut launch = launch();
     launch.scratch = dir.path().into();
@@ -498,17 +498,10 @@ fn our_tools_take_the_place_of_its_own() {
         value_of(&all, "--allowedTools").as_deref(),
         Some("mcp__ccb,Bash(git *)")
     );
-    let withheld = value_of(&all, "--disallowedTools").unwrap();
-    for tool in [
-        "WebFetch",
-        "Task",
-        "Agent",
-        "SendMessage",
-        "EnterWorktree",
-        "CronCreate",
-    ] {
-        assert!(withheld.split(',').any(|name| name == tool), "{withheld}");
-    }
+    assert_eq!(
+        value_of(&all, "--disallowedTools").as_deref(),
+        Some("WebFetch")
+    );
     let file = value_of(&all, "--mcp-config").unwrap();
     let config: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
     assert_eq!(config["mcpServers"]["ccb"]["args"], json!(["mcp"]));
@@ -517,10 +510,7 @@ fn our_tools_take_the_place_of_its_own() {
 
     launch.mcp_servers.clear();
     let all = arguments(&launch, "s").unwrap();
-    assert_eq!(
-        value_of(&all, "--tools").as_deref(),
-        Some("Bash,Read,TaskCreate")
-    );
+    assert_eq!(value_of(&all, "--tools").as_deref(), Some("Bash,Read"));
     assert_eq!(
         value_of(&all, "--disallowedTools").as_deref(),
         Some("WebFetch")
@@ -534,7 +524,7 @@ fn one_that_only_decides_has_no_tools_of_its_own() {
     let mut launch = launch();
     launch.scratch = dir.path().into();
     launch.mcp_servers = vec![ours()];
-    launch.tools = Some(Vec::new());
+    launch.tools = Some(vec!["mcp__ccb".into()]);
     launch
         .env
         .push(("CCB_SCRATCHPAD".into(), dir.path().into()));
@@ -634,7 +624,6 @@ fn the_environment_is_the_agents_own() {
     assert!(!env.iter().any(|(name, _)| name == "CLAUDECODE"));
     assert!(env.contains(&("CLAUDE_CODE_MAX_RETRIES".into(), "2".into())));
     assert!(env.contains(&("PATH".into(), "/bin".into())));
-    assert!(!env.iter().any(|(name, _)| name == "ENABLE_TOOL_SEARCH"));
 }
 
 #[test]

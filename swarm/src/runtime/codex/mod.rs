@@ -45,6 +45,7 @@ impl Runtime for CodexRuntime {
             interrupt: true,
             resume: true,
             fork: true,
+            read_only: true,
         }
     }
 

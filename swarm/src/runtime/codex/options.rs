@@ -3,23 +3,42 @@
 use serde_json::{Map, Value, json};
 
 use super::super::{Launch, Start};
+use crate::tools::Reach;
 
 /// The sandbox that can write where the agent works.
 const WRITES_HERE: &str = "workspace-write";
 
+/// Codex's own tools for agents, goals, plans and questions, which no agent gets, as settings.
+/// `--disable multi_agent` alone leaves them to some models.
+const WITHHELD: [&str; 6] = [
+    "agents.enabled=false",
+    "features.multi_agent=false",
+    "features.goals=false",
+    "features.sleep_tool=false",
+    "tools.update_plan.enabled=false",
+    "tools.experimental_request_user_input.enabled=false",
+];
+
 /// Arguments in addition to the command's own.
 pub(super) fn arguments(launch: &Launch) -> Vec<&'static str> {
     let mut arguments = vec!["app-server", "--disable", "plugins"];
-    if launch.has_own_tools() {
-        // Its own agents would not be on the board.
-        arguments.extend(["--disable", "multi_agent"]);
+    let mut set = |setting| arguments.extend(["-c", setting]);
+    WITHHELD.into_iter().for_each(&mut set);
+    let filter = launch.filter();
+    if !filter.permits("WebSearch") && !filter.permits("WebFetch") {
+        set("web_search=disabled");
+    }
+    if launch.hands_off() {
+        // It reads files by commands, so this takes both.
+        set("features.shell_tool=false");
+        set("features.view_image=false");
     }
     arguments
 }
 
 /// The request that opens the conversation.
 pub(super) fn opening(launch: &Launch) -> (&'static str, Value) {
-    let (approval, sandbox) = permissions(launch.permission_mode.as_deref());
+    let (approval, sandbox) = permissions(launch);
     let mut params = json!({
         "cwd": launch.cwd,
         "approvalPolicy": approval,
@@ -59,19 +78,20 @@ pub(super) fn opening(launch: &Launch) -> (&'static str, Value) {
 }
 
 /// When it asks, and what its commands can reach without asking.
-fn permissions(mode: Option<&str>) -> (&'static str, &'static str) {
-    match mode {
-        Some("bypassPermissions") => ("never", "danger-full-access"),
-        Some("acceptEdits") => ("on-request", "workspace-write"),
-        Some("dontAsk") => ("never", "workspace-write"),
-        Some("plan") => ("on-request", "read-only"),
-        _ => ("untrusted", "workspace-write"),
+fn permissions(launch: &Launch) -> (&'static str, &'static str) {
+    match (launch.reach, launch.permission_mode.as_deref()) {
+        // Nothing is allowed that would not be asked about.
+        (Reach::Reads, _) | (_, Some("dontAsk")) => ("never", "read-only"),
+        (Reach::Runs, _) | (_, Some("plan")) => ("on-request", "read-only"),
+        (Reach::Edits, Some("bypassPermissions")) => ("never", "danger-full-access"),
+        (Reach::Edits, Some("acceptEdits")) => ("on-request", "workspace-write"),
+        (Reach::Edits, _) => ("untrusted", "workspace-write"),
     }
 }
 
 /// The same for a turn of a thread that is open.
 pub(super) fn turn_permissions(launch: &Launch) -> (&'static str, Value) {
-    let (approval, sandbox) = permissions(launch.permission_mode.as_deref());
+    let (approval, sandbox) = permissions(launch);
     let policy = match sandbox {
         "danger-full-access" => json!({ "type": "dangerFullAccess" }),
         "read-only" => json!({ "type": "readOnly" }),
@@ -103,9 +123,14 @@ fn servers(launch: &Launch) -> Map<String, Value> {
 
 /// What was ordered and cannot be had, in words. Limits are not among it: the host keeps them.
 pub(super) fn not_possible(launch: &Launch) -> Option<String> {
+    let filtered = launch.tools.is_some() || !launch.disallowed_tools.is_empty();
+    let kept_to = match launch.reach {
+        Reach::Edits => "",
+        Reach::Runs | Reach::Reads => " (its sandbox is read-only)",
+    };
+    let tools = format!("a choice of tools{kept_to}");
     let ordered = [
-        (launch.tools.is_some(), "a choice of tools"),
-        (!launch.disallowed_tools.is_empty(), "forbidden tools"),
+        (filtered && !launch.hands_off(), tools.as_str()),
         (!launch.hooks.is_empty(), "hooks of its own"),
     ];
     let missing = ordered.iter().filter(|(ordered, _)| *ordered);

@@ -430,13 +430,18 @@ fn what_it_is_told_before_the_first_turn() {
         server["env"],
         json!({ "CCB_HOME": "/home/x", "ROLE": "worker" })
     );
-    assert!(arguments(&launch).ends_with(&["--disable", "multi_agent"]));
+    // With ours or without, its own agents, plans and questions are withheld.
+    let with = arguments(&launch);
+    assert_eq!(with[..3], ["app-server", "--disable", "plugins"]);
+    assert!(with.contains(&"agents.enabled=false"), "{with:?}");
+    assert!(!with.contains(&"web_search=disabled"), "{with:?}");
     launch.mcp_servers.clear();
-    assert_eq!(arguments(&launch), ["app-server", "--disable", "plugins"]);
+    assert_eq!(arguments(&launch), with);
     for (mode, approval, sandbox) in [
         (Some("bypassPermissions"), "never", "danger-full-access"),
         (Some("acceptEdits"), "on-request", "workspace-write"),
         (Some("plan"), "on-request", "read-only"),
+        (Some("dontAsk"), "never", "read-only"),
         (None, "untrusted", "workspace-write"),
         (Some("brand new"), "untrusted", "workspace-write"),
     ] {

@@ -1,0 +1,154 @@
+//! How much an agent may be given: what its definition leaves it, and never more than whoever
+//! starts it has.
+
+use coordinator::run::{Grants, LaunchPlan, Spawn};
+use swarm::definitions::PermissionMode;
+use swarm::run::{Meta, RuntimeSpec};
+use swarm::tools::{Reach, ToolFilter};
+
+use crate::context::Context;
+use crate::error::{CommandError, Exit};
+use crate::mcp::Role;
+
+/// What a teammate cannot do without: to say how far its task is, and to answer.
+const NEEDED: [&str; 2] = ["TaskUpdate", "SendMessage"];
+
+/// The most that can be given.
+#[derive(Debug, Default)]
+pub(crate) struct Bounds {
+    tools: ToolFilter,
+    /// None: any.
+    mode: Option<PermissionMode>,
+    /// Whoever starts the agent has a program that asks before it does more.
+    asks: bool,
+}
+
+/// An agent's tools and mode, within the bounds.
+#[derive(Debug)]
+pub(crate) struct Share {
+    pub(crate) tools: ToolFilter,
+    pub(crate) reach: Reach,
+    pub(crate) mode: PermissionMode,
+    /// No order makes the mode wider than this.
+    most: Option<PermissionMode>,
+}
+
+impl Bounds {
+    /// Of whoever asks: an agent gives others what it has itself, a person anything.
+    pub(crate) fn of_caller(context: &Context) -> Self {
+        let own = Context::own_run();
+        let own = own.and_then(|id| context.agents().ok()?.find(&id).ok());
+        own.map_or_else(Self::default, |meta| Self::of(&meta))
+    }
+
+    fn of(meta: &Meta) -> Self {
+        let plan = LaunchPlan::of(meta);
+        let mode = |word: Option<&str>| PermissionMode::parse(word.unwrap_or_default());
+        match plan.grants {
+            // One that only delegates gives more than it has itself.
+            Some(grants) => Self {
+                tools: ToolFilter::new(grants.tools, grants.disallowed_tools),
+                mode: mode(grants.mode.as_deref()),
+                asks: false,
+            },
+            None => Self {
+                tools: ToolFilter::new(plan.tools, plan.disallowed_tools),
+                mode: mode(meta.permission_mode.as_deref()),
+                asks: !runs_unasked(&meta.runtime),
+            },
+        }
+    }
+
+    /// What is left of `tools` and `mode`.
+    pub(crate) fn share(&self, tools: &ToolFilter, mode: PermissionMode) -> Share {
+        let tools = tools.within(&self.tools);
+        let reach = tools.reach();
+        let most = match (reach.is_read_only(), self.mode) {
+            (true, Some(mode)) => Some(mode.at_most(PermissionMode::Ask)),
+            (true, None) => Some(PermissionMode::Ask),
+            (false, most) => most,
+        };
+        Share {
+            mode: most.map_or(mode, |most| mode.at_most(most)),
+            most,
+            tools,
+            reach,
+        }
+    }
+
+    /// Refuses a program that asks nobody to one that has to ask, or that may not run commands.
+    pub(crate) fn check_runtime(&self, runtime: &RuntimeSpec) -> Result<(), CommandError> {
+        if !runs_unasked(runtime) {
+            return Ok(());
+        }
+        let free = self.mode.is_none_or(|mode| mode == PermissionMode::Bypass);
+        let why = if !self.tools.permits_any_command() {
+            "whoever starts it may not run commands itself"
+        } else if self.asks && !free {
+            "whoever starts it has to ask before it runs one"
+        } else {
+            return Ok(());
+        };
+        Err(CommandError::Other {
+            exit: Exit::Refused,
+            kind: "wider_than_parent",
+            message: format!(
+                "the runtime {:?} runs commands without asking, and {why}",
+                runtime.name
+            ),
+            hint: Some("leave --runtime out, or have the lead start it".into()),
+        })
+    }
+}
+
+impl Share {
+    /// Writes it down, for the agent's program, for its server, and for those it starts.
+    pub(crate) fn put_into(&self, plan: &mut LaunchPlan) {
+        plan.tools = self.tools.allowed().map(<[String]>::to_vec);
+        plan.disallowed_tools = self.tools.disallowed().to_vec();
+        plan.reach = self.reach;
+        plan.most_mode = self.most.map(|mode| mode.as_str().to_owned());
+    }
+
+    /// The same, as what an agent gives that has none of it itself.
+    pub(crate) fn to_grants(&self) -> Grants {
+        Grants {
+            tools: self.tools.allowed().map(<[String]>::to_vec),
+            disallowed_tools: self.tools.disallowed().to_vec(),
+            mode: Some(self.mode.as_str().to_owned()),
+        }
+    }
+}
+
+/// Whether a program of this kind does what it is told without asking anybody.
+fn runs_unasked(runtime: &RuntimeSpec) -> bool {
+    matches!(runtime.kind.as_str(), "shell" | "lines")
+}
+
+/// Those of our tools that the filter leaves a role.
+pub(crate) fn own_tools(role: Role, filter: &ToolFilter) -> Vec<&'static str> {
+    let all = role.tools().into_iter();
+    all.filter(|tool| filter.permits_own(tool)).collect()
+}
+
+/// What a teammate with these tools misses, in words.
+pub(crate) fn missing_as_teammate(filter: &ToolFilter) -> Option<String> {
+    let missing = NEEDED.iter().filter(|tool| !filter.permits_own(tool));
+    let missing: Vec<&str> = missing.copied().collect();
+    (!missing.is_empty()).then(|| {
+        format!(
+            "its definition leaves a teammate without {}; add them to its `tools`, or mcp__ccb \
+             for all of ccb's",
+            missing.join(" and ")
+        )
+    })
+}
+
+/// The same for an agent that is about to be started.
+pub(crate) fn warning(spawn: &Spawn) -> Option<String> {
+    let plan = &spawn.plan;
+    let filter = ToolFilter::new(plan.tools.clone(), plan.disallowed_tools.clone());
+    let model = spawn.runtime.kind != "shell";
+    let missing = missing_as_teammate(&filter).filter(|_| spawn.teammate && model);
+    missing.map(|missing| format!("{}: {missing}", spawn.agent_type))
+}
