@@ -14,7 +14,7 @@ fn the_tools_in_its_request_are_those_of_the_column() {
     };
     let world = RealWorld::new();
     let mut launch = world.claude(&prompt("Go.", &[Step::text("Seen.")]));
-    launch.tools = Some(Vec::new());
+    launch.tools = Some(vec!["mcp__ccb".into()]);
     launch.permission_mode = Some("default".into());
     launch.mcp_servers.push(McpServer {
         name: "ccb".into(),

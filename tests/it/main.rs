@@ -10,6 +10,8 @@ mod bad_luck;
 mod check_commit;
 /// Worktrees for checks: exactly the commit, whatever was done to them.
 mod check_tree;
+/// Definitions are boundaries, and work outside of the result is found.
+mod boundaries;
 /// Claims won and refused, `next`, leases.
 mod claims;
 /// The answers and exit codes of the commands.
@@ -72,6 +74,8 @@ mod real;
 mod real_fanout;
 /// A team session of real agent programs.
 mod real_session;
+/// The tools in the requests of the real programs, and what those that only read cannot do.
+mod real_tools;
 /// Home, list, identity, output: what a command finds around it.
 mod surroundings;
 /// Teams: bad names, damaged rosters, other repositories, held locks.
@@ -110,6 +114,8 @@ mod tree_torture;
 mod tree_upkeep;
 /// What a repository wants to run, and the user's word on it.
 mod trust;
+/// What each program is told about its tools.
+mod withheld;
 /// A write error at every write point of every operation.
 mod write_errors;
 

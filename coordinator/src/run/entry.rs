@@ -97,6 +97,7 @@ pub fn host_main(dir: &Path) -> Result<(), AgentError> {
     });
     match launched {
         Ok((runtime, launch)) => {
+            ports.look_before(runtime.abilities().read_only);
             host(&run, &*runtime, launch, &mut ports, &options).map_err(failed)
         }
         Err(why) => {

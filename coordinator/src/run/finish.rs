@@ -136,6 +136,7 @@ pub(super) fn failed_to_launch(meta: &Meta, why: String) -> Exit {
         result: None,
         error: Some(why),
         reason: None,
+        notes: Vec::new(),
         usage: swarm::runtime::Usage::default(),
         duration_ms: 0,
         ended_at: rfc3339(SystemClock.now_ms()),

@@ -13,6 +13,7 @@ mod error;
 pub(crate) mod fault;
 mod finish;
 mod finish_tasks;
+mod judge;
 mod launch;
 mod ports;
 mod ports_block;

@@ -24,6 +24,7 @@ use worktrees::{Changes, CheckTree, Lease, Slug};
 use super::engine::Agents;
 use super::error::AgentError;
 use super::finish;
+use super::judge::Before;
 use super::launch::LaunchPlan;
 use super::run_hooks::RunHooks;
 use crate::fleet::Gate;
@@ -51,6 +52,7 @@ pub(super) struct EnginePorts {
     /// What the team knows it has used.
     reported: Usage,
     hooks: Option<RunHooks>,
+    before: Before,
 }
 
 impl EnginePorts {
@@ -64,7 +66,14 @@ impl EnginePorts {
             seen: None,
             reported: Usage::default(),
             hooks: None,
+            before: Before::default(),
         }
+    }
+
+    /// Looks at what is there before the agent starts. `held`: its program can be kept from
+    /// writing.
+    pub(super) fn look_before(&mut self, held: bool) {
+        self.before = Before::look(&self.meta, held);
     }
 
     /// Lets these hooks have their say.
@@ -266,6 +275,11 @@ impl Ports for EnginePorts {
         };
         tree.release(self.after_check());
         hint
+    }
+
+    fn judge(&mut self, exit: &mut Exit) {
+        let (agents, run) = (&self.agents, &self.run);
+        self.before.judge(agents, run, &self.meta, exit);
     }
 
     fn may_begin(&mut self) -> Result<MayBegin, PortError> {

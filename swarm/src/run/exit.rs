@@ -93,6 +93,9 @@ pub struct Exit {
     /// What ended it, if it might have gone on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<ExitReason>,
+    /// What else is worth knowing, found out by the engine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// What it used in this life.
     #[serde(default)]
     pub usage: Usage,
@@ -171,14 +174,18 @@ impl CheckPlace {
 }
 
 impl Exit {
-    /// What a model or a person is told: the result, and what went wrong.
+    /// What a model or a person is told: the result, what went wrong, and what the engine noticed.
     pub fn text(&self) -> String {
         let result = self.result.as_deref().unwrap_or("").trim_end();
-        match (result, &self.error) {
+        let mut text = match (result, &self.error) {
             ("", None) => "(The agent completed but returned no output.)".into(),
             ("", Some(error)) => error.clone(),
             (text, None) => text.to_owned(),
             (text, Some(error)) => format!("{text}\n\n[{}: {error}]", self.status.as_str()),
+        };
+        for note in &self.notes {
+            text.push_str(&format!("\n\n[{note}]"));
         }
+        text
     }
 }

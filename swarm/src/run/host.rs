@@ -139,6 +139,7 @@ pub fn host(
         if exit.status == ExitStatus::Completed {
             prove(run, &mut exit, &check, ports, options, &processes).await?;
         }
+        ports.judge(&mut exit);
         Ok::<_, HostError>(exit)
     })?;
     let mut written = || {

@@ -195,6 +195,12 @@ pub trait Ports: fmt::Debug {
         None
     }
 
+    /// The agent is gone, and what it did is checked: whether it kept to what it may do. Writes
+    /// into `exit` what it did not.
+    fn judge(&mut self, exit: &mut Exit) {
+        let _ = exit;
+    }
+
     /// Whether the agent's next turn may begin.
     fn may_begin(&mut self) -> Result<MayBegin, PortError> {
         Ok(MayBegin::Now)

@@ -33,6 +33,7 @@ impl Life<'_> {
             result: result.or_else(|| partial_text(&self.run, self.meta.life)),
             error,
             reason,
+            notes: Vec::new(),
             usage: self.used,
             duration_ms: u64::try_from(now.saturating_sub(started)).unwrap_or(0),
             ended_at: rfc3339(now),

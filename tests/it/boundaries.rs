@@ -1,0 +1,393 @@
+//! What a definition says is a boundary: for ccb's own tools, for those an agent starts, and for
+//! the files of one that only reads. And work that an agent hides from its result is found.
+
+use harness::script::Script;
+use harness::{Answer, McpClient, Workplace, write};
+use serde_json::{Value, json};
+
+use crate::{CCB, FAKE_AGENT};
+
+/// A repository, a home, and agents that follow scripts.
+fn place() -> Workplace {
+    let place = Workplace::new(CCB);
+    place.home.with_fake_runtime(FAKE_AGENT, "");
+    place
+}
+
+/// Writes a definition that says this besides what it must.
+fn define(place: &Workplace, name: &str, keys: &str) {
+    let file = place.home.path().join(format!("agents/{name}.md"));
+    let text = format!("---\nname: {name}\ndescription: d\n{keys}---\nYou work.\n");
+    write(&file, &text);
+}
+
+fn args<'a>(kind: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let mut args = vec!["agent", "spawn", "--runtime", "fake", "--type", kind];
+    args.extend_from_slice(more);
+    args
+}
+
+/// Starts an agent and waits for its end.
+fn ask(place: &Workplace, kind: &str, more: &[&str], script: &Script) -> Answer {
+    let prompt = script.to_prompt();
+    place.run(&[&args(kind, more)[..], &["--wait", &prompt]].concat())
+}
+
+/// Starts an agent that waits for mail; returns its id.
+fn start(place: &Workplace, kind: &str, more: &[&str]) -> String {
+    let prompt = Script::new().serve().to_prompt();
+    let answer = place.ok(&[&args(kind, more)[..], &["--background", &prompt]].concat());
+    answer["agent"]["agentId"].as_str().unwrap().to_owned()
+}
+
+/// What is kept of a run.
+fn meta(place: &Workplace, id: &str) -> Value {
+    place.ok(&["agent", "show", id])["agent"].clone()
+}
+
+/// All agents there are, by type.
+fn of_type(place: &Workplace, kind: &str) -> Vec<Value> {
+    let all = place.ok(&["agent", "list"])["agents"].clone();
+    let all = all.as_array().cloned().unwrap_or_default();
+    let ids = all
+        .iter()
+        .filter(|agent| agent["agentType"] == kind || agent["type"] == kind);
+    ids.map(|agent| meta(place, agent["agentId"].as_str().unwrap()))
+        .collect()
+}
+
+/// The server an agent of this type gets, as seen by its program.
+fn server(place: &Workplace, id: &str) -> McpClient {
+    let mut command = place.command(&["mcp", "--role", "teammate"]);
+    command.env("CCB_RUN_ID", id).env("CCB_AGENT", id);
+    McpClient::connect(command)
+}
+
+const TEAMMATE: [&str; 10] = [
+    "TaskCreate",
+    "TaskGet",
+    "TaskList",
+    "TaskUpdate",
+    "Agent",
+    "SendMessage",
+    "TaskStop",
+    "TaskOutput",
+    "EnterWorktree",
+    "ExitWorktree",
+];
+
+#[test]
+fn filters_cover_our_tools_and_the_server_keeps_to_them() {
+    let place = place();
+    let without = |names: &[&str]| -> Vec<String> {
+        let left = TEAMMATE.iter().filter(|tool| !names.contains(tool));
+        left.map(ToString::to_string).collect()
+    };
+    for (name, keys, left) in [
+        ("all", "", without(&[])),
+        ("star", "tools: \"*\"\n", without(&[])),
+        ("nothing", "tools: []\n", Vec::new()),
+        ("reader", "tools: Read, Grep\n", Vec::new()),
+        (
+            "lister",
+            "tools: Read, mcp__ccb__TaskList, TaskGet\n",
+            vec!["TaskGet".into(), "TaskList".into()],
+        ),
+        ("server", "tools: Read, mcp__ccb\n", without(&[])),
+        ("alone", "disallowedTools: Agent\n", without(&["Agent"])),
+        (
+            "silent",
+            "disallowedTools: mcp__ccb__SendMessage, Task\n",
+            without(&["SendMessage", "Agent"]),
+        ),
+        ("cut", "disallowedTools: mcp__ccb\n", Vec::new()),
+    ] {
+        define(&place, name, keys);
+        let id = start(&place, name, &[]);
+        let servers = meta(&place, &id)["launch"]["mcpServers"].clone();
+        let given = servers
+            .as_array()
+            .is_some_and(|list| list.iter().any(|one| one["name"] == "ccb"));
+        assert_eq!(given, !left.is_empty(), "{name}: {servers}");
+        // Whoever starts the server by hand gets no more.
+        let mut client = server(&place, &id);
+        let mut listed = client.tools();
+        let mut expected = left.clone();
+        listed.sort();
+        expected.sort();
+        assert_eq!(listed, expected, "{name}");
+        for tool in TEAMMATE
+            .iter()
+            .filter(|tool| !left.contains(&(**tool).to_owned()))
+        {
+            let params = json!({"name": tool, "arguments": {}});
+            let answer = client.request("tools/call", params);
+            let words = answer["error"]["message"].as_str().unwrap_or_default();
+            assert!(
+                words.contains("your definition leaves you without it"),
+                "{name} {tool}: {answer}"
+            );
+        }
+        client.finish();
+        place.ok(&["agent", "stop", &id]);
+    }
+}
+
+#[test]
+fn one_without_agent_starts_nobody_by_our_command_either() {
+    let place = place();
+    define(&place, "alone", "disallowedTools: Agent\n");
+    let child = Script::new().done("hello").to_prompt();
+    let script = Script::new()
+        .run(&[CCB, "agent", "spawn", "--runtime", "fake", "--wait", &child])
+        .done("tried");
+    let answer = ask(&place, "alone", &[], &script);
+    assert!(of_type(&place, "general-purpose").is_empty(), "{answer:?}");
+    let log = answer.json()["agent"]["agentId"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let said = place.run(&["agent", "logs", &log]).stdout;
+    assert!(said.contains("may not start agents"), "{said}");
+}
+
+#[test]
+fn a_child_has_no_more_tools_and_no_wider_mode_than_its_parent() {
+    let place = place();
+    define(&place, "free", "permissionMode: bypassPermissions\n");
+    define(&place, "reader", "tools: Read, Agent\n");
+    define(&place, "asker", "permissionMode: default\n");
+    let grandchild = Script::new().done("third").to_prompt();
+    let child = Script::new()
+        .call(
+            "Agent",
+            json!({"description": "d", "prompt": grandchild, "subagent_type": "free"}),
+        )
+        .done("second")
+        .to_prompt();
+    let call = json!({"description": "d", "prompt": child, "subagent_type": "free"});
+    let answer = ask(
+        &place,
+        "reader",
+        &[],
+        &Script::new().call("Agent", call).done("first"),
+    );
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let given = of_type(&place, "free");
+    assert_eq!(given.len(), 2, "{given:?}");
+    for one in &given {
+        assert_eq!(one["permissionMode"], "default", "{one}");
+        assert_eq!(one["launch"]["tools"], json!(["Read", "Agent"]), "{one}");
+        assert_eq!(one["launch"]["reach"], "reads", "{one}");
+    }
+    // By our command it is the same.
+    let last = Script::new().done("last").to_prompt();
+    let spawn = [
+        CCB,
+        "agent",
+        "spawn",
+        "--runtime",
+        "fake",
+        "--type",
+        "free",
+        "--wait",
+        &last,
+    ];
+    let answer = ask(&place, "asker", &[], &Script::new().run(&spawn).done("ok"));
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let given = of_type(&place, "free");
+    assert_eq!(given.len(), 3, "{given:?}");
+    let modes: Vec<&str> = given
+        .iter()
+        .filter_map(|one| one["permissionMode"].as_str())
+        .collect();
+    assert_eq!(modes, ["default"; 3]);
+    // A person gives what the definition says.
+    let answer = ask(&place, "free", &[], &Script::new().done("ok"));
+    let id = answer.json()["agent"]["agentId"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert_eq!(meta(&place, &id)["permissionMode"], "bypassPermissions");
+}
+
+#[test]
+fn one_that_may_not_run_commands_starts_no_shell() {
+    let place = place();
+    define(&place, "reader", "tools: Read, Agent\n");
+    let file = place.home.path().join("written");
+    let command = format!("touch {}", file.display());
+    let spawn = [
+        CCB,
+        "agent",
+        "spawn",
+        "--runtime",
+        "shell",
+        "--wait",
+        &command,
+    ];
+    let answer = ask(
+        &place,
+        "reader",
+        &[],
+        &Script::new().run(&spawn).done("tried"),
+    );
+    assert!(!file.exists(), "{answer:?}");
+    let id = answer.json()["agent"]["agentId"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let said = place.run(&["agent", "logs", &id]).stdout;
+    assert!(said.contains("may not run commands itself"), "{said}");
+}
+
+#[test]
+fn one_that_only_reads_and_changed_something_has_failed() {
+    let place = place();
+    define(
+        &place,
+        "reviewer",
+        "tools: Read, Grep, Glob, Bash(git diff *)\n",
+    );
+    let write = Script::new().write("left.txt", "x").done("all fine");
+    let commit = Script::new()
+        .write("done.txt", "x")
+        .commit("by it")
+        .done("all fine");
+    for (kind, more, script) in [
+        ("Explore", &["--isolation", "worktree"][..], &write),
+        ("Plan", &["--isolation", "worktree"][..], &commit),
+        (
+            "verification",
+            &["--isolation", "worktree", "--wait"][..],
+            &write,
+        ),
+        ("reviewer", &[][..], &write),
+    ] {
+        let prompt = script.to_prompt();
+        let answer = place.run(&[&args(kind, more)[..], &["--wait", &prompt]].concat());
+        assert_eq!(answer.code, Some(1), "{kind}: {answer:?}");
+        let said = answer.stdout.clone();
+        assert!(
+            said.contains("only reads, and it changed 1 file"),
+            "{kind}: {answer:?}"
+        );
+    }
+    std::fs::remove_file(place.repo.main().join("left.txt")).unwrap();
+    // A command is nobody's to hold back, but it is seen.
+    let shell = [
+        "agent",
+        "spawn",
+        "--runtime",
+        "shell",
+        "--type",
+        "Explore",
+        "--wait",
+    ];
+    let answer = place.run(&[&shell[..], &["echo x > left.txt"]].concat());
+    assert_eq!(answer.code, Some(1), "{answer:?}");
+    assert!(answer.stdout.contains("only reads"), "{answer:?}");
+    // One that kept to it is well, and so is one that may write.
+    let answer = place.run(&[&shell[..], &["cat left.txt"]].concat());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let answer = ask(
+        &place,
+        "general-purpose",
+        &["--isolation", "worktree"],
+        &write,
+    );
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+}
+
+/// Makes a worktree beside the repository and commits there.
+fn astray(place: &Workplace) -> String {
+    let tree = place.repo.beside("astray");
+    format!(
+        "git worktree add -q -b astray {tree} && cd {tree} && echo 1 > f && git add f && git commit -qm work",
+        tree = tree.display()
+    )
+}
+
+#[test]
+fn trees_and_branches_of_its_own_making_are_told() {
+    let place = place();
+    place.repo.git(&["branch", "before"]);
+    let script = Script::new()
+        .run(&["sh", "-c", &astray(&place)])
+        .run(&["sh", "-c", "git checkout -q -b side && echo 2 > g && git add g && git commit -qm g && git checkout -q -"])
+        .run(&["git", "branch", "empty"])
+        .done("done");
+    let answer = ask(
+        &place,
+        "general-purpose",
+        &["--isolation", "worktree"],
+        &script,
+    );
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let said = answer.stdout.clone();
+    let tree = place.repo.beside("astray");
+    let words = format!(
+        "it made worktree {} (branch astray) with 1 commit that is not in its result",
+        tree.display()
+    );
+    assert!(said.contains(&words), "{answer:?}");
+    assert!(
+        said.contains("it made branch side with 1 commit"),
+        "{answer:?}"
+    );
+    assert!(said.contains("log HEAD..astray"), "{answer:?}");
+    assert!(
+        !said.contains("branch empty") && !said.contains("branch before"),
+        "{answer:?}"
+    );
+    let id = answer.json()["agent"]["agentId"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let shown = place.run(&["agent", "show", &id]).stdout;
+    assert!(shown.contains("it made worktree"), "{shown}");
+    // The next one has made none of these.
+    let answer = ask(
+        &place,
+        "general-purpose",
+        &["--isolation", "worktree"],
+        &Script::new().done("x"),
+    );
+    assert!(!answer.stdout.contains("it made"), "{answer:?}");
+}
+
+#[test]
+fn work_on_a_branch_of_its_own_making_is_not_done() {
+    let place = place();
+    let script = Script::new()
+        .run(&["sh", "-c", &astray(&place)])
+        .done("done");
+    let plan = json!({"tasks": [
+        {"id": "a", "prompt": script.to_prompt(), "runtime": "fake", "verify": "true", "retries": 0},
+    ]});
+    place.repo.write("plan.json", &plan.to_string());
+    let answer = place.run(&["fanout", "plan.json", "--ci"]);
+    assert_eq!(answer.code, Some(1), "{answer:?}");
+    let said = answer.stdout.clone();
+    assert!(
+        said.contains("its work is on a branch of its own making"),
+        "{answer:?}"
+    );
+    assert!(said.contains("branch astray"), "{answer:?}");
+}
+
+#[test]
+fn the_reviewer_of_the_documentation_only_reads() {
+    let docs = include_str!("../../docs/agents.md");
+    let from = docs.find("```markdown\n").unwrap() + "```markdown\n".len();
+    let text = &docs[from..from + docs[from..].find("```").unwrap()];
+    let place = place();
+    write(&place.home.path().join("agents/reviewer.md"), text);
+    let shown = place.ok(&["agent", "types", "reviewer"]);
+    let said = shown.to_string();
+    assert!(said.contains("\"readOnly\":true"), "{said}");
+    assert!(
+        said.contains("without TaskUpdate and SendMessage"),
+        "{said}"
+    );
+}

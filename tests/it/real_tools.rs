@@ -1,0 +1,314 @@
+//! The tools in the requests of the real programs, for every built-in type, on a scripted model:
+//! a table. And that one that only reads cannot write. `CCB_TEST_CLAUDE`, `CCB_TEST_CODEX`,
+//! `CCB_TEST_OPENCODE`, `CCB_TEST_GEMINI` and `CCB_TEST_QWEN` name the programs.
+
+use harness::model::{Step, prompt};
+use harness::{RealWorld, TestHome, TestRepo, real_program, write};
+use serde_json::{Value, json};
+use swarm::runtime::Launch;
+
+use crate::CCB;
+
+/// A program under test: its name, kind, arguments, and how it is kept on loopback.
+struct Program {
+    name: &'static str,
+    kind: &'static str,
+    more: &'static [&'static str],
+    launch: fn(&RealWorld, &str) -> Launch,
+    /// Its tool for shell commands, and the name of the argument.
+    shell: (&'static str, &'static str),
+    /// What it puts before the names of our tools.
+    prefix: &'static str,
+}
+
+const CLAUDE: Program = Program {
+    name: "claude",
+    kind: "claude",
+    more: &[],
+    launch: RealWorld::claude,
+    shell: ("Bash", "command"),
+    prefix: "mcp__ccb__",
+};
+const CODEX: Program = Program {
+    name: "codex",
+    kind: "codex",
+    more: &[],
+    launch: RealWorld::codex,
+    shell: ("exec_command", "cmd"),
+    prefix: "mcp__ccb::",
+};
+const OPENCODE: Program = Program {
+    name: "opencode",
+    kind: "acp",
+    more: &["acp"],
+    launch: RealWorld::opencode,
+    shell: ("bash", "command"),
+    prefix: "ccb_",
+};
+const GEMINI: Program = Program {
+    name: "gemini",
+    kind: "acp",
+    more: &["--acp"],
+    launch: RealWorld::gemini,
+    shell: ("run_shell_command", "command"),
+    prefix: "mcp_ccb_",
+};
+const QWEN: Program = Program {
+    name: "qwen",
+    kind: "acp",
+    more: &["--acp"],
+    launch: RealWorld::qwen,
+    shell: ("run_shell_command", "command"),
+    prefix: "mcp__ccb__",
+};
+
+/// A repository and a home with the program as a runtime.
+struct Scene {
+    world: RealWorld,
+    home: TestHome,
+    repo: TestRepo,
+    name: &'static str,
+}
+
+impl Scene {
+    fn new(program: &Program) -> Option<Self> {
+        let variable = format!("CCB_TEST_{}", program.name.to_uppercase());
+        let mut command = vec![real_program(&variable)?];
+        command.extend(program.more.iter().map(ToString::to_string));
+        let world = RealWorld::new();
+        let env: serde_json::Map<String, Value> = (program.launch)(&world, "")
+            .env
+            .into_iter()
+            .filter(|(name, _)| name != "PATH" && name != "TMPDIR")
+            .map(|(name, value)| {
+                let text = |os: std::ffi::OsString| os.to_string_lossy().into_owned();
+                (text(name), text(value).into())
+            })
+            .collect();
+        let home = TestHome::new(CCB);
+        let runtime = json!({ "kind": program.kind, "command": command, "env": env });
+        let settings =
+            json!({ "runtimes": { program.name: runtime }, "agents": { "stopGraceMs": 2000 } });
+        home.settings(&settings.to_string());
+        Some(Self {
+            world,
+            home,
+            repo: TestRepo::new(),
+            name: program.name,
+        })
+    }
+
+    /// Starts an agent of this type in a tree of its own and waits for its end.
+    fn ask(&self, kind: &str, steps: &[Step], more: &[&str]) -> harness::Answer {
+        let main = self.repo.main().to_str().unwrap();
+        let text = prompt("Go.", steps);
+        let mut args = vec![
+            "--json",
+            "-C",
+            main,
+            "agent",
+            "spawn",
+            "--runtime",
+            self.name,
+        ];
+        args.extend(["--type", kind, "--wait", "--isolation", "worktree"]);
+        args.extend_from_slice(more);
+        args.push(&text);
+        self.home.run(&args)
+    }
+}
+
+const TEAMMATE: &str = "Agent EnterWorktree ExitWorktree SendMessage TaskCreate TaskGet TaskList TaskOutput TaskStop TaskUpdate";
+const VERIFIER: &str = "EnterWorktree ExitWorktree SendMessage TaskCreate TaskGet TaskList TaskOutput TaskStop TaskUpdate";
+
+/// Compares the tools in the program's first request with `rows`: for each type its own, and
+/// ours.
+fn check(program: &Program, rows: &[(&str, &str, &str)]) {
+    let Some(_) = Scene::new(program) else { return };
+    let mut seen = String::new();
+    let mut wanted = String::new();
+    for (kind, own, ours) in rows {
+        let Some(scene) = Scene::new(program) else {
+            return;
+        };
+        let model = matches!(*kind, "Explore") && program.kind != "claude";
+        let more: &[&str] = if model {
+            &["--model", usual_model(program)]
+        } else {
+            &[]
+        };
+        let answer = scene.ask(kind, &[Step::text("Seen.")], more);
+        assert_eq!(answer.code, Some(0), "{} {kind}: {answer:?}", program.name);
+        let requests = scene.world.model.scripted();
+        let mut tools = requests[0].tools.clone();
+        tools.sort();
+        seen.push_str(&format!("{kind}: {}\n", tools.join(" ")));
+        let ours = ours
+            .split_whitespace()
+            .map(|tool| format!("{}{tool}", program.prefix));
+        let mut expected: Vec<String> = own
+            .split_whitespace()
+            .map(str::to_owned)
+            .chain(ours)
+            .collect();
+        expected.sort();
+        wanted.push_str(&format!("{kind}: {}\n", expected.join(" ")));
+    }
+    assert_eq!(seen, wanted, "{}", program.name);
+}
+
+/// A model the program knows; Explore's own is one of Claude Code's.
+fn usual_model(program: &Program) -> &'static str {
+    match program.name {
+        "codex" => "test-model",
+        "opencode" => "fake/m",
+        "gemini" => "gemini-2.5-pro",
+        _ => "m",
+    }
+}
+
+#[test]
+fn the_tools_of_claude() {
+    let reads = "Bash Glob Grep Read Skill WebFetch WebSearch";
+    let all = "Bash Edit Glob Grep NotebookEdit Read Skill WebFetch WebSearch Write";
+    check(
+        &CLAUDE,
+        &[
+            ("general-purpose", all, TEAMMATE),
+            ("Explore", reads, ""),
+            ("Plan", reads, ""),
+            ("worker", all, ""),
+            (
+                "verification",
+                "Bash Glob Grep Read WebFetch WebSearch",
+                VERIFIER,
+            ),
+        ],
+    );
+}
+
+#[test]
+fn the_tools_of_codex() {
+    let all = "exec_command view_image web_search write_stdin";
+    check(
+        &CODEX,
+        &[
+            ("general-purpose", all, TEAMMATE),
+            ("Explore", all, ""),
+            ("Plan", all, ""),
+            ("worker", all, ""),
+            ("verification", all, VERIFIER),
+        ],
+    );
+}
+
+#[test]
+fn the_tools_of_opencode() {
+    let all = "bash edit glob grep read skill webfetch write";
+    let reads = "glob grep read skill webfetch";
+    check(
+        &OPENCODE,
+        &[
+            ("general-purpose", all, TEAMMATE),
+            ("Explore", reads, ""),
+            ("worker", all, ""),
+            ("verification", "bash glob grep read webfetch", VERIFIER),
+        ],
+    );
+}
+
+#[test]
+fn the_tools_of_gemini() {
+    let reads =
+        "activate_skill glob google_web_search grep_search list_directory read_file web_fetch";
+    let all = format!(
+        "{reads} list_background_processes read_background_output replace run_shell_command write_file"
+    );
+    let runs = "glob google_web_search grep_search list_background_processes list_directory read_background_output read_file run_shell_command web_fetch";
+    check(
+        &GEMINI,
+        &[
+            ("general-purpose", &all, TEAMMATE),
+            ("Explore", reads, ""),
+            ("worker", &all, ""),
+            ("verification", runs, VERIFIER),
+        ],
+    );
+}
+
+#[test]
+fn the_tools_of_qwen() {
+    let reads = "glob grep_search list_directory read_file skill web_fetch";
+    let all = format!("{reads} edit run_shell_command write_file");
+    let runs = "glob grep_search list_directory read_file run_shell_command web_fetch";
+    check(
+        &QWEN,
+        &[
+            ("general-purpose", &all, TEAMMATE),
+            ("Explore", reads, ""),
+            ("worker", &all, ""),
+            ("verification", runs, VERIFIER),
+        ],
+    );
+}
+
+/// One that only reads is told by its model to remove and to write: nothing changes, and nobody
+/// was asked.
+fn cannot_write(program: &Program) {
+    let (tool, argument) = program.shell;
+    for kind in ["Explore", "reviewer"] {
+        let Some(scene) = Scene::new(program) else {
+            return;
+        };
+        let docs = include_str!("../../docs/agents.md");
+        let from = docs.find("```markdown\n").unwrap() + "```markdown\n".len();
+        let text = &docs[from..from + docs[from..].find("```").unwrap()];
+        write(&scene.home.path().join("agents/reviewer.md"), text);
+        let run = |command: &str| {
+            let mut input = json!({ argument: command });
+            if program.kind == "claude" {
+                input["description"] = "run it".into();
+            }
+            Step::tool(tool, input)
+        };
+        let steps = [
+            run("rm -f *"),
+            run("git diff --output=out"),
+            run("echo x > new"),
+            run("git commit --allow-empty -m x"),
+            Step::text("Tried."),
+        ];
+        let more: &[&str] = match (program.kind, kind) {
+            ("claude", _) | (_, "reviewer") => &[],
+            _ => &["--model", usual_model(program)],
+        };
+        let answer = scene.ask(kind, &steps, more);
+        assert_eq!(answer.code, Some(0), "{} {kind}: {answer:?}", program.name);
+        assert!(!answer.stdout.contains("only reads"), "{answer:?}");
+    }
+}
+
+#[test]
+fn claude_cannot_write_where_it_only_reads() {
+    cannot_write(&CLAUDE);
+}
+
+#[test]
+fn codex_cannot_write_where_it_only_reads() {
+    cannot_write(&CODEX);
+}
+
+#[test]
+fn opencode_cannot_write_where_it_only_reads() {
+    cannot_write(&OPENCODE);
+}
+
+#[test]
+fn gemini_cannot_write_where_it_only_reads() {
+    cannot_write(&GEMINI);
+}
+
+#[test]
+fn qwen_cannot_write_where_it_only_reads() {
+    cannot_write(&QWEN);
+}
