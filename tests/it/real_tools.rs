@@ -3,9 +3,10 @@
 //! `CCB_TEST_OPENCODE`, `CCB_TEST_GEMINI` and `CCB_TEST_QWEN` name the programs.
 
 use harness::model::{Step, prompt};
-use harness::{RealWorld, TestHome, TestRepo, real_program, write};
+use harness::{RealWorld, Talk, TestHome, TestRepo, real_program, write};
 use serde_json::{Value, json};
-use swarm::runtime::Launch;
+use swarm::runtime::{AcpRuntime, ClaudeRuntime, CodexRuntime, Launch, McpServer, Order, Runtime};
+use swarm::tools::Reach;
 
 use crate::CCB;
 
@@ -250,6 +251,100 @@ fn the_tools_of_qwen() {
             ("verification", runs, VERIFIER),
         ],
     );
+}
+
+const COORDINATOR: &str =
+    "Agent SendMessage TaskCreate TaskGet TaskList TaskOutput TaskStop TaskUpdate";
+const LEAD: &str = "Agent EnterWorktree ExitWorktree SendMessage TaskCreate TaskGet TaskList TaskOutput TaskStop TaskUpdate TeamCreate TeamDelete";
+
+/// The tools of those who lead: a lead has its own besides ours, a coordinator ours alone.
+fn check_leads(program: &Program, runtime: &dyn Fn(Vec<String>) -> Box<dyn Runtime>, all: &str) {
+    for (role, own, ours) in [("lead", all, LEAD), ("coordinator", "", COORDINATOR)] {
+        let variable = format!("CCB_TEST_{}", program.name.to_uppercase());
+        let Some(name) = real_program(&variable) else {
+            return;
+        };
+        let mut command = vec![name];
+        command.extend(program.more.iter().map(ToString::to_string));
+        let world = RealWorld::new();
+        let mut launch = (program.launch)(&world, &prompt("Go.", &[Step::text("Seen.")]));
+        if role == "coordinator" {
+            launch.tools = Some(vec!["mcp__ccb".into()]);
+            launch.reach = Reach::Reads;
+            launch.permission_mode = Some(match program.kind {
+                "claude" => "default".into(),
+                _ => "plan".into(),
+            });
+        }
+        let home = world.path("home").to_string_lossy().into_owned();
+        launch.mcp_servers.push(McpServer {
+            name: "ccb".into(),
+            command: CCB.into(),
+            args: ["mcp", "--role", role].map(str::to_owned).to_vec(),
+            env: [
+                ("CCB_HOME", home.as_str()),
+                ("CLAUDE_CODE_TEAM_NAME", "board"),
+            ]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into_iter()
+            .collect(),
+        });
+        let mut talk = Talk::start(&*runtime(command), launch).unwrap();
+        assert_eq!(talk.turn().text, "Seen.", "{} {role}", program.name);
+        talk.order(Order::Finish);
+        talk.kill();
+        talk.end();
+        let mut tools = world.model.scripted()[0].tools.clone();
+        tools.sort();
+        let ours = ours
+            .split_whitespace()
+            .map(|tool| format!("{}{tool}", program.prefix));
+        let mut expected: Vec<String> = own
+            .split_whitespace()
+            .map(str::to_owned)
+            .chain(ours)
+            .collect();
+        expected.sort();
+        assert_eq!(tools, expected, "{} {role}", program.name);
+    }
+}
+
+fn acp(command: Vec<String>) -> Box<dyn Runtime> {
+    Box::new(AcpRuntime::new(command))
+}
+
+#[test]
+fn a_lead_and_a_coordinator_on_claude() {
+    let all = "Bash Edit Glob Grep NotebookEdit Read Skill WebFetch WebSearch Write";
+    check_leads(
+        &CLAUDE,
+        &|command| Box::new(ClaudeRuntime::new(command)),
+        all,
+    );
+}
+
+#[test]
+fn a_lead_and_a_coordinator_on_codex() {
+    let all = "exec_command view_image web_search write_stdin";
+    check_leads(&CODEX, &|command| Box::new(CodexRuntime::new(command)), all);
+}
+
+#[test]
+fn a_lead_and_a_coordinator_on_opencode() {
+    let all = "bash edit glob grep read skill webfetch write";
+    check_leads(&OPENCODE, &acp, all);
+}
+
+#[test]
+fn a_lead_and_a_coordinator_on_gemini() {
+    let all = "activate_skill glob google_web_search grep_search list_background_processes list_directory read_background_output read_file replace run_shell_command web_fetch write_file";
+    check_leads(&GEMINI, &acp, all);
+}
+
+#[test]
+fn a_lead_and_a_coordinator_on_qwen() {
+    let all = "edit glob grep_search list_directory read_file run_shell_command skill web_fetch write_file";
+    check_leads(&QWEN, &acp, all);
 }
 
 /// One that only reads is told by its model to remove and to write: nothing changes, and nobody

@@ -163,13 +163,13 @@ fn is_younger(file: &Path, since_ms: i64) -> bool {
 }
 
 /// When the history in this file began, in seconds: the time in its first line, if that says
-/// that there was nothing before.
+/// that there was nothing before, and not that ccb made it.
 fn began(log: &Path) -> Option<i64> {
     let text = atomic::read(log).ok().flatten()?;
     let end = text.iter().position(|byte| *byte == b'\n')?;
     let first = String::from_utf8_lossy(&text[..end]).into_owned();
-    let who = first.split('\t').next()?;
-    if !who.starts_with("0000000") {
+    let (who, what) = first.split_once('\t').unwrap_or((&first, ""));
+    if !who.starts_with("0000000") || what.starts_with("ccb") {
         return None;
     }
     let mut words = who.rsplit(' ');
