@@ -21,6 +21,8 @@ pub(crate) struct Bounds {
     mode: Option<PermissionMode>,
     /// Whoever starts the agent has a program that asks before it does more.
     asks: bool,
+    /// What runs whoever starts the agent.
+    runtime: Option<String>,
 }
 
 /// An agent's tools and mode, within the bounds.
@@ -50,11 +52,13 @@ impl Bounds {
                 tools: ToolFilter::new(grants.tools, grants.disallowed_tools),
                 mode: mode(grants.mode.as_deref()),
                 asks: false,
+                runtime: None,
             },
             None => Self {
                 tools: ToolFilter::new(plan.tools, plan.disallowed_tools),
                 mode: mode(meta.permission_mode.as_deref()),
                 asks: !runs_unasked(&meta.runtime),
+                runtime: Some(meta.runtime.name.clone()),
             },
         }
     }
@@ -78,7 +82,8 @@ impl Bounds {
 
     /// Refuses a program that asks nobody to one that has to ask, or that may not run commands.
     pub(crate) fn check_runtime(&self, runtime: &RuntimeSpec) -> Result<(), CommandError> {
-        if !runs_unasked(runtime) {
+        let same = self.runtime.as_ref() == Some(&runtime.name) && runtime.kind != "shell";
+        if !runs_unasked(runtime) || same {
             return Ok(());
         }
         let free = self.mode.is_none_or(|mode| mode == PermissionMode::Bypass);

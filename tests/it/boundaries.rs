@@ -1,6 +1,8 @@
 //! What a definition says is a boundary: for ccb's own tools, for those an agent starts, and for
 //! the files of one that only reads. And work that an agent hides from its result is found.
 
+use std::path::PathBuf;
+
 use harness::script::Script;
 use harness::{Answer, McpClient, Workplace, write};
 use serde_json::{Value, json};
@@ -40,20 +42,43 @@ fn start(place: &Workplace, kind: &str, more: &[&str]) -> String {
     answer["agent"]["agentId"].as_str().unwrap().to_owned()
 }
 
-/// What is kept of a run.
-fn meta(place: &Workplace, id: &str) -> Value {
-    place.ok(&["agent", "show", id])["agent"].clone()
+/// What is kept of all runs.
+fn metas(place: &Workplace) -> Vec<Value> {
+    let below = |dir: PathBuf| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect()
+    };
+    let teams = below(place.home.path().join("teams"));
+    let runs = teams.into_iter().flat_map(|team| below(team.join("runs")));
+    let files = runs.filter_map(|run| std::fs::read(run.join("meta.json")).ok());
+    files
+        .map(|bytes| serde_json::from_slice(&bytes).unwrap())
+        .collect()
 }
 
-/// All agents there are, by type.
+/// What is kept of a run.
+fn meta(place: &Workplace, id: &str) -> Value {
+    let mut all = metas(place).into_iter();
+    all.find(|meta| meta["agentId"] == id).unwrap()
+}
+
+/// What is kept of the agents of a type.
 fn of_type(place: &Workplace, kind: &str) -> Vec<Value> {
-    let all = place.ok(&["agent", "list"])["agents"].clone();
-    let all = all.as_array().cloned().unwrap_or_default();
-    let ids = all
-        .iter()
-        .filter(|agent| agent["agentType"] == kind || agent["type"] == kind);
-    ids.map(|agent| meta(place, agent["agentId"].as_str().unwrap()))
-        .collect()
+    let all = metas(place).into_iter();
+    all.filter(|meta| meta["agentType"] == kind).collect()
+}
+
+/// Everything the agent said and was told.
+fn transcript(place: &Workplace, answer: &Answer) -> String {
+    let id = id_of(answer);
+    let shown = place.ok(&["agent", "show", &id]);
+    let file = shown["agent"]["transcript"].as_str().unwrap().to_owned();
+    std::fs::read_to_string(file).unwrap()
+}
+
+fn id_of(answer: &Answer) -> String {
+    let json = answer.json();
+    json["agent"]["agentId"].as_str().unwrap().to_owned()
 }
 
 /// The server an agent of this type gets, as seen by its program.
@@ -143,11 +168,7 @@ fn one_without_agent_starts_nobody_by_our_command_either() {
         .done("tried");
     let answer = ask(&place, "alone", &[], &script);
     assert!(of_type(&place, "general-purpose").is_empty(), "{answer:?}");
-    let log = answer.json()["agent"]["agentId"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    let said = place.run(&["agent", "logs", &log]).stdout;
+    let said = transcript(&place, &answer);
     assert!(said.contains("may not start agents"), "{said}");
 }
 
@@ -204,10 +225,7 @@ fn a_child_has_no_more_tools_and_no_wider_mode_than_its_parent() {
     assert_eq!(modes, ["default"; 3]);
     // A person gives what the definition says.
     let answer = ask(&place, "free", &[], &Script::new().done("ok"));
-    let id = answer.json()["agent"]["agentId"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let id = id_of(&answer);
     assert_eq!(meta(&place, &id)["permissionMode"], "bypassPermissions");
 }
 
@@ -233,11 +251,7 @@ fn one_that_may_not_run_commands_starts_no_shell() {
         &Script::new().run(&spawn).done("tried"),
     );
     assert!(!file.exists(), "{answer:?}");
-    let id = answer.json()["agent"]["agentId"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    let said = place.run(&["agent", "logs", &id]).stdout;
+    let said = transcript(&place, &answer);
     assert!(said.contains("may not run commands itself"), "{said}");
 }
 
@@ -257,15 +271,13 @@ fn one_that_only_reads_and_changed_something_has_failed() {
     for (kind, more, script) in [
         ("Explore", &["--isolation", "worktree"][..], &write),
         ("Plan", &["--isolation", "worktree"][..], &commit),
-        (
-            "verification",
-            &["--isolation", "worktree", "--wait"][..],
-            &write,
-        ),
+        ("verification", &["--isolation", "worktree"][..], &write),
         ("reviewer", &[][..], &write),
     ] {
-        let prompt = script.to_prompt();
-        let answer = place.run(&[&args(kind, more)[..], &["--wait", &prompt]].concat());
+        let mut answer = ask(&place, kind, more, script);
+        if answer.json()["agent"]["status"] == "async_launched" {
+            answer = place.run(&["agent", "output", &id_of(&answer)]);
+        }
         assert_eq!(answer.code, Some(1), "{kind}: {answer:?}");
         let said = answer.stdout.clone();
         assert!(
@@ -303,7 +315,7 @@ fn one_that_only_reads_and_changed_something_has_failed() {
 fn astray(place: &Workplace) -> String {
     let tree = place.repo.beside("astray");
     format!(
-        "git worktree add -q -b astray {tree} && cd {tree} && echo 1 > f && git add f && git commit -qm work",
+        "git worktree add -q -b astray {tree} && cd {tree} && echo 1 > f && git add f && git -c user.name=a -c user.email=a@b commit -qm work",
         tree = tree.display()
     )
 }
@@ -314,7 +326,7 @@ fn trees_and_branches_of_its_own_making_are_told() {
     place.repo.git(&["branch", "before"]);
     let script = Script::new()
         .run(&["sh", "-c", &astray(&place)])
-        .run(&["sh", "-c", "git checkout -q -b side && echo 2 > g && git add g && git commit -qm g && git checkout -q -"])
+        .run(&["sh", "-c", "git checkout -q -b side && echo 2 > g && git add g && git -c user.name=a -c user.email=a@b commit -qm g && git checkout -q -"])
         .run(&["git", "branch", "empty"])
         .done("done");
     let answer = ask(
@@ -340,10 +352,7 @@ fn trees_and_branches_of_its_own_making_are_told() {
         !said.contains("branch empty") && !said.contains("branch before"),
         "{answer:?}"
     );
-    let id = answer.json()["agent"]["agentId"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let id = id_of(&answer);
     let shown = place.run(&["agent", "show", &id]).stdout;
     assert!(shown.contains("it made worktree"), "{shown}");
     // The next one has made none of these.

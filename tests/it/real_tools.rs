@@ -115,7 +115,14 @@ impl Scene {
         args.extend(["--type", kind, "--wait", "--isolation", "worktree"]);
         args.extend_from_slice(more);
         args.push(&text);
-        self.home.run(&args)
+        let answer = self.home.run(&args);
+        let agent = answer.json()["agent"].clone();
+        match agent["agentId"].as_str() {
+            Some(id) if agent["status"] == "async_launched" => self
+                .home
+                .run(&["--json", "-C", main, "agent", "output", id]),
+            _ => answer,
+        }
     }
 }
 

@@ -56,7 +56,7 @@ impl Scene {
 
     /// Starts an agent; it fails, having written down what it was given.
     fn start(&self, program: &str, kind: &str) {
-        let answer = self.place.run(&[
+        let mut answer = self.place.run(&[
             "agent",
             "spawn",
             "--runtime",
@@ -66,6 +66,11 @@ impl Scene {
             "--wait",
             "Go.",
         ]);
+        let agent = answer.json()["agent"].clone();
+        if agent["status"] == "async_launched" {
+            let id = agent["agentId"].as_str().unwrap();
+            answer = self.place.run(&["agent", "output", id]);
+        }
         assert_eq!(answer.code, Some(1), "{answer:?}");
     }
 

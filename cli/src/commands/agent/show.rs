@@ -77,7 +77,9 @@ pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, Comman
                 ("output", Some(run.output_path().display().to_string())),
                 ("error", exit.as_ref().and_then(|exit| exit.error.clone())),
             ];
-            for (name, value) in fields {
+            let notes = exit.iter().flat_map(|exit| exit.notes.iter().cloned());
+            let notes = notes.map(|note| ("noticed", Some(note)));
+            for (name, value) in fields.into_iter().chain(notes) {
                 if let Some(value) = value {
                     lines.push(format!("{DIM}{name:>9}{DIM:#}  {}", clean_line(&value)));
                 }
