@@ -108,7 +108,7 @@ fn a_coordinator_has_the_tools_of_its_column_and_no_others() {
     assert!(said.contains(r#""text":"DENIED""#), "{said}");
     // What its program was told to withhold.
     let meta = run_of(&scene, "team-lead");
-    assert_eq!(meta["launch"]["tools"], json!([]), "{meta}");
+    assert_eq!(meta["launch"]["tools"], json!(["mcp__ccb"]), "{meta}");
     assert_eq!(meta["permissionMode"], "default", "{meta}");
     scene.await_nobody();
 }

@@ -151,7 +151,8 @@ fn opencode_gets_rules() {
         let rules = rules.as_object().unwrap().iter();
         let words = |what: &str| {
             let names = rules.clone().filter(|(_, rule)| *rule == what);
-            let names: Vec<&str> = names.map(|(name, _)| name.as_str()).collect();
+            let mut names: Vec<&str> = names.map(|(name, _)| name.as_str()).collect();
+            names.sort_unstable();
             names.join(" ")
         };
         ["allow", "ask", "deny"].map(words).join(" | ")

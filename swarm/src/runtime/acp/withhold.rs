@@ -215,10 +215,11 @@ pub(super) fn rules(launch: &Launch) -> Value {
     rules.into()
 }
 
-/// The rules that are in the environment already, and ours: of both the stricter.
+/// The rules that are in the environment already, and ours: of both the stricter. Ours come last,
+/// because opencode goes by the last rule that fits.
 pub(super) fn merged(theirs: Option<&str>, ours: Value) -> Value {
     let theirs: Option<Value> = theirs.and_then(|text| serde_json::from_str(text).ok());
-    let (Value::Object(mut rules), Some(Value::Object(theirs))) = (ours.clone(), theirs) else {
+    let (Value::Object(rules), Some(Value::Object(theirs))) = (&ours, theirs) else {
         return ours;
     };
     let width = |rule: &Value| match rule.as_str() {
@@ -227,11 +228,14 @@ pub(super) fn merged(theirs: Option<&str>, ours: Value) -> Value {
         Some("ask") | None => 1,
         Some(_) => 2,
     };
-    for (name, rule) in theirs {
-        let own = rules.get(&name).or_else(|| rules.get("*"));
-        if own.is_none_or(|own| width(&rule) < width(own)) {
-            rules.insert(name, rule);
-        }
+    let only_theirs = theirs.iter().filter(|(name, _)| !rules.contains_key(*name));
+    let mut all: Map<String, Value> = only_theirs
+        .map(|(name, rule)| (name.clone(), rule.clone()))
+        .collect();
+    for (name, own) in rules {
+        let theirs = theirs.get(name).or_else(|| theirs.get("*"));
+        let stricter = theirs.filter(|rule| width(rule) < width(own));
+        all.insert(name.clone(), stricter.unwrap_or(own).clone());
     }
-    rules.into()
+    all.into()
 }
