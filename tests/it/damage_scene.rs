@@ -170,7 +170,7 @@ impl Scene {
         let scene = &self.scene;
         let pids = scene.home.path().join("pids");
         std::fs::create_dir(&pids).unwrap();
-        let wait = Script::new().pids(&pids).wait_file(&self.gate());
+        let wait = Script::new().pids(&pids).wait_file(self.gate());
         let run = format!(
             "echo half > half; ( {} ); echo three > three",
             wait.to_command(FAKE_AGENT)

@@ -92,3 +92,77 @@ fn what_nobody_promised_is_not_waited_for() {
         "its commits before its branch: {passed:?}"
     );
 }
+
+/// What a power cut leaves of a landing into a branch that is checked out: files without content,
+/// the lock of a git that is gone, an ORIG_HEAD without content, and a branch that has not moved.
+#[test]
+fn a_landing_that_was_cut_off_is_tidied_up_and_lands() {
+    let at = with_work();
+    write(&at.repo.tree("x").join("readme"), "changed\n");
+    at.repo.git_in("x", &["commit", "-qam", "change"]);
+    let merge = ["worktree", "merge", "x"];
+    let crash = at
+        .command(&merge)
+        .env("CCB_FAULT", "crash:merge.noted:1")
+        .output();
+    assert!(!crash.unwrap().status.success());
+    assert_eq!(landed(&at)["pending"], true);
+    let main = at.repo.main();
+    for path in ["new", "readme", ".git/index.lock", ".git/ORIG_HEAD"] {
+        write(&main.join(path), "");
+    }
+    // Somebody's own work is not taken for a trace of it.
+    write(&main.join("src/lib"), "of a person\n");
+    at.ok(&merge);
+    assert_eq!(std::fs::read_to_string(main.join("new")).unwrap(), "work\n");
+    assert_eq!(
+        std::fs::read_to_string(main.join("readme")).unwrap(),
+        "changed\n"
+    );
+    assert_eq!(at.repo.git(&["status", "--porcelain"]), " M src/lib\n");
+    assert_eq!(landed(&at)["pending"], Value::Null, "{}", landed(&at));
+}
+
+#[test]
+fn what_a_power_cut_tore_is_moved_out_of_the_way() {
+    let at = with_work();
+    let tip = at.repo.git_in("x", &["rev-parse", "HEAD"]);
+    let git = at.repo.main().join(".git");
+    for path in [
+        "worktrees/x/HEAD",
+        "worktrees/x/index",
+        "refs/heads/worktree/x",
+    ] {
+        write(&git.join(path), "");
+    }
+    let object = git.join("objects").join(&tip[..2]).join(tip[2..].trim());
+    std::fs::remove_file(&object).unwrap();
+    write(&object, "");
+    let found = at.run(&["doctor"]);
+    assert_eq!(found.code, Some(1), "{found:?}");
+    let fixed = at.ok(&["doctor", "--fix"]);
+    let kinds: Vec<&str> = fixed["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|f| f["kind"].as_str())
+        .collect();
+    assert!(
+        kinds.contains(&"torn_tree") && kinds.contains(&"empty_objects"),
+        "{fixed}"
+    );
+    at.ok(&["doctor"]);
+    at.repo.check_sound();
+    let trash = at.repo.ours().join("trash");
+    let kept = std::fs::read_dir(trash)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    assert_eq!(
+        std::fs::read_to_string(kept.join("tree/new")).unwrap(),
+        "work\n"
+    );
+    at.ok(&["worktree", "create", "x"]);
+}

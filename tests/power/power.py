@@ -179,10 +179,17 @@ class Round:
         self.acked, self.losses = [], []
         self.lock = threading.Lock()
         self.over = threading.Event()
+        self.cutting = False
 
     def ack(self, *what):
+        """Notes what a command that has ended well has promised.
+
+        Only while there was power: an fsync that is under way when an ext4 is shut down may
+        return as if all was well, which a computer without power cannot do.
+        """
         with self.lock:
-            self.acked.append(what)
+            if not self.cutting or what[0] == "removing":
+                self.acked.append(what)
 
     def all(self, kind):
         return [what[1:] for what in self.acked if what[0] == kind]
@@ -219,6 +226,8 @@ class Round:
         for thread in threads:
             thread.start()
         time.sleep(seconds)
+        with self.lock:
+            self.cutting = True
         self.place.disk.cut()
         self.over.set()
         for thread in threads:
@@ -307,6 +316,8 @@ def mail(round_):
         inbox = os.path.join(place.home, "teams/board/inboxes", name)
         if round_.expect("--as", name, "mail", "inbox") is None:
             continue
+        # Copies what was sent to everyone, if the cut came before that.
+        round_.expect("mail", "send", name, "after the cut")
         for file in os.listdir(inbox):
             if file.endswith(".jsonl"):
                 with open(os.path.join(inbox, file), "rb") as log:
@@ -314,7 +325,6 @@ def mail(round_):
         for to, text in round_.all("sent"):
             if to == name and text.encode() not in found:
                 round_.lost(f"{text!r} to {name} is gone")
-        round_.expect("mail", "send", name, "after the cut")
         answer = round_.expect("--as", name, "mail", "read")
         texts = [message.get("text") for message in (answer or {}).get("messages", [])]
         if "after the cut" not in texts:
@@ -519,7 +529,12 @@ def middle(round_):
     put_tasks(place)
     thread = threading.Thread(target=lambda: quietly(session, place), daemon=True)
     thread.start()
-    time.sleep(0.3 + 2.5 * round_.rng.random())
+    # Anywhere between the first worktree and the last: whatever the machine's speed.
+    events = os.path.join(place.repo, ".git/ccb/events.jsonl")
+    enough = round_.rng.randrange(1, 9 * TASKS)
+    while thread.is_alive() and lines_in(events) < enough:
+        time.sleep(0.002)
+    time.sleep(0.05 * round_.rng.random())
     place.disk.cut()
     place.disk.unmount()
     thread.join()
@@ -527,6 +542,14 @@ def middle(round_):
     check_session(round_)
     again(round_)
     check_landed(round_)
+
+
+def lines_in(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read().count(b"\n")
+    except OSError:
+        return 0
 
 
 def quietly(call, *args):

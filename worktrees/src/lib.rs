@@ -56,6 +56,7 @@ mod fault;
 mod gc;
 mod git;
 mod gitfiles;
+mod half_landed;
 mod hidden;
 mod history;
 mod layout;

@@ -118,6 +118,7 @@ impl Trees {
             patience,
         )?;
         self.recover_others(slug);
+        self.settle_landings()?;
         {
             let _lock = self.tree_lock(slug)?;
             self.recover(slug)?;
@@ -152,7 +153,12 @@ impl Trees {
             let Some(commit) = landing.commit() else {
                 // Who brought it there may have died before it was on the disk.
                 self.make_durable()?;
-                return Ok(landing.merged(entry.clone(), Outcome::NothingToDo, None));
+                let mut entry = entry.clone();
+                if let Some(landed) = entry.merged.as_mut().filter(|landed| landed.pending) {
+                    landed.pending = false;
+                    self.note(slug, Some(landed.clone()))?;
+                }
+                return Ok(landing.merged(entry, Outcome::NothingToDo, None));
             };
             reached(fault::MERGE_BUILT);
             let mut log = None;

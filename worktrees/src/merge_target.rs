@@ -78,13 +78,15 @@ impl Target {
             // user's settings may turn this into another kind of merge, and ignored files
             // are as good as any others.
             // The index is the user's own, and must not be lost to a power cut either.
-            Some(dir) if dir.is_dir() => Git::with_config(dir, "merge", &["core.fsync=index"])
-                .args(["--ff-only", "--no-squash", "--no-autostash", "--no-stat"])
-                .args(["--no-overwrite-ignore", "--no-verify-signatures", "--quiet"])
-                .arg(commit)
-                .timeout(timeout)
-                .holding(turn)?
-                .run(),
+            Some(dir) if dir.is_dir() => {
+                Git::with_config(dir, "merge", &["core.fsync=reference,index"])
+                    .args(["--ff-only", "--no-squash", "--no-autostash", "--no-stat"])
+                    .args(["--no-overwrite-ignore", "--no-verify-signatures", "--quiet"])
+                    .arg(commit)
+                    .timeout(timeout)
+                    .holding(turn)?
+                    .run()
+            }
             Some(dir) => {
                 return Err(self.refused(dir.clone(), "that directory is gone".into()));
             }

@@ -183,7 +183,7 @@ impl Trees {
 }
 
 /// Whether the file is there and has lost its content: empty, or nothing but zeros.
-fn has_no_text(path: &Path) -> bool {
+pub(crate) fn has_no_text(path: &Path) -> bool {
     match atomic::read(path) {
         Ok(Some(bytes)) => bytes.is_empty() || bytes.contains(&0),
         _ => false,

@@ -107,6 +107,10 @@ impl<E: Into<CommandError>> From<E> for Stopped {
 fn direct(session: &Session, signals: &Signals, view: &Arc<View>) -> Result<Exit, Stopped> {
     let mut landing_only = false;
     let mut looked = false;
+    if session.trees {
+        // Without its list of worktrees it would fail task after task.
+        session.context.trees()?.list()?;
+    }
     loop {
         let control = Arc::new(Control::default());
         let mut engine = match Engine::new(setup(session, landing_only)?, Arc::clone(&control)) {
@@ -117,6 +121,9 @@ fn direct(session: &Session, signals: &Signals, view: &Arc<View>) -> Result<Exit
         enlist(session)?;
         if !std::mem::replace(&mut looked, true) {
             for finding in coordinator::doctor(&session.context.agents()?, true)? {
+                view.finding(&finding);
+            }
+            for finding in unreadable_tasks(session)? {
                 view.finding(&finding);
             }
         }
@@ -171,6 +178,24 @@ fn something_ready(session: &Session) -> Result<bool, CommandError> {
 }
 
 /// Tasks that are done and whose trees hold what is on no other branch.
+/// Tasks nobody can read: the session cannot do them, and does not end well without them.
+fn unreadable_tasks(session: &Session) -> Result<Vec<coordinator::Finding>, CommandError> {
+    let board = session.context.board();
+    if !board.dir().is_dir() {
+        return Ok(Vec::new());
+    }
+    let snapshot = board.snapshot()?;
+    let finding = |(id, bad): (&TaskId, &taskboard::Unreadable)| coordinator::Finding {
+        kind: "unreadable",
+        message: format!(
+            "task {id} is unreadable ({}); `ccb doctor --fix` keeps its file and parks the task",
+            bad.detail
+        ),
+        fixed: None,
+    };
+    Ok(snapshot.unreadable().iter().map(finding).collect())
+}
+
 fn unlanded(session: &Session) -> Result<Vec<TaskId>, CommandError> {
     if !session.trees {
         return Ok(Vec::new());
@@ -287,7 +312,8 @@ fn exit_of(session: &Session, ending: &Ending) -> Result<Exit, CommandError> {
         .tasks()
         .filter(|task| !task.is_internal() && task.status != taskboard::Status::Completed);
     // A conflict that nobody here can solve is left to land, and nothing has failed.
-    if open.any(|task| !coordinator::engine::is_conflict(task)) {
+    let unreadable = !snapshot.unreadable().is_empty();
+    if unreadable || open.any(|task| !coordinator::engine::is_conflict(task)) {
         return Ok(Exit::Failed);
     }
     let left = !ending.not_landed.is_empty()
