@@ -108,7 +108,12 @@ fn a_landing_that_was_cut_off_is_tidied_up_and_lands() {
     assert!(!crash.unwrap().status.success());
     assert_eq!(landed(&at)["pending"], true);
     let main = at.repo.main();
-    for path in ["new", "readme", ".git/index.lock", ".git/ORIG_HEAD"] {
+    let locks = [
+        ".git/index.lock",
+        ".git/HEAD.lock",
+        ".git/refs/heads/main.lock",
+    ];
+    for path in ["new", "readme", ".git/ORIG_HEAD"].iter().chain(&locks) {
         write(&main.join(path), "");
     }
     // Somebody's own work is not taken for a trace of it.

@@ -39,7 +39,7 @@ impl Trees {
         let Some(dir) = target.checkout.as_deref().filter(|dir| dir.is_dir()) else {
             return Ok(());
         };
-        self.drop_leftovers(dir)?;
+        self.drop_leftovers(dir, &landed.into)?;
         let history = History::open(&self.layout.main);
         let moved = history.is_ancestor(&landed.commit, &target.tip)?;
         let from = match (moved, &entry.base) {
@@ -113,9 +113,9 @@ impl Trees {
         Ok(zero_split(&bytes).map(<[u8]>::to_vec).collect())
     }
 
-    /// The lock of a git that is gone keeps every other one out, and an `ORIG_HEAD` without
+    /// The locks of a git that is gone keep every other one out, and an `ORIG_HEAD` without
     /// content makes the next merge fail.
-    fn drop_leftovers(&self, dir: &Path) -> Result<(), TreeError> {
+    fn drop_leftovers(&self, dir: &Path, branch: &str) -> Result<(), TreeError> {
         let git_dir = match dir == self.layout.main {
             true => self.layout.common.clone(),
             false => match gitfiles::admin_of(&self.layout, dir) {
@@ -123,9 +123,17 @@ impl Trees {
                 Err(_) => return Ok(()),
             },
         };
-        let lock = git_dir.join("index.lock");
-        if lock.exists() && !is_open(&lock) {
-            atomic::remove(&lock)?;
+        let branch = self.layout.common.join("refs/heads").join(branch);
+        let locks = [
+            git_dir.join("index.lock"),
+            git_dir.join("HEAD.lock"),
+            git_dir.join("ORIG_HEAD.lock"),
+            branch.with_added_extension("lock"),
+        ];
+        for lock in locks {
+            if lock.exists() && !is_open(&lock) {
+                atomic::remove(&lock)?;
+            }
         }
         let orig_head = git_dir.join("ORIG_HEAD");
         if has_no_text(&orig_head) {

@@ -156,9 +156,13 @@ impl Trees {
         if let Some(admin) = records.first() {
             atomic::rename(admin, &trash.join("admin"))?;
         }
-        // git cannot delete a ref that leads nowhere.
-        if let Some(branch) = branch {
+        // git cannot delete a ref that leads nowhere, and takes its log for one, too.
+        if let (Some(branch), Some(name)) = (branch, &entry.branch) {
             atomic::rename(&branch, &trash.join("branch"))?;
+            let log = self.layout.common.join("logs/refs/heads").join(name);
+            if log.is_file() {
+                atomic::rename(&log, &trash.join("branch.log"))?;
+            }
         }
         self.make_durable()?;
         let at = self.now();
