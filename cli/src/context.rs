@@ -17,6 +17,7 @@ use uuid::Uuid;
 use worktrees::{Repository, TreeOptions, Trees};
 
 use crate::args::{Cli, Global};
+use crate::commands::Command;
 use crate::env;
 use crate::error::{CommandError, Exit};
 use crate::output::Output;
@@ -92,7 +93,8 @@ impl Context {
             agent_named,
             run: env::var(env::RUN_ID),
         };
-        context.check_team(global)?;
+        let repairs = matches!(cli.command, Some(Command::Doctor(_)));
+        context.check_team(global, repairs)?;
         Ok(context)
     }
 
@@ -117,8 +119,9 @@ impl Context {
         }
     }
 
-    /// Whoever names a team acts in it, and a team belongs to one repository.
-    fn check_team(&self, global: &Global) -> Result<(), CommandError> {
+    /// Whoever names a team acts in it, and a team belongs to one repository. Only whoever
+    /// `repairs` it gets past a roster that nobody can read.
+    fn check_team(&self, global: &Global, repairs: bool) -> Result<(), CommandError> {
         let other_list = global.list.is_some() || env::var(env::TASK_LIST).is_some();
         let surrounding = || env::var(env::TEAM).filter(|_| !other_list);
         let Some(name) = global.team.clone().or_else(surrounding) else {
@@ -128,11 +131,13 @@ impl Context {
             // Not the name of a list either, which has been told where it matters.
             return Ok(());
         };
-        self.check_here_if_readable(name)
+        match repairs {
+            true => self.check_here_if_readable(name),
+            false => self.check_here(name),
+        }
     }
 
-    /// Refuses a team of another repository, as far as anybody can tell: a damaged roster must
-    /// keep nobody from the board, nor from repairing it. Who needs the roster is told then.
+    /// Refuses a team of another repository, as far as anybody can tell.
     fn check_here_if_readable(&self, team: Name) -> Result<(), CommandError> {
         match self.team_named(team).enter() {
             Ok(_) | Err(TeamError::NotFound { .. } | TeamError::Corrupt { .. }) => Ok(()),
