@@ -19,8 +19,10 @@ use worktrees::{Repository, TreeOptions, Trees};
 use crate::args::{Cli, Global};
 use crate::commands::Command;
 use crate::env;
-use crate::error::{CommandError, Exit};
+use crate::error::CommandError;
 use crate::output::Output;
+use crate::own::{self, Own};
+use crate::rights::Who;
 
 /// Everything a command needs to know about its surroundings.
 #[derive(Debug, Clone)]
@@ -45,29 +47,41 @@ pub(crate) struct Context {
     repository: Option<Repository>,
     agent: Name,
     agent_named: bool,
-    /// The run this is part of.
-    run: Option<String>,
+    /// The agent this is part of.
+    own: Option<Own>,
 }
 
 impl Context {
     pub(crate) fn new(cli: &Cli, out: Output) -> Result<Self, CommandError> {
         let global = &cli.global;
         let directory = working_directory(global.directory.as_deref())?;
-        let home = Home::new(home_path(global, &directory)?)?;
+        let (home, own) = own::find(global, || Ok(Home::new(home_path(global, &directory)?)?))?;
         let repository = Repository::discover(&directory);
-        let team = global.team.clone().or_else(|| env::var(env::TEAM));
+        let team = match own.as_ref().map(|own| own.team(global)).transpose()? {
+            Some(Some(team)) => Some(team.to_string()),
+            _ => global.team.clone().or_else(|| env::var(env::TEAM)),
+        };
         let led = if team.is_none() {
             led_team(&home)
         } else {
             None
         };
-        let alone = list_name(global, None, repository.as_ref())?;
+        let alone = match (
+            own.as_ref().and_then(|own| own.place.as_ref()),
+            &global.list,
+        ) {
+            (Some(place), None) => place.list.clone(),
+            _ => list_name(global, None, repository.as_ref())?,
+        };
         let list = match &led {
             Some(led) => list_name(global, Some(led), repository.as_ref())?,
             None => alone.clone(),
         };
-        let agent = agent_name(global)?;
-        let agent_named = global.agent.is_some() || env::var(env::AGENT).is_some();
+        let agent = match &own {
+            Some(own) => own.agent(global)?,
+            None => agent_name(global)?,
+        };
+        let agent_named = own.is_some() || global.agent.is_some() || env::var(env::AGENT).is_some();
         let mut files = vec![home.settings()];
         if let Some(tree) = repository
             .as_ref()
@@ -91,7 +105,7 @@ impl Context {
             repository,
             agent,
             agent_named,
-            run: env::var(env::RUN_ID),
+            own,
         };
         let repairs = matches!(cli.command, Some(Command::Doctor(_)));
         context.check_team(global, repairs)?;
@@ -115,7 +129,7 @@ impl Context {
             repository: None,
             agent: Name::new("agent", agent).unwrap(),
             agent_named: true,
-            run: None,
+            own: None,
         }
     }
 
@@ -193,11 +207,6 @@ impl Context {
         self.team_is_explicit
     }
 
-    /// The run this command is part of, if an agent of ours calls it.
-    pub(crate) fn own_run() -> Option<String> {
-        env::var(env::RUN_ID)
-    }
-
     /// The agents of the team.
     pub(crate) fn agents(&self) -> Result<Agents, CommandError> {
         let team = self.team()?;
@@ -218,7 +227,7 @@ impl Context {
             team,
             list: self.list.clone(),
             directory: self.directory.clone(),
-            own_run: Self::own_run(),
+            own_run: self.run().map(str::to_owned),
         };
         Agents::new(surroundings, &self.settings).called_from_hook(crate::hooks::in_hook())
     }
@@ -405,7 +414,18 @@ impl Context {
 
     /// The run of the engine this command is part of, if it is.
     pub(crate) fn run(&self) -> Option<&str> {
-        self.run.as_deref()
+        self.own.as_ref().map(|own| own.run.as_str())
+    }
+
+    /// What the caller is, from which follows what it may do.
+    pub(crate) fn who(&self) -> Who {
+        self.own.as_ref().map_or(Who::Person, |own| own.who)
+    }
+
+    /// The list, if the caller is an agent whose tasks are on another one.
+    pub(crate) fn foreign_list(&self) -> Option<&Name> {
+        let place = self.own.as_ref()?.place.as_ref()?;
+        (self.list != place.list && self.list != place.team).then_some(&self.list)
     }
 
     /// Whether somebody said who is acting.
@@ -536,22 +556,7 @@ fn repository_list(repository: &Repository) -> Result<Name, CommandError> {
 }
 
 fn agent_name(global: &Global) -> Result<Name, CommandError> {
-    let fixed = env::var(env::AGENT);
-    if let (Some(fixed), Some(given), true) =
-        (&fixed, &global.agent, env::var(env::RUN_ID).is_some())
-        && fixed != given
-    {
-        return Err(CommandError::Other {
-            exit: Exit::Refused,
-            kind: "not_yours",
-            message: format!("this agent is {fixed} and cannot act as {given}"),
-            hint: Some("leave out --as".into()),
-        });
-    }
-    let name = global
-        .agent
-        .clone()
-        .or(fixed)
-        .unwrap_or_else(|| "user".into());
+    let named = global.agent.clone().or_else(|| env::var(env::AGENT));
+    let name = named.unwrap_or_else(|| "user".into());
     Ok(Name::new("agent", &name)?)
 }

@@ -15,6 +15,8 @@ mod error;
 mod hooks;
 mod mcp;
 mod output;
+mod own;
+mod rights;
 mod session;
 mod signals;
 mod spawning;
@@ -27,7 +29,7 @@ use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 use crate::args::Cli;
 use crate::context::Context;
@@ -55,12 +57,16 @@ pub fn main() -> ExitCode {
 
 fn run(args: &[OsString], json: bool) -> u8 {
     let mut out = Output::new(json);
-    let cli = match Cli::try_parse_from(args) {
-        Ok(cli) => cli,
-        Err(error) => return out.usage(&error),
+    let parsed = Cli::command().try_get_matches_from(args);
+    let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
+    let (cli, matches) = match parsed {
+        Ok(parsed) => parsed,
+        Err(error) => return out.usage(&error.format(&mut Cli::command())),
     };
+    let command = rights::command(&matches);
     start_logging(&cli);
-    let result = Context::new(&cli, out).and_then(|mut context| commands::run(&cli, &mut context));
+    let result =
+        Context::new(&cli, out).and_then(|mut context| commands::run(&cli, &command, &mut context));
     match result {
         Ok(exit) => exit.code(),
         Err(CommandError::ClosedStdout) => Exit::Done.code(),

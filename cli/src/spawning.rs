@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 
+use coordinator::identity::Standing;
 use coordinator::run::{DefinedHooks, Isolation, LaunchPlan, Prove, Spawn};
 use store::name::Name;
 use store::settings::{AgentLimits, RuntimeSettings};
@@ -220,6 +221,18 @@ fn fork_plan(parent: &Meta, wish: &Wish, context: &Context) -> LaunchPlan {
     };
     let turns = plan.max_turns;
     plan.limit(&limits(wish, turns, context));
+    let standing = Standing::of(parent);
+    plan.role = Some(standing);
+    if standing.leads() {
+        // A team has one lead: a copy of it takes part like any other.
+        plan.role = Some(Standing::Teammate);
+        let own = plan.mcp_servers.iter_mut().filter(|it| it.name == "ccb");
+        for arg in own.flat_map(|server| &mut server.args) {
+            if arg == Role::Lead.as_str() || arg == Role::Coordinator.as_str() {
+                *arg = Role::Teammate.as_str().to_owned();
+            }
+        }
+    }
     plan
 }
 
@@ -231,7 +244,7 @@ fn limits(wish: &Wish, turns: Option<u32>, context: &Context) -> AgentLimits {
         turns,
         ..AgentLimits::default()
     };
-    match Context::own_run() {
+    match context.run() {
         Some(_) => wish.limits.or(definition).and(settings),
         None => wish.limits.or(definition.and(settings)),
     }
@@ -239,7 +252,7 @@ fn limits(wish: &Wish, turns: Option<u32>, context: &Context) -> AgentLimits {
 
 /// Whoever is inside an agent started this one; everybody else stands in for the lead.
 fn parent(context: &Context) -> Result<Name, CommandError> {
-    match Context::own_run() {
+    match context.run() {
         Some(_) => Ok(context.agent_name().clone()),
         None => Ok(Name::new("agent", LEAD)?),
     }
@@ -277,7 +290,7 @@ fn runtime(wish: &Wish, context: &Context) -> Result<RuntimeSpec, CommandError> 
 /// What runs the agent that asks: what it starts runs on the same program unless said otherwise.
 /// Never the shell, for which a prompt is a command.
 fn own_runtime(context: &Context) -> Option<RuntimeSpec> {
-    let own = context.agents().ok()?.find(&Context::own_run()?).ok()?;
+    let own = context.agents().ok()?.find(context.run()?).ok()?;
     Some(own.runtime).filter(|runtime| runtime.kind != "shell")
 }
 
@@ -375,8 +388,9 @@ fn prompt(wish: &Wish, definition: &Definition, shell: bool) -> Result<String, C
 
 fn model(wish: &Wish, definition: &Definition, context: &Context) -> Option<String> {
     let everywhere = env::var(env::SUBAGENT_MODEL);
-    let parent = Context::own_run()
-        .and_then(|id| context.agents().ok()?.find(&id).ok())
+    let parent = context
+        .run()
+        .and_then(|id| context.agents().ok()?.find(id).ok())
         .and_then(|meta| meta.model);
     let choice = ModelChoice {
         everywhere: everywhere.as_deref(),
@@ -418,15 +432,16 @@ fn plan(
     let settings = context.agent_settings();
     let mut plan = LaunchPlan {
         redact_env: settings.redact.clone(),
+        role: Some(standing(wish, definition)),
         worker: wish.role == Role::Worker,
         // It is done when the task's check says so, too.
-        prove: wish.task.as_ref().and_then(|task| {
-            let verify = task.verify_command()?.to_owned();
-            Some(Prove {
+        prove: match &wish.task {
+            Some(task) => context.board().check_of(task)?.map(|verify| Prove {
                 verify: Some(verify),
                 ..Prove::default()
-            })
-        }),
+            }),
+            None => None,
+        },
         ..LaunchPlan::default()
     };
     for setting in &settings.env {
@@ -461,6 +476,16 @@ fn plan(
     plan.effort = definition.effort.map(|effort| effort.to_string());
     definition_keys::apply(found, &mut plan, context)?;
     Ok(plan)
+}
+
+/// What it is in its team: what it was asked to be, but no more than its type has tools for.
+fn standing(wish: &Wish, definition: &Definition) -> Standing {
+    match wish.role {
+        Role::Lead => Standing::Lead,
+        Role::Coordinator => Standing::Coordinator,
+        Role::Teammate if !ALONE.contains(&definition.name.as_str()) => Standing::Teammate,
+        Role::Teammate | Role::Worker => Standing::Worker,
+    }
 }
 
 /// The definition's prompt, and what the agent remembers.

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use coordinator::run::{guard_main, host_main};
+use coordinator::run::{GUARD, HOST, guard_main, host_main};
 
 /// Runs a guard or a host if that is what this process was started as.
 pub(crate) fn main(args: &[OsString]) -> Option<ExitCode> {
@@ -13,9 +13,9 @@ pub(crate) fn main(args: &[OsString]) -> Option<ExitCode> {
     };
     let dir = Path::new(dir);
     let run: fn(&Path) -> Result<(), coordinator::run::AgentError> = match role.to_str()? {
-        "__guard" => guard_main,
+        GUARD => guard_main,
         coordinator::hooks::WORKER => |_| coordinator::hooks::hooks_main(),
-        "__host" => host_main,
+        HOST => host_main,
         _ => return None,
     };
     // Standard error is the run's own log.

@@ -3,7 +3,7 @@
 //! The only crate that composes `swarm`, `taskboard`, `mailbox` and `worktrees`, which do not
 //! know each other. It works a board off with agents ([`engine`]), keeps tasks and working trees in
 //! step ([`binding`]), remembers for a session in a tree where it came from ([`session`]), gives
-//! hooks their say ([`hooks`]), and deletes teams.
+//! hooks their say ([`hooks`]), knows whose process this is ([`identity`]), and deletes teams.
 
 pub mod binding;
 mod doctor;
@@ -11,6 +11,7 @@ pub mod engine;
 pub mod fanout;
 pub mod fleet;
 pub mod hooks;
+pub mod identity;
 pub mod progress;
 pub mod run;
 pub mod session;

@@ -14,6 +14,7 @@ use store::settings::{LockMode, Settings};
 use store::veil::Veil;
 
 use crate::changes::Paths;
+use crate::checks::records_dir;
 use crate::error::{BoardError, Refusal};
 use crate::id::TaskId;
 use crate::live::Live;
@@ -194,6 +195,7 @@ impl Board {
         if !tmp.is_dir() {
             self.name.check_no_clash("list", &self.lists)?;
             create_durable_dir(&tmp, self.durability())?;
+            create_private_dir(&records_dir(&self.dir))?;
         }
         Ok(())
     }

@@ -152,7 +152,7 @@ impl Board {
                 Ok(again) if again.task == edited.task => {}
                 _ => return Ok(None),
             }
-            section.write(edited.op, before.version(), ready, change.list)?;
+            section.write_change(edited.op, before, ready, change.list)?;
             Ok(Some((change.then)(section.index())))
         })?;
         match failed {

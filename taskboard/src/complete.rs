@@ -138,6 +138,10 @@ pub(crate) fn check(index: &Index, task: &Task, caller: &Caller) -> Result<(), B
         return Err(BoardError::refused(task, Refusal::AlreadyResolved));
     }
     caller.check_owner(task)?;
+    if let Some(reason) = task.parked().filter(|_| task.is_disputed()) {
+        let reason = reason.to_owned();
+        return Err(BoardError::refused(task, Refusal::Parked { reason }));
+    }
     let open = index.open_blockers(task.id);
     if !open.is_empty() && !caller.force {
         return Err(BoardError::refused(task, Refusal::Blocked { by: open }));

@@ -13,6 +13,7 @@ use store::lockdir::STALE_AFTER;
 
 use crate::board::Board;
 use crate::changes;
+use crate::checks::CheckTrouble;
 use crate::error::BoardError;
 use crate::fault;
 use crate::format;
@@ -55,6 +56,11 @@ pub enum FindingKind {
     OldTemporary,
     /// A file whose name looks like a task's but is not.
     StrayFile,
+    /// A task whose file says another check than was written down. Only a person can say which
+    /// is right.
+    CheckChanged,
+    /// A task of whose check nothing is written down.
+    CheckUnrecorded,
 }
 
 impl FindingKind {
@@ -69,6 +75,8 @@ impl FindingKind {
             Self::StaleLock => "stale_lock",
             Self::OldTemporary => "old_temporary",
             Self::StrayFile => "stray_file",
+            Self::CheckChanged => "check_changed",
+            Self::CheckUnrecorded => "check_unrecorded",
         }
     }
 }
@@ -105,6 +113,24 @@ impl Board {
         for (id, bad) in snapshot.unreadable() {
             let message = format!("task {id} is unreadable ({})", bad.detail);
             add(FindingKind::Unreadable, message, Subject::Task(*id));
+        }
+        for task in snapshot.tasks() {
+            match self.examine_check(task)? {
+                None => {}
+                Some(CheckTrouble::Changed(words)) => {
+                    let message = format!("task {}: {words}", task.id);
+                    add(FindingKind::CheckChanged, message, Subject::Nothing);
+                }
+                Some(CheckTrouble::Unrecorded) => {
+                    let message = format!(
+                        "the check of task {} is not written down outside its file: whoever can \
+                         write the file can change it",
+                        task.id
+                    );
+                    let subject = Subject::Task(task.id);
+                    add(FindingKind::CheckUnrecorded, message, subject);
+                }
+            }
         }
         for (blocker, dependent) in snapshot.half_edges() {
             let message = format!(
@@ -173,6 +199,10 @@ impl Board {
                     .half_edges()
                     .contains(&(*blocker, *dependent));
                 (!left).then(|| "completed".to_owned())
+            }
+            (FindingKind::CheckUnrecorded, Subject::Task(id)) => {
+                self.record_check(*id)?;
+                Some("written down as its file says it".to_owned())
             }
             (FindingKind::HighWater, _) => {
                 let mark =

@@ -15,6 +15,8 @@ store::fault_points! {
     IDS_RESERVED = "ids.reserved";
     /// All files of a lock section are in place, its log lines are not written.
     SECTION_COMMITTED = "section.committed";
+    /// A task's new check is written down beside the old one; its file still has the old one.
+    CHECK_NOTED = "check.noted";
     /// A task is about to be given to a waiting process; its slot says so.
     SERVE_TAKING = "serve.taking";
     /// What was done for a waiting process is in place and logged; it does not know.

@@ -43,6 +43,7 @@ mod attempt;
 mod board;
 mod change;
 mod changes;
+mod checks;
 mod claim;
 mod complete;
 mod create;

@@ -1,6 +1,6 @@
 //! What a process keeps between lock sections: the open files and the index.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -8,11 +8,13 @@ use store::StoreError;
 use store::atomic::{self, Durability, Stamp};
 use store::clock::monotonic_ns;
 use store::fault::reached;
+use store::home::create_private_dir;
 use store::lock::ReusableLock;
 use store::log::{LogTail, read_from};
 
 use crate::board::Board;
 use crate::changes::{self, Draft, LOG_VERSION, Paths, head, log_identity};
+use crate::checks::records_dir;
 use crate::error::BoardError;
 use crate::fault;
 use crate::id::TaskId;
@@ -20,6 +22,7 @@ use crate::index::Index;
 use crate::index_file::{self, Position};
 use crate::slots::Slots;
 use crate::snapshot::{self, Read};
+use crate::task::Status;
 
 /// The log is rotated when it is larger than this.
 const ROTATE_AT: u64 = 16 * 1024 * 1024;
@@ -58,6 +61,11 @@ pub(crate) struct Loaded {
     doubtful: bool,
     /// The index file is missing or wrong, and everyone who starts pays for it.
     index_due: bool,
+    /// Tasks whose check may not be what was written down, and whether they were completed
+    /// before that was seen.
+    pub(crate) disputed: BTreeMap<TaskId, bool>,
+    /// Nothing is written down about the checks of this list yet.
+    unrecorded: bool,
     /// What went wrong with the task we were to get, in a section that served everyone.
     pub(crate) own_error: Option<BoardError>,
 }
@@ -137,6 +145,8 @@ impl Loaded {
             newest_format: 0,
             doubtful: false,
             index_due: false,
+            disputed: BTreeMap::new(),
+            unrecorded: !records_dir(&board.dir).is_dir(),
             own_error: None,
             paths,
         };
@@ -224,7 +234,7 @@ impl Loaded {
 
     /// Whether something other than ccb may have changed the directory.
     pub(crate) fn foreign_change(&self) -> Result<bool, BoardError> {
-        Ok(self.doubtful || self.slots.settled()? != Some(self.dir_mtime))
+        Ok(self.doubtful || self.unrecorded || self.slots.settled()? != Some(self.dir_mtime))
     }
 
     /// Compares every file with the index and takes in what differs. `recovered` names what
@@ -248,7 +258,7 @@ impl Loaded {
                 Some(slim) => Some(slim.stamp),
                 None => self.index.unreadable().get(id).copied(),
             };
-            if known != Some(stamp) || self.doubtful {
+            if known != Some(stamp) || self.doubtful || self.unrecorded {
                 drafts.extend(self.refresh(dir, *id, recovered.get(id).copied())?);
             }
         }
@@ -270,6 +280,9 @@ impl Loaded {
             .collect();
         bad.into_iter().for_each(|id| self.index.remove(id));
         self.index_due |= std::mem::take(&mut self.doubtful);
+        if std::mem::take(&mut self.unrecorded) {
+            create_private_dir(&records_dir(dir))?;
+        }
         self.slots.set_scanned(started)?;
         Ok(Scanned { drafts, settled })
     }
@@ -282,13 +295,19 @@ impl Loaded {
         id: TaskId,
         op: Option<&'static str>,
     ) -> Result<Option<Draft>, BoardError> {
-        let before = self.index.get(id).map(|slim| slim.fingerprint);
+        let before = self.index.get(id);
+        let was_done = before.is_some_and(|slim| slim.status == Status::Completed);
+        let before = before.map(|slim| slim.fingerprint);
         let foreign = op.is_none();
         match snapshot::read_task(dir, id)? {
             Read::Task(entry) => {
                 let slim = entry.slim();
                 self.index.put(id, slim.clone());
-                if before == Some(entry.fingerprint) {
+                let changed = before != Some(entry.fingerprint);
+                if changed || self.unrecorded {
+                    self.attend_check(dir, &entry.task, was_done);
+                }
+                if !changed {
                     return Ok(None);
                 }
                 let guess = if before.is_some() { "update" } else { "create" };
@@ -302,6 +321,10 @@ impl Loaded {
             }
             Read::Absent => {
                 self.index.remove(id);
+                // One that vanished may come back, with another check.
+                if !foreign {
+                    self.forget_check(dir, id);
+                }
                 let op = op.unwrap_or("delete");
                 Ok(before.map(|_| Draft {
                     op,

@@ -8,7 +8,8 @@ use crate::intent::insert;
 use crate::section::{ListDir, Section, Stop};
 
 impl Section<'_> {
-    /// Returns tasks whose lease ran out and completes edges that are on one side only.
+    /// Returns tasks whose lease ran out, parks those whose check was changed behind our back, and
+    /// completes edges that are on one side only.
     pub(crate) fn repair(&mut self) -> Result<(), Stop> {
         for id in self.index().expired(self.board.now_ms()) {
             let before = self.read(id)?;
@@ -16,6 +17,7 @@ impl Section<'_> {
             task.make_pending();
             self.stage_and_write("expire", &before, task, ListDir::Leave)?;
         }
+        self.settle_checks()?;
         self.repair_half_edges()
     }
 

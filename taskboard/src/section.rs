@@ -307,8 +307,21 @@ impl<'b> Section<'b> {
         if self.index().get(id).map(|slim| slim.fingerprint) != Some(entry.fingerprint) {
             self.take_in(id)?;
         }
+        if self.live.disputed.contains_key(&id) {
+            return self.read_disputed(id);
+        }
         self.check_blockers(id)?;
         Ok(entry)
+    }
+
+    /// Reads a task whose check may have been changed behind our back, after settling that.
+    fn read_disputed(&mut self, id: TaskId) -> Result<Entry, BoardError> {
+        match self.settle_check(id) {
+            Ok(()) => self.read(id),
+            Err(Stop::Error(error)) => Err(error),
+            // Another tool is at it right now.
+            Err(Stop::Retry { .. }) => Err(BoardError::ChangedMeanwhile { id }),
+        }
     }
 
     /// Takes in hand edits of the tasks that `id` waits for.
@@ -359,7 +372,7 @@ impl<'b> Section<'b> {
             return Ok(());
         }
         let prepared = Prepared::new(self.board, task)?;
-        self.write(op, before.version(), prepared, list)
+        self.write_change(op, before, prepared, list)
     }
 
     /// Puts the prepared file in the place of the one that was read as `before`.

@@ -245,12 +245,15 @@ impl Task {
         }
     }
 
-    /// Back to the start: nobody's, no lease, not parked.
+    /// Back to the start: nobody's, no lease, not parked, unless nobody knows what it is proved
+    /// by.
     pub(crate) fn make_pending(&mut self) {
         self.status = Status::Pending;
         self.owner = None;
         self.end_lease();
-        self.set_ours("parked", None);
+        if !self.is_disputed() {
+            self.set_ours("parked", None);
+        }
     }
 
     pub(crate) fn worktree_value(&self) -> Option<&Value> {

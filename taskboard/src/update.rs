@@ -65,6 +65,10 @@ impl Update {
         if let Some(active_form) = &self.active_form {
             task.active_form.clone_from(active_form);
         }
+        let decides = self.metadata.get("ccb");
+        if decides.is_some_and(|ours| ours.get("verify").is_some()) {
+            task.end_dispute();
+        }
         task.merge_metadata(&self.metadata)
     }
 

@@ -104,6 +104,28 @@ const SCENARIOS: &[Scenario] = &[
         command: &["task", "done", "1", "--as", "a"],
     },
     Scenario {
+        name: "create with a check",
+        setup: three,
+        command: &["task", "create", "four", "--verify", "true"],
+    },
+    Scenario {
+        name: "change a check",
+        setup: checked,
+        command: &["task", "update", "4", "--verify", "false"],
+    },
+    Scenario {
+        name: "accept a check that was changed in the file",
+        setup: |home| {
+            checked(home);
+            edit(home, 4, |task| {
+                task["metadata"]["ccb"]["verify"] = "false".into();
+            });
+            // Somebody has noticed.
+            home.fails(4, &["task", "claim", "4"]);
+        },
+        command: &["task", "update", "4", "--verify", "false"],
+    },
+    Scenario {
         name: "release",
         setup: claimed,
         command: &["task", "release", "1", "--as", "a"],
@@ -372,6 +394,11 @@ fn chained(home: &TestHome) {
     three(home);
     home.ok(&["task", "block", "1", "2"]);
     home.ok(&["task", "block", "2", "3"]);
+}
+
+fn checked(home: &TestHome) {
+    three(home);
+    home.ok(&["task", "create", "four", "--verify", "true"]);
 }
 
 fn claimed(home: &TestHome) {

@@ -68,6 +68,8 @@ mod interop_edges;
 mod interop_files;
 /// Text of others cannot look like lines of ours.
 mod output_lines;
+/// Whoever works on a task does not decide when it is done.
+mod own_check;
 /// Real agent programs on the scripted model, where they are installed.
 mod real;
 /// A plan that real agent programs carry out.
@@ -121,6 +123,8 @@ mod write_errors;
 
 /// What concurrent processes were answered has a sequential explanation, also with kills.
 mod history;
+/// An agent is who the engine says.
+mod identity;
 /// The index may be lost, old or wrong; the files decide.
 mod index;
 /// Thousands of SIGKILLs: what was acknowledged stays.

@@ -122,7 +122,7 @@ fn what_is_there_is_not_made_twice() {
 }
 
 #[test]
-fn an_agent_joins_and_leaves_as_itself_only() {
+fn an_agent_does_not_choose_its_team() {
     let home = TestHome::new(CCB);
     home.ok(&["team", "create", "fixers"]);
     let inside = |args: &[&str]| {
@@ -131,8 +131,9 @@ fn an_agent_joins_and_leaves_as_itself_only() {
         Answer::of(command.output().unwrap()).code
     };
     assert_eq!(inside(&["team", "join", "fixers", "--as", "bob"]), Some(4));
-    assert_eq!(inside(&["team", "join", "fixers"]), Some(0));
-    assert_eq!(home.members("fixers"), ["team-lead", "alice"]);
+    assert_eq!(inside(&["team", "join", "fixers"]), Some(4));
+    assert_eq!(inside(&["team", "create", "others"]), Some(4));
+    assert_eq!(home.members("fixers"), ["team-lead"]);
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod foreign;
 /// Histories of calls to a board, and what the board should have answered.
 pub mod history;
 mod home;
+mod inside;
 /// Whether a concurrent history has a sequential explanation.
 pub mod linearize;
 mod mail;
@@ -32,6 +33,7 @@ mod wait;
 pub use faults::Pass;
 pub use foreign::{ForeignLock, ForeignTool, make_stale, set_mtime};
 pub use home::{Answer, TestHome};
+pub use inside::Inside;
 pub use mail::{MailScenario, mail_command, mail_state, message_numbers};
 pub use mcp::{McpClient, McpEnd, texts};
 pub use random::Random;

@@ -6,5 +6,6 @@
 pub(crate) mod mail;
 pub(crate) mod recipients;
 pub(crate) mod task;
+mod task_rights;
 pub(crate) mod team;
 pub(crate) mod worktree;

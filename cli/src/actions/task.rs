@@ -9,6 +9,7 @@ use taskboard::{
     Caller, Completed, Graph, LeaseTerm, NewTask, Refusal, Snapshot, Status, Task, TaskId, Update,
 };
 
+use super::task_rights::{may_delete, may_update};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::hooks::{self, BeforeDone};
@@ -77,6 +78,7 @@ pub(crate) fn update(
     if let Some(Some(owner)) = &update.owner {
         Name::new("agent", owner)?;
     }
+    may_update(id, update, caller, context)?;
     let (caller, lease) = in_run(id, caller, context)?;
     let mut update = Update {
         lease: lease.or(update.lease.clone()),
@@ -125,6 +127,7 @@ pub(crate) fn reported(id: TaskId, context: &Context) -> Result<Option<String>, 
 
 /// Deletes a task.
 pub(crate) fn delete(id: TaskId, caller: &Caller, context: &Context) -> Result<Task, CommandError> {
+    may_delete(id, caller, context)?;
     let (caller, _) = in_run(id, caller, context)?;
     Ok(context.board().delete(id, &caller)?)
 }

@@ -8,6 +8,7 @@ use swarm::{NewTeam, Roster, Team};
 use crate::context::Context;
 use crate::env;
 use crate::error::CommandError;
+use crate::rights::{Who, not_yours};
 
 /// The team of this name, if that is one.
 pub(crate) fn team(name: &str, context: &Context) -> Result<Team, CommandError> {
@@ -31,6 +32,10 @@ pub(crate) fn create(
 /// Deletes a team with its tasks, mail and runs.
 pub(crate) fn delete(name: &str, force: bool, context: &Context) -> Result<Deleted, CommandError> {
     let team = team(name, context)?;
+    if context.who() != Who::Person && *team.name() != context.team()? {
+        let message = format!("{} does not lead team {name}", context.agent());
+        return Err(not_yours(message, "an agent can delete its own team only"));
+    }
     // Outside a repository there are no trees.
     let trees = context.trees().ok();
     let board = context.team_board(&team);

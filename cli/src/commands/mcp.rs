@@ -3,6 +3,7 @@ use clap::Args;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::mcp::{self, Role};
+use crate::rights::{Who, not_yours};
 
 #[derive(Debug, Args)]
 pub(crate) struct McpArgs {
@@ -12,5 +13,24 @@ pub(crate) struct McpArgs {
 }
 
 pub(crate) fn run(args: &McpArgs, context: &mut Context) -> Result<Exit, CommandError> {
+    check(args.role, context)?;
     mcp::serve(args.role, context.clone())
+}
+
+/// An agent of ours is what it was started as, or less.
+fn check(role: Role, context: &Context) -> Result<(), CommandError> {
+    let own = match context.who() {
+        Who::Person | Who::Lead => return Ok(()),
+        Who::Coordinator => Role::Coordinator,
+        Who::Teammate => Role::Teammate,
+        Who::Worker | Who::Unknown => Role::Worker,
+    };
+    if role == own || role == Role::Worker {
+        return Ok(());
+    }
+    let (name, own, asked) = (context.agent(), own.as_str(), role.as_str());
+    Err(not_yours(
+        format!("{name} is a {own} of its team and gets no tools of a {asked}"),
+        &format!("its own are served by: ccb mcp --role {own}"),
+    ))
 }

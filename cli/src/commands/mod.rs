@@ -19,6 +19,7 @@ use clap::{CommandFactory, Subcommand};
 use crate::args::Cli;
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
+use crate::rights;
 use crate::session;
 
 /// What `ccb` can do.
@@ -65,7 +66,11 @@ pub(crate) fn default_tree(
     Ok((base, set_up))
 }
 
-pub(crate) fn run(cli: &Cli, context: &mut Context) -> Result<Exit, CommandError> {
+/// Runs what was asked for, which `name` stands for in the table of rights.
+pub(crate) fn run(cli: &Cli, name: &str, context: &mut Context) -> Result<Exit, CommandError> {
+    if cli.command.is_some() {
+        rights::check(name, context)?;
+    }
     if matches!(
         &cli.command,
         Some(
@@ -109,6 +114,7 @@ pub(crate) fn run(cli: &Cli, context: &mut Context) -> Result<Exit, CommandError
                 return Err(unknown(word));
             }
             if is_session {
+                rights::check(name, context)?;
                 return session::run(&cli.session, context);
             }
             if !cli.session.is_empty() {

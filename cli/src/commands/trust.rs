@@ -9,9 +9,10 @@ use worktrees::{ConfigCode, config_code};
 
 use crate::commands::agent::definitions;
 use crate::context::Context;
-use crate::env;
 use crate::error::{CommandError, Exit};
+use crate::hooks;
 use crate::output::{BOLD, DIM, GREEN, YELLOW, clean_line};
+use crate::rights::{Who, not_yours};
 
 /// Hooks, set-up commands, runtimes, MCP servers and environment rules that come with a
 /// repository are not used before you trust them. This shows what there is and trusts it as it
@@ -33,12 +34,12 @@ pub(crate) fn run(args: &TrustArgs, context: &mut Context) -> Result<Exit, Comma
     };
     let root = root.to_owned();
     if !args.show {
-        only_for_people()?;
+        only_for_people(context)?;
     }
     if args.revoke {
         return revoke(&trust, context);
     }
-    let hooks = Hooks::load(&HookFiles {
+    let repository_hooks = Hooks::load(&HookFiles {
         user: None,
         project: Some(root.join(".claude/settings.json")),
         local: Some(root.join(".claude/settings.local.json")),
@@ -48,7 +49,7 @@ pub(crate) fn run(args: &TrustArgs, context: &mut Context) -> Result<Exit, Comma
     let items = gather(
         context.settings(),
         &context.own_settings(),
-        &hooks,
+        &repository_hooks,
         &all,
         places,
     );
@@ -90,7 +91,7 @@ pub(crate) fn run(args: &TrustArgs, context: &mut Context) -> Result<Exit, Comma
             lines.join("\n")
         },
     )?;
-    for problem in &hooks.problems {
+    for problem in &repository_hooks.problems {
         let text = clean_line(&problem.to_string());
         context
             .out
@@ -100,17 +101,14 @@ pub(crate) fn run(args: &TrustArgs, context: &mut Context) -> Result<Exit, Comma
 }
 
 /// An agent, or a hook, cannot give the user's word.
-fn only_for_people() -> Result<(), CommandError> {
-    let inside = [env::RUN_ID, env::HOOK];
-    if inside.iter().all(|variable| env::var(variable).is_none()) {
+fn only_for_people(context: &Context) -> Result<(), CommandError> {
+    if context.who() == Who::Person && !hooks::in_hook() {
         return Ok(());
     }
-    Err(CommandError::Other {
-        exit: Exit::Refused,
-        kind: "not_yours",
-        message: "trust is the user's to give, not an agent's or a hook's".into(),
-        hint: Some("`ccb trust --show` shows what there is".into()),
-    })
+    Err(not_yours(
+        "trust is the user's to give, not an agent's or a hook's".into(),
+        "`ccb trust --show` shows what there is",
+    ))
 }
 
 fn revoke(trust: &Trust, context: &mut Context) -> Result<Exit, CommandError> {

@@ -159,11 +159,15 @@ impl Shared {
         };
         let slug = Slug::new(name)?;
         let trees = self.agents.trees()?;
-        // Checked already if the result has the files of the commit the check has passed on.
+        // Checked already if the result has the files of the commit the check has passed on, and
+        // that is the engine's own word.
+        let verify = self.board.check_of(&task)?;
         let check = &result["check"];
-        let passed = check["passed"] == true && check["place"] == CheckPlace::Commit.as_str();
+        let passed = check["passed"] == true
+            && check["place"] == CheckPlace::Commit.as_str()
+            && self.board.believes(&task)?;
         let proven = text("commit").filter(|_| passed && landings.check.is_none());
-        let commands = [task.verify_command(), landings.check.as_deref()];
+        let commands = [verify.as_deref(), landings.check.as_deref()];
         let command: Vec<&str> = commands.into_iter().flatten().collect();
         let check = (!command.is_empty()).then(|| Check {
             command: command
@@ -302,7 +306,7 @@ impl Shared {
         let mut ours = Map::new();
         ours.insert("paths".into(), json!(files));
         ours.insert("priority".into(), json!(task.priority().saturating_add(1)));
-        if let Some(verify) = task.verify_command() {
+        if let Some(verify) = self.board.check_of(task)? {
             ours.insert("verify".into(), verify.into());
         }
         let mut metadata = Map::new();

@@ -24,7 +24,8 @@ impl Shared {
 
     fn try_to_prove(&self, id: TaskId) -> Result<Result<(), String>, AgentError> {
         let task = self.board.get(id)?;
-        let Some(verify) = task.verify_command().filter(|_| task.is_reported()) else {
+        let verify = self.board.check_of(&task)?;
+        let Some(verify) = verify.filter(|_| task.is_reported()) else {
             return Ok(Ok(()));
         };
         // A run like any other, so that nothing of the check outlives us unseen.
@@ -51,7 +52,7 @@ impl Shared {
             tool_use_id: None,
             plan: LaunchPlan {
                 prove: Some(Prove {
-                    verify: Some(verify.to_owned()),
+                    verify: Some(verify),
                     timeout_ms: u64::try_from(self.verify_timeout.as_millis()).unwrap_or(u64::MAX),
                     ..Prove::default()
                 }),

@@ -178,6 +178,15 @@ impl Shared {
             Err(BoardError::NotFound { .. }) => return Err(WorkEnd::Task(TaskEnd::Taken)),
             Err(error) => return Err(WorkEnd::Broken(error.to_string())),
         };
+        let verify = match self.board.check_of(&task) {
+            Ok(verify) => verify,
+            // Its check is not the one that was decided: it is parked, and says so.
+            Err(BoardError::Refused { reason, .. }) => {
+                let why = reason.to_string();
+                return Err(WorkEnd::Task(TaskEnd::Parked { why }));
+            }
+            Err(error) => return Err(WorkEnd::Broken(error.to_string())),
+        };
         let attempt = task.failures() + 1;
         let terms = self.crew.terms(&task);
         let attempts = terms.attempts.unwrap_or(self.max_attempts);
@@ -207,7 +216,7 @@ impl Shared {
         spawn.parent = self.parent.clone();
         spawn.background = !self.quiet;
         spawn.plan.prove = Some(Prove {
-            verify: task.verify_command().map(str::to_owned),
+            verify,
             timeout_ms: {
                 let timeout = terms.verify_timeout.unwrap_or(self.verify_timeout);
                 u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)

@@ -99,7 +99,7 @@ fn keep_useful(
         let place = planned_as(task).and_then(|(_, key)| places.get(key).copied());
         let place = place.filter(|at| prepared.ids[*at].is_none());
         let useful = match task.status {
-            Status::Completed => is_proven(task, trees),
+            Status::Completed => is_proven(task, trees) && board.believes(task)?,
             Status::InProgress => true,
             Status::Pending => task.parked().is_none(),
         };

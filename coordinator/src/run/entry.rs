@@ -17,7 +17,7 @@ use super::finish;
 use super::launch::{CONFIG_HOMES, LaunchPlan};
 use super::ports::EnginePorts;
 use super::run_hooks::{self, RunHooks};
-use super::start::OWN_PROGRAM;
+use super::start::{HOST, OWN_PROGRAM};
 
 /// Runs the guard of the run in `dir` to its end.
 pub fn guard_main(dir: &Path) -> Result<(), AgentError> {
@@ -29,7 +29,7 @@ pub fn guard_main(dir: &Path) -> Result<(), AgentError> {
     })?;
     let mut command = Command::new(OWN_PROGRAM);
     command
-        .arg("__host")
+        .arg(HOST)
         .arg(dir)
         .stderr(Stdio::from(handed))
         .env_clear()

@@ -15,6 +15,8 @@ use swarm::run::Meta;
 use swarm::runtime::{Launch, McpServer, OWN_SERVER, Start};
 use swarm::tools::{Reach, ToolFilter};
 
+use crate::identity::Standing;
+
 /// Variables by which programs find their configuration.
 pub(super) const CONFIG_HOMES: &[&str] = &[
     "CLAUDE_CONFIG_DIR",
@@ -118,6 +120,9 @@ pub struct LaunchPlan {
     /// start, when it is known what is in the agent's tree.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub trusted: bool,
+    /// What it is in its team; older runs do not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<Standing>,
     /// It does one piece of work for a coordinator, and starts nobody.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub worker: bool,

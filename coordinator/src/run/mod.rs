@@ -25,6 +25,7 @@ mod start;
 mod stop;
 mod wait;
 
+pub(crate) use launch::OWN_SERVER;
 pub(crate) use start::OWN_PROGRAM;
 
 pub use engine::{Agents, Listed, Surroundings};
@@ -35,5 +36,5 @@ pub use launch::{DefinedHooks, Grants, LaunchPlan, Prove};
 pub use reconcile::Settled;
 pub use resume::Sent;
 pub use spawn::{Isolation, Spawn};
-pub use start::Launched;
+pub use start::{GUARD, HOST, Launched};
 pub use wait::Outcome;

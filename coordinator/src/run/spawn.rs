@@ -20,6 +20,8 @@ use crate::binding::Binder;
 
 /// The longest description.
 const MAX_DESCRIPTION: usize = 200;
+/// Who writes and acts in a team without being an agent: the person, and ccb itself.
+const NOT_AGENTS: [&str; 2] = ["user", "engine"];
 /// The longest prompt.
 const MAX_PROMPT: usize = 8 * 1024 * 1024;
 
@@ -342,6 +344,11 @@ impl Agents {
 fn check_name(name: &Name, lead: bool, running: &[RunDir]) -> Result<(), AgentError> {
     if name.as_str().eq_ignore_ascii_case(LEAD) && !lead {
         let why = format!("{LEAD:?} is the name of every team's lead; choose another");
+        return Err(AgentError::Invalid(why));
+    }
+    let reserved = |other: &&&str| name.as_str().eq_ignore_ascii_case(other);
+    if let Some(reserved) = NOT_AGENTS.iter().find(reserved) {
+        let why = format!("{reserved:?} is not the name of an agent; choose another");
         return Err(AgentError::Invalid(why));
     }
     for run in running {

@@ -18,6 +18,10 @@ use super::{fault, finish};
 
 /// This very program, also if another file has taken its place since it was started.
 pub(crate) const OWN_PROGRAM: &str = "/proc/self/exe";
+/// The first argument of a guard; the second is its run's directory.
+pub const GUARD: &str = "__guard";
+/// The same of a host.
+pub const HOST: &str = "__host";
 
 /// A run that is under way.
 #[derive(Debug)]
@@ -66,7 +70,7 @@ fn start_guard(
     atomic::open_private(&run.log_path()).map_err(|error| words(&error))?;
     let handed = starter::hand_over(environment).map_err(|error| words(&error))?;
     let mut guard = Command::new(OWN_PROGRAM)
-        .arg("__guard")
+        .arg(GUARD)
         .arg(run.path())
         // Nothing it does depends on it, and nobody's directory is kept busy by it.
         .current_dir(Path::new("/"))

@@ -3,11 +3,13 @@ use std::time::Duration;
 use clap::Args;
 use mailbox::Priority;
 use serde_json::json;
+use swarm::run::Meta;
 
 use super::output::{self, Waiting};
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::{BOLD, DIM, GREEN};
+use crate::rights::not_yours;
 
 #[derive(Debug, Args)]
 pub(crate) struct SendArgs {
@@ -75,6 +77,7 @@ pub(crate) struct StopArgs {
 pub(crate) fn stop(args: &StopArgs, context: &mut Context) -> Result<Exit, CommandError> {
     let agents = context.agents()?;
     let meta = agents.find(&args.who)?;
+    may_control(&meta, "stop", context)?;
     let grace = args.grace.map(Duration::from_millis);
     let by = context.agent().to_owned();
     let outcome = agents.stop(&meta, &by, args.reason.clone(), grace)?;
@@ -89,6 +92,19 @@ pub(crate) fn stop(args: &StopArgs, context: &mut Context) -> Result<Exit, Comma
         },
     )?;
     Ok(Exit::Done)
+}
+
+/// An agent that does not lead controls those it started.
+fn may_control(meta: &Meta, verb: &str, context: &Context) -> Result<(), CommandError> {
+    if context.who().decides() || meta.parent == context.agent() {
+        return Ok(());
+    }
+    let message = format!(
+        "{} did not start {} and cannot {verb} it",
+        context.agent(),
+        meta.address()
+    );
+    Err(not_yours(message, "ask with: ccb mail send team-lead TEXT"))
 }
 
 #[derive(Debug, Args)]
@@ -108,6 +124,7 @@ pub(crate) struct ResumeArgs {
 pub(crate) fn resume(args: &ResumeArgs, context: &mut Context) -> Result<Exit, CommandError> {
     let agents = context.agents()?;
     let meta = agents.find(&args.who)?;
+    may_control(&meta, "resume", context)?;
     let run = agents.run(&meta.agent_id);
     let running = || CommandError::Other {
         exit: Exit::Refused,

@@ -8,12 +8,14 @@ use serde_json::json;
 
 use super::definitions;
 use super::output::{self, Waiting};
+use crate::actions::recipients;
 use crate::bounds;
 use crate::commands::task::id;
 use crate::commands::worktree::{NewTree, Wanted};
 use crate::context::Context;
 use crate::error::{CommandError, Exit};
 use crate::output::{BOLD, DIM, GREEN, clean_line};
+use crate::rights::{not_for, not_yours};
 use crate::spawning::{self, Wish};
 
 #[derive(Debug, Args)]
@@ -75,7 +77,9 @@ pub(crate) fn run(
     context: &mut Context,
 ) -> Result<Exit, CommandError> {
     let definitions = definitions::load(types, context)?;
-    let spawn = spawning::spawn(&wish(args, context)?, &definitions, context)?;
+    let wish = wish(args, context)?;
+    may_name(&wish, context)?;
+    let spawn = spawning::spawn(&wish, &definitions, context)?;
     if let Some(warning) = bounds::warning(&spawn) {
         tracing::warn!("{warning}");
     }
@@ -141,6 +145,26 @@ fn wish(args: &SpawnArgs, context: &Context) -> Result<Wish, CommandError> {
         limits: args.limits.limits(),
         ..Wish::default()
     })
+}
+
+/// An agent that does not lead adds nobody to its team, and nobody it starts has the name of a
+/// member: mail to that one would be its mail.
+fn may_name(wish: &Wish, context: &Context) -> Result<(), CommandError> {
+    let Some(name) = wish.name.as_deref().filter(|_| !context.who().decides()) else {
+        return Ok(());
+    };
+    if wish.teammate {
+        return Err(not_for(context, "adding members to the team", true));
+    }
+    let members = recipients::members(context)?;
+    let taken = |member: &recipients::Member| member.name.as_str().eq_ignore_ascii_case(name);
+    match members.iter().any(taken) {
+        true => Err(not_yours(
+            format!("{name} is a member of the team; an agent you start needs another name"),
+            "give another --name, or none",
+        )),
+        false => Ok(()),
+    }
 }
 
 fn from_stdin() -> Result<String, CommandError> {

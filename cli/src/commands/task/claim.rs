@@ -38,10 +38,10 @@ impl Terms {
         ClaimRequest {
             agent: context.agent().to_owned(),
             check_busy: self.check_busy,
-            lease: match (self.lease, Context::own_run()) {
+            lease: match (self.lease, context.run()) {
                 (Some(seconds), _) => Some(LeaseTerm::Milliseconds(i64::from(seconds) * 1000)),
                 // What an agent of ours takes is free again when the agent is gone.
-                (None, Some(run)) => Some(LeaseTerm::Run(run)),
+                (None, Some(run)) => Some(LeaseTerm::Run(run.to_owned())),
                 (None, None) => None,
             },
         }

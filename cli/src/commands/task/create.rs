@@ -53,7 +53,7 @@ pub(super) struct OurMetadata {
     /// The command that does it
     #[arg(long, value_name = "CMD")]
     run: Option<String>,
-    /// The command that proves it is done
+    /// The command that proves it is done; empty means none
     #[arg(long, value_name = "CMD")]
     verify: Option<String>,
     /// Metadata; the value is JSON, `null` removes the key
@@ -79,7 +79,11 @@ impl OurMetadata {
         }
         put_ours(&mut map, "priority", self.priority.map(Value::from));
         put_ours(&mut map, "run", self.run.clone().map(Value::from));
-        put_ours(&mut map, "verify", self.verify.clone().map(Value::from));
+        let verify = self.verify.clone().map(|verify| match verify.is_empty() {
+            true => Value::Null,
+            false => verify.into(),
+        });
+        put_ours(&mut map, "verify", verify);
         Ok(map)
     }
 }

@@ -42,6 +42,10 @@ pub(crate) fn run(args: &DoneArgs, context: &mut Context) -> Result<Exit, Comman
         };
         return answer(&completed, context);
     }
+    if args.verify {
+        // Refused if its file says another check than was decided.
+        context.board().check_of(&context.board().get(id)?)?;
+    }
     let check = Check {
         directory: context.directory.clone(),
     };

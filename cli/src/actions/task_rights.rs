@@ -1,0 +1,83 @@
+//! Which changes of a task are whose.
+//!
+//! A person and the lead decide about tasks. Other agents work on them: they change their own,
+//! and leave alone what says when a task is done.
+
+use serde_json::Value;
+use taskboard::{Caller, Status, Task, TaskId, Update};
+
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::rights::{Who, not_for, not_yours};
+
+/// Refuses a change that is not the caller's to make.
+pub(super) fn may_update(
+    id: TaskId,
+    update: &Update,
+    caller: &Caller,
+    context: &Context,
+) -> Result<(), CommandError> {
+    if context.who().decides() {
+        return Ok(());
+    }
+    if caller.force {
+        return Err(not_for(context, "--force", true));
+    }
+    if let Some(key) = decided(update) {
+        let what = format!("changing what {key} of task {id} is");
+        return Err(not_for(context, &what, true));
+    }
+    let other = |owner: &String| owner != context.agent();
+    if let (Some(Status::InProgress), Some(Some(owner))) = (update.status, &update.owner)
+        && other(owner)
+    {
+        return Err(not_yours(
+            format!("{} cannot claim task {id} for {owner}", context.agent()),
+            "assign it without a status; whoever works on it claims it",
+        ));
+    }
+    let task = context.board().get(id)?;
+    if context.who() == Who::Worker && task.owner.as_ref().is_none_or(other) {
+        return Err(not_for(context, &format!("changing task {id}"), true));
+    }
+    if update.status == Some(Status::Pending) && task.parked().is_some() {
+        return Err(not_for(
+            context,
+            &format!("opening task {id}, which is parked,"),
+            true,
+        ));
+    }
+    Ok(())
+}
+
+/// The first thing `update` changes that is part of how a task is judged.
+fn decided(update: &Update) -> Option<String> {
+    let ours = update.metadata.get("ccb")?;
+    let first = ours.as_object().and_then(|ours| ours.keys().next());
+    Some(first.map_or_else(|| "metadata.ccb".to_owned(), |key| format!("`{key}`")))
+}
+
+/// Refuses a deletion that is not the caller's to make.
+pub(super) fn may_delete(
+    id: TaskId,
+    caller: &Caller,
+    context: &Context,
+) -> Result<(), CommandError> {
+    if context.who().decides() {
+        return Ok(());
+    }
+    if caller.force {
+        return Err(not_for(context, "--force", true));
+    }
+    let task = context.board().get(id)?;
+    let judged = |task: &Task| {
+        let ours = task.metadata.as_ref().and_then(|all| all.get("ccb"));
+        let has = |key: &str| ours.and_then(|ours| ours.get(key)).is_some();
+        has("verify") || has("attempts") || task.parked().is_some()
+    };
+    if judged(&task) || task.result().is_some_and(Value::is_object) {
+        let what = format!("deleting task {id}, which has a check or a history,");
+        return Err(not_for(context, &what, true));
+    }
+    Ok(())
+}

@@ -1,0 +1,183 @@
+//! Whose process this is: an agent's, and which, or a person's.
+//!
+//! Variables and flags are what a process says about itself, so they are not asked. Every process
+//! an agent starts, however it detaches, is below the agent's host: the host inherits whatever
+//! its descendants abandon, and if the host dies the guard does. So the way up leads to one of
+//! them, and its command line names the run. That is believed only if the run has this very
+//! process written down as its host or guard; otherwise anybody could be anybody by calling a
+//! program with the right arguments.
+//!
+//! Only if nobody of that kind is above us, the run's marker in the environment counts: both
+//! supervisors may have been killed, and some systems have no `/proc`.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use store::home::Home;
+use store::name::Name;
+use swarm::process::{ProcessId, find_ancestor};
+use swarm::run::{Meta, RunDir};
+use swarm::{AgentId, LEAD};
+
+use crate::run::{GUARD, HOST, LaunchPlan};
+
+/// What an agent is in its team, from which follows what it may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Standing {
+    /// Leads the team.
+    Lead,
+    /// Leads it by planning and delegating alone.
+    Coordinator,
+    /// Takes part in the team.
+    Teammate,
+    /// Does one piece of work.
+    Worker,
+}
+
+impl Standing {
+    /// What the agent of a run is.
+    pub fn of(meta: &Meta) -> Self {
+        let plan = LaunchPlan::of(meta);
+        let leads = meta.address().eq_ignore_ascii_case(LEAD);
+        match plan.role {
+            Some(role) => role,
+            // A run of a version that did not write it down.
+            None if plan.worker => Self::Worker,
+            None if leads && serves_coordinator(&plan) => Self::Coordinator,
+            None if leads => Self::Lead,
+            None => Self::Teammate,
+        }
+    }
+
+    /// Whether it decides for its team.
+    pub fn leads(self) -> bool {
+        matches!(self, Self::Lead | Self::Coordinator)
+    }
+}
+
+fn serves_coordinator(plan: &LaunchPlan) -> bool {
+    let own = plan
+        .mcp_servers
+        .iter()
+        .find(|server| server.name == crate::run::OWN_SERVER);
+    own.is_some_and(|server| server.args.iter().any(|arg| arg == "coordinator"))
+}
+
+/// The run a process is part of.
+#[derive(Debug, Clone)]
+pub struct Inside {
+    /// The home the run is in.
+    pub home: Home,
+    /// The run's id.
+    pub id: String,
+    /// What is known of it; none if that cannot be read, or if nothing confirms that it is the
+    /// process's own. Then it is some agent, and nobody knows which.
+    pub meta: Option<Box<Meta>>,
+}
+
+/// The innermost run above this process.
+pub fn by_ancestors() -> Option<Inside> {
+    // One whose files do not confirm it may be made up, or have spoilt its files.
+    let mut unconfirmed = None;
+    let confirmed = find_ancestor(|pid, command| {
+        let (home, run) = supervised(command)?;
+        let meta = run.meta().ok();
+        let process = ProcessId::of(pid)?;
+        let written = |meta: &Meta| {
+            let supervisors = [meta.host.as_ref(), meta.guard.as_ref()];
+            supervisors.contains(&Some(&process))
+        };
+        let id = run.id().to_owned();
+        match meta.filter(written) {
+            Some(meta) => Some(Inside {
+                home,
+                id,
+                meta: Some(Box::new(meta)),
+            }),
+            None => {
+                let meta = None;
+                unconfirmed.get_or_insert(Inside { home, id, meta });
+                None
+            }
+        }
+    });
+    confirmed.or(unconfirmed)
+}
+
+/// The run that a guard or host with this command line supervises.
+fn supervised(command: &[OsString]) -> Option<(Home, RunDir)> {
+    let [_, what, dir] = command else {
+        return None;
+    };
+    if what != HOST && what != GUARD {
+        return None;
+    }
+    // <home>/teams/<team>/runs/<id>
+    let dir = Path::new(dir);
+    let run = RunDir::at(dir)?;
+    let home = Home::new(dir.ancestors().nth(4)?.to_owned()).ok()?;
+    Some((home, run))
+}
+
+/// The run with this id in any team of `home`; the one named `team` is looked at first.
+pub fn by_id(home: &Home, team: Option<&str>, id: &str) -> Option<Inside> {
+    let id = AgentId::parse(id)?;
+    let of_team = |team: &str| {
+        let team = Name::new("team", team).ok()?;
+        let runs = home.team(&team).join("runs");
+        RunDir::new(&runs, id.as_str()).meta().ok()
+    };
+    let meta = team.and_then(of_team).or_else(|| {
+        let teams = std::fs::read_dir(home.teams()).ok()?;
+        let mut names = teams
+            .flatten()
+            .filter_map(|entry| entry.file_name().into_string().ok());
+        names.find_map(|team| of_team(&team))
+    })?;
+    Some(Inside {
+        home: home.clone(),
+        id: id.as_str().to_owned(),
+        meta: Some(Box::new(meta)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_command_line_of_a_guard_or_host_names_a_run() {
+        let line = |parts: &[&str]| parts.iter().map(OsString::from).collect::<Vec<_>>();
+        let dir = "/h/teams/t/runs/a0123456789abcdef";
+        for what in [HOST, GUARD] {
+            let (home, run) = supervised(&line(&["ccb", what, dir])).unwrap();
+            assert_eq!(home.path(), Path::new("/h"));
+            assert_eq!(run.id(), "a0123456789abcdef");
+        }
+        assert!(supervised(&line(&["ccb", "__hooks", "-"])).is_none());
+        assert!(supervised(&line(&["sh", "-c", dir])).is_none());
+        assert!(supervised(&line(&["ccb", HOST, dir, "more"])).is_none());
+        assert!(supervised(&line(&["ccb", HOST, "/short"])).is_none());
+    }
+
+    #[test]
+    fn a_run_of_an_older_version_is_what_its_name_and_tools_say() {
+        let meta = |json: serde_json::Value| -> Meta { serde_json::from_value(json).unwrap() };
+        let of = |json| Standing::of(&meta(json));
+        use serde_json::json;
+        assert_eq!(of(json!({"name": "ann"})), Standing::Teammate);
+        assert_eq!(of(json!({"launch": {"worker": true}})), Standing::Worker);
+        assert_eq!(of(json!({"name": "team-lead"})), Standing::Lead);
+        let server =
+            json!({"name": "ccb", "command": "ccb", "args": ["mcp", "--role", "coordinator"]});
+        let plan = json!({"mcpServers": [server]});
+        assert_eq!(
+            of(json!({"name": "team-lead", "launch": plan})),
+            Standing::Coordinator
+        );
+        let plan = json!({"role": "worker"});
+        assert_eq!(of(json!({"name": "ann", "launch": plan})), Standing::Worker);
+    }
+}

@@ -1,0 +1,381 @@
+//! What a task is proved by, written down where those who work on the task do not write.
+//!
+//! `.ccb/checks/<id>.json` holds the check of a task since somebody who may decide it did so: with
+//! the task itself, or by a change through the board. A task's file that says something else was
+//! changed by other means. Such a task is *disputed*: it is parked and says why, it cannot be
+//! completed, and [`Board::check_of`] refuses to name a check for it.
+//!
+//! The same record says which result the board itself wrote: a file that claims another one was
+//! not completed by anybody who saw the check pass.
+//!
+//! A record can be lost like everything in `.ccb`. Then the task's file counts, and is written
+//! down again as soon as a lock section sees it.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use store::StoreError;
+use store::atomic::{self, Durability};
+use store::clock::rfc3339;
+use store::fault::reached;
+use store::home::create_private_dir;
+
+use crate::board::Board;
+use crate::error::{BoardError, Refusal};
+use crate::fault;
+use crate::id::TaskId;
+use crate::live::Loaded;
+use crate::prepared::Prepared;
+use crate::section::{ListDir, Section, Stop};
+use crate::snapshot::{Entry, Read, read_task};
+use crate::task::{Status, Task};
+
+/// The version of the format that this code writes.
+const VERSION: u64 = 1;
+
+/// What is written down about a task's check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Record {
+    v: u64,
+    /// The check; none if the task has none any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    verify: Option<String>,
+    /// What stands for the result that was noted with the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    result: Option<String>,
+    /// While one of them is being changed, what was before: a crash must leave neither of the
+    /// two wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    was: Option<Box<Self>>,
+}
+
+impl Record {
+    fn of(task: &Task) -> Self {
+        Self {
+            v: VERSION,
+            verify: task.verify_command().map(str::to_owned),
+            result: short_result(task),
+            was: None,
+        }
+    }
+
+    /// This, and what may also be there while it is being changed.
+    fn both(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(self.was.as_deref())
+    }
+
+    fn allows(&self, verify: Option<&str>) -> bool {
+        self.both().any(|one| one.verify.as_deref() == verify)
+    }
+
+    /// Whether what the task shows for itself was noted by the board. Without a check, or while
+    /// the task is open, it shows nothing.
+    fn believes(&self, task: &Task) -> bool {
+        let shown = short_result(task);
+        let shows =
+            task.status == Status::Completed && task.verify_command().is_some() && shown.is_some();
+        !shows || self.both().any(|one| one.result == shown)
+    }
+}
+
+/// What stands for a task's result: what others rely on, in a form that no rewrite changes.
+fn short_result(task: &Task) -> Option<String> {
+    let result = task.result()?;
+    let parts = ["commit", "base", "worktree", "changed", "verified"];
+    let mut parts: Vec<&Value> = parts.iter().map(|part| &result[*part]).collect();
+    parts.extend([&result["check"]["passed"], &result["check"]["place"]]);
+    let text = serde_json::to_string(&parts).unwrap_or_default();
+    Some(format!("{:016x}", store::fingerprint(text.as_bytes())))
+}
+
+/// Where the records of the list in `dir` are.
+pub(crate) fn records_dir(dir: &Path) -> PathBuf {
+    dir.join(".ccb/checks")
+}
+
+fn record_path(dir: &Path, id: TaskId) -> PathBuf {
+    records_dir(dir).join(id.file_name())
+}
+
+/// What is written down about task `id`. One that cannot be read is as good as lost.
+fn read(dir: &Path, id: TaskId) -> Result<Option<Record>, StoreError> {
+    let bytes = atomic::read(&record_path(dir, id))?;
+    Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+}
+
+fn write(dir: &Path, id: TaskId, record: &Record) -> Result<(), StoreError> {
+    let bytes = serde_json::to_vec(record).unwrap_or_default();
+    let (tmp, path) = (dir.join(".ccb/tmp"), record_path(dir, id));
+    // Not synced: after a power cut the task's file counts again.
+    let put = || atomic::replace(&tmp, &path, &bytes, Durability::Relaxed);
+    match put() {
+        Err(StoreError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            create_private_dir(&records_dir(dir))?;
+            put()
+        }
+        done => done,
+    }
+}
+
+/// What a file's check and the record of it come to.
+enum Compared {
+    /// Nothing is written down, and there is nothing to write down.
+    Nothing,
+    Agree,
+    /// What is written down, which the file does not say.
+    Differ(Option<String>),
+    /// It says that it is done, and shows something that the board has not seen.
+    MadeUp,
+}
+
+/// Compares a task's file with what is written down, and writes down what is not.
+fn compare(dir: &Path, task: &Task) -> Result<Compared, StoreError> {
+    let found = task.verify_command();
+    match read(dir, task.id)? {
+        None if found.is_none() => Ok(Compared::Nothing),
+        None => {
+            write(dir, task.id, &Record::of(task))?;
+            Ok(Compared::Agree)
+        }
+        Some(record) if record.allows(found) && !record.believes(task) => Ok(Compared::MadeUp),
+        Some(record) if record.allows(found) => {
+            if record.was.is_some() {
+                // Whoever was changing it is gone; the file says how far it got.
+                write(dir, task.id, &Record::of(task))?;
+            }
+            Ok(Compared::Agree)
+        }
+        Some(record) => Ok(Compared::Differ(record.verify)),
+    }
+}
+
+impl Loaded {
+    /// Looks at a task whose file changed by other means than a change of its own: by another
+    /// tool, by hand, or by being created. `was_done` says whether it was completed before.
+    pub(crate) fn attend_check(&mut self, dir: &Path, task: &Task, was_done: bool) {
+        match compare(dir, task) {
+            Ok(Compared::Nothing) => {}
+            Ok(Compared::Agree) if !task.is_disputed() => {}
+            Ok(_) => {
+                self.disputed.insert(task.id, was_done);
+            }
+            // The board works without; the check is looked at again before it is used.
+            Err(error) => tracing::warn!(id = %task.id, %error, "its check is not compared"),
+        }
+    }
+
+    /// A task was deleted by us: nothing of it comes back.
+    pub(crate) fn forget_check(&mut self, dir: &Path, id: TaskId) {
+        self.disputed.remove(&id);
+        if let Err(error) = atomic::remove(&record_path(dir, id)) {
+            tracing::warn!(%id, %error, "the record of its check stays");
+        }
+    }
+}
+
+impl Section<'_> {
+    /// Parks disputed tasks, and lets those go on that agree with their records again.
+    pub(crate) fn settle_checks(&mut self) -> Result<(), Stop> {
+        let ids: Vec<TaskId> = self.live().disputed.keys().copied().collect();
+        for id in ids {
+            self.settle_check(id)?;
+        }
+        Ok(())
+    }
+
+    /// The same for one task, if it is one of those.
+    pub(crate) fn settle_check(&mut self, id: TaskId) -> Result<(), Stop> {
+        let Some(was_done) = self.live().disputed.get(&id).copied() else {
+            return Ok(());
+        };
+        if let Read::Task(before) = read_task(&self.board.dir, id)? {
+            let task = self.judged(&before, was_done)?;
+            if task != before.task {
+                let prepared = Prepared::new(self.board, task)?;
+                self.write("park", before.version(), prepared, ListDir::Leave)?;
+            }
+        }
+        self.live().disputed.remove(&id);
+        Ok(())
+    }
+
+    /// The task as it is to be.
+    fn judged(&self, before: &Entry, was_done: bool) -> Result<Task, StoreError> {
+        let mut task = before.task.clone();
+        match compare(&self.board.dir, &before.task)? {
+            Compared::Nothing | Compared::Agree => task.end_dispute(),
+            // It was done before; what it rests on is looked at before it lands.
+            Compared::Differ(_) | Compared::MadeUp
+                if was_done && task.status == Status::Completed => {}
+            Compared::Differ(recorded) => {
+                self.reopen(&mut task);
+                let reason = self.board.changed_check(&task, recorded.as_deref());
+                if !task.is_disputed() || task.parked() != Some(reason.as_str()) {
+                    let parked = json!({"reason": reason, "since": self.now(), "check": recorded});
+                    task.set_ours("parked", Some(parked));
+                }
+            }
+            Compared::MadeUp => {
+                self.reopen(&mut task);
+                let reason = format!(
+                    "its file says that its check passed, and nobody saw that. To try again: ccb \
+                     --list {} task update {} --status pending",
+                    self.board.name, task.id
+                );
+                let parked = json!({"reason": reason, "since": self.now()});
+                task.set_ours("parked", Some(parked));
+            }
+        }
+        Ok(task)
+    }
+
+    /// Takes back a completion that was not the board's.
+    fn reopen(&self, task: &mut Task) {
+        if task.status == Status::Completed {
+            task.make_pending();
+            task.set_ours("result", None);
+        }
+    }
+
+    fn now(&self) -> String {
+        rfc3339(self.board.now_ms())
+    }
+
+    /// Puts a prepared file in its place; a new check or result is written down with it.
+    pub(crate) fn write_change(
+        &mut self,
+        op: &'static str,
+        before: &Entry,
+        prepared: Prepared,
+        list: ListDir,
+    ) -> Result<(), Stop> {
+        let (old, new) = (&before.task, &prepared.task);
+        let decided = old.verify_command() != new.verify_command()
+            || (old.is_disputed() && !new.is_disputed())
+            || (new.verify_command().is_some() && old.result() != new.result());
+        if !decided {
+            return self.write(op, before.version(), prepared, list);
+        }
+        let (dir, id) = (self.board.dir.clone(), old.id);
+        let known = read(&dir, id)?;
+        let record = Record::of(new);
+        let was = known.clone().unwrap_or_else(|| Record::of(old));
+        let under_way = Record {
+            was: Some(Box::new(Record { was: None, ..was })),
+            ..record.clone()
+        };
+        write(&dir, id, &under_way)?;
+        reached(fault::CHECK_NOTED);
+        if let Err(stop) = self.write(op, before.version(), prepared, list) {
+            // As it was. If this fails too, either of the two checks is accepted.
+            match known {
+                Some(known) => write(&dir, id, &known)?,
+                None => drop(atomic::remove(&record_path(&dir, id))?),
+            }
+            return Err(stop);
+        }
+        write(&dir, id, &record)?;
+        self.live().disputed.remove(&id);
+        Ok(())
+    }
+}
+
+impl Board {
+    /// The command that proves that `task` is done, as it was written down when somebody who may
+    /// decided it. Refused, and the task parked, if the task's file says something else.
+    pub fn check_of(&self, task: &Task) -> Result<Option<String>, BoardError> {
+        let (id, found) = (task.id, task.verify_command());
+        let recorded = match read(&self.dir, id)? {
+            Some(record) if !record.allows(found) => record.verify,
+            _ => return Ok(found.map(str::to_owned)),
+        };
+        let was_done = task.status == Status::Completed;
+        // A courtesy: what counts is the refusal.
+        let parked = self.section(|section| {
+            section.live().disputed.insert(id, was_done);
+            section.settle_check(id)
+        });
+        if let Err(error) = parked {
+            tracing::warn!(%id, %error, "its check was changed, and it is not parked");
+        }
+        let reason = self.changed_check(task, recorded.as_deref());
+        Err(BoardError::refused(task, Refusal::Parked { reason }))
+    }
+
+    /// Whether what a completed task shows for itself was noted by the board, as far as anything
+    /// is written down.
+    pub fn believes(&self, task: &Task) -> Result<bool, BoardError> {
+        let record = read(&self.dir, task.id)?;
+        Ok(record
+            .is_none_or(|record| record.allows(task.verify_command()) && record.believes(task)))
+    }
+
+    /// What there is to say about a task whose file says another check than was written down.
+    fn changed_check(&self, task: &Task, recorded: Option<&str>) -> String {
+        let shown = |check: Option<&str>| match check {
+            Some(check) => format!("`{check}`"),
+            None => "nothing".to_owned(),
+        };
+        let command = |check: Option<&str>| {
+            let quoted = check.unwrap_or_default().replace('\'', r"'\''");
+            let (list, id) = (&self.name, task.id);
+            format!("ccb --list {list} task update {id} --verify '{quoted}'")
+        };
+        let found = task.verify_command();
+        format!(
+            "its check was changed in its file from {} to {}, and not by its lead or a person. To \
+             accept the new check: {}. To keep the old one: {}",
+            shown(recorded),
+            shown(found),
+            command(found),
+            command(recorded),
+        )
+    }
+
+    /// What is wrong with the check of a task, if something is.
+    pub(crate) fn examine_check(&self, task: &Task) -> Result<Option<CheckTrouble>, BoardError> {
+        let found = task.verify_command();
+        Ok(match read(&self.dir, task.id)? {
+            None if found.is_some() => Some(CheckTrouble::Unrecorded),
+            Some(record) if !record.allows(found) => {
+                let words = self.changed_check(task, record.verify.as_deref());
+                Some(CheckTrouble::Changed(words))
+            }
+            _ => None,
+        })
+    }
+
+    /// Writes down the check that a task's file says, if nothing is written down.
+    pub(crate) fn record_check(&self, id: TaskId) -> Result<(), BoardError> {
+        self.section(|section| {
+            if let Read::Task(entry) = read_task(&section.board.dir, id)? {
+                compare(&section.board.dir, &entry.task)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// What the doctor finds about a task's check.
+pub(crate) enum CheckTrouble {
+    /// Nothing is written down.
+    Unrecorded,
+    /// The file says something else; in words.
+    Changed(String),
+}
+
+impl Task {
+    /// Whether it is parked because its file says another check than was written down.
+    pub(crate) fn is_disputed(&self) -> bool {
+        let parked = self.ours("parked").and_then(|parked| parked.as_object());
+        parked.is_some_and(|parked| parked.contains_key("check"))
+    }
+
+    /// It is no longer parked for that.
+    pub(crate) fn end_dispute(&mut self) {
+        if self.is_disputed() {
+            self.set_ours("parked", None);
+        }
+    }
+}
