@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use store::atomic::{Durability, Stamp};
 use store::clock::{Clock, SystemClock};
-use store::home::{Home, create_durable_dir};
+use store::home::{Home, create_durable_dir, create_private_dir};
 use store::lockdir::LockDirs;
 use store::name::Name;
 use store::settings::{LockMode, Settings};
