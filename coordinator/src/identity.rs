@@ -61,7 +61,7 @@ fn serves_coordinator(plan: &LaunchPlan) -> bool {
     let own = plan
         .mcp_servers
         .iter()
-        .find(|server| server.name == crate::run::OWN_SERVER);
+        .find(|server| server.name == swarm::runtime::OWN_SERVER);
     own.is_some_and(|server| server.args.iter().any(|arg| arg == "coordinator"))
 }
 

@@ -25,7 +25,6 @@ mod start;
 mod stop;
 mod wait;
 
-pub(crate) use launch::OWN_SERVER;
 pub(crate) use start::OWN_PROGRAM;
 
 pub use engine::{Agents, Listed, Surroundings};
