@@ -66,6 +66,36 @@ fn runs(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) -> Result<(), A
         }
         findings.push(finding);
     }
+    half_made_runs(agents, fix, findings)
+}
+
+/// Directories of runs that nobody came further with.
+fn half_made_runs(
+    agents: &Agents,
+    fix: bool,
+    findings: &mut Vec<Finding>,
+) -> Result<(), AgentError> {
+    for id in swarm::run::without_meta(agents.runs_dir())? {
+        let run = agents.run(&id);
+        // Whoever makes one holds it from the first moment.
+        let Ok(held) = run.take() else {
+            continue;
+        };
+        if run.is_active() || !matches!(run.meta(), Err(RunError::NotFound { .. })) {
+            continue;
+        }
+        let message = format!(
+            "{} is a run that was never written down",
+            run.path().display()
+        );
+        let mut finding = Finding::new("half_made_run", message);
+        if fix {
+            store::tree::delete(run.path())?;
+            finding.fixed = Some("deleted: it had not begun".into());
+        }
+        drop(held);
+        findings.push(finding);
+    }
     Ok(())
 }
 

@@ -3,8 +3,28 @@
 //!
 //! What is known of attempts is kept with the task (`metadata.ccb.attempts`), so it survives
 //! whoever made them.
+//!
+//! What happens to the engine is no fault of a task's. An attempt that ended because a guard, a
+//! host, a director or a git of ours was killed costs it nothing. But there are agents that kill
+//! their supervisors, every time. So the longer the row of attempts that were lost while their
+//! agent ran, the longer the pause before the next; and a task is given up if it alone is lost
+//! while others are done, or if the pauses have added up to most of an hour.
 
+use std::time::Duration;
+
+use store::clock::parse_rfc3339;
 use taskboard::Attempt;
+
+/// So many lost in a row, and nobody else's, while as many of the others were done: it is this
+/// task that does it.
+const LOST_ALONE: usize = 10;
+/// So many lost in a row, whatever becomes of others.
+const LOST_AT_ALL: usize = 20;
+/// So many are tried again at once.
+const LOST_BY_CHANCE: usize = 2;
+/// The first pause, which doubles each time, and the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
 /// How much of a failure's words is compared.
 const WORDS: usize = 400;
@@ -28,10 +48,13 @@ pub enum Progress {
 /// Two failures are the same if their words are, but for numbers; a tree that cannot be looked at
 /// is taken for unchanged, because what stops an endless loop must not depend on it.
 pub fn judge(attempts: &[Attempt]) -> Progress {
+    // One that was killed did not fail in any way that could be compared.
+    let told = |attempt: &&Attempt| attempt.status != Attempt::DIED;
+    let attempts: Vec<&Attempt> = attempts.iter().filter(told).collect();
     let Some(last) = attempts.last() else {
         return Progress::GoesOn;
     };
-    let same = |attempt: &&Attempt| {
+    let same = |attempt: &&&Attempt| {
         signature(&attempt.why) == signature(&last.why) && attempt.tree == last.tree
     };
     match attempts.iter().rev().take_while(same).count() {
@@ -48,27 +71,18 @@ pub fn judge(attempts: &[Attempt]) -> Progress {
 pub struct Patience {
     /// Attempts the task is to blame for.
     pub failed: usize,
-    /// Attempts whose agent was lost.
-    pub lost: usize,
 }
 
 impl Patience {
     /// It is tried as often as somebody wants it.
-    pub const ENDLESS: Self = Self {
-        failed: usize::MAX,
-        lost: usize::MAX,
-    };
+    pub const ENDLESS: Self = Self { failed: usize::MAX };
 
     /// Why a task with these attempts is not to be tried again, if so.
     pub fn is_over(&self, attempts: &[Attempt]) -> Option<String> {
         let last = &attempts.last()?.why;
         let blamed: Vec<Attempt> = attempts.iter().filter(|it| it.counts).cloned().collect();
-        let lost = attempts.len() - blamed.len();
         if blamed.len() >= self.failed.max(1) {
             return Some(format!("failed {} times, last: {last}", blamed.len()));
-        }
-        if lost >= self.lost.max(1) {
-            return Some(format!("its agent was lost {lost} times, last: {last}"));
         }
         match judge(&blamed) {
             Progress::Stuck { failure, times } if self.failed < usize::MAX => Some(format!(
@@ -78,6 +92,56 @@ impl Patience {
             _ => None,
         }
     }
+}
+
+/// What became of the agents of other tasks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Others {
+    /// They were lost as well.
+    pub lost: usize,
+    /// They did what they were asked.
+    pub completed: usize,
+}
+
+/// Why a task whose agents are lost is not to be tried again, if so. `others` says what became of
+/// other tasks' agents since then.
+pub fn lost_too_often(attempts: &[Attempt], others: &dyn Fn(&str) -> Others) -> Option<String> {
+    let row = lost_in_a_row(attempts);
+    let (first, last) = (row.first()?, row.last()?);
+    let times = row.len();
+    let words = |more: &str| {
+        let why = &last.why;
+        Some(format!(
+            "its agent was lost {times} times in a row{more}, last: {why}"
+        ))
+    };
+    if times >= LOST_AT_ALL {
+        return words("");
+    }
+    if times < LOST_ALONE {
+        return None;
+    }
+    let others = others(&first.at);
+    match others.lost == 0 && others.completed >= LOST_ALONE {
+        true => words(", and no other was"),
+        false => None,
+    }
+}
+
+/// Until when (epoch ms) a task whose agents are lost is left alone, if it is.
+pub fn rests_until(attempts: &[Attempt]) -> Option<i64> {
+    let row = lost_in_a_row(attempts);
+    let since = parse_rfc3339(&row.last()?.at)?;
+    let doubled = u32::try_from(row.len().checked_sub(LOST_BY_CHANCE + 1)?).ok()?;
+    let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(doubled));
+    let pause = i64::try_from(pause.min(LONGEST_PAUSE).as_millis()).ok()?;
+    Some(since + pause)
+}
+
+/// The last attempts, as far as all of them were lost.
+fn lost_in_a_row(attempts: &[Attempt]) -> &[Attempt] {
+    let row = attempts.iter().rev().take_while(|it| !it.counts).count();
+    &attempts[attempts.len() - row..]
 }
 
 /// What two failures have in common that are the same: the words, not the times and numbers.
@@ -151,10 +215,14 @@ mod tests {
     }
 
     #[test]
-    fn patience_ends_with_too_many_failures_or_lost_agents_or_no_progress() {
-        let patience = Patience { failed: 3, lost: 2 };
+    fn patience_ends_with_too_many_failures_or_no_progress() {
+        let patience = Patience { failed: 3 };
         let lost = Attempt {
             counts: false,
+            ..attempt("killed", "a")
+        };
+        let died = Attempt {
+            status: Attempt::DIED.into(),
             ..attempt("killed", "a")
         };
         let one = |text: &str| attempt(text, "a");
@@ -170,12 +238,15 @@ mod tests {
                 vec![one("x"), one("x")],
                 Some("no progress: failed 2 times"),
             ),
-            (vec![lost.clone()], None),
-            (
-                vec![lost.clone(), lost.clone()],
-                Some("its agent was lost 2 times"),
-            ),
+            // What happened to the engine is no fault of the task's.
+            (vec![lost.clone(); 15], None),
             (vec![one("x"), lost.clone(), one("y")], None),
+            // Killed twice is not the same failure twice; but it is an attempt.
+            (vec![died.clone(), died.clone()], None),
+            (
+                vec![died.clone(), died.clone(), died.clone()],
+                Some("failed 3 times"),
+            ),
         ] {
             let said = patience.is_over(&attempts);
             match over {
@@ -184,5 +255,69 @@ mod tests {
             }
             assert_eq!(Patience::ENDLESS.is_over(&attempts), None);
         }
+    }
+
+    fn lost(times: usize) -> Vec<Attempt> {
+        let one = |second: usize| Attempt {
+            counts: false,
+            status: "lost".into(),
+            at: format!("2026-01-01T00:00:{second:02}.000Z"),
+            ..attempt("its guard died", "a")
+        };
+        (0..times).map(one).collect()
+    }
+
+    #[test]
+    fn a_task_that_alone_is_lost_while_others_are_done_is_given_up_and_no_other() {
+        let many = Others {
+            lost: 0,
+            completed: 10,
+        };
+        let over = |attempts: &[Attempt], others: Others| {
+            let since = |since: &str| {
+                assert_eq!(since, "2026-01-01T00:00:00.000Z", "since the first of them");
+                others
+            };
+            lost_too_often(attempts, &since).is_some()
+        };
+        assert!(over(&lost(10), many));
+        assert!(!over(&lost(9), many));
+        // Somebody kills everybody, or nobody else could tell.
+        for others in [
+            Others { lost: 1, ..many },
+            Others {
+                completed: 9,
+                ..many
+            },
+        ] {
+            assert!(!over(&lost(19), others), "{others:?}");
+            assert!(over(&lost(20), others), "{others:?}");
+        }
+        // One that was the task's own fault ends the row.
+        let mut mixed = vec![attempt("x", "a")];
+        mixed.extend(lost(10));
+        assert!(over(&mixed, many));
+        mixed.push(attempt("y", "a"));
+        assert!(!over(&mixed, many));
+        assert!(!over(&[], many));
+    }
+
+    #[test]
+    fn the_longer_the_row_of_lost_ones_the_longer_the_pause() {
+        let pause = |times: usize| {
+            let attempts = lost(times);
+            let last = parse_rfc3339(&attempts.last()?.at)?;
+            Some(rests_until(&attempts)? - last)
+        };
+        assert_eq!([pause(0), pause(1), pause(2)], [None; 3]);
+        assert_eq!(pause(3), Some(500));
+        assert_eq!(pause(6), Some(4000));
+        assert_eq!(pause(13), Some(300_000));
+        assert_eq!(pause(19), Some(300_000));
+        let all: i64 = (1..20).filter_map(pause).sum();
+        assert!(
+            all > 40 * 60 * 1000,
+            "given up after most of an hour: {all} ms"
+        );
     }
 }

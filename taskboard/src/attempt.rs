@@ -37,6 +37,11 @@ pub struct Attempt {
     pub at: String,
 }
 
+impl Attempt {
+    /// The status of a try whose program was killed by somebody, nobody knows who.
+    pub const DIED: &str = "died";
+}
+
 impl Task {
     /// The tries that came to nothing so far, oldest first.
     pub fn attempts(&self) -> Vec<Attempt> {
@@ -108,8 +113,11 @@ fn after(before: &Task, attempt: &Attempt, enough: &dyn Fn(&[Attempt]) -> Option
     let mut attempts = before.attempts();
     attempts.push(attempt.clone());
     let reason = enough(&attempts);
-    let surplus = attempts.len().saturating_sub(REMEMBERED);
-    attempts.drain(..surplus);
+    while attempts.len() > REMEMBERED {
+        // What the task is to blame for is counted, so it is remembered longest.
+        let first = attempts.iter().position(|it| !it.counts).unwrap_or(0);
+        attempts.remove(first);
+    }
     let mut task = before.clone();
     task.make_pending();
     task.set_ours("result", None);

@@ -1,6 +1,7 @@
 //! A run that is killed over and over comes to the same end.
 
 use harness::runs::LONG;
+use harness::scene_processes::of_home;
 use harness::{Random, wait_until};
 use serde_json::{Value, json};
 
@@ -77,5 +78,12 @@ fn killed_at_ten_points_it_comes_to_the_same_end_and_nothing_proven_runs_again()
     );
     let trees = fan.git(&["worktree", "list"]);
     assert_eq!(trees.lines().count(), 1, "{trees}");
+    assert_eq!(fan.0.repo.tree_branches(), Vec::<String>::new());
+    assert_eq!(fan.0.repo.git_locks(), Vec::<std::path::PathBuf>::new());
+    wait_until(LONG, "every process to be gone", || {
+        of_home(fan.0.home.path()).is_empty()
+    });
+    let doctor = fan.0.ok(&["doctor"]);
+    assert_eq!(doctor["findings"], json!([]));
     fan.0.repo.check_sound();
 }

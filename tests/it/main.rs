@@ -38,6 +38,8 @@ mod crash;
 mod create_from;
 /// What a definition asks for: servers, skills, a configuration of its own.
 mod definition_keys;
+/// Deaths of the engine cost a task nothing.
+mod engine_deaths;
 /// The agent that does what its script says: every step it knows.
 mod fake_agent;
 /// `ccb fanout`: plans, their previews, and what bad ones are told.
@@ -66,6 +68,8 @@ mod interop;
 mod interop_edges;
 /// What another tool writes, and what it can read of ours.
 mod interop_files;
+/// Nothing stays behind: trees of lost attempts, and what was left half made.
+mod nothing_left;
 /// Text of others cannot look like lines of ours.
 mod output_lines;
 /// Whoever works on a task does not decide when it is done.

@@ -1,12 +1,15 @@
-//! A session whose every part is killed at random, over and over: nothing is lost, nothing is
-//! done twice.
+//! A session under fire: some process of it is killed several times a second, the director as
+//! often as anything else, and it is started again each time. Nothing is lost, nothing is done
+//! twice, nothing costs a task anything, and nothing stays behind.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
 use harness::fake::Pids;
 use harness::runs::{LONG, await_none_left, kill};
+use harness::scene_processes::{Part, of_home};
 use harness::script::Script;
 use harness::team_session::SessionScene;
 use harness::{Random, wait_until};
@@ -19,26 +22,35 @@ use crate::{CCB, FAKE_AGENT};
 struct Size {
     mates: usize,
     tasks: u64,
+    /// How often somebody is killed; then it may end in peace.
     kills: usize,
+    /// From one kill to the next, in milliseconds.
+    pace: (u64, u64),
 }
 
 fn size() -> Size {
+    let number = |name: &str, usual| {
+        let given = std::env::var(name).ok();
+        given.map_or(usual, |text| text.parse().expect("a number"))
+    };
     if std::env::var("CCB_CHAOS").is_ok_and(|size| size == "full") {
         return Size {
-            mates: 50,
-            tasks: 500,
-            kills: 400,
+            mates: 8,
+            tasks: number("CCB_CHAOS_TASKS", 100),
+            kills: usize::MAX,
+            pace: (100, 500),
         };
     }
     Size {
-        mates: 8,
-        tasks: 40,
-        kills: 30,
+        mates: 3,
+        tasks: 8,
+        kills: 25,
+        pace: (60, 250),
     }
 }
 
 #[test]
-fn every_task_is_done_once_whoever_is_killed() {
+fn every_task_is_done_once_whoever_is_killed_and_nothing_stays_behind() {
     let given = std::env::var("CCB_SEED").ok().and_then(|s| s.parse().ok());
     let seed: u64 = given.unwrap_or_else(|| u64::from(std::process::id()) ^ 0xc4a05);
     println!("seed: CCB_SEED={seed}");
@@ -53,39 +65,64 @@ fn every_task_is_done_once_whoever_is_killed() {
     create(&scene, &size, &pids, &mut random);
 
     let mates = size.mates.to_string();
-    let start = || scene.start(&["--mates", &mates, "--attempts", "5"]);
+    // An agent that is killed did not do its task, so that counts; nobody else's death does.
+    let start = || scene.start(&["--mates", &mates, "--attempts", "100"]);
     let mut director = Director(start());
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    let limit = Instant::now() + Duration::from_secs(1500);
+    let mut hit: BTreeMap<Part, usize> = BTreeMap::new();
+    let began = Instant::now();
+    let limit = began + Duration::from_secs(1500);
+    let mut next = began;
     let mut code = None;
-    let mut killed = 0;
     while code.is_none() {
-        assert!(Instant::now() < limit, "seed {seed}: {counts:?}");
-        if killed < size.kills && disturb(&scene, &mut director.0, &mut random, &mut counts) {
-            killed += 1;
+        if Instant::now() >= limit {
+            keep(&scene, seed);
+            panic!("seed {seed}: not done, hit {hit:?}");
         }
-        if let Some(status) = director.0.try_wait().unwrap() {
-            match status.code() {
+        if hit.values().sum::<usize>() < size.kills && Instant::now() >= next {
+            if let Some(part) = disturb(&scene, &director.0, &mut random) {
+                *hit.entry(part).or_default() += 1;
+            }
+            let (least, most) = size.pace;
+            next = Instant::now() + Duration::from_millis(least + random.below(most - least));
+        }
+        match director.0.try_wait().unwrap() {
+            None => std::thread::park_timeout(Duration::from_millis(5)),
+            Some(status) => match status.code() {
                 Some(ended) => code = Some(ended),
                 // Killed by us.
                 None => director = Director(start()),
-            }
+            },
         }
-        // Until a few more things have happened: so that what is killed next can be anywhere.
-        let enough = length(&scene) + random.below(4) * 100;
-        wait_until(LONG, "something to happen", || {
-            length(&scene) > enough || !matches!(director.0.try_wait(), Ok(None))
-        });
     }
-    println!("killed: {counts:?}");
-    check(&scene, &size, code, seed);
-    scene.await_nobody();
-    await_none_left(&Pids::new(&pids));
+    println!("hit in {:?}: {hit:?}", began.elapsed());
+    let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        check(&scene, &size, code);
+        check_nothing_left(&scene);
+        await_none_left(&Pids::new(&pids));
+    }));
+    if let Err(failed) = checked {
+        eprintln!("seed {seed}");
+        keep(&scene, seed);
+        std::panic::resume_unwind(failed);
+    }
 }
 
-/// How much the sessions have said so far.
-fn length(scene: &SessionScene) -> u64 {
-    std::fs::metadata(scene.log()).map_or(0, |meta| meta.len())
+/// Keeps everything there is for whoever wants to know what happened.
+fn keep(scene: &SessionScene, seed: u64) {
+    let Some(dir) = std::env::var_os("CCB_CHAOS_KEEP") else {
+        return;
+    };
+    let dir = Path::new(&dir).join(seed.to_string());
+    std::fs::create_dir_all(&dir).unwrap();
+    for (from, to) in [(scene.home.path(), "home"), (scene.repo.main(), "main")] {
+        let copied = std::process::Command::new("cp")
+            .arg("-a")
+            .arg(from)
+            .arg(dir.join(to))
+            .status();
+        assert!(copied.unwrap().success());
+    }
+    eprintln!("kept in {}", dir.display());
 }
 
 /// A session that does not outlive the test.
@@ -98,9 +135,9 @@ impl Drop for Director {
     }
 }
 
-/// Tasks in chains and fans; each writes one file of its own, and appends to what it depends on
-/// whether that was there.
-fn create(scene: &SessionScene, size: &Size, pids: &std::path::Path, random: &mut Random) {
+/// Tasks in chains and fans; each writes one file of its own, and needs that of what it depends
+/// on.
+fn create(scene: &SessionScene, size: &Size, pids: &Path, random: &mut Random) {
     let mut batch = Vec::new();
     for id in 1..=size.tasks {
         let blocker = (id > 4 && random.below(2) == 0).then(|| 1 + random.below(id - 1));
@@ -129,109 +166,79 @@ fn create(scene: &SessionScene, size: &Size, pids: &std::path::Path, random: &mu
     scene.ok(&["task", "create", "--from", file.to_str().unwrap()]);
 }
 
-/// Kills something; false if there was nothing to kill.
-fn disturb(
-    scene: &SessionScene,
-    director: &mut Child,
-    random: &mut Random,
-    counts: &mut BTreeMap<&'static str, usize>,
-) -> bool {
-    let what = *random.pick(&["director", "host", "guard", "both", "pid"]);
-    let active = scene.home.team_dir().join("runs/.active");
-    let Ok(entries) = std::fs::read_dir(&active) else {
-        return false;
-    };
-    let ids: Vec<String> = entries
-        .flatten()
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect();
-    if ids.is_empty() {
-        return false;
-    }
-    let id = random.pick(&ids).clone();
-    let path = scene.home.run_dir(&id).join("meta.json");
-    let meta = std::fs::read(path).ok();
-    let meta: Option<serde_json::Value> = meta.and_then(|text| serde_json::from_slice(&text).ok());
-    let Some(meta) = meta else {
-        return false;
-    };
-    if what == "director" {
-        // Only if somebody is at work: a director that never gets anybody up proves nothing.
-        if meta["pid"].is_null() {
-            return false;
+/// Kills somebody: first it is drawn what, then who. Says what was hit.
+fn disturb(scene: &SessionScene, director: &Child, random: &mut Random) -> Option<Part> {
+    let parts = [
+        Part::Director,
+        Part::Guard,
+        Part::Host,
+        Part::Git,
+        Part::Work,
+    ];
+    let wanted = *random.pick(&parts);
+    // A git lives for milliseconds; for the others there may be nobody just now.
+    let until = Instant::now() + Duration::from_millis(60);
+    loop {
+        let of_kind: Vec<i32> = of_home(scene.home.path())
+            .into_iter()
+            .filter(|(part, _)| *part == wanted)
+            .map(|(_, pid)| pid)
+            .filter(|pid| wanted != Part::Director || *pid == director.id().cast_signed())
+            .collect();
+        if !of_kind.is_empty() {
+            kill(*random.pick(&of_kind), Signal::KILL);
+            return Some(wanted);
         }
-        director.kill().ok();
-        *counts.entry(what).or_default() += 1;
-        return true;
+        if Instant::now() >= until {
+            return None;
+        }
     }
-    let process = |which: &str| {
-        let pid = match which {
-            "pid" => meta["pid"].as_i64(),
-            other => meta[other]["pid"].as_i64(),
-        };
-        pid.and_then(|pid| i32::try_from(pid).ok())
-    };
-    let targets: Vec<i32> = match what {
-        "both" => ["guard", "host"].into_iter().filter_map(process).collect(),
-        one => process(one).into_iter().collect(),
-    };
-    for pid in &targets {
-        kill(*pid, Signal::KILL);
-    }
-    *counts.entry(what).or_default() += usize::from(!targets.is_empty());
-    !targets.is_empty()
 }
 
-fn check(scene: &SessionScene, size: &Size, code: Option<i32>, seed: u64) {
+/// Everything is done, and has landed once.
+fn check(scene: &SessionScene, size: &Size, code: Option<i32>) {
     let log = || std::fs::read_to_string(scene.log()).unwrap_or_default();
     let tasks = scene.home.tasks_on_disk();
-    let mut parked = 0;
-    for task in tasks.iter().take(usize::try_from(size.tasks).unwrap()) {
+    assert_eq!(tasks.len() as u64, size.tasks, "no task was made besides");
+    for task in &tasks {
         let ours = &task["metadata"]["ccb"];
-        if task["status"] == "completed" {
-            assert!(ours["result"]["commit"].is_string(), "seed {seed}: {task}");
-            continue;
-        }
-        // Parked, or behind one that is.
-        assert_eq!(task["status"], "pending", "seed {seed}: {task}");
-        parked += usize::from(ours["parked"]["reason"].is_string());
-    }
-    let expected = if parked == 0 { 0 } else { 1 };
-    assert_eq!(code, Some(expected), "seed {seed}: {}", log());
-    for task in tasks.iter().filter(|task| task["status"] == "completed") {
+        assert_eq!(task["status"], "completed", "{task}: {}", log());
+        assert!(ours["result"]["commit"].is_string(), "{task}");
+        assert!(ours["parked"].is_null(), "{task}");
         let id = task["id"].as_str().unwrap();
         let file = scene.repo.git(&["show", &format!("main:files/{id}")]);
-        assert_eq!(
-            file,
-            format!("{id}\n"),
-            "seed {seed}: task {id} was done once"
-        );
+        assert_eq!(file, format!("{id}\n"), "task {id} was done once");
+        let path = format!("files/{id}");
+        let landed = scene
+            .repo
+            .git(&["log", "--no-merges", "--format=%H", "main", "--", &path]);
+        assert_eq!(landed.lines().count(), 1, "task {id} landed once: {landed}");
     }
+    assert_eq!(code, Some(0), "{}", log());
+    assert_eq!(scene.repo.git(&["status", "--porcelain"]), "");
     // Each result of an agent was told once at most, and all that was told is read.
     let mut told = scene.home.notifications();
     let all = told.len();
     told.sort();
     told.dedup_by(|a, b| a.0 == b.0);
-    assert_eq!(told.len(), all, "seed {seed}: told twice");
-    // What has landed has no tree; what has not has one.
-    wait_until(LONG, "trees to be put away", || {
-        let trees = scene.trees();
-        let lost = trees.iter().filter(|name| !is_rest(scene, name));
-        lost.count() == 0
-    });
-    assert_eq!(
-        scene.repo.git(&["status", "--porcelain"]),
-        "",
-        "seed {seed}"
-    );
+    assert_eq!(told.len(), all, "told twice");
 }
 
-/// A tree that an attempt left which came to nothing: kept, because something is in it.
-fn is_rest(scene: &SessionScene, name: &str) -> bool {
-    let done = scene
-        .home
-        .tasks_on_disk()
-        .into_iter()
-        .any(|task| task["metadata"]["ccb"]["result"]["worktree"] == name);
-    !done
+/// No process, no tree, no branch, no lock, nothing half done.
+fn check_nothing_left(scene: &SessionScene) {
+    scene.await_nobody();
+    wait_until(LONG, "every process to be gone", || {
+        of_home(scene.home.path()).is_empty()
+    });
+    assert_eq!(scene.trees(), Vec::<String>::new());
+    let trees = std::fs::read_dir(scene.repo.main().join(".claude/worktrees"));
+    let trees: Vec<_> = trees.into_iter().flatten().flatten().collect();
+    assert!(trees.is_empty(), "{trees:?}");
+    assert_eq!(scene.repo.tree_branches(), Vec::<String>::new());
+    scene.repo.check_sound();
+    let locks = scene.repo.git_locks();
+    assert!(locks.is_empty(), "{locks:?}");
+    let doctor = scene.run(&["--json", "doctor"]);
+    assert_eq!(doctor.code, Some(0), "{doctor:?}");
+    assert_eq!(doctor.json()["findings"], serde_json::json!([]));
 }

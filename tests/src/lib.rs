@@ -23,6 +23,7 @@ mod real_team;
 mod repo;
 /// Agents in tests.
 pub mod runs;
+pub mod scene_processes;
 mod schema;
 pub mod script;
 mod talk;

@@ -124,6 +124,27 @@ impl TestRepo {
         }
     }
 
+    /// Lock files of git's that are there.
+    pub fn git_locks(&self) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        let mut dirs = vec![self.main.join(".git")];
+        while let Some(dir) = dirs.pop() {
+            for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
+                let path = entry.path();
+                // What is ours has other rules.
+                if path == self.ours() || path.ends_with("objects") {
+                    continue;
+                }
+                if path.is_dir() {
+                    dirs.push(path);
+                } else if path.extension().is_some_and(|end| end == "lock") {
+                    found.push(path);
+                }
+            }
+        }
+        found
+    }
+
     /// The branches of trees, with where they stand.
     pub fn tree_branches(&self) -> Vec<String> {
         let text = self.git(&[

@@ -62,17 +62,22 @@ pub(crate) fn is_checked_out(layout: &Layout, branch: &str) -> Result<bool, Tree
 
 /// Makes new refs, all or none; one that stands elsewhere is an error.
 pub(crate) fn create_refs(layout: &Layout, refs: &[(String, String)]) -> Result<(), TreeError> {
-    let lines: String = refs
-        .iter()
-        .map(|(name, oid)| format!("create {name} {oid}\n"))
-        .collect();
-    update_refs(layout, lines).or_else(|error| {
-        // A process that was killed may have left a git that was just about to do the same.
+    let made = |refs: &[&(String, String)]| {
+        let create = |(name, oid): &&(String, String)| format!("create {name} {oid}\n");
+        update_refs(layout, refs.iter().map(create).collect())
+    };
+    made(&refs.iter().collect::<Vec<_>>()).or_else(|error| {
+        // A process that was killed may have left a git that was just about to do the same; and
+        // a git that was killed itself has made some of them.
         let history = History::open(&layout.main);
-        let done = |(name, oid): &(String, String)| {
-            matches!(history.tip(name), Ok(Some(tip)) if tip == *oid)
+        let missing = |(name, oid): &&(String, String)| {
+            !matches!(history.tip(name), Ok(Some(tip)) if tip == *oid)
         };
-        if refs.iter().all(done) { Ok(()) } else { Err(error) }
+        let missing: Vec<_> = refs.iter().filter(missing).collect();
+        match missing.len() == refs.len() {
+            true => Err(error),
+            false => made(&missing),
+        }
     })
 }
 

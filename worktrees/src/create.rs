@@ -36,6 +36,9 @@ use crate::trees::Trees;
 /// from what the index says.
 pub(crate) const SPARSE: &[&str] = &["core.sparseCheckout=true", "core.sparseCheckoutCone=false"];
 
+/// How often a tree is begun whose making somebody interrupts.
+const TRIES: usize = 3;
+
 impl Trees {
     /// Finds the tree, or makes it.
     pub fn create(&self, request: &CreateRequest<'_>) -> Result<Created, TreeError> {
@@ -46,8 +49,14 @@ impl Trees {
             None => self.free_slug()?,
         };
         let mut found = self.resume(&slug, request)?;
-        if found.is_none() {
-            found = Some(self.create_locked(&slug, request)?);
+        let mut tries = 0;
+        while found.is_none() {
+            tries += 1;
+            found = match self.create_locked(&slug, request) {
+                // Everything was taken back, so it can be begun again.
+                Err(TreeError::Interrupted { .. }) if tries < TRIES => None,
+                made => Some(made?),
+            };
         }
         let mut created = found.ok_or_else(|| TreeError::NotFound {
             name: slug.to_string(),
@@ -188,6 +197,10 @@ impl Trees {
             task_id: None,
             task_list: None,
             agent: request.agent.clone(),
+            made_for: request
+                .task
+                .as_ref()
+                .map(|(list, id)| format!("{list}#{id}")),
             status: Status::Active,
             created_at: self.now(),
             last_used_at: self.now(),
@@ -303,6 +316,7 @@ impl Trees {
         .arg(&entry.path)
         .args(&entry.base)
         .holding(&section.lock)?
+        .once()
         .run()?;
         reached(fault::CREATE_REGISTERED);
         Ok(())

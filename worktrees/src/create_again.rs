@@ -104,6 +104,7 @@ impl Trees {
             .arg(&entry.path)
             .args(from)
             .holding(&section.lock)?
+            .once()
             .run()?;
         Ok(())
     }

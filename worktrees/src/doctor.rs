@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use store::atomic;
 use store::lock::FileLock;
 
-use crate::admin;
 use crate::check_state::CheckState;
 use crate::error::TreeError;
 use crate::gitfiles;
@@ -56,17 +55,28 @@ impl Trees {
             false => registry,
         };
         for entry in &registry.worktrees {
-            self.check_entry(entry, &mut findings)?;
+            self.check_entry(entry, fix, &mut findings)?;
         }
         for pooled in &registry.pool {
-            self.check_entry(&pooled.tree, &mut findings)?;
+            self.check_entry(&pooled.tree, fix, &mut findings)?;
         }
+        // What was half done is not any more.
+        let registry = match fix {
+            true => Registry::load(&self.layout)?,
+            false => registry,
+        };
         self.check_disk(&registry, fix, &mut findings)?;
+        self.check_rests(&registry, fix, &mut findings)?;
         self.check_trash(&registry, &mut findings);
         Ok(findings)
     }
 
-    fn check_entry(&self, entry: &Entry, findings: &mut Vec<TreeFinding>) -> Result<(), TreeError> {
+    fn check_entry(
+        &self,
+        entry: &Entry,
+        fix: bool,
+        findings: &mut Vec<TreeFinding>,
+    ) -> Result<(), TreeError> {
         let slug = match entry.slug() {
             Ok(slug) => slug,
             Err(error) => {
@@ -74,18 +84,21 @@ impl Trees {
                 return Ok(());
             }
         };
-        let mut add = |kind, message: String| findings.push(finding(kind, &entry.name, message));
         if let Some(doing) = entry.under_way() {
             if FileLock::try_exclusive(&self.layout.tree_lock(&slug))?.is_some() {
-                add(
-                    "half_done",
-                    format!(
-                        "{doing} was interrupted; the next command that changes trees settles it"
-                    ),
+                let message = format!(
+                    "{doing} was interrupted; the next command that changes trees settles it"
                 );
+                let mut finding = finding("half_done", &entry.name, message);
+                if fix {
+                    self.settle(&slug)?;
+                    finding.fixed = Some("finished or taken back, whichever loses nothing".into());
+                }
+                findings.push(finding);
             }
             return Ok(());
         }
+        let mut add = |kind, message: String| findings.push(finding(kind, &entry.name, message));
         match entry.status {
             Status::Removed => {
                 let trash = entry.trash.as_ref().filter(|trash| !trash.emptied);
@@ -163,23 +176,7 @@ impl Trees {
                     }
                     findings.push(finding);
                 }
-                Err(why) => {
-                    let message =
-                        format!("{} is no worktree of this repository: {why}", dir.display());
-                    findings.push(finding("stray_directory", &name, message));
-                }
-            }
-        }
-        for admin in admin::all(&self.layout) {
-            let name = admin
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
-            let half_made = admin::unfinished(&self.layout, &name).contains(&admin);
-            if half_made && registry.worktrees.iter().all(|entry| entry.op.is_none()) {
-                let message = format!("{} was left by an interrupted git", admin.display());
-                findings.push(finding("half_made_record", &name, message));
+                Err(why) => self.check_stray(dir, &why, fix, findings)?,
             }
         }
         Ok(())
@@ -225,6 +222,7 @@ impl Trees {
             task_id: None,
             task_list: None,
             agent: None,
+            made_for: None,
             status: Status::Active,
             created_at: self.now(),
             last_used_at: self.now(),
@@ -260,7 +258,7 @@ impl Trees {
     }
 }
 
-fn finding(kind: &'static str, name: &str, message: String) -> TreeFinding {
+pub(crate) fn finding(kind: &'static str, name: &str, message: String) -> TreeFinding {
     TreeFinding {
         kind,
         name: name.to_owned(),

@@ -234,6 +234,12 @@ pub enum TreeError {
         /// Its words.
         stderr: String,
     },
+    /// Somebody killed what was doing it, again and again. It says nothing about what was asked.
+    #[error("interrupted: {what} was killed before it was done")]
+    Interrupted {
+        /// What was killed.
+        what: String,
+    },
     /// git took too long and was stopped.
     #[error("git {verb} did not end within {} s", after.as_secs())]
     GitTimedOut {
@@ -324,6 +330,7 @@ impl TreeError {
             Self::Registry { .. } => "registry_unreadable",
             Self::Git { .. } | Self::NoGit { .. } => "git_failed",
             Self::GitTimedOut { .. } => "git_timeout",
+            Self::Interrupted { .. } => "interrupted",
             Self::NotRun { .. } => "not_run",
         }
     }
@@ -341,6 +348,7 @@ impl TreeError {
             | Self::CheckFailed { .. }
             | Self::Registry { .. }
             | Self::Git { .. }
+            | Self::Interrupted { .. }
             | Self::NotRun { .. }
             | Self::NoGit { .. } => Category::Failed,
             Self::Store(_)
@@ -365,6 +373,21 @@ impl TreeError {
             | Self::OtherFileSystem { .. }
             | Self::HookBased { .. } => Category::Refused,
         }
+    }
+
+    /// Whether it says nothing about what was asked, only about the moment: somebody killed git,
+    /// the disk is full, a lock was held. Asked again later, it may well be done.
+    pub fn is_passing(&self) -> bool {
+        matches!(
+            self,
+            Self::Interrupted { .. }
+                | Self::Git { .. }
+                | Self::GitTimedOut { .. }
+                | Self::NoGit { .. }
+                | Self::NotRun { .. }
+                | Self::TargetMoved { .. }
+                | Self::Store(StoreError::Io { .. } | StoreError::LockTimeout { .. })
+        )
     }
 
     /// What the user can do about it.
@@ -422,6 +445,7 @@ impl TreeError {
             Self::Registry { .. } => Some(
                 "`ccb doctor --fix` sets it aside and makes a new one from what git knows".into(),
             ),
+            Self::Interrupted { .. } => Some("nothing was changed for good; try again".into()),
             Self::NoGit { .. } => Some("install git, and see that it is on your PATH".into()),
             _ => None,
         }

@@ -87,7 +87,7 @@ impl Trees {
         why: Option<String>,
     ) -> Result<AgentEnd, TreeError> {
         Ok(AgentEnd::Kept {
-            entry: Box::new(self.keep(slug)?),
+            entry: Box::new(self.keep_as(slug, |_| ())?),
             changes: Box::new(changes),
             why,
         })

@@ -6,6 +6,7 @@
 //! `--`, or comes in on standard input.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -13,10 +14,14 @@ use std::time::Duration;
 use store::lock::FileLock;
 
 use crate::error::TreeError;
-use crate::process::{self, Finished, Input};
+use crate::gitlocks;
+use crate::process::{Captured, Finished, Input};
 
 /// How long git may take for anything but checking files out.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// How often a git that was killed, or met the lock of one that was, is started.
+const TRIES: usize = 5;
 
 const CONFIG: &[&str] = &[
     // Code of the repository that would run on our behalf.
@@ -45,6 +50,10 @@ pub(crate) struct Git {
     verb: String,
     input: Input,
     timeout: Duration,
+    /// It is not simply started again if it was killed: half of what it does would be in its way.
+    once: bool,
+    /// A git of ours was killed just before, where this one is to work.
+    after_kill: bool,
 }
 
 impl Git {
@@ -74,6 +83,8 @@ impl Git {
             verb: verb.to_owned(),
             input: Input::Nothing,
             timeout: TIMEOUT,
+            once: false,
+            after_kill: false,
         }
     }
 
@@ -104,6 +115,18 @@ impl Git {
         Ok(self)
     }
 
+    /// What it does cannot just be done again; whoever calls sees to it if it is killed.
+    pub(crate) fn once(mut self) -> Self {
+        self.once = true;
+        self
+    }
+
+    /// A git of ours was killed here: the locks in its way are that one's.
+    pub(crate) fn after_kill(mut self, killed: bool) -> Self {
+        self.after_kill = killed;
+        self
+    }
+
     pub(crate) fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
@@ -131,21 +154,59 @@ impl Git {
         }
     }
 
+    /// Runs it to its end; again if somebody killed it, which says nothing about what it was
+    /// asked, or if the lock of one that was killed is in its way.
     fn finish(self) -> Result<Finished, TreeError> {
         tracing::debug!(command = ?self.command, "git");
         let program = self.command.get_program().to_owned();
-        let finished = process::capture(self.command, self.input, self.timeout);
-        let finished = finished.map_err(|source| TreeError::NoGit {
-            program: PathBuf::from(program),
-            source,
-        })?;
-        if finished.timed_out {
-            return Err(TreeError::GitTimedOut {
-                verb: self.verb,
-                after: self.timeout,
-            });
+        let mut killed = self.after_kill;
+        let mut git = Captured::new(self.command, self.input);
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let finished = git.run(self.timeout).map_err(|source| TreeError::NoGit {
+                program: PathBuf::from(&program),
+                source,
+            })?;
+            if finished.timed_out {
+                return Err(TreeError::GitTimedOut {
+                    verb: self.verb,
+                    after: self.timeout,
+                });
+            }
+            if was_killed(&finished) {
+                killed = true;
+                if self.once || tries == TRIES {
+                    return Err(TreeError::Interrupted {
+                        what: format!("git {}", self.verb),
+                    });
+                }
+                continue;
+            }
+            let lock = gitlocks::in_the_way(&finished).filter(|_| tries < TRIES);
+            match lock {
+                Some(lock) if gitlocks::clear(&lock, killed) => {}
+                _ => return Ok(finished),
+            }
         }
-        Ok(finished)
+    }
+}
+
+/// Whether somebody ended it, or a git it had started, before it was done. One that crashed is
+/// another matter: it would crash again.
+fn was_killed(finished: &Finished) -> bool {
+    use rustix::process::Signal;
+    let by = |signal: i32| {
+        [Signal::KILL, Signal::TERM, Signal::INT, Signal::HUP]
+            .iter()
+            .any(|one| one.as_raw() == signal)
+    };
+    match finished.status.signal() {
+        Some(signal) => by(signal),
+        None => {
+            let said = String::from_utf8_lossy(&finished.stderr);
+            !finished.status.success() && said.contains("died of signal 9")
+        }
     }
 }
 

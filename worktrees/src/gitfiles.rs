@@ -51,6 +51,13 @@ pub(crate) fn admin_of(layout: &Layout, tree: &Path) -> Result<PathBuf, String> 
     Ok(admin)
 }
 
+/// Where the tree is, or was, that this directory among git's belongs to.
+pub(crate) fn tree_of(admin: &Path) -> Option<PathBuf> {
+    let text = text_file(&admin.join("gitdir"))?;
+    let dot_git = admin.join(text.trim());
+    dot_git.parent().map(Path::to_owned)
+}
+
 /// Where the HEAD of the tree with this directory among git's is.
 pub(crate) fn head(layout: &Layout, admin: &Path) -> Head {
     let Some(text) = text_file(&admin.join("HEAD")) else {

@@ -18,10 +18,11 @@ use crate::check::Check;
 use crate::error::TreeError;
 use crate::events::Event;
 use crate::fault;
+use crate::halfway;
 use crate::history::History;
 use crate::merge_build::{Builder, Built};
 use crate::merge_target::{Step, Target};
-use crate::registry::{Entry, Landed};
+use crate::registry::{Entry, Landed, Registry};
 use crate::slug::Slug;
 use crate::trees::Trees;
 
@@ -148,6 +149,7 @@ impl Trees {
         turn: &FileLock,
     ) -> Result<Merged, TreeError> {
         let mut branch = String::new();
+        self.undo_halfway()?;
         for _ in 0..ATTEMPTS {
             let landing = self.prepare(entry, request)?;
             let Some(commit) = landing.commit() else {
@@ -182,6 +184,25 @@ impl Trees {
         let files = |commit: &str| history.tree_of(commit).ok();
         let proven = request.proven.as_deref();
         proven.is_some_and(|proven| proven == commit || files(proven) == files(commit))
+    }
+
+    /// A landing whose process and git were both killed may have left files in the checkout of
+    /// the target that are the new ones already. They would be in the way of every other.
+    fn undo_halfway(&self) -> Result<(), TreeError> {
+        let registry = Registry::load(&self.layout)?;
+        let pending = |entry: &Entry| entry.merged.clone().filter(|landed| landed.pending);
+        for landed in registry.worktrees.iter().filter_map(pending) {
+            let target = Target::find(&self.layout, Some(&landed.into));
+            let (Ok(target), Some(from)) = (target, &landed.from) else {
+                continue;
+            };
+            if let Some(dir) = target.checkout.filter(|dir| dir.is_dir())
+                && target.tip == *from
+            {
+                halfway::put_back(&self.layout, &dir, from, &landed.commit)?;
+            }
+        }
+        Ok(())
     }
 
     /// Everything up to the commit that is to land. Touches nothing.
@@ -264,6 +285,7 @@ impl Trees {
         let mut landed = Landed {
             into: landing.target.branch.clone(),
             commit: commit.clone(),
+            from: Some(landing.target.tip.clone()),
             head: landing.head.clone(),
             at: self.now(),
             pending: true,

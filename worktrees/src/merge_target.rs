@@ -1,14 +1,18 @@
 //! The branch that commits land on: where it stands, who has it checked out, moving it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use store::lock::FileLock;
 
 use crate::error::TreeError;
 use crate::git::{Git, path_from};
+use crate::halfway;
 use crate::history::History;
 use crate::layout::Layout;
+
+/// How often a checkout is made to follow its branch if somebody kills git at it.
+const TRIES: usize = 5;
 
 /// A branch as it was found.
 #[derive(Debug)]
@@ -77,16 +81,7 @@ impl Target {
             // Files and branch move together, or git says what is in the way. Nothing in the
             // user's settings may turn this into another kind of merge, and ignored files
             // are as good as any others.
-            // The index is the user's own, and must not be lost to a power cut either.
-            Some(dir) if dir.is_dir() => {
-                Git::with_config(dir, "merge", &["core.fsync=reference,index"])
-                    .args(["--ff-only", "--no-squash", "--no-autostash", "--no-stat"])
-                    .args(["--no-overwrite-ignore", "--no-verify-signatures", "--quiet"])
-                    .arg(commit)
-                    .timeout(timeout)
-                    .holding(turn)?
-                    .run()
-            }
+            Some(dir) if dir.is_dir() => self.follow(layout, dir, commit, turn, timeout),
             Some(dir) => {
                 return Err(self.refused(dir.clone(), "that directory is gone".into()));
             }
@@ -112,6 +107,43 @@ impl Target {
             Err(error) => Err(error),
             Ok(_) => Ok(Step::MovedByOthers),
         }
+    }
+
+    /// Has the checkout follow the branch to `commit`. A git that is killed on the way leaves some
+    /// files behind that are the new ones already; they are put back, and it begins again.
+    fn follow(
+        &self,
+        layout: &Layout,
+        dir: &Path,
+        commit: &str,
+        turn: &FileLock,
+        timeout: Duration,
+    ) -> Result<Vec<u8>, TreeError> {
+        let reference = format!("refs/heads/{}", self.branch);
+        let mut killed = false;
+        for _ in 0..TRIES {
+            // The index is the user's own, and must not be lost to a power cut either.
+            let moved = Git::with_config(dir, "merge", &["core.fsync=reference,index"])
+                .args(["--ff-only", "--no-squash", "--no-autostash", "--no-stat"])
+                .args(["--no-overwrite-ignore", "--no-verify-signatures", "--quiet"])
+                .arg(commit)
+                .timeout(timeout)
+                .holding(turn)?
+                .after_kill(killed)
+                .once()
+                .run();
+            let Err(TreeError::Interrupted { .. }) = moved else {
+                return moved;
+            };
+            killed = true;
+            if History::open(&layout.main).tip(&reference)?.as_ref() != Some(&self.tip) {
+                return moved;
+            }
+            halfway::put_back(layout, dir, &self.tip, commit)?;
+        }
+        Err(TreeError::Interrupted {
+            what: "git merge".into(),
+        })
     }
 
     fn refused(&self, path: PathBuf, why: String) -> TreeError {

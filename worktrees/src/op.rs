@@ -73,6 +73,9 @@ pub struct Landed {
     pub into: String,
     /// The commit it was moved to.
     pub commit: String,
+    /// Where the branch stood before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
     /// The commit of the tree that is part of it.
     pub head: String,
     /// When.

@@ -195,7 +195,7 @@ pub fn apply(dir: &Path, files: &[PathBuf], three_way: bool) -> Result<Applied, 
     if three_way {
         git = git.arg("--3way");
     }
-    match git.arg("--").args(files).timeout(TIMEOUT).run() {
+    match git.arg("--").args(files).timeout(TIMEOUT).once().run() {
         Ok(_) => Ok(Applied::All {
             commit: resolve(dir, "HEAD")?,
         }),
@@ -231,7 +231,7 @@ pub fn check(
         if three_way {
             git = git.arg("--3way");
         }
-        match git.arg("--").arg(file).timeout(TIMEOUT).run() {
+        match git.arg("--").arg(file).timeout(TIMEOUT).once().run() {
             Ok(_) => {}
             Err(TreeError::Git { stderr, .. }) => {
                 return Ok(Applied::Stopped {

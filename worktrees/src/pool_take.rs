@@ -185,6 +185,7 @@ impl Trees {
             .args(["-m", "-u", "--no-recurse-submodules", from, to])
             .timeout(self.options.checkout_timeout)
             .holding(lock)?
+            .once()
             .run();
         match changed {
             // By their times they could be others (copied, touched), by their content they are

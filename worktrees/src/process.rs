@@ -40,28 +40,39 @@ pub(crate) fn forget_git(command: &mut Command) {
     }
 }
 
-/// Runs `command` with `input` and captures its output.
-pub(crate) fn capture(
-    mut command: Command,
-    input: Input,
-    timeout: Duration,
-) -> io::Result<Finished> {
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let bytes = match input {
-        Input::Nothing => {
-            command.stdin(Stdio::null());
-            None
-        }
-        Input::Lock(file) => {
-            command.stdin(file);
-            None
-        }
-        Input::Bytes(bytes) => {
-            command.stdin(Stdio::piped());
-            Some(bytes)
-        }
-    };
-    run(command, bytes.as_deref(), timeout)
+/// A program whose output is captured; it can be run more than once.
+#[derive(Debug)]
+pub(crate) struct Captured {
+    command: Command,
+    bytes: Option<Vec<u8>>,
+}
+
+impl Captured {
+    /// `command` with this on its standard input.
+    pub(crate) fn new(mut command: Command, input: Input) -> Self {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let bytes = match input {
+            Input::Nothing => {
+                command.stdin(Stdio::null());
+                None
+            }
+            Input::Lock(file) => {
+                command.stdin(file);
+                None
+            }
+            Input::Bytes(bytes) => {
+                command.stdin(Stdio::piped());
+                Some(bytes)
+            }
+        };
+        Self { command, bytes }
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn run(&mut self, timeout: Duration) -> io::Result<Finished> {
+        let never = AtomicBool::new(false);
+        start(&mut self.command, self.bytes.as_deref(), timeout, &never)
+    }
 }
 
 /// Runs `command` with the standard streams its caller gave it.
@@ -78,6 +89,15 @@ pub(crate) fn run(
 /// The same; setting `stop` asks the group to end, and kills it if it does not.
 pub(crate) fn run_until(
     mut command: Command,
+    input: Option<&[u8]>,
+    timeout: Duration,
+    stop: &AtomicBool,
+) -> io::Result<Finished> {
+    start(&mut command, input, timeout, stop)
+}
+
+fn start(
+    command: &mut Command,
     input: Option<&[u8]>,
     timeout: Duration,
     stop: &AtomicBool,
@@ -183,26 +203,22 @@ mod tests {
     #[test]
     fn input_and_both_outputs_pass_whole() {
         let input = vec![b'x'; 1 << 20];
-        let finished = capture(
-            sh("tee /dev/stderr"),
-            Input::Bytes(input.clone()),
-            Duration::from_secs(60),
-        )
-        .unwrap();
-        assert!(finished.status.success() && !finished.timed_out);
-        assert_eq!(finished.stdout, input);
-        assert_eq!(finished.stderr, input);
+        let mut tee = Captured::new(sh("tee /dev/stderr"), Input::Bytes(input.clone()));
+        // Also the second time.
+        for _ in 0..2 {
+            let finished = tee.run(Duration::from_secs(60)).unwrap();
+            assert!(finished.status.success() && !finished.timed_out);
+            assert_eq!(finished.stdout, input);
+            assert_eq!(finished.stderr, input);
+        }
     }
 
     #[test]
     fn a_program_that_hangs_is_killed_with_its_children() {
         // The child holds the pipe open; only killing the whole group ends the reading.
-        let finished = capture(
-            sh("sleep 1000 & sleep 1000"),
-            Input::Nothing,
-            Duration::from_millis(50),
-        )
-        .unwrap();
+        let finished = Captured::new(sh("sleep 1000 & sleep 1000"), Input::Nothing)
+            .run(Duration::from_millis(50))
+            .unwrap();
         assert!(finished.timed_out);
         assert!(!finished.status.success());
     }

@@ -11,6 +11,7 @@ use crate::admin;
 use crate::error::TreeError;
 use crate::events::Event;
 use crate::gitfiles;
+use crate::gitlocks;
 use crate::history::History;
 use crate::registry::{Entry, Op, Registry, Section, Status};
 use crate::remove::{MOVING, RemoveRequest};
@@ -169,6 +170,11 @@ impl Trees {
             if tip.as_ref() == Some(base) && !admin::is_checked_out(&self.layout, branch)? {
                 admin::delete_ref(&self.layout, &reference, base)?;
             }
+        }
+        if let Some(branch) = &entry.branch {
+            // A git that was killed making the branch left its lock, and no other will need it.
+            let lock = format!("refs/heads/{branch}.lock");
+            gitlocks::clear(&self.layout.common.join(lock), true);
         }
         section
             .registry

@@ -105,6 +105,10 @@ pub struct Entry {
     /// The agent it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// The task it was made for, as `list#id`. It says so from the first moment and for as long as
+    /// nobody takes the tree for something else, also when the task is done in another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_for: Option<String>,
     /// How it stands.
     pub status: Status,
     /// When it was made.
@@ -140,6 +144,11 @@ impl Entry {
     /// Its name, checked: a registry somebody edited must not lead us astray.
     pub(crate) fn slug(&self) -> Result<Slug, TreeError> {
         Slug::new(&self.name)
+    }
+
+    /// The list and the id of the task it was made for.
+    pub fn made_for(&self) -> Option<(&str, &str)> {
+        self.made_for.as_deref()?.rsplit_once('#')
     }
 
     /// Where it is.

@@ -23,6 +23,8 @@ pub struct CreateRequest<'a> {
     pub mode: Mode,
     /// The agent it is for.
     pub agent: Option<String>,
+    /// The list and the id of the task it is made for.
+    pub task: Option<(String, String)>,
     /// What it gets besides its files.
     pub set_up: SetUp,
     /// Replaces git entirely.
@@ -40,6 +42,7 @@ impl<'a> CreateRequest<'a> {
             from,
             mode: Mode::GetOrCreate,
             agent: None,
+            task: None,
             set_up: SetUp::default(),
             hook: None,
             hold: false,

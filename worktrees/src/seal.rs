@@ -108,11 +108,15 @@ impl Trees {
         });
         let commit = line(&commit?);
         let subject = message.lines().next().unwrap_or_default();
-        Git::at(dir, "update-ref")
+        let moved = Git::at(dir, "update-ref")
             .args(["-m", &format!("commit: {subject}"), "--end-of-options"])
             .args(["HEAD", &commit, head])
-            .run()?;
-        Ok(commit)
+            .run();
+        match moved {
+            // Killed when it had just done it, it was started again and did not know.
+            Err(_) if History::open(dir).resolve("HEAD")? == commit => Ok(commit),
+            moved => moved.map(|_| commit),
+        }
     }
 
     fn sealed(

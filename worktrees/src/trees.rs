@@ -178,9 +178,21 @@ impl Trees {
         Ok(lease.exists() && FileLock::try_exclusive(&lease)?.is_none())
     }
 
-    /// Writes down that the tree stays.
+    /// Writes down that the tree stays, whatever becomes of the task it was made for.
     pub fn keep(&self, slug: &Slug) -> Result<Entry, TreeError> {
-        let entry = self.edit(slug, |entry| entry.status = Status::Kept)?;
+        self.keep_as(slug, |entry| entry.made_for = None)
+    }
+
+    /// Writes down that the tree stays, and more.
+    pub(crate) fn keep_as(
+        &self,
+        slug: &Slug,
+        more: impl FnOnce(&mut Entry),
+    ) -> Result<Entry, TreeError> {
+        let entry = self.edit(slug, |entry| {
+            entry.status = Status::Kept;
+            more(entry);
+        })?;
         self.emit(&Event::of("worktree.keep", &entry));
         Ok(entry)
     }

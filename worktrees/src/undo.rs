@@ -111,6 +111,8 @@ impl Trees {
             entry.op = None;
             entry.status = Status::Active;
             entry.trash = None;
+            // Whoever brings it back wants it, whatever it was made for.
+            entry.made_for = None;
             entry.last_used_at = now;
         })?;
         entry.ok_or(TreeError::NothingToUndo { name: trash.id })

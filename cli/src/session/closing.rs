@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use coordinator::SessionFile;
-use coordinator::engine::{Ending, LeftTree};
+use coordinator::engine::{Ending, LeftTree, StayingTree};
 use coordinator::run::{AgentError, Agents};
 use serde_json::json;
 use store::clock::{Clock, SystemClock, rfc3339};
@@ -60,7 +60,8 @@ pub(super) fn close(
     }
     record.ended_at = Some(rfc3339(SystemClock.now_ms()));
     file.put_session(&record)?;
-    let (text, json) = summary(session, ending, exit, &left, &trees)?;
+    let (mut text, mut json) = summary(session, ending, exit, &left, &trees)?;
+    say_what_stays(&agents, &mut text, &mut json)?;
     if session.own_team && exit == Exit::Done && left.is_empty() && trees.is_empty() {
         // Nothing is left that somebody could go on with.
         if let Err(error) = team_actions::delete(session.team.as_str(), false, &session.context) {
@@ -107,6 +108,33 @@ fn end_everybody(session: &Session, agents: &Agents) -> Vec<String> {
         }
     }
     problems
+}
+
+/// How many trees are named at the end; the rest is counted.
+const NAMED: usize = 10;
+
+/// Adds which trees of the team's tasks are still there, and why.
+fn say_what_stays(
+    agents: &Agents,
+    text: &mut String,
+    json: &mut serde_json::Value,
+) -> Result<(), CommandError> {
+    let staying = coordinator::engine::staying_trees(agents)?;
+    let row =
+        |tree: &StayingTree| json!({"worktree": tree.worktree, "task": tree.task, "why": tree.why});
+    json["stayingTrees"] = staying.iter().map(row).collect();
+    for tree in staying.iter().take(NAMED) {
+        let (name, task, why) = (&tree.worktree, tree.task, clean_line(&tree.why));
+        text.push_str(&format!(
+            "\n  {DIM}worktree {name} stays: #{task}, {why}{DIM:#}"
+        ));
+    }
+    if let Some(more @ 1..) = staying.len().checked_sub(NAMED) {
+        text.push_str(&format!(
+            "\n  {DIM}and {more} more: `ccb worktree list`{DIM:#}"
+        ));
+    }
+    Ok(())
 }
 
 fn left_json(tree: &LeftTree) -> serde_json::Value {

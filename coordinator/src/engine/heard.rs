@@ -90,7 +90,24 @@ impl Engine {
                 return;
             }
             WorkEnd::Broken(why) => return self.is_broken(task, &why, tell),
+            WorkEnd::Hindered(why) => match self.rests.again(task, Instant::now()) {
+                Some(pause) => {
+                    let ms = pause.as_millis();
+                    let text = format!("task {task} is begun again in {ms} ms: {why}");
+                    tell(EngineEvent::Note(text));
+                    return;
+                }
+                None => {
+                    let end = self.shared.give_up(task, why.clone());
+                    self.mirror.refresh(&self.shared.board, task);
+                    match end {
+                        WorkEnd::Task(end) => end,
+                        _ => return self.is_broken(task, &why, tell),
+                    }
+                }
+            },
         };
+        self.rests.over(task);
         match &end {
             TaskEnd::Done { .. } => {
                 self.succeeded += 1;
@@ -151,11 +168,14 @@ impl Engine {
         if self.landing.is_some() || self.control.level() == Level::Force {
             return;
         }
-        let Some(task) = next_to_land(&self.queue) else {
+        let resting = self.landing_rests.now(Instant::now());
+        let Some(task) = next_to_land(&self.queue, &resting) else {
             return;
         };
-        let queued = self.queue.remove(&task);
-        self.landing_paths = queued.map(|queued| queued.paths).unwrap_or_default();
+        let queued = self.queue.get(&task);
+        self.landing_paths = queued
+            .map(|queued| queued.paths.clone())
+            .unwrap_or_default();
         self.landing = Some(task);
         let (shared, said) = (Arc::clone(&self.shared), self.said.clone());
         let stop = Arc::clone(&self.stop_landing);
@@ -169,6 +189,18 @@ impl Engine {
         let task = landing.task;
         self.landing = None;
         self.landing_paths.clear();
+        let mut outcome = landing.outcome;
+        if let Landed::Hindered(why) = outcome {
+            if let Some(pause) = self.landing_rests.again(task, Instant::now()) {
+                let ms = pause.as_millis();
+                let text = format!("task {task} lands in {ms} ms, once more: {why}");
+                tell(EngineEvent::Note(text));
+                return;
+            }
+            outcome = Landed::Left(why);
+        }
+        self.landing_rests.over(task);
+        self.queue.remove(&task);
         let into = self
             .landings
             .as_ref()
@@ -179,7 +211,8 @@ impl Engine {
             why,
             became,
         };
-        match landing.outcome {
+        match outcome {
+            Landed::Hindered(_) => {}
             Landed::At(commit) => {
                 self.not_landed.remove(&task);
                 tell(EngineEvent::Landed { task, into, commit });

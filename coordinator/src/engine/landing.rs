@@ -7,14 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 
 use serde_json::{Map, Value, json};
+use swarm::process::says_killed;
 use swarm::run::CheckPlace;
 use taskboard::{NewTask, Status, Task, TaskId};
-use worktrees::{
-    After, Check, MergeRequest, RemoveRequest, SetUp, Slug, Strategy, TreeError, Trees,
-};
+use worktrees::{After, Check, MergeRequest, SetUp, Slug, Strategy, TreeError, Trees};
 
 use super::aside::is_workers;
-use super::base::commit_of;
 use super::work::Shared;
 use crate::run::{AgentError, Agents};
 
@@ -52,6 +50,8 @@ pub(super) enum Landed {
     Rejected(String),
     /// It is not on the branch, and why.
     Left(String),
+    /// Something was killed on the way, or could not be read or written: it is tried again.
+    Hindered(String),
 }
 
 /// What is known of a task that waits to land.
@@ -66,9 +66,14 @@ pub(super) struct Queued {
 
 /// Which of those that wait lands first: nothing before what it builds on; then the one that
 /// shares files with the fewest others, since most of the rest stays as it was checked.
-pub(super) fn next_to_land(queue: &BTreeMap<TaskId, Queued>) -> Option<TaskId> {
-    let free = queue
-        .values()
+/// One that `rests` waits, and so does what builds on it.
+pub(super) fn next_to_land(
+    queue: &BTreeMap<TaskId, Queued>,
+    rests: &BTreeSet<TaskId>,
+) -> Option<TaskId> {
+    let mut awake = queue.values().filter(|one| !rests.contains(&one.task));
+    let free = awake
+        .clone()
         .filter(|one| !one.blocked_by.iter().any(|id| queue.contains_key(id)));
     let shared = |one: &Queued| {
         let others = queue.values().filter(|other| other.task != one.task);
@@ -78,7 +83,8 @@ pub(super) fn next_to_land(queue: &BTreeMap<TaskId, Queued>) -> Option<TaskId> {
     };
     let best = free.min_by_key(|one| (shared(one), one.task));
     // A cycle, which only other tools can make, must not keep everything.
-    best.or_else(|| queue.values().next()).map(|one| one.task)
+    let best = best.or_else(|| awake.next().filter(|_| rests.is_empty()));
+    best.map(|one| one.task)
 }
 
 /// The completed tasks of a team whose work is on no branch but their own.
@@ -140,6 +146,7 @@ impl Shared {
     pub(super) fn land(&self, id: TaskId, landings: &Landings, stop: &AtomicBool) -> Landing {
         let outcome = match self.try_landing(id, landings, stop) {
             Ok(outcome) => outcome,
+            Err(error) if error.is_passing() => Landed::Hindered(error.to_string()),
             Err(error) => Landed::Left(error.to_string()),
         };
         Landing { task: id, outcome }
@@ -191,10 +198,8 @@ impl Shared {
         match trees.merge(&slug, &request) {
             Ok(merged) => {
                 // A worker may be spoken to again at any moment; its tree goes at the end.
-                if !is_workers(&task)
-                    && let Err(error) = self.put_away(&trees, &slug, &task, &landings.into)
-                {
-                    tracing::info!(%error, tree = %slug, "the tree stays for now");
+                if !is_workers(&task) {
+                    self.put_away_all(&trees, &slug, &task, &landings.into);
                 }
                 Ok(Landed::At(merged.after))
             }
@@ -205,69 +210,19 @@ impl Shared {
                 };
                 Ok(Landed::Conflict(files, became))
             }
+            // Whoever killed it said nothing about the result.
+            Err(error @ TreeError::CheckFailed { .. }) if is_kill(&error) => {
+                Ok(Landed::Hindered(error.to_string()))
+            }
             Err(TreeError::CheckFailed { how, log, .. }) => {
                 let why = rejection(&landings.into, &how, &log);
                 let landing = format!("landing-{}", uuid::Uuid::new_v4());
                 self.take_back(task.id, landing, "rejected", &why)?;
                 Ok(Landed::Rejected(why))
             }
+            Err(error) if error.is_passing() => Ok(Landed::Hindered(error.to_string())),
             Err(error) => Ok(Landed::Left(error.to_string())),
         }
-    }
-
-    /// What has landed needs no tree any more. One that is in use stays; it is looked at again
-    /// at the end.
-    fn put_away(
-        &self,
-        trees: &Trees,
-        slug: &Slug,
-        task: &Task,
-        into: &str,
-    ) -> Result<(), TreeError> {
-        // All of it is on the branch, with or without a landing of its own: then nothing is lost.
-        let on_branch = match commit_of(task) {
-            Some(commit) => {
-                let tip = trees.resolve(&format!("refs/heads/{into}"))?;
-                trees.unsealed(slug, &commit)?.is_none() && trees.contains(&tip, &commit)?
-            }
-            None => false,
-        };
-        let request = RemoveRequest {
-            discard: on_branch,
-            ..RemoveRequest::default()
-        };
-        let removed = trees.remove(slug, &request)?;
-        self.board.unbind_worktree(task.id, slug.as_str()).ok();
-        trees.forget_task(&removed.entry).ok();
-        Ok(())
-    }
-
-    /// Puts away the trees of work that has landed and that were in use then, or whose engine
-    /// was killed. Returns what stays although it could go, and why.
-    pub(super) fn put_away_landed(&self, into: &str) -> Result<Vec<String>, AgentError> {
-        if !self.board.dir().is_dir() {
-            return Ok(Vec::new());
-        }
-        let trees = self.agents.trees()?;
-        let mut stay = Vec::new();
-        for task in self.board.snapshot()?.tasks() {
-            let name = task.result().and_then(|result| result.get("worktree"));
-            let Some(slug) = name.and_then(Value::as_str).and_then(|n| Slug::new(n).ok()) else {
-                continue;
-            };
-            if task.status != Status::Completed || trees.get(&slug).is_err() {
-                continue;
-            }
-            match self.put_away(&trees, &slug, task, into) {
-                // What has not landed stays, of course.
-                Ok(()) | Err(TreeError::HasChanges { .. }) => {}
-                Err(error) => stay.push(format!(
-                    "worktree {slug} of task {} stays: {error}",
-                    task.id
-                )),
-            }
-        }
-        Ok(stay)
     }
 
     /// A task to bring two pieces of work together, made once.
@@ -324,6 +279,16 @@ impl Shared {
     }
 }
 
+/// Whether the check did not fail but was killed.
+fn is_kill(error: &TreeError) -> bool {
+    match error {
+        TreeError::CheckFailed { how, .. } => {
+            how.contains("SIGKILL") || how == "exit status: 137" || says_killed(how)
+        }
+        _ => false,
+    }
+}
+
 fn rejection(into: &str, how: &str, log: &std::path::Path) -> String {
     let printed = store::log::tail(log, 4096).unwrap_or_default();
     format!(
@@ -348,7 +313,11 @@ mod tests {
             };
             all.iter().map(|it| (id(it.0), one(it))).collect()
         };
-        let next = |all: &[(u64, &[u64], &str)]| next_to_land(&queue(all)).map(TaskId::get);
+        let none = BTreeSet::new();
+        let next = |all: &[(u64, &[u64], &str)]| {
+            let next = next_to_land(&queue(all), &none);
+            next.map(TaskId::get)
+        };
         assert_eq!(next(&[]), None);
         assert_eq!(next(&[(1, &[2], "a"), (2, &[], "a")]), Some(2));
         assert_eq!(
@@ -356,6 +325,10 @@ mod tests {
             Some(3)
         );
         assert_eq!(next(&[(1, &[9], "a"), (2, &[], "a")]), Some(1));
+        // One that rests, and one that builds on it.
+        let two = queue(&[(1, &[], "a"), (2, &[1], "b"), (3, &[], "a c")]);
+        let rests = BTreeSet::from([id(1)]);
+        assert_eq!(next_to_land(&two, &rests), Some(id(3)));
         // Two that wait for each other.
         assert_eq!(next(&[(1, &[2], "a"), (2, &[1], "a")]), Some(1));
     }

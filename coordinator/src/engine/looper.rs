@@ -1,12 +1,13 @@
 //! The one loop: hears what happened, decides, carries out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use store::clock::{Clock, SystemClock};
 use store::lock::FileLock;
 use store::name::Name;
 use swarm::run::Meta;
@@ -18,6 +19,7 @@ use super::crew::Seat;
 use super::event::EngineEvent;
 use super::landing::{Landings, Queued};
 use super::mirror::Mirror;
+use super::rests::Rests;
 use super::schedule::{Plan, Snapshot, Stand, schedule};
 use super::setup::{Closed, Ending, EngineError, Gate, Setup};
 use super::trouble::{Then, Trouble};
@@ -32,6 +34,8 @@ const TICK: Duration = Duration::from_millis(100);
 pub(super) const BREATHER: Duration = Duration::from_secs(1);
 /// How long an engine that was killed may still seem to be there.
 const AFTER_DEATH: Duration = Duration::from_secs(5);
+/// How often trees are put away at the end, if some cannot be.
+const TIDYING: usize = 4;
 /// A thread that works mostly waits.
 const STACK: usize = 512 * 1024;
 
@@ -67,6 +71,10 @@ pub struct Engine {
     pub(super) closed_until: Option<(Instant, String)>,
     pub(super) paused: bool,
     pub(super) trouble: Trouble,
+    /// Tasks that were hindered.
+    pub(super) rests: Rests,
+    /// Landings that were hindered.
+    pub(super) landing_rests: Rests,
     pub(super) spent: Option<String>,
     pub(super) threads: Vec<JoinHandle<()>>,
     pub(super) said: Sender<Said>,
@@ -132,6 +140,8 @@ impl Engine {
             closed_until: None,
             paused: false,
             trouble: Trouble::default(),
+            rests: Rests::default(),
+            landing_rests: Rests::default(),
             spent: None,
             threads: Vec::new(),
             said,
@@ -150,12 +160,28 @@ impl Engine {
         for thread in self.threads.drain(..) {
             thread.join().ok();
         }
-        if let Some(landings) = &self.landings {
-            for stays in self.shared.put_away_landed(&landings.into)? {
-                tell(EngineEvent::Note(stays));
-            }
-        }
+        self.put_away(tell)?;
         Ok(ending)
+    }
+
+    /// Puts away what is not needed any more, and says what stays all the same. Somebody may be at
+    /// it for a moment, or kill a git of ours, so it is not given up at once.
+    fn put_away(&self, tell: &mut dyn FnMut(EngineEvent)) -> Result<(), EngineError> {
+        let Some(landings) = &self.landings else {
+            return Ok(());
+        };
+        let mut stay = self.shared.put_away_landed(&landings.into)?;
+        for _ in 1..TIDYING {
+            if stay.is_empty() {
+                break;
+            }
+            thread::sleep(TICK);
+            stay = self.shared.put_away_landed(&landings.into)?;
+        }
+        for stays in stay {
+            tell(EngineEvent::Note(stays));
+        }
+        Ok(())
     }
 
     fn go(&mut self, tell: &mut dyn FnMut(EngineEvent)) -> Ending {
@@ -170,7 +196,10 @@ impl Engine {
             }
             self.start_landing();
             let plan = self.plan(level, tell);
-            let working = plan.stand == Stand::Working || self.landing.is_some();
+            // What waits to land for a moment lands, unless everything is to end at once.
+            let landing = self.landing.is_some()
+                || (!self.queue.is_empty() && self.landings.is_some() && level < Level::Force);
+            let working = plan.stand == Stand::Working || landing;
             for (task, seat) in plan.start {
                 self.begin(task, seat);
             }
@@ -260,9 +289,11 @@ impl Engine {
             .collect();
         let waiting = self.queue.values().map(|queued| queued.paths.clone());
         let held: Vec<Vec<String>> = waiting.chain([self.landing_paths.clone()]).collect();
+        let resting = self.resting();
         schedule(&Snapshot {
             tasks: &self.mirror.tasks,
             held: &held,
+            resting: &resting,
             unreadable: &self.mirror.unreadable,
             seats: &seats,
             limits: self.limits,
@@ -270,6 +301,15 @@ impl Engine {
             succeeded: self.succeeded,
             failed: self.failed,
         })
+    }
+
+    /// What is left alone for now.
+    fn resting(&self) -> BTreeSet<TaskId> {
+        let now = SystemClock.now_ms();
+        let mut resting = self.rests.now(Instant::now());
+        let lost = self.mirror.rests.iter().filter(|(_, until)| **until > now);
+        resting.extend(lost.map(|(id, _)| *id));
+        resting
     }
 
     /// Why nothing may be begun now; said when it changes.

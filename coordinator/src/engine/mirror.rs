@@ -1,18 +1,21 @@
 //! The board as the engine knows it: kept up to date by changes, so that looking at it costs
 //! nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use taskboard::{Board, BoardError, Status, Task, TaskId};
 
 use super::aside::is_workers;
 use super::view::{TaskView, Tasks};
+use crate::progress::rests_until;
 
 /// What is known of a board.
 #[derive(Debug, Default)]
 pub(super) struct Mirror {
     pub(super) tasks: Tasks,
     pub(super) unreadable: BTreeSet<TaskId>,
+    /// Tasks whose agents are lost over and over, and until when they are left alone.
+    pub(super) rests: BTreeMap<TaskId, i64>,
 }
 
 impl Mirror {
@@ -39,6 +42,10 @@ impl Mirror {
 
     pub(super) fn put(&mut self, task: &Task) {
         self.unreadable.remove(&task.id);
+        match rests_until(&task.attempts()) {
+            Some(until) => self.rests.insert(task.id, until),
+            None => self.rests.remove(&task.id),
+        };
         // A worker's own task is nobody else's business, but it is at its files and counts as
         // one more at work.
         let at_work = is_workers(task) && task.status == Status::InProgress;

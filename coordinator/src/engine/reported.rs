@@ -99,7 +99,6 @@ impl Shared {
         };
         let patience = Patience {
             failed: self.max_attempts,
-            ..Patience::ENDLESS
         };
         let caller = Caller {
             force: true,

@@ -19,6 +19,8 @@ pub struct Snapshot<'a> {
     /// Files that were changed for what is done and has still to land: work on them would start
     /// from what they were before.
     pub held: &'a [Vec<String>],
+    /// Tasks that are left alone for now.
+    pub resting: &'a BTreeSet<TaskId>,
     /// Who can work.
     pub seats: &'a [SeatView],
     /// What must not be exceeded.
@@ -164,6 +166,10 @@ fn choose(snapshot: &Snapshot<'_>, room: usize) -> (Vec<(TaskId, usize)>, bool) 
     let mut start = Vec::new();
     let mut held_back = false;
     for task in ready {
+        if snapshot.resting.contains(&task.id) {
+            held_back = true;
+            continue;
+        }
         if start.len() == room || free.is_empty() {
             held_back = true;
             break;

@@ -36,6 +36,7 @@ struct Scene {
     tasks: Tasks,
     unreadable: BTreeSet<TaskId>,
     held: Vec<Vec<String>>,
+    resting: BTreeSet<TaskId>,
     seats: Vec<SeatView>,
     limits: Limits,
     closed: Option<&'static str>,
@@ -49,6 +50,7 @@ impl Scene {
             tasks: tasks.into_iter().map(|task| (task.id, task)).collect(),
             unreadable: BTreeSet::new(),
             held: Vec::new(),
+            resting: BTreeSet::new(),
             seats: (1..=seats).map(|n| seat(&format!("mate-{n}"))).collect(),
             limits: Limits {
                 at_once: seats,
@@ -65,6 +67,7 @@ impl Scene {
             tasks: &self.tasks,
             unreadable: &self.unreadable,
             held: &self.held,
+            resting: &self.resting,
             seats: &self.seats,
             limits: self.limits,
             closed: self.closed,
@@ -349,4 +352,15 @@ proptest! {
             prop_assert_eq!(runs.get(&task.id).copied().unwrap_or(0), usize::from(possible));
         }
     }
+}
+
+#[test]
+fn what_rests_is_left_alone_and_waited_for() {
+    let mut scene = Scene::new([task(1), task(2)], 2);
+    scene.resting.insert(id(1));
+    assert_eq!(scene.started(), [2]);
+    scene.tasks.remove(&id(2));
+    let plan = scene.plan();
+    assert_eq!(plan.start, []);
+    assert!(matches!(plan.stand, Stand::Waiting(_)), "{:?}", plan.stand);
 }

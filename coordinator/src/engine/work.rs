@@ -8,7 +8,7 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use store::name::Name;
-use swarm::run::{ExitStatus, Meta};
+use swarm::run::{ExitStatus, Meta, RunError};
 use swarm::runtime::Usage;
 use taskboard::{Attempt, Board, BoardError, Caller, Task, TaskId};
 use worktrees::TreeError;
@@ -77,6 +77,9 @@ pub(super) enum WorkEnd {
     NotNow(String),
     /// The same, because something could not be read or written.
     Broken(String),
+    /// Something of ours was killed, or failed, before its agent ran. That costs the task nothing
+    /// but a pause.
+    Hindered(String),
 }
 
 /// What the next one at the task should know: why the last one failed that was not just lost.
@@ -85,6 +88,25 @@ fn last_failure(task: &Task) -> Option<String> {
     let told = attempts.iter().rev().find(|attempt| attempt.counts);
     let told = told.or(attempts.last());
     told.map(|attempt| attempt.why.clone())
+}
+
+/// Why a task was not begun, where that is no fault of its own: a disk that cannot be written
+/// concerns all of them, everything else may be about this one.
+fn hindered(error: &AgentError) -> WorkEnd {
+    let why = error.to_string();
+    match error {
+        AgentError::Store(_)
+        | AgentError::Run(RunError::Store(_))
+        | AgentError::Board(BoardError::Store(_))
+        | AgentError::Tree(TreeError::Store(_)) => WorkEnd::Broken(why),
+        _ => WorkEnd::Hindered(why),
+    }
+}
+
+/// Whether how this run ended is noted with the task.
+fn noted(task: &Task, meta: &Meta) -> bool {
+    let run = meta.life_id();
+    task.attempts().iter().any(|attempt| attempt.run == run)
 }
 
 impl Shared {
@@ -199,6 +221,9 @@ impl Shared {
                 );
                 return Err(self.failed(&task, why, 1));
             }
+            Err(error) if error.is_passing() => {
+                return Err(hindered(&AgentError::Tree(error)));
+            }
             Err(error) => return Err(self.failed(&task, error.to_string(), attempts)),
         };
         let job = Job {
@@ -236,8 +261,7 @@ impl Shared {
                 | AgentError::TooFast { .. }
                 | AgentError::Spent { .. }),
             ) => Err(WorkEnd::NotNow(error.to_string())),
-            // Its end is written down, with the task's attempt.
-            Err(AgentError::NotStarted { why, .. }) => Err(self.stand_of(id, why)),
+            Err(error) if error.is_passing() => Err(hindered(&error)),
             Err(error) => Err(self.failed(&task, error.to_string(), attempts)),
         }
     }
@@ -305,7 +329,8 @@ impl Shared {
                         proof: outcome.exit.proof.map(Box::new),
                     })
                 }
-                // Vetoed, or taken away in the last moment.
+                // Vetoed, which is noted, or taken away in the last moment.
+                Ok(task) if noted(&task, &outcome.meta) => self.stand_of(id, why()),
                 Ok(task) if task.parked().is_none() => self.failed(
                     &task,
                     "it was done, but the board did not take it".into(),
@@ -314,6 +339,7 @@ impl Shared {
                 _ => WorkEnd::Task(TaskEnd::Taken),
             },
             ExitStatus::Killed => WorkEnd::Task(TaskEnd::Stopped { why: why() }),
+            ExitStatus::Lost if outcome.meta.host.is_none() => WorkEnd::Hindered(why()),
             ExitStatus::Failed | ExitStatus::Lost => self.stand_of(id, why()),
         }
     }
@@ -329,6 +355,15 @@ impl Shared {
         })
     }
 
+    /// Notes that a task cannot be begun, and will not be tried again unless somebody acts.
+    pub(super) fn give_up(&self, id: TaskId, why: String) -> WorkEnd {
+        match self.board.get(id) {
+            Ok(task) => self.failed(&task, why, 1),
+            Err(BoardError::NotFound { .. }) => WorkEnd::Task(TaskEnd::Taken),
+            Err(error) => WorkEnd::Broken(format!("{why}; {error}")),
+        }
+    }
+
     /// Notes a failure that no run has noted.
     fn failed(&self, task: &Task, why: String, most: usize) -> WorkEnd {
         let attempt = Attempt {
@@ -339,10 +374,7 @@ impl Shared {
             tree: None,
             at: String::new(),
         };
-        let patience = Patience {
-            failed: most,
-            ..Patience::ENDLESS
-        };
+        let patience = Patience { failed: most };
         let caller = Caller::new(task.owner.clone().unwrap_or_default());
         match self
             .board

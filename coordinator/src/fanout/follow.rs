@@ -23,7 +23,7 @@ use super::run::{Equipment, Events, Interrupted, RunOptions, skipped};
 use super::task::PlannedTask;
 use crate::engine::{
     BaseOf, Closed, Control, Engine, EngineError, EngineEvent, Gate as Asked, Level, Limits, Seat,
-    Setup, Stand, TaskEnd,
+    Setup, Stand, TaskEnd, put_away_superseded,
 };
 use crate::fleet::Gate;
 use crate::run::{Agents, Prove};
@@ -80,6 +80,9 @@ impl Follow<'_> {
         self.halt.words = self.halt.words.take().or(ending.spent).or(stopped);
         self.rest(&ending.stand, &keeper);
         keeper.finish();
+        for stays in put_away_superseded(&self.agents, None) {
+            self.note(stays);
+        }
         Ok(self.halt.clone())
     }
 

@@ -23,7 +23,7 @@ impl EnginePorts {
         match self.agents.trees()?.seal(&slug, &message) {
             // Another version control has no commit of git's to check.
             Err(TreeError::HookBased { .. }) if prove.commit.is_none() => Ok(None),
-            sealed => sealed.map(Some).map_err(port),
+            sealed => sealed.map(Some).map_err(tree_port),
         }
     }
 

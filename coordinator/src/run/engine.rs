@@ -125,16 +125,7 @@ impl Agents {
             directory,
             own_run,
         } = surroundings;
-        let board = BoardOptions {
-            lock_mode: match options.shared_locks {
-                true => LockMode::Shared,
-                false => LockMode::Flock,
-            },
-            durability: Durability::of(options.board_durable),
-            lock_timeout: Duration::from_millis(options.lock_timeout_ms),
-            veil: starter.veil(),
-            ..BoardOptions::default()
-        };
+        let board = board_options(&options, &starter);
         Self {
             board: Arc::new(Board::new(&home, list.clone(), board)),
             runs: home.team(&team).join("runs"),
@@ -314,6 +305,13 @@ impl Agents {
         &self.board
     }
 
+    /// The board of another list, or this one's again, if there is such a list.
+    pub(crate) fn board_of(&self, list: &str) -> Option<Board> {
+        let list = Name::new("list", list).ok()?;
+        let board = Board::new(&self.home, list, board_options(&self.options));
+        board.dir().is_dir().then_some(board)
+    }
+
     pub(crate) fn mailbox(&self) -> Mailbox {
         let options = MailOptions {
             durability: Durability::of(self.options.mail_durable),
@@ -347,6 +345,19 @@ impl Agents {
             ..TreeOptions::default()
         };
         Ok(Trees::discover(&self.directory, options)?)
+    }
+}
+
+fn board_options(options: &EngineOptions, starter: &Starter) -> BoardOptions {
+    BoardOptions {
+        lock_mode: match options.shared_locks {
+            true => LockMode::Shared,
+            false => LockMode::Flock,
+        },
+        durability: Durability::of(options.board_durable),
+        lock_timeout: Duration::from_millis(options.lock_timeout_ms),
+        veil: starter.veil(),
+        ..BoardOptions::default()
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::DumpableBehavior;
 use store::home::Home;
 use swarm::environment::for_supervisors;
-use swarm::run::{GuardEnd, HostOptions, Meta, Ports, RunDir, guard, host};
+use swarm::run::{ExitStatus, GuardEnd, HostOptions, Meta, Ports, RunDir, guard, host};
 use swarm::starter::{self, Environment, Starter};
 
 use super::engine::Agents;
@@ -86,22 +86,24 @@ pub fn host_main(dir: &Path) -> Result<(), AgentError> {
         why: error.to_string(),
     };
     let config = plan.config_home(&home, &meta);
-    let prepared = prepare(&meta, config.as_deref(), &mut ports);
-    let launched = prepared.and_then(|()| {
-        let runtime = meta
-            .runtime
-            .find(path_of(&env))
-            .map_err(|error| error.to_string())?;
-        let launch = plan.launch(&meta, run.prompt().map_err(|e| e.to_string())?, env);
-        Ok((runtime, launch))
-    });
+    let launched = match prepare(&meta, config.as_deref(), &mut ports) {
+        // That is no fault of the agent's, which has not been there.
+        Err(why) => Err((ExitStatus::Lost, why)),
+        Ok(()) => {
+            let failed = |why: String| (ExitStatus::Failed, why);
+            let runtime = meta.runtime.find(path_of(&env));
+            let runtime = runtime.map_err(|error| failed(error.to_string()));
+            let prompt = run.prompt().map_err(|error| failed(error.to_string()));
+            runtime.and_then(|runtime| Ok((runtime, plan.launch(&meta, prompt?, env))))
+        }
+    };
     match launched {
         Ok((runtime, launch)) => {
             ports.look_before(runtime.abilities().read_only);
             host(&run, &*runtime, launch, &mut ports, &options).map_err(failed)
         }
-        Err(why) => {
-            let exit = finish::failed_to_launch(&meta, why);
+        Err((status, why)) => {
+            let exit = finish::failed_to_launch(&meta, status, why);
             ports
                 .finish(&exit, &mut || ())
                 .map_err(|error| failed(error.into()))

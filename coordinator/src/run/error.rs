@@ -139,6 +139,21 @@ pub enum AgentError {
 }
 
 impl AgentError {
+    /// Whether it says nothing about what was asked, only about the moment: something of the
+    /// engine's was killed, or a file could not be read or written.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Tree(error) | Self::Binding(BindingError::Tree(error)) => error.is_passing(),
+            Self::Board(error) | Self::Binding(BindingError::Board(error)) => {
+                matches!(error, BoardError::Store(_))
+            }
+            Self::Run(_) | Self::Store(_) => true,
+            Self::Mail(_) | Self::Team(_) | Self::Fleet(_) => true,
+            Self::NotStarted { .. } => true,
+            _ => false,
+        }
+    }
+
     /// Why nothing can be started, if nothing can.
     pub(super) fn check(gate: Gate) -> Result<(), Self> {
         match gate {
@@ -158,7 +173,10 @@ impl AgentError {
 
 impl From<AgentError> for PortError {
     fn from(error: AgentError) -> Self {
-        Self(error.to_string())
+        Self {
+            passing: error.is_passing(),
+            why: error.to_string(),
+        }
     }
 }
 

@@ -128,11 +128,11 @@ fn note_end(run: &RunDir, exit: &Exit) -> Result<Meta, AgentError> {
 }
 
 /// The end of a run whose agent could not even be started.
-pub(super) fn failed_to_launch(meta: &Meta, why: String) -> Exit {
+pub(super) fn failed_to_launch(meta: &Meta, status: ExitStatus, why: String) -> Exit {
     Exit {
         v: 1,
         life: meta.life,
-        status: ExitStatus::Failed,
+        status,
         result: None,
         error: Some(why),
         reason: None,

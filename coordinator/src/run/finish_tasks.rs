@@ -1,16 +1,14 @@
 //! The tasks of a run that has ended: completed, or free again with what went wrong.
 
 use serde_json::Value;
-use swarm::run::{Exit, ExitReason, ExitStatus, Meta, Proof};
+use swarm::process::{Ending, says_killed};
+use swarm::run::{Exit, ExitReason, ExitStatus, Meta, Proof, State};
 use taskboard::{Attempt, Board, BoardError, Caller, Hooks, Task, TaskId, Veto};
 
 use super::engine::Agents;
 use super::error::AgentError;
 use super::launch::LaunchPlan;
-use crate::progress::{Patience, Progress, judge};
-
-/// A task whose agents are lost so often is parked: something about it kills them.
-const LOST_AGENTS: usize = 10;
+use crate::progress::{Others, Patience, Progress, judge, lost_too_often};
 
 /// What became of a run's tasks.
 #[derive(Debug, Default)]
@@ -93,6 +91,8 @@ fn settle_own(
                 Err(error) => return Err(error),
             }
         }
+        // Its agent has not been there: whatever happened, happened to us.
+        ExitStatus::Lost if meta.host.is_none() => return Ok(()),
         ExitStatus::Failed | ExitStatus::Lost if !told_nothing => {
             exit.error.clone().unwrap_or_else(|| exit.text())
         }
@@ -100,18 +100,28 @@ fn settle_own(
     };
     let attempt = Attempt {
         run: meta.life_id(),
-        status: exit.status.as_str().to_owned(),
+        status: match was_killed(exit) {
+            true => Attempt::DIED.to_owned(),
+            false => exit.status.as_str().to_owned(),
+        },
         why,
         counts: exit.status != ExitStatus::Lost,
         // As the agent left it: whatever becomes of its tree comes later.
         tree: worktrees::fingerprint_of(&meta.cwd),
         at: String::new(),
     };
-    let patience = prove.map_or(Patience::ENDLESS, |prove| Patience {
+    let patience = prove.as_ref().map_or(Patience::ENDLESS, |prove| Patience {
         failed: prove.max_attempts,
-        lost: LOST_AGENTS,
     });
-    let enough = |attempts: &[Attempt]| patience.is_over(attempts);
+    let others = |since: &str| others_since(agents, meta, since);
+    let enough = |attempts: &[Attempt]| {
+        let lost = || {
+            prove
+                .as_ref()
+                .and_then(|_| lost_too_often(attempts, &others))
+        };
+        patience.is_over(attempts).or_else(lost)
+    };
     let task = board.attempt_failed(id, &caller, &attempt, &enough)?;
     if let Progress::Stuck { times, .. } = judge(&task.attempts()) {
         settled.note = Some(format!(
@@ -121,6 +131,35 @@ fn settle_own(
     }
     settled.returned.push(task);
     Ok(())
+}
+
+/// Whether its program, or its check, was killed by somebody: not by us, who would say so.
+fn was_killed(exit: &Exit) -> bool {
+    let check = exit.proof.as_ref().and_then(|proof| proof.check.as_ref());
+    let how = check.and_then(|check| check.how.as_deref());
+    let program = exit.ending.map(Ending::in_words);
+    exit.status == ExitStatus::Failed
+        && exit.reason.is_none()
+        && how.or(program.as_deref()).is_some_and(says_killed)
+}
+
+/// What became of the agents of other tasks since then.
+fn others_since(agents: &Agents, own: &Meta, since: &str) -> Others {
+    let mut others = Others::default();
+    let Ok((listed, _)) = agents.list() else {
+        return others;
+    };
+    for meta in listed.iter().map(|listed| &listed.meta) {
+        let other = meta.task_id.is_some() && meta.task_id != own.task_id;
+        if other && meta.ended_at.as_deref().is_some_and(|at| at >= since) {
+            match meta.state {
+                State::Lost => others.lost += 1,
+                State::Completed => others.completed += 1,
+                _ => {}
+            }
+        }
+    }
+    others
 }
 
 /// What a task's result says about the run that did it.

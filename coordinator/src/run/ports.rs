@@ -19,7 +19,7 @@ use swarm::run::{
 use swarm::runtime::Usage;
 use swarm::tools::Reach;
 use taskboard::{Status, TaskId};
-use worktrees::{Changes, CheckTree, Lease, Slug};
+use worktrees::{Changes, CheckTree, Lease, Slug, TreeError};
 
 use super::engine::Agents;
 use super::error::AgentError;
@@ -101,7 +101,18 @@ fn name(text: &str) -> Result<Name, PortError> {
 }
 
 pub(super) fn port(error: impl std::fmt::Display) -> PortError {
-    PortError(error.to_string())
+    PortError {
+        why: error.to_string(),
+        passing: false,
+    }
+}
+
+/// The same for what trees say, which knows whose fault it is.
+pub(super) fn tree_port(error: TreeError) -> PortError {
+    PortError {
+        passing: error.is_passing(),
+        ..port(error)
+    }
 }
 
 impl Ports for EnginePorts {

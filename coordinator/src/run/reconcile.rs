@@ -71,6 +71,11 @@ impl Agents {
         let held = match run.take() {
             Ok(held) => held,
             Err(RunError::Running { .. }) => return Ok(None),
+            Err(_) if !run.path().is_dir() => {
+                // Whoever gave it up died between deleting it and saying so.
+                run.settle()?;
+                return Ok(None);
+            }
             Err(error) => return Err(error.into()),
         };
         if !run.is_active() {

@@ -213,6 +213,10 @@ impl Agents {
             base,
             mode,
             agent: Some(meta.agent_id.clone()),
+            task: meta
+                .task_id
+                .as_ref()
+                .map(|id| (self.list.to_string(), id.clone())),
             set_up,
             ..CreateRequest::new(Some(slug.clone()), &self.directory)
         };

@@ -1,6 +1,6 @@
 //! Waiting for a run's result.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use store::fault::reached;
 use swarm::run::{Exit, Meta, RunDir, Told, Waiter};
@@ -44,9 +44,16 @@ impl Agents {
         if run.wait_exit(life, limit)?.is_none() && run.is_alive()? {
             return Ok(None);
         }
-        // What became of its tree is part of the answer.
-        run.wait_dead(FINISHING)?;
-        self.reconcile_one(run)?;
+        // What became of its task and its tree is part of the answer: whoever finishes it is waited
+        // for, and if that dies, the next one.
+        let deadline = Instant::now() + FINISHING;
+        loop {
+            run.wait_dead(deadline.saturating_duration_since(Instant::now()))?;
+            self.reconcile_one(run)?;
+            if !run.is_alive()? || Instant::now() >= deadline {
+                break;
+            }
+        }
         match run.exit(life)? {
             Some(exit) => Ok(Some(Outcome {
                 meta: run.meta()?,

@@ -41,6 +41,14 @@ impl Ending {
     }
 }
 
+/// Whether words about how a program ended ([`Ending::in_words`]) say that somebody killed it: it,
+/// or what a shell had started, which says so with its code.
+pub fn says_killed(words: &str) -> bool {
+    [Ending::Signaled(9), Ending::Exited(137)]
+        .iter()
+        .any(|ending| words.contains(&ending.in_words()))
+}
+
 impl From<WaitStatus> for Ending {
     fn from(status: WaitStatus) -> Self {
         match (status.exit_status(), status.terminating_signal()) {

@@ -122,6 +122,7 @@ pub fn host(
             && may_start(&mut life, &mut launch, &processes, &mut ears).await?;
         if may {
             life.prompt(&launch.prompt);
+            life.about_to_launch();
             let others = processes.running();
             match runtime.launch(launch, &processes) {
                 Ok(agent) => {

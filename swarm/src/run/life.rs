@@ -151,13 +151,19 @@ impl<'a> Life<'a> {
         self.not_launched = Some(why.to_owned());
     }
 
+    /// From here on the agent may have run, whatever becomes of us; one that kills us at once is
+    /// faster than anything we could write down after it.
+    pub(super) fn about_to_launch(&mut self) {
+        self.meta.host = Some(ProcessId::own());
+        self.meta.guard = rustix::process::getppid().and_then(ProcessId::of);
+        self.write_meta();
+    }
+
     /// The agent's program is there.
     pub(super) fn launched(&mut self, processes: &Processes, others: &[Pid]) {
         let running = processes.running();
         let pid = running.into_iter().find(|pid| !others.contains(pid));
         self.meta.pid = pid.map(|pid| pid.as_raw_nonzero().get());
-        self.meta.host = Some(ProcessId::own());
-        self.meta.guard = rustix::process::getppid().and_then(ProcessId::of);
         self.meta.stalled = None;
         self.set_state(State::Running);
     }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::meta::Meta;
 use super::run_dir::{RunDir, RunError};
+use crate::AgentId;
 use crate::process::Mark;
 
 /// Names those runs for which there is something left to do.
@@ -36,6 +37,16 @@ pub fn all(runs: &Path) -> Result<(Vec<Meta>, Vec<RunError>), RunError> {
     }
     metas.sort_by(|a, b| (&a.created_at, &a.agent_id).cmp(&(&b.created_at, &b.agent_id)));
     Ok((metas, problems))
+}
+
+/// The ids of runs of which there is a directory, but nothing in it that says what they are.
+pub fn without_meta(runs: &Path) -> Result<Vec<String>, RunError> {
+    let mut ids = names(runs)?;
+    ids.retain(|id| {
+        let meta = RunDir::new(runs, id).meta();
+        AgentId::parse(id).is_some() && matches!(meta, Err(RunError::NotFound { .. }))
+    });
+    Ok(ids)
 }
 
 fn names(dir: &Path) -> Result<Vec<String>, RunError> {

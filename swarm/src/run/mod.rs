@@ -59,7 +59,7 @@ pub use control::StopRequest;
 pub use exit::{By, CheckPlace, Checked, Exit, ExitReason, ExitStatus, Proof};
 pub use guard::{GuardEnd, exit_of_dead, guard};
 pub use host::{HostError, HostOptions, host};
-pub use list::{active, all, bearing};
+pub use list::{active, all, bearing, without_meta};
 pub use meta::{Meta, RuntimeSpec, State, Told, TreeOf, TreeOutcome};
 pub use output::tail_of_output;
 pub use ports::{

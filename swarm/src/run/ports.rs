@@ -16,8 +16,13 @@ use crate::runtime::Usage;
 
 /// Something the engine could not do.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct PortError(pub String);
+#[error("{why}")]
+pub struct PortError {
+    /// In words.
+    pub why: String,
+    /// It says nothing about the agent or what it did: a git that was killed, a full disk.
+    pub passing: bool,
+}
 
 /// A message for the agent.
 #[derive(Debug, Clone, PartialEq)]

@@ -58,6 +58,10 @@ pub(super) async fn prove(
         Ok(None) => return Ok(()),
         Err(error) => {
             fail(exit, format!("what it did cannot be checked: {error}"));
+            if error.passing {
+                // That is no fault of the agent's.
+                exit.status = ExitStatus::Lost;
+            }
             return Ok(());
         }
     };

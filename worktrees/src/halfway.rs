@@ -1,0 +1,129 @@
+//! A checkout that was killed on its way from one commit to another: some files are those of the
+//! other one, or the beginning of them. That would stop git's own next try.
+
+use std::path::Path;
+
+use store::atomic;
+
+use crate::error::TreeError;
+use crate::git::{Git, line, path_from, zero_split};
+use crate::layout::Layout;
+
+/// A file that differs between the two commits.
+struct Change {
+    path: Vec<u8>,
+    /// The name of its content before; none if it was not there.
+    before: Option<String>,
+    /// And after.
+    after: Option<String>,
+}
+
+/// Makes every file that a killed git left as it is in `to`, or half so, what it is in `from`, in
+/// the working tree at `dir` and in its index. What holds anything else is somebody's, and stays.
+pub(crate) fn put_back(layout: &Layout, dir: &Path, from: &str, to: &str) -> Result<(), TreeError> {
+    let changes = between(layout, from, to)?;
+    let mut restore: Vec<u8> = Vec::new();
+    let mut forget: Vec<u8> = Vec::new();
+    for change in changes {
+        let file = dir.join(path_from(&change.path));
+        if !is_gits_doing(layout, dir, &file, &change)? {
+            continue;
+        }
+        let list = match change.before {
+            Some(_) => &mut restore,
+            None => {
+                atomic::remove(&file)?;
+                &mut forget
+            }
+        };
+        list.extend_from_slice(&change.path);
+        list.push(0);
+    }
+    if !forget.is_empty() {
+        Git::at(dir, "update-index")
+            .args(["--force-remove", "-z", "--stdin"])
+            .input(forget)
+            .after_kill(true)
+            .run()?;
+    }
+    if !restore.is_empty() {
+        Git::at(dir, "restore")
+            .args([&format!("--source={from}"), "--staged", "--worktree"])
+            .args(["--pathspec-from-file=-", "--pathspec-file-nul"])
+            .env("GIT_LITERAL_PATHSPECS", "1")
+            .input(restore)
+            .after_kill(true)
+            .run()?;
+    }
+    Ok(())
+}
+
+/// The files that differ between two commits.
+fn between(layout: &Layout, from: &str, to: &str) -> Result<Vec<Change>, TreeError> {
+    let bytes = Git::at(&layout.main, "diff-tree")
+        .args(["-r", "-z", "--raw", "--no-renames", "--no-abbrev"])
+        .args(["--end-of-options", from, to])
+        .run()?;
+    let mut pieces = zero_split(&bytes);
+    let mut changes = Vec::new();
+    // ":100644 100644 <oid> <oid> M", then the path.
+    while let (Some(what), Some(path)) = (pieces.next(), pieces.next()) {
+        let what = String::from_utf8_lossy(what);
+        let mut fields = what.split(' ');
+        let mut oid = |at| {
+            let oid = fields.nth(at).unwrap_or_default();
+            (!oid.is_empty() && oid.bytes().any(|byte| byte != b'0')).then(|| oid.to_owned())
+        };
+        changes.push(Change {
+            before: oid(2),
+            after: oid(0),
+            path: path.to_owned(),
+        });
+    }
+    Ok(changes)
+}
+
+/// Whether the file is what a git leaves that was killed: gone, the new content, or its beginning.
+fn is_gits_doing(
+    layout: &Layout,
+    dir: &Path,
+    file: &Path,
+    change: &Change,
+) -> Result<bool, TreeError> {
+    let Ok(meta) = std::fs::symlink_metadata(file) else {
+        return Ok(change.before.is_some());
+    };
+    if !meta.is_file() {
+        // A link is made in one step, so it is whole; a directory is none of our business.
+        let Ok(target) = std::fs::read_link(file) else {
+            return Ok(false);
+        };
+        use std::os::unix::ffi::OsStrExt;
+        let new = content(layout, change.after.as_deref())?;
+        return Ok(new.as_deref() == Some(target.as_os_str().as_bytes()));
+    }
+    let now = Git::at(dir, "hash-object").arg("--").arg(file).run()?;
+    let now = line(&now);
+    if change.before.as_ref() == Some(&now) {
+        return Ok(false);
+    }
+    if change.after.as_ref() == Some(&now) {
+        return Ok(true);
+    }
+    let new = content(layout, change.after.as_deref())?;
+    let written = atomic::read(file)?.unwrap_or_default();
+    Ok(new.is_some_and(|new| new.starts_with(&written)))
+}
+
+fn content(layout: &Layout, oid: Option<&str>) -> Result<Option<Vec<u8>>, TreeError> {
+    let Some(oid) = oid else {
+        return Ok(None);
+    };
+    let blob = Git::at(&layout.main, "cat-file").args(["blob", oid]).run();
+    match blob {
+        Ok(bytes) => Ok(Some(bytes)),
+        // A submodule has no content here.
+        Err(TreeError::Git { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
