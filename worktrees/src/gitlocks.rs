@@ -148,7 +148,9 @@ fn is_ours(common: &Path, path: &Path) -> bool {
     let Ok(inside) = path.strip_prefix(common) else {
         return false;
     };
-    if inside.starts_with("refs/heads/worktree") || inside.starts_with("refs/ccb") {
+    // What is below `ccb` are worktrees for checks.
+    let ours = ["refs/heads/worktree", "refs/ccb", "ccb"];
+    if ours.iter().any(|dir| inside.starts_with(dir)) {
         return true;
     }
     let Ok(admin) = inside.strip_prefix("worktrees") else {

@@ -6,7 +6,7 @@ use swarm::run::{Bench, PortError};
 use worktrees::{After, Sealed, SetUp, Slug, TreeError};
 
 use super::launch::Prove;
-use super::ports::{EnginePorts, port};
+use super::ports::{EnginePorts, port, tree_port};
 use crate::engine::director_lock;
 
 impl EnginePorts {
@@ -32,7 +32,7 @@ impl EnginePorts {
         let kept = self.meta.worktree.as_ref().map(|tree| tree.set_up.clone());
         let set_up: SetUp = serde_json::from_value(kept.unwrap_or_default()).unwrap_or_default();
         let tree = self.agents.trees()?.check_tree(commit, &set_up);
-        let tree = tree.map_err(port)?;
+        let tree = tree.map_err(tree_port)?;
         let mut env: Vec<(OsString, OsString)> = vec![
             ("CCB_WORKTREE".into(), tree.path().into()),
             ("CCB_MAIN_TREE".into(), tree.main_tree().into()),
