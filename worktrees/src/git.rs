@@ -15,7 +15,7 @@ use store::lock::FileLock;
 
 use crate::error::TreeError;
 use crate::gitlocks;
-use crate::process::{Captured, Finished, Input};
+use crate::process::{self, Captured, Finished, Input};
 
 /// How long git may take for anything but checking files out.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);

@@ -161,6 +161,7 @@ impl Trees {
             task_id: None,
             task_list: None,
             agent: None,
+            made_for: None,
             status: Status::Active,
             created_at: self.now(),
             last_used_at: self.now(),
