@@ -72,31 +72,7 @@ pub(crate) fn run(args: &GcArgs, context: &mut Context) -> Result<Exit, CommandE
             "{GREEN}✔{GREEN:#} {BOLD}{name}{BOLD:#} {verb}: {why}"
         ));
     }
-    for one in coordinator::engine::superseded(&context.agents()?)? {
-        let (name, task) = (&one.entry.name, one.task);
-        let removed = match args.yes {
-            true => coordinator::engine::discard(&trees, &one.entry).map(|()| true),
-            false => Ok(false),
-        };
-        let mut row = json!({"worktree": to_json(&one.entry), "reason": "superseded"});
-        row["task"] = json!(task);
-        let why = format!("task {task} was done by another attempt, and has landed");
-        lines.push(match &removed {
-            Ok(removed) => {
-                let verb = if *removed { "removed" } else { "can go" };
-                format!("{GREEN}✔{GREEN:#} {BOLD}{name}{BOLD:#} {verb}: {why}")
-            }
-            Err(error) => {
-                let error = clean_line(&error.to_string());
-                format!("{YELLOW}!{YELLOW:#} {BOLD}{name}{BOLD:#} stays: {error}")
-            }
-        });
-        match removed {
-            Ok(removed) => row["removed"] = removed.into(),
-            Err(error) => row["stays"] = error.to_string().into(),
-        }
-        rows.push(row);
-    }
+    superseded(args.yes, &trees, context, &mut rows, &mut lines)?;
     let checks = check_trees(args.yes, &trees, &mut lines)?;
     let mut trash: Vec<Value> = Vec::new();
     if args.yes {
@@ -139,4 +115,40 @@ pub(crate) fn run(args: &GcArgs, context: &mut Context) -> Result<Exit, CommandE
     };
     context.out.answer(json, text)?;
     Ok(Exit::Done)
+}
+
+/// Trees of attempts at tasks that another attempt has done, however young they are.
+fn superseded(
+    yes: bool,
+    trees: &Trees,
+    context: &Context,
+    rows: &mut Vec<Value>,
+    lines: &mut Vec<String>,
+) -> Result<(), CommandError> {
+    for one in coordinator::engine::superseded(&context.agents()?)? {
+        let (name, task) = (&one.entry.name, one.task);
+        let removed = match yes {
+            true => coordinator::engine::discard(trees, &one.entry).map(|()| true),
+            false => Ok(false),
+        };
+        let mut row = json!({"worktree": to_json(&one.entry), "reason": "superseded"});
+        row["task"] = json!(task);
+        let why = format!("task {task} was done by another attempt, and has landed");
+        lines.push(match &removed {
+            Ok(removed) => {
+                let verb = if *removed { "removed" } else { "can go" };
+                format!("{GREEN}✔{GREEN:#} {BOLD}{name}{BOLD:#} {verb}: {why}")
+            }
+            Err(error) => {
+                let error = clean_line(&error.to_string());
+                format!("{YELLOW}!{YELLOW:#} {BOLD}{name}{BOLD:#} stays: {error}")
+            }
+        });
+        match removed {
+            Ok(removed) => row["removed"] = removed.into(),
+            Err(error) => row["stays"] = error.to_string().into(),
+        }
+        rows.push(row);
+    }
+    Ok(())
 }
