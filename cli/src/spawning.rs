@@ -170,11 +170,20 @@ fn permission_mode(wish: &Wish, definition: &Definition, runtime: &RuntimeSpec) 
     match (wish.plan_mode, wish.role) {
         (true, _) => PermissionMode::Plan,
         (false, Role::Coordinator) => match runtime.kind.as_str() {
-            "codex" | "acp" => PermissionMode::Plan,
+            "codex" => PermissionMode::Plan,
+            // In their plan modes some are left without ours, too.
+            "acp" if !can_be_held(runtime) => PermissionMode::Plan,
             _ => PermissionMode::Ask,
         },
         (false, _) => definition.permission_mode,
     }
+}
+
+/// Whether the program can be kept from its own tools.
+fn can_be_held(runtime: &RuntimeSpec) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = runtime.find(&path);
+    found.is_ok_and(|runtime| runtime.abilities().read_only)
 }
 
 /// The agent that is to be copied, if it can be.

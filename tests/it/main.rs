@@ -6,12 +6,12 @@ mod agent_types;
 mod bad_input;
 /// Bad settings, a bad home, a held lock: the same.
 mod bad_luck;
+/// Definitions are boundaries, and work outside of the result is found.
+mod boundaries;
 /// What a check says is true of the commit, whatever an agent hides from git.
 mod check_commit;
 /// Worktrees for checks: exactly the commit, whatever was done to them.
 mod check_tree;
-/// Definitions are boundaries, and work outside of the result is found.
-mod boundaries;
 /// Claims won and refused, `next`, leases.
 mod claims;
 /// The answers and exit codes of the commands.

@@ -118,14 +118,23 @@ impl Scene {
         let answer = self.home.run(&args);
         let agent = answer.json()["agent"].clone();
         match agent["agentId"].as_str() {
-            Some(id) if agent["status"] == "async_launched" => self
-                .home
-                .run(&["--json", "-C", main, "agent", "output", id]),
+            Some(id) if agent["status"] == "async_launched" => self.home.run(&[
+                "--json",
+                "-C",
+                main,
+                "agent",
+                "output",
+                id,
+                "--timeout",
+                "120",
+            ]),
             _ => answer,
         }
     }
 }
 
+/// What Codex has besides, where there are MCP servers.
+const RESOURCES: &str = "list_mcp_resource_templates list_mcp_resources read_mcp_resource";
 const TEAMMATE: &str = "Agent EnterWorktree ExitWorktree SendMessage TaskCreate TaskGet TaskList TaskOutput TaskStop TaskUpdate";
 const VERIFIER: &str = "EnterWorktree ExitWorktree SendMessage TaskCreate TaskGet TaskList TaskOutput TaskStop TaskUpdate";
 
@@ -198,14 +207,15 @@ fn the_tools_of_claude() {
 #[test]
 fn the_tools_of_codex() {
     let all = "exec_command view_image web_search write_stdin";
+    let with_ours = format!("{all} {RESOURCES}");
     check(
         &CODEX,
         &[
-            ("general-purpose", all, TEAMMATE),
+            ("general-purpose", &with_ours, TEAMMATE),
             ("Explore", all, ""),
             ("Plan", all, ""),
             ("worker", all, ""),
-            ("verification", all, VERIFIER),
+            ("verification", &with_ours, VERIFIER),
         ],
     );
 }
@@ -266,7 +276,11 @@ const LEAD: &str = "Agent EnterWorktree ExitWorktree SendMessage TaskCreate Task
 
 /// The tools of those who lead: a lead has its own besides ours, a coordinator ours alone.
 fn check_leads(program: &Program, runtime: &dyn Fn(Vec<String>) -> Box<dyn Runtime>, all: &str) {
-    for (role, own, ours) in [("lead", all, LEAD), ("coordinator", "", COORDINATOR)] {
+    let alone = match program.kind {
+        "codex" => RESOURCES,
+        _ => "",
+    };
+    for (role, own, ours) in [("lead", all, LEAD), ("coordinator", alone, COORDINATOR)] {
         let variable = format!("CCB_TEST_{}", program.name.to_uppercase());
         let Some(name) = real_program(&variable) else {
             return;
@@ -279,8 +293,8 @@ fn check_leads(program: &Program, runtime: &dyn Fn(Vec<String>) -> Box<dyn Runti
             launch.tools = Some(vec!["mcp__ccb".into()]);
             launch.reach = Reach::Reads;
             launch.permission_mode = Some(match program.kind {
-                "claude" => "default".into(),
-                _ => "plan".into(),
+                "codex" => "plan".into(),
+                _ => "default".into(),
             });
         }
         let home = world.path("home").to_string_lossy().into_owned();
@@ -332,8 +346,12 @@ fn a_lead_and_a_coordinator_on_claude() {
 
 #[test]
 fn a_lead_and_a_coordinator_on_codex() {
-    let all = "exec_command view_image web_search write_stdin";
-    check_leads(&CODEX, &|command| Box::new(CodexRuntime::new(command)), all);
+    let all = format!("exec_command view_image web_search write_stdin {RESOURCES}");
+    check_leads(
+        &CODEX,
+        &|command| Box::new(CodexRuntime::new(command)),
+        &all,
+    );
 }
 
 #[test]

@@ -108,10 +108,10 @@ fn claude_gets_a_list_of_tools_a_mode_and_nothing_to_orchestrate_with() {
         flags.map(|flag| scene.value(flag)).join(" | ")
     });
     let expected = "\
-general-purpose: Bash,BashOutput,Edit,Glob,Grep,KillShell,NotebookEdit,Read,Skill,WebFetch,WebSearch,Write | acceptEdits | mcp__ccb | -
-Explore: Bash,BashOutput,Glob,Grep,KillShell,Read,Skill,WebFetch,WebSearch | default | - | Agent,ExitPlanMode,Edit,Write,NotebookEdit
-Plan: Bash,BashOutput,Glob,Grep,KillShell,Read,Skill,WebFetch,WebSearch | plan | - | Agent,Edit,Write,NotebookEdit
-worker: Bash,BashOutput,Edit,Glob,Grep,KillShell,NotebookEdit,Read,Skill,WebFetch,WebSearch,Write | acceptEdits | - | Agent
+general-purpose: Bash,Edit,Glob,Grep,NotebookEdit,Read,Skill,WebFetch,WebSearch,Write | acceptEdits | mcp__ccb | -
+Explore: Bash,Glob,Grep,Read,Skill,WebFetch,WebSearch | default | - | Agent,ExitPlanMode,Edit,Write,NotebookEdit
+Plan: Bash,Glob,Grep,Read,Skill,WebFetch,WebSearch | plan | - | Agent,Edit,Write,NotebookEdit
+worker: Bash,Edit,Glob,Grep,NotebookEdit,Read,Skill,WebFetch,WebSearch,Write | acceptEdits | - | Agent
 verification: Bash,Glob,Grep,Read,WebFetch,WebSearch | default | mcp__ccb | Agent,ExitPlanMode
 ";
     assert_eq!(told, expected);

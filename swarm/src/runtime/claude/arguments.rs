@@ -11,15 +11,13 @@ use crate::tools::SHELL;
 
 /// Claude Code's tools for work on files, commands and the web: all an agent can get of its own.
 /// Its tools for tasks, agents, messages, worktrees, plans, questions and schedules are not among
-/// them, nor is whatever a later version adds: with both present the model takes its own, and
+/// them (`KillShell` is another name for its `TaskStop`), nor is whatever a later version adds: with both present the model takes its own, and
 /// work happens outside the board.
-const WORKING: [&str; 12] = [
+const WORKING: [&str; 10] = [
     "Bash",
-    "BashOutput",
     "Edit",
     "Glob",
     "Grep",
-    "KillShell",
     "NotebookEdit",
     "Read",
     "Skill",
