@@ -38,8 +38,8 @@ pub(crate) struct Share {
 impl Bounds {
     /// Of whoever asks: an agent gives others what it has itself, a person anything.
     pub(crate) fn of_caller(context: &Context) -> Self {
-        let own = Context::own_run();
-        let own = own.and_then(|id| context.agents().ok()?.find(&id).ok());
+        let own = context.run();
+        let own = own.and_then(|id| context.agents().ok()?.find(id).ok());
         own.map_or_else(Self::default, |meta| Self::of(&meta))
     }
 

@@ -152,27 +152,6 @@ impl History {
         Ok(line(&bytes))
     }
 
-    /// What a file has in `commit`; `None` if there is no such file.
-    pub(crate) fn file(&self, commit: &str, path: &Path) -> Result<Option<Vec<u8>>, TreeError> {
-        let unreadable = |why: String| TreeError::Git {
-            verb: "cat-file".into(),
-            status: "unreadable".into(),
-            stderr: why,
-        };
-        let repo = self.opened.as_ref();
-        let repo = repo.ok_or_else(|| unreadable("libgit2 cannot open the repository".into()))?;
-        let found = (|| {
-            let tree = repo.find_commit(Oid::from_str(commit)?)?.tree()?;
-            let entry = match tree.get_path(path) {
-                Ok(entry) => entry,
-                Err(error) if error.code() == ErrorCode::NotFound => return Ok(None),
-                Err(error) => return Err(error),
-            };
-            Ok(Some(repo.find_blob(entry.id())?.content().to_vec()))
-        })();
-        found.map_err(|error: git2::Error| unreadable(error.to_string()))
-    }
-
     /// Whether `commit` is known to be one step after `base` and no merge. Not knowing is a no.
     pub(crate) fn is_next(&self, base: &str, commit: &str) -> bool {
         let found = self.opened.as_ref().and_then(|repo| {

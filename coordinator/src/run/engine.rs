@@ -308,7 +308,11 @@ impl Agents {
     /// The board of another list, or this one's again, if there is such a list.
     pub(crate) fn board_of(&self, list: &str) -> Option<Board> {
         let list = Name::new("list", list).ok()?;
-        let board = Board::new(&self.home, list, board_options(&self.options));
+        let board = Board::new(
+            &self.home,
+            list,
+            board_options(&self.options, &self.starter),
+        );
         board.dir().is_dir().then_some(board)
     }
 
