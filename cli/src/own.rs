@@ -5,6 +5,7 @@ use std::path::Path;
 use coordinator::identity::{self, Inside, Standing};
 use store::home::Home;
 use store::name::Name;
+use swarm::process::Mark;
 
 use crate::args::Global;
 use crate::env;
@@ -54,7 +55,14 @@ pub(crate) fn find(
     }
     let home = home()?;
     let Some(run) = env::var(env::RUN_ID) else {
-        return Ok((home, None));
+        // Both supervisors may be gone, and its environment cleared: the mark is still there.
+        let own = Mark::own().map(|_| Own {
+            run: "unknown".into(),
+            name: None,
+            place: None,
+            who: Who::Unknown,
+        });
+        return Ok((home, own));
     };
     let team = env::var(env::TEAM);
     let inside = identity::by_id(&home, team.as_deref(), &run);

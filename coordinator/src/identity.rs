@@ -8,7 +8,8 @@
 //! program with the right arguments.
 //!
 //! Only if nobody of that kind is above us, the run's marker in the environment counts: both
-//! supervisors may have been killed, and some systems have no `/proc`.
+//! supervisors may have been killed, and some systems have no `/proc`. Where that is missing too,
+//! the mark of a run's processes still tells that this is some agent's.
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -303,6 +303,22 @@ fn nothing_an_agent_can_set_or_clear_gives_it_the_users_word() {
 }
 
 #[test]
+fn a_process_with_nothing_but_the_mark_of_an_agent_is_no_person() {
+    let scene = scene();
+    // 2^62 and something: a run's processes have it as a limit.
+    let limit = "--rttime=4611686018427387999:";
+    let marked = |args: &[&str]| {
+        let mut command = std::process::Command::new("prlimit");
+        command.args([limit, CCB, "--json", "--team", "board"]);
+        command.args(args).env("CCB_HOME", scene.home.path());
+        Answer::of(command.output().expect("prlimit is part of every Linux"))
+    };
+    let line = "mail send bob x";
+    all_refused(&[marked(&["mail", "send", "bob", "x"])], &[line]);
+    assert_eq!(marked(&["task", "list"]).code, Some(0));
+}
+
+#[test]
 fn an_agent_that_an_agent_starts_is_itself() {
     let scene = scene();
     let inner = format!("{CCB} mail send bob inner");

@@ -42,6 +42,11 @@ impl Mark {
         (BASE..=BASE + BITS).contains(&soft).then_some(Self(soft))
     }
 
+    /// The mark this process bears, if it bears one.
+    pub fn own() -> Option<Self> {
+        Self::of_process(rustix::process::getpid())
+    }
+
     /// Makes this process, and everything it starts from now on, bear the mark. Refused where
     /// somebody has set a lower hard limit.
     pub fn bear(self) -> io::Result<()> {
