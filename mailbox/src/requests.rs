@@ -80,7 +80,7 @@ impl Mailbox {
         if self.options.veil.is_none() {
             return Ok(question);
         }
-        let not_json = |error: serde_json::Error| MailError::invalid("request", &error.to_string());
+        let not_json = |error: serde_json::Error| MailError::invalid("request", error.to_string());
         let mut value = serde_json::to_value(question).map_err(not_json)?;
         self.options.veil.value(&mut value);
         serde_json::from_value(value).map_err(not_json)

@@ -119,7 +119,7 @@ pub struct ReusableLock {
     file: Option<File>,
     /// When our turn began, or when we last let others run.
     turn: Instant,
-    queue: Option<Box<ReusableLock>>,
+    queue: Option<Box<Self>>,
     /// Until then the queue is not waited for: it did not move.
     no_queue_before: Option<Instant>,
 }

@@ -463,7 +463,9 @@ mod tests {
             let (since, rest) = text.split_once(' ').unwrap();
             let since: i64 = since.parse().unwrap();
             let earlier = since - 11_000_000_000;
-            std::fs::write(&watched, format!("{earlier} {rest}")).unwrap();
+            let text = format!("{earlier} {rest}");
+            let durability = crate::atomic::Durability::Relaxed;
+            crate::atomic::replace(dir.path(), &watched, text.as_bytes(), durability).unwrap();
         };
         backdate();
         // Its holder lives: it touched it, wherever its clock is.

@@ -165,6 +165,15 @@ impl Board {
             let message = "an interrupted command left a change unfinished".to_owned();
             add(FindingKind::UnfinishedChange, message, Subject::Nothing);
         }
+        self.examine_files(&mut add)?;
+        Ok(cases)
+    }
+
+    /// Files that belong to nobody: locks, temporary files, and what is no task.
+    fn examine_files(
+        &self,
+        add: &mut impl FnMut(FindingKind, String, Subject),
+    ) -> Result<(), BoardError> {
         for path in entries(&self.dir)? {
             let name = path
                 .file_name()
@@ -184,7 +193,7 @@ impl Board {
                 add(FindingKind::OldTemporary, message, Subject::Path(path));
             }
         }
-        Ok(cases)
+        Ok(())
     }
 
     fn treat(&self, case: &Case) -> Result<Option<String>, BoardError> {
