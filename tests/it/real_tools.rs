@@ -126,7 +126,7 @@ impl Scene {
                 "output",
                 id,
                 "--timeout",
-                "120",
+                "120000",
             ]),
             _ => answer,
         }
