@@ -425,7 +425,7 @@ impl AgentMail {
                     Some(_) => self.most.clone().unwrap_or_default(),
                     None => AFTER_PLAN.to_owned(),
                 };
-                ours.then(|| ModeOrder {
+                ours.then_some(ModeOrder {
                     mode,
                     request: None,
                     refused: None,
