@@ -197,7 +197,9 @@ mod tests {
                         turns += 1;
                         let mut theirs = before.clone();
                         theirs.description = format!("change {turns}");
-                        std::fs::write(&path, crate::format::to_bytes(&theirs)).unwrap();
+                        let bytes = crate::format::to_bytes(&theirs);
+                        let tmp = board.tmp_dir();
+                        store::atomic::replace(&tmp, &path, &bytes, Default::default()).unwrap();
                     }
                     let mut task = before.clone();
                     task.subject = "ours".into();

@@ -292,7 +292,6 @@ mod tests {
         let mut theirs = board().get(others[0].id).unwrap();
         theirs.blocks.push(second);
         let path = board().task_path(others[0].id);
-        let aside = path.with_extension("aside");
         let modified = || {
             std::fs::metadata(board().dir())
                 .unwrap()
@@ -302,8 +301,9 @@ mod tests {
         let before = modified();
         // Clocks of file systems can be coarse.
         while modified() == before {
-            std::fs::write(&aside, crate::format::to_bytes(&theirs)).unwrap();
-            std::fs::rename(&aside, &path).unwrap();
+            let bytes = crate::format::to_bytes(&theirs);
+            let tmp = board().tmp_dir();
+            store::atomic::replace(&tmp, &path, &bytes, Default::default()).unwrap();
         }
         let around = board().around(second).unwrap();
         assert_eq!(around.open_blockers(second), [first, others[0].id]);
