@@ -115,21 +115,8 @@ impl Board {
             add(FindingKind::Unreadable, message, Subject::Task(*id));
         }
         for task in snapshot.tasks() {
-            match self.examine_check(task)? {
-                None => {}
-                Some(CheckTrouble::Changed(words)) => {
-                    let message = format!("task {}: {words}", task.id);
-                    add(FindingKind::CheckChanged, message, Subject::Nothing);
-                }
-                Some(CheckTrouble::Unrecorded) => {
-                    let message = format!(
-                        "the check of task {} is not written down outside its file: whoever can \
-                         write the file can change it",
-                        task.id
-                    );
-                    let subject = Subject::Task(task.id);
-                    add(FindingKind::CheckUnrecorded, message, subject);
-                }
+            if let Some((kind, message, subject)) = self.look_at_check(task)? {
+                add(kind, message, subject);
             }
         }
         for (blocker, dependent) in snapshot.half_edges() {
@@ -194,6 +181,27 @@ impl Board {
             }
         }
         Ok(())
+    }
+
+    /// What is wrong with a task's check, if something is.
+    fn look_at_check(
+        &self,
+        task: &Task,
+    ) -> Result<Option<(FindingKind, String, Subject)>, BoardError> {
+        let id = task.id;
+        Ok(self.examine_check(task)?.map(|trouble| match trouble {
+            CheckTrouble::Changed(words) => {
+                let message = format!("task {id}: {words}");
+                (FindingKind::CheckChanged, message, Subject::Nothing)
+            }
+            CheckTrouble::Unrecorded => {
+                let message = format!(
+                    "the check of task {id} is not written down outside its file: whoever can \
+                     write the file can change it"
+                );
+                (FindingKind::CheckUnrecorded, message, Subject::Task(id))
+            }
+        }))
     }
 
     fn treat(&self, case: &Case) -> Result<Option<String>, BoardError> {
