@@ -93,15 +93,13 @@ fn whoever_does_not_answer_has_said_no() {
 #[test]
 fn garbage_and_daemons_do_no_harm() {
     let home = home();
-    let stop = home.path().join("stop");
+    // It holds the pipe until the home has gone with the test, and nobody waits for it.
     let daemon = format!(
-        "head -c 100000 /dev/urandom; (while [ ! -e {} ]; do sleep 0.05; done) & exit 0",
-        stop.display()
+        "head -c 100000 /dev/urandom; (while [ -d {} ]; do sleep 0.05; done) & exit 0",
+        home.path().display()
     );
     home.hook("TaskCreated", &daemon);
     home.create("x");
-    // It holds the pipe, and nobody waits for it.
-    std::fs::write(&stop, "").unwrap();
     home.hook("TaskCreated", "echo '{\"decision\":'; exit 1");
     let answer = home.run(&["task", "create", "y"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
