@@ -151,7 +151,8 @@ class Place:
     def git(self, *args, cwd=None):
         code, out, err = self.run(["git", *args], cwd=cwd)
         if code != 0:
-            raise RuntimeError(f"git {' '.join(args)}: {err.strip()}")
+            said = " ".join((err + out).split())
+            raise RuntimeError(f"git {' '.join(args)}: {said}")
         return out
 
     def start(self, *args, limit=COMMAND_LIMIT):
