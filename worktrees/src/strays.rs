@@ -20,8 +20,9 @@ use crate::trees::Trees;
 
 /// What our own branches are called.
 const OURS: &str = "worktree/";
-/// File times lag behind the clock by a tick.
-const TICK_MS: i64 = 50;
+/// File times lag behind the clock by a tick of the kernel, at most this long. A longer allowance
+/// would take what an agent made just before for the next one's.
+const TICK_MS: i64 = 10;
 /// How deep names of branches nest.
 const DEEPEST: usize = 16;
 
