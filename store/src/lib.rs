@@ -32,6 +32,13 @@
 //! No async runtime, no git, no argument parsing, no printing. With the `fault-injection`
 //! feature (tests only) [`fault`] reads two environment variables; nothing else does.
 
+// Here, because every other crate is built after this one.
+#[cfg(not(target_os = "linux"))]
+compile_error!(
+    "ccb runs on Linux only so far: it supervises agents with pidfds, subreapers and /proc. \
+     On Windows use it inside WSL 2, on macOS inside a Linux container or virtual machine."
+);
+
 pub mod atomic;
 pub mod clock;
 mod error;
