@@ -95,7 +95,8 @@ fn build() -> Result<PathBuf, Failure> {
     let status = Command::new(cargo)
         .args([
             "build",
-            "--release",
+            "--profile",
+            "dist",
             "--quiet",
             "-p",
             "ccb-cli",
@@ -109,7 +110,7 @@ fn build() -> Result<PathBuf, Failure> {
     if !status.success() {
         return Err("ccb could not be built; name a binary with --ccb".into());
     }
-    Ok(target.join("release/ccb"))
+    Ok(target.join("dist/ccb"))
 }
 
 /// Both boards of a cell; made anew when they run dry.
