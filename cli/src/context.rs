@@ -266,7 +266,7 @@ impl Context {
         MailOptions {
             durability: Durability::of(self.settings.mail_durable),
             lock_timeout: self.settings.lock_timeout,
-            veil: self.starter().veil(),
+            secret_filter: self.starter().secret_filter(),
             ..MailOptions::default()
         }
     }
@@ -332,7 +332,7 @@ impl Context {
 
     fn board_options(&self) -> BoardOptions {
         BoardOptions {
-            veil: self.starter().veil(),
+            secret_filter: self.starter().secret_filter(),
             ..BoardOptions::from(&self.settings)
         }
     }
@@ -350,7 +350,7 @@ impl Context {
             trash_days: worktree.trash_days,
             gc_days: worktree.gc_days,
             rescue_max_bytes: worktree.rescue_max_bytes,
-            veil: self.starter().veil(),
+            secret_filter: self.starter().secret_filter(),
             ..TreeOptions::default()
         };
         Ok(Trees::discover(&self.directory, options)?)

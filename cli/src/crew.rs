@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use coordinator::engine::{Crew, Job, Terms};
-use coordinator::fanout::{Isolation, PlannedTask, planned_as};
+use coordinator::fanout::{PlannedTask, TaskIsolation, planned_as};
 use coordinator::run::Spawn;
 use store::settings::AgentLimits;
 use swarm::definitions::Definitions;
@@ -129,7 +129,7 @@ impl Crew for PlanCrew {
         wish.env
             .extend(env.map(|(name, value)| format!("{name}={value}")));
         wish.limits = self.limits(planned);
-        if planned.isolation == Isolation::None {
+        if planned.isolation == TaskIsolation::None {
             wish.worktree = None;
             wish.cwd = Some(self.crew.context.directory.clone());
         }

@@ -59,7 +59,12 @@ impl Mailbox {
                 "there is nobody but the sender to send it to",
             ));
         }
-        let sealed = line::seal(draft, self.now_ms(), Some(&recipients), &self.options.veil)?;
+        let sealed = line::seal(
+            draft,
+            self.now_ms(),
+            Some(&recipients),
+            &self.options.secret_filter,
+        )?;
         // After the commit there is no way back, so whoever has no room is found now.
         for name in &recipients {
             let inbox = self.inbox(name)?;

@@ -111,7 +111,7 @@ impl Inbox {
 
     /// Appends a message: one write under the lock, the sync after it.
     pub(crate) fn post(&self, draft: &Draft) -> Result<Posted> {
-        let sealed = line::seal(draft, self.now_ms(), None, &self.options.veil)?;
+        let sealed = line::seal(draft, self.now_ms(), None, &self.options.secret_filter)?;
         let id = sealed.id;
         let (posted, handle) = self.section(|live| {
             if draft.id.is_some()

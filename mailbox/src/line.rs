@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::clock::{parse_rfc3339, rfc3339};
 use store::name::Name;
-use store::veil::Veil;
+use store::secret_filter::SecretFilter;
 use uuid::Uuid;
 
 use crate::error::{MailError, Result};
@@ -68,7 +68,7 @@ pub(crate) fn seal(
     draft: &Draft,
     now_ms: i64,
     recipients: Option<&[Name]>,
-    veil: &Veil,
+    filter: &SecretFilter,
 ) -> Result<Sealed> {
     draft.check()?;
     let id = draft.id.unwrap_or_else(|| new_id(now_ms));
@@ -79,18 +79,18 @@ pub(crate) fn seal(
         Body::Text(_) | Body::Unknown { .. } => Value::Null,
     };
     if let Some(body) = tagged.get_mut("body") {
-        veil.value(body);
+        filter.value(body);
     }
-    let veiled = |text: &str| {
+    let filtered = |text: &str| {
         let mut text = text.to_owned();
-        veil.text(&mut text);
+        filter.text(&mut text);
         text
     };
     let text = match &draft.body {
-        Body::Text(text) => Some(veiled(text)),
+        Body::Text(text) => Some(filtered(text)),
         _ => None,
     };
-    let summary = draft.summary.as_deref().map(veiled);
+    let summary = draft.summary.as_deref().map(filtered);
     let body = tagged.get("body");
     if let Some(body) = body {
         check_length("the message's body", MAX_BODY, &body.to_string())?;

@@ -11,7 +11,7 @@ use store::clock::{Clock, SystemClock};
 use store::home::Home;
 use store::lock::DEFAULT_TIMEOUT;
 use store::name::Name;
-use store::veil::Veil;
+use store::secret_filter::SecretFilter;
 
 use crate::error::{MailError, Result};
 use crate::inbox::{Inbox, Posted};
@@ -31,7 +31,7 @@ pub struct MailOptions {
     /// How much is kept.
     pub limits: Limits,
     /// What is taken out of messages and requests before they are written.
-    pub veil: Veil,
+    pub secret_filter: SecretFilter,
 }
 
 impl Default for MailOptions {
@@ -42,7 +42,7 @@ impl Default for MailOptions {
             reader_timeout: Duration::from_secs(1),
             clock: Arc::new(SystemClock),
             limits: Limits::default(),
-            veil: Veil::default(),
+            secret_filter: SecretFilter::default(),
         }
     }
 }

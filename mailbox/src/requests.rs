@@ -54,10 +54,15 @@ impl Mailbox {
         let until = now.saturating_add(wait).min(MAX_TIME);
         let id = new_id(now).to_string();
         let names = (from.as_str(), to.as_str());
-        let question = self.veiled(question)?;
+        let question = self.without_secrets(question)?;
         let mut request = Request::new(id, names, question, now, until);
         // Refused now if the message would be.
-        line::seal(&question_message(&request)?, now, None, &self.options.veil)?;
+        line::seal(
+            &question_message(&request)?,
+            now,
+            None,
+            &self.options.secret_filter,
+        )?;
         {
             let _lock = self.lock_requests()?;
             self.sweep_requests()?;
@@ -76,13 +81,13 @@ impl Mailbox {
     }
 
     /// The question as it may be stored.
-    fn veiled(&self, question: Question) -> Result<Question> {
-        if self.options.veil.is_none() {
+    fn without_secrets(&self, question: Question) -> Result<Question> {
+        if self.options.secret_filter.is_none() {
             return Ok(question);
         }
         let not_json = |error: serde_json::Error| MailError::invalid("request", error.to_string());
         let mut value = serde_json::to_value(question).map_err(not_json)?;
-        self.options.veil.value(&mut value);
+        self.options.secret_filter.value(&mut value);
         serde_json::from_value(value).map_err(not_json)
     }
 
@@ -102,7 +107,7 @@ impl Mailbox {
     ) -> Result<Request> {
         check_length("the feedback", MAX_TEXT, feedback.as_deref().unwrap_or(""))?;
         let feedback = feedback.map(|mut feedback| {
-            self.options.veil.text(&mut feedback);
+            self.options.secret_filter.text(&mut feedback);
             feedback
         });
         let (mut request, problem) = {

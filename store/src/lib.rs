@@ -17,7 +17,7 @@
 //! | [`clock`] | time that tests can set |
 //! | [`settings`] | layered settings with errors that name the nearest key |
 //! | [`tree`] | whole directories: copied, measured and deleted without leaving them |
-//! | [`veil`] | what must not be written down is taken out of texts before they are |
+//! | [`secret_filter`] | what must not be written down is taken out of texts before they are |
 //! | [`watch`] | "something changed" hints, with a slow tick behind them |
 //! | [`fault`] | named write points at which a test can crash or fail the process |
 //!
@@ -49,10 +49,10 @@ pub mod lock;
 pub mod lockdir;
 pub mod log;
 pub mod name;
+pub mod secret_filter;
 pub mod settings;
 pub mod shared_log;
 pub mod tree;
-pub mod veil;
 pub mod watch;
 mod watchdog;
 

@@ -179,7 +179,7 @@ impl ReusableLock {
     }
 
     /// Takes the queue's lock, but not at any price: its holder may be a process that is
-    /// stopped, and a queue is a courtesy.
+    /// stopped, and the queue only makes the order fair; the lock itself is what protects.
     fn stand_in_queue(&mut self, deadline: Instant) -> Result<bool> {
         let now = Instant::now();
         let Some(queue) = &mut self.queue else {

@@ -14,7 +14,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::{Arc, OnceLock};
 
 use rustix::fs::{MemfdFlags, memfd_create};
-use store::veil::Veil;
+use store::secret_filter::SecretFilter;
 
 use crate::redact::{Secrets, secret_values};
 
@@ -84,9 +84,9 @@ impl Starter {
 
     /// Takes the secret values of its environment out of messages and tasks. What only looks
     /// like a secret stays: these texts are what people and agents mean to say.
-    pub fn veil(&self) -> Veil {
+    pub fn secret_filter(&self) -> SecretFilter {
         let starter = self.clone();
-        Veil::new(move |text| {
+        SecretFilter::new(move |text| {
             let made = || Arc::new(Secrets::values_only(starter.values()));
             starter.0.secrets.get_or_init(made).redacted(text)
         })
@@ -180,7 +180,7 @@ mod tests {
         let more = pairs(&[("AN_API_KEY", "of-the-agent-7")]);
         let starter = Starter::with_environment(environment, more, &["ODD".into()]);
         let mut text = "s3cr3t-value-1 1700000000000 named-by-the-user AKIAIOSFODNN7EXAMPLE".into();
-        starter.veil().text(&mut text);
+        starter.secret_filter().text(&mut text);
         assert_eq!(
             text,
             "[redacted] 1700000000000 [redacted] AKIAIOSFODNN7EXAMPLE"

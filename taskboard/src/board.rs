@@ -10,8 +10,8 @@ use store::clock::{Clock, SystemClock};
 use store::home::{Home, create_durable_dir, create_private_dir};
 use store::lockdir::LockDirs;
 use store::name::Name;
+use store::secret_filter::SecretFilter;
 use store::settings::{LockMode, Settings};
-use store::veil::Veil;
 
 use crate::changes::Paths;
 use crate::checks::records_dir;
@@ -47,7 +47,7 @@ pub struct BoardOptions {
     /// Where the time comes from.
     pub clock: Arc<dyn Clock>,
     /// What is taken out of the texts of a task before they are written.
-    pub veil: Veil,
+    pub secret_filter: SecretFilter,
 }
 
 impl From<&Settings> for BoardOptions {
@@ -57,7 +57,7 @@ impl From<&Settings> for BoardOptions {
             durability: Durability::of(settings.durable),
             lock_timeout: settings.lock_timeout,
             clock: Arc::new(SystemClock),
-            veil: Veil::default(),
+            secret_filter: SecretFilter::default(),
         }
     }
 }

@@ -115,7 +115,7 @@ impl Board {
         before: &Task,
     ) -> Result<Edited, BoardError> {
         let mut edited = edit(index, before)?;
-        edited.task.veil(&self.options.veil);
+        edited.task.remove_secrets(&self.options.secret_filter);
         Ok(edited)
     }
 

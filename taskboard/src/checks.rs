@@ -291,7 +291,7 @@ impl Board {
             _ => return Ok(found.map(str::to_owned)),
         };
         let was_done = task.status == Status::Completed;
-        // A courtesy: what counts is the refusal.
+        // Parking only shows the trouble in lists; the refusal below is what counts.
         let parked = self.section(|section| {
             section.live().disputed.insert(id, was_done);
             section.settle_check(id)

@@ -97,7 +97,7 @@ impl Board {
             })?;
             let mut tasks = build(&batch, &ids)?;
             for task in &mut tasks {
-                task.veil(&self.options.veil);
+                task.remove_secrets(&self.options.secret_filter);
             }
             if let Some(hooks) = hooks {
                 for task in &tasks {

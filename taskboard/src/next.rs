@@ -17,7 +17,7 @@ use crate::index::Index;
 use crate::patience::Patience;
 use crate::prepared::Prepared;
 use crate::section::{ListDir, Section, Stop};
-use crate::serve::{COURTESY_NS, choose};
+use crate::serve::{OFFER_HOLDS_NS, choose};
 use crate::slot::{Ask, Choice, Offer, Slot, Taken, fits};
 use crate::snapshot::{self, Entry, Read};
 use crate::task::{Status, Task, check_line};
@@ -55,11 +55,11 @@ impl Nothing {
     }
 }
 
-/// Who hears nothing for so long looks for itself: whoever was to answer may be dead.
-const SILENCE: Duration = Duration::from_millis(100);
+/// A process that gets no answer for so long looks itself: whoever was to answer may be dead.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// How long to leave it to others who are better prepared.
-const MODESTY: Duration = Duration::from_millis(5);
+/// How long to let other processes go first whose index is up to date.
+const STAND_BACK_FOR: Duration = Duration::from_millis(5);
 
 /// How far a request has come.
 enum Answer {
@@ -134,15 +134,19 @@ impl Board {
         &self,
         choose: &mut impl FnMut(&mut Section<'_>) -> Result<Answer, Stop>,
     ) -> Result<Option<Answer>, BoardError> {
-        let mut modest = true;
+        let mut may_stand_back = true;
         loop {
             // Who has been doing this all along does it faster.
-            let stand_back = modest && self.peek(|live| live.should_stand_back())?;
+            let stand_back = may_stand_back && self.peek(|live| live.should_stand_back())?;
             if !stand_back && let Some(answer) = self.section_if_free(&mut *choose)? {
                 return Ok(Some(answer));
             }
-            let woken = self.sleep(if stand_back { MODESTY } else { SILENCE })?;
-            modest = false;
+            let woken = self.sleep(if stand_back {
+                STAND_BACK_FOR
+            } else {
+                LOOK_AGAIN_AFTER
+            })?;
+            may_stand_back = false;
             match self.peek(|live| live.slots.own())? {
                 Slot::Chosen(choice) => return Ok(Some(Answer::Chosen(choice))),
                 Slot::Done(taken) => {
@@ -197,11 +201,11 @@ impl Board {
     /// Waits until our offer is carried out, by whoever holds the lock; says whether it was.
     fn wait_until_settled(&self, offer: &Offer) -> Result<bool, BoardError> {
         self.peek(|live| live.slots.set_own(&Slot::Synced(offer.clone())))?;
-        let (mut silent, mut modest) = (false, true);
+        let (mut silent, mut may_stand_back) = (false, true);
         loop {
             let stand_back = !silent
                 && (!self.peek(|live| live.slots.own_comes_first(offer.choice))?
-                    || modest && self.peek(|live| live.should_stand_back())?);
+                    || may_stand_back && self.peek(|live| live.should_stand_back())?);
             if silent {
                 self.section(|section| section.settle_own())?;
             } else if !stand_back {
@@ -209,11 +213,11 @@ impl Board {
                 self.section_if_free(|_| Ok(()))?;
             }
             match self.peek(|live| live.slots.own())? {
-                Slot::Synced(_) if stand_back && modest => {
-                    self.sleep(MODESTY)?;
-                    modest = false;
+                Slot::Synced(_) if stand_back && may_stand_back => {
+                    self.sleep(STAND_BACK_FOR)?;
+                    may_stand_back = false;
                 }
-                Slot::Synced(_) => silent = !self.sleep(SILENCE)?,
+                Slot::Synced(_) => silent = !self.sleep(LOOK_AGAIN_AFTER)?,
                 Slot::Done(_) => {
                     self.peek(|live| live.slots.set_own(&Slot::Free))?;
                     return Ok(true);
@@ -334,10 +338,10 @@ fn choose_next(
     agent: &str,
     started: i64,
 ) -> Result<Result<Entry, Next>, Stop> {
-    let courteous = monotonic_ns() - started < COURTESY_NS;
+    let wait_for_offers = monotonic_ns() - started < OFFER_HOLDS_NS;
     loop {
         // Who writes at once needs no order among the slow ones: it simply comes first.
-        let reserved = if courteous && section.board.durability() == Durability::Full {
+        let reserved = if wait_for_offers && section.board.durability() == Durability::Full {
             section.offered()?.ids()
         } else {
             std::collections::HashSet::new()

@@ -38,7 +38,7 @@ use crate::slots::WorkerId;
 
 /// How long an offer keeps others from the task. Longer than a claim takes on a slow disk;
 /// what counts in the end is who writes first.
-pub(crate) const COURTESY_NS: i64 = 1_000_000_000;
+pub(crate) const OFFER_HOLDS_NS: i64 = 1_000_000_000;
 /// An offer that is older than this may be a dead worker's.
 const SUSPECT_NS: i64 = 50_000_000;
 /// Nobody else gets to do anything while the holder serves; so not too many at once.
@@ -148,7 +148,7 @@ impl Section<'_> {
         let suspect = !(0..SUSPECT_NS).contains(&age);
         if suspect && !self.live().slots.is_alive(worker)? {
             self.forget(worker, file)?;
-        } else if age < COURTESY_NS {
+        } else if age < OFFER_HOLDS_NS {
             offered.0.push((worker, choice));
         }
         Ok(())

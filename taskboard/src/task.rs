@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde_json::{Map, Value};
 use store::clock::{parse_rfc3339, rfc3339};
-use store::veil::Veil;
+use store::secret_filter::SecretFilter;
 
 use crate::error::BoardError;
 use crate::id::TaskId;
@@ -101,25 +101,25 @@ const COMMANDS: &[&str] = &["run", "verify"];
 
 impl Task {
     /// Takes out of its texts what must not be written down. Commands stay as they are.
-    pub(crate) fn veil(&mut self, veil: &Veil) {
-        if veil.is_none() {
+    pub(crate) fn remove_secrets(&mut self, filter: &SecretFilter) {
+        if filter.is_none() {
             return;
         }
-        veil.text(&mut self.subject);
-        veil.text(&mut self.description);
+        filter.text(&mut self.subject);
+        filter.text(&mut self.description);
         if let Some(text) = &mut self.active_form {
-            veil.text(text);
+            filter.text(text);
         }
         for (key, value) in self.metadata.iter_mut().flatten() {
             match value {
                 Value::Object(ours) if key == "ccb" => {
                     for (key, value) in ours {
                         if !COMMANDS.contains(&key.as_str()) {
-                            veil.value(value);
+                            filter.value(value);
                         }
                     }
                 }
-                other => veil.value(other),
+                other => filter.value(other),
             }
         }
     }

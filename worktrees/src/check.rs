@@ -87,7 +87,8 @@ impl Trees {
             program: check.command.clone(),
             source,
         };
-        let (stdout, stderr, log) = CheckLog::open(output, &self.options.veil).map_err(not_run)?;
+        let (stdout, stderr, log) =
+            CheckLog::open(output, &self.options.secret_filter).map_err(not_run)?;
         let mut shell = Command::new("sh");
         process::forget_git(&mut shell);
         shell

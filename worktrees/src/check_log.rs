@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
-use store::veil::Veil;
+use store::secret_filter::SecretFilter;
 
 /// A longer line is looked at in pieces.
 const LONGEST: u64 = 1024 * 1024;
@@ -21,17 +21,17 @@ pub(crate) struct CheckLog {
 
 impl CheckLog {
     /// What a check is to have as standard output and error.
-    pub(crate) fn open(log: File, veil: &Veil) -> io::Result<(Stdio, Stdio, Self)> {
-        if veil.is_none() {
+    pub(crate) fn open(log: File, filter: &SecretFilter) -> io::Result<(Stdio, Stdio, Self)> {
+        if filter.is_none() {
             let errors = log.try_clone()?;
             return Ok((log.into(), errors.into(), Self { copied: None }));
         }
         let (reader, writer) = io::pipe()?;
         let errors = writer.try_clone()?;
         let (done, copied) = mpsc::channel();
-        let veil = veil.clone();
+        let filter = filter.clone();
         thread::spawn(move || {
-            copy(reader, &log, &veil);
+            copy(reader, &log, &filter);
             done.send(()).ok();
         });
         let copied = Some(copied);
@@ -46,7 +46,7 @@ impl CheckLog {
     }
 }
 
-fn copy(reader: PipeReader, mut log: &File, veil: &Veil) {
+fn copy(reader: PipeReader, mut log: &File, filter: &SecretFilter) {
     let mut reader = BufReader::new(reader);
     let mut line = Vec::new();
     loop {
@@ -56,11 +56,11 @@ fn copy(reader: PipeReader, mut log: &File, veil: &Veil) {
             Ok(_) => {}
         }
         let shown = String::from_utf8_lossy(&line).into_owned();
-        let mut veiled = shown.clone();
-        veil.text(&mut veiled);
-        let bytes = match veiled == shown {
+        let mut filtered = shown.clone();
+        filter.text(&mut filtered);
+        let bytes = match filtered == shown {
             true => line.as_slice(),
-            false => veiled.as_bytes(),
+            false => filtered.as_bytes(),
         };
         // A full disk does not stop the check: its output is read all the same.
         log.write_all(bytes).ok();

@@ -8,8 +8,8 @@ use serde_json::Value;
 use store::atomic::{self, Durability};
 use store::clock::{Clock, SystemClock, parse_rfc3339, rfc3339};
 use store::lock::{DEFAULT_TIMEOUT, FileLock};
+use store::secret_filter::SecretFilter;
 use store::tree::device;
-use store::veil::Veil;
 
 use crate::changes::{self, Changes};
 use crate::error::TreeError;
@@ -40,7 +40,7 @@ pub struct TreeOptions {
     /// How many bytes of a tree's files are kept as a ref when the trash is emptied.
     pub rescue_max_bytes: u64,
     /// What is taken out of the output of checks before it is written.
-    pub veil: Veil,
+    pub secret_filter: SecretFilter,
 }
 
 impl Default for TreeOptions {
@@ -53,7 +53,7 @@ impl Default for TreeOptions {
             trash_days: 7,
             gc_days: 30,
             rescue_max_bytes: 256 * 1024 * 1024,
-            veil: Veil::default(),
+            secret_filter: SecretFilter::default(),
         }
     }
 }

@@ -12,7 +12,7 @@ use worktrees::Trees;
 
 use super::elsewhere;
 use super::error::FanoutError;
-use super::plan::Isolation;
+use super::plan::TaskIsolation;
 use super::run::{MARK, planned_as};
 use super::task::{PlannedTask, Work};
 use crate::run::Agents;
@@ -199,7 +199,7 @@ fn take_over(
     prepared: &mut Prepared,
 ) -> Result<(), FanoutError> {
     // What changes the repository itself has to be done in each.
-    let movable = |at: &&usize| wanted.tasks[**at].isolation == Isolation::Worktree;
+    let movable = |at: &&usize| wanted.tasks[**at].isolation == TaskIsolation::Worktree;
     let new: Vec<usize> = new.iter().filter(movable).copied().collect();
     if wanted.fresh || new.is_empty() {
         return Ok(());
@@ -283,8 +283,8 @@ fn as_task(task: &PlannedTask) -> NewTask {
         ours.insert("agent".into(), agent.clone().into());
     }
     let paths = match task.isolation {
-        Isolation::Worktree => task.paths.clone(),
-        Isolation::None => vec![IN_PLACE.to_owned()],
+        TaskIsolation::Worktree => task.paths.clone(),
+        TaskIsolation::None => vec![IN_PLACE.to_owned()],
     };
     ours.insert("paths".into(), json!(paths));
     let mut metadata = Map::new();

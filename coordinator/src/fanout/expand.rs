@@ -10,7 +10,7 @@ use store::name::Name;
 use super::error::FanoutError;
 use super::graph::Graph;
 use super::items::{self, Item, Source};
-use super::plan::{Foreach, Isolation, TaskSpec};
+use super::plan::{Foreach, TaskIsolation, TaskSpec};
 use super::read::PlanFile;
 use super::task::{PlannedTask, Work, sha256};
 use super::template::{self, Values, Wrong};
@@ -245,7 +245,7 @@ impl Expansion<'_> {
             isolation: spec
                 .isolation
                 .or(defaults.isolation)
-                .unwrap_or(Isolation::Worktree),
+                .unwrap_or(TaskIsolation::Worktree),
             group: of.and_then(|(foreach, _)| foreach.id.clone()),
             origin: of.and_then(|(_, item)| item.origin.clone()),
             key: String::new(),

@@ -16,7 +16,7 @@ use super::error::FanoutError;
 use super::event::FanoutEvent;
 use super::keep::{Keeper, exit_code, exit_of};
 use super::outcome::{Outcome, Skip};
-use super::plan::Isolation;
+use super::plan::TaskIsolation;
 use super::preview::tool;
 use super::report::TaskReport;
 use super::run::{Equipment, Events, Interrupted, RunOptions, skipped};
@@ -325,7 +325,7 @@ impl Follow<'_> {
     fn of_proof(&self, at: usize, proof: Option<&Proof>) -> Outcome {
         let passed = proof.and_then(|proof| Some(proof.check.as_ref()?.passed));
         let passed = passed.unwrap_or(false);
-        let in_place = self.tasks[at].isolation == Isolation::None;
+        let in_place = self.tasks[at].isolation == TaskIsolation::None;
         let commit = match in_place {
             // Nobody can say what is its work and what was there before.
             true => Some(self.options.base.clone()),

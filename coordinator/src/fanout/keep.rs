@@ -11,7 +11,7 @@ use worktrees::{RemoveRequest, Slug, Trees};
 
 use super::board::{Prepared, bundle};
 use super::error::FanoutError;
-use super::plan::Isolation;
+use super::plan::TaskIsolation;
 use super::report::{CheckReport, TaskReport};
 use super::results::{Keep, Results};
 use super::run::pin_name;
@@ -154,7 +154,7 @@ impl Archive<'_> {
         left: &Done,
         report: &mut TaskReport,
     ) -> Result<Option<String>, FanoutError> {
-        let (Some(base), Some(commit), Isolation::Worktree) =
+        let (Some(base), Some(commit), TaskIsolation::Worktree) =
             (&left.base, &left.commit, task.isolation)
         else {
             return Ok(None);

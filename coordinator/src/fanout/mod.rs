@@ -54,7 +54,7 @@ pub use markdown::{markdown, time};
 pub use merge::merge_results;
 pub use outcome::{Outcome, Skip, Verdict};
 pub use plan::{
-    Budget, Defaults, Foreach, Isolation, PLAN_VERSION, Plan, Span, TaskSpec, Texts, schema,
+    Budget, Defaults, Foreach, PLAN_VERSION, Plan, Span, TaskIsolation, TaskSpec, Texts, schema,
 };
 pub use preview::{Preview, Worst, tool};
 pub use progress::{Progress, Stage, remaining};

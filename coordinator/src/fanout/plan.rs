@@ -61,7 +61,7 @@ pub struct Defaults {
     pub budget: Option<Budget>,
     /// Where agents work. Default worktree.
     #[serde(default)]
-    pub isolation: Option<Isolation>,
+    pub isolation: Option<TaskIsolation>,
     /// The commit everything starts from. Default HEAD.
     #[serde(default)]
     pub base: Option<String>,
@@ -126,7 +126,7 @@ pub struct TaskSpec {
     pub timeout: Option<Span>,
     /// Where the agent works.
     #[serde(default)]
-    pub isolation: Option<Isolation>,
+    pub isolation: Option<TaskIsolation>,
 }
 
 /// A list of things, and the task there is for each of them. Exactly one of `files`, `lines`,
@@ -175,7 +175,8 @@ pub struct Budget {
 /// Where an agent works.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum Isolation {
+#[schemars(rename = "Isolation")]
+pub enum TaskIsolation {
     /// In a git worktree of its own.
     #[default]
     Worktree,
@@ -183,7 +184,7 @@ pub enum Isolation {
     None,
 }
 
-impl Isolation {
+impl TaskIsolation {
     /// As written in plans.
     pub fn as_str(self) -> &'static str {
         match self {

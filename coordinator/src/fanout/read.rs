@@ -102,7 +102,7 @@ fn yaml(text: &str) -> Result<Plan, Mistake> {
     let options = serde_saphyr::options! {
         strict_booleans: true,
         with_snippet: false,
-        // Aliases of aliases of aliases must not take the evening.
+        // Aliases of aliases of aliases must not multiply without a limit.
         alias_limits: serde_saphyr::alias_limits! {
             max_total_replayed_events: 100_000,
             max_alias_expansions_per_anchor: 10_000,

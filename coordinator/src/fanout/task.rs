@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::items::Origin;
-use super::plan::{Budget, Isolation};
+use super::plan::{Budget, TaskIsolation};
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub struct PlannedTask {
     /// What one attempt may cost.
     pub budget: Budget,
     /// Where the agent works.
-    pub isolation: Isolation,
+    pub isolation: TaskIsolation,
     /// The `foreach` it comes from, if that has an id.
     pub group: Option<String>,
     /// What it is about, for those who point at files.

@@ -71,7 +71,7 @@ fn told(tell: &Tell, late: &Late) -> Result<(), AgentError> {
         ..Draft::new(from, lead, Body::Text(text))
     };
     let options = MailOptions {
-        veil: Starter::this_process(&[]).veil(),
+        secret_filter: Starter::this_process(&[]).secret_filter(),
         ..MailOptions::default()
     };
     Mailbox::new(&home, &team, options).send(&draft)?;

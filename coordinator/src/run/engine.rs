@@ -181,12 +181,15 @@ impl Agents {
     }
 
     /// How a run ended, as it may be written down.
-    pub(super) fn veiled(&self, exit: &Exit) -> Exit {
-        let (mut exit, veil) = (exit.clone(), self.starter.veil());
+    pub(super) fn without_secrets(&self, exit: &Exit) -> Exit {
+        let (mut exit, filter) = (exit.clone(), self.starter.secret_filter());
         let check = exit.proof.as_mut().and_then(|proof| proof.check.as_mut());
         let how = check.and_then(|check| check.how.as_mut());
         let texts = [exit.result.as_mut(), exit.error.as_mut(), how];
-        texts.into_iter().flatten().for_each(|text| veil.text(text));
+        texts
+            .into_iter()
+            .flatten()
+            .for_each(|text| filter.text(text));
         exit
     }
 
@@ -320,7 +323,7 @@ impl Agents {
         let options = MailOptions {
             durability: Durability::of(self.options.mail_durable),
             lock_timeout: self.lock_timeout(),
-            veil: self.starter.veil(),
+            secret_filter: self.starter.secret_filter(),
             ..MailOptions::default()
         };
         Mailbox::new(&self.home, &self.team, options)
@@ -345,7 +348,7 @@ impl Agents {
             trash_days: self.options.trash_days,
             gc_days: self.options.gc_days,
             rescue_max_bytes: self.options.rescue_max_bytes,
-            veil: self.starter.veil(),
+            secret_filter: self.starter.secret_filter(),
             ..TreeOptions::default()
         };
         Ok(Trees::discover(&self.directory, options)?)
@@ -360,7 +363,7 @@ fn board_options(options: &EngineOptions, starter: &Starter) -> BoardOptions {
         },
         durability: Durability::of(options.board_durable),
         lock_timeout: Duration::from_millis(options.lock_timeout_ms),
-        veil: starter.veil(),
+        secret_filter: starter.secret_filter(),
         ..BoardOptions::default()
     }
 }

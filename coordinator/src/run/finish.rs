@@ -71,7 +71,7 @@ fn carry_out(
     written: &mut dyn FnMut(),
 ) -> Result<(), AgentError> {
     sync_uncommitted(agents, run, exit)?;
-    let exit = run.end(&agents.veiled(exit), Durability::Full)?;
+    let exit = run.end(&agents.without_secrets(exit), Durability::Full)?;
     let mut meta = note_end(run, &exit)?;
     written();
     reached(fault::FINISH_STATE);
@@ -79,7 +79,7 @@ fn carry_out(
     let tasks = settle_tasks(agents, &meta, &exit)?;
     if let Some(why) = &tasks.vetoed {
         let mut why = why.clone();
-        agents.starter.veil().text(&mut why);
+        agents.starter.secret_filter().text(&mut why);
         meta.other.insert("taskVetoed".into(), why.into());
     }
     reached(fault::FINISH_TASKS);

@@ -275,8 +275,13 @@ enum Damage {
 fn full_line(seq: u64) -> Vec<u8> {
     let draft = text("x", "bob", "forged");
     let mut line = Vec::new();
-    let sealed =
-        crate::line::seal(&draft, super::NOW, None, &store::veil::Veil::default()).unwrap();
+    let sealed = crate::line::seal(
+        &draft,
+        super::NOW,
+        None,
+        &store::secret_filter::SecretFilter::default(),
+    )
+    .unwrap();
     sealed.write(seq, &mut line);
     line.pop();
     line

@@ -153,7 +153,7 @@ proptest! {
             ..super::text("a", "bob", &text)
         };
         let mut line = Vec::new();
-        crate::line::seal(&draft, super::NOW, None, &store::veil::Veil::default()).unwrap().write(7, &mut line);
+        crate::line::seal(&draft, super::NOW, None, &store::secret_filter::SecretFilter::default()).unwrap().write(7, &mut line);
         prop_assert_eq!(line.iter().filter(|b| **b == b'\n').count(), 1);
         prop_assert_eq!(crate::line::head(line.trim_ascii_end()).unwrap().seq, 7);
         let parsed = crate::line::parse(&line).unwrap().message;

@@ -60,7 +60,7 @@ tasks:
     assert_eq!((two.priority, two.attempts), (5, 1));
     assert_eq!(two.timeout, Some(Duration::from_secs(90)));
     assert_eq!(two.budget.tokens, Some(1000));
-    assert_eq!(two.isolation, Isolation::None);
+    assert_eq!(two.isolation, TaskIsolation::None);
 }
 
 #[test]

@@ -13,9 +13,9 @@ type Change = dyn Fn(&str) -> Option<String> + Send + Sync;
 
 /// Takes out of texts what must not be written down. The default leaves all as it is.
 #[derive(Clone, Default)]
-pub struct Veil(Option<Arc<Change>>);
+pub struct SecretFilter(Option<Arc<Change>>);
 
-impl Veil {
+impl SecretFilter {
     /// One that puts what `change` returns, if anything, in the place of a text.
     pub fn new(change: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(change)))
@@ -47,10 +47,10 @@ impl Veil {
     }
 }
 
-impl fmt::Debug for Veil {
+impl fmt::Debug for SecretFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = if self.is_none() { "none" } else { "some" };
-        write!(f, "Veil({what})")
+        write!(f, "SecretFilter({what})")
     }
 }
 
@@ -62,12 +62,12 @@ mod tests {
 
     #[test]
     fn every_text_of_a_value_is_changed_and_nothing_else() {
-        let veil = Veil::new(|text| text.contains("pw").then(|| text.replace("pw", "*")));
+        let filter = SecretFilter::new(|text| text.contains("pw").then(|| text.replace("pw", "*")));
         let mut value = json!({"pw": ["a pw", 1, {"x": "pw"}], "y": "plain"});
-        veil.value(&mut value);
+        filter.value(&mut value);
         assert_eq!(value, json!({"pw": ["a *", 1, {"x": "*"}], "y": "plain"}));
         let mut same = json!("pw");
-        Veil::default().value(&mut same);
+        SecretFilter::default().value(&mut same);
         assert_eq!(same, json!("pw"));
     }
 }
