@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::check_repo::MARKER;
+use crate::check::repository::MARKER;
 
 /// Where a repository keeps its things.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,10 +13,10 @@ use store::tree::device;
 
 use crate::changes::{self, Changes};
 use crate::error::TreeError;
-use crate::events::{self, Event, EventTask};
 use crate::layout::Layout;
 use crate::lease::Lease;
-use crate::past;
+use crate::registry::events::{self, Event, EventTask};
+use crate::registry::removed;
 use crate::registry::{Entry, Registry, Section, Status};
 use crate::repository::Repository;
 use crate::slug::Slug;
@@ -108,7 +108,7 @@ impl Trees {
     /// All trees there are and were: first those of which nothing is left, then the others in
     /// the order they were made.
     pub fn list(&self) -> Result<Vec<Entry>, TreeError> {
-        let mut entries = past::all(&self.layout)?;
+        let mut entries = removed::all(&self.layout)?;
         entries.extend(Registry::load(&self.layout)?.worktrees);
         entries.retain(|entry| !entry.is_internal());
         for entry in &mut entries {

@@ -1,0 +1,179 @@
+//! Trees and branches that somebody made past the registry, found by when they were made.
+//!
+//! An agent that makes a worktree of its own and commits there leaves its work where nobody
+//! looks. git writes down when a tree's record and a branch's first line of history were made;
+//! what is younger than a run and not in the registry came into being during it.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use store::atomic;
+
+use crate::error::TreeError;
+use crate::git::admin;
+use crate::git::files::{self, Head};
+use crate::git::history::History;
+use crate::git::{Git, line};
+use crate::registry::Registry;
+use crate::trees::Trees;
+
+/// What our own branches are called.
+const OURS: &str = "worktree/";
+/// File times lag behind the clock by a tick of the kernel, at most this long. A longer allowance
+/// would take what an agent made just before for the next one's.
+const TICK_MS: i64 = 10;
+/// How deep names of branches nest.
+const DEEPEST: usize = 16;
+
+/// A tree or branch that is not in the registry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stray {
+    /// Where the tree is, if it is one.
+    pub path: Option<PathBuf>,
+    /// The branch, if there is one.
+    pub branch: Option<String>,
+    /// How many commits it has that are neither in the result nor on the main tree's branch.
+    pub commits: usize,
+}
+
+impl Trees {
+    /// The trees, and the branches with commits of their own, that were made since then. What is
+    /// in the tree at `own` now, or in `result`, does not count.
+    pub fn strays(
+        &self,
+        since_ms: i64,
+        own: &Path,
+        result: Option<&str>,
+    ) -> Result<Vec<Stray>, TreeError> {
+        let since = since_ms - TICK_MS;
+        let here = History::open(own).resolve("HEAD").ok();
+        let results: Vec<&str> = here.as_deref().into_iter().chain(result).collect();
+        let registry = Registry::load(&self.layout)?;
+        let mut known: BTreeSet<PathBuf> = registry
+            .worktrees
+            .iter()
+            .map(|entry| entry.path().to_owned())
+            .collect();
+        known.extend(
+            registry
+                .pool
+                .iter()
+                .map(|pooled| pooled.tree.path().to_owned()),
+        );
+        let branches: BTreeSet<&str> = registry
+            .worktrees
+            .iter()
+            .filter_map(|entry| entry.branch.as_deref())
+            .collect();
+        let mut strays = Vec::new();
+        let mut checked_out = BTreeSet::new();
+        for record in admin::all(&self.layout) {
+            let Some(path) = tree_of(&record).filter(|path| !known.contains(path)) else {
+                continue;
+            };
+            if !is_younger(&record.join("commondir"), since) || self.is_internal(&path) {
+                continue;
+            }
+            let (branch, tip) = match files::head(&self.layout, &record) {
+                Head::Branch(name, tip) => {
+                    let short = name.strip_prefix("refs/heads/").unwrap_or(&name);
+                    (Some(short.to_owned()), tip)
+                }
+                Head::Detached(tip) => (None, Some(tip)),
+                Head::Elsewhere => (None, None),
+            };
+            checked_out.extend(branch.clone());
+            let commits = tip.map_or(0, |tip| self.beyond(&tip, &results));
+            strays.push(Stray {
+                path: Some(path),
+                branch,
+                commits,
+            });
+        }
+        for branch in self.young_branches(since) {
+            let ours = branch.starts_with(OURS) || branches.contains(branch.as_str());
+            if ours || checked_out.contains(&branch) {
+                continue;
+            }
+            let commits = self.beyond(&format!("refs/heads/{branch}"), &results);
+            if commits > 0 {
+                strays.push(Stray {
+                    path: None,
+                    branch: Some(branch),
+                    commits,
+                });
+            }
+        }
+        Ok(strays)
+    }
+
+    /// Whether a tree is in a place of ours, such as one that a check is made in.
+    fn is_internal(&self, path: &Path) -> bool {
+        path.starts_with(self.layout.common.join("ccb"))
+    }
+
+    /// Branches whose history began since then. Each has a file, which is not even opened if
+    /// nothing has happened to the branch.
+    fn young_branches(&self, since_ms: i64) -> Vec<String> {
+        let root = self.layout.common.join("logs/refs/heads");
+        let mut found = Vec::new();
+        let mut open = vec![(root.clone(), 0)];
+        while let Some((dir, depth)) = open.pop() {
+            for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
+                let path = entry.path();
+                if path.is_dir() {
+                    if depth < DEEPEST {
+                        open.push((path, depth + 1));
+                    }
+                } else if is_younger(&path, since_ms) && began(&path) >= Some(since_ms / 1000) {
+                    let name = path.strip_prefix(&root).ok().and_then(Path::to_str);
+                    found.extend(name.map(str::to_owned));
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
+    fn beyond(&self, tip: &str, results: &[&str]) -> usize {
+        let mut args = vec!["--count", tip, "--not", "HEAD"];
+        args.extend(results);
+        let count = Git::at(&self.layout.main, "rev-list").args(args).run();
+        count
+            .ok()
+            .and_then(|bytes| line(&bytes).parse().ok())
+            .unwrap_or(0)
+    }
+}
+
+/// Where the tree of git's record is.
+fn tree_of(record: &Path) -> Option<PathBuf> {
+    let text = atomic::read(&record.join("gitdir")).ok().flatten()?;
+    let text = String::from_utf8(text).ok()?;
+    record.join(text.trim()).parent().map(Path::to_owned)
+}
+
+fn is_younger(file: &Path, since_ms: i64) -> bool {
+    let modified = std::fs::metadata(file).and_then(|meta| meta.modified());
+    let since_epoch = modified
+        .ok()
+        .and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    let ms = since_epoch.and_then(|at| i64::try_from(at.as_millis()).ok());
+    ms.is_some_and(|ms| ms >= since_ms)
+}
+
+/// When the history in this file began, in seconds: the time in its first line, if that says
+/// that there was nothing before, and not that ccb made it.
+fn began(log: &Path) -> Option<i64> {
+    let text = atomic::read(log).ok().flatten()?;
+    let end = text.iter().position(|byte| *byte == b'\n')?;
+    let first = String::from_utf8_lossy(&text[..end]).into_owned();
+    let (who, what) = first.split_once('\t').unwrap_or((&first, ""));
+    if !who.starts_with("0000000") || what.starts_with("ccb") {
+        return None;
+    }
+    let mut words = who.rsplit(' ');
+    words.next();
+    words.next()?.parse().ok()
+}

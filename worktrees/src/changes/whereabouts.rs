@@ -1,0 +1,30 @@
+//! What is checked out in some directory of the repository.
+
+use std::path::Path;
+
+use crate::error::TreeError;
+use crate::git::history::History;
+use crate::git::{Git, line};
+use crate::trees::Trees;
+
+/// Where the HEAD of a working tree is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Whereabouts {
+    /// The branch, without `refs/heads/`; none if HEAD is on none.
+    pub branch: Option<String>,
+    /// The commit; none if there is none yet.
+    pub commit: Option<String>,
+}
+
+impl Trees {
+    /// What the working tree that `dir` is in has checked out.
+    pub fn whereabouts(&self, dir: &Path) -> Result<Whereabouts, TreeError> {
+        let (on_branch, bytes) = Git::at(dir, "symbolic-ref")
+            .args(["--quiet", "--short", "HEAD"])
+            .ask()?;
+        Ok(Whereabouts {
+            branch: on_branch.then(|| line(&bytes)),
+            commit: History::open(dir).resolve("HEAD").ok(),
+        })
+    }
+}

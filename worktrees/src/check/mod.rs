@@ -1,0 +1,12 @@
+//! Checks on a commit: running one (`run`), the worktrees they run in (`tree`), the repository
+//! such a worktree has (`repository`), what is written down about it (`record`), and the log of
+//! a check (`log`).
+
+mod log;
+mod record;
+pub(crate) mod repository;
+mod run;
+pub(crate) mod tree;
+
+pub(crate) use record::CheckState;
+pub use run::Check;

@@ -1,0 +1,266 @@
+//! The repository of a check tree: one of its own, that only borrows objects.
+//!
+//! A linked worktree shares the repository's configuration, hooks, `info/attributes` and
+//! `info/exclude`, which an agent can change from its own worktree. A repository that names the
+//! user's objects as alternates has none of that, and sees new commits without a fetch. It is
+//! the same as a shared clone, made without starting git: a few small files whose form git
+//! documents and keeps. They are written again before every check, so that whatever a check or
+//! an agent did to them is gone.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use store::atomic::{self, Durability};
+use store::home::create_dir;
+
+use crate::error::TreeError;
+use crate::git::history::History;
+use crate::git::index_times;
+use crate::git::{Git, zero_split};
+use crate::layout::Layout;
+
+/// Leads from a check tree to the repository it belongs to.
+pub(crate) const MARKER: &str = "ccb-check";
+
+/// What stays in the git directory from one check to the next. `modules` and `lfs` are what the
+/// set-up fetched; everything else is written anew or deleted.
+const STAYS: &[&str] = &[
+    MARKER,
+    "HEAD",
+    "config",
+    "index",
+    "lfs",
+    "modules",
+    "objects",
+    "packed-refs",
+    "refs",
+];
+
+/// Said to every git command of ours in a check tree: what is ignored and how files look is
+/// decided by the commit alone.
+pub(crate) const CONFIG: &[&str] = &[
+    "core.excludesFile=/dev/null",
+    "core.attributesFile=/dev/null",
+    "submodule.recurse=false",
+];
+
+/// Settings of the repository that check trees have too. None of them can run a program or
+/// change what is checked out.
+const TAKEN_OVER: &str = "^(user\\.(name|email)|extensions\\.partialclone|\
+    remote\\..*\\.(url|fetch|promisor|partialclonefilter)|\
+    core\\.(sparsecheckout|sparsecheckoutcone|ignorecase|precomposeunicode))$";
+
+/// What is the same for all checks in one tree; found out when the tree is made.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Traits {
+    /// The part of the git configuration that does not depend on the set-up.
+    pub(crate) config: String,
+    /// The patterns of the main tree, if that is a sparse one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) main_sparse: Option<String>,
+    /// Whether those patterns are directories.
+    pub(crate) cone: bool,
+}
+
+impl Traits {
+    /// Those for checks of commits of this repository.
+    pub(crate) fn find(layout: &Layout, commit: &str) -> Result<Self, TreeError> {
+        let (_, listed) = Git::at(&layout.main, "config")
+            .args(["-z", "--get-regexp", TAKEN_OVER])
+            .ask()?;
+        let mut traits = Self::default();
+        let (mut extensions, mut taken, mut sparse) = (String::new(), String::new(), false);
+        if commit.len() == 64 {
+            extensions.push_str("\tobjectFormat = sha256\n");
+        }
+        for record in zero_split(&listed) {
+            let record = String::from_utf8_lossy(record);
+            // A key without a value means yes.
+            let (name, value) = record.split_once('\n').unwrap_or((&record, "true"));
+            match name {
+                "core.sparsecheckout" => sparse = is_true(value),
+                "core.sparsecheckoutcone" => traits.cone = is_true(value),
+                "extensions.partialclone" => {
+                    extensions.push_str(&format!("\tpartialClone = {}\n", quoted(value)));
+                }
+                _ => taken.push_str(&setting(name, value)),
+            }
+        }
+        let version = u8::from(!extensions.is_empty());
+        traits.config = format!(
+            "[core]\n\trepositoryformatversion = {version}\n\tfilemode = true\n\tbare = false\n\
+             \tlogAllRefUpdates = false\n\tuseReplaceRefs = false\n\
+             [gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n"
+        );
+        if !extensions.is_empty() {
+            traits.config.push_str("[extensions]\n");
+            traits.config.push_str(&extensions);
+        }
+        traits.config.push_str(&taken);
+        if sparse {
+            let patterns = atomic::read(&layout.common.join("info/sparse-checkout"))?;
+            let patterns = patterns.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+            traits.main_sparse = patterns;
+        }
+        Ok(traits)
+    }
+}
+
+fn is_true(value: &str) -> bool {
+    matches!(
+        value.to_ascii_lowercase().as_str(),
+        "true" | "yes" | "on" | "1"
+    )
+}
+
+/// One setting as git's configuration files have it.
+fn setting(name: &str, value: &str) -> String {
+    let (section, rest) = name.split_once('.').unwrap_or((name, ""));
+    let value = quoted(value);
+    match rest.rsplit_once('.') {
+        Some((part, key)) => format!("[{section} {}]\n\t{key} = {value}\n", quoted(part)),
+        None => format!("[{section}]\n\t{rest} = {value}\n"),
+    }
+}
+
+fn quoted(value: &str) -> String {
+    let value = value.replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{}\"", value.replace('\n', "\\n").replace('\t', "\\t"))
+}
+
+/// What a check tree is to be like.
+#[derive(Debug)]
+pub(crate) struct CheckRepo<'a> {
+    pub(crate) layout: &'a Layout,
+    pub(crate) tree: &'a Path,
+    pub(crate) traits: &'a Traits,
+    /// The patterns of the set-up, if only some paths are wanted.
+    pub(crate) sparse: Option<String>,
+    /// Directories that are linked into the tree, which a pattern like `node_modules/` would
+    /// not match.
+    pub(crate) hidden: Vec<String>,
+}
+
+impl CheckRepo<'_> {
+    pub(crate) fn git_dir(&self) -> PathBuf {
+        self.tree.join(".git")
+    }
+
+    /// Writes everything but index and objects, and deletes what does not belong there.
+    pub(crate) fn write(&self, commit: &str) -> Result<(), TreeError> {
+        let dir = self.git_dir();
+        for part in ["", "objects", "objects/info"] {
+            let part = dir.join(part);
+            if !part.is_dir() {
+                create_dir(&part)?;
+            }
+        }
+        let entries = std::fs::read_dir(&dir).map_err(|source| store::StoreError::Io {
+            verb: "list",
+            path: dir.clone(),
+            source,
+        })?;
+        for entry in entries.flatten() {
+            let stays = entry
+                .file_name()
+                .to_str()
+                .is_some_and(|n| STAYS.contains(&n));
+            if !stays {
+                store::tree::delete(&entry.path())?;
+            }
+        }
+        let (sparse, cone) = match (&self.sparse, &self.traits.main_sparse) {
+            (Some(patterns), _) => (Some(patterns), false),
+            (None, Some(patterns)) => (Some(patterns), self.traits.cone),
+            (None, None) => (None, false),
+        };
+        let mut config = self.traits.config.clone();
+        if sparse.is_some() {
+            let more = format!("[core]\n\tsparseCheckout = true\n\tsparseCheckoutCone = {cone}\n");
+            config.push_str(&more);
+        }
+        self.put("config", config.as_bytes())?;
+        self.put(MARKER, self.layout.common.to_string_lossy().as_bytes())?;
+        let objects = format!("{}\n", self.layout.common.join("objects").display());
+        self.put("objects/info/alternates", objects.as_bytes())?;
+        store::tree::delete(&dir.join("refs"))?;
+        create_dir(&dir.join("refs"))?;
+        create_dir(&dir.join("refs/heads"))?;
+        self.put("packed-refs", &self.refs()?)?;
+        self.put("HEAD", format!("{commit}\n").as_bytes())?;
+        let shallow = atomic::read(&self.layout.common.join("shallow"))?;
+        if let Some(bytes) = shallow {
+            self.put("shallow", &bytes)?;
+        }
+        if sparse.is_some() || !self.hidden.is_empty() {
+            create_dir(&dir.join("info"))?;
+        }
+        if let Some(patterns) = sparse {
+            self.put("info/sparse-checkout", patterns.as_bytes())?;
+        }
+        if !self.hidden.is_empty() {
+            let lines: String = self.hidden.iter().map(|dir| format!("/{dir}\n")).collect();
+            self.put("info/exclude", lines.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Branches and tags as they are now: a check may compare with them.
+    fn refs(&self) -> Result<Vec<u8>, TreeError> {
+        let refs = History::open(&self.layout.main).branches_and_tags()?;
+        let lines = refs.iter().map(|(name, oid)| format!("{oid} {name}\n"));
+        Ok(lines.collect::<String>().into_bytes())
+    }
+
+    /// Writes a file unless it is that already. A link in its place is no file.
+    fn put(&self, name: &str, bytes: &[u8]) -> Result<(), TreeError> {
+        let (dir, path) = (self.git_dir(), self.git_dir().join(name));
+        let plain = std::fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_file());
+        if plain && atomic::read(&path)?.as_deref() == Some(bytes) {
+            return Ok(());
+        }
+        if !plain {
+            store::tree::delete(&path)?;
+        }
+        Ok(atomic::replace(&dir, &path, bytes, Durability::Relaxed)?)
+    }
+
+    /// Whether the index says of every file that it is looked at. Bits that keep git from
+    /// looking (`assume-unchanged`, `skip-worktree`) stay from one checkout to the next.
+    pub(crate) fn index_is_sound(&self) -> bool {
+        let sparse = self.sparse.is_some() || self.traits.main_sparse.is_some();
+        let index = atomic::read(&self.git_dir().join("index"));
+        let Ok(Some(bytes)) = index else {
+            return false;
+        };
+        if let Some(assumed) = index_times::assumes_unchanged(&bytes) {
+            return !assumed;
+        }
+        let listed = Git::with_config(self.tree, "ls-files", CONFIG)
+            .args(["-v", "-z"])
+            .run();
+        listed.is_ok_and(|bytes| {
+            let tags: BTreeSet<u8> = zero_split(&bytes).map(|record| record[0]).collect();
+            tags.iter()
+                .all(|tag| *tag == b'H' || (sparse && *tag == b'S'))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_written_as_git_reads_them() {
+        assert_eq!(
+            setting("user.name", "A \"B\""),
+            "[user]\n\tname = \"A \\\"B\\\"\"\n"
+        );
+        assert_eq!(
+            setting("remote.a.b.url", "c:\\d"),
+            "[remote \"a.b\"]\n\turl = \"c:\\\\d\"\n"
+        );
+    }
+}

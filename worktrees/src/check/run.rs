@@ -1,0 +1,114 @@
+//! Running a check on a commit, where nobody but us supervises it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use store::atomic::open_private;
+
+use crate::check::log::CheckLog;
+use crate::check::tree::{After, CheckTree};
+use crate::create::setup::SetUp;
+use crate::error::TreeError;
+use crate::process;
+use crate::slug::Slug;
+use crate::trees::Trees;
+
+/// A command that has to succeed on a commit.
+#[derive(Debug)]
+pub struct Check<'a> {
+    /// For the shell.
+    pub command: String,
+    /// It is killed, with everything it started, when this is over.
+    pub timeout: Duration,
+    /// What the tree gets besides its files.
+    pub set_up: SetUp,
+    /// What becomes of the tree afterwards.
+    pub after: After,
+    /// Ends it when set.
+    pub stop: &'a AtomicBool,
+}
+
+impl Trees {
+    /// Runs the check on exactly `commit`, which is to land for `tree`; returns where its output
+    /// is.
+    pub(crate) fn check_commit(
+        &self,
+        tree: &Slug,
+        commit: &str,
+        check: &Check<'_>,
+    ) -> Result<PathBuf, TreeError> {
+        let place = self.check_tree(commit, &check.set_up)?;
+        let result = self.run_check(tree, &place, check);
+        place.release(check.after);
+        result
+    }
+
+    fn run_check(
+        &self,
+        of: &Slug,
+        tree: &CheckTree,
+        check: &Check<'_>,
+    ) -> Result<PathBuf, TreeError> {
+        let stem = format!("merge-{}-{}", of.flat(), self.now_ms());
+        if let Some(command) = &check.set_up.command {
+            let log = self.layout.logs().join(format!("{stem}-setup.log"));
+            let done = check
+                .set_up
+                .run_command(command, &self.layout, tree.path(), &log);
+            done.map_err(|failure| TreeError::SetUp {
+                name: of.to_string(),
+                why: failure.why,
+                log: failure.log,
+            })?;
+        }
+        let log = self.layout.logs().join(format!("{stem}.log"));
+        let how = self.run_shell(tree, &log, check)?;
+        match how {
+            None => Ok(log),
+            Some(how) => Err(TreeError::CheckFailed {
+                command: check.command.clone(),
+                how,
+                log,
+            }),
+        }
+    }
+
+    /// How it failed, if it did.
+    fn run_shell(
+        &self,
+        tree: &CheckTree,
+        log: &Path,
+        check: &Check<'_>,
+    ) -> Result<Option<String>, TreeError> {
+        let output = open_private(log)?;
+        let not_run = |source| TreeError::NotRun {
+            program: check.command.clone(),
+            source,
+        };
+        let (stdout, stderr, log) =
+            CheckLog::open(output, &self.options.secret_filter).map_err(not_run)?;
+        let mut shell = Command::new("sh");
+        process::forget_git(&mut shell);
+        shell
+            .args(["-c", &check.command])
+            .current_dir(tree.path())
+            .env("CCB_WORKTREE", tree.path())
+            .env("CCB_MAIN_TREE", &self.layout.main)
+            // It reads nothing. If we are killed, nobody gets the tree before the check has ended.
+            .stdin(tree.lock()?)
+            .stdout(stdout)
+            .stderr(stderr);
+        let ran = process::run_until(shell, None, check.timeout, check.stop).map_err(not_run)?;
+        log.finish();
+        Ok(match (ran.timed_out, ran.status.success()) {
+            (true, _) => Some(format!(
+                "it was stopped after {} s",
+                check.timeout.as_secs()
+            )),
+            (false, true) => None,
+            (false, false) => Some(ran.status.to_string()),
+        })
+    }
+}

@@ -1,0 +1,350 @@
+//! Trees in which checks run: exactly one commit, in a place no agent works in.
+//!
+//! A check tree is a working tree with a repository of its own (`repository`) beside the other
+//! trees. It is taken by one check at a time, under its lock. Before a check its files are those
+//! of the commit again; what earlier checks left there and git ignores, such as the output of a
+//! build, stays. It holds nobody's work: one that is damaged, or whose check was cut short by a
+//! crash, is deleted and made anew.
+//!
+//! At a take: 1. the state says that the tree is busy. 2. The repository's own files are
+//! written. 3. The commit is checked out. 4. What does not belong there is deleted. 5. The
+//! set-up puts its things there. When the check is over the state says so.
+
+use std::path::{Path, PathBuf};
+
+use store::fault::reached;
+use store::lock::FileLock;
+
+use crate::changes::hidden;
+use crate::check::record::{CheckState, Stamp, modified, touched};
+use crate::check::repository::{CONFIG, CheckRepo, Traits};
+use crate::create::setup::{self, SetUp};
+use crate::error::TreeError;
+use crate::fault;
+use crate::git::index_times;
+use crate::git::{Git, path_from, zero_split};
+use crate::layout::Layout;
+use crate::registry::Registry;
+use crate::slug::Slug;
+use crate::trees::Trees;
+
+/// The names of all check trees begin with this.
+const PREFIX: &str = "ccb-check-";
+/// More checks at once are a mistake.
+const MOST: usize = 10_000;
+
+/// A tree that is ours for one check.
+#[derive(Debug)]
+#[must_use = "a tree that is not released is deleted by the next check"]
+pub struct CheckTree {
+    layout: Layout,
+    name: String,
+    path: PathBuf,
+    state: CheckState,
+    /// It was not there before.
+    new: bool,
+    /// When the last check in it was over.
+    last: Option<Stamp>,
+    lock: FileLock,
+}
+
+/// What becomes of a check tree after its check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum After {
+    /// It stays for the next check, unless there are more than can be of use.
+    Keep,
+    /// It goes if it was made for this check.
+    Leave,
+}
+
+impl Trees {
+    /// A tree with exactly the files of `commit` and what the set-up adds, its command
+    /// excepted: that is the caller's to run.
+    pub fn check_tree(&self, commit: &str, set_up: &SetUp) -> Result<CheckTree, TreeError> {
+        set_up.check()?;
+        self.layout.create_dirs()?;
+        let mut tree = self.take_check_tree(commit)?;
+        let prepared = tree.prepare(commit, set_up, self);
+        match prepared {
+            Ok(()) => Ok(tree),
+            Err(error) if tree.new => {
+                tree.delete();
+                Err(error)
+            }
+            Err(error) => {
+                // Damaged in a way that git does not get over.
+                tracing::info!(tree = tree.name, %error, "the check tree is made anew");
+                tree.make_anew(commit)?;
+                let prepared = tree.prepare(commit, set_up, self);
+                if prepared.is_err() {
+                    tree.delete();
+                }
+                prepared.map(|()| tree)
+            }
+        }
+    }
+
+    /// The first tree nobody uses, or a new one.
+    fn take_check_tree(&self, commit: &str) -> Result<CheckTree, TreeError> {
+        for number in 1..=MOST {
+            let name = format!("{PREFIX}{number}");
+            let slug = Slug::new(&name)?;
+            let Some(lock) = FileLock::try_exclusive(&self.layout.tree_lock(&slug))? else {
+                continue;
+            };
+            let path = self.layout.tree(&slug);
+            let there = std::fs::symlink_metadata(&path).is_ok();
+            let ours = CheckState::is_ours(&self.layout, &name);
+            if !ours && (there || Registry::load(&self.layout)?.knows(&slug)) {
+                // Somebody's own, whatever it is called.
+                continue;
+            }
+            let state = CheckState::load(&self.layout, &name);
+            let mut tree = CheckTree {
+                last: touched(&CheckState::path(&self.layout, &name)),
+                layout: self.layout.clone(),
+                name,
+                path,
+                new: false,
+                state: state.clone().unwrap_or_default(),
+                lock,
+            };
+            if state.as_ref().is_some_and(|state| state.busy) {
+                // Whatever ran in it may still be at it: this place is left alone for now.
+                tree.delete();
+                continue;
+            }
+            if state.is_none() || !there {
+                setup::exclude(&self.layout, &["/.claude/worktrees/".into()])?;
+                tree.make_anew(commit)?;
+            } else {
+                tree.state.busy = true;
+                tree.state.save(&tree.layout, &tree.name)?;
+                reached(fault::CHECK_CLAIMED);
+            }
+            return Ok(tree);
+        }
+        Err(TreeError::Invalid {
+            what: "check trees".into(),
+            why: format!("{MOST} are in use"),
+        })
+    }
+
+    /// Deletes the check trees nobody uses: all of them, or those that a crash left.
+    pub fn drop_check_trees(&self, all: bool) -> Result<usize, TreeError> {
+        let mut dropped = 0;
+        for name in self.check_trees() {
+            let slug = Slug::new(&name)?;
+            let Some(lock) = FileLock::try_exclusive(&self.layout.tree_lock(&slug))? else {
+                continue;
+            };
+            let state = CheckState::load(&self.layout, &name);
+            if all || state.is_none_or(|state| state.busy) {
+                store::tree::delete(&self.layout.trees().join(&name))?;
+                store::atomic::remove(&CheckState::path(&self.layout, &name))?;
+                dropped += 1;
+            }
+            drop(lock);
+        }
+        Ok(dropped)
+    }
+
+    /// The names of the check trees there are.
+    pub fn check_trees(&self) -> Vec<String> {
+        let names = |dir: PathBuf| {
+            let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned())
+        };
+        let trees = names(self.layout.trees());
+        let states = names(self.layout.checks());
+        let states = states.filter_map(|name| Some(name.strip_suffix(".json")?.to_owned()));
+        let mut all: Vec<String> = trees.chain(states).collect();
+        all.retain(|name| is_check_name(name) && CheckState::is_ours(&self.layout, name));
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    /// Whether what is in this directory is a check tree.
+    pub(crate) fn is_check_tree(&self, dir: &Path) -> bool {
+        let name = dir.file_name().unwrap_or_default().to_string_lossy();
+        is_check_name(&name) && CheckState::is_ours(&self.layout, &name)
+    }
+}
+
+fn is_check_name(name: &str) -> bool {
+    let number = name.strip_prefix(PREFIX);
+    number.is_some_and(|number| number.parse::<usize>().is_ok())
+}
+
+impl CheckTree {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The main working tree of the repository it belongs to.
+    pub fn main_tree(&self) -> &Path {
+        &self.layout.main
+    }
+
+    /// What makes the agent's tree `of` differ from the commit without git showing it, in words:
+    /// a check may have passed there and nowhere else.
+    pub fn hidden_in(&self, of: &Path) -> Option<String> {
+        hidden::words(of, &self.path)
+    }
+
+    /// A handle on the lock, for a program that runs there.
+    pub(crate) fn lock(&self) -> Result<std::fs::File, TreeError> {
+        Ok(self.lock.handle()?)
+    }
+
+    /// The check is over, and so is everything it started.
+    pub fn release(mut self, after: After) {
+        reached(fault::CHECK_OVER);
+        let number = self.name.strip_prefix(PREFIX).and_then(|n| n.parse().ok());
+        let of_use = number.is_some_and(|number: usize| number <= kept());
+        if (after == After::Leave && self.new) || !of_use {
+            self.delete();
+            return;
+        }
+        self.state.busy = false;
+        if let Err(error) = self.state.save(&self.layout, &self.name) {
+            tracing::warn!(%error, "the check tree is made anew for the next check");
+        }
+    }
+
+    /// Takes away everything. What cannot be deleted now is left to the next check.
+    fn delete(&self) {
+        let deleted = store::tree::delete(&self.path).and_then(|()| {
+            store::atomic::remove(&CheckState::path(&self.layout, &self.name)).map(drop)
+        });
+        if let Err(error) = deleted {
+            tracing::warn!(%error, tree = self.name, "the check tree is left to the next check");
+        }
+    }
+
+    /// An empty tree, whatever was there.
+    fn make_anew(&mut self, commit: &str) -> Result<(), TreeError> {
+        self.new = true;
+        self.state = CheckState::new(Traits::find(&self.layout, commit)?);
+        // First of all: from here on it is known whose the directory is.
+        self.state.save(&self.layout, &self.name)?;
+        reached(fault::CHECK_CLAIMED);
+        store::tree::delete(&self.path)?;
+        for dir in [self.layout.main.join(".claude"), self.layout.trees()] {
+            match std::fs::symlink_metadata(&dir) {
+                Ok(meta) if meta.is_dir() => {}
+                Ok(_) => {
+                    return Err(TreeError::PathTaken {
+                        path: dir,
+                        why: "it must be a directory, and no link to one".into(),
+                    });
+                }
+                Err(_) => store::home::create_dir(&dir)?,
+            }
+        }
+        store::home::create_dir(&self.path)?;
+        Ok(())
+    }
+
+    /// Makes the tree what it has to be for a check of `commit`.
+    fn prepare(&mut self, commit: &str, set_up: &SetUp, trees: &Trees) -> Result<(), TreeError> {
+        let timeout = trees.options.checkout_timeout;
+        let repo = CheckRepo {
+            layout: &self.layout,
+            tree: &self.path,
+            traits: &self.state.traits,
+            sparse: set_up.sparse_patterns(),
+            hidden: set_up.linked(),
+        };
+        let index = repo.git_dir().join("index");
+        repo.write(commit)?;
+        if !self.new && !repo.index_is_sound() {
+            store::tree::delete(&index)?;
+        }
+        reached(fault::CHECK_MADE);
+        self.drop_stale()?;
+        self.git("checkout")
+            .args(["--quiet", "--force", "--detach", "--no-recurse-submodules"])
+            .arg(commit)
+            .timeout(timeout)
+            .holding(&self.lock)?
+            .run()?;
+        if self.new {
+            let git_dir = self.path.join(".git");
+            if let Err(error) = index_times::age(&self.path, &git_dir, &git_dir) {
+                tracing::debug!(%error, "git will read the files of the new tree more than once");
+            }
+        } else {
+            self.git("clean")
+                .args(["-ffdq"])
+                .timeout(timeout)
+                .holding(&self.lock)?
+                .run()?;
+            self.drop_foreign()?;
+        }
+        self.place(set_up)?;
+        reached(fault::CHECK_READY);
+        Ok(())
+    }
+
+    fn git(&self, verb: &str) -> Git {
+        Git::with_config(&self.path, verb, CONFIG)
+    }
+
+    /// Deletes copies whose originals have changed since.
+    fn drop_stale(&mut self) -> Result<(), TreeError> {
+        let (layout, path) = (&self.layout, &self.path);
+        let stale = |name: &str, stamp: &Stamp| modified(&layout.main.join(name)) != Some(*stamp);
+        let mut old: Vec<String> = Vec::new();
+        for (name, stamp) in &self.state.copied {
+            if setup::stays_inside(name) && stale(name, stamp) {
+                store::tree::delete(&path.join(name))?;
+                old.push(name.clone());
+            }
+        }
+        for name in old {
+            self.state.copied.remove(&name);
+        }
+        Ok(())
+    }
+
+    /// Deletes ignored files that came after the last check was over: somebody has been here.
+    fn drop_foreign(&self) -> Result<(), TreeError> {
+        let Some(last) = self.last else {
+            return Ok(());
+        };
+        let ignored = self
+            .git("ls-files")
+            .args(["-z", "--others", "--ignored", "--directory"])
+            .arg("--exclude-standard")
+            .run()?;
+        for name in zero_split(&ignored) {
+            let path = self
+                .path
+                .join(path_from(name.strip_suffix(b"/").unwrap_or(name)));
+            if touched(&path).is_some_and(|at| at > last) {
+                tracing::info!(path = %path.display(), "not left by a check: deleted");
+                store::tree::delete(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The set-up, but for its command.
+    fn place(&mut self, set_up: &SetUp) -> Result<(), TreeError> {
+        let done = set_up.place_all(&self.layout, &self.path)?;
+        for copied in done.copied {
+            if let Some(stamp) = modified(&self.layout.main.join(&copied)) {
+                self.state.copied.insert(copied, stamp);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many trees stay between checks: more than that can hardly be busy at once.
+fn kept() -> usize {
+    std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2))
+}

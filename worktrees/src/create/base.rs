@@ -1,0 +1,80 @@
+//! The commit a new tree starts from.
+
+use crate::create::request::{Base, CreateRequest, Mode};
+use crate::error::TreeError;
+use crate::git::Git;
+use crate::git::admin;
+use crate::git::history::History;
+use crate::registry::Registry;
+use crate::registry::removed;
+use crate::slug::Slug;
+use crate::trees::Trees;
+
+impl Trees {
+    /// What `request` asks for, as a full commit name.
+    pub(crate) fn base_commit(
+        &self,
+        slug: &Slug,
+        request: &CreateRequest<'_>,
+    ) -> Result<String, TreeError> {
+        if request.mode == Mode::Resume {
+            let registry = Registry::load(&self.layout)?;
+            let before = match registry.last_removed(slug) {
+                Some(entry) => Some(entry.clone()),
+                None => removed::last(&self.layout, slug)?,
+            };
+            let before = before.filter(|entry| entry.agent == request.agent);
+            // What has landed is on its branch, and more work builds on that.
+            let landed = before.as_ref().and_then(|entry| entry.merged.as_ref());
+            if let Some(landed) = landed.filter(|landed| !landed.pending) {
+                let branch = format!("refs/heads/{}", landed.into);
+                if let Ok(tip) = History::open(request.from).resolve(&branch) {
+                    return Ok(tip);
+                }
+            }
+            if let Some(base) = before.and_then(|entry| entry.base) {
+                return Ok(base);
+            }
+        }
+        match &request.base {
+            Base::Given(spec) => History::open(request.from).resolve(spec),
+            Base::Fresh => self.fresh_base(),
+            Base::Head => {
+                History::open(request.from)
+                    .resolve("HEAD")
+                    .map_err(|error| match error {
+                        TreeError::BadBase { .. } => TreeError::NoCommit,
+                        other => other,
+                    })
+            }
+        }
+    }
+
+    /// The default branch of `origin`, as last fetched; fetched now if it never was.
+    fn fresh_base(&self) -> Result<String, TreeError> {
+        let main = &self.layout.main;
+        let history = History::open(main);
+        if let Ok(commit) = history.resolve("refs/remotes/origin/HEAD") {
+            return Ok(commit);
+        }
+        // Into a ref of our own: parallel fetches race for FETCH_HEAD.
+        let reference = format!("refs/ccb/fetch/{}", uuid::Uuid::new_v4().simple());
+        let fetched = Git::at(main, "fetch")
+            .args([
+                "--quiet",
+                "--no-tags",
+                "--no-write-fetch-head",
+                "--end-of-options",
+            ])
+            .args(["origin", &format!("+HEAD:{reference}")])
+            .timeout(self.options.checkout_timeout)
+            .run();
+        fetched.map_err(|error| TreeError::BadBase {
+            given: "origin's default branch".into(),
+            why: error.to_string(),
+        })?;
+        let commit = History::open(main).resolve(&reference)?;
+        admin::delete_ref(&self.layout, &reference, &commit)?;
+        Ok(commit)
+    }
+}

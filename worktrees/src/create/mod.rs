@@ -1,0 +1,11 @@
+//! Making a worktree: what is asked for (`request`), the commit it starts from (`base`), the
+//! steps (`new`), a worktree whose directory was deleted or that a hook makes (`again`), and
+//! preparing its files (`setup`).
+
+mod again;
+mod base;
+mod new;
+pub(crate) mod request;
+pub(crate) mod setup;
+
+pub(crate) use new::SPARSE;

@@ -1,0 +1,193 @@
+//! What killed processes leave in git's own files: locks nobody has, records of trees that are
+//! gone, branches of trees that are gone, empty directories. None of it holds anything of
+//! anybody's, so it can go.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::doctor::recover::is_bare;
+use crate::doctor::{TreeFinding, finding};
+use crate::error::TreeError;
+use crate::git::admin;
+use crate::git::files::{self, Head};
+use crate::git::history::History;
+use crate::git::locks;
+use crate::git::{Git, line};
+use crate::registry::{Registry, Status};
+use crate::trees::Trees;
+
+/// Branches of agents' trees begin like this; others may be a person's.
+const OF_AGENTS: &str = "refs/heads/worktree/agent-a";
+/// How long the rest of an agent's id is.
+const ID: usize = 16;
+
+impl Trees {
+    /// Looks for what killed processes left; with `fix`, removes it.
+    pub(crate) fn check_rests(
+        &self,
+        registry: &Registry,
+        fix: bool,
+        findings: &mut Vec<TreeFinding>,
+    ) -> Result<(), TreeError> {
+        self.check_locks(fix, findings);
+        // Whoever is in the middle of something makes and removes the same.
+        if registry.worktrees.iter().all(|entry| entry.op.is_none()) {
+            self.check_records(registry, fix, findings)?;
+            self.check_branches(registry, fix, findings)?;
+        }
+        Ok(())
+    }
+
+    fn check_locks(&self, fix: bool, findings: &mut Vec<TreeFinding>) {
+        for lock in locks::left(&self.layout) {
+            let message = format!(
+                "{} was left by a git that was killed, and keeps others from working",
+                lock.display()
+            );
+            let mut found = finding("git_lock_left", &name_of(&lock), message);
+            if fix && locks::clear(&lock, true) {
+                found.fixed = Some("removed: no process has it".into());
+            }
+            findings.push(found);
+        }
+    }
+
+    /// git's records of trees of ours whose directory is gone, and which we know nothing of.
+    fn check_records(
+        &self,
+        registry: &Registry,
+        fix: bool,
+        findings: &mut Vec<TreeFinding>,
+    ) -> Result<(), TreeError> {
+        let known: BTreeSet<&Path> = registry
+            .worktrees
+            .iter()
+            .filter(|entry| entry.status != Status::Removed)
+            .map(|entry| entry.path())
+            .chain(registry.pool.iter().map(|pooled| pooled.tree.path()))
+            .collect();
+        for record in admin::all(&self.layout) {
+            let name = name_of(&record);
+            let half_made = admin::unfinished(&self.layout, &name).contains(&record);
+            let tree = files::tree_of(&record);
+            let gone = tree.as_deref().is_some_and(|tree| {
+                tree.starts_with(self.layout.trees())
+                    && !known.contains(tree)
+                    && std::fs::symlink_metadata(tree).is_err()
+            });
+            if !half_made && !gone {
+                continue;
+            }
+            let (kind, message) = match half_made {
+                true => (
+                    "half_made_record",
+                    format!("{} was left by an interrupted git", record.display()),
+                ),
+                false => (
+                    "record_without_tree",
+                    format!("git has a record of {name}, whose directory is gone"),
+                ),
+            };
+            let mut found = finding(kind, &name, message);
+            if fix && (half_made || self.is_kept_elsewhere(&record)?) {
+                store::tree::delete(&record)?;
+                found.fixed = Some("the record is deleted; it held nothing of its own".into());
+            }
+            findings.push(found);
+        }
+        Ok(())
+    }
+
+    /// Whether the commit a record's HEAD is at is on a branch.
+    fn is_kept_elsewhere(&self, record: &Path) -> Result<bool, TreeError> {
+        match files::head(&self.layout, record) {
+            Head::Branch(_, tip) => Ok(tip.is_some()),
+            Head::Detached(oid) => Ok(!self.branches_with(&oid)?.is_empty()),
+            Head::Elsewhere => Ok(false),
+        }
+    }
+
+    /// The branches that have this commit.
+    fn branches_with(&self, commit: &str) -> Result<Vec<String>, TreeError> {
+        let bytes = Git::at(&self.layout.main, "for-each-ref")
+            .args(["--format=%(refname)", &format!("--contains={commit}")])
+            .args(["refs/heads", "refs/remotes", "refs/tags"])
+            .run()?;
+        let text = String::from_utf8_lossy(&bytes);
+        Ok(text.lines().map(str::to_owned).collect())
+    }
+
+    /// Branches of agents' trees that are gone, where everything on them is on others.
+    fn check_branches(
+        &self,
+        registry: &Registry,
+        fix: bool,
+        findings: &mut Vec<TreeFinding>,
+    ) -> Result<(), TreeError> {
+        let bytes = Git::at(&self.layout.main, "for-each-ref")
+            .args(["--format=%(refname)", "refs/heads/worktree/"])
+            .run()?;
+        let used: BTreeSet<String> = registry
+            .worktrees
+            .iter()
+            .filter(|entry| entry.status != Status::Removed)
+            .filter_map(|entry| Some(format!("refs/heads/{}", entry.branch.as_ref()?)))
+            .collect();
+        for reference in line(&bytes).lines() {
+            let branch = reference.trim_start_matches("refs/heads/");
+            let agents = reference.strip_prefix(OF_AGENTS).is_some_and(|id| {
+                id.len() == ID && id.bytes().all(|byte| byte.is_ascii_hexdigit())
+            });
+            if !agents || used.contains(reference) {
+                continue;
+            }
+            let Some(tip) = History::open(&self.layout.main).tip(reference)? else {
+                continue;
+            };
+            let elsewhere = self.branches_with(&tip)?;
+            let only_here = elsewhere.iter().all(|other| other == reference);
+            if only_here || admin::is_checked_out(&self.layout, branch)? {
+                continue;
+            }
+            let message = format!("{branch} has no worktree, and nothing that is not elsewhere");
+            let mut found = finding("branch_left", branch, message);
+            if fix {
+                admin::delete_ref(&self.layout, reference, &tip)?;
+                found.fixed = Some(format!("deleted; it stood at {tip}"));
+            }
+            findings.push(found);
+        }
+        Ok(())
+    }
+
+    /// A directory among the trees that nothing is in.
+    pub(crate) fn check_stray(
+        &self,
+        dir: &Path,
+        why: &str,
+        fix: bool,
+        findings: &mut Vec<TreeFinding>,
+    ) -> Result<(), TreeError> {
+        let empty = dir.is_dir() && is_bare(dir);
+        let what = match empty {
+            true => "it is empty".to_owned(),
+            false => format!("{why}; move it away if nobody needs it"),
+        };
+        let message = format!(
+            "{} is no worktree of this repository: {what}",
+            dir.display()
+        );
+        let mut found = finding("stray_directory", &name_of(dir), message);
+        if fix && empty {
+            store::tree::delete(dir)?;
+            found.fixed = Some("deleted".into());
+        }
+        findings.push(found);
+        Ok(())
+    }
+}
+
+fn name_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}

@@ -1,0 +1,254 @@
+//! What a power cut left of git's own files: objects without content, and trees that git cannot
+//! open because a record, an index or a ref has none.
+//!
+//! What we promised is synced before it is said, so this is what nobody was told of: work of
+//! agents that ended with the power. Nothing is deleted but empty objects, which would otherwise
+//! be taken for whole ones by the next commit with the same content.
+
+use std::path::{Path, PathBuf};
+
+use store::atomic;
+use store::lock::FileLock;
+
+use crate::doctor::TreeFinding;
+use crate::error::TreeError;
+use crate::git::admin;
+use crate::git::files;
+use crate::lease::Lease;
+use crate::registry::{Entry, Registry, Status, Trashed};
+use crate::remove::next_id;
+use crate::slug::Slug;
+use crate::trees::Trees;
+
+/// Whose trees are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// Those made for agents: nobody comes back to them.
+    Agents,
+    /// All.
+    All,
+}
+
+impl Trees {
+    /// Looks for what a power cut tore; with `fix`, moves it out of the way.
+    pub fn heal(&self, fix: bool, whose: Whose) -> Result<Vec<TreeFinding>, TreeError> {
+        let mut findings = Vec::new();
+        let empty = empty_objects(&self.layout.common);
+        if !empty.is_empty() {
+            let mut finding = TreeFinding {
+                kind: "empty_objects",
+                name: "objects".into(),
+                message: format!("{} objects of git have no content", empty.len()),
+                fixed: None,
+            };
+            if fix {
+                for path in &empty {
+                    atomic::remove(path)?;
+                }
+                finding.fixed = Some("removed: whoever needs them writes them again".into());
+            }
+            findings.push(finding);
+        }
+        for entry in Registry::load(&self.layout)?.worktrees {
+            let wanted = whose == Whose::All || entry.agent.is_some();
+            let settled = entry.is_live() && entry.op.is_none() && !entry.hook_based;
+            if wanted && settled && self.is_torn(&entry) {
+                findings.extend(self.treat_torn(&entry, fix)?);
+            }
+        }
+        Ok(findings)
+    }
+
+    /// None if somebody is at work in it, or it is whole by now.
+    fn treat_torn(&self, entry: &Entry, fix: bool) -> Result<Option<TreeFinding>, TreeError> {
+        let slug = entry.slug()?;
+        let Some(_lock) = FileLock::try_exclusive(&self.layout.tree_lock(&slug))? else {
+            return Ok(None);
+        };
+        let Ok(_nobody_inside) = Lease::exclude_holders(&self.layout, &slug) else {
+            return Ok(None);
+        };
+        if !self.is_torn(entry) {
+            return Ok(None);
+        }
+        let mut finding = TreeFinding {
+            kind: "torn_tree",
+            name: entry.name.clone(),
+            message: format!("{} was torn by a power cut; git cannot open it", entry.path),
+            fixed: None,
+        };
+        if fix {
+            let aside = self.set_torn_aside(&slug)?;
+            finding.fixed = Some(format!("moved to {}", aside.display()));
+        }
+        Ok(Some(finding))
+    }
+
+    /// Whether git's files about the tree have lost their content.
+    pub(crate) fn is_torn(&self, entry: &Entry) -> bool {
+        let tree = entry.path();
+        if !tree.is_dir() {
+            return false;
+        }
+        let dot_git = tree.join(".git");
+        let records = self.records_of(entry);
+        // Where a person works, something that is gone may have been taken away.
+        let gone = !dot_git.exists() || records.is_empty();
+        if has_no_text(&dot_git) || (gone && entry.agent.is_some()) {
+            return true;
+        }
+        let torn = |admin: &PathBuf| {
+            let texts = ["HEAD", "commondir", "gitdir"];
+            texts.iter().any(|file| has_no_text(&admin.join(file)))
+                || is_no_index(&admin.join("index"))
+        };
+        if records.iter().any(torn) {
+            return true;
+        }
+        self.branch_file(entry)
+            .is_some_and(|file| self.leads_nowhere(&file))
+    }
+
+    /// git's directories for the tree, by what they or their names say.
+    fn records_of(&self, entry: &Entry) -> Vec<PathBuf> {
+        let mut found: Vec<PathBuf> = files::admin_of(&self.layout, entry.path())
+            .into_iter()
+            .chain(admin::find(&self.layout, entry.path()))
+            .collect();
+        if let (true, Ok(slug)) = (found.is_empty(), entry.slug()) {
+            let named = self.layout.admin_dirs().join(slug.flat());
+            found.extend(Some(named).filter(|dir| dir.is_dir()));
+        }
+        found.dedup();
+        found
+    }
+
+    fn branch_file(&self, entry: &Entry) -> Option<PathBuf> {
+        let file = self
+            .layout
+            .common
+            .join("refs/heads")
+            .join(entry.branch.as_ref()?);
+        file.is_file().then_some(file)
+    }
+
+    /// Whether a ref has no content, or names a commit that is not there.
+    fn leads_nowhere(&self, reference: &Path) -> bool {
+        let text = atomic::read(reference).ok().flatten().unwrap_or_default();
+        let text = String::from_utf8_lossy(&text).trim().to_owned();
+        !files::is_oid(&text) || !self.has_commit(&text)
+    }
+
+    /// Moves what is left of a tree to the trash. Its lock is held, and nobody is inside.
+    pub(crate) fn set_torn_aside(&self, slug: &Slug) -> Result<PathBuf, TreeError> {
+        let mut section = self.section()?;
+        let entry = section.entry(slug)?.clone();
+        let id = next_id(self, &mut section, slug)?;
+        let trash = self.layout.trash().join(&id);
+        store::home::create_private_dir(&trash)?;
+        let records = self.records_of(&entry);
+        let branch = self
+            .branch_file(&entry)
+            .filter(|file| self.leads_nowhere(file));
+        if std::fs::symlink_metadata(entry.path()).is_ok() {
+            atomic::rename(entry.path(), &trash.join("tree"))?;
+        }
+        if let Some(admin) = records.first() {
+            atomic::rename(admin, &trash.join("admin"))?;
+        }
+        // git cannot delete a ref that leads nowhere, and takes its log for one, too.
+        if let (Some(branch), Some(name)) = (branch, &entry.branch) {
+            atomic::rename(&branch, &trash.join("branch"))?;
+            let log = self.layout.common.join("logs/refs/heads").join(name);
+            if log.is_file() {
+                atomic::rename(&log, &trash.join("branch.log"))?;
+            }
+        }
+        self.make_durable()?;
+        let at = self.now();
+        let removed = section.entry(slug)?;
+        removed.op = None;
+        removed.status = Status::Removed;
+        let name = records.first().and_then(|admin| admin.file_name());
+        removed.trash = Some(Trashed {
+            id,
+            at,
+            admin: name
+                .map(|name| name.to_string_lossy().into_owned())
+                .unwrap_or_default(),
+            branch_tip: None,
+            clean: false,
+            rescue_ignored: false,
+            emptied: false,
+        });
+        section.save()?;
+        Ok(trash)
+    }
+}
+
+/// Whether the file is there and has lost its content: empty, or nothing but zeros.
+pub(crate) fn has_no_text(path: &Path) -> bool {
+    match atomic::read(path) {
+        Ok(Some(bytes)) => bytes.is_empty() || bytes.contains(&0),
+        _ => false,
+    }
+}
+
+fn is_no_index(path: &Path) -> bool {
+    match atomic::read(path) {
+        Ok(Some(bytes)) => !bytes.starts_with(b"DIRC"),
+        _ => false,
+    }
+}
+
+/// Loose objects without content. git puts an object in place whole, so that no other reason
+/// than a power cut is known.
+fn empty_objects(common: &Path) -> Vec<PathBuf> {
+    let hex = |name: &str, len: &[usize]| {
+        len.contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    let entries = |dir: &Path| std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let named = |entry: &std::fs::DirEntry, len: &[usize]| {
+        entry
+            .file_name()
+            .to_str()
+            .is_some_and(|name| hex(name, len))
+    };
+    let mut empty = Vec::new();
+    let dirs = entries(&common.join("objects"));
+    for dir in dirs.filter(|dir| named(dir, &[2])) {
+        let files = entries(&dir.path()).filter(|file| named(file, &[38, 62]));
+        let files = files.filter(|file| file.metadata().is_ok_and(|meta| meta.len() == 0));
+        empty.extend(files.map(|file| file.path()));
+    }
+    empty
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_empty_objects_count() {
+        let dir = tempfile::tempdir().unwrap();
+        let objects = dir.path().join("objects");
+        let put = |name: &str, text: &[u8]| {
+            let path = objects.join(name);
+            store::home::create_dir(path.parent().unwrap()).unwrap();
+            atomic::replace(
+                path.parent().unwrap(),
+                &path,
+                text,
+                atomic::Durability::Relaxed,
+            )
+            .unwrap();
+            path
+        };
+        let rest = "0".repeat(38);
+        let empty = put(&format!("ab/{rest}"), b"");
+        put(&format!("cd/{rest}"), b"x");
+        put("ab/tmp_obj_1", b"");
+        put("pack/pack-1.keep", b"");
+        assert_eq!(empty_objects(dir.path()), [empty]);
+    }
+}

@@ -1,0 +1,207 @@
+//! What a crash left half done is finished or taken back by whoever comes next.
+//!
+//! An entry with an `op` whose tree lock is free has lost its maker.
+
+use std::path::Path;
+
+use store::atomic;
+use store::lock::FileLock;
+
+use crate::error::TreeError;
+use crate::git::admin;
+use crate::git::files;
+use crate::git::history::History;
+use crate::git::locks;
+use crate::registry::events::Event;
+use crate::registry::{Entry, Op, Registry, Section, Status};
+use crate::remove::{MOVING, RemoveRequest};
+use crate::slug::Slug;
+use crate::trees::Trees;
+
+impl Trees {
+    /// Looks after every tree but `except`; what fails is left to whoever needs that tree.
+    pub(crate) fn recover_others(&self, except: &Slug) {
+        if let Err(error) = self.drop_check_trees(false) {
+            tracing::warn!(%error, "a check tree is left to the next check");
+        }
+        let Ok(registry) = Registry::load(&self.layout) else {
+            return;
+        };
+        for entry in registry.worktrees.iter().filter(|e| e.op.is_some()) {
+            let Ok(slug) = entry.slug() else { continue };
+            if slug == *except {
+                continue;
+            }
+            let free = FileLock::try_exclusive(&self.layout.tree_lock(&slug));
+            if let Ok(Some(_lock)) = free
+                && let Err(error) = self.recover(&slug)
+            {
+                tracing::warn!(worktree = %slug, %error, "cannot be recovered yet");
+            }
+        }
+    }
+
+    /// Finishes, or takes back, what somebody who died had begun with the tree.
+    pub fn settle(&self, slug: &Slug) -> Result<(), TreeError> {
+        if !self.layout.locks().is_dir() {
+            // Nobody has ever made one here.
+            return Ok(());
+        }
+        let lock = self.tree_lock(slug)?;
+        let settled = self.recover(slug);
+        drop(lock);
+        settled
+    }
+
+    /// Brings the tree into a state where nothing is half done. Its lock is held.
+    pub(crate) fn recover(&self, slug: &Slug) -> Result<(), TreeError> {
+        let registry = Registry::load(&self.layout)?;
+        let half_done = |entry: &&Entry| entry.name == slug.as_str() && entry.op.is_some();
+        let Some(entry) = registry.worktrees.iter().find(half_done).cloned() else {
+            return Ok(());
+        };
+        tracing::info!(worktree = %slug, op = ?entry.op, "finishing what was interrupted");
+        match &entry.op {
+            Some(Op::Creating | Op::Filling) => self.abandon(slug, &entry),
+            Some(Op::Taking { from, admin }) => self.settle_taking(slug, &entry, from, admin),
+            Some(Op::Removing { id, admin, .. }) => self.settle_removal(slug, id, admin),
+            Some(Op::Restoring) => self.finish_undo(&entry).map(drop),
+            Some(Op::Scratch) => self.erase(&mut self.section()?, slug),
+            Some(Op::CheckingOut) => {
+                if let Err(error) = self.fill_again(slug, &entry) {
+                    tracing::warn!(worktree = %slug, %error, "not all of it could be checked out");
+                }
+                self.set_op(slug, None)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// A tree whose making was interrupted goes, but not what somebody may have put into it.
+    pub(crate) fn abandon(&self, slug: &Slug, entry: &Entry) -> Result<(), TreeError> {
+        self.emit(&Event::of("worktree.create.failed", entry).interrupted());
+        if is_bare(entry.path()) {
+            let mut section = self.section()?;
+            return self.erase(&mut section, slug);
+        }
+        let admin = files::admin_of(&self.layout, entry.path());
+        match admin {
+            Ok(admin) => {
+                unlock(&admin, "initializing")?;
+                let found = self.look_into(entry, Some(admin));
+                self.move_to_trash(slug, entry, found, &RemoveRequest::default())?;
+            }
+            Err(_) if self.is_torn(entry) => {
+                self.set_torn_aside(slug)?;
+            }
+            Err(why) => {
+                // Not what we made: leave it where it is and forget about it.
+                tracing::warn!(worktree = %slug, why, "left alone");
+                let mut section = self.section()?;
+                self.erase(&mut section, slug)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn settle_removal(&self, slug: &Slug, id: &str, admin: &Path) -> Result<(), TreeError> {
+        let mut section = self.section()?;
+        let trash = self.layout.trash().join(id);
+        if trash.join("tree").exists() || trash.join("admin").exists() {
+            let (entry, _) = self.finish_removal(&mut section, slug)?;
+            self.emit(&Event::of("worktree.remove.after", &entry));
+            return Ok(());
+        }
+        if admin.parent() == Some(&self.layout.admin_dirs()) {
+            unlock(admin, MOVING)?;
+        }
+        if trash.is_dir()
+            && let Err(error) = std::fs::remove_dir(&trash)
+        {
+            tracing::debug!(%error, dir = %trash.display(), "not removed");
+        }
+        let entry = section.entry(slug)?;
+        entry.op = None;
+        let event = Event::of("worktree.remove.failed", entry).interrupted();
+        section.save()?;
+        self.emit(&event);
+        Ok(())
+    }
+
+    /// Takes back what this process began to make and could not finish.
+    pub(crate) fn take_back(&self, slug: &Slug) {
+        let erased = Registry::load(&self.layout).and_then(|registry| {
+            let entry = registry.find(slug).cloned();
+            match entry
+                .as_ref()
+                .and_then(|entry| Some((entry, entry.op.as_ref()?)))
+            {
+                Some((entry, Op::Taking { from, admin })) => {
+                    self.settle_taking(slug, entry, from, admin)
+                }
+                Some((_, Op::Creating | Op::Filling)) => self.erase(&mut self.section()?, slug),
+                _ => Ok(()),
+            }
+        });
+        if let Err(error) = erased {
+            tracing::warn!(worktree = %slug, %error, "left to the next command");
+        }
+    }
+
+    /// Removes all traces of a tree that was never handed out.
+    pub(crate) fn erase(&self, section: &mut Section<'_>, slug: &Slug) -> Result<(), TreeError> {
+        let entry = section.entry(slug)?.clone();
+        let path = entry.path();
+        let ours = files::admin_of(&self.layout, path).is_ok() || is_bare(path);
+        if ours && path.parent() == Some(&self.layout.trees()) {
+            store::tree::delete(path)?;
+        }
+        let mut left = admin::unfinished(&self.layout, &slug.flat());
+        left.extend(admin::find(&self.layout, path));
+        if std::fs::symlink_metadata(path).is_err() {
+            for dir in left {
+                store::tree::delete(&dir)?;
+            }
+        }
+        if let (Some(branch), Some(base)) = (&entry.branch, &entry.base) {
+            let reference = format!("refs/heads/{branch}");
+            let tip = History::open(&self.layout.main).tip(&reference)?;
+            // There was no such branch before us; one that has moved is somebody's work.
+            if tip.as_ref() == Some(base) && !admin::is_checked_out(&self.layout, branch)? {
+                admin::delete_ref(&self.layout, &reference, base)?;
+            }
+        }
+        if let Some(branch) = &entry.branch {
+            // A git that was killed making the branch left its lock, and no other will need it.
+            let lock = format!("refs/heads/{branch}.lock");
+            locks::clear(&self.layout.common.join(lock), true);
+        }
+        section
+            .registry
+            .worktrees
+            .retain(|e| e.status == Status::Removed || e.name != slug.as_str());
+        section.save()
+    }
+}
+
+/// Whether nothing is there but what git puts into an empty tree.
+pub(crate) fn is_bare(path: &Path) -> bool {
+    match std::fs::symlink_metadata(path) {
+        Err(_) => true,
+        Ok(meta) if !meta.is_dir() => false,
+        Ok(_) => {
+            std::fs::read_dir(path)
+                .is_ok_and(|entries| entries.flatten().all(|entry| entry.file_name() == ".git"))
+                && !path.join(".git").is_dir()
+        }
+    }
+}
+
+/// Takes off the lock on git's directory for a tree if it is the one we, or git on our behalf,
+/// put there.
+pub(crate) fn unlock(admin: &Path, ours: &str) -> Result<(), TreeError> {
+    if files::locked(admin).as_deref() == Some(ours) {
+        atomic::remove(&admin.join("locked"))?;
+    }
+    Ok(())
+}

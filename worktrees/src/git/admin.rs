@@ -1,0 +1,105 @@
+//! git's own record of linked trees, and refs: finding and changing them by exact value.
+
+use std::path::{Path, PathBuf};
+
+use store::atomic;
+
+use crate::error::TreeError;
+use crate::git::files::{self, Head};
+use crate::git::history::History;
+use crate::git::{Git, line};
+use crate::layout::Layout;
+
+/// git's directory for the tree at `path`, also if that is gone.
+pub(crate) fn find(layout: &Layout, path: &Path) -> Option<PathBuf> {
+    let dot_git = path.join(".git");
+    all(layout).into_iter().find(|admin| {
+        let text = atomic::read(&admin.join("gitdir")).ok().flatten();
+        let text = text.and_then(|bytes| String::from_utf8(bytes).ok());
+        text.is_some_and(|text| admin.join(text.trim()) == dot_git)
+    })
+}
+
+/// git's directories of all linked trees.
+pub(crate) fn all(layout: &Layout) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(layout.admin_dirs()).into_iter().flatten();
+    let mut dirs: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    dirs.sort();
+    dirs
+}
+
+/// What an interrupted `git worktree add` for this name left that names no tree yet.
+pub(crate) fn unfinished(layout: &Layout, flat: &str) -> Vec<PathBuf> {
+    // git appends a number where the plain name is taken.
+    let ours = |dir: &PathBuf| {
+        let name = dir.file_name().and_then(|name| name.to_str());
+        let rest = name.and_then(|name| name.strip_prefix(flat));
+        rest.is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let half = |dir: &PathBuf| {
+        let empty =
+            |file: &str| std::fs::metadata(dir.join(file)).map_or(0, |meta| meta.len()) == 0;
+        empty("gitdir") && empty("HEAD") && empty("index")
+    };
+    all(layout).into_iter().filter(ours).filter(half).collect()
+}
+
+/// Whether a working tree has this branch checked out.
+pub(crate) fn is_checked_out(layout: &Layout, branch: &str) -> Result<bool, TreeError> {
+    let reference = format!("refs/heads/{branch}");
+    if layout.common.join("reftable").exists() {
+        let bytes = Git::at(&layout.main, "for-each-ref")
+            .args(["--format=%(worktreepath)", &reference])
+            .run()?;
+        return Ok(!line(&bytes).is_empty());
+    }
+    let mut heads = all(layout);
+    heads.push(layout.common.clone());
+    Ok(heads
+        .iter()
+        .any(|dir| matches!(files::head(layout, dir), Head::Branch(name, _) if name == reference)))
+}
+
+/// Makes new refs, all or none; one that stands elsewhere is an error.
+pub(crate) fn create_refs(layout: &Layout, refs: &[(String, String)]) -> Result<(), TreeError> {
+    let made = |refs: &[&(String, String)]| {
+        let create = |(name, oid): &&(String, String)| format!("create {name} {oid}\n");
+        update_refs(layout, refs.iter().map(create).collect())
+    };
+    made(&refs.iter().collect::<Vec<_>>()).or_else(|error| {
+        // A process that was killed may have left a git that was just about to do the same; and
+        // a git that was killed itself has made some of them.
+        let history = History::open(&layout.main);
+        let missing = |(name, oid): &&(String, String)| {
+            !matches!(history.tip(name), Ok(Some(tip)) if tip == *oid)
+        };
+        let missing: Vec<_> = refs.iter().filter(missing).collect();
+        match missing.len() == refs.len() {
+            true => Err(error),
+            false => made(&missing),
+        }
+    })
+}
+
+/// Deletes a ref if it still stands where `expected` says; one that is gone is fine.
+pub(crate) fn delete_ref(layout: &Layout, name: &str, expected: &str) -> Result<(), TreeError> {
+    update_refs(layout, format!("delete {name} {expected}\n")).or_else(|error| match History::open(
+        &layout.main,
+    )
+    .tip(name)
+    {
+        Ok(None) => Ok(()),
+        _ => Err(error),
+    })
+}
+
+fn update_refs(layout: &Layout, lines: String) -> Result<(), TreeError> {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    Git::with_config(&layout.main, "update-ref", &["core.logAllRefUpdates=true"])
+        .args(["-m", "ccb", "--stdin"])
+        .input(lines.into_bytes())
+        .run()?;
+    Ok(())
+}

@@ -1,0 +1,238 @@
+//! The one place that starts git.
+//!
+//! Every call is hermetic: nothing in the caller's environment steers it, no hook, editor,
+//! prompt, file-system monitor or background maintenance runs on our behalf, it cannot wait
+//! for input, and its time is limited. What a user gave stands behind `--end-of-options` or
+//! `--`, or comes in on standard input.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use store::lock::FileLock;
+
+use crate::error::TreeError;
+use crate::git::locks;
+use crate::process::{self, Captured, Finished, Input};
+
+/// How long git may take for anything but checking files out.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// How often a git that was killed, or met the lock of one that was, is started.
+const TRIES: usize = 5;
+
+const CONFIG: &[&str] = &[
+    // Code of the repository that would run on our behalf.
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    // Work behind our back that would outlive the call and its locks.
+    "gc.auto=0",
+    "maintenance.auto=false",
+    // Questions nobody is there to answer.
+    "commit.gpgSign=false",
+    "core.editor=true",
+    "core.askPass=true",
+    // After a power cut a ref is what it was or what it was to be: git itself can do nothing
+    // with one that is empty, not even delete it.
+    "core.fsync=reference",
+    // Warnings and colours are for people.
+    "color.ui=false",
+    "advice.detachedHead=false",
+];
+
+/// A git command that is being put together.
+#[derive(Debug)]
+pub(crate) struct Git {
+    command: Command,
+    /// For error messages.
+    verb: String,
+    input: Input,
+    timeout: Duration,
+    /// It is not simply started again if it was killed: half of what it does would be in its way.
+    once: bool,
+    /// A git of ours was killed just before, where this one is to work.
+    after_kill: bool,
+}
+
+impl Git {
+    /// `git <verb>` in the directory `dir`.
+    pub(crate) fn at(dir: &Path, verb: &str) -> Self {
+        Self::with_config(dir, verb, &[])
+    }
+
+    /// The same with more settings for this one call.
+    pub(crate) fn with_config(dir: &Path, verb: &str, config: &[&str]) -> Self {
+        let mut command = Command::new("git");
+        process::forget_git(&mut command);
+        command
+            .current_dir(dir)
+            .env("LC_ALL", "C")
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GIT_EDITOR", "true")
+            .env("GIT_SEQUENCE_EDITOR", "true")
+            .env("GIT_PAGER", "cat")
+            .arg("--no-optional-locks");
+        for setting in CONFIG.iter().chain(config) {
+            command.args(["-c", setting]);
+        }
+        command.arg(verb);
+        Self {
+            command,
+            verb: verb.to_owned(),
+            input: Input::Nothing,
+            timeout: TIMEOUT,
+            once: false,
+            after_kill: false,
+        }
+    }
+
+    pub(crate) fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.command.arg(arg);
+        self
+    }
+
+    pub(crate) fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        self.command.args(args);
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// What it reads on standard input.
+    pub(crate) fn input(mut self, bytes: Vec<u8>) -> Self {
+        self.input = Input::Bytes(bytes);
+        self
+    }
+
+    /// If we are killed meanwhile, nobody gets this lock before git has ended.
+    pub(crate) fn holding(mut self, lock: &FileLock) -> Result<Self, TreeError> {
+        self.input = Input::Lock(lock.handle()?);
+        Ok(self)
+    }
+
+    /// What it does cannot just be done again; whoever calls sees to it if it is killed.
+    pub(crate) fn once(mut self) -> Self {
+        self.once = true;
+        self
+    }
+
+    /// A git of ours was killed here: the locks in its way are that one's.
+    pub(crate) fn after_kill(mut self, killed: bool) -> Self {
+        self.after_kill = killed;
+        self
+    }
+
+    pub(crate) fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Runs it and returns what it printed; anything but success is an error.
+    pub(crate) fn run(self) -> Result<Vec<u8>, TreeError> {
+        let verb = self.verb.clone();
+        let finished = self.finish()?;
+        if finished.status.success() {
+            Ok(finished.stdout)
+        } else {
+            Err(failure(verb, &finished))
+        }
+    }
+
+    /// Runs it where exit code 1 is an answer ("no"), and others are errors.
+    pub(crate) fn ask(self) -> Result<(bool, Vec<u8>), TreeError> {
+        let verb = self.verb.clone();
+        let finished = self.finish()?;
+        match finished.status.code() {
+            Some(0) => Ok((true, finished.stdout)),
+            Some(1) => Ok((false, finished.stdout)),
+            _ => Err(failure(verb, &finished)),
+        }
+    }
+
+    /// Runs it to its end; again if somebody killed it, which says nothing about what it was
+    /// asked, or if the lock of one that was killed is in its way.
+    fn finish(self) -> Result<Finished, TreeError> {
+        tracing::debug!(command = ?self.command, "git");
+        let program = self.command.get_program().to_owned();
+        let mut killed = self.after_kill;
+        let mut git = Captured::new(self.command, self.input);
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let finished = git.run(self.timeout).map_err(|source| TreeError::NoGit {
+                program: PathBuf::from(&program),
+                source,
+            })?;
+            if finished.timed_out {
+                return Err(TreeError::GitTimedOut {
+                    verb: self.verb,
+                    after: self.timeout,
+                });
+            }
+            if was_killed(&finished) {
+                killed = true;
+                if self.once || tries == TRIES {
+                    return Err(TreeError::Interrupted {
+                        what: format!("git {}", self.verb),
+                    });
+                }
+                continue;
+            }
+            let lock = locks::in_the_way(&finished).filter(|_| tries < TRIES);
+            match lock {
+                Some(lock) if locks::clear(&lock, killed) => {}
+                _ => return Ok(finished),
+            }
+        }
+    }
+}
+
+/// Whether somebody ended it, or a git it had started, before it was done. One that crashed is
+/// another matter: it would crash again.
+fn was_killed(finished: &Finished) -> bool {
+    use rustix::process::Signal;
+    let by = |signal: i32| {
+        [Signal::KILL, Signal::TERM, Signal::INT, Signal::HUP]
+            .iter()
+            .any(|one| one.as_raw() == signal)
+    };
+    match finished.status.signal() {
+        Some(signal) => by(signal),
+        None => {
+            let said = String::from_utf8_lossy(&finished.stderr);
+            !finished.status.success() && said.contains("died of signal 9")
+        }
+    }
+}
+
+fn failure(verb: String, finished: &Finished) -> TreeError {
+    let stderr = String::from_utf8_lossy(&finished.stderr);
+    TreeError::Git {
+        verb,
+        status: finished.status.to_string(),
+        stderr: stderr.trim().to_owned(),
+    }
+}
+
+/// What git printed as one line of text.
+pub(crate) fn line(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).trim().to_owned()
+}
+
+/// The pieces of output that ends each with a zero byte.
+pub(crate) fn zero_split(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes
+        .split(|byte| *byte == 0)
+        .filter(|piece| !piece.is_empty())
+}
+
+/// A path as git printed it.
+pub(crate) fn path_from(bytes: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStringExt;
+    PathBuf::from(OsString::from_vec(bytes.to_vec()))
+}

@@ -1,0 +1,14 @@
+//! Everything that talks to git: starting it (`command`), reading its small files (`files`) and
+//! commits (`history`), its records of linked worktrees and refs (`admin`), locks that a killed
+//! git left (`locks`), the times in a new index (`index_times`), and what in a configuration
+//! runs programs (`config_code`).
+
+pub(crate) mod admin;
+mod command;
+pub(crate) mod config_code;
+pub(crate) mod files;
+pub(crate) mod history;
+pub(crate) mod index_times;
+pub(crate) mod locks;
+
+pub(crate) use command::{Git, line, path_from, zero_split};

@@ -1,0 +1,305 @@
+//! The commits that are to land, made from objects alone: no index, no working tree, no
+//! editor, no hook, no signature.
+
+use std::cell::OnceCell;
+
+use crate::error::TreeError;
+use crate::git::history::History;
+use crate::git::{Git, line, zero_split};
+use crate::layout::Layout;
+use crate::merge::Strategy;
+use crate::merge::target::Target;
+
+/// What is to be made.
+#[derive(Debug)]
+pub(crate) struct Builder<'a> {
+    pub(crate) layout: &'a Layout,
+    /// The tree's name and branch, for messages.
+    pub(crate) name: &'a str,
+    pub(crate) branch: &'a str,
+    pub(crate) target: &'a Target,
+    /// The tree's commit.
+    pub(crate) head: &'a str,
+    pub(crate) message: Option<&'a str>,
+    pub(crate) now_ms: i64,
+    /// Asked for once.
+    pub(crate) committer: OnceCell<String>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) enum Built {
+    /// The target has it all.
+    Nothing,
+    /// A descendant of the target.
+    Commit {
+        oid: String,
+        /// How many of the tree's commits are new to the target.
+        commits: usize,
+    },
+}
+
+impl Builder<'_> {
+    pub(crate) fn build(&self, strategy: Strategy) -> Result<Built, TreeError> {
+        let history = History::open(&self.layout.main);
+        let tip = &self.target.tip;
+        let commits = history.count_beyond(tip, &[self.head.to_owned()])?;
+        if commits == 0 {
+            return Ok(Built::Nothing);
+        }
+        let follows = history.is_ancestor(tip, self.head)?;
+        let as_it_is = match strategy {
+            Strategy::Merge => self.message.is_none(),
+            Strategy::Rebase => true,
+            Strategy::Squash => false,
+        };
+        let oid = if follows && as_it_is {
+            Some(self.head.to_owned())
+        } else {
+            match strategy {
+                Strategy::Merge => Some(self.merge()?),
+                Strategy::Squash => self.squash()?,
+                Strategy::Rebase => self.rebase()?,
+            }
+        };
+        Ok(oid.map_or(Built::Nothing, |oid| Built::Commit { oid, commits }))
+    }
+
+    fn merge(&self) -> Result<String, TreeError> {
+        let tree = self.merged_tree(None, &self.target.tip, self.head)?;
+        let message = match self.message {
+            Some(message) => message.to_owned(),
+            None => format!("Merge branch '{}' into {}", self.branch, self.target.branch),
+        };
+        let parents = [self.target.tip.as_str(), self.head];
+        let headers = author(self.committer());
+        self.write(&tree, &parents, &headers, message.as_bytes())
+    }
+
+    fn squash(&self) -> Result<Option<String>, TreeError> {
+        let tip = &self.target.tip;
+        let tree = self.merged_tree(None, tip, self.head)?;
+        if tree == self.tree_of(tip)? {
+            return Ok(None);
+        }
+        let commits = self.own_commits()?;
+        let mut headers = author(self.committer());
+        let mut message = Vec::new();
+        if let [only] = &commits[..] {
+            // One commit keeps its author and its words.
+            let raw = self.raw(&only.oid)?;
+            let (kept, body) = kept_parts(&raw);
+            headers = kept;
+            message = body.to_vec();
+        } else {
+            message.extend_from_slice(format!("Squash worktree {}\n\n", self.name).as_bytes());
+            for commit in &commits {
+                let raw = self.raw(&commit.oid)?;
+                let (_, body) = kept_parts(&raw);
+                let subject = body.split(|byte| *byte == b'\n').next().unwrap_or_default();
+                message.extend_from_slice(b"* ");
+                message.extend_from_slice(subject);
+                message.push(b'\n');
+            }
+        }
+        if let Some(given) = self.message {
+            message = given.as_bytes().to_vec();
+        }
+        self.write(&tree, &[tip], &headers, &message).map(Some)
+    }
+
+    /// Makes the tree's commits again, one after the other, leaving out what has no effect.
+    fn rebase(&self) -> Result<Option<String>, TreeError> {
+        let tip = self.target.tip.as_str();
+        // First the whole: a conflict is told with all its files, not those of one commit.
+        let whole = self.merged_tree(None, tip, self.head)?;
+        let commits = self.own_commits()?;
+        let mut at = tip.to_owned();
+        let mut tree_at = self.tree_of(tip)?;
+        for commit in &commits {
+            let [parent] = &commit.parents[..] else {
+                continue;
+            };
+            let tree = self.merged_tree(Some(parent), &at, &commit.oid)?;
+            if tree == tree_at {
+                continue;
+            }
+            let raw = self.raw(&commit.oid)?;
+            let (headers, message) = kept_parts(&raw);
+            at = self.write(&tree, &[&at], &headers, message)?;
+            tree_at = tree;
+        }
+        // What was decided in merge commits is in none of the others.
+        let merges = commits.iter().any(|commit| commit.parents.len() != 1);
+        if merges && tree_at != whole {
+            return Err(TreeError::NotMergeable {
+                name: self.name.to_owned(),
+                why: "its merge commits hold changes a rebase would lose; use merge or squash"
+                    .into(),
+            });
+        }
+        Ok((at != tip).then_some(at))
+    }
+
+    /// The tree both sides make together, or the files they do not agree on.
+    fn merged_tree(
+        &self,
+        base: Option<&str>,
+        ours: &str,
+        theirs: &str,
+    ) -> Result<String, TreeError> {
+        let mut git = Git::at(&self.layout.main, "merge-tree").args([
+            "--write-tree",
+            "-z",
+            "--name-only",
+            "--no-messages",
+        ]);
+        if let Some(base) = base {
+            git = git.arg(format!("--merge-base={base}"));
+        }
+        let (clean, bytes) = git.args([ours, theirs]).ask()?;
+        let mut parts = zero_split(&bytes).map(|part| String::from_utf8_lossy(part).into_owned());
+        let tree = parts.next().unwrap_or_default();
+        if clean {
+            return Ok(tree);
+        }
+        let mut files: Vec<String> = parts.collect();
+        files.dedup();
+        Err(TreeError::Conflicts {
+            name: self.name.to_owned(),
+            into: self.target.branch.clone(),
+            files,
+        })
+    }
+
+    /// The commits the target does not have, oldest first.
+    fn own_commits(&self) -> Result<Vec<Commit>, TreeError> {
+        let bytes = Git::at(&self.layout.main, "rev-list")
+            .args(["--reverse", "--topo-order", "--parents"])
+            .args([self.head, &format!("^{}", self.target.tip)])
+            .run()?;
+        let text = String::from_utf8_lossy(&bytes);
+        let parse = |line: &str| {
+            let mut oids = line.split(' ').map(str::to_owned);
+            let oid = oids.next()?;
+            Some(Commit {
+                oid,
+                parents: oids.collect(),
+            })
+        };
+        Ok(text.lines().filter_map(parse).collect())
+    }
+
+    fn tree_of(&self, commit: &str) -> Result<String, TreeError> {
+        let bytes = Git::at(&self.layout.main, "rev-parse")
+            .args([
+                "--verify",
+                "--end-of-options",
+                &format!("{commit}^{{tree}}"),
+            ])
+            .run()?;
+        Ok(line(&bytes))
+    }
+
+    fn raw(&self, commit: &str) -> Result<Vec<u8>, TreeError> {
+        Git::at(&self.layout.main, "cat-file")
+            .args(["commit", commit])
+            .run()
+    }
+
+    /// Who git says commits here, or we if nobody told it.
+    fn committer(&self) -> &str {
+        self.committer.get_or_init(|| {
+            let said = Git::at(&self.layout.main, "var")
+                .arg("GIT_COMMITTER_IDENT")
+                .run();
+            said.map_or_else(
+                |_| format!("ccb <ccb@localhost> {} +0000", self.now_ms / 1000),
+                |bytes| line(&bytes),
+            )
+        })
+    }
+
+    /// Writes a commit object.
+    fn write(
+        &self,
+        tree: &str,
+        parents: &[&str],
+        headers: &Headers,
+        message: &[u8],
+    ) -> Result<String, TreeError> {
+        let mut bytes = format!("tree {tree}\n").into_bytes();
+        for parent in parents {
+            bytes.extend_from_slice(format!("parent {parent}\n").as_bytes());
+        }
+        bytes.extend_from_slice(&headers.author);
+        bytes.extend_from_slice(format!("\ncommitter {}\n", self.committer()).as_bytes());
+        bytes.extend_from_slice(&headers.rest);
+        bytes.push(b'\n');
+        bytes.extend_from_slice(message);
+        if !bytes.ends_with(b"\n") {
+            bytes.push(b'\n');
+        }
+        let oid = Git::at(&self.layout.main, "hash-object")
+            .args(["-t", "commit", "-w", "--stdin"])
+            .input(bytes)
+            .run()?;
+        Ok(line(&oid))
+    }
+}
+
+struct Commit {
+    oid: String,
+    parents: Vec<String>,
+}
+
+/// The lines of a commit that stay when it is made again.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Headers {
+    author: Vec<u8>,
+    /// Each with its line end.
+    rest: Vec<u8>,
+}
+
+fn author(who: &str) -> Headers {
+    Headers {
+        author: format!("author {who}").into_bytes(),
+        rest: Vec::new(),
+    }
+}
+
+/// What stays of a raw commit: its author, the encoding of its message, the message. A
+/// signature is of the old commit and would be wrong.
+fn kept_parts(raw: &[u8]) -> (Headers, &[u8]) {
+    let mut headers = Headers::default();
+    let mut rest = raw;
+    while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+        let (header, tail) = (&rest[..end], &rest[end + 1..]);
+        rest = tail;
+        if header.is_empty() {
+            break;
+        }
+        if header.starts_with(b"author ") {
+            headers.author = header.to_vec();
+        } else if header.starts_with(b"encoding ") {
+            headers.rest.extend_from_slice(header);
+            headers.rest.push(b'\n');
+        }
+    }
+    (headers, rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_made_again_keeps_author_encoding_and_words() {
+        let raw = b"tree 1\nparent 2\nauthor A <a@b> 1 +0000\ncommitter C <c@d> 2 +0000\n\
+            gpgsig -----BEGIN\n \n author nobody\n -----END\nencoding latin1\n\nSubj\xe9ct\n\nbody\n";
+        let (headers, message) = kept_parts(raw);
+        assert_eq!(headers.author, b"author A <a@b> 1 +0000");
+        assert_eq!(headers.rest, b"encoding latin1\n");
+        assert_eq!(message, b"Subj\xe9ct\n\nbody\n");
+    }
+}

@@ -1,0 +1,392 @@
+//! Putting the commits of a tree onto another branch.
+//!
+//! What is to land is built as commits that nothing names, so that a conflict, a failing check
+//! or a crash leaves no trace. Only then does the target move, in one step of git's, and only
+//! from where it stood when the result was built; if it moved meanwhile, everything is done
+//! again. One landing at a time: two results that each pass their check need not pass it
+//! together.
+
+use std::cell::OnceCell;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use store::fault::reached;
+use store::lock::FileLock;
+
+use crate::changes;
+use crate::check::Check;
+use crate::error::TreeError;
+use crate::fault;
+use crate::git::history::History;
+use crate::merge::build::{Builder, Built};
+use crate::merge::halfway;
+use crate::merge::target::{Step, Target};
+use crate::registry::events::Event;
+use crate::registry::{Entry, Landed, Registry};
+use crate::slug::Slug;
+use crate::trees::Trees;
+
+/// How often a landing starts over because somebody else moved the target.
+const ATTEMPTS: usize = 5;
+
+/// What the target gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Strategy {
+    /// The tree's commits, joined by a merge commit unless the target can just follow.
+    #[default]
+    Merge,
+    /// One commit with everything.
+    Squash,
+    /// The tree's commits, made again on top of the target.
+    Rebase,
+}
+
+impl Strategy {
+    /// The word on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Merge => "merge",
+            Self::Squash => "squash",
+            Self::Rebase => "rebase",
+        }
+    }
+}
+
+/// How a tree is to land.
+#[derive(Debug, Default)]
+pub struct MergeRequest<'a> {
+    /// The branch; the one the main tree is on if there is none.
+    pub into: Option<String>,
+    /// What the target gets.
+    pub strategy: Strategy,
+    /// Of the merge or squash commit.
+    pub message: Option<String>,
+    /// What must pass on the result before the target moves.
+    pub check: Option<Check<'a>>,
+    /// A commit on which the check has passed: a result with the same files needs no other.
+    pub proven: Option<String>,
+    /// Only say what would happen.
+    pub dry_run: bool,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The target has moved.
+    Landed,
+    /// It would move, without a conflict.
+    WouldLand,
+    /// Everything is part of the target already.
+    NothingToDo,
+}
+
+/// A tree that landed, or could.
+#[derive(Debug)]
+pub struct Merged {
+    /// As registered now.
+    pub entry: Entry,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// The branch.
+    pub into: String,
+    /// Where the branch stood.
+    pub before: String,
+    /// Where it stands, or would.
+    pub after: String,
+    /// How many commits of the tree the target did not have.
+    pub commits: usize,
+    /// The working tree that has the branch checked out and moved along.
+    pub checkout: Option<PathBuf>,
+    /// The output of the check.
+    pub log: Option<PathBuf>,
+}
+
+impl Trees {
+    /// Puts the commits of the tree onto another branch, or leaves that exactly as it is. The
+    /// tree itself stays.
+    pub fn merge(&self, slug: &Slug, request: &MergeRequest<'_>) -> Result<Merged, TreeError> {
+        self.layout.create_dirs()?;
+        if request.dry_run {
+            let entry = self.get(slug)?;
+            let landing = self.prepare(&entry, request)?;
+            return Ok(landing.merged(entry, Outcome::WouldLand, None));
+        }
+        let busy = request.check.as_ref().map_or(Duration::ZERO, |c| c.timeout);
+        let patience = self.options.checkout_timeout + busy;
+        let turn = FileLock::exclusive(
+            &self.layout.landing_lock(),
+            "landing a worktree's commits",
+            patience,
+        )?;
+        self.recover_others(slug);
+        self.settle_landings()?;
+        {
+            let _lock = self.tree_lock(slug)?;
+            self.recover(slug)?;
+        }
+        let entry = self.get(slug)?;
+        self.emit(&Event::of("worktree.merge.before", &entry));
+        match self.land(slug, &entry, request, &turn) {
+            Ok(merged) => {
+                let mut event = Event::of("worktree.merge.after", &merged.entry);
+                event.worktree["into"] = merged.into.clone().into();
+                event.worktree["commit"] = merged.after.clone().into();
+                self.emit(&event);
+                Ok(merged)
+            }
+            Err(error) => {
+                self.emit(&Event::of("worktree.merge.failed", &entry).with_error(&error));
+                Err(error)
+            }
+        }
+    }
+
+    fn land(
+        &self,
+        slug: &Slug,
+        entry: &Entry,
+        request: &MergeRequest<'_>,
+        turn: &FileLock,
+    ) -> Result<Merged, TreeError> {
+        let mut branch = String::new();
+        self.undo_halfway()?;
+        for _ in 0..ATTEMPTS {
+            let landing = self.prepare(entry, request)?;
+            let Some(commit) = landing.commit() else {
+                // Who brought it there may have died before it was on the disk.
+                self.make_durable()?;
+                let mut entry = entry.clone();
+                if let Some(landed) = entry.merged.as_mut().filter(|landed| landed.pending) {
+                    landed.pending = false;
+                    self.note(slug, Some(landed.clone()))?;
+                }
+                return Ok(landing.merged(entry, Outcome::NothingToDo, None));
+            };
+            reached(fault::MERGE_BUILT);
+            let mut log = None;
+            let check = request.check.as_ref();
+            if let Some(check) = check.filter(|_| !self.is_proven(&commit, request)) {
+                log = Some(self.check_commit(slug, &commit, check)?);
+                reached(fault::MERGE_CHECKED);
+            }
+            if let Some(entry) = self.move_target(slug, entry, &landing, turn)? {
+                return Ok(landing.merged(entry, Outcome::Landed, log));
+            }
+            branch = landing.target.branch;
+            tracing::info!(branch, "it was moved by somebody else; starting over");
+        }
+        Err(TreeError::TargetMoved { branch })
+    }
+
+    /// Whether exactly these files have passed the check.
+    fn is_proven(&self, commit: &str, request: &MergeRequest<'_>) -> bool {
+        let history = History::open(&self.layout.main);
+        let files = |commit: &str| history.tree_of(commit).ok();
+        let proven = request.proven.as_deref();
+        proven.is_some_and(|proven| proven == commit || files(proven) == files(commit))
+    }
+
+    /// A landing whose process and git were both killed may have left files in the checkout of
+    /// the target that are the new ones already. They would be in the way of every other.
+    fn undo_halfway(&self) -> Result<(), TreeError> {
+        let registry = Registry::load(&self.layout)?;
+        let pending = |entry: &Entry| entry.merged.clone().filter(|landed| landed.pending);
+        for landed in registry.worktrees.iter().filter_map(pending) {
+            let target = Target::find(&self.layout, Some(&landed.into));
+            let (Ok(target), Some(from)) = (target, &landed.from) else {
+                continue;
+            };
+            if let Some(dir) = target.checkout.filter(|dir| dir.is_dir())
+                && target.tip == *from
+            {
+                halfway::put_back(&self.layout, &dir, from, &landed.commit)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything up to the commit that is to land. Touches nothing.
+    fn prepare(&self, entry: &Entry, request: &MergeRequest<'_>) -> Result<Landing, TreeError> {
+        let head = self.committed_head(entry)?;
+        let target = Target::find(&self.layout, request.into.as_deref())?;
+        if entry.branch.as_ref() == Some(&target.branch) {
+            return Err(TreeError::Invalid {
+                what: format!("branch {:?}", target.branch),
+                why: "it is the worktree's own; say another with --into".into(),
+            });
+        }
+        let builder = Builder {
+            layout: &self.layout,
+            name: &entry.name,
+            branch: entry.branch.as_deref().unwrap_or(&entry.name),
+            target: &target,
+            head: &head,
+            message: request.message.as_deref(),
+            now_ms: self.now_ms(),
+            committer: OnceCell::new(),
+        };
+        let built = builder.build(request.strategy)?;
+        Ok(Landing {
+            target,
+            head,
+            built,
+        })
+    }
+
+    /// The commit that is to land, if everything in the tree is committed.
+    fn committed_head(&self, entry: &Entry) -> Result<String, TreeError> {
+        if entry.hook_based {
+            return Err(TreeError::HookBased {
+                name: entry.name.clone(),
+                why: "only its own version control can merge it",
+            });
+        }
+        let changes = changes::of(&self.layout, entry);
+        let unfinished = changes.files + changes.untracked + changes.unmerged > 0;
+        if unfinished || changes.in_progress.is_some() {
+            return Err(TreeError::Uncommitted {
+                name: entry.name.clone(),
+                changes: Box::new(changes),
+            });
+        }
+        // Without it the rest could not be read either.
+        let Some(head) = changes.head else {
+            return Err(TreeError::NotOurs {
+                path: entry.path().to_owned(),
+                why: changes.reason.unwrap_or_else(|| "it has no commit".into()),
+            });
+        };
+        if let Some(branch) = &entry.branch {
+            let history = History::open(&self.layout.main);
+            let tip = history.tip(&format!("refs/heads/{branch}"))?;
+            if let Some(tip) = tip.filter(|tip| *tip != head)
+                && !history.is_ancestor(&tip, &head)?
+            {
+                return Err(TreeError::NotMergeable {
+                    name: entry.name.clone(),
+                    why: format!("its branch {branch} has commits that its HEAD has not"),
+                });
+            }
+        }
+        Ok(head)
+    }
+
+    /// Moves the target and writes down that it did; `None` if somebody else was faster.
+    fn move_target(
+        &self,
+        slug: &Slug,
+        entry: &Entry,
+        landing: &Landing,
+        turn: &FileLock,
+    ) -> Result<Option<Entry>, TreeError> {
+        let Some(commit) = landing.commit() else {
+            return Ok(None);
+        };
+        let mut landed = Landed {
+            into: landing.target.branch.clone(),
+            commit: commit.clone(),
+            from: Some(landing.target.tip.clone()),
+            head: landing.head.clone(),
+            at: self.now(),
+            pending: true,
+        };
+        // The objects first: a branch must not stand at something the disk does not have.
+        self.make_durable()?;
+        // Before it moves: after a crash the target itself says whether this is so.
+        self.note(slug, Some(landed.clone()))?;
+        reached(fault::MERGE_NOTED);
+        let timeout = self.options.checkout_timeout;
+        let step = landing.target.advance(&self.layout, &commit, turn, timeout);
+        match step {
+            Ok(Step::Moved) => {}
+            Ok(Step::MovedByOthers) => {
+                self.note(slug, entry.merged.clone())?;
+                return Ok(None);
+            }
+            Err(error) => {
+                self.note(slug, entry.merged.clone())?;
+                return Err(error);
+            }
+        }
+        reached(fault::MERGE_MOVED);
+        // If this fails the note stays what it is: a landing the target itself has to confirm.
+        self.make_durable()?;
+        reached(fault::MERGE_DURABLE);
+        landed.pending = false;
+        let mut after = entry.clone();
+        after.merged = Some(landed.clone());
+        // It has landed, whatever becomes of the note.
+        if let Err(error) = self.note(slug, Some(landed)) {
+            tracing::warn!(%error, "the registry does not say that it has landed");
+        }
+        Ok(Some(after))
+    }
+
+    /// The tree may be removed by somebody while it lands; then there is nothing to note.
+    fn note(&self, slug: &Slug, landed: Option<Landed>) -> Result<(), TreeError> {
+        let mut section = self.section()?;
+        match section.registry.find_mut(slug) {
+            Some(entry) => {
+                entry.merged = landed;
+                section.save()
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Where the tree's commits are, if all of them landed and are still there and nothing
+    /// else is in the tree.
+    pub(crate) fn landed_in(&self, entry: &Entry, changes: &changes::Changes) -> Option<String> {
+        let landed = entry.merged.as_ref()?;
+        let mut rest = changes.clone();
+        rest.commits = 0;
+        let only_commits = changes.state == changes::State::Changed && rest.describe() == "none";
+        if !only_commits || changes.head.as_ref() != Some(&landed.head) {
+            return None;
+        }
+        let history = History::open(&self.layout.main);
+        let tip = history.tip(&format!("refs/heads/{}", landed.into));
+        let contains = |of: &str, commit: &str| history.is_ancestor(commit, of).unwrap_or(false);
+        let own = entry.branch.as_ref().and_then(|branch| {
+            let tip = history.tip(&format!("refs/heads/{branch}"));
+            tip.ok().flatten()
+        });
+        let here = own.is_none_or(|own| contains(&landed.head, &own));
+        let there = tip.ok()?.is_some_and(|tip| contains(&tip, &landed.commit));
+        (here && there).then(|| landed.into.clone())
+    }
+}
+
+/// A result and where it is to go.
+struct Landing {
+    target: Target,
+    head: String,
+    built: Built,
+}
+
+impl Landing {
+    fn commit(&self) -> Option<String> {
+        match &self.built {
+            Built::Nothing => None,
+            Built::Commit { oid, .. } => Some(oid.clone()),
+        }
+    }
+
+    fn merged(self, entry: Entry, outcome: Outcome, log: Option<PathBuf>) -> Merged {
+        let before = self.target.tip.clone();
+        let (outcome, after, commits) = match self.built {
+            Built::Nothing => (Outcome::NothingToDo, before.clone(), 0),
+            Built::Commit { oid, commits } => (outcome, oid, commits),
+        };
+        Merged {
+            entry,
+            outcome,
+            into: self.target.branch,
+            before,
+            after,
+            commits,
+            checkout: self.target.checkout,
+            log,
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Commits as files: made for others to apply, and applied.
+//!
+//! A patch is what `git format-patch` writes, whole and binary-safe, so that anybody with git can
+//! apply it without us. Applying is one `git am`: all of them, or the repository is as it was.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::error::TreeError;
+use crate::git::history::History;
+use crate::git::{Git, line, path_from, zero_split};
+
+/// How long git may take to make or apply patches.
+const TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Who commits, where the environment says so and not a configuration file.
+const IDENTITY: [&str; 2] = ["GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
+
+/// What became of patches that were to be applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Applied {
+    /// All of them were; the commit they end in.
+    All {
+        /// Its full name.
+        commit: String,
+    },
+    /// One of them does not fit; the repository is as it was.
+    Stopped {
+        /// Which of the files.
+        file: PathBuf,
+        /// git's words.
+        why: String,
+    },
+}
+
+/// The full name of the commit that `spec` means in the repository of `dir`.
+pub fn resolve(dir: &Path, spec: &str) -> Result<String, TreeError> {
+    History::open(dir).resolve(spec)
+}
+
+/// The top of the working tree that `dir` is in.
+pub fn top(dir: &Path) -> Result<PathBuf, TreeError> {
+    let bytes = Git::at(dir, "rev-parse").arg("--show-toplevel").run();
+    let bytes = bytes.map_err(|_| TreeError::NoRepository {
+        dir: dir.to_owned(),
+    })?;
+    Ok(path_from(bytes.strip_suffix(b"\n").unwrap_or(&bytes)))
+}
+
+/// The files of `commit` that match one of `globs` and none of `except`, in order.
+///
+/// The patterns are git's: `*` stays within a directory, `**/` does not.
+pub fn files(
+    dir: &Path,
+    commit: &str,
+    globs: &[String],
+    except: &[String],
+) -> Result<Vec<PathBuf>, TreeError> {
+    // Compared with nothing, everything is new; unlike `ls-tree` this knows patterns.
+    let nothing = Git::at(dir, "hash-object")
+        .args(["-t", "tree", "-w", "--stdin"])
+        .run()?;
+    let wanted = globs.iter().map(|glob| format!(":(top,glob){glob}"));
+    let unwanted = except
+        .iter()
+        .map(|glob| format!(":(top,glob,exclude){glob}"));
+    let bytes = Git::at(dir, "diff-tree")
+        .args([
+            "-r",
+            "-z",
+            "--name-only",
+            "--no-renames",
+            "--end-of-options",
+        ])
+        .args([line(&nothing).as_str(), commit, "--"])
+        .args(wanted.chain(unwanted))
+        .timeout(TIMEOUT)
+        .run()?;
+    Ok(zero_split(&bytes).map(path_from).collect())
+}
+
+/// How many files of the working tree of `dir` differ from its last commit, and how many git does not know.
+pub fn uncommitted(dir: &Path) -> Result<(usize, usize), TreeError> {
+    let bytes = Git::at(dir, "status")
+        .args(["--porcelain", "-z", "--no-renames", "--untracked-files=all"])
+        .timeout(TIMEOUT)
+        .run()?;
+    let unknown = zero_split(&bytes).filter(|entry| entry.starts_with(b"??"));
+    let unknown = unknown.count();
+    Ok((zero_split(&bytes).count() - unknown, unknown))
+}
+
+/// Whether git knows who commits in the repository of `dir`.
+pub fn has_identity(dir: &Path) -> bool {
+    // A name git makes up from the machine's is not an answer.
+    with_identity(Git::with_config(dir, "var", &["user.useConfigOnly=true"]))
+        .arg("GIT_COMMITTER_IDENT")
+        .run()
+        .is_ok()
+}
+
+/// The commits from `base` to `commit` as one file of mails.
+///
+/// A history with merges cannot be told as mails; it becomes one commit with the same result.
+pub fn format(dir: &Path, base: &str, commit: &str) -> Result<Vec<u8>, TreeError> {
+    let range = format!("{base}..{commit}");
+    if History::open(dir).is_next(base, commit) {
+        return mails(dir, &range);
+    }
+    let merges = Git::at(dir, "rev-list")
+        .args(["--merges", "--max-count=1", "--end-of-options", &range])
+        .run()?;
+    if merges.is_empty() {
+        return mails(dir, &range);
+    }
+    let one = squashed(dir, base, commit)?;
+    mails(dir, &format!("{base}..{one}"))
+}
+
+fn mails(dir: &Path, range: &str) -> Result<Vec<u8>, TreeError> {
+    // What a user's settings would change in them is set back.
+    let plain = [
+        "diff.noprefix=false",
+        "diff.mnemonicPrefix=false",
+        "format.attach=",
+        "core.quotePath=true",
+    ];
+    Git::with_config(dir, "format-patch", &plain)
+        .args([
+            "--stdout",
+            "--binary",
+            "--full-index",
+            "--no-signature",
+            "--no-cover-letter",
+        ])
+        .args([
+            "--no-numbered",
+            "--no-thread",
+            "--no-renames",
+            "--no-ext-diff",
+            "--no-textconv",
+        ])
+        .args([
+            "--src-prefix=a/",
+            "--dst-prefix=b/",
+            "--no-base",
+            "--end-of-options",
+            range,
+        ])
+        .timeout(TIMEOUT)
+        .run()
+}
+
+/// One commit on `base` with the files of `commit`, by its author and in its words.
+fn squashed(dir: &Path, base: &str, commit: &str) -> Result<String, TreeError> {
+    let said = Git::at(dir, "show")
+        .args([
+            "--no-patch",
+            "--format=%an%x00%ae%x00%ad%x00%B",
+            "--date=raw",
+        ])
+        .args(["--end-of-options", commit])
+        .run()?;
+    let mut parts = said.splitn(4, |byte| *byte == 0);
+    let mut next = || String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned();
+    let (name, email, date, message) = (next(), next(), next(), next());
+    let mut git = Git::at(dir, "commit-tree").args(["-p", base, &format!("{commit}^{{tree}}")]);
+    for who in ["AUTHOR", "COMMITTER"] {
+        git = git
+            .env(&format!("GIT_{who}_NAME"), &name)
+            .env(&format!("GIT_{who}_EMAIL"), &email)
+            .env(&format!("GIT_{who}_DATE"), &date);
+    }
+    Ok(line(&git.input(message.into_bytes()).run()?))
+}
+
+/// Applies `files`, in this order, to the working tree of `dir`: all of them or none.
+pub fn apply(dir: &Path, files: &[PathBuf], three_way: bool) -> Result<Applied, TreeError> {
+    let before = resolve(dir, "HEAD")?;
+    if files.is_empty() {
+        return Ok(Applied::All { commit: before });
+    }
+    let state = Git::at(dir, "rev-parse")
+        .args(["--git-path", "rebase-apply"])
+        .run()?;
+    let state = dir.join(path_from(state.strip_suffix(b"\n").unwrap_or(&state)));
+    if state.exists() {
+        return Err(TreeError::Invalid {
+            what: "the repository".into(),
+            why: "a `git am` or `git rebase` is under way; end it first".into(),
+        });
+    }
+    let mut git =
+        with_identity(Git::at(dir, "am")).args(["--quiet", "--keep-cr", "--keep-non-patch"]);
+    if three_way {
+        git = git.arg("--3way");
+    }
+    match git.arg("--").args(files).timeout(TIMEOUT).once().run() {
+        Ok(_) => Ok(Applied::All {
+            commit: resolve(dir, "HEAD")?,
+        }),
+        Err(TreeError::Git { stderr, .. }) if state.exists() => {
+            let at = store::atomic::read(&state.join("next"))?.unwrap_or_default();
+            let at = line(&at).parse().unwrap_or(1);
+            with_identity(Git::at(dir, "am")).arg("--abort").run()?;
+            Ok(Applied::Stopped {
+                file: file_with_mail(files, at)?,
+                why: stderr,
+            })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether `files` would apply to the last commit of `dir`; touches neither tree nor index.
+pub fn check(
+    dir: &Path,
+    files: &[PathBuf],
+    three_way: bool,
+    scratch: &Path,
+) -> Result<Applied, TreeError> {
+    let index = scratch.join("index");
+    Git::at(dir, "read-tree")
+        .arg("HEAD")
+        .env("GIT_INDEX_FILE", &index)
+        .run()?;
+    for file in files {
+        let mut git = Git::at(dir, "apply")
+            .args(["--cached", "--binary", "--whitespace=nowarn"])
+            .env("GIT_INDEX_FILE", &index);
+        if three_way {
+            git = git.arg("--3way");
+        }
+        match git.arg("--").arg(file).timeout(TIMEOUT).once().run() {
+            Ok(_) => {}
+            Err(TreeError::Git { stderr, .. }) => {
+                return Ok(Applied::Stopped {
+                    file: file.clone(),
+                    why: stderr,
+                });
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Applied::All {
+        commit: resolve(dir, "HEAD")?,
+    })
+}
+
+fn with_identity(mut git: Git) -> Git {
+    for name in IDENTITY {
+        if let Some(value) = std::env::var_os(name).filter(|value| !value.is_empty()) {
+            git = git.env(name, value);
+        }
+    }
+    git
+}
+
+/// The file that holds the mail number `at`, counted from 1 over all of them.
+fn file_with_mail(files: &[PathBuf], at: usize) -> Result<PathBuf, TreeError> {
+    let mut seen = 0;
+    for file in files {
+        let bytes = store::atomic::read(file)?.unwrap_or_default();
+        seen += mails_in(&bytes);
+        if at <= seen {
+            return Ok(file.clone());
+        }
+    }
+    Ok(files.last().cloned().unwrap_or_default())
+}
+
+/// How many mails `git format-patch` put into a file.
+fn mails_in(bytes: &[u8]) -> usize {
+    let starts = |row: &&[u8]| {
+        row.strip_prefix(b"From ").is_some_and(|rest| {
+            let hex = rest
+                .iter()
+                .take_while(|byte| byte.is_ascii_hexdigit())
+                .count();
+            hex >= 40 && rest[hex..].starts_with(b" Mon Sep 17 00:00:00 2001")
+        })
+    };
+    bytes.split(|byte| *byte == b'\n').filter(starts).count()
+}

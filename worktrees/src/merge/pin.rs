@@ -1,0 +1,157 @@
+//! Commits that count although no tree has them any more: kept, checked, put on a branch.
+//!
+//! Whoever has taken the result of a tree for good pins its commit under `refs/ccb/`; then the
+//! tree can go. Such commits are brought together ([`Trees::compose`]), checked in a tree of
+//! their own, and put on a branch, which moves in one step of git's.
+
+use std::path::{Path, PathBuf};
+
+use store::atomic;
+use store::lock::FileLock;
+
+use crate::check::Check;
+use crate::error::TreeError;
+use crate::git::Git;
+use crate::git::history::History;
+use crate::merge::target::{Step, Target};
+use crate::slug::Slug;
+use crate::trees::Trees;
+
+impl Trees {
+    /// Keeps `commit` under `refs/ccb/<name>`, whatever becomes of the tree it was made in. Call
+    /// [`Self::make_durable`] before anything else that keeps it goes.
+    pub fn pin(&self, name: &str, commit: &str) -> Result<(), TreeError> {
+        let reference = pin_name(name)?;
+        Git::at(&self.layout.main, "update-ref")
+            .args(["--end-of-options", &reference, commit])
+            .run()?;
+        Ok(())
+    }
+
+    /// The commit kept under `refs/ccb/<name>`, if it is there.
+    pub fn pinned(&self, name: &str) -> Result<Option<String>, TreeError> {
+        History::open(&self.layout.main).tip(&pin_name(name)?)
+    }
+
+    /// Writes the commits kept under these names into one file, without what `not` has: for a
+    /// copy of the repository that does not have them.
+    pub fn save_pins(&self, names: &[String], not: &str, path: &Path) -> Result<(), TreeError> {
+        let mut input = String::new();
+        for name in names {
+            input.push_str(&pin_name(name)?);
+            input.push('\n');
+        }
+        input.push_str(&format!("^{not}\n"));
+        let new = path.with_extension("new");
+        Git::at(&self.layout.main, "bundle")
+            .args(["create", "--quiet"])
+            .arg(&new)
+            .arg("--stdin")
+            .input(input.into_bytes())
+            .timeout(self.options.checkout_timeout)
+            .run()?;
+        Ok(atomic::publish(&new, path, self.options.durability)?)
+    }
+
+    /// Takes over the commits in such a file, for good. What is here already stays as it is.
+    pub fn load_pins(&self, path: &Path) -> Result<(), TreeError> {
+        Git::at(&self.layout.main, "fetch")
+            .args(["--quiet", "--no-tags", "--no-write-fetch-head"])
+            .arg(path)
+            .arg("refs/ccb/fanout/*:refs/ccb/fanout/*")
+            .timeout(self.options.checkout_timeout)
+            .run()?;
+        self.make_durable()
+    }
+
+    /// Whether the commit is in the repository.
+    pub fn has_commit(&self, commit: &str) -> bool {
+        let spec = format!("{commit}^{{commit}}");
+        let full = History::open(&self.layout.main).resolve(&spec);
+        full.is_ok_and(|found| found == commit)
+    }
+
+    /// Where a branch stands, if there is one of this name.
+    pub fn branch_tip(&self, branch: &str) -> Result<Option<String>, TreeError> {
+        History::open(&self.layout.main).tip(&branch_name(branch)?)
+    }
+
+    /// Runs the check on `commit` in a tree of its own; returns where its output is. `label` is
+    /// part of that file's name.
+    pub fn check_result(
+        &self,
+        label: &Slug,
+        commit: &str,
+        check: &Check<'_>,
+    ) -> Result<PathBuf, TreeError> {
+        self.layout.create_dirs()?;
+        self.check_commit(label, commit, check)
+    }
+
+    /// Makes `branch` stand at `commit`. One that exists moves forward only, with the working
+    /// tree that has it checked out; unless it is where `own` says, which nobody has but whoever
+    /// put it there: that one may be built anew. Not on the disk before [`Self::make_durable`].
+    pub fn put_branch(
+        &self,
+        branch: &str,
+        commit: &str,
+        own: Option<&str>,
+    ) -> Result<(), TreeError> {
+        self.layout.create_dirs()?;
+        let reference = branch_name(branch)?;
+        let timeout = self.options.checkout_timeout;
+        let turn = FileLock::exclusive(&self.layout.landing_lock(), "landing commits", timeout)?;
+        // The objects first: a branch must not stand at something the disk does not have.
+        self.make_durable()?;
+        let history = History::open(&self.layout.main);
+        let update = |old: &str| {
+            Git::at(&self.layout.main, "update-ref")
+                .args(["-m", "ccb: results landed", &reference, commit, old])
+                .holding(&turn)?
+                .run()
+        };
+        let moved = || TreeError::TargetMoved {
+            branch: branch.to_owned(),
+        };
+        let Some(tip) = history.tip(&reference)? else {
+            // What git takes for "nowhere".
+            let zero = "0".repeat(commit.len());
+            update(&zero).map_err(|_| moved())?;
+            return Ok(());
+        };
+        if tip == commit {
+            return Ok(());
+        }
+        let target = Target::find(&self.layout, Some(branch))?;
+        if history.is_ancestor(&tip, commit)? {
+            return match target.advance(&self.layout, commit, &turn, timeout)? {
+                Step::Moved => Ok(()),
+                Step::MovedByOthers => Err(moved()),
+            };
+        }
+        if own == Some(tip.as_str()) && target.checkout.is_none() {
+            update(&tip).map_err(|_| moved())?;
+            return Ok(());
+        }
+        Err(moved())
+    }
+}
+
+fn pin_name(name: &str) -> Result<String, TreeError> {
+    valid(format!("refs/ccb/{name}"))
+}
+
+fn branch_name(branch: &str) -> Result<String, TreeError> {
+    let name = branch.strip_prefix("refs/heads/").unwrap_or(branch);
+    valid(format!("refs/heads/{name}"))
+}
+
+fn valid(reference: String) -> Result<String, TreeError> {
+    match git2::Reference::is_valid_name(&reference) {
+        true => Ok(reference),
+        false => Err(TreeError::Invalid {
+            what: format!("{reference:?}"),
+            why: "git does not take it for the name of a branch".into(),
+        }),
+    }
+}

@@ -1,0 +1,208 @@
+//! What has been done in a tree as one commit: what is checked, and what can land.
+
+use std::cell::OnceCell;
+use std::path::Path;
+
+use crate::changes::{self, Changes};
+use crate::error::TreeError;
+use crate::git::history::History;
+use crate::git::{Git, line};
+use crate::merge::Strategy;
+use crate::merge::build::{Builder, Built};
+use crate::merge::target::Target;
+use crate::registry::Entry;
+use crate::slug::Slug;
+use crate::trees::Trees;
+
+/// A tree whose every change is committed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sealed {
+    /// Everything that was done.
+    pub commit: String,
+    /// Where the tree started.
+    pub base: Option<String>,
+    /// Something differs from the base.
+    pub changed: bool,
+    /// What was found in the tree, if it is still so because there was nothing to commit.
+    pub seen: Option<Changes>,
+}
+
+impl Trees {
+    /// Commits whatever is not committed in the tree, in which nobody may be at work. Ignored
+    /// files stay what they are. The commit and its branch are on the disk afterwards.
+    pub fn seal(&self, slug: &Slug, message: &str) -> Result<Sealed, TreeError> {
+        let entry = self.get(slug)?;
+        if entry.hook_based {
+            return Err(TreeError::HookBased {
+                name: entry.name,
+                why: "only its own version control can commit in it",
+            });
+        }
+        let refused = |why: String| TreeError::NotMergeable {
+            name: entry.name.clone(),
+            why,
+        };
+        let found = changes::of(&self.layout, &entry);
+        if let Some(what) = &found.in_progress {
+            return Err(refused(format!("a {what} is under way in it")));
+        }
+        if found.unmerged > 0 {
+            return Err(refused("it has conflicts nobody has resolved".into()));
+        }
+        if found.nested > 0 {
+            return Err(refused("it has another repository inside".into()));
+        }
+        let Some(head) = found.head.clone() else {
+            let why = found.reason.unwrap_or_else(|| "it has no commit".into());
+            return Err(refused(why));
+        };
+        let (commit, seen) = if found.paths.is_empty() {
+            (head, Some(found))
+        } else {
+            let commit = self.commit(entry.path(), &head, &found.paths, message)?;
+            (commit, None)
+        };
+        let sealed = self.sealed(&entry, commit, seen)?;
+        if sealed.changed {
+            self.make_durable()?;
+        }
+        Ok(sealed)
+    }
+
+    /// Commits what is at these paths, and nothing else. The porcelain would look at every file
+    /// of the tree for each of its steps; here, only the paths are looked at.
+    fn commit(
+        &self,
+        dir: &Path,
+        head: &str,
+        paths: &[Vec<u8>],
+        message: &str,
+    ) -> Result<String, TreeError> {
+        Git::at(dir, "update-index")
+            .args(["--add", "--remove", "--replace", "-z", "--stdin"])
+            .input(paths.join(&0))
+            .timeout(self.options.checkout_timeout)
+            .run()?;
+        let tree = line(&Git::at(dir, "write-tree").run()?);
+        if tree == History::open(dir).tree_of(head)? {
+            return Ok(head.to_owned());
+        }
+        let commit = || {
+            Git::at(dir, "commit-tree")
+                .args(["-p", head, "-F", "-", &tree])
+                .input(format!("{}\n", message.trim_end()).into_bytes())
+        };
+        let commit = commit().run().or_else(|error| {
+            let known = Git::at(dir, "var").arg("GIT_COMMITTER_IDENT").run();
+            if known.is_ok() {
+                return Err(error);
+            }
+            // Nobody told git who commits here; that is no reason to lose work.
+            let mut commit = commit();
+            for role in ["AUTHOR", "COMMITTER"] {
+                commit = commit
+                    .env(&format!("GIT_{role}_NAME"), "ccb")
+                    .env(&format!("GIT_{role}_EMAIL"), "ccb@localhost");
+            }
+            commit.run()
+        });
+        let commit = line(&commit?);
+        let subject = message.lines().next().unwrap_or_default();
+        let moved = Git::at(dir, "update-ref")
+            .args(["-m", &format!("commit: {subject}"), "--end-of-options"])
+            .args(["HEAD", &commit, head])
+            .run();
+        match moved {
+            // Killed when it had just done it, it was started again and did not know.
+            Err(_) if History::open(dir).resolve("HEAD")? == commit => Ok(commit),
+            moved => moved.map(|_| commit),
+        }
+    }
+
+    fn sealed(
+        &self,
+        entry: &Entry,
+        commit: String,
+        seen: Option<Changes>,
+    ) -> Result<Sealed, TreeError> {
+        let changed = match &entry.base {
+            Some(base) if *base == commit => false,
+            Some(base) => {
+                let history = History::open(&self.layout.main);
+                history.tree_of(base)? != history.tree_of(&commit)?
+            }
+            None => true,
+        };
+        Ok(Sealed {
+            commit,
+            base: entry.base.clone(),
+            changed,
+            seen,
+        })
+    }
+
+    /// Why the tree is not exactly at `commit` any more, if it is not.
+    pub fn unsealed(&self, slug: &Slug, commit: &str) -> Result<Option<String>, TreeError> {
+        Ok(self.changes(slug)?.beyond(commit))
+    }
+
+    /// The commit `spec` means in the main tree.
+    pub fn resolve(&self, spec: &str) -> Result<String, TreeError> {
+        History::open(&self.layout.main).resolve(spec)
+    }
+
+    /// A commit that has everything of `start` and of all `commits`: one of them if it is that
+    /// already, else a merge that no branch names. Conflicts name the files.
+    pub fn compose(&self, start: &str, commits: &[String]) -> Result<String, TreeError> {
+        let mut at = start.to_owned();
+        let history = History::open(&self.layout.main);
+        for commit in commits {
+            if history.is_ancestor(&at, commit)? {
+                commit.clone_into(&mut at);
+                continue;
+            }
+            let target = Target {
+                branch: "the work it builds on".into(),
+                tip: at.clone(),
+                checkout: None,
+            };
+            let builder = Builder {
+                layout: &self.layout,
+                name: commit,
+                branch: commit,
+                target: &target,
+                head: commit,
+                message: Some("Bring together finished work"),
+                now_ms: self.now_ms(),
+                committer: OnceCell::new(),
+            };
+            if let Built::Commit { oid, .. } = builder.build(Strategy::Merge)? {
+                at = oid;
+            }
+        }
+        Ok(at)
+    }
+
+    /// Whether everything in `commit` is also in `of`.
+    pub fn contains(&self, of: &str, commit: &str) -> Result<bool, TreeError> {
+        History::open(&self.layout.main).is_ancestor(commit, of)
+    }
+
+    /// The files that differ between two commits.
+    pub fn changed_paths(&self, from: &str, to: &str) -> Result<Vec<String>, TreeError> {
+        let bytes = Git::at(&self.layout.main, "diff-tree")
+            .args([
+                "-r",
+                "-z",
+                "--name-only",
+                "--no-renames",
+                "--end-of-options",
+            ])
+            .args([from, to])
+            .run()?;
+        let names = crate::git::zero_split(&bytes);
+        Ok(names
+            .map(|name| String::from_utf8_lossy(name).into_owned())
+            .collect())
+    }
+}

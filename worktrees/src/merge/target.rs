@@ -1,0 +1,174 @@
+//! The branch that commits land on: where it stands, who has it checked out, moving it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use store::lock::FileLock;
+
+use crate::error::TreeError;
+use crate::git::history::History;
+use crate::git::{Git, path_from};
+use crate::layout::Layout;
+use crate::merge::halfway;
+
+/// How often a checkout is made to follow its branch if somebody kills git at it.
+const TRIES: usize = 5;
+
+/// A branch as it was found.
+#[derive(Debug)]
+pub(crate) struct Target {
+    /// Without `refs/heads/`.
+    pub(crate) branch: String,
+    /// The commit it stands at.
+    pub(crate) tip: String,
+    /// The working tree that has it checked out.
+    pub(crate) checkout: Option<PathBuf>,
+}
+
+/// What became of an attempt to move it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Moved,
+    MovedByOthers,
+}
+
+impl Target {
+    /// The branch that is meant; the main tree's if none is named.
+    pub(crate) fn find(layout: &Layout, into: Option<&str>) -> Result<Self, TreeError> {
+        let checkouts = checkouts(layout)?;
+        let invalid = |what: String, why: &str| TreeError::Invalid {
+            what,
+            why: why.to_owned(),
+        };
+        let branch = match into {
+            Some(name) => name.strip_prefix("refs/heads/").unwrap_or(name).to_owned(),
+            None => {
+                let main = checkouts.first().and_then(|(_, branch)| branch.clone());
+                main.ok_or_else(|| {
+                    invalid(
+                        "the main worktree".into(),
+                        "it is on no branch; say where to land with --into",
+                    )
+                })?
+            }
+        };
+        let reference = format!("refs/heads/{branch}");
+        let missing = || invalid(format!("branch {branch:?}"), "there is no such branch");
+        if !git2::Reference::is_valid_name(&reference) {
+            return Err(missing());
+        }
+        let tip = History::open(&layout.main).tip(&reference)?;
+        let tip = tip.ok_or_else(missing)?;
+        let here = |(_, on): &&(PathBuf, Option<String>)| on.as_ref() == Some(&branch);
+        let checkout = checkouts.iter().find(here).map(|(path, _)| path.clone());
+        Ok(Self {
+            branch,
+            tip,
+            checkout,
+        })
+    }
+
+    /// Moves it from where it stood to `commit`, which is a descendant of that.
+    pub(crate) fn advance(
+        &self,
+        layout: &Layout,
+        commit: &str,
+        turn: &FileLock,
+        timeout: Duration,
+    ) -> Result<Step, TreeError> {
+        let reference = format!("refs/heads/{}", self.branch);
+        let moved = match &self.checkout {
+            // Files and branch move together, or git says what is in the way. Nothing in the
+            // user's settings may turn this into another kind of merge, and ignored files
+            // are as good as any others.
+            Some(dir) if dir.is_dir() => self.follow(layout, dir, commit, turn, timeout),
+            Some(dir) => {
+                return Err(self.refused(dir.clone(), "that directory is gone".into()));
+            }
+            None => Git::at(&layout.main, "update-ref")
+                .args([
+                    "-m",
+                    "ccb: a worktree landed",
+                    &reference,
+                    commit,
+                    &self.tip,
+                ])
+                .holding(turn)?
+                .run(),
+        };
+        let tip = History::open(&layout.main).tip(&reference)?;
+        match moved {
+            _ if tip.as_deref() == Some(commit) => Ok(Step::Moved),
+            _ if tip.as_ref() != Some(&self.tip) => Ok(Step::MovedByOthers),
+            Err(TreeError::Git { stderr, .. }) if self.checkout.is_some() => {
+                let dir = self.checkout.clone().unwrap_or_default();
+                Err(self.refused(dir, stderr))
+            }
+            Err(error) => Err(error),
+            Ok(_) => Ok(Step::MovedByOthers),
+        }
+    }
+
+    /// Has the checkout follow the branch to `commit`. A git that is killed on the way leaves some
+    /// files behind that are the new ones already; they are put back, and it begins again.
+    fn follow(
+        &self,
+        layout: &Layout,
+        dir: &Path,
+        commit: &str,
+        turn: &FileLock,
+        timeout: Duration,
+    ) -> Result<Vec<u8>, TreeError> {
+        let reference = format!("refs/heads/{}", self.branch);
+        let mut killed = false;
+        for _ in 0..TRIES {
+            // The index is the user's own, and must not be lost to a power cut either.
+            let moved = Git::with_config(dir, "merge", &["core.fsync=reference,index"])
+                .args(["--ff-only", "--no-squash", "--no-autostash", "--no-stat"])
+                .args(["--no-overwrite-ignore", "--no-verify-signatures", "--quiet"])
+                .arg(commit)
+                .timeout(timeout)
+                .holding(turn)?
+                .after_kill(killed)
+                .once()
+                .run();
+            let Err(TreeError::Interrupted { .. }) = moved else {
+                return moved;
+            };
+            killed = true;
+            if History::open(&layout.main).tip(&reference)?.as_ref() != Some(&self.tip) {
+                return moved;
+            }
+            halfway::put_back(layout, dir, &self.tip, commit)?;
+        }
+        Err(TreeError::Interrupted {
+            what: "git merge".into(),
+        })
+    }
+
+    fn refused(&self, path: PathBuf, why: String) -> TreeError {
+        TreeError::TargetRefused {
+            branch: self.branch.clone(),
+            path,
+            why,
+        }
+    }
+}
+
+/// Every working tree with the branch it is on, the main one first.
+fn checkouts(layout: &Layout) -> Result<Vec<(PathBuf, Option<String>)>, TreeError> {
+    let bytes = Git::at(&layout.main, "worktree")
+        .args(["list", "--porcelain", "-z"])
+        .run()?;
+    let mut found: Vec<(PathBuf, Option<String>)> = Vec::new();
+    for line in bytes.split(|byte| *byte == 0) {
+        if let Some(path) = line.strip_prefix(b"worktree ") {
+            found.push((path_from(path), None));
+        } else if let (Some(branch), Some(last)) =
+            (line.strip_prefix(b"branch refs/heads/"), found.last_mut())
+        {
+            last.1 = Some(String::from_utf8_lossy(branch).into_owned());
+        }
+    }
+    Ok(found)
+}

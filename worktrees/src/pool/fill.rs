@@ -1,0 +1,293 @@
+//! Trees that are made before anybody asks for one.
+//!
+//! A checkout of many files takes seconds; handing out one that is there takes a look at it, a
+//! rename and a branch (`take`). Trees of the pool are registered with git, on no branch,
+//! under names of our own, and in a list of their own in the registry: nobody works in them.
+//! Should somebody have, the tree is no longer used but removed like any other, so that it can
+//! be brought back.
+//!
+//! There is none in a repository with submodules (moving a tree breaks theirs) or with
+//! reftables (whose HEAD cannot be written as a file).
+
+use std::time::Duration;
+
+use store::fault::reached;
+use store::lock::FileLock;
+
+use crate::create::request::CreateRequest;
+use crate::create::setup::SetUp;
+use crate::error::TreeError;
+use crate::fault;
+use crate::git::Git;
+use crate::git::files;
+use crate::registry::events::Event;
+use crate::registry::{Entry, Op, Pooled, Registry, Section, Status};
+use crate::remove::RemoveRequest;
+use crate::slug::Slug;
+use crate::trees::Trees;
+
+/// The names of all trees of the pool begin with this.
+const PREFIX: &str = "ccb-pool";
+
+/// An index this large, of about two thousand files, is one where reading them is noticed.
+const MANY: u64 = 256 * 1024;
+
+/// A tree nobody has yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolTree {
+    /// Its name for now.
+    pub name: String,
+    /// Where it is for now.
+    pub path: String,
+    /// The commit it is at.
+    pub base: String,
+    /// When it was made.
+    pub created_at: String,
+}
+
+/// What filling the pool did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Refilled {
+    /// How many trees were made.
+    pub made: usize,
+    /// How many were taken out, because they were too many or of no use any more.
+    pub retired: usize,
+    /// How many there are now.
+    pub ready: usize,
+    /// Why there are not as many as were wanted.
+    pub why_not: Option<String>,
+}
+
+impl Trees {
+    /// The trees that are ready to be handed out.
+    pub fn pool(&self) -> Result<Vec<PoolTree>, TreeError> {
+        let pool = Registry::load(&self.layout)?.pool;
+        let shown = pool.into_iter().map(|pooled| PoolTree {
+            name: pooled.tree.name,
+            path: pooled.tree.path,
+            base: pooled.tree.base.unwrap_or_default(),
+            created_at: pooled.tree.created_at,
+        });
+        Ok(shown.collect())
+    }
+
+    /// Makes trees until there are `want`, all as `request` says, and retires the others. Takes
+    /// as long as that many checkouts; only one process does it at a time.
+    pub fn fill_pool(
+        &self,
+        want: usize,
+        request: &CreateRequest<'_>,
+    ) -> Result<Refilled, TreeError> {
+        self.layout.create_dirs()?;
+        request.set_up.check()?;
+        let mut done = Refilled::default();
+        // One fills and one waits to look again: whoever comes now may rely on that one, which
+        // has not counted yet.
+        let Some(next) = FileLock::try_exclusive(&self.layout.locks().join("pool-next"))? else {
+            done.ready = Registry::load(&self.layout)?.pool.len();
+            done.why_not = Some("others are filling it".into());
+            return Ok(done);
+        };
+        let _turn = FileLock::exclusive(
+            &self.layout.locks().join("pool"),
+            "filling the pool",
+            self.options.checkout_timeout,
+        )?;
+        drop(next);
+        let nobody = Slug::new(PREFIX)?;
+        self.recover_others(&nobody);
+        let mut useful = 0;
+        for pooled in Registry::load(&self.layout)?.pool {
+            if pooled.suits(&request.set_up) && useful < want {
+                useful += 1;
+            } else if let Some(_lock) = self.lock_pooled(&pooled)? {
+                self.give_up(&pooled)?;
+                done.retired += 1;
+            }
+        }
+        if useful < want {
+            let base = self.base_commit(&nobody, request)?;
+            done.why_not = self.no_pool(&base)?.map(str::to_owned);
+            while useful < want && done.why_not.is_none() {
+                self.fill_one(&base, &request.set_up)?;
+                done.made += 1;
+                useful += 1;
+            }
+        }
+        done.ready = Registry::load(&self.layout)?.pool.len();
+        Ok(done)
+    }
+
+    /// Why trees of this commit cannot be pooled, if they cannot.
+    pub(crate) fn no_pool(&self, base: &str) -> Result<Option<&'static str>, TreeError> {
+        if self.layout.common.join("reftable").exists() {
+            return Ok(Some("the repository keeps its refs in reftables"));
+        }
+        let listed = Git::at(&self.layout.main, "ls-tree")
+            .args(["--name-only", base, ".gitmodules"])
+            .run()?;
+        Ok((!listed.is_empty()).then_some("the repository has submodules"))
+    }
+
+    /// A name for a tree of our own that nothing has, and its lock.
+    ///
+    /// Numbered, so that the lock files, which stay, are few.
+    fn free_internal(&self, prefix: &str) -> Result<(Slug, FileLock), TreeError> {
+        let mut number = 0;
+        loop {
+            number += 1;
+            let slug = Slug::new(&format!("{prefix}-{number}"))?;
+            let path = self.layout.tree_lock(&slug);
+            let Some(lock) = FileLock::try_exclusive(&path)? else {
+                continue;
+            };
+            let registry = Registry::load(&self.layout)?;
+            let place = self.layout.tree(&slug);
+            let free = std::fs::symlink_metadata(&place).is_err() && !registry.knows(&slug);
+            if free {
+                return Ok((slug, lock));
+            }
+        }
+    }
+
+    /// Registers an empty tree on no branch that is being made. Its lock is held.
+    fn add_detached(&self, slug: &Slug, commit: &str) -> Result<Entry, TreeError> {
+        let path = self.layout.tree(slug);
+        let entry = Entry {
+            name: slug.to_string(),
+            path: path.to_string_lossy().into_owned(),
+            branch: None,
+            base: Some(commit.to_owned()),
+            task_id: None,
+            task_list: None,
+            agent: None,
+            made_for: None,
+            status: Status::Active,
+            created_at: self.now(),
+            last_used_at: self.now(),
+            hook_based: false,
+            sparse: false,
+            trash: None,
+            merged: None,
+            placed: Vec::new(),
+            op: Some(Op::Filling),
+            extra: serde_json::Map::new(),
+        };
+        self.prepare_place(&entry)?;
+        crate::create::setup::exclude(&self.layout, &["/.claude/worktrees/".into()])?;
+        let mut section: Section<'_> = self.section()?;
+        section.registry.worktrees.push(entry.clone());
+        section.save()?;
+        Git::with_config(
+            &self.layout.main,
+            "worktree",
+            &["core.logAllRefUpdates=true"],
+        )
+        .args(["add", "--quiet", "--no-checkout", "--detach", "--"])
+        .args([entry.path.as_str(), commit])
+        .holding(&section.lock)?
+        .run()?;
+        Ok(entry)
+    }
+
+    fn fill_one(&self, base: &str, set_up: &SetUp) -> Result<(), TreeError> {
+        let (slug, lock) = self.free_internal(PREFIX)?;
+        let made = self.prepare_pooled(&slug, base, set_up, &lock);
+        if made.is_err() {
+            self.take_back(&slug);
+        }
+        made
+    }
+
+    fn prepare_pooled(
+        &self,
+        slug: &Slug,
+        base: &str,
+        set_up: &SetUp,
+        lock: &FileLock,
+    ) -> Result<(), TreeError> {
+        let mut tree = self.add_detached(slug, base)?;
+        let admin =
+            files::admin_of(&self.layout, tree.path()).map_err(|why| TreeError::NotOurs {
+                path: tree.path().to_owned(),
+                why,
+            })?;
+        self.check_out_files(tree.path(), &admin, set_up, lock)?;
+        let placed = set_up.place_directories(&self.layout, tree.path());
+        let placed = placed.map_err(|failure| TreeError::SetUp {
+            name: slug.to_string(),
+            why: failure.why,
+            log: failure.log,
+        })?;
+        // git reads a file again as long as it could have changed within the second in which
+        // the index was written. Better now than when somebody waits for the tree.
+        if std::fs::metadata(admin.join("index")).is_ok_and(|meta| meta.len() > MANY) {
+            let into_second = self.now_ms().rem_euclid(1000).unsigned_abs();
+            std::thread::sleep(Duration::from_millis(1010 - into_second));
+        }
+        Git::at(tree.path(), "update-index")
+            .args(["-q", "--refresh", "--force-write-index"])
+            .timeout(self.options.checkout_timeout)
+            .holding(lock)?
+            .run()?;
+        reached(fault::POOL_FILLED);
+        let mut section = self.section()?;
+        section
+            .registry
+            .worktrees
+            .retain(|e| e.path != tree.path || e.op != tree.op);
+        tree.op = None;
+        tree.placed = placed.placed;
+        section.registry.pool.push(Pooled {
+            tree,
+            sparse: set_up.sparse_patterns(),
+            directories: set_up.directories(),
+        });
+        section.save()
+    }
+
+    /// The tree for ourselves, if it is still in the pool and nobody is taking it.
+    pub(crate) fn lock_pooled(&self, pooled: &Pooled) -> Result<Option<FileLock>, TreeError> {
+        let slug = pooled.tree.slug()?;
+        let lock = FileLock::try_exclusive(&self.layout.tree_lock(&slug))?;
+        let there = Registry::load(&self.layout)?.pool.contains(pooled);
+        Ok(lock.filter(|_| there))
+    }
+
+    /// Takes a tree out of the pool and removes it like any other: nothing in it is lost.
+    pub(crate) fn give_up(&self, pooled: &Pooled) -> Result<(), TreeError> {
+        let tree = pooled.tree.clone();
+        let slug = tree.slug()?;
+        let mut section = self.section()?;
+        section.registry.pool.retain(|other| other != pooled);
+        section.registry.worktrees.push(tree.clone());
+        section.save()?;
+        drop(section);
+        reached(fault::POOL_GIVEN_UP);
+        self.emit(&Event::of("worktree.remove.before", &tree));
+        let removed = self.own_admin(&tree).and_then(|admin| {
+            let found = self.look_into(&tree, admin);
+            let request = RemoveRequest {
+                rescue_ignored: true,
+                ..RemoveRequest::default()
+            };
+            self.move_to_trash(&slug, &tree, found, &request)
+        });
+        match removed {
+            Ok(removed) => self.emit(&Event::of("worktree.remove.after", &removed.entry)),
+            Err(error) => {
+                // A registered tree by now, which the user sees and can look at.
+                tracing::warn!(worktree = %slug, %error, "a tree of the pool is left as it is");
+                self.emit(&Event::of("worktree.remove.failed", &tree).with_error(&error));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Pooled {
+    /// Whether it is what a tree with this set-up needs.
+    pub(crate) fn suits(&self, set_up: &SetUp) -> bool {
+        self.sparse == set_up.sparse_patterns() && self.directories == set_up.directories()
+    }
+}

@@ -1,0 +1,270 @@
+//! Handing out a tree of the pool.
+//!
+//! Under the repository's lock: 1. the registry says which tree goes where (`op: taking`).
+//! 2. git is told where it will be. 3. The directory is renamed. 4. It gets its
+//! branch. After a crash or a failure all of it is taken back, and the tree is in the
+//! pool again; if something was done in it meanwhile, whoever wants it next sees that.
+//!
+//! git's own `reset --hard` and `clean -fdx` would read every file twice more. One `git status`
+//! that shows nothing at all proves that both would do nothing; what is not so is not used.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use store::atomic::{self, Durability};
+use store::fault::reached;
+use store::lock::FileLock;
+
+use crate::create::SPARSE;
+use crate::create::request::CreateRequest;
+use crate::doctor::recover::unlock;
+use crate::error::TreeError;
+use crate::fault;
+use crate::git::admin;
+use crate::git::files::{self, Head};
+use crate::git::history::History;
+use crate::git::{Git, zero_split};
+use crate::registry::events::Event;
+use crate::registry::{Entry, Op, Pooled, Registry};
+use crate::remove::MOVING;
+use crate::slug::Slug;
+use crate::trees::Trees;
+
+impl Trees {
+    /// Makes the tree from one of the pool, if there is one that will do.
+    pub(crate) fn take_from_pool(
+        &self,
+        slug: &Slug,
+        entry: &Entry,
+        request: &CreateRequest<'_>,
+        lock: &FileLock,
+    ) -> Result<bool, TreeError> {
+        let pool = Registry::load(&self.layout)?.pool;
+        let suits = |pooled: &&Pooled| pooled.suits(&request.set_up);
+        let Some(base) = &entry.base else {
+            return Ok(false);
+        };
+        if !pool.iter().any(|pooled| suits(&pooled)) || self.no_pool(base)?.is_some() {
+            return Ok(false);
+        }
+        for pooled in pool.iter().filter(suits) {
+            let Some(_lock) = self.lock_pooled(pooled)? else {
+                continue;
+            };
+            match self.inspect(pooled) {
+                Ok(admin) => {
+                    self.move_from_pool(slug, entry, pooled, &admin)?;
+                    self.bring_to_base(entry, pooled, request, lock)?;
+                    return Ok(true);
+                }
+                Err(why) => {
+                    let name = &pooled.tree.name;
+                    tracing::warn!(worktree = name, why, "in the pool, but somebody's by now");
+                    self.give_up(pooled)?;
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Its directory among git's, if it is exactly as it was made; else what is odd about it.
+    fn inspect(&self, pooled: &Pooled) -> Result<PathBuf, String> {
+        let tree = pooled.tree.path();
+        let admin = files::admin_of(&self.layout, tree)?;
+        if files::locked(&admin).is_some() {
+            return Err("it is locked".into());
+        }
+        if let Some(what) = files::in_progress(&admin) {
+            return Err(format!("there is an unfinished {what}"));
+        }
+        let base = pooled.tree.base.as_deref().unwrap_or_default();
+        let logged = files::reflog(&admin, "HEAD").ok_or("its reflog is missing")?;
+        if logged.iter().any(|oid| oid != base) {
+            return Err("it has been at other commits".into());
+        }
+        let status = Git::at(tree, "status")
+            .args(["--porcelain=v2", "-z", "--branch", "--no-renames"])
+            .args(["--untracked-files=all", "--ignored=matching"])
+            .timeout(self.options.checkout_timeout)
+            .run()
+            .map_err(|error| error.to_string())?;
+        let expected = [
+            format!("# branch.oid {base}").into_bytes(),
+            b"# branch.head (detached)".to_vec(),
+        ];
+        let odd = zero_split(&status).find(|record| match record {
+            [b'#', ..] => !expected.iter().any(|line| line == record),
+            [b'?' | b'!', b' ', path @ ..] => !pooled.keeps(path),
+            _ => true,
+        });
+        match odd {
+            None => Ok(admin),
+            Some(record) => Err(String::from_utf8_lossy(record).into_owned()),
+        }
+    }
+
+    fn move_from_pool(
+        &self,
+        slug: &Slug,
+        entry: &Entry,
+        pooled: &Pooled,
+        admin: &Path,
+    ) -> Result<(), TreeError> {
+        let (Some(branch), Some(base)) = (&entry.branch, &entry.base) else {
+            return Err(TreeError::NoCommit);
+        };
+        let mut section = self.section()?;
+        if let Some(other) = section.registry.clash(slug) {
+            return Err(TreeError::NameClash {
+                given: slug.to_string(),
+                existing: other.name.clone(),
+            });
+        }
+        let reference = format!("refs/heads/{branch}");
+        if History::open(&self.layout.main).tip(&reference)?.is_some() {
+            return Err(TreeError::BranchExists {
+                branch: branch.clone(),
+            });
+        }
+        let mut recorded = entry.clone();
+        recorded.placed.clone_from(&pooled.tree.placed);
+        recorded.op = Some(Op::Taking {
+            from: Box::new(pooled.clone()),
+            admin: admin.to_owned(),
+        });
+        section.registry.pool.retain(|other| other != pooled);
+        section.registry.worktrees.push(recorded);
+        section.save()?;
+        reached(fault::POOL_RECORDED);
+        self.point(admin, entry.path())?;
+        reached(fault::POOL_POINTED);
+        atomic::rename(pooled.tree.path(), entry.path())?;
+        reached(fault::POOL_MOVED);
+        admin::create_refs(&self.layout, &[(reference.clone(), base.clone())])?;
+        // The reflog begins anew: where the tree stood in the pool is nobody's work, and would
+        // count as some.
+        let zero = "0".repeat(base.len());
+        let seconds = self.now_ms() / 1000;
+        let log =
+            format!("{zero} {base} ccb <ccb@localhost> {seconds} +0000\tccb: from the pool\n");
+        self.write_admin(&admin.join("logs/HEAD"), &log)?;
+        self.write_admin(&admin.join("HEAD"), &format!("ref: {reference}\n"))?;
+        unlock(admin, MOVING)?;
+        reached(fault::POOL_BRANCHED);
+        Ok(())
+    }
+
+    /// Tells git that the tree is at `path`, and not to mind that it is not there yet.
+    fn point(&self, admin: &Path, path: &Path) -> Result<(), TreeError> {
+        self.write_admin(&admin.join("locked"), MOVING)?;
+        self.write_admin(&admin.join("gitdir"), &format!("{}/.git\n", path.display()))
+    }
+
+    fn write_admin(&self, path: &Path, text: &str) -> Result<(), TreeError> {
+        let tmp = self.layout.tmp();
+        atomic::replace_keeping_mode(&tmp, path, text.as_bytes(), Durability::Relaxed)?;
+        Ok(())
+    }
+
+    /// Changes only what differs between the two commits: the files are known to be those of
+    /// the first.
+    fn bring_to_base(
+        &self,
+        entry: &Entry,
+        pooled: &Pooled,
+        request: &CreateRequest<'_>,
+        lock: &FileLock,
+    ) -> Result<(), TreeError> {
+        let from = pooled.tree.base.as_deref().unwrap_or_default();
+        let to = entry.base.as_deref().unwrap_or_default();
+        if from == to {
+            return Ok(());
+        }
+        let config: &[&str] = if pooled.sparse.is_some() { SPARSE } else { &[] };
+        let changed = Git::with_config(entry.path(), "read-tree", config)
+            .args(["-m", "-u", "--no-recurse-submodules", from, to])
+            .timeout(self.options.checkout_timeout)
+            .holding(lock)?
+            .once()
+            .run();
+        match changed {
+            // By their times they could be others (copied, touched), by their content they are
+            // not: git has to compare all of them.
+            Err(TreeError::Git { .. }) => {
+                let admin = files::admin_of(&self.layout, entry.path());
+                let admin = admin.map_err(|why| TreeError::NotOurs {
+                    path: entry.path().to_owned(),
+                    why,
+                })?;
+                self.check_out_files(entry.path(), &admin, &request.set_up, lock)
+            }
+            changed => changed.map(drop),
+        }
+    }
+
+    /// Puts a tree back whose taker died or failed. Its lock is held; every step can be
+    /// repeated.
+    pub(crate) fn settle_taking(
+        &self,
+        slug: &Slug,
+        entry: &Entry,
+        from: &Pooled,
+        admin: &Path,
+    ) -> Result<(), TreeError> {
+        let mut section = self.section()?;
+        let there = |path: &Path| std::fs::symlink_metadata(path).is_ok();
+        let back = from.tree.path();
+        if admin.parent() == Some(&self.layout.admin_dirs()) && admin.is_dir() {
+            self.point(admin, back)?;
+            if there(entry.path()) && !there(back) {
+                atomic::rename(entry.path(), back)?;
+            }
+            self.take_branch_back(entry, from, admin)?;
+            unlock(admin, MOVING)?;
+            section.registry.pool.push(from.clone());
+        }
+        let same = |other: &Entry| other.name == slug.as_str() && other.op == entry.op;
+        section.registry.worktrees.retain(|other| !same(other));
+        section.save()?;
+        self.emit(&Event::of("worktree.create.failed", entry).interrupted());
+        Ok(())
+    }
+
+    /// A branch that has moved is somebody's work and stays, and so does a HEAD that is on it.
+    fn take_branch_back(
+        &self,
+        entry: &Entry,
+        from: &Pooled,
+        admin: &Path,
+    ) -> Result<(), TreeError> {
+        let (Some(branch), Some(base)) = (&entry.branch, &entry.base) else {
+            return Ok(());
+        };
+        let reference = format!("refs/heads/{branch}");
+        let tip = History::open(&self.layout.main).tip(&reference)?;
+        if tip.as_ref().is_some_and(|tip| tip != base) {
+            return Ok(());
+        }
+        if matches!(files::head(&self.layout, admin), Head::Branch(on, _) if on == reference) {
+            let commit = from.tree.base.as_deref().unwrap_or(base);
+            self.write_admin(&admin.join("HEAD"), &format!("{commit}\n"))?;
+        }
+        if tip.is_some() && !admin::is_checked_out(&self.layout, branch)? {
+            admin::delete_ref(&self.layout, &reference, base)?;
+        }
+        Ok(())
+    }
+}
+
+impl Pooled {
+    /// Whether what is at `path` was put there by us and stays.
+    fn keeps(&self, path: &[u8]) -> bool {
+        let placed = self
+            .tree
+            .placed
+            .iter()
+            .any(|placed| placed.path.as_bytes() == path);
+        let path = Path::new(std::ffi::OsStr::from_bytes(path));
+        placed || self.directories.iter().any(|dir| path.starts_with(dir))
+    }
+}

@@ -1,0 +1,12 @@
+//! What is written down about worktrees: the list of them (`index`), what is being done to one
+//! (`op`), those of which nothing is left (`removed`), and what happened (`events`).
+
+pub(crate) mod events;
+mod index;
+mod op;
+pub(crate) mod removed;
+
+pub use index::{Entry, Status, Trashed};
+pub(crate) use index::{Placed, Registry, Section};
+pub use op::Landed;
+pub(crate) use op::{Op, Pooled};

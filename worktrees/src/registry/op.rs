@@ -1,0 +1,87 @@
+//! What the registry says about a tree besides what it is: what is being done to it, what it
+//! was in the pool, where its commits went.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::registry::Entry;
+use crate::registry::index::is_false;
+
+/// Something with several steps that is being done to a tree.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "kind")]
+pub(crate) enum Op {
+    /// It is being made.
+    Creating,
+    /// It is being moved to the trash.
+    #[serde(rename_all = "camelCase")]
+    Removing {
+        /// Its directory in the trash, also the name of its rescue refs.
+        id: String,
+        /// Its directory among git's.
+        admin: PathBuf,
+        /// What HEAD, index and reflogs were like when they were rescued.
+        seen: u64,
+        /// Where its branch stood.
+        branch_tip: Option<String>,
+        /// Whether it had no changes.
+        clean: bool,
+        /// Whether ignored files are worth keeping.
+        rescue_ignored: bool,
+        /// Whether somebody keeps all of it elsewhere, so that its files need not wait in the
+        /// trash.
+        #[serde(default, skip_serializing_if = "is_false")]
+        kept_elsewhere: bool,
+    },
+    /// It is being brought back.
+    Restoring,
+    /// Its directory was gone and is being filled again.
+    CheckingOut,
+    /// It is ours alone for as long as a check runs, and holds nothing of anybody's.
+    Scratch,
+    /// It is being made for the pool.
+    Filling,
+    /// It is being moved here from the pool.
+    #[serde(rename_all = "camelCase")]
+    Taking {
+        /// As it was there.
+        from: Box<Pooled>,
+        /// Its directory among git's.
+        admin: PathBuf,
+    },
+}
+
+/// A tree that is ready to be handed out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Pooled {
+    /// As it would be registered.
+    pub(crate) tree: Entry,
+    /// Its sparse patterns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) sparse: Option<String>,
+    /// Directories that were linked or copied into it and stay.
+    #[serde(default)]
+    pub(crate) directories: Vec<String>,
+}
+
+/// Where the commits of a tree went.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Landed {
+    /// The branch, without `refs/heads/`.
+    pub into: String,
+    /// The commit it was moved to.
+    pub commit: String,
+    /// Where the branch stood before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The commit of the tree that is part of it.
+    pub head: String,
+    /// When.
+    pub at: String,
+    /// The branch was about to be moved; whether it was, it says itself.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub pending: bool,
+}

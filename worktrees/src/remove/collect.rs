@@ -1,0 +1,275 @@
+//! Trees nobody needs any more: at the end of an agent, and after a long time.
+
+use store::clock::parse_rfc3339;
+use store::lock::FileLock;
+
+use crate::changes::{self, Changes, State};
+use crate::error::{Category, TreeError};
+use crate::git::history::History;
+use crate::git::{Git, line};
+use crate::lease::Lease;
+use crate::registry::events::Event;
+use crate::registry::removed;
+use crate::registry::{Entry, Registry, Status};
+use crate::remove::{RemoveRequest, Removed};
+use crate::slug::Slug;
+use crate::trees::Trees;
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// What became of an agent's tree when the agent ended.
+#[derive(Debug)]
+pub enum AgentEnd {
+    /// Nothing was in it, so it is gone with its branch.
+    Removed(Box<Removed>),
+    /// Something is in it, or nobody knows.
+    Kept {
+        /// As registered now.
+        entry: Box<Entry>,
+        /// What was found.
+        changes: Box<Changes>,
+        /// Why it could not be removed, where it would have been.
+        why: Option<String>,
+    },
+}
+
+/// What `gc` thinks of a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It can go: nothing was done in it.
+    Unchanged,
+    /// It can go: everything done in it is part of this.
+    Merged {
+        /// A ref.
+        into: String,
+    },
+    /// It stays, and why.
+    Stays(String),
+}
+
+/// A tree as `gc` sees it.
+#[derive(Debug)]
+pub struct Candidate {
+    /// The tree.
+    pub entry: Entry,
+    /// What is to become of it.
+    pub verdict: Verdict,
+}
+
+impl Trees {
+    /// The end of the agent that worked in the tree and no longer holds it: no change → the
+    /// tree goes with its branch; anything else → it stays.
+    pub fn agent_ended(&self, slug: &Slug) -> Result<AgentEnd, TreeError> {
+        let found = self.changes(slug)?;
+        self.agent_left(slug, found)
+    }
+
+    /// The same, where somebody has just looked and found this.
+    pub fn agent_left(&self, slug: &Slug, changes: Changes) -> Result<AgentEnd, TreeError> {
+        let entry = self.get(slug)?;
+        if entry.hook_based || changes.state != State::Clean {
+            return self.kept(slug, changes, None);
+        }
+        match self.remove(slug, &RemoveRequest::default()) {
+            Ok(removed) => Ok(AgentEnd::Removed(Box::new(removed))),
+            Err(error) if error.category() == Category::Refused => {
+                let changes = changes::of(&self.layout, &entry);
+                self.kept(slug, changes, Some(error.to_string()))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn kept(
+        &self,
+        slug: &Slug,
+        changes: Changes,
+        why: Option<String>,
+    ) -> Result<AgentEnd, TreeError> {
+        Ok(AgentEnd::Kept {
+            entry: Box::new(self.keep_as(slug, |_| ())?),
+            changes: Box::new(changes),
+            why,
+        })
+    }
+
+    /// Every tree that has not been used for as long as the options say, and whether it can
+    /// go. Changes nothing.
+    pub fn gc_candidates(&self) -> Result<Vec<Candidate>, TreeError> {
+        let limit = self.now_ms() - i64::from(self.options.gc_days) * DAY_MS;
+        let registry = Registry::load(&self.layout)?;
+        let mut candidates = Vec::new();
+        for entry in registry.worktrees.into_iter().filter(Entry::is_live) {
+            if entry.op.is_some() || self.last_used_ms(&entry).is_none_or(|used| used > limit) {
+                continue;
+            }
+            let verdict = self.verdict(&entry);
+            candidates.push(Candidate { entry, verdict });
+        }
+        Ok(candidates)
+    }
+
+    /// Removes a tree that [`Self::gc_candidates`] found, if all is still as it was then.
+    /// `None` if it is not.
+    pub fn collect(&self, slug: &Slug) -> Result<Option<Removed>, TreeError> {
+        let _lock = self.tree_lock(slug)?;
+        self.recover(slug)?;
+        let entry = self.get(slug)?;
+        let limit = self.now_ms() - i64::from(self.options.gc_days) * DAY_MS;
+        let recent = self.last_used_ms(&entry).is_none_or(|used| used > limit);
+        let Ok(_nobody_inside) = Lease::exclude_holders(&self.layout, slug) else {
+            return Ok(None);
+        };
+        if recent || matches!(self.judge(&entry), Verdict::Stays(_)) {
+            return Ok(None);
+        }
+        self.emit(&Event::of("worktree.remove.before", &entry));
+        let removed = self.own_admin(&entry).and_then(|admin| {
+            let found = self.look_into(&entry, admin);
+            self.move_to_trash(slug, &entry, found, &RemoveRequest::default())
+        });
+        match removed {
+            Ok(removed) => {
+                self.emit(&Event::of("worktree.remove.after", &removed.entry));
+                Ok(Some(removed))
+            }
+            Err(error) => {
+                self.emit(&Event::of("worktree.remove.failed", &entry).with_error(&error));
+                Err(error)
+            }
+        }
+    }
+
+    fn verdict(&self, entry: &Entry) -> Verdict {
+        let held = entry.slug().and_then(|slug| self.is_held(&slug));
+        match held {
+            Ok(false) => self.judge(entry),
+            Ok(true) => Verdict::Stays("somebody works in it".into()),
+            Err(error) => Verdict::Stays(error.to_string()),
+        }
+    }
+
+    /// What is in the tree, whoever may hold it.
+    fn judge(&self, entry: &Entry) -> Verdict {
+        if entry.hook_based {
+            return Verdict::Stays("it was made by a hook".into());
+        }
+        if let Some(task) = &entry.task_id {
+            return Verdict::Stays(format!("it belongs to task {task}"));
+        }
+        let changes = changes::of(&self.layout, entry);
+        if changes.state == State::Clean {
+            return Verdict::Unchanged;
+        }
+        if let Some(into) = self.landed_in(entry, &changes) {
+            return Verdict::Merged { into };
+        }
+        // Only commits can be merged; everything else is in no other place.
+        let mut rest = changes.clone();
+        rest.commits = 0;
+        let only_commits = changes.state == State::Changed && rest.describe() == "none";
+        let tips: Vec<String> = self.tips(entry, &changes);
+        if only_commits && !tips.is_empty() {
+            for target in ["HEAD", "refs/remotes/origin/HEAD"] {
+                match self.contains_all(target, &tips) {
+                    Ok(true) => {
+                        return Verdict::Merged {
+                            into: target.to_owned(),
+                        };
+                    }
+                    Ok(false) => {}
+                    Err(error) => tracing::debug!(%error, target, "cannot compare"),
+                }
+            }
+        }
+        Verdict::Stays(changes.describe())
+    }
+
+    fn tips(&self, entry: &Entry, changes: &Changes) -> Vec<String> {
+        let history = History::open(&self.layout.main);
+        let branch = entry
+            .branch
+            .as_ref()
+            .and_then(|branch| history.tip(&format!("refs/heads/{branch}")).ok().flatten());
+        let mut tips: Vec<String> = changes.head.iter().cloned().chain(branch).collect();
+        tips.dedup();
+        tips
+    }
+
+    /// Whether merging any of `tips` into `target` would change nothing: it is part of the
+    /// history, or was merged as one commit.
+    fn contains_all(&self, target: &str, tips: &[String]) -> Result<bool, TreeError> {
+        let history = History::open(&self.layout.main);
+        let Ok(target) = history.resolve(target) else {
+            return Ok(false);
+        };
+        for tip in tips {
+            if history.is_ancestor(tip, &target)? {
+                continue;
+            }
+            let (clean, merged) = Git::at(&self.layout.main, "merge-tree")
+                .args(["--write-tree", "--end-of-options", &target, tip])
+                .ask()?;
+            let tree = Git::at(&self.layout.main, "rev-parse")
+                .args([
+                    "--verify",
+                    "--end-of-options",
+                    &format!("{target}^{{tree}}"),
+                ])
+                .run()?;
+            if !clean || line(&merged) != line(&tree) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Deletes old set-up logs and files on their way that nobody will fetch any more, and
+    /// forgets removed trees of which nothing is left.
+    pub fn tidy(&self) -> Result<(), TreeError> {
+        let limit = self.now_ms() - i64::from(self.options.gc_days) * DAY_MS;
+        for dir in [self.layout.logs(), self.layout.tmp()] {
+            for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
+                let age = entry.metadata().and_then(|meta| meta.modified());
+                let ms = age.ok().and_then(|at| {
+                    let since = at.duration_since(std::time::UNIX_EPOCH).ok()?;
+                    i64::try_from(since.as_millis()).ok()
+                });
+                if ms.is_some_and(|ms| ms <= limit) {
+                    store::tree::delete(&entry.path())?;
+                }
+            }
+        }
+        let mut section = self.section()?;
+        let recent =
+            |entry: &Entry| parse_rfc3339(&entry.last_used_at).is_some_and(|used| used > limit);
+        removed::retain(&self.layout, &section, recent)?;
+        let before = section.registry.worktrees.len();
+        section.registry.worktrees.retain(|entry| {
+            let gone = entry
+                .trash
+                .as_ref()
+                .is_none_or(|trash| trash.emptied && !self.layout.trash().join(&trash.id).exists());
+            !(entry.status == Status::Removed && entry.op.is_none() && gone && !recent(entry))
+        });
+        if section.registry.worktrees.len() == before {
+            return Ok(());
+        }
+        section.save()
+    }
+
+    /// Finishes or takes back whatever crashed processes left half done.
+    pub fn sweep(&self) -> Result<(), TreeError> {
+        self.drop_check_trees(false)?;
+        for entry in Registry::load(&self.layout)?.worktrees {
+            if entry.op.is_none() {
+                continue;
+            }
+            let slug = entry.slug()?;
+            if let Some(_lock) = FileLock::try_exclusive(&self.layout.tree_lock(&slug))? {
+                self.recover(&slug)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,154 @@
+//! The rest of a removal, once the files are in the trash. Can be repeated after a crash.
+
+use std::path::Path;
+
+use store::atomic;
+use store::fault::reached;
+
+use crate::changes::Changes;
+use crate::error::TreeError;
+use crate::fault;
+use crate::git::admin;
+use crate::git::files::{self, Head};
+use crate::git::history::History;
+use crate::registry::{Entry, Op, Section, Status, Trashed};
+use crate::remove::rescue::{self, Rescue};
+use crate::slug::Slug;
+use crate::trees::Trees;
+
+/// What became of a removed tree's branch.
+#[derive(Debug)]
+enum Branch {
+    /// It is gone, and stood here.
+    Gone(Option<String>),
+    /// It is there, and why.
+    Stays(String),
+}
+
+impl Trees {
+    /// The rest of a removal whose files are in the trash; can be repeated.
+    pub(crate) fn finish_removal(
+        &self,
+        section: &mut Section<'_>,
+        slug: &Slug,
+    ) -> Result<(Entry, Option<String>), TreeError> {
+        let entry = section.entry(slug)?.clone();
+        let Some(Op::Removing {
+            id,
+            admin,
+            seen,
+            branch_tip,
+            clean,
+            rescue_ignored,
+            kept_elsewhere,
+        }) = entry.op.clone()
+        else {
+            return Ok((entry, None));
+        };
+        let trash = self.layout.trash().join(&id);
+        let is_admin = admin.parent() == Some(&self.layout.admin_dirs());
+        if is_admin && admin.is_dir() && !trash.join("admin").exists() {
+            atomic::rename(&admin, &trash.join("admin"))?;
+        }
+        reached(fault::REMOVE_ADMIN_MOVED);
+        let late = self.rescue_late(&entry, &trash.join("admin"), &id, seen)?;
+        // Before the branch goes, what keeps its commits has to be on the disk. Of a tree in
+        // which nothing was done, the names are enough.
+        if clean && !late {
+            atomic::sync_dir(&trash, self.options.durability)?;
+        } else {
+            self.make_durable()?;
+        }
+        let branch = self.delete_branch(&entry, branch_tip, &trash.join("admin"))?;
+        reached(fault::REMOVE_BRANCH_GONE);
+        let (branch_tip, branch_kept) = match branch {
+            Branch::Gone(tip) => (tip, None),
+            Branch::Stays(why) => (None, Some(why)),
+        };
+        let at = self.now();
+        let removed = section.entry(slug)?;
+        removed.op = None;
+        removed.status = Status::Removed;
+        removed.trash = Some(Trashed {
+            id,
+            at,
+            admin: admin
+                .file_name()
+                .map(|name| name.to_string_lossy().into_owned())
+                .unwrap_or_default(),
+            branch_tip,
+            clean: clean && !late,
+            rescue_ignored,
+            // Said before they are deleted: what is half gone must not be brought back.
+            emptied: kept_elsewhere && !late && branch_kept.is_none(),
+        });
+        let removed = removed.clone();
+        section.save()?;
+        Ok((removed, branch_kept))
+    }
+
+    /// What was committed or staged while the tree was being moved gets refs of its own; says
+    /// whether there was anything.
+    fn rescue_late(
+        &self,
+        entry: &Entry,
+        admin: &Path,
+        id: &str,
+        before: u64,
+    ) -> Result<bool, TreeError> {
+        if !admin.is_dir() || rescue::seen(&self.layout, entry, admin) == before {
+            return Ok(false);
+        }
+        let head = match files::head(&self.layout, admin) {
+            Head::Branch(_, tip) => tip,
+            Head::Detached(oid) => Some(oid),
+            Head::Elsewhere => None,
+        };
+        let changes = Changes {
+            head,
+            ..Changes::default()
+        };
+        let rescue = Rescue {
+            layout: &self.layout,
+            entry,
+            admin: Some(admin),
+            changes: &changes,
+            branch_tip: None,
+            id,
+            label: "late-",
+            now_ms: self.now_ms(),
+        };
+        rescue.keep()?;
+        Ok(true)
+    }
+
+    /// Deletes the tree's branch if it stands where it stood, or where a commit made in the
+    /// tree meanwhile has put it; else says why it stays.
+    fn delete_branch(
+        &self,
+        entry: &Entry,
+        tip: Option<String>,
+        admin: &Path,
+    ) -> Result<Branch, TreeError> {
+        let (Some(branch), Some(tip)) = (&entry.branch, tip) else {
+            return Ok(Branch::Gone(None));
+        };
+        let reference = format!("refs/heads/{branch}");
+        let Some(now) = History::open(&self.layout.main).tip(&reference)? else {
+            return Ok(Branch::Gone(Some(tip)));
+        };
+        let made_here = || files::reflog(admin, "HEAD").is_some_and(|log| log.contains(&now));
+        if now != tip && !made_here() {
+            return Ok(Branch::Stays(format!(
+                "branch {branch} has moved meanwhile"
+            )));
+        }
+        if admin::is_checked_out(&self.layout, branch)? {
+            return Ok(Branch::Stays(format!(
+                "branch {branch} is checked out elsewhere"
+            )));
+        }
+        admin::delete_ref(&self.layout, &reference, &now)?;
+        Ok(Branch::Gone(Some(now)))
+    }
+}

@@ -1,0 +1,370 @@
+//! Taking a tree away, so that it can be brought back.
+//!
+//! Nothing is deleted. The directory is renamed into the trash, and so is git's own directory
+//! for it, with index, reflogs and whatever merge or rebase was under way; refs hold the
+//! objects these name. The rename of the files is the step that decides: before it, a crash
+//! leaves the tree as it was; after it, the next command finishes the removal.
+
+use std::path::{Path, PathBuf};
+
+use store::atomic::{self, Durability};
+use store::fault::reached;
+use store::tree::device;
+
+use crate::changes::{self, Changes, State};
+use crate::error::TreeError;
+use crate::fault;
+use crate::git::admin;
+use crate::git::files;
+use crate::git::history::History;
+use crate::lease::Lease;
+use crate::registry::events::Event;
+use crate::registry::{Entry, Op, Section, Status};
+use crate::remove::rescue::{self, Rescue};
+use crate::slug::Slug;
+use crate::trees::Trees;
+
+/// Removes a tree that a hook made.
+pub type RemoveHook<'a> = &'a dyn Fn(&Entry) -> Result<(), String>;
+
+/// How a tree is to be removed.
+#[derive(Clone, Default)]
+pub struct RemoveRequest<'a> {
+    /// Also if it has changes.
+    pub discard: bool,
+    /// Keep ignored files too when the trash is emptied.
+    pub rescue_ignored: bool,
+    /// The caller keeps this commit. If all that is in the tree is part of it, nothing goes to
+    /// the trash: the files are deleted at once.
+    pub kept: Option<&'a str>,
+    /// Removes trees a hook made.
+    pub hook: Option<RemoveHook<'a>>,
+}
+
+impl std::fmt::Debug for RemoveRequest<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RemoveRequest")
+            .field("discard", &self.discard)
+            .field("rescue_ignored", &self.rescue_ignored)
+            .field("kept", &self.kept)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A tree that was removed.
+#[derive(Debug)]
+pub struct Removed {
+    /// As registered now.
+    pub entry: Entry,
+    /// What was in it.
+    pub changes: Changes,
+    /// The branch stays, and why.
+    pub branch_kept: Option<String>,
+    /// It can be brought back.
+    pub undoable: bool,
+}
+
+/// A tree that is about to go, as it was found.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// git's directory for it.
+    admin: Option<PathBuf>,
+    /// See [`rescue::seen`].
+    seen: u64,
+    changes: Changes,
+}
+
+/// What git must not do with the tree's record while its directory is elsewhere.
+pub(crate) const MOVING: &str = "ccb is moving it";
+
+impl Trees {
+    /// Removes the tree if it has no changes, or all the same if told so.
+    pub fn remove(&self, slug: &Slug, request: &RemoveRequest<'_>) -> Result<Removed, TreeError> {
+        self.layout.create_dirs()?;
+        self.recover_others(slug);
+        let _lock = self.tree_lock(slug)?;
+        self.recover(slug)?;
+        let entry = self.get(slug)?;
+        self.emit(&Event::of("worktree.remove.before", &entry));
+        match self.remove_locked(slug, &entry, request) {
+            Ok(removed) => {
+                self.emit(&Event::of("worktree.remove.after", &removed.entry));
+                Ok(removed)
+            }
+            Err(error) => {
+                self.emit(&Event::of("worktree.remove.failed", &entry).with_error(&error));
+                Err(error)
+            }
+        }
+    }
+
+    /// Whether [`Self::remove`] would refuse, and what is in the tree. Changes nothing.
+    pub fn check_remove(&self, slug: &Slug, discard: bool) -> Result<Changes, TreeError> {
+        let entry = self.get(slug)?;
+        if self.layout.lease(slug).exists() {
+            drop(Lease::exclude_holders(&self.layout, slug)?);
+        }
+        if !entry.hook_based {
+            self.own_admin(&entry)?;
+        }
+        let changes = changes::of(&self.layout, &entry);
+        self.refuse_changes(&entry, &changes, discard)?;
+        Ok(changes)
+    }
+
+    fn remove_locked(
+        &self,
+        slug: &Slug,
+        entry: &Entry,
+        request: &RemoveRequest<'_>,
+    ) -> Result<Removed, TreeError> {
+        let _nobody_inside = Lease::exclude_holders(&self.layout, slug)?;
+        if entry.hook_based {
+            return self.remove_by_hook(slug, entry, request);
+        }
+        // Counted now, when nobody of ours can be at work in it any more.
+        let found = self.look_into(entry, self.own_admin(entry)?);
+        self.refuse_changes(entry, &found.changes, request.discard)?;
+        let removed = self.move_to_trash(slug, entry, found, request)?;
+        match removed.entry.trash.as_ref().filter(|trash| trash.emptied) {
+            Some(trash) => {
+                self.delete_emptied(trash)?;
+                Ok(Removed {
+                    undoable: false,
+                    ..removed
+                })
+            }
+            None => Ok(removed),
+        }
+    }
+
+    /// Looks into a tree that is about to go.
+    pub(crate) fn look_into(&self, entry: &Entry, admin: Option<PathBuf>) -> Found {
+        // The stamps first: what happens after them is noticed.
+        let stamps = |admin: &PathBuf| rescue::seen(&self.layout, entry, admin);
+        let seen = admin.as_ref().map_or(0, stamps);
+        let mut changes = changes::of(&self.layout, entry);
+        // Looking is not disturbed by it, but what that git is about to do is not known.
+        if admin
+            .as_ref()
+            .is_some_and(|dir| dir.join("index.lock").exists())
+        {
+            changes = changes.unknown("git is at work in it, or was killed there (index.lock)");
+        }
+        Found {
+            seen,
+            changes,
+            admin,
+        }
+    }
+
+    fn refuse_changes(
+        &self,
+        entry: &Entry,
+        changes: &Changes,
+        discard: bool,
+    ) -> Result<(), TreeError> {
+        // What has landed is not lost with the tree.
+        let nothing = changes.state == State::Clean || discard;
+        if nothing || self.landed_in(entry, changes).is_some() {
+            return Ok(());
+        }
+        Err(TreeError::HasChanges {
+            name: entry.name.clone(),
+            changes: Box::new(changes.clone()),
+        })
+    }
+
+    /// git's directory for the tree, if everything about it is as it should be; `None` if both
+    /// are gone.
+    pub(crate) fn own_admin(&self, entry: &Entry) -> Result<Option<PathBuf>, TreeError> {
+        let path = entry.path();
+        let admin = if std::fs::symlink_metadata(path).is_err() {
+            admin::find(&self.layout, path)
+        } else {
+            let admin = files::admin_of(&self.layout, path).map_err(|why| TreeError::NotOurs {
+                path: path.to_owned(),
+                why,
+            })?;
+            self.check_place(path)?;
+            Some(admin)
+        };
+        if let Some(reason) = admin.as_deref().and_then(files::locked) {
+            return Err(TreeError::Locked {
+                name: entry.name.clone(),
+                reason,
+            });
+        }
+        Ok(admin)
+    }
+
+    /// The tree must be where we put trees, reached through no link, and no mount point.
+    fn check_place(&self, path: &Path) -> Result<(), TreeError> {
+        let trees = self.layout.trees();
+        let real = trees.canonicalize().ok();
+        if path.parent() != Some(&trees) || real.as_deref() != Some(&trees) {
+            return Err(TreeError::NotOurs {
+                path: path.to_owned(),
+                why: format!("it is not directly in {}", trees.display()),
+            });
+        }
+        let here = device(path)?;
+        if here != device(&trees)? || here != device(&self.layout.trash())? {
+            return Err(TreeError::OtherFileSystem {
+                path: path.to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn move_to_trash(
+        &self,
+        slug: &Slug,
+        entry: &Entry,
+        found: Found,
+        request: &RemoveRequest<'_>,
+    ) -> Result<Removed, TreeError> {
+        let Found {
+            admin,
+            seen,
+            changes,
+        } = found;
+        let mut section = self.section()?;
+        let id = next_id(self, &mut section, slug)?;
+        let branch_tip = match &entry.branch {
+            Some(branch) => {
+                History::open(&self.layout.main).tip(&format!("refs/heads/{branch}"))?
+            }
+            None => None,
+        };
+        let kept_elsewhere = request.kept.is_some_and(|commit| {
+            let on_branch = branch_tip.as_deref().is_none_or(|tip| tip == commit);
+            on_branch && changes.only_commits_until(commit)
+        });
+        section.entry(slug)?.op = Some(Op::Removing {
+            id: id.clone(),
+            admin: admin.clone().unwrap_or_default(),
+            seen,
+            branch_tip: branch_tip.clone(),
+            clean: changes.state == State::Clean,
+            rescue_ignored: request.rescue_ignored,
+            kept_elsewhere,
+        });
+        section.save()?;
+        drop(section);
+        reached(fault::REMOVE_RECORDED);
+        let rescue = Rescue {
+            layout: &self.layout,
+            entry,
+            admin: admin.as_deref(),
+            changes: &changes,
+            branch_tip: branch_tip.as_deref(),
+            id: &id,
+            label: "",
+            now_ms: self.now_ms(),
+        };
+        let rescued = match kept_elsewhere {
+            true => Ok(()),
+            false => rescue.keep(),
+        };
+        let moved = rescued.and_then(|()| {
+            reached(fault::REMOVE_RESCUED);
+            let mut section = self.section()?;
+            self.move_directory(entry.path(), admin.as_deref(), &id)?;
+            self.finish_removal(&mut section, slug)
+        });
+        match moved {
+            Ok((entry, branch_kept)) => Ok(Removed {
+                entry,
+                changes,
+                branch_kept,
+                undoable: true,
+            }),
+            Err(error) => {
+                // Either it has not begun, and is taken back, or it is finished after all.
+                if let Err(again) = self.recover(slug) {
+                    tracing::warn!(error = %again, "the removal is left to the next command");
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// The step that decides. Under the repository's lock.
+    fn move_directory(&self, path: &Path, admin: Option<&Path>, id: &str) -> Result<(), TreeError> {
+        let trash = self.layout.trash().join(id);
+        store::home::create_private_dir(&trash)?;
+        if let Some(admin) = admin {
+            // Without this a `git worktree prune` would delete index and reflogs as soon as
+            // the directory they belong to is not found.
+            atomic::replace_keeping_mode(
+                &self.layout.tmp(),
+                &admin.join("locked"),
+                MOVING.as_bytes(),
+                Durability::Relaxed,
+            )?;
+            reached(fault::REMOVE_LOCKED);
+        }
+        if std::fs::symlink_metadata(path).is_ok() {
+            atomic::rename(path, &trash.join("tree"))?;
+            reached(fault::REMOVE_TREE_MOVED);
+        } else if let Some(admin) = admin {
+            atomic::rename(admin, &trash.join("admin"))?;
+        }
+        Ok(())
+    }
+
+    fn remove_by_hook(
+        &self,
+        slug: &Slug,
+        entry: &Entry,
+        request: &RemoveRequest<'_>,
+    ) -> Result<Removed, TreeError> {
+        let refused = |why| TreeError::HookBased {
+            name: entry.name.clone(),
+            why,
+        };
+        if !request.discard {
+            return Err(refused(
+                "it cannot be judged nor brought back; --discard removes it",
+            ));
+        }
+        let hook = request
+            .hook
+            .ok_or_else(|| refused("there is no WorktreeRemove hook"))?;
+        hook(entry).map_err(|why| TreeError::Hook {
+            hook: "WorktreeRemove",
+            why,
+        })?;
+        let mut section = self.section()?;
+        let removed = section.entry(slug)?;
+        removed.status = Status::Removed;
+        let entry = removed.clone();
+        section.save()?;
+        Ok(Removed {
+            entry,
+            changes: Changes::default(),
+            branch_kept: None,
+            undoable: false,
+        })
+    }
+}
+
+/// A name nothing in the trash or among the rescue refs has had.
+pub(crate) fn next_id(
+    trees: &Trees,
+    section: &mut Section<'_>,
+    slug: &Slug,
+) -> Result<String, TreeError> {
+    if section.registry.last == 0 {
+        // The registry is new; what it replaces may have left something.
+        section.registry.last = rescue::highest_number(&trees.layout)?;
+    }
+    loop {
+        section.registry.last += 1;
+        let id = format!("{}-{}", slug.flat(), section.registry.last);
+        if !trees.layout.trash().join(&id).exists() {
+            return Ok(id);
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Emptying the trash: the files of a removed tree become a ref, then their directory goes.
+//!
+//! A snapshot is byte for byte what was there, whatever git would convert on the way in. Where
+//! there can be none (too large, a repository inside, a file that cannot be read) the
+//! directory stays, and whoever asks is told why.
+
+use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use store::atomic::{self, Durability};
+use store::clock::parse_rfc3339;
+use store::fault::reached;
+use store::lock::FileLock;
+use store::tree::{device, walk};
+
+use crate::error::TreeError;
+use crate::fault;
+use crate::git::admin;
+use crate::git::history::History;
+use crate::git::{Git, line, path_from, zero_split};
+use crate::layout::Layout;
+use crate::registry::removed;
+use crate::registry::{Entry, Registry, Status, Trashed};
+use crate::remove::rescue::{commit, prefix, refs_of, tree_of_index_info, write_blobs};
+use crate::trees::Trees;
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// A removed tree whose time in the trash is over.
+#[derive(Debug)]
+pub struct Overdue {
+    /// The tree.
+    pub entry: Entry,
+    /// Why its directory has to stay, if it has to.
+    pub stays: Option<String>,
+}
+
+/// Why a directory stays in the trash.
+#[derive(Debug)]
+enum Stop {
+    Stays(String),
+    Error(TreeError),
+}
+
+impl From<TreeError> for Stop {
+    fn from(error: TreeError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<store::StoreError> for Stop {
+    fn from(error: store::StoreError) -> Self {
+        Self::Error(error.into())
+    }
+}
+
+impl Trees {
+    /// The trees that have been in the trash for longer than they need to be.
+    pub fn overdue(&self) -> Result<Vec<Entry>, TreeError> {
+        let limit = self.now_ms() - i64::from(self.options.trash_days) * DAY_MS;
+        let registry = Registry::load(&self.layout)?;
+        let old = |entry: &Entry| {
+            // One that is marked and still there is one whose deletion was interrupted.
+            let there =
+                |trash: &&Trashed| !trash.emptied || self.layout.trash().join(&trash.id).exists();
+            let trash = entry.trash.as_ref().filter(there);
+            let at = trash.and_then(|trash| parse_rfc3339(&trash.at));
+            entry.status == Status::Removed
+                && entry.op.is_none()
+                && at.is_some_and(|at| at <= limit)
+        };
+        Ok(registry.worktrees.into_iter().filter(old).collect())
+    }
+
+    /// Deletes the directories of those, once a ref has their files.
+    pub fn empty_trash(&self) -> Result<Vec<Overdue>, TreeError> {
+        let mut done = Vec::new();
+        for entry in self.overdue()? {
+            let Some(trash) = entry.trash.clone() else {
+                continue;
+            };
+            let Some(_lock) = FileLock::try_exclusive(&self.layout.tree_lock(&entry.slug()?))?
+            else {
+                continue;
+            };
+            let stays = match self.empty(&entry, &trash) {
+                Ok(()) => None,
+                Err(Stop::Stays(why)) => Some(why),
+                Err(Stop::Error(error)) => Some(error.to_string()),
+            };
+            done.push(Overdue { entry, stays });
+        }
+        Ok(done)
+    }
+
+    fn empty(&self, entry: &Entry, trash: &Trashed) -> Result<(), Stop> {
+        let dir = self.layout.trash().join(&trash.id);
+        let tree = dir.join("tree");
+        if tree.exists() && !trash.emptied {
+            self.keep_files(entry, trash, &dir)?;
+        }
+        reached(fault::TRASH_SNAPSHOT);
+        Ok(self.delete_trashed(trash)?)
+    }
+
+    fn delete_trashed(&self, trash: &Trashed) -> Result<(), TreeError> {
+        // Said first: what is half deleted must not be brought back.
+        let mut section = self.section()?;
+        if let Some(trash) = section
+            .registry
+            .trashed_mut(&trash.id)
+            .and_then(|entry| entry.trash.as_mut())
+        {
+            trash.emptied = true;
+        }
+        section.save()?;
+        drop(section);
+        self.delete_emptied(trash)
+    }
+
+    /// Deletes the directory of a tree that is marked as emptied, and moves it to the past.
+    pub(crate) fn delete_emptied(&self, trash: &Trashed) -> Result<(), TreeError> {
+        reached(fault::TRASH_EMPTIED);
+        store::tree::delete(&self.layout.trash().join(&trash.id))?;
+        removed::add(&self.layout, &mut self.section()?, &trash.id)
+    }
+
+    /// Makes `refs/ccb/rescue/<id>/files`, unless the files are those of a commit we have.
+    fn keep_files(&self, entry: &Entry, trash: &Trashed, dir: &Path) -> Result<(), Stop> {
+        let refs = refs_of(&self.layout, &trash.id)?;
+        let find = |what: &str| {
+            let name = format!("{}/{what}", prefix(&trash.id));
+            refs.iter().find(|(found, _)| *found == name)
+        };
+        if find("files").is_some() {
+            return Ok(());
+        }
+        let tree = self.snapshot(&dir.join("tree"), &dir.join("admin"), trash.rescue_ignored)?;
+        let head = find("head");
+        if let (Some((name, head)), true) = (head, trash.clean) {
+            let same = Git::at(&self.layout.main, "rev-parse")
+                .args(["--verify", "--end-of-options", &format!("{head}^{{tree}}")])
+                .run()?;
+            if line(&same) == tree {
+                // Nothing but the base. If that is still part of a branch, no ref is needed.
+                let history = History::open(&self.layout.main);
+                let here = history.resolve("HEAD")?;
+                if history.is_ancestor(head, &here)? {
+                    admin::delete_ref(&self.layout, name, head)?;
+                }
+                return Ok(());
+            }
+        }
+        let parents: Vec<&str> = head.iter().map(|(_, oid)| oid.as_str()).collect();
+        let message = format!("Files of worktree {}", entry.name);
+        let made = commit(&self.layout, &tree, &parents, &message, self.now_ms())?;
+        let reference = (format!("{}/files", prefix(&trash.id)), made);
+        admin::create_refs(&self.layout, &[reference])?;
+        Ok(())
+    }
+
+    /// The git tree of the files below `tree`.
+    fn snapshot(&self, tree: &Path, admin: &Path, with_ignored: bool) -> Result<String, Stop> {
+        refuse_what_a_snapshot_cannot_hold(tree)?;
+        let paths = self.files_to_keep(tree, admin, with_ignored)?;
+        let mut entries: Vec<(PathBuf, &str, String)> = Vec::new();
+        let mut plain: Vec<(PathBuf, &str)> = Vec::new();
+        let mut bytes = 0;
+        for path in paths {
+            let full = tree.join(&path);
+            // Deleted in the tree, or outside of what a sparse tree shows.
+            let Ok(meta) = std::fs::symlink_metadata(&full) else {
+                continue;
+            };
+            bytes += meta.len();
+            if meta.is_symlink() {
+                let target =
+                    std::fs::read_link(&full).map_err(|error| unreadable(&path, &error))?;
+                let oid = write_blob(&self.layout, target.as_os_str().as_bytes().to_vec())?;
+                entries.push((path, "120000", oid));
+            } else if meta.is_file() {
+                let run = meta.permissions().mode() & 0o100 != 0;
+                let mode = if run { "100755" } else { "100644" };
+                if path.as_os_str().as_bytes().contains(&b'\n') {
+                    let content = atomic::read(&full)?.unwrap_or_default();
+                    let oid = write_blob(&self.layout, content)?;
+                    entries.push((path, mode, oid));
+                } else {
+                    plain.push((path, mode));
+                }
+            }
+            if bytes > self.options.rescue_max_bytes {
+                let limit = self.options.rescue_max_bytes;
+                return Err(Stop::Stays(format!(
+                    "its files are larger than {limit} bytes"
+                )));
+            }
+        }
+        let names: Vec<PathBuf> = plain.iter().map(|(path, _)| path.clone()).collect();
+        let oids = write_blobs(&self.layout, tree, &names)?;
+        for ((path, mode), oid) in plain.into_iter().zip(oids) {
+            entries.push((path, mode, oid));
+        }
+        let mut input = Vec::new();
+        for (path, mode, oid) in entries {
+            input.extend_from_slice(format!("{mode} {oid} 0\t").as_bytes());
+            input.extend_from_slice(path.as_os_str().as_bytes());
+            input.push(0);
+        }
+        Ok(tree_of_index_info(&self.layout, input)?)
+    }
+
+    /// What git tracks in the tree, what it does not know, and what it ignores if wanted.
+    fn files_to_keep(
+        &self,
+        tree: &Path,
+        admin: &Path,
+        with_ignored: bool,
+    ) -> Result<BTreeSet<PathBuf>, TreeError> {
+        // From where it is now, the shared directory is elsewhere. Undo writes what was there.
+        atomic::replace_keeping_mode(
+            &self.layout.tmp(),
+            &admin.join("commondir"),
+            b"../../../..\n",
+            Durability::Relaxed,
+        )?;
+        let list = |args: &[&str]| {
+            Git::at(tree, "ls-files")
+                .args(["-z", "--exclude-standard"])
+                .args(args)
+                .env("GIT_DIR", admin)
+                .env("GIT_WORK_TREE", tree)
+                .run()
+        };
+        let mut output = list(&["--cached", "--others"])?;
+        if with_ignored {
+            output.extend(list(&["--others", "--ignored"])?);
+        }
+        let paths = zero_split(&output).map(path_from);
+        Ok(paths.filter(|path| path != Path::new(".git")).collect())
+    }
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Stop {
+    Stop::Stays(format!("{} cannot be read: {error}", path.display()))
+}
+
+fn write_blob(layout: &Layout, content: Vec<u8>) -> Result<String, TreeError> {
+    let bytes = Git::at(&layout.main, "hash-object")
+        .args(["-w", "--no-filters", "--stdin"])
+        .input(content)
+        .run()?;
+    Ok(line(&bytes))
+}
+
+/// A repository inside has a history of its own; another file system is not ours.
+fn refuse_what_a_snapshot_cannot_hold(tree: &Path) -> Result<(), Stop> {
+    let here = device(tree)?;
+    let mut found = None;
+    walk(tree, &mut |path, meta| {
+        let inside =
+            path.file_name().is_some_and(|name| name == ".git") && path.parent() != Some(tree);
+        if inside {
+            found = Some("there is a repository inside");
+        } else if meta.dev() != here {
+            found = Some("another file system is mounted inside");
+        }
+        Ok(found.is_none())
+    })?;
+    match found {
+        Some(why) => Err(Stop::Stays(why.into())),
+        None => Ok(()),
+    }
+}
