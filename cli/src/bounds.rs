@@ -3,7 +3,7 @@
 
 use coordinator::run::{Grants, LaunchPlan, Spawn};
 use swarm::definitions::PermissionMode;
-use swarm::run::{Meta, RuntimeSpec};
+use swarm::run::{Meta, RunError, RuntimeSpec};
 use swarm::tools::{Reach, ToolFilter};
 
 use crate::context::Context;
@@ -37,14 +37,19 @@ pub(crate) struct Share {
 
 impl Bounds {
     /// Of whoever asks: an agent gives others what it has itself, a person anything.
-    pub(crate) fn of_caller(context: &Context) -> Self {
-        let own = context.run();
-        let own = own.and_then(|id| context.agents().ok()?.find(id).ok());
-        own.map_or_else(Self::default, |meta| Self::of(&meta))
+    /// One of which nobody can read what it has gives nothing.
+    pub(crate) fn of_caller(context: &Context) -> Result<Self, CommandError> {
+        let Some(id) = context.run() else {
+            return Ok(Self::default());
+        };
+        match context.agents()?.run(id).meta() {
+            Err(RunError::NotFound { .. }) => Ok(Self::default()),
+            meta => Ok(Self::of(&meta?)),
+        }
     }
 
     fn of(meta: &Meta) -> Self {
-        let plan = LaunchPlan::of(meta);
+        let plan = meta.launch.clone();
         let mode = |word: Option<&str>| PermissionMode::parse(word.unwrap_or_default());
         match plan.grants {
             // One that only delegates gives more than it has itself.

@@ -91,7 +91,7 @@ pub(crate) fn spawn(
         Some(parent) => parent.runtime.clone(),
         None => runtime(wish, context)?,
     };
-    let bounds = Bounds::of_caller(context);
+    let bounds = Bounds::of_caller(context)?;
     bounds.check_runtime(&runtime)?;
     let shell = runtime.kind == "shell";
     let prompt = prompt(wish, definition, shell)?;
@@ -226,7 +226,7 @@ fn fork_plan(parent: &Meta, wish: &Wish, context: &Context) -> LaunchPlan {
     let mut plan = LaunchPlan {
         fork_of: parent.session.clone(),
         fork_from: Some(parent.cwd.clone()),
-        ..LaunchPlan::of(parent)
+        ..parent.launch.clone()
     };
     let turns = plan.max_turns;
     plan.limit(&limits(wish, turns, context));

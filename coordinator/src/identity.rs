@@ -14,57 +14,15 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
 use store::home::Home;
 use store::name::Name;
+use swarm::AgentId;
 use swarm::process::{ProcessId, find_ancestor};
 use swarm::run::{Meta, RunDir};
-use swarm::{AgentId, LEAD};
 
-use crate::run::{GUARD, HOST, LaunchPlan};
+use crate::run::{GUARD, HOST};
 
-/// What an agent is in its team, from which follows what it may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Standing {
-    /// Leads the team.
-    Lead,
-    /// Leads it by planning and delegating alone.
-    Coordinator,
-    /// Takes part in the team.
-    Teammate,
-    /// Does one piece of work.
-    Worker,
-}
-
-impl Standing {
-    /// What the agent of a run is.
-    pub fn of(meta: &Meta) -> Self {
-        let plan = LaunchPlan::of(meta);
-        let leads = meta.address().eq_ignore_ascii_case(LEAD);
-        match plan.role {
-            Some(role) => role,
-            // A run of a version that did not write it down.
-            None if plan.worker => Self::Worker,
-            None if leads && serves_coordinator(&plan) => Self::Coordinator,
-            None if leads => Self::Lead,
-            None => Self::Teammate,
-        }
-    }
-
-    /// Whether it decides for its team.
-    pub fn leads(self) -> bool {
-        matches!(self, Self::Lead | Self::Coordinator)
-    }
-}
-
-fn serves_coordinator(plan: &LaunchPlan) -> bool {
-    let own = plan
-        .mcp_servers
-        .iter()
-        .find(|server| server.name == swarm::runtime::OWN_SERVER);
-    own.is_some_and(|server| server.args.iter().any(|arg| arg == "coordinator"))
-}
+pub use swarm::run::Standing;
 
 /// The run a process is part of.
 #[derive(Debug, Clone)]
@@ -161,24 +119,5 @@ mod tests {
         assert!(supervised(&line(&["sh", "-c", dir])).is_none());
         assert!(supervised(&line(&["ccb", HOST, dir, "more"])).is_none());
         assert!(supervised(&line(&["ccb", HOST, "/short"])).is_none());
-    }
-
-    #[test]
-    fn a_run_of_an_older_version_is_what_its_name_and_tools_say() {
-        let meta = |json: serde_json::Value| -> Meta { serde_json::from_value(json).unwrap() };
-        let of = |json| Standing::of(&meta(json));
-        use serde_json::json;
-        assert_eq!(of(json!({"name": "ann"})), Standing::Teammate);
-        assert_eq!(of(json!({"launch": {"worker": true}})), Standing::Worker);
-        assert_eq!(of(json!({"name": "team-lead"})), Standing::Lead);
-        let server =
-            json!({"name": "ccb", "command": "ccb", "args": ["mcp", "--role", "coordinator"]});
-        let plan = json!({"mcpServers": [server]});
-        assert_eq!(
-            of(json!({"name": "team-lead", "launch": plan})),
-            Standing::Coordinator
-        );
-        let plan = json!({"role": "worker"});
-        assert_eq!(of(json!({"name": "ann", "launch": plan})), Standing::Worker);
     }
 }

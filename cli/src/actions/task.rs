@@ -1,9 +1,9 @@
 //! Tasks: what is done with them, and the JSON that says so.
 
-use coordinator::run::LaunchPlan;
 use mailbox::{Body, Draft, Protocol, TaskAssignment};
 use serde_json::{Value, json};
 use store::name::Name;
+use swarm::run::RunError;
 use swarm::{LEAD, TeamError};
 use taskboard::{
     Caller, Completed, Graph, LeaseTerm, NewTask, Refusal, Snapshot, Status, Task, TaskId, Update,
@@ -109,11 +109,12 @@ pub(crate) fn reported(id: TaskId, context: &Context) -> Result<Option<String>, 
     let Some(run) = context.run() else {
         return Ok(None);
     };
-    let Ok(meta) = context.agents()?.run(run).meta() else {
-        return Ok(None);
+    let meta = match context.agents()?.run(run).meta() {
+        Err(RunError::NotFound { .. }) => return Ok(None),
+        meta => meta?,
     };
     let own = meta.task_id == Some(id.to_string());
-    let Some(prove) = LaunchPlan::of(&meta).prove.filter(|_| own) else {
+    let Some(prove) = meta.launch.prove.filter(|_| own) else {
         return Ok(None);
     };
     let check = match prove.verify {

@@ -5,7 +5,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use coordinator::run::LaunchPlan;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelledNotificationParam, CustomRequest,
     CustomResult, ErrorData, Implementation, JsonObject, ListToolsResult, PaginatedRequestParams,
@@ -227,7 +226,7 @@ fn filter_of(context: &Context) -> Result<ToolFilter, CommandError> {
         return Ok(ToolFilter::default());
     };
     match context.agents()?.run(run).meta() {
-        Ok(meta) => Ok(LaunchPlan::of(&meta).filter()),
+        Ok(meta) => Ok(meta.launch.filter()),
         // It is told so with every call.
         Err(RunError::NotFound { .. }) => Ok(ToolFilter::default()),
         Err(error) => Err(error.into()),

@@ -14,7 +14,7 @@ use super::base::commit_of;
 use super::landing::queued;
 use super::view::overlap;
 use super::work::Shared;
-use crate::run::{AgentError, Agents, LaunchPlan, Prove};
+use crate::run::{AgentError, Agents, Prove};
 
 /// Under which a task says that it is a worker's own, and whose worker that is.
 const WORKER_OF: &str = "workerOf";
@@ -161,7 +161,7 @@ impl Shared {
             run.meta().ok().filter(|_| run.is_alive().unwrap_or(false))
         });
         match meta {
-            Some(meta) if LaunchPlan::of(&meta).prove.is_some() => Aside::AtWork(Box::new(meta)),
+            Some(meta) if meta.launch.prove.is_some() => Aside::AtWork(Box::new(meta)),
             _ => Aside::Nothing,
         }
     }

@@ -397,7 +397,7 @@ impl Engine {
                 continue;
             };
             let task = meta.task_id.as_ref().and_then(|id| id.parse().ok());
-            let proved = crate::run::LaunchPlan::of(&meta).prove.is_some();
+            let proved = meta.launch.prove.is_some();
             let Some(task) = task.filter(|_| proved && !meta.teammate) else {
                 continue;
             };

@@ -11,7 +11,6 @@
 //! Nobody polls: whoever ends or changes a pause rings the bells of all runs, and what nobody tells
 //! of (a pause that is over, one who tries and dies) has a time at which it is looked at.
 
-mod options;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -32,9 +31,9 @@ use swarm::runtime::Usage;
 
 use crate::run::fault;
 
-pub use options::FleetOptions;
 pub use state::Gate;
 use state::{State, VERSION};
+pub use swarm::run::FleetOptions;
 
 /// Why the governor cannot be asked.
 #[derive(Debug, thiserror::Error)]

@@ -6,10 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::clock::{parse_rfc3339, rfc3339};
-use swarm::run::Meta;
+use swarm::run::{FleetOptions, Meta};
 use swarm::runtime::Usage;
-
-use super::options::FleetOptions;
 
 /// The version of the format that this code writes.
 pub(super) const VERSION: u64 = 1;

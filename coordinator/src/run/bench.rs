@@ -2,10 +2,9 @@
 
 use std::ffi::OsString;
 
-use swarm::run::{Bench, PortError};
+use swarm::run::{Bench, PortError, Prove};
 use worktrees::{After, Sealed, SetUp, Slug, TreeError};
 
-use super::launch::Prove;
 use super::ports::{EnginePorts, port, tree_port};
 use crate::engine::director_lock;
 

@@ -5,69 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mailbox::{MailOptions, Mailbox};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use store::atomic::Durability;
 use store::home::Home;
 use store::name::Name;
 use store::settings::{LockMode, Settings};
-use swarm::run::{self, Exit, Meta, RunDir, RunError, State};
+use swarm::run::{self, Exit, Meta, RunDir, RunError, RunOptions, State};
 use swarm::starter::Starter;
 use swarm::{Team, TeamOptions};
 use taskboard::{Board, BoardOptions};
 use worktrees::{Repository, TreeOptions, Trees};
 
 use super::error::AgentError;
-use crate::fleet::{Fleet, FleetOptions};
+use crate::fleet::Fleet;
 use crate::hooks::HookSource;
-
-/// How the engine behaves, as whoever started a run had it set. Kept with the run: a settings
-/// file that is broken later must not keep it from ending well.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct EngineOptions {
-    pub(super) shared_locks: bool,
-    pub(super) board_durable: bool,
-    pub(super) mail_durable: bool,
-    pub(super) trees_durable: bool,
-    pub(super) lock_timeout_ms: u64,
-    pub(super) stop_grace_ms: u64,
-    pub(super) output_max_bytes: u64,
-    pub(super) max_agents: Option<usize>,
-    pub(super) trash_days: u32,
-    pub(super) gc_days: u32,
-    pub(super) rescue_max_bytes: u64,
-    pub(super) fleet: FleetOptions,
-    /// Hooks have no say: a hook itself called us.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(super) in_hook: bool,
-}
-
-impl Default for EngineOptions {
-    fn default() -> Self {
-        Self::from(&Settings::default())
-    }
-}
-
-impl From<&Settings> for EngineOptions {
-    fn from(settings: &Settings) -> Self {
-        Self {
-            shared_locks: settings.lock_mode == LockMode::Shared,
-            board_durable: settings.durable,
-            mail_durable: settings.mail_durable,
-            trees_durable: settings.worktree.durable,
-            lock_timeout_ms: u64::try_from(settings.lock_timeout.as_millis()).unwrap_or(10_000),
-            stop_grace_ms: u64::try_from(settings.agents.stop_grace.as_millis()).unwrap_or(5000),
-            output_max_bytes: settings.agents.output_max_bytes,
-            max_agents: settings.agents.max_agents,
-            trash_days: settings.worktree.trash_days,
-            gc_days: settings.worktree.gc_days,
-            rescue_max_bytes: settings.worktree.rescue_max_bytes,
-            fleet: FleetOptions::from(&settings.limits),
-            in_hook: false,
-        }
-    }
-}
 
 /// Where agents are started from.
 #[derive(Debug, Clone)]
@@ -92,7 +42,7 @@ pub struct Agents {
     pub(super) list: Name,
     pub(super) directory: PathBuf,
     pub(super) own_run: Option<String>,
-    pub(super) options: EngineOptions,
+    pub(super) options: RunOptions,
     pub(super) runs: PathBuf,
     /// Whoever starts agents here, and whose secrets are not written down.
     pub(super) starter: Starter,
@@ -112,12 +62,12 @@ pub struct Listed {
 impl Agents {
     /// The agents of the team `surroundings` name.
     pub fn new(surroundings: Surroundings, settings: &Settings) -> Self {
-        let options = EngineOptions::from(settings);
+        let options = RunOptions::from(settings);
         let starter = Starter::this_process(&settings.agents.redact);
         Self::with_options(surroundings, options, starter)
     }
 
-    fn with_options(surroundings: Surroundings, options: EngineOptions, starter: Starter) -> Self {
+    fn with_options(surroundings: Surroundings, options: RunOptions, starter: Starter) -> Self {
         let Surroundings {
             home,
             team,
@@ -172,12 +122,8 @@ impl Agents {
             directory: meta.repository.clone().unwrap_or_else(|| meta.cwd.clone()),
             own_run: None,
         };
-        let options = serde_json::from_value(Value::Object(meta.options.clone()));
-        Ok(Self::with_options(
-            surroundings,
-            options.unwrap_or_default(),
-            starter,
-        ))
+        let options = meta.options.clone();
+        Ok(Self::with_options(surroundings, options, starter))
     }
 
     /// How a run ended, as it may be written down.
@@ -191,13 +137,6 @@ impl Agents {
             .flatten()
             .for_each(|text| filter.text(text));
         exit
-    }
-
-    pub(super) fn options_json(&self) -> Map<String, Value> {
-        match serde_json::to_value(&self.options) {
-            Ok(Value::Object(map)) => map,
-            _ => Map::new(),
-        }
     }
 
     /// The team.
@@ -355,7 +294,7 @@ impl Agents {
     }
 }
 
-fn board_options(options: &EngineOptions, starter: &Starter) -> BoardOptions {
+fn board_options(options: &RunOptions, starter: &Starter) -> BoardOptions {
     BoardOptions {
         lock_mode: match options.shared_locks {
             true => LockMode::Shared,

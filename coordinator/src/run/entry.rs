@@ -8,13 +8,14 @@ use std::time::Duration;
 use rustix::process::DumpableBehavior;
 use store::home::Home;
 use swarm::environment::for_supervisors;
-use swarm::run::{ExitStatus, GuardEnd, HostOptions, Meta, Ports, RunDir, guard, host};
+use swarm::run::{
+    CONFIG_HOMES, ExitStatus, GuardEnd, HostOptions, Meta, Ports, RunDir, guard, host,
+};
 use swarm::starter::{self, Environment, Starter};
 
 use super::engine::Agents;
 use super::error::AgentError;
 use super::finish;
-use super::launch::{CONFIG_HOMES, LaunchPlan};
 use super::ports::EnginePorts;
 use super::run_hooks::{self, RunHooks};
 use super::start::{HOST, OWN_PROGRAM};
@@ -38,8 +39,8 @@ pub fn guard_main(dir: &Path) -> Result<(), AgentError> {
         GuardEnd::HostFinished => Ok(()),
         GuardEnd::HostDied(exit) => {
             let meta = run.meta()?;
-            let named = LaunchPlan::of(&meta).redact_env;
-            let starter = Starter::with_environment(given, Vec::new(), &named);
+            let named = &meta.launch.redact_env;
+            let starter = Starter::with_environment(given, Vec::new(), named);
             let agents = Agents::of_run(home, &meta, starter)?;
             finish::finish(&agents, &run, &exit, None, &mut || ())
         }
@@ -65,7 +66,7 @@ pub fn host_main(dir: &Path) -> Result<(), AgentError> {
     let (run, home) = open(dir)?;
     let given = take_over(&run);
     let meta = run.meta()?;
-    let mut plan = LaunchPlan::of(&meta);
+    let mut plan = meta.launch.clone();
     let env = plan.environment(&home, &meta, given.clone());
     let starter = Starter::with_environment(given.clone(), env.clone(), &plan.redact_env);
     let secrets = starter.secrets();

@@ -7,7 +7,6 @@ use taskboard::{Attempt, Board, BoardError, Caller, Hooks, Task, TaskId, Veto};
 
 use super::engine::Agents;
 use super::error::AgentError;
-use super::launch::LaunchPlan;
 use crate::progress::{Others, Patience, Progress, judge, lost_too_often};
 
 /// What became of a run's tasks.
@@ -63,7 +62,7 @@ fn settle_own(
         token: meta.token,
         force: false,
     };
-    let prove = LaunchPlan::of(meta).prove;
+    let prove = &meta.launch.prove;
     // A model says by itself what it has done, unless somebody wants to see it; a command
     // cannot.
     let ours = prove.is_some() || meta.runtime.kind == "shell";

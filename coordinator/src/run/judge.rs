@@ -8,7 +8,6 @@ use swarm::run::{Exit, ExitStatus, Meta, Proof, RunDir};
 use worktrees::{Snapshot, Stray};
 
 use super::engine::Agents;
-use super::launch::LaunchPlan;
 
 /// How many names of files are said.
 const SHOWN: usize = 5;
@@ -27,7 +26,7 @@ pub(super) struct Before {
 impl Before {
     /// Looks before the agent of `meta` starts. `held`: its program can be kept from writing.
     pub(super) fn look(meta: &Meta, held: bool) -> Self {
-        let read_only = LaunchPlan::of(meta).reach.is_read_only();
+        let read_only = meta.launch.reach.is_read_only();
         let tree = read_only.then(|| Snapshot::take(&meta.cwd)).flatten();
         Self { tree, held }
     }

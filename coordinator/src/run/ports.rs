@@ -25,7 +25,6 @@ use super::engine::Agents;
 use super::error::AgentError;
 use super::finish;
 use super::judge::Before;
-use super::launch::LaunchPlan;
 use super::run_hooks::RunHooks;
 use crate::fleet::Gate;
 
@@ -124,7 +123,7 @@ impl Ports for EnginePorts {
             mailbox: self.agents.mailbox(),
             own: self.own_name()?,
             parent: self.meta.parent.clone(),
-            most: LaunchPlan::of(&self.meta).most_mode,
+            most: self.meta.launch.most_mode.clone(),
         }))
     }
 
@@ -205,7 +204,7 @@ impl Ports for EnginePorts {
     fn ask(&mut self, tool: &str, input: &Value) -> Result<Asked, PortError> {
         // One that has no tools of its own gets none by asking, and one that reads does not
         // write by asking.
-        let plan = LaunchPlan::of(&self.meta);
+        let plan = &self.meta.launch;
         if plan.grants.is_some() {
             let why = format!("{tool} is not for you: have a worker do it");
             return Ok(Asked::Refused(why));
@@ -253,7 +252,7 @@ impl Ports for EnginePorts {
     }
 
     fn seal(&mut self) -> Result<Option<Seal>, PortError> {
-        let Some(prove) = LaunchPlan::of(&self.meta).prove else {
+        let Some(prove) = self.meta.launch.prove.clone() else {
             return Ok(None);
         };
         let mut proof = Proof::default();

@@ -133,3 +133,84 @@ fn how_lost(meta: &Meta) -> String {
         Some(_) => "its guard and its host died".into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use store::atomic::{self, Durability};
+    use store::home::Home;
+    use store::name::Name;
+    use store::settings::Settings;
+    use taskboard::{NewTask, Status};
+
+    use super::*;
+    use crate::run::Surroundings;
+
+    /// A finished run of a shell command whose task has to be proven, with `damage` done to its
+    /// `meta.json`; the status of its task after it is settled, and whether the run was kept.
+    fn settled_with(damage: impl FnOnce(&mut Value)) -> (Status, bool) {
+        let dir = tempfile::tempdir().unwrap();
+        let surroundings = Surroundings {
+            home: Home::new(dir.path().join("home")).unwrap(),
+            team: Name::new("team", "t").unwrap(),
+            list: Name::new("list", "t").unwrap(),
+            directory: dir.path().to_owned(),
+            own_run: None,
+        };
+        let agents = Agents::new(surroundings, &Settings::default());
+        let new = NewTask {
+            subject: "do it".into(),
+            ..NewTask::default()
+        };
+        let task = agents.board().create(&[new], None).unwrap()[0].id;
+        let run = agents.run("a0123456789abcdef");
+        let meta = json!({
+            "v": 1, "agentId": run.id(), "life": 1, "team": "t", "list": "t",
+            "parent": "team-lead", "cwd": dir.path(), "taskId": task.to_string(),
+            "runtime": { "name": "shell", "kind": "shell" },
+            "launch": { "prove": { "verify": "false", "timeoutMs": 1000, "maxAttempts": 3 } },
+            "options": { "lockTimeoutMs": 10_000 },
+        });
+        let mut meta: Meta = serde_json::from_value(meta).unwrap();
+        let held = run.create(&meta, "true").unwrap();
+        agents.claim(task, &mut meta).unwrap();
+        let mut kept = serde_json::to_value(&meta).unwrap();
+        damage(&mut kept);
+        let path = run.path().join("meta.json");
+        let bytes = serde_json::to_vec(&kept).unwrap();
+        atomic::replace(run.path(), &path, &bytes, Durability::Ordered).unwrap();
+        let exit = json!({
+            "v": 1, "life": 1, "status": "completed", "durationMs": 1, "by": "host",
+            "endedAt": "2026-01-01T00:00:00.000Z",
+        });
+        let exit = serde_json::from_value(exit).unwrap();
+        run.end(&exit, Durability::Ordered).unwrap();
+        drop(held);
+        agents.reconcile().unwrap();
+        let status = agents.board().get(task).unwrap().status;
+        (status, run.path().is_dir())
+    }
+
+    #[test]
+    fn a_run_whose_plan_cannot_be_read_proves_nothing() {
+        assert_eq!(settled_with(|_| ()), (Status::Completed, true));
+        let damaged: [fn(&mut Value); 4] = [
+            |meta| meta["launch"] = json!("{}"),
+            |meta| meta["launch"]["prove"] = json!({ "verify": "false" }),
+            |meta| meta["launch"]["prove"]["timeoutMs"] = json!("soon"),
+            |meta| meta["launch"]["maxTurns"] = json!(-1),
+        ];
+        for damage in damaged {
+            assert_eq!(settled_with(damage), (Status::Pending, false));
+        }
+    }
+
+    #[test]
+    fn options_that_cannot_be_read_are_not_taken_for_the_usual_ones() {
+        let damage = |meta: &mut Value| meta["options"]["lockTimeoutMs"] = json!("long");
+        assert_eq!(settled_with(damage), (Status::Pending, false));
+        // Those of an early version are not there at all.
+        let early = |meta: &mut Value| drop(meta.as_object_mut().unwrap().shift_remove("options"));
+        assert_eq!(settled_with(early), (Status::Completed, true));
+    }
+}

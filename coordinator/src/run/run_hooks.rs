@@ -4,11 +4,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use swarm::hooks::{HookEvent, HookInput, Hooks};
-use swarm::run::{HookCall, Meta, RunDir};
+use swarm::run::{DefinedHooks, HookCall, LaunchPlan, Meta, RunDir};
 use swarm::trust::Item;
 
 use super::engine::Agents;
-use super::launch::{DefinedHooks, LaunchPlan};
 use crate::hooks::{Surrounding, not_trusted_words};
 
 /// Variables that say where an agent belongs; its hooks belong there, too.

@@ -6,14 +6,13 @@ use store::clock::{Clock, SystemClock, rfc3339};
 use store::fault::reached;
 use store::home::create_private_dir;
 use store::name::Name;
-use swarm::run::{Meta, RunDir, RuntimeSpec, State, TreeOf};
+use swarm::run::{LaunchPlan, Meta, RunDir, RunError, RuntimeSpec, State, TreeOf, tmp_dir};
 use swarm::{AgentId, LEAD, NewMember};
 use taskboard::{ClaimRequest, LeaseTerm, TaskId};
 use worktrees::{Base, CreateRequest, Mode, SetUp, Slug};
 
 use super::engine::Agents;
 use super::error::AgentError;
-use super::launch::{LaunchPlan, tmp_dir};
 use super::start::Launched;
 use super::{fault, ports_block};
 use crate::binding::Binder;
@@ -145,7 +144,7 @@ impl Agents {
             runtime: spawn.runtime.clone(),
             model: spawn.model.clone(),
             permission_mode: spawn.permission_mode.clone(),
-            launch: spawn.plan.of_run(id.as_str()).to_json(),
+            launch: spawn.plan.of_run(id.as_str()),
             cwd,
             worktree,
             repository: Some(self.directory.clone()),
@@ -153,7 +152,7 @@ impl Agents {
             task_id: spawn.task.map(|id| id.to_string()),
             tool_use_id: spawn.tool_use_id.clone(),
             tmp: Some(tmp_dir(id.as_str())),
-            options: self.options_json(),
+            options: self.options.clone(),
             created_at: now.clone(),
             started_at: now,
             ..Meta::default()
@@ -307,15 +306,14 @@ impl Agents {
     /// by our tool or by our command.
     fn check_caller(&self) -> Result<(), AgentError> {
         let own = self.own_run.as_deref().and_then(AgentId::parse);
-        let own = own.and_then(|id| self.run(id.as_str()).meta().ok());
-        let Some(meta) = own else {
-            return Ok(());
+        let meta = match own.map(|id| self.run(id.as_str()).meta()) {
+            None | Some(Err(RunError::NotFound { .. })) => return Ok(()),
+            Some(meta) => meta?,
         };
-        let plan = LaunchPlan::of(&meta);
-        if plan.worker {
+        if meta.launch.worker {
             return Err(AgentError::Worker { id: meta.agent_id });
         }
-        match plan.filter().permits_own("Agent") {
+        match meta.launch.filter().permits_own("Agent") {
             true => Ok(()),
             false => Err(AgentError::NoAgent { id: meta.agent_id }),
         }

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::launch_plan::LaunchPlan;
+use super::options::RunOptions;
 use crate::process::ProcessId;
 use crate::runtime::{Runtime, RuntimeError, Usage, from_spec};
 
@@ -166,8 +168,7 @@ pub struct Meta {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission_mode: Option<String>,
     /// Everything else its runtime is told.
-    #[serde(skip_serializing_if = "Value::is_null")]
-    pub launch: Value,
+    pub launch: LaunchPlan,
     /// Where it works.
     pub cwd: PathBuf,
     /// Its working tree, if one was made for it.
@@ -194,8 +195,7 @@ pub struct Meta {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tmp: Option<PathBuf>,
     /// How the engine behaves for it: the settings of whoever started it.
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub options: Map<String, Value>,
+    pub options: RunOptions,
     /// How far it is.
     pub state: State,
     /// By what its runtime can resume it.

@@ -33,6 +33,7 @@ mod control;
 mod exit;
 mod guard;
 mod host;
+mod launch_plan;
 mod letters;
 mod life;
 mod life_hooks;
@@ -42,6 +43,7 @@ mod life_mode;
 mod list;
 mod meta;
 mod meter;
+mod options;
 mod output;
 mod partial;
 mod ports;
@@ -59,8 +61,10 @@ pub use control::StopRequest;
 pub use exit::{By, CheckPlace, Checked, Exit, ExitReason, ExitStatus, Proof};
 pub use guard::{GuardEnd, exit_of_dead, guard};
 pub use host::{HostError, HostOptions, host};
+pub use launch_plan::{CONFIG_HOMES, DefinedHooks, Grants, LaunchPlan, Prove, Standing, tmp_dir};
 pub use list::{active, all, bearing, without_meta};
 pub use meta::{Meta, RuntimeSpec, State, Told, TreeOf, TreeOutcome};
+pub use options::{FleetOptions, RunOptions};
 pub use output::tail_of_output;
 pub use ports::{
     Asked, Bench, HookCall, Letter, Mail, MayBegin, ModeOrder, PermissionAnswer, PortError, Ports,

@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::home::Home;
 use store::settings::{AgentLimits, RuntimeKind};
-use swarm::definitions::Source;
-use swarm::process::MARKER;
-use swarm::run::Meta;
-use swarm::runtime::{Launch, McpServer, OWN_SERVER, Start};
-use swarm::tools::{Reach, ToolFilter};
 
-use crate::identity::Standing;
+use super::meta::Meta;
+use crate::LEAD;
+use crate::definitions::Source;
+use crate::process::MARKER;
+use crate::runtime::{Launch, McpServer, OWN_SERVER, Start};
+use crate::tools::{Reach, ToolFilter};
 
 /// Variables by which programs find their configuration.
-pub(super) const CONFIG_HOMES: &[&str] = &[
+pub const CONFIG_HOMES: &[&str] = &[
     "CLAUDE_CONFIG_DIR",
     "CODEX_HOME",
     "XDG_CONFIG_HOME",
@@ -149,6 +149,50 @@ pub struct LaunchPlan {
     /// Names of variables whose values are left out of transcripts, besides the usual ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub redact_env: Vec<String>,
+    /// What a later version wrote.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// What an agent is in its team, from which follows what it may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Standing {
+    /// Leads the team.
+    Lead,
+    /// Leads it by planning and delegating alone.
+    Coordinator,
+    /// Takes part in the team.
+    Teammate,
+    /// Does one piece of work.
+    Worker,
+}
+
+impl Standing {
+    /// What the agent of a run is.
+    pub fn of(meta: &Meta) -> Self {
+        let plan = &meta.launch;
+        let leads = meta.address().eq_ignore_ascii_case(LEAD);
+        match plan.role {
+            Some(role) => role,
+            // A run of a version that did not write it down.
+            None if plan.worker => Self::Worker,
+            None if leads && serves_coordinator(plan) => Self::Coordinator,
+            None if leads => Self::Lead,
+            None => Self::Teammate,
+        }
+    }
+
+    /// Whether it decides for its team.
+    pub fn leads(self) -> bool {
+        matches!(self, Self::Lead | Self::Coordinator)
+    }
+}
+
+fn serves_coordinator(plan: &LaunchPlan) -> bool {
+    let mut servers = plan.mcp_servers.iter();
+    let own = servers.find(|server| server.name == OWN_SERVER);
+    own.is_some_and(|server| server.args.iter().any(|arg| arg == "coordinator"))
 }
 
 /// What one that only delegates gives those it starts.
@@ -181,11 +225,6 @@ pub struct DefinedHooks {
 }
 
 impl LaunchPlan {
-    /// As it was kept.
-    pub fn of(meta: &Meta) -> Self {
-        serde_json::from_value(meta.launch.clone()).unwrap_or_default()
-    }
-
     /// Which tools it may use.
     pub fn filter(&self) -> ToolFilter {
         ToolFilter::new(self.tools.clone(), self.disallowed_tools.clone())
@@ -200,7 +239,8 @@ impl LaunchPlan {
         self.wall_clock_ms = ms.and_then(|ms| u64::try_from(ms).ok());
     }
 
-    pub(super) fn limits(&self) -> AgentLimits {
+    /// How much it may use.
+    pub fn limits(&self) -> AgentLimits {
         AgentLimits {
             turns: self.max_turns,
             wall_clock: self.wall_clock_ms.map(Duration::from_millis),
@@ -211,7 +251,7 @@ impl LaunchPlan {
 
     /// The same with the run's name where it stands for itself, so that a copy of the agent
     /// finds it.
-    pub(super) fn of_run(&self, id: &str) -> Self {
+    pub fn of_run(&self, id: &str) -> Self {
         let own = self.config_of.as_ref();
         Self {
             config_of: own.map(|of| if of.is_empty() { id } else { of }.to_owned()),
@@ -219,22 +259,13 @@ impl LaunchPlan {
         }
     }
 
-    pub(super) fn to_json(&self) -> Value {
-        serde_json::to_value(self).unwrap_or_default()
-    }
-
     /// What the runtime is told.
-    pub(super) fn launch(
-        self,
-        meta: &Meta,
-        prompt: String,
-        env: Vec<(OsString, OsString)>,
-    ) -> Launch {
+    pub fn launch(self, meta: &Meta, prompt: String, env: Vec<(OsString, OsString)>) -> Launch {
         // A copy is told that it is one, and where it is, when it knows that itself.
         let prompt = match (&self.fork_from, meta.life) {
             (Some(from), 1) => {
                 let moved = (*from != meta.cwd).then_some((from.as_path(), meta.cwd.as_path()));
-                swarm::fork::directive(&prompt, moved)
+                crate::fork::directive(&prompt, moved)
             }
             _ => prompt,
         };
@@ -268,7 +299,7 @@ impl LaunchPlan {
     }
 
     /// Where the program keeps its configuration, if that is not the user's.
-    pub(super) fn config_home(&self, home: &Home, meta: &Meta) -> Option<PathBuf> {
+    pub fn config_home(&self, home: &Home, meta: &Meta) -> Option<PathBuf> {
         let of = self.config_of.as_deref()?;
         let of = if of.is_empty() { &meta.agent_id } else { of };
         let runs = home.path().join("teams").join(&meta.team).join("runs");
@@ -276,7 +307,7 @@ impl LaunchPlan {
     }
 
     /// The agent's environment, from the one its host has.
-    pub(super) fn environment(
+    pub fn environment(
         &self,
         home: &Home,
         meta: &Meta,
@@ -284,7 +315,7 @@ impl LaunchPlan {
     ) -> Vec<(OsString, OsString)> {
         // A kind nobody knows gets as little as the simplest.
         let kind = RuntimeKind::parse(&meta.runtime.kind).unwrap_or(RuntimeKind::Shell);
-        let mut env = swarm::environment::for_agent(given, kind, &self.pass_env);
+        let mut env = crate::environment::for_agent(given, kind, &self.pass_env);
         let mut set = |name: &str, value: OsString| {
             env.retain(|(known, _)| known != name);
             env.push((name.into(), value));
@@ -340,6 +371,30 @@ fn with_identity(mut servers: Vec<McpServer>, env: &[(OsString, OsString)]) -> V
 }
 
 /// A directory for an agent's temporary files: short, because sockets in it have short paths.
-pub(super) fn tmp_dir(agent_id: &str) -> PathBuf {
+pub fn tmp_dir(agent_id: &str) -> PathBuf {
     std::env::temp_dir().join(format!("ccb-{agent_id}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_of_an_older_version_is_what_its_name_and_tools_say() {
+        let meta = |json: serde_json::Value| -> Meta { serde_json::from_value(json).unwrap() };
+        let of = |json| Standing::of(&meta(json));
+        use serde_json::json;
+        assert_eq!(of(json!({"name": "ann"})), Standing::Teammate);
+        assert_eq!(of(json!({"launch": {"worker": true}})), Standing::Worker);
+        assert_eq!(of(json!({"name": "team-lead"})), Standing::Lead);
+        let server =
+            json!({"name": "ccb", "command": "ccb", "args": ["mcp", "--role", "coordinator"]});
+        let plan = json!({"mcpServers": [server]});
+        assert_eq!(
+            of(json!({"name": "team-lead", "launch": plan})),
+            Standing::Coordinator
+        );
+        let plan = json!({"role": "worker"});
+        assert_eq!(of(json!({"name": "ann", "launch": plan})), Standing::Worker);
+    }
 }

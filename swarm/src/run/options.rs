@@ -1,0 +1,148 @@
+//! The settings of whoever started a run, kept with it: a settings file that is broken later must
+//! not keep the run from ending well.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use store::settings::{Limits, LockMode, QuotaSettings, Settings, TeamLimits};
+
+/// How the engine behaves for one run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RunOptions {
+    /// Locks are those every tool takes, not the kernel's.
+    pub shared_locks: bool,
+    /// Changes of tasks are on the disk before they count.
+    pub board_durable: bool,
+    /// So are messages.
+    pub mail_durable: bool,
+    /// So are worktrees.
+    pub trees_durable: bool,
+    /// How long others may hold a lock.
+    pub lock_timeout_ms: u64,
+    /// How long an agent that is stopped may take to end by itself.
+    pub stop_grace_ms: u64,
+    /// So much of what an agent prints is kept.
+    pub output_max_bytes: u64,
+    /// So many agents may run at once.
+    pub max_agents: Option<usize>,
+    /// So long removed worktrees are kept.
+    pub trash_days: u32,
+    /// So long worktrees nobody uses are kept.
+    pub gc_days: u32,
+    /// The largest rescued change.
+    pub rescue_max_bytes: u64,
+    /// What the whole team may use.
+    pub fleet: FleetOptions,
+    /// Hooks have no say: a hook itself called us.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub in_hook: bool,
+    /// What a later version wrote.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self::from(&Settings::default())
+    }
+}
+
+impl From<&Settings> for RunOptions {
+    fn from(settings: &Settings) -> Self {
+        Self {
+            shared_locks: settings.lock_mode == LockMode::Shared,
+            board_durable: settings.durable,
+            mail_durable: settings.mail_durable,
+            trees_durable: settings.worktree.durable,
+            lock_timeout_ms: ms(settings.lock_timeout),
+            stop_grace_ms: ms(settings.agents.stop_grace),
+            output_max_bytes: settings.agents.output_max_bytes,
+            max_agents: settings.agents.max_agents,
+            trash_days: settings.worktree.trash_days,
+            gc_days: settings.worktree.gc_days,
+            rescue_max_bytes: settings.worktree.rescue_max_bytes,
+            fleet: FleetOptions::from(&settings.limits),
+            in_hook: false,
+            other: Map::new(),
+        }
+    }
+}
+
+/// What a team may use and how long pauses are.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FleetOptions {
+    spawns_per_minute: Option<u32>,
+    wall_clock_ms: Option<u64>,
+    tokens: Option<u64>,
+    cost_usd: Option<f64>,
+    first_pause_ms: u64,
+    longest_pause_ms: u64,
+    give_up_ms: u64,
+}
+
+impl Default for FleetOptions {
+    fn default() -> Self {
+        Self::from(&Limits::default())
+    }
+}
+
+impl From<&Limits> for FleetOptions {
+    fn from(limits: &Limits) -> Self {
+        let TeamLimits {
+            spawns_per_minute,
+            wall_clock,
+            tokens,
+            cost_usd,
+        } = limits.team;
+        let QuotaSettings {
+            first_pause,
+            longest_pause,
+            give_up,
+        } = limits.quota;
+        Self {
+            spawns_per_minute,
+            wall_clock_ms: wall_clock.map(ms),
+            tokens,
+            cost_usd,
+            first_pause_ms: ms(first_pause),
+            longest_pause_ms: ms(longest_pause),
+            give_up_ms: ms(give_up),
+        }
+    }
+}
+
+impl FleetOptions {
+    /// What the team may use.
+    pub fn team(&self) -> TeamLimits {
+        TeamLimits {
+            spawns_per_minute: self.spawns_per_minute,
+            wall_clock: self.wall_clock_ms.map(Duration::from_millis),
+            tokens: self.tokens,
+            cost_usd: self.cost_usd,
+        }
+    }
+
+    /// Whether the team has to be done by a time.
+    pub fn has_deadline(&self) -> bool {
+        self.wall_clock_ms.is_some()
+    }
+
+    /// How long the pause is after so many that did not help.
+    pub fn pause(&self, step: u32) -> Duration {
+        let factor = 1_u64.checked_shl(step).unwrap_or(u64::MAX);
+        let ms = self.first_pause_ms.saturating_mul(factor);
+        Duration::from_millis(ms.min(self.longest_pause_ms.max(self.first_pause_ms)))
+    }
+
+    /// After how long an agent that is held up ends.
+    pub fn give_up(&self) -> Duration {
+        Duration::from_millis(self.give_up_ms)
+    }
+}
+
+fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
