@@ -10,7 +10,7 @@ mod bad_luck;
 mod boundaries;
 /// What a check says is true of the commit, whatever an agent hides from git.
 mod check_commit;
-/// Worktrees for checks: exactly the commit, whatever was done to them.
+/// Checks of merges and sessions: what a kill leaves, what a failure says.
 mod check_tree;
 /// Claims won and refused, `next`, leases.
 mod claims;
@@ -94,30 +94,18 @@ mod team_concurrency;
 mod team_crash;
 /// Teams: who is alive, and the end of a team.
 mod team_delete;
-/// Working trees: what counts as a change.
-mod tree_changes;
 /// `ccb worktree …`: the answers, the exit codes, tasks bound to trees.
 mod tree_commands;
 /// A crash at every step of making, removing and bringing back a tree.
 mod tree_crash;
-/// Working trees: made, found, refused.
-mod tree_create;
 /// A tree's commits on another branch: landed, refused, checked.
 mod tree_merge;
 /// Trees that are made before anybody asks.
 mod tree_pool;
-/// Working trees: taken away and brought back.
-mod tree_remove;
-/// From a checkout to the commit that is kept.
-mod tree_seal;
 /// A session enters a tree and leaves it.
 mod tree_session;
-/// Working trees: what a new one gets besides its files.
-mod tree_setup;
 /// Many processes make, use and remove trees at once, and are killed.
 mod tree_torture;
-/// Working trees that are old: collected, emptied from the trash, and what disagrees.
-mod tree_upkeep;
 /// What a repository wants to run, and the user's word on it.
 mod trust;
 /// What each program is told about its tools.

@@ -20,6 +20,8 @@ pub mod model;
 mod random;
 mod real;
 mod real_team;
+/// The repository that the tests of `worktrees` use, too; it is theirs.
+#[path = "../../worktrees/tests/it/repo.rs"]
 mod repo;
 /// Agents in tests.
 pub mod runs;
@@ -30,6 +32,7 @@ mod talk;
 mod team_files;
 pub mod team_session;
 mod wait;
+mod workplace;
 
 pub use faults::Pass;
 pub use foreign::{ForeignLock, ForeignTool, make_stale, set_mtime};
@@ -43,7 +46,8 @@ pub use real::{
     waiting,
 };
 pub use real_team::RealTeam;
-pub use repo::{TestRepo, Workplace, git, git_command, slug, write};
+pub use repo::{TestRepo, git, git_command, slug, write};
 pub use schema::check_task_file;
 pub use talk::Talk;
 pub use wait::wait_until;
+pub use workplace::Workplace;

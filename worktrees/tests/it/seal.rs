@@ -4,8 +4,9 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::time::{Duration, SystemTime};
 
-use harness::{TestRepo, git, slug, write};
 use worktrees::{CreateRequest, Mode, RemoveRequest, State, Status};
+
+use crate::repo::{TestRepo, git, slug, write};
 
 /// A repository with everything a checkout can make.
 fn varied(format: &[&str]) -> TestRepo {

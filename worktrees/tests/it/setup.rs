@@ -2,8 +2,9 @@
 
 use std::os::unix::fs::symlink;
 
-use harness::{TestRepo, git, slug, write};
 use worktrees::{CreateRequest, SetUp};
+
+use crate::repo::{TestRepo, git, slug, write};
 
 #[test]
 fn set_up_links_copies_and_runs() {

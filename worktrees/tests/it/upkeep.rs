@@ -3,9 +3,10 @@
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::sync::Arc;
 
-use harness::{TestRepo, git, slug, write};
 use store::clock::{Clock, ManualClock, SystemClock};
 use worktrees::{AgentEnd, RemoveRequest, TreeOptions, Trees, Verdict};
+
+use crate::repo::{TestRepo, git, slug, write};
 
 const DISCARD: RemoveRequest<'_> = RemoveRequest {
     discard: true,

@@ -2,8 +2,9 @@
 
 use std::os::unix::fs::symlink;
 
-use harness::{TestRepo, git, git_command, slug, write};
 use worktrees::{RemoveRequest, Removed, Status, TreeError};
+
+use crate::repo::{TestRepo, git, git_command, slug, write};
 
 const DISCARD: RemoveRequest<'_> = RemoveRequest {
     discard: true,

@@ -2,8 +2,9 @@
 
 use std::os::unix::fs::symlink;
 
-use harness::{TestRepo, git, slug, write};
 use worktrees::{Base, CreateRequest, Mode, TreeOptions, Trees};
+
+use crate::repo::{TestRepo, git, slug, write};
 
 #[test]
 fn a_tree_is_made_once_and_found_again() {
@@ -306,7 +307,7 @@ fn other_formats_of_repositories_work_through_git_itself() {
     for args in [["--ref-format=reftable"], ["--object-format=sha256"]] {
         // Older versions of git do not know all of them.
         let probe = tempfile::tempdir().unwrap();
-        let known = harness::git_command(probe.path(), &["init", "-q", args[0]]).output();
+        let known = crate::repo::git_command(probe.path(), &["init", "-q", args[0]]).output();
         if !known.unwrap().status.success() {
             println!("this git does not know {args:?}");
             continue;

@@ -1,7 +1,8 @@
 //! What counts as a change: everything that could be lost.
 
-use harness::{TestRepo, git, git_command, slug, write};
 use worktrees::{Changes, State};
+
+use crate::repo::{TestRepo, git, git_command, slug, write};
 
 fn changes(repo: &TestRepo) -> Changes {
     repo.trees().changes(&slug("x")).unwrap()
