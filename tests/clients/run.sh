@@ -32,4 +32,4 @@ export CCB_TEST_MCP_INSPECTOR="$dir/npm/node_modules/.bin/mcp-inspector"
 export CCB_TEST_MCP_PYTHON="$dir/python/bin/python"
 # The inspector looks for `node` itself.
 export PATH="$dir/npm/node_modules/.bin:$PATH"
-cargo test -p ccb-tests --test it mcp_clients -- --nocapture
+cargo test --workspace --test real -- --nocapture mcp_clients

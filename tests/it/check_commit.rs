@@ -2,10 +2,10 @@
 //! the repository's own configuration, makes a check pass.
 
 use harness::team_session::SessionScene;
+use harness::{Fan, kinds};
 use serde_json::json;
 
 use crate::CCB;
-use crate::fanout_run::{Fan, kinds};
 
 /// A way to make a check pass in a worktree although it does not pass on the commit.
 #[derive(Clone, Copy)]
@@ -104,7 +104,7 @@ fn session(trick: Trick) {
 
 /// A plan in which the first task uses the trick: it fails, the others land.
 fn fanout(trick: Trick) {
-    let fan = Fan::new();
+    let fan = Fan::new(CCB);
     for (path, text) in FILES {
         fan.write(path, text);
     }
@@ -162,7 +162,7 @@ tricks! {
 
 #[test]
 fn a_check_that_fails_only_when_it_lands_is_blamed_on_its_own_task() {
-    let fan = Fan::new();
+    let fan = Fan::new(CCB);
     fan.plan(&json!({ "tasks": [
         { "id": "here", "run": "echo 0 > zero", "verify": "test -n \"$CCB_RUN_ID\"" },
         { "id": "one", "run": "echo 1 > one", "verify": "test -e one" },

@@ -5,12 +5,11 @@ use std::process::Stdio;
 
 use harness::runs::{LONG, kill};
 use harness::team_session::SessionScene;
-use harness::{Workplace, git, wait_until, write};
+use harness::{Fan, Workplace, git, wait_until, write};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::CCB;
-use crate::fanout_run::Fan;
 
 #[test]
 fn a_killed_merge_leaves_nothing_that_the_next_one_minds() {
@@ -159,7 +158,7 @@ fn a_check_without_isolation_runs_in_place_and_says_so() {
         "{task}"
     );
 
-    let fan = Fan::new();
+    let fan = Fan::new(CCB);
     fan.plan(&json!({"tasks": [
         {"id": "here", "run": "echo 1 > here", "verify": "test -f here", "isolation": "none"},
         {"id": "apart", "run": "echo 1 > apart", "verify": "test -f apart"},

@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use harness::ci_runner::{CiRunner, yaml};
-use harness::{TestHome, TestRepo, Workplace, git};
+use harness::{TestHome, TestRepo, Workplace, git, kinds};
 use serde_json::{Value, json};
 
 use crate::CCB;
-use crate::fanout_run::kinds;
 
 const CI: &str = include_str!("../../docs/ci.md");
 

@@ -2,10 +2,10 @@
 
 use harness::runs::LONG;
 use harness::scene_processes::of_home;
-use harness::{Random, wait_until};
+use harness::{Fan, Random, kinds, wait_until};
 use serde_json::{Value, json};
 
-use crate::fanout_run::{Fan, kinds};
+use crate::CCB;
 
 const TASKS: usize = 50;
 const KILLS: usize = 10;
@@ -41,12 +41,12 @@ fn begun(fan: &Fan) -> usize {
 
 #[test]
 fn killed_at_ten_points_it_comes_to_the_same_end_and_nothing_proven_runs_again() {
-    let undisturbed = Fan::new();
+    let undisturbed = Fan::new(CCB);
     plan(&undisturbed);
     let (code, report) = undisturbed.run(&["--land", "merge"]);
     assert_eq!(code, Some(0), "{report}");
 
-    let fan = Fan::new();
+    let fan = Fan::new(CCB);
     plan(&fan);
     let mut random = Random::new(std::process::id().into());
     let mut before = 0;

@@ -1,86 +1,16 @@
 //! Plans that run: proven, landed, reported, resumed.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 
 use harness::fake::Pids;
 use harness::runs::{LONG, await_none_left};
+use harness::sample_project::{DEFECTS, all_is_well, file, project, repaired};
 use harness::script::Script;
-use harness::{Answer, Workplace, wait_until};
+use harness::{Answer, Fan, kinds, wait_until};
 use serde_json::{Value, json};
 
-use crate::sample_project::{DEFECTS, file, is_green, project, repaired};
 use crate::{CCB, FAKE_ACP, FAKE_AGENT};
-
-/// A repository, a home, and plans that run in it.
-pub(crate) struct Fan(pub(crate) Workplace);
-
-impl Fan {
-    pub(crate) fn new() -> Self {
-        Self(Workplace::new(CCB))
-    }
-
-    pub(crate) fn write(&self, path: &str, text: &str) {
-        self.0.repo.write(path, text);
-    }
-
-    pub(crate) fn commit(&self) {
-        self.git(&["add", "."]);
-        self.git(&["commit", "-qm", "more"]);
-    }
-
-    pub(crate) fn git(&self, args: &[&str]) -> String {
-        self.0.repo.git(args).trim().to_owned()
-    }
-
-    pub(crate) fn plan(&self, plan: &Value) {
-        self.write("plan.json", &plan.to_string());
-    }
-
-    pub(crate) fn out(&self) -> PathBuf {
-        self.0.repo.main().join("ccb-out")
-    }
-
-    /// Runs the plan to its end.
-    pub(crate) fn run(&self, more: &[&str]) -> (Option<i32>, Value) {
-        let answer = self.answer(more);
-        let lines = answer.json_lines();
-        let end = lines.last().cloned().unwrap_or_default();
-        assert!(end["report"].is_object(), "{answer:?}");
-        (answer.code, end["report"].clone())
-    }
-
-    pub(crate) fn answer(&self, more: &[&str]) -> Answer {
-        let args = [&["fanout", "plan.json", "-j", "4", "--ci"], more].concat();
-        self.0.run(&args)
-    }
-
-    /// Starts the plan.
-    pub(crate) fn start(&self, more: &[&str]) -> Child {
-        let args = [&["--json", "fanout", "plan.json", "-j", "4"], more].concat();
-        let mut command = self.0.command(&args);
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        command.spawn().unwrap()
-    }
-
-    pub(crate) fn files(&self, branch: &str) -> String {
-        self.git(&["ls-tree", "-r", branch])
-    }
-
-    pub(crate) fn read(&self, name: &str) -> String {
-        let path = self.out().join(name);
-        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"))
-    }
-}
-
-pub(crate) fn kinds(report: &Value) -> Vec<(String, String)> {
-    let tasks = report["tasks"].as_array().unwrap();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    tasks
-        .iter()
-        .map(|task| (text(&task["id"]), text(&task["outcome"]["kind"])))
-        .collect()
-}
 
 fn kind<'r>(report: &'r Value, id: &str) -> &'r Value {
     let tasks = report["tasks"].as_array().unwrap();
@@ -88,44 +18,9 @@ fn kind<'r>(report: &'r Value, id: &str) -> &'r Value {
     &task.unwrap_or_else(|| panic!("no {id} in {report}"))["outcome"]
 }
 
-/// What is true of every run that took the project to green.
-pub(crate) fn all_is_well(fan: &Fan, report: &Value) {
-    for (id, kind) in kinds(report) {
-        assert_eq!(kind, "proven", "{id}: {report}");
-    }
-    assert!(!is_green(fan.0.repo.main()), "nothing but the branch moved");
-    fan.git(&[
-        "checkout",
-        "-q",
-        report["landed"]["branch"].as_str().unwrap(),
-    ]);
-    assert!(is_green(fan.0.repo.main()));
-    // The patches do the same to a clone, with nothing but git.
-    let clone = fan.0.repo.beside("clone");
-    let base = report["base"].as_str().unwrap();
-    fan.git(&["clone", "-q", ".", clone.to_str().unwrap()]);
-    let manifest: Value = serde_json::from_str(&fan.read("manifest.json")).unwrap();
-    let patches = manifest["patches"].as_array().unwrap();
-    let git = |args: &[&str]| {
-        let ended = harness::git_command(&clone, args).status();
-        assert!(ended.unwrap().success(), "{args:?}");
-    };
-    git(&["checkout", "-q", base]);
-    for patch in patches {
-        let path = fan.out().join(patch["path"].as_str().unwrap());
-        git(&["am", "-q", path.to_str().unwrap()]);
-    }
-    assert!(is_green(&clone), "{} patches", patches.len());
-    // Nothing is left but the main tree, and the results keep out of git's sight.
-    let trees = fan.git(&["worktree", "list"]);
-    assert_eq!(trees.lines().count(), 1, "{trees}");
-    let status = fan.git(&["status", "--porcelain"]);
-    assert!(!status.contains("ccb-out"), "{status}");
-}
-
 #[test]
 fn twelve_defects_go_from_red_to_green_with_commands() {
-    let fan = Fan::new();
+    let fan = Fan::new(CCB);
     project(&fan);
     let tasks: Vec<Value> = DEFECTS
         .iter()
@@ -194,7 +89,7 @@ fn twelve_defects_go_from_red_to_green_with_acp_agents() {
 
 /// The same with agents of this runtime.
 fn green_with_agents(runtime: &Value) {
-    let fan = Fan::new();
+    let fan = Fan::new(CCB);
     let settings = json!({ "runtimes": { "fake": runtime } });
     fan.0.home.settings(&settings.to_string());
     project(&fan);
@@ -225,7 +120,7 @@ fn green_with_agents(runtime: &Value) {
 
 #[test]
 fn a_check_that_runs_is_told() {
-    let fan = Fan::new();
+    let fan = Fan::new(CCB);
     let go = fan.0.home.path().join("go");
     let check = format!("until test -e '{}'; do sleep 0.05; done", go.display());
     fan.plan(&json!({"tasks": [{"id": "a", "run": "echo 1 > a", "verify": check}]}));
@@ -247,7 +142,7 @@ fn a_check_that_runs_is_told() {
 
 #[test]
 fn every_outcome_is_in_every_report() {
-    let fan = Fan::new();
+    let fan = Fan::new(CCB);
     fan.plan(&json!({"name": "all", "defaults": {"retries": 0}, "tasks": [
         {"id": "good", "run": "echo 1 > good; echo secret: $SHOP_TOKEN", "verify": "cat good; echo $SHOP_TOKEN"},
         {"id": "no-check", "run": "echo 1 > unchecked"},
@@ -324,7 +219,7 @@ fn walk(dir: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn what_does_not_go_together_is_left_out_and_the_rest_lands() {
-    let fan = Fan::new();
+    let fan = Fan::new(CCB);
     let make = |name: &str| json!({"id": name, "run": format!("echo 1 > {name}"), "verify": format!("test -f {name}")});
     let mut tasks: Vec<Value> = ["a", "b", "c", "d", "e", "f"].map(make).into();
     tasks.push(
@@ -362,7 +257,7 @@ fn what_does_not_go_together_is_left_out_and_the_rest_lands() {
 
 #[test]
 fn a_check_that_failed_before_does_not_keep_what_is_proven_from_landing() {
-    let fan = Fan::new();
+    let fan = Fan::new(CCB);
     fan.plan(
         &json!({"name": "part", "defaults": {"retries": 0}, "tasks": [
             {"id": "a", "run": "echo 1 > a", "verify": "test -f a"},
@@ -384,7 +279,7 @@ fn a_check_that_failed_before_does_not_keep_what_is_proven_from_landing() {
 
 #[test]
 fn another_clone_with_the_same_home_goes_on() {
-    let fan = Fan::new();
+    let fan = Fan::new(CCB);
     fan.plan(&json!({"name": "far", "tasks": [
         {"id": "a", "run": "echo 1 > a", "verify": "test -f a"},
         {"id": "b", "run": "echo 1 > b", "verify": "test -f a -a -f b", "dependsOn": ["a"]},
@@ -409,7 +304,7 @@ fn another_clone_with_the_same_home_goes_on() {
 
 #[test]
 fn money_and_quota_have_codes_of_their_own_and_it_goes_on_later() {
-    let fan = Fan::new();
+    let fan = Fan::new(CCB);
     let more = r#""limits":{"quota":{"firstPauseMs":50,"longestPauseMs":50,"giveUpMs":300}}"#;
     fan.0.home.with_fake_runtime(FAKE_AGENT, more);
     let task = |id: &str, script: Script| json!({"id": id, "prompt": script.to_prompt(), "runtime": "fake", "retries": 0});
@@ -445,7 +340,7 @@ fn money_and_quota_have_codes_of_their_own_and_it_goes_on_later() {
 
 #[test]
 fn a_plan_runs_once_at_a_time_and_in_place_where_it_says_so() {
-    let fan = Fan::new();
+    let fan = Fan::new(CCB);
     let gate = fan.0.home.path().join("gate");
     let waits = format!(
         "while ! test -f {}; do sleep 0.05; done; echo 1 > here",
@@ -468,7 +363,7 @@ fn a_plan_runs_once_at_a_time_and_in_place_where_it_says_so() {
 
 #[test]
 fn two_that_change_the_same_lines_conflict_and_end_with_eight() {
-    let fan = Fan::new();
+    let fan = Fan::new(CCB);
     fan.plan(&json!({"name": "clash", "tasks": [
         {"id": "one", "run": "echo uno > readme", "verify": "true"},
         {"id": "two", "run": "echo due > readme", "verify": "true"},
@@ -487,7 +382,7 @@ fn two_that_change_the_same_lines_conflict_and_end_with_eight() {
 
 #[test]
 fn each_group_gets_a_branch() {
-    let fan = Fan::new();
+    let fan = Fan::new(CCB);
     fan.write("list", "x\ny\n");
     fan.plan(&json!({"name": "groups",
         "foreach": [{"id": "lines", "lines": "list", "task": {"id": "{{line}}", "run": "echo 1 > {{line}}.txt", "verify": "test -f {{line}}.txt"}}],
@@ -502,7 +397,7 @@ fn each_group_gets_a_branch() {
 
 #[test]
 fn limits_stop_a_run_that_can_go_on() {
-    let fan = Fan::new();
+    let fan = Fan::new(CCB);
     let gate = fan.0.home.path().join("gate");
     let waits = format!(
         "while ! test -f {}; do sleep 0.05; done; echo 1 > w",

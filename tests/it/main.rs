@@ -28,8 +28,6 @@ mod contract;
 mod coordinator;
 /// The worked example: it ends green.
 mod coordinator_example;
-/// The real Claude Code as a coordinator: its tools are those of the column.
-mod coordinator_real;
 /// What a coordinator is held to, and workers that go wrong.
 mod coordinator_rules;
 /// A crash at every write point of every operation.
@@ -50,8 +48,6 @@ mod fanout_docs;
 mod fanout_kill;
 /// `ccb fanout`: runs, landings, outcomes, limits.
 mod fanout_run;
-/// `ccb fanout`: its reports beside the schemas others publish.
-mod fanout_schemas;
 /// The dependency graph in all its forms, and the stream of changes.
 mod graph_watch;
 /// Hooks on agents: their start, their end, their idleness.
@@ -74,14 +70,6 @@ mod nothing_left;
 mod output_lines;
 /// Whoever works on a task does not decide when it is done.
 mod own_check;
-/// Real agent programs on the scripted model, where they are installed.
-mod real;
-/// A plan that real agent programs carry out.
-mod real_fanout;
-/// A team session of real agent programs.
-mod real_session;
-/// The tools in the requests of the real programs, and what those that only read cannot do.
-mod real_tools;
 /// Home, list, identity, output: what a command finds around it.
 mod surroundings;
 /// Teams: bad names, damaged rosters, other repositories, held locks.
@@ -150,8 +138,6 @@ mod mcp_agents;
 mod mcp_bad_input;
 /// The MCP server: crashes, vanished clients, held locks, many at once.
 mod mcp_bad_luck;
-/// The MCP server and clients that are not ours.
-mod mcp_clients;
 /// The MCP server: what the documentation says works.
 mod mcp_docs;
 /// The MCP server: mail comes along, once.
@@ -165,16 +151,6 @@ mod damage;
 mod damage_scene;
 /// What git wrote is on the disk before anybody is told.
 mod durable;
-/// Real agents that speak the Agent Client Protocol, where they are installed.
-mod real_acp;
-/// The real Claude Code on a scripted model, where it is installed.
-mod real_claude;
-/// The real Claude Code through the command line, where it is installed.
-mod real_claude_runs;
-/// The real Codex on a scripted model, where it is installed.
-mod real_codex;
-/// The contract of runtimes on real programs, where they are installed.
-mod real_contract;
 /// Agents that speak the Agent Client Protocol, from start to end.
 mod run_acp;
 /// Agents: bad input and bad luck, each with a stated outcome.
@@ -193,8 +169,6 @@ mod run_messages;
 mod run_modes;
 /// Agents: hundreds, treated at random.
 mod run_torture;
-/// A small library with defects, for those who repair some.
-mod sample_project;
 /// Secrets of the starter: nowhere.
 mod secrets;
 /// Team sessions: worked off, proved, landed, resumed.

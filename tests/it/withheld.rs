@@ -1,5 +1,5 @@
 //! What each program is told about its tools, for every built-in type: a table. The programs
-//! are scripts that write down what they are given; `real_tools` looks at what the real ones
+//! are scripts that write down what they are given; `tests/real/tools.rs` looks at what the real ones
 //! make of it.
 
 use std::os::unix::fs::PermissionsExt;

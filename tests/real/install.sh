@@ -7,7 +7,7 @@
 # Prints the variables by which the tests find them, so that
 #
 #   eval "$(tests/real/install.sh /var/tmp/agents)"
-#   cargo test -p ccb-tests --test it real
+#   cargo test --workspace --test real
 #
 # runs the tests with what is installed. What is there in the right version is left alone.
 set -eu

@@ -9,8 +9,8 @@ cd "$(dirname "$0")/../.."
 [ $# -gt 0 ] || set -- claude codex opencode gemini
 failed=0
 for name in "$@"; do
-    cargo test --quiet -p ccb-tests --test it -- --exact "real_contract::$name" 2>&1 |
-        grep -E ' \| |^skipped|panicked|FAILED' || failed=1
+    cargo test --quiet --workspace --test real -- --exact "contract::$name" 2>&1 |
+        grep -E ' \| |ignored|panicked|FAILED' || failed=1
 done
-cargo test --quiet -p ccb-tests --test it -- --test-threads 2 real_claude real_codex real_acp real_session real_fanout coordinator_real || failed=1
+cargo test --quiet --workspace --test real -- --test-threads 2 --skip contract:: || failed=1
 exit $failed

@@ -37,4 +37,4 @@ fi
 
 export CCB_TEST_REPORT_PYTHON="$dir/python/bin/python"
 export CCB_TEST_REPORT_SCHEMAS="$dir"
-cargo test -p ccb-tests --test it fanout_schemas -- --nocapture
+cargo test --workspace --test real -- --nocapture report_schemas

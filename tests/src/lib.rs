@@ -5,6 +5,7 @@ mod board_files;
 pub mod ci_runner;
 pub mod contract;
 pub mod fake;
+mod fan;
 mod faults;
 mod foreign;
 /// Histories of calls to a board, and what the board should have answered.
@@ -25,6 +26,7 @@ mod real_team;
 mod repo;
 /// Agents in tests.
 pub mod runs;
+pub mod sample_project;
 pub mod scene_processes;
 mod schema;
 pub mod script;
@@ -34,6 +36,7 @@ pub mod team_session;
 mod wait;
 mod workplace;
 
+pub use fan::{Fan, kinds};
 pub use faults::Pass;
 pub use foreign::{ForeignLock, ForeignTool, make_stale, set_mtime};
 pub use home::{Answer, TestHome};
@@ -42,8 +45,8 @@ pub use mail::{MailScenario, mail_command, mail_state, message_numbers};
 pub use mcp::{McpClient, McpEnd, texts};
 pub use random::Random;
 pub use real::{
-    RealWorld, accepted, fake_tools, freely, is_waiting, let_go, message, real_program, shell,
-    waiting,
+    RealWorld, accepted, fake_tools, find_real_program, freely, is_waiting, let_go, message,
+    real_program, shell, waiting,
 };
 pub use real_team::RealTeam;
 pub use repo::{TestRepo, git, git_command, slug, write};

@@ -18,9 +18,9 @@ pub struct RealTeam {
 }
 
 impl RealTeam {
-    /// With the Claude Code that `CCB_TEST_CLAUDE` names; none, and a word about it, if it does not.
-    pub fn claude(ccb: &str, more: &Value) -> Option<Self> {
-        let program = real_program("CCB_TEST_CLAUDE")?;
+    /// With the Claude Code that `CCB_TEST_CLAUDE` names.
+    pub fn claude(ccb: &str, more: &Value) -> Self {
+        let program = real_program("CCB_TEST_CLAUDE");
         let world = RealWorld::new();
         let env: serde_json::Map<String, Value> = world
             .claude("")
@@ -45,11 +45,11 @@ impl RealTeam {
         let free = "---\nname: free\ndescription: may do everything\n\
                     permissionMode: bypassPermissions\n---\nYou do what you are told.\n";
         crate::write(&home.path().join("agents/free.md"), free);
-        Some(Self {
+        Self {
             world,
             home,
             repo: TestRepo::new(),
-        })
+        }
     }
 
     /// The arguments that start an agent in the repository.

@@ -140,16 +140,10 @@ macro_rules! checks {
         #[macro_export]
         macro_rules! contract_tests {
             ($subject:expr, cannot: $cannot:expr) => {
-                $crate::contract_tests!(if_there: Some($subject), cannot: $cannot);
-            };
-            // The same for a subject that is an option: none is nothing to test.
-            (if_there: $subject:expr, cannot: $cannot:expr) => {
                 $($(
                     #[test]
                     fn $name() {
-                        if let Some(subject) = $subject {
-                            $crate::contract::run(stringify!($name), &subject, &$cannot);
-                        }
+                        $crate::contract::run(stringify!($name), &$subject, &$cannot);
                     }
                 )+)+
             };

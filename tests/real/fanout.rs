@@ -1,18 +1,14 @@
 //! A plan that real Claude Codes carry out, on a scripted model.
 
 use harness::model::{Step, prompt};
-use harness::{RealTeam, Workplace, shell};
+use harness::sample_project::{DEFECTS, all_is_well, project, repaired};
+use harness::{Fan, RealTeam, Workplace, shell};
 use serde_json::{Value, json};
 
 use crate::CCB;
-use crate::fanout_run::{Fan, all_is_well};
-use crate::sample_project::{DEFECTS, project, repaired};
 
-#[test]
-fn twelve_defects_go_from_red_to_green_with_claude() {
-    let Some(team) = RealTeam::claude(CCB, &json!({ "agents": { "stopGraceMs": 2000 } })) else {
-        return;
-    };
+pub(crate) fn twelve_defects_go_from_red_to_green_with_claude() {
+    let team = RealTeam::claude(CCB, &json!({ "agents": { "stopGraceMs": 2000 } }));
     let RealTeam { world, home, repo } = team;
     let fan = Fan(Workplace { repo, home });
     project(&fan);

@@ -14,9 +14,8 @@ use uuid::Uuid;
 
 use crate::FAKE_MCP;
 
-fn claude() -> Option<ClaudeRuntime> {
-    let program = real_program("CCB_TEST_CLAUDE")?;
-    Some(ClaudeRuntime::new(vec![program]))
+fn claude() -> ClaudeRuntime {
+    ClaudeRuntime::new(vec![real_program("CCB_TEST_CLAUDE")])
 }
 
 fn start(runtime: &ClaudeRuntime, launch: Launch) -> Talk {
@@ -33,9 +32,8 @@ fn answer(talk: &mut Talk, allow: bool) -> String {
     tool
 }
 
-#[test]
-fn a_turn_with_questions_and_answers() {
-    let Some(claude) = claude() else { return };
+pub(crate) fn a_turn_with_questions_and_answers() {
+    let claude = claude();
     let world = RealWorld::new();
     let steps = [
         Step::tool("Bash", shell("touch yes.txt")).usage(100, 10),
@@ -65,9 +63,8 @@ fn a_turn_with_questions_and_answers() {
     assert!(talk.left_behind().is_empty());
 }
 
-#[test]
-fn a_message_arrives_at_the_next_tool_boundary() {
-    let Some(claude) = claude() else { return };
+pub(crate) fn a_message_arrives_at_the_next_tool_boundary() {
+    let claude = claude();
     let world = RealWorld::new();
     let steps = [
         Step::tool("Bash", shell(&waiting(&world.repo(), "a"))),
@@ -91,9 +88,8 @@ fn a_message_arrives_at_the_next_tool_boundary() {
     talk.finish();
 }
 
-#[test]
-fn a_message_to_an_idle_agent_is_its_next_turn() {
-    let Some(claude) = claude() else { return };
+pub(crate) fn a_message_to_an_idle_agent_is_its_next_turn() {
+    let claude = claude();
     let world = RealWorld::new();
     let mut talk = start(
         &claude,
@@ -116,9 +112,8 @@ fn a_message_to_an_idle_agent_is_its_next_turn() {
     talk.finish();
 }
 
-#[test]
-fn an_urgent_message_interrupts() {
-    let Some(claude) = claude() else { return };
+pub(crate) fn an_urgent_message_interrupts() {
+    let claude = claude();
     let world = RealWorld::new();
     let hang = [Step::text("begun").hang()];
     let mut talk = start(&claude, world.claude(&prompt("Go.", &hang)));
@@ -134,9 +129,8 @@ fn an_urgent_message_interrupts() {
     talk.finish();
 }
 
-#[test]
-fn an_interrupted_tool_dies_and_the_agent_lives() {
-    let Some(claude) = claude() else { return };
+pub(crate) fn an_interrupted_tool_dies_and_the_agent_lives() {
+    let claude = claude();
     let world = RealWorld::new();
     let steps = [Step::tool("Bash", shell(&waiting(&world.repo(), "a")))];
     let mut talk = start(&claude, freely(world.claude(&prompt("Go.", &steps))));
@@ -151,9 +145,8 @@ fn an_interrupted_tool_dies_and_the_agent_lives() {
     assert!(talk.left_behind().is_empty());
 }
 
-#[test]
-fn stopping_ends_it_in_the_middle_of_a_tool() {
-    let Some(claude) = claude() else { return };
+pub(crate) fn stopping_ends_it_in_the_middle_of_a_tool() {
+    let claude = claude();
     let world = RealWorld::new();
     let steps = [Step::tool("Bash", shell(&waiting(&world.repo(), "a")))];
     let mut talk = start(&claude, freely(world.claude(&prompt("Go.", &steps))));
@@ -164,9 +157,8 @@ fn stopping_ends_it_in_the_middle_of_a_tool() {
     assert!(talk.left_behind().is_empty());
 }
 
-#[test]
-fn a_session_goes_on_and_can_be_copied() {
-    let Some(claude) = claude() else { return };
+pub(crate) fn a_session_goes_on_and_can_be_copied() {
+    let claude = claude();
     let world = RealWorld::new();
     let mut talk = start(
         &claude,
@@ -205,9 +197,8 @@ fn a_session_goes_on_and_can_be_copied() {
     assert!(body.contains("FIRST WORDS") && !body.contains("SECOND WORDS"));
 }
 
-#[test]
-fn a_session_that_is_not_there_says_so() {
-    let Some(claude) = claude() else { return };
+pub(crate) fn a_session_that_is_not_there_says_so() {
+    let claude = claude();
     let world = RealWorld::new();
     let mut launch = world.claude("Go.");
     let session = Uuid::new_v4().to_string();
@@ -219,9 +210,8 @@ fn a_session_that_is_not_there_says_so() {
     talk.end();
 }
 
-#[test]
-fn our_tools_are_there_and_its_own_are_not() {
-    let Some(claude) = claude() else { return };
+pub(crate) fn our_tools_are_there_and_its_own_are_not() {
+    let claude = claude();
     let world = RealWorld::new();
     let steps = [
         Step::tool("mcp__ccb__TaskCreate", json!({})),
@@ -268,9 +258,8 @@ fn our_tools_are_there_and_its_own_are_not() {
     assert_eq!(tools.iter().find(clash), None, "{tools:?}");
 }
 
-#[test]
-fn a_refused_login_fails_soon_and_says_what_to_do() {
-    let Some(claude) = claude() else { return };
+pub(crate) fn a_refused_login_fails_soon_and_says_what_to_do() {
+    let claude = claude();
     let world = RealWorld::new();
     let mut talk = start(&claude, world.claude(&prompt("Go.", &[Step::http(401)])));
     let end = talk.turn();
@@ -284,9 +273,8 @@ fn a_refused_login_fails_soon_and_says_what_to_do() {
     talk.finish();
 }
 
-#[test]
-fn a_provider_that_refuses_for_now_is_a_quota() {
-    let Some(claude) = claude() else { return };
+pub(crate) fn a_provider_that_refuses_for_now_is_a_quota() {
+    let claude = claude();
     let world = RealWorld::new();
     let mut launch = world.claude(&prompt("Go.", &[Step::http(429).retry_after(1)]));
     launch
@@ -302,9 +290,8 @@ fn a_provider_that_refuses_for_now_is_a_quota() {
     talk.finish();
 }
 
-#[test]
-fn limits_on_turns_and_money() {
-    let Some(claude) = claude() else { return };
+pub(crate) fn limits_on_turns_and_money() {
+    let claude = claude();
     let world = RealWorld::new();
     let steps = [Step::tool("Bash", shell("echo 1")), Step::text("never")];
     let mut launch = freely(world.claude(&prompt("Go.", &steps)));
@@ -329,9 +316,8 @@ fn with_hook(repo: &Path) {
     std::fs::write(repo.join(".claude/settings.json"), settings.to_string()).unwrap();
 }
 
-#[test]
-fn a_repositorys_hooks_run_only_where_it_is_trusted() {
-    let Some(claude) = claude() else { return };
+pub(crate) fn a_repositorys_hooks_run_only_where_it_is_trusted() {
+    let claude = claude();
     for trusted in [false, true] {
         let world = RealWorld::new();
         with_hook(&world.repo());
@@ -346,9 +332,8 @@ fn a_repositorys_hooks_run_only_where_it_is_trusted() {
     }
 }
 
-#[test]
-fn its_prompt_and_its_tools_are_as_ordered() {
-    let Some(claude) = claude() else { return };
+pub(crate) fn its_prompt_and_its_tools_are_as_ordered() {
+    let claude = claude();
     let world = RealWorld::new();
     let mut launch = world.claude(&prompt("Go.", &[Step::text("Done.")]));
     launch.system_prompt = Some("YOU ARE A TEST.".into());
@@ -372,9 +357,8 @@ fn its_prompt_and_its_tools_are_as_ordered() {
     assert_eq!(tools, ["Bash", "Read"]);
 }
 
-#[test]
-fn a_killed_program_ends_without_a_turn() {
-    let Some(claude) = claude() else { return };
+pub(crate) fn a_killed_program_ends_without_a_turn() {
+    let claude = claude();
     let world = RealWorld::new();
     let steps = [Step::tool("Bash", shell(&waiting(&world.repo(), "a")))];
     let mut talk = start(&claude, freely(world.claude(&prompt("Go.", &steps))));

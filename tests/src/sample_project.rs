@@ -4,10 +4,12 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::fanout_run::Fan;
+use serde_json::Value;
+
+use crate::fan::{Fan, kinds};
 
 /// A module's name, what is wrong in it, its test, and what repairs it.
-pub(crate) const DEFECTS: [(&str, &str, &str, &str); 12] = [
+pub const DEFECTS: [(&str, &str, &str, &str); 12] = [
     (
         "sum",
         "pub fn sum(n: &[i64]) -> i64 { n.iter().product() }",
@@ -83,18 +85,18 @@ pub(crate) const DEFECTS: [(&str, &str, &str, &str); 12] = [
 ];
 
 /// Where a module is.
-pub(crate) fn file(name: &str) -> String {
+pub fn file(name: &str) -> String {
     format!("src/{name}.rs")
 }
 
 /// The command that repairs a module.
-pub(crate) fn repaired(name: &str, repair: &str) -> String {
+pub fn repaired(name: &str, repair: &str) -> String {
     let file = file(name);
     format!("sed -i.bak '{repair}' {file} && rm {file}.bak")
 }
 
 /// Writes and commits it. `sh check.sh` tests everything, `sh checks/NAME.sh` one module.
-pub(crate) fn project(fan: &Fan) {
+pub fn project(fan: &Fan) {
     let mut library = String::new();
     for (name, wrong, test, _) in DEFECTS {
         let test = format!(
@@ -125,11 +127,46 @@ pub(crate) fn project(fan: &Fan) {
 }
 
 /// Whether all its tests pass.
-pub(crate) fn is_green(dir: &Path) -> bool {
+pub fn is_green(dir: &Path) -> bool {
     let ended = Command::new("sh")
         .arg("check.sh")
         .current_dir(dir)
         .output()
         .unwrap();
     ended.status.success()
+}
+
+/// What is true of every run that took the project to green.
+pub fn all_is_well(fan: &Fan, report: &Value) {
+    for (id, kind) in kinds(report) {
+        assert_eq!(kind, "proven", "{id}: {report}");
+    }
+    assert!(!is_green(fan.0.repo.main()), "nothing but the branch moved");
+    fan.git(&[
+        "checkout",
+        "-q",
+        report["landed"]["branch"].as_str().unwrap(),
+    ]);
+    assert!(is_green(fan.0.repo.main()));
+    // The patches do the same to a clone, with nothing but git.
+    let clone = fan.0.repo.beside("clone");
+    let base = report["base"].as_str().unwrap();
+    fan.git(&["clone", "-q", ".", clone.to_str().unwrap()]);
+    let manifest: Value = serde_json::from_str(&fan.read("manifest.json")).unwrap();
+    let patches = manifest["patches"].as_array().unwrap();
+    let git = |args: &[&str]| {
+        let ended = crate::git_command(&clone, args).status();
+        assert!(ended.unwrap().success(), "{args:?}");
+    };
+    git(&["checkout", "-q", base]);
+    for patch in patches {
+        let path = fan.out().join(patch["path"].as_str().unwrap());
+        git(&["am", "-q", path.to_str().unwrap()]);
+    }
+    assert!(is_green(&clone), "{} patches", patches.len());
+    // Nothing is left but the main tree, and the results keep out of git's sight.
+    let trees = fan.git(&["worktree", "list"]);
+    assert_eq!(trees.lines().count(), 1, "{trees}");
+    let status = fan.git(&["status", "--porcelain"]);
+    assert!(!status.contains("ccb-out"), "{status}");
 }

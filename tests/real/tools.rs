@@ -72,9 +72,9 @@ struct Scene {
 }
 
 impl Scene {
-    fn new(program: &Program) -> Option<Self> {
+    fn new(program: &Program) -> Self {
         let variable = format!("CCB_TEST_{}", program.name.to_uppercase());
-        let mut command = vec![real_program(&variable)?];
+        let mut command = vec![real_program(&variable)];
         command.extend(program.more.iter().map(ToString::to_string));
         let world = RealWorld::new();
         let env: serde_json::Map<String, Value> = (program.launch)(&world, "")
@@ -91,12 +91,12 @@ impl Scene {
         let settings =
             json!({ "runtimes": { program.name: runtime }, "agents": { "stopGraceMs": 2000 } });
         home.settings(&settings.to_string());
-        Some(Self {
+        Self {
             world,
             home,
             repo: TestRepo::new(),
             name: program.name,
-        })
+        }
     }
 
     /// Starts an agent of this type in a tree of its own and waits for its end.
@@ -141,13 +141,10 @@ const VERIFIER: &str = "EnterWorktree ExitWorktree SendMessage TaskCreate TaskGe
 /// Compares the tools in the program's first request with `rows`: for each type its own, and
 /// ours.
 fn check(program: &Program, rows: &[(&str, &str, &str)]) {
-    let Some(_) = Scene::new(program) else { return };
     let mut seen = String::new();
     let mut wanted = String::new();
     for (kind, own, ours) in rows {
-        let Some(scene) = Scene::new(program) else {
-            return;
-        };
+        let scene = Scene::new(program);
         let model = matches!(*kind, "Explore") && program.kind != "claude";
         let more: &[&str] = if model {
             &["--model", usual_model(program)]
@@ -184,8 +181,7 @@ fn usual_model(program: &Program) -> &'static str {
     }
 }
 
-#[test]
-fn the_tools_of_claude() {
+pub(crate) fn the_tools_of_claude() {
     let reads = "Bash Glob Grep Read Skill WebFetch WebSearch";
     let all = "Bash Edit Glob Grep NotebookEdit Read Skill WebFetch WebSearch Write";
     check(
@@ -204,8 +200,7 @@ fn the_tools_of_claude() {
     );
 }
 
-#[test]
-fn the_tools_of_codex() {
+pub(crate) fn the_tools_of_codex() {
     let all = "exec_command view_image web_search write_stdin";
     let with_ours = format!("{all} {RESOURCES}");
     check(
@@ -220,8 +215,7 @@ fn the_tools_of_codex() {
     );
 }
 
-#[test]
-fn the_tools_of_opencode() {
+pub(crate) fn the_tools_of_opencode() {
     let all = "bash edit glob grep read skill webfetch write";
     let reads = "glob grep read skill webfetch";
     check(
@@ -235,8 +229,7 @@ fn the_tools_of_opencode() {
     );
 }
 
-#[test]
-fn the_tools_of_gemini() {
+pub(crate) fn the_tools_of_gemini() {
     let reads =
         "activate_skill glob google_web_search grep_search list_directory read_file web_fetch";
     let all = format!(
@@ -254,8 +247,7 @@ fn the_tools_of_gemini() {
     );
 }
 
-#[test]
-fn the_tools_of_qwen() {
+pub(crate) fn the_tools_of_qwen() {
     let reads = "glob grep_search list_directory read_file skill web_fetch";
     let all = format!("{reads} edit run_shell_command write_file");
     let runs = "glob grep_search list_directory read_file run_shell_command web_fetch";
@@ -282,9 +274,7 @@ fn check_leads(program: &Program, runtime: &dyn Fn(Vec<String>) -> Box<dyn Runti
     };
     for (role, own, ours) in [("lead", all, LEAD), ("coordinator", alone, COORDINATOR)] {
         let variable = format!("CCB_TEST_{}", program.name.to_uppercase());
-        let Some(name) = real_program(&variable) else {
-            return;
-        };
+        let name = real_program(&variable);
         let mut command = vec![name];
         command.extend(program.more.iter().map(ToString::to_string));
         let world = RealWorld::new();
@@ -334,8 +324,7 @@ fn acp(command: Vec<String>) -> Box<dyn Runtime> {
     Box::new(AcpRuntime::new(command))
 }
 
-#[test]
-fn a_lead_and_a_coordinator_on_claude() {
+pub(crate) fn a_lead_and_a_coordinator_on_claude() {
     let all = "Bash Edit Glob Grep NotebookEdit Read Skill WebFetch WebSearch Write";
     check_leads(
         &CLAUDE,
@@ -344,8 +333,7 @@ fn a_lead_and_a_coordinator_on_claude() {
     );
 }
 
-#[test]
-fn a_lead_and_a_coordinator_on_codex() {
+pub(crate) fn a_lead_and_a_coordinator_on_codex() {
     let all = format!("exec_command view_image web_search write_stdin {RESOURCES}");
     check_leads(
         &CODEX,
@@ -354,20 +342,17 @@ fn a_lead_and_a_coordinator_on_codex() {
     );
 }
 
-#[test]
-fn a_lead_and_a_coordinator_on_opencode() {
+pub(crate) fn a_lead_and_a_coordinator_on_opencode() {
     let all = "bash edit glob grep read skill webfetch write";
     check_leads(&OPENCODE, &acp, all);
 }
 
-#[test]
-fn a_lead_and_a_coordinator_on_gemini() {
+pub(crate) fn a_lead_and_a_coordinator_on_gemini() {
     let all = "activate_skill glob google_web_search grep_search list_background_processes list_directory read_background_output read_file replace run_shell_command web_fetch write_file";
     check_leads(&GEMINI, &acp, all);
 }
 
-#[test]
-fn a_lead_and_a_coordinator_on_qwen() {
+pub(crate) fn a_lead_and_a_coordinator_on_qwen() {
     let all = "edit glob grep_search list_directory read_file run_shell_command skill web_fetch write_file";
     check_leads(&QWEN, &acp, all);
 }
@@ -377,9 +362,7 @@ fn a_lead_and_a_coordinator_on_qwen() {
 fn cannot_write(program: &Program) {
     let (tool, argument) = program.shell;
     for kind in ["Explore", "reviewer"] {
-        let Some(scene) = Scene::new(program) else {
-            return;
-        };
+        let scene = Scene::new(program);
         let docs = include_str!("../../docs/agents.md");
         let from = docs.find("```markdown\n").unwrap() + "```markdown\n".len();
         let text = &docs[from..from + docs[from..].find("```").unwrap()];
@@ -408,27 +391,22 @@ fn cannot_write(program: &Program) {
     }
 }
 
-#[test]
-fn claude_cannot_write_where_it_only_reads() {
+pub(crate) fn claude_cannot_write_where_it_only_reads() {
     cannot_write(&CLAUDE);
 }
 
-#[test]
-fn codex_cannot_write_where_it_only_reads() {
+pub(crate) fn codex_cannot_write_where_it_only_reads() {
     cannot_write(&CODEX);
 }
 
-#[test]
-fn opencode_cannot_write_where_it_only_reads() {
+pub(crate) fn opencode_cannot_write_where_it_only_reads() {
     cannot_write(&OPENCODE);
 }
 
-#[test]
-fn gemini_cannot_write_where_it_only_reads() {
+pub(crate) fn gemini_cannot_write_where_it_only_reads() {
     cannot_write(&GEMINI);
 }
 
-#[test]
-fn qwen_cannot_write_where_it_only_reads() {
+pub(crate) fn qwen_cannot_write_where_it_only_reads() {
     cannot_write(&QWEN);
 }

@@ -1,11 +1,11 @@
-//! Needs the programs of `tests/real/install.sh` and the variables it prints. Without them
-//! nothing is tested here, and each test says so.
+//! The programs follow the scripted model's orders.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use harness::model::{ModelServer, Outcome, Role, Step, prompt};
+use harness::real_program;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -17,12 +17,8 @@ struct Real {
 }
 
 impl Real {
-    /// The program `variable` names; none, and a word about it, if it is not set.
-    fn new(variable: &str) -> Option<Self> {
-        let Ok(program) = std::env::var(variable) else {
-            println!("skipped: {variable} is not set; see tests/real/install.sh");
-            return None;
-        };
+    /// The program `variable` names.
+    fn new(variable: &str) -> Self {
         // Not below the usual place for temporary files: one of them refuses to work there.
         let dir = tempfile::Builder::new()
             .prefix(".ccb-real-")
@@ -31,11 +27,11 @@ impl Real {
         for name in ["home", "tmp", "cwd"] {
             std::fs::create_dir(dir.path().join(name)).expect("a directory");
         }
-        Some(Self {
-            program,
+        Self {
+            program: real_program(variable),
             dir,
             server: ModelServer::start(),
-        })
+        }
     }
 
     fn path(&self, name: &str) -> std::path::PathBuf {
@@ -116,11 +112,8 @@ fn claude(real: &Real, prompt: &str) -> Command {
     command
 }
 
-#[test]
-fn claude_follows_a_script() {
-    let Some(real) = Real::new("CCB_TEST_CLAUDE") else {
-        return;
-    };
+pub(crate) fn claude_follows_a_script() {
+    let real = Real::new("CCB_TEST_CLAUDE");
     let steps = steps("Bash", json!({ "command": "echo $((6*7))" }));
     let output = claude(&real, &prompt("Go.", &steps))
         .output()
@@ -132,11 +125,8 @@ fn claude_follows_a_script() {
     assert_eq!(result["usage"]["output_tokens"], 30, "{result}");
 }
 
-#[test]
-fn claude_tries_again() {
-    let Some(real) = Real::new("CCB_TEST_CLAUDE") else {
-        return;
-    };
+pub(crate) fn claude_tries_again() {
+    let real = Real::new("CCB_TEST_CLAUDE");
     let steps = [
         Step::tool("Bash", json!({ "command": "echo a" })).http_first(529, 1),
         Step::text("half").drop_stream().times(1),
@@ -158,11 +148,8 @@ fn claude_tries_again() {
     assert!(outcomes.contains(&Some(Outcome::Cut)), "{outcomes:?}");
 }
 
-#[test]
-fn codex_follows_a_script() {
-    let Some(real) = Real::new("CCB_TEST_CODEX") else {
-        return;
-    };
+pub(crate) fn codex_follows_a_script() {
+    let real = Real::new("CCB_TEST_CODEX");
     let provider = real.server.url();
     let config = format!(
         "model = \"fake\"\nmodel_provider = \"fake\"\n[model_providers.fake]\nname = \"fake\"\n\
@@ -189,11 +176,8 @@ fn codex_follows_a_script() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("\"input_tokens\":2100"));
 }
 
-#[test]
-fn opencode_follows_a_script() {
-    let Some(real) = Real::new("CCB_TEST_OPENCODE") else {
-        return;
-    };
+pub(crate) fn opencode_follows_a_script() {
+    let real = Real::new("CCB_TEST_OPENCODE");
     let base = format!("{}/v1", real.server.url());
     let provider = json!({
         "npm": "@ai-sdk/openai-compatible",
@@ -229,11 +213,8 @@ fn opencode_follows_a_script() {
     real.check(&output, "42", "well done");
 }
 
-#[test]
-fn gemini_follows_a_script() {
-    let Some(real) = Real::new("CCB_TEST_GEMINI") else {
-        return;
-    };
+pub(crate) fn gemini_follows_a_script() {
+    let real = Real::new("CCB_TEST_GEMINI");
     real.write(
         "home/.gemini/settings.json",
         &json!({
@@ -264,11 +245,8 @@ fn gemini_follows_a_script() {
     real.check(&output, "42", "well done");
 }
 
-#[test]
-fn an_answer_that_hangs_is_left_when_claude_is_killed() {
-    let Some(real) = Real::new("CCB_TEST_CLAUDE") else {
-        return;
-    };
+pub(crate) fn an_answer_that_hangs_is_left_when_claude_is_killed() {
+    let real = Real::new("CCB_TEST_CLAUDE");
     let steps = [Step::text("never").hang()];
     let mut command = claude(&real, &prompt("Go.", &steps));
     let mut child = command.stdout(Stdio::null()).spawn().expect("it starts");

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use harness::{Answer, TestHome, TestRepo, texts};
+use harness::{Answer, TestHome, TestRepo, real_program, texts};
 use serde_json::{Value, json};
 
 use crate::CCB;
@@ -242,21 +242,8 @@ fn check_all_called(role: &str, tools: &[String], calls: &[Call]) {
     assert_eq!(listed, called, "{role}");
 }
 
-fn program(variable: &str) -> Option<PathBuf> {
-    let found = std::env::var_os(variable).map(PathBuf::from);
-    if found.is_none() {
-        // Not `eprintln`, whose words are kept back if a test passes.
-        let line = format!("skipped: ${variable} is not set; tests/clients/run.sh sets it\n");
-        std::io::stderr().write_all(line.as_bytes()).ok();
-    }
-    found
-}
-
-#[test]
-fn the_inspector_calls_every_tool() {
-    let Some(inspector) = program("CCB_TEST_MCP_INSPECTOR") else {
-        return;
-    };
+pub(crate) fn the_inspector_calls_every_tool() {
+    let inspector = PathBuf::from(real_program("CCB_TEST_MCP_INSPECTOR"));
     for (role, agent) in ROLES {
         let place = Place::new();
         let server = place.server(role, agent);
@@ -318,11 +305,8 @@ fn inspect(inspector: &Path, place: &Place, server: &[String], args: &[&str]) ->
     }
 }
 
-#[test]
-fn pythons_client_calls_every_tool() {
-    let Some(python) = program("CCB_TEST_MCP_PYTHON") else {
-        return;
-    };
+pub(crate) fn pythons_client_calls_every_tool() {
+    let python = PathBuf::from(real_program("CCB_TEST_MCP_PYTHON"));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients/client.py");
     for (role, agent) in ROLES {
         let place = Place::new();

@@ -7,11 +7,8 @@ use swarm::runtime::{ClaudeRuntime, McpServer};
 
 use crate::CCB;
 
-#[test]
-fn the_tools_in_its_request_are_those_of_the_column() {
-    let Some(program) = real_program("CCB_TEST_CLAUDE") else {
-        return;
-    };
+pub(crate) fn the_tools_in_its_request_are_those_of_the_column() {
+    let program = real_program("CCB_TEST_CLAUDE");
     let world = RealWorld::new();
     let mut launch = world.claude(&prompt("Go.", &[Step::text("Seen.")]));
     launch.tools = Some(vec!["mcp__ccb".into()]);
@@ -64,11 +61,8 @@ fn work(words: &str, file: &str, text: &str) -> String {
     prompt(words, &steps)
 }
 
-#[test]
-fn a_coordinator_hands_out_hears_follows_up_and_the_result_is_on_the_branch() {
-    let Some(team) = RealTeam::claude(CCB, &json!({ "agents": { "stopGraceMs": 2000 } })) else {
-        return;
-    };
+pub(crate) fn a_coordinator_hands_out_hears_follows_up_and_the_result_is_on_the_branch() {
+    let team = RealTeam::claude(CCB, &json!({ "agents": { "stopGraceMs": 2000 } }));
     let order = format!(
         "Paths: one.txt, two.txt\nVerify: grep -qx 1 one.txt\n{}",
         work("FIRST ORDER", "one.txt", "1\n")

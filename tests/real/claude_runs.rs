@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::CCB;
 
-fn team() -> Option<RealTeam> {
+fn team() -> RealTeam {
     RealTeam::claude(CCB, &json!({ "agents": { "stopGraceMs": 2000 } }))
 }
 
@@ -23,9 +23,8 @@ fn asked(team: &RealTeam) -> String {
     all.iter().map(|one| one.body.to_string()).collect()
 }
 
-#[test]
-fn a_whole_life_from_a_task_to_a_copy() {
-    let Some(team) = team() else { return };
+pub(crate) fn a_whole_life_from_a_task_to_a_copy() {
+    let team = team();
     let home = &team.home;
     home.create("job");
     let gates = home.path();
@@ -103,9 +102,8 @@ fn a_whole_life_from_a_task_to_a_copy() {
     assert!(team.left_of(&id).is_empty());
 }
 
-#[test]
-fn whoever_is_killed_nothing_is_left() {
-    let Some(team) = team() else { return };
+pub(crate) fn whoever_is_killed_nothing_is_left() {
+    let team = team();
     let home = &team.home;
     for (which, status) in [("guard", "lost"), ("host", "lost"), ("pid", "failed")] {
         let task = home.create(which);
@@ -131,9 +129,8 @@ fn whoever_is_killed_nothing_is_left() {
     }
 }
 
-#[test]
-fn twelve_at_once_take_each_task_once() {
-    let Some(team) = team() else { return };
+pub(crate) fn twelve_at_once_take_each_task_once() {
+    let team = team();
     let (home, count) = (&team.home, 12);
     for n in 1..=count {
         home.create(&format!("job {n}"));
@@ -186,12 +183,9 @@ fn twelve_at_once_take_each_task_once() {
     }
 }
 
-#[test]
-fn a_refusal_is_waited_for_and_the_work_goes_on() {
+pub(crate) fn a_refusal_is_waited_for_and_the_work_goes_on() {
     let quota = json!({ "firstPauseMs": 500, "longestPauseMs": 500 });
-    let Some(team) = RealTeam::claude(CCB, &json!({ "limits": { "quota": quota } })) else {
-        return;
-    };
+    let team = RealTeam::claude(CCB, &json!({ "limits": { "quota": quota } }));
     let id = team.spawn(&prompt("Go.", &[Step::http(429).retry_after(1)]));
     wait_until(LONG, "it to be held back", || {
         let stalled = team.home.run_meta(&id)["stalled"].clone();
@@ -210,9 +204,8 @@ fn a_refusal_is_waited_for_and_the_work_goes_on() {
     assert!(log.contains("held back"), "{log}");
 }
 
-#[test]
-fn limits_end_it_by_whoever_sees_it_first() {
-    let Some(team) = team() else { return };
+pub(crate) fn limits_end_it_by_whoever_sees_it_first() {
+    let team = team();
     let tool = |n: u32| Step::tool("Bash", shell(&format!("echo {n}"))).usage(1000, 100);
     let steps = [tool(1), tool(2), tool(3), tool(4), Step::text("never")];
     let prompt = prompt("Go.", &steps);

@@ -12,9 +12,8 @@ use uuid::Uuid;
 
 use crate::FAKE_MCP;
 
-fn codex() -> Option<CodexRuntime> {
-    let program = real_program("CCB_TEST_CODEX")?;
-    Some(CodexRuntime::new(vec![program]))
+fn codex() -> CodexRuntime {
+    CodexRuntime::new(vec![real_program("CCB_TEST_CODEX")])
 }
 
 fn start(runtime: &CodexRuntime, launch: Launch) -> Talk {
@@ -46,9 +45,8 @@ fn used(talk: &Talk) -> (u64, u64) {
     sum
 }
 
-#[test]
-fn a_turn_with_questions_and_answers() {
-    let Some(codex) = codex() else { return };
+pub(crate) fn a_turn_with_questions_and_answers() {
+    let codex = codex();
     let world = RealWorld::new();
     let steps = [
         run("touch yes.txt").usage(100, 10),
@@ -90,9 +88,8 @@ fn a_turn_with_questions_and_answers() {
     assert!(talk.left_behind().is_empty());
 }
 
-#[test]
-fn a_message_arrives_at_the_next_tool_boundary() {
-    let Some(codex) = codex() else { return };
+pub(crate) fn a_message_arrives_at_the_next_tool_boundary() {
+    let codex = codex();
     let world = RealWorld::new();
     let steps = [run(&waiting(&world.repo(), "a")), Step::text("It is done.")];
     let mut talk = start(&codex, freely(world.codex(&prompt("Go.", &steps))));
@@ -118,9 +115,8 @@ fn a_message_arrives_at_the_next_tool_boundary() {
     talk.finish();
 }
 
-#[test]
-fn it_is_interrupted_by_order_and_by_an_urgent_message() {
-    let Some(codex) = codex() else { return };
+pub(crate) fn it_is_interrupted_by_order_and_by_an_urgent_message() {
+    let codex = codex();
     let world = RealWorld::new();
     let steps = [run(&waiting(&world.repo(), "a"))];
     let mut talk = start(&codex, freely(world.codex(&prompt("Go.", &steps))));
@@ -150,9 +146,8 @@ fn it_is_interrupted_by_order_and_by_an_urgent_message() {
     assert!(talk.left_behind().is_empty());
 }
 
-#[test]
-fn stopping_ends_it_in_the_middle_of_a_tool() {
-    let Some(codex) = codex() else { return };
+pub(crate) fn stopping_ends_it_in_the_middle_of_a_tool() {
+    let codex = codex();
     let world = RealWorld::new();
     let steps = [run(&waiting(&world.repo(), "a"))];
     let mut talk = start(&codex, freely(world.codex(&prompt("Go.", &steps))));
@@ -163,9 +158,8 @@ fn stopping_ends_it_in_the_middle_of_a_tool() {
     assert!(talk.left_behind().is_empty());
 }
 
-#[test]
-fn finishing_lets_the_turn_end() {
-    let Some(codex) = codex() else { return };
+pub(crate) fn finishing_lets_the_turn_end() {
+    let codex = codex();
     let world = RealWorld::new();
     let steps = [run(&waiting(&world.repo(), "a")), Step::text("Done.")];
     let mut talk = start(&codex, freely(world.codex(&prompt("Go.", &steps))));
@@ -176,9 +170,8 @@ fn finishing_lets_the_turn_end() {
     assert_eq!(talk.end(), Ending::Exited(0));
 }
 
-#[test]
-fn a_session_goes_on_and_can_be_copied() {
-    let Some(codex) = codex() else { return };
+pub(crate) fn a_session_goes_on_and_can_be_copied() {
+    let codex = codex();
     let world = RealWorld::new();
     let mut talk = start(
         &codex,
@@ -219,9 +212,8 @@ fn a_session_goes_on_and_can_be_copied() {
     talk.end();
 }
 
-#[test]
-fn our_tools_are_there_and_its_own_agents_are_not() {
-    let Some(codex) = codex() else { return };
+pub(crate) fn our_tools_are_there_and_its_own_agents_are_not() {
+    let codex = codex();
     let world = RealWorld::new();
     let steps = [
         Step::tool("mcp__ccb::TaskCreate", json!({})),
@@ -260,9 +252,8 @@ fn our_tools_are_there_and_its_own_agents_are_not() {
     );
 }
 
-#[test]
-fn what_the_provider_refuses_is_told_apart() {
-    let Some(codex) = codex() else { return };
+pub(crate) fn what_the_provider_refuses_is_told_apart() {
+    let codex = codex();
     let world = RealWorld::new();
     let mut talk = start(&codex, world.codex(&prompt("Go.", &[Step::http(401)])));
     let end = talk.turn();
