@@ -2,12 +2,12 @@
 //! starts it has.
 
 use coordinator::run::{Grants, LaunchPlan, Spawn};
+use store::Failure;
 use swarm::definitions::PermissionMode;
 use swarm::run::{Meta, RunError, RuntimeSpec};
 use swarm::tools::{Reach, ToolFilter};
 
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
 use crate::mcp::Role;
 
 /// What a teammate cannot do without: to say how far its task is, and to answer.
@@ -38,7 +38,7 @@ pub(crate) struct Share {
 impl Bounds {
     /// Of whoever asks: an agent gives others what it has itself, a person anything.
     /// One of which nobody can read what it has gives nothing.
-    pub(crate) fn of_caller(context: &Context) -> Result<Self, CommandError> {
+    pub(crate) fn of_caller(context: &Context) -> Result<Self, Failure> {
         let Some(id) = context.run() else {
             return Ok(Self::default());
         };
@@ -86,7 +86,7 @@ impl Bounds {
     }
 
     /// Refuses a program that asks nobody to one that has to ask, or that may not run commands.
-    pub(crate) fn check_runtime(&self, runtime: &RuntimeSpec) -> Result<(), CommandError> {
+    pub(crate) fn check_runtime(&self, runtime: &RuntimeSpec) -> Result<(), Failure> {
         let same = self.runtime.as_ref() == Some(&runtime.name) && runtime.kind != "shell";
         if !runs_unasked(runtime) || same {
             return Ok(());
@@ -99,15 +99,14 @@ impl Bounds {
         } else {
             return Ok(());
         };
-        Err(CommandError::Other {
-            exit: Exit::Refused,
-            kind: "wider_than_parent",
-            message: format!(
+        Err(Failure::refused(
+            "wider_than_parent",
+            format!(
                 "the runtime {:?} runs commands without asking, and {why}",
                 runtime.name
             ),
-            hint: Some("leave --runtime out, or have the lead start it".into()),
-        })
+        )
+        .with_hint("leave --runtime out, or have the lead start it"))
     }
 }
 

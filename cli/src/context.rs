@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use coordinator::run::{Agents, Surroundings};
 use mailbox::{MailOptions, Mailbox};
+use store::Failure;
 use store::atomic::Durability;
 use store::home::Home;
 use store::name::Name;
@@ -19,7 +20,6 @@ use worktrees::{Repository, TreeOptions, Trees};
 use crate::args::{Cli, Global};
 use crate::commands::Command;
 use crate::env;
-use crate::error::CommandError;
 use crate::output::Output;
 use crate::own::{self, Own};
 use crate::rights::Who;
@@ -52,7 +52,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    pub(crate) fn new(cli: &Cli, out: Output) -> Result<Self, CommandError> {
+    pub(crate) fn new(cli: &Cli, out: Output) -> Result<Self, Failure> {
         let global = &cli.global;
         let directory = working_directory(global.directory.as_deref())?;
         let (home, own) = own::find(global, || Ok(Home::new(home_path(global, &directory)?)?))?;
@@ -135,7 +135,7 @@ impl Context {
 
     /// Whoever names a team acts in it, and a team belongs to one repository. Only whoever
     /// `repairs` it gets past a roster that nobody can read.
-    fn check_team(&self, global: &Global, repairs: bool) -> Result<(), CommandError> {
+    fn check_team(&self, global: &Global, repairs: bool) -> Result<(), Failure> {
         let other_list = global.list.is_some() || env::var(env::TASK_LIST).is_some();
         let surrounding = || env::var(env::TEAM).filter(|_| !other_list);
         let Some(name) = global.team.clone().or_else(surrounding) else {
@@ -152,7 +152,7 @@ impl Context {
     }
 
     /// Refuses a team of another repository, as far as anybody can tell.
-    fn check_here_if_readable(&self, team: Name) -> Result<(), CommandError> {
+    fn check_here_if_readable(&self, team: Name) -> Result<(), Failure> {
         match self.team_named(team).enter() {
             Ok(_) | Err(TeamError::NotFound { .. } | TeamError::Corrupt { .. }) => Ok(()),
             Err(error) => Err(error.into()),
@@ -160,7 +160,7 @@ impl Context {
     }
 
     /// Refuses a team of another repository. What has no roster belongs to none.
-    fn check_here(&self, team: Name) -> Result<(), CommandError> {
+    fn check_here(&self, team: Name) -> Result<(), Failure> {
         match self.team_named(team).enter() {
             Ok(_) | Err(TeamError::NotFound { .. }) => Ok(()),
             Err(error) => Err(error.into()),
@@ -189,7 +189,7 @@ impl Context {
     }
 
     /// The team: the one named by flag or environment, a session's own, or the repository's.
-    pub(crate) fn team(&self) -> Result<Name, CommandError> {
+    pub(crate) fn team(&self) -> Result<Name, Failure> {
         let team = match (&self.team, Self::session_id()) {
             (Some(name), _) => Name::new("team", name)?,
             (None, Some(id)) => {
@@ -208,14 +208,14 @@ impl Context {
     }
 
     /// The agents of the team.
-    pub(crate) fn agents(&self) -> Result<Agents, CommandError> {
+    pub(crate) fn agents(&self) -> Result<Agents, Failure> {
         let team = self.team()?;
         self.check_here(team.clone())?;
         Ok(self.agents_of(team))
     }
 
     /// The same for whoever repairs the team: a roster nobody can read keeps nobody out.
-    pub(crate) fn agents_to_repair(&self) -> Result<Agents, CommandError> {
+    pub(crate) fn agents_to_repair(&self) -> Result<Agents, Failure> {
         let team = self.team()?;
         self.check_here_if_readable(team.clone())?;
         Ok(self.agents_of(team))
@@ -257,7 +257,7 @@ impl Context {
     }
 
     /// The team's mail.
-    pub(crate) fn mailbox(&self) -> Result<Mailbox, CommandError> {
+    pub(crate) fn mailbox(&self) -> Result<Mailbox, Failure> {
         self.mailbox_of(&self.team()?, self.mail_options())
     }
 
@@ -272,11 +272,7 @@ impl Context {
     }
 
     /// The mail of a team; refused if that is another repository's.
-    pub(crate) fn mailbox_of(
-        &self,
-        team: &Name,
-        options: MailOptions,
-    ) -> Result<Mailbox, CommandError> {
+    pub(crate) fn mailbox_of(&self, team: &Name, options: MailOptions) -> Result<Mailbox, Failure> {
         self.check_here(team.clone())?;
         Ok(Mailbox::new(&self.home, team, options))
     }
@@ -343,7 +339,7 @@ impl Context {
     }
 
     /// The worktrees of the repository the command works in.
-    pub(crate) fn trees(&self) -> Result<Trees, CommandError> {
+    pub(crate) fn trees(&self) -> Result<Trees, Failure> {
         let worktree = &self.settings.worktree;
         let options = TreeOptions {
             durability: Durability::of(worktree.durable),
@@ -382,7 +378,7 @@ impl Context {
         &self,
         file: &Path,
         item: impl FnOnce(Places<'_>) -> Item,
-    ) -> Result<bool, CommandError> {
+    ) -> Result<bool, Failure> {
         if file == self.own_settings() {
             return Ok(true);
         }
@@ -452,21 +448,21 @@ impl Context {
     }
 }
 
-fn working_directory(given: Option<&Path>) -> Result<PathBuf, CommandError> {
+fn working_directory(given: Option<&Path>) -> Result<PathBuf, Failure> {
     let current = std::env::current_dir()
-        .map_err(|error| CommandError::failed("io", format!("no working directory: {error}")))?;
+        .map_err(|error| Failure::failed("io", format!("no working directory: {error}")))?;
     let Some(given) = given else {
         return Ok(current);
     };
     let directory = current.join(given);
     if !directory.is_dir() {
         let message = format!("-C {}: there is no such directory", given.display());
-        return Err(CommandError::usage("bad_directory", message));
+        return Err(Failure::usage("bad_directory", message));
     }
     Ok(directory)
 }
 
-fn home_path(global: &Global, directory: &Path) -> Result<PathBuf, CommandError> {
+fn home_path(global: &Global, directory: &Path) -> Result<PathBuf, Failure> {
     let given = global.home.clone().or_else(|| env::path(env::HOME));
     let given = given.or_else(|| env::path(env::CLAUDE_CONFIG_DIR));
     let path = match (given, env::path("HOME")) {
@@ -474,14 +470,14 @@ fn home_path(global: &Global, directory: &Path) -> Result<PathBuf, CommandError>
         (None, Some(home)) => home.join(".claude"),
         (None, None) => {
             return Err(
-                CommandError::usage("no_home", "neither $HOME nor $CCB_HOME is set")
+                Failure::usage("no_home", "neither $HOME nor $CCB_HOME is set")
                     .with_hint("say where to keep state with --home DIR"),
             );
         }
     };
     if path.to_str().is_none() {
         let message = format!("{}: the home's path is not valid UTF-8", path.display());
-        return Err(CommandError::usage("bad_path", message)
+        return Err(Failure::usage("bad_path", message)
             .with_hint("say where to keep state with --home DIR"));
     }
     Ok(path)
@@ -492,7 +488,7 @@ fn list_name(
     global: &Global,
     team: Option<&str>,
     repository: Option<&Repository>,
-) -> Result<Name, CommandError> {
+) -> Result<Name, Failure> {
     if let Some(name) = &global.list {
         return Ok(Name::new("list", name)?);
     }
@@ -503,7 +499,7 @@ fn list_name(
         let name = env::var(variable)?;
         Some(Name::new("list", &name).map_err(|error| {
             let message = format!("${variable}: {error}");
-            CommandError::usage("bad_name", message).with_hint("unset it or give --list NAME")
+            Failure::usage("bad_name", message).with_hint("unset it or give --list NAME")
         }))
     };
     if let Some(name) = named_by(env::TASK_LIST).or_else(|| named_by(env::TEAM)) {
@@ -527,7 +523,7 @@ fn led_team(home: &Home) -> Option<String> {
 }
 
 /// What the list and the team of this place are called when nobody says.
-fn own_name(repository: Option<&Repository>) -> Result<Name, CommandError> {
+fn own_name(repository: Option<&Repository>) -> Result<Name, Failure> {
     match repository {
         Some(repository) => repository_list(repository),
         None => Ok(Name::new("list", "default")?),
@@ -535,13 +531,13 @@ fn own_name(repository: Option<&Repository>) -> Result<Name, CommandError> {
 }
 
 /// `<directory>-<8 hex digits of the shared git directory's path>`.
-fn repository_list(repository: &Repository) -> Result<Name, CommandError> {
+fn repository_list(repository: &Repository) -> Result<Name, Failure> {
     let Some(common_dir) = repository.common_dir.to_str() else {
         let message = format!(
             "{}: the path is not valid UTF-8",
             repository.common_dir.display()
         );
-        return Err(CommandError::usage("bad_path", message));
+        return Err(Failure::usage("bad_path", message));
     };
     let named_after = repository
         .main_tree
@@ -555,7 +551,7 @@ fn repository_list(repository: &Repository) -> Result<Name, CommandError> {
     Ok(Name::derived(directory, &id.simple().to_string()[..8]))
 }
 
-fn agent_name(global: &Global) -> Result<Name, CommandError> {
+fn agent_name(global: &Global) -> Result<Name, Failure> {
     let named = global.agent.clone().or_else(|| env::var(env::AGENT));
     let name = named.unwrap_or_else(|| "user".into());
     Ok(Name::new("agent", &name)?)

@@ -12,7 +12,6 @@ use taskboard::Task;
 use worktrees::{Base, SetUp};
 
 use crate::context::Context;
-use crate::error::CommandError;
 use crate::mcp::Role;
 use crate::spawning::{self, Wish};
 
@@ -80,7 +79,7 @@ impl TaskCrew {
 impl Crew for TaskCrew {
     fn agent_for(&self, job: &Job<'_>) -> Result<Spawn, String> {
         let wish = self.wish(job);
-        spawning::spawn(&wish, &self.definitions, &self.context).map_err(|error| words(&error))
+        spawning::spawn(&wish, &self.definitions, &self.context).map_err(|error| error.in_a_line())
     }
 }
 
@@ -134,7 +133,7 @@ impl Crew for PlanCrew {
             wish.cwd = Some(self.crew.context.directory.clone());
         }
         let (crew, context) = (&self.crew, &self.crew.context);
-        spawning::spawn(&wish, &crew.definitions, context).map_err(|error| words(&error))
+        spawning::spawn(&wish, &crew.definitions, context).map_err(|error| error.in_a_line())
     }
 
     fn terms(&self, task: &Task) -> Terms {
@@ -145,14 +144,6 @@ impl Crew for PlanCrew {
             attempts: usize::try_from(planned.attempts).ok(),
             verify_timeout: planned.timeout,
         }
-    }
-}
-
-/// An error and what to do about it, in one line.
-pub(crate) fn words(error: &CommandError) -> String {
-    match error.hint() {
-        Some(hint) => format!("{} ({hint})", error.message()),
-        None => error.message(),
     }
 }
 

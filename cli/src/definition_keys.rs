@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use coordinator::run::LaunchPlan;
 use serde_json::{Map, Value};
+use store::Failure;
 use store::settings::ConfigHome;
 use swarm::definitions::{Definition, Found, McpServer as Asked};
 use swarm::hooks::HookEvent;
@@ -13,7 +14,6 @@ use swarm::trust::{Item, Places, SERVERS, Servers, servers_of};
 
 use crate::context::Context;
 use crate::env;
-use crate::error::{CommandError, Exit};
 
 /// The longest skill that is loaded.
 const MAX_SKILL: usize = 256 * 1024;
@@ -23,7 +23,7 @@ pub(crate) fn apply(
     found: &Found,
     plan: &mut LaunchPlan,
     context: &Context,
-) -> Result<(), CommandError> {
+) -> Result<(), Failure> {
     let definition = &found.definition;
     for asked in &definition.mcp_servers {
         let server = match asked {
@@ -75,7 +75,7 @@ fn check_trust(
     found: &Found,
     item: impl FnOnce(Places<'_>) -> Option<Item>,
     context: &Context,
-) -> Result<(), CommandError> {
+) -> Result<(), Failure> {
     if !found.source.is_repository() {
         return Ok(());
     }
@@ -93,20 +93,19 @@ fn check_trust(
     }
 }
 
-fn not_trusted(what: &str) -> CommandError {
-    CommandError::Other {
-        exit: Exit::Refused,
-        kind: "not_trusted",
-        message: format!(
+fn not_trusted(what: &str) -> Failure {
+    Failure::refused(
+        "not_trusted",
+        format!(
             "{what} comes with the repository, and what a repository brings along is not run \
              unasked"
         ),
-        hint: Some("look at it with `ccb trust --show` and run `ccb trust`".into()),
-    }
+    )
+    .with_hint("look at it with `ccb trust --show` and run `ccb trust`")
 }
 
 /// A server that is configured elsewhere: in the repository, or by the user for Claude Code.
-fn named(name: &str, context: &Context) -> Result<McpServer, CommandError> {
+fn named(name: &str, context: &Context) -> Result<McpServer, Failure> {
     let mut known = vec![OWN_SERVER.to_owned()];
     if let Some(root) = context.main_tree() {
         let file = root.join(SERVERS);
@@ -134,7 +133,7 @@ fn named(name: &str, context: &Context) -> Result<McpServer, CommandError> {
         None => format!("{SERVERS} in the repository names servers, as does ~/.claude.json"),
     };
     let message = format!("there is no MCP server {name:?}");
-    Err(CommandError::usage("unknown_mcp_server", message).with_hint(hint))
+    Err(Failure::usage("unknown_mcp_server", message).with_hint(hint))
 }
 
 /// Where Claude Code keeps the user's servers.
@@ -145,15 +144,15 @@ fn user_files(context: &Context) -> Vec<PathBuf> {
     [Some(beside), home].into_iter().flatten().collect()
 }
 
-fn read(file: &Path) -> Result<Servers, CommandError> {
-    servers_of(file).map_err(|why| CommandError::usage("bad_settings", why))
+fn read(file: &Path) -> Result<Servers, Failure> {
+    servers_of(file).map_err(|why| Failure::usage("bad_settings", why))
 }
 
 /// A server as runtimes take it.
-fn server(name: &str, config: &Map<String, Value>) -> Result<McpServer, CommandError> {
+fn server(name: &str, config: &Map<String, Value>) -> Result<McpServer, Failure> {
     let wrong = |why: &str| {
         let message = format!("MCP server {name:?}: {why}");
-        Err(CommandError::usage("bad_mcp_server", message))
+        Err(Failure::usage("bad_mcp_server", message))
     };
     let Some(command) = config.get("command").and_then(Value::as_str) else {
         return wrong("only servers that are started by a \"command\" can be passed on");
@@ -184,7 +183,7 @@ fn server(name: &str, config: &Map<String, Value>) -> Result<McpServer, CommandE
 }
 
 /// The skills the agent starts with, to be added to its prompt.
-fn skills(definition: &Definition, context: &Context) -> Result<String, CommandError> {
+fn skills(definition: &Definition, context: &Context) -> Result<String, Failure> {
     let mut dirs = vec![context.home().path().join("skills")];
     if let Some(root) = context.main_tree() {
         dirs.insert(0, root.join(".claude/skills"));
@@ -200,7 +199,7 @@ fn skills(definition: &Definition, context: &Context) -> Result<String, CommandE
             return Err(unknown_skill(name, &dirs));
         };
         let wrong = |why: &dyn std::fmt::Display| {
-            CommandError::usage("bad_skill", format!("{}: {why}", file.display()))
+            Failure::usage("bad_skill", format!("{}: {why}", file.display()))
         };
         let bytes = store::atomic::read(&file).map_err(|error| wrong(&error))?;
         let bytes = bytes.unwrap_or_default();
@@ -217,7 +216,7 @@ fn skills(definition: &Definition, context: &Context) -> Result<String, CommandE
     Ok(all)
 }
 
-fn unknown_skill(name: &str, dirs: &[PathBuf]) -> CommandError {
+fn unknown_skill(name: &str, dirs: &[PathBuf]) -> Failure {
     let entries = dirs.iter().filter_map(|dir| std::fs::read_dir(dir).ok());
     let known: Vec<String> = entries
         .flat_map(|entries| entries.flatten())
@@ -228,7 +227,7 @@ fn unknown_skill(name: &str, dirs: &[PathBuf]) -> CommandError {
         Some(near) => format!("did you mean {near:?}?"),
         None => "skills are `.claude/skills/NAME/SKILL.md`, or `skills/` in ccb's home".into(),
     };
-    CommandError::usage("unknown_skill", message).with_hint(hint)
+    Failure::usage("unknown_skill", message).with_hint(hint)
 }
 
 /// What comes after the lines between the first two `---`.

@@ -2,14 +2,14 @@
 
 use std::cell::Cell;
 
-use coordinator::hooks::{BoardHooks, HookSource, TreeHookError, TreeHooks};
+use coordinator::hooks::{BoardHooks, HookSource, TreeHooks};
 use serde_json::Value;
+use store::Failure;
 use taskboard::{Hooks, Task, Veto};
 use worktrees::{Entry, Slug};
 
 use crate::context::Context;
 use crate::env;
-use crate::error::{CommandError, Exit};
 
 impl Context {
     /// Where hooks come from for what this command does.
@@ -38,7 +38,7 @@ pub(crate) fn in_hook() -> bool {
 pub(crate) struct TreeMaker(Option<TreeHooks>);
 
 impl TreeMaker {
-    pub(crate) fn new(context: &Context) -> Result<Self, CommandError> {
+    pub(crate) fn new(context: &Context) -> Result<Self, Failure> {
         Ok(Self(context.hooks().create_tree()?))
     }
 
@@ -54,7 +54,7 @@ pub(crate) struct TreeRemover(Option<TreeHooks>);
 
 impl TreeRemover {
     /// Git's own trees need no hook, so one that is not trusted is no trouble for them.
-    pub(crate) fn new(hook_based: bool, context: &Context) -> Result<Self, CommandError> {
+    pub(crate) fn new(hook_based: bool, context: &Context) -> Result<Self, Failure> {
         match hook_based {
             true => Ok(Self(context.hooks().remove_tree()?)),
             false => Ok(Self(None)),
@@ -65,25 +65,6 @@ impl TreeRemover {
     pub(crate) fn hook(&self) -> Option<impl Fn(&Entry) -> Result<(), String>> {
         let hooks = self.0.as_ref()?;
         Some(move |entry: &Entry| hooks.remove(entry))
-    }
-}
-
-impl From<TreeHookError> for CommandError {
-    fn from(error: TreeHookError) -> Self {
-        let (exit, kind) = match error {
-            TreeHookError::NotTrusted(_) => (Exit::Refused, "not_trusted"),
-            TreeHookError::Unreadable(_) => (Exit::Usage, "bad_settings"),
-        };
-        let hint = match error {
-            TreeHookError::NotTrusted(_) => "`ccb trust --show` shows what there is",
-            TreeHookError::Unreadable(_) => "mend that file first",
-        };
-        Self::Other {
-            exit,
-            kind,
-            message: error.to_string(),
-            hint: Some(hint.into()),
-        }
     }
 }
 

@@ -11,7 +11,7 @@ mod context;
 mod crew;
 mod definition_keys;
 mod env;
-mod error;
+mod exit;
 mod hooks;
 mod mcp;
 mod output;
@@ -30,10 +30,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
+use store::{Category, Failure};
 
 use crate::args::Cli;
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::{CLOSED_STDOUT, Exit};
 use crate::output::Output;
 
 /// Runs the command line of this process and returns its exit code.
@@ -47,9 +48,9 @@ pub fn main() -> ExitCode {
     let code = match catch_unwind(AssertUnwindSafe(|| run(&args, json))) {
         Ok(code) => code,
         Err(_) => {
-            let error = CommandError::internal("a bug in ccb; please report what is printed above");
+            let error = Failure::internal("a bug in ccb; please report what is printed above");
             Output::new(json).error(&error);
-            Exit::Internal.code()
+            Exit::Not(Category::Internal).code()
         }
     };
     ExitCode::from(code)
@@ -69,10 +70,10 @@ fn run(args: &[OsString], json: bool) -> u8 {
         Context::new(&cli, out).and_then(|mut context| commands::run(&cli, &command, &mut context));
     match result {
         Ok(exit) => exit.code(),
-        Err(CommandError::ClosedStdout) => Exit::Done.code(),
+        Err(error) if error.kind() == CLOSED_STDOUT => Exit::Done.code(),
         Err(error) => {
             Output::new(json).error(&error);
-            error.exit().code()
+            Exit::from(&error).code()
         }
     }
 }

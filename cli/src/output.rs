@@ -4,8 +4,9 @@ use std::io::{self, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
 use serde_json::Value;
+use store::{Category, Failure};
 
-use crate::error::{CommandError, Exit};
+use crate::exit::{Exit, not_printed};
 
 pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
 pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
@@ -31,19 +32,19 @@ impl Output {
     }
 
     /// One JSON document on one line.
-    pub(crate) fn json(&mut self, value: &Value) -> Result<(), CommandError> {
+    pub(crate) fn json(&mut self, value: &Value) -> Result<(), Failure> {
         let mut stdout = io::stdout().lock();
-        writeln!(stdout, "{value}")?;
-        stdout.flush()?;
-        Ok(())
+        writeln!(stdout, "{value}")
+            .and_then(|()| stdout.flush())
+            .map_err(not_printed)
     }
 
     /// Text for people; colours are dropped where they do not belong.
-    pub(crate) fn text(&mut self, text: &str) -> Result<(), CommandError> {
+    pub(crate) fn text(&mut self, text: &str) -> Result<(), Failure> {
         let mut stdout = anstream::stdout().lock();
-        writeln!(stdout, "{text}")?;
-        stdout.flush()?;
-        Ok(())
+        writeln!(stdout, "{text}")
+            .and_then(|()| stdout.flush())
+            .map_err(not_printed)
     }
 
     /// The one or the other.
@@ -51,7 +52,7 @@ impl Output {
         &mut self,
         json: impl FnOnce() -> Value,
         text: impl FnOnce() -> String,
-    ) -> Result<(), CommandError> {
+    ) -> Result<(), Failure> {
         if self.json {
             self.json(&json())
         } else {
@@ -65,14 +66,14 @@ impl Output {
     }
 
     /// What went wrong: JSON on stdout, or words on stderr.
-    pub(crate) fn error(&mut self, error: &CommandError) {
+    pub(crate) fn error(&mut self, error: &Failure) {
         if self.json {
             self.json(&error.to_json()).ok();
             return;
         }
-        let mut text = format!("{RED}error:{RED:#} {}", hanging(&error.message()));
+        let mut text = format!("{RED}error:{RED:#} {}", hanging(error.message()));
         if let Some(hint) = error.hint() {
-            text.push_str(&format!("\n  {CYAN}hint:{CYAN:#} {}", hanging(&hint)));
+            text.push_str(&format!("\n  {CYAN}hint:{CYAN:#} {}", hanging(hint)));
         }
         self.note(&text);
     }
@@ -90,13 +91,13 @@ impl Output {
                 .split("\n\n")
                 .next()
                 .unwrap_or(&text);
-            let error = CommandError::usage("usage", message.trim())
+            let error = Failure::usage("usage", message.trim())
                 .with_hint("run the command with --help to see what it takes");
             self.error(&error);
         } else {
             error.print().ok();
         }
-        Exit::Usage.code()
+        Exit::Not(Category::Invalid).code()
     }
 }
 

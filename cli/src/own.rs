@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use coordinator::identity::{self, Inside, Standing};
+use store::Failure;
 use store::home::Home;
 use store::name::Name;
 use swarm::process::Mark;
 
 use crate::args::Global;
 use crate::env;
-use crate::error::CommandError;
 use crate::rights::{Who, not_yours};
 
 /// The agent of ours that this process belongs to.
@@ -34,8 +34,8 @@ pub(crate) struct Place {
 /// environment counts only where there is none.
 pub(crate) fn find(
     global: &Global,
-    home: impl FnOnce() -> Result<Home, CommandError>,
-) -> Result<(Home, Option<Own>), CommandError> {
+    home: impl FnOnce() -> Result<Home, Failure>,
+) -> Result<(Home, Option<Own>), Failure> {
     if let Some(inside) = identity::by_ancestors() {
         if let Some(given) = &global.home {
             check_home(given, &inside.home)?;
@@ -96,7 +96,7 @@ fn known(inside: &Inside) -> Option<Own> {
     })
 }
 
-fn check_home(given: &Path, own: &Home) -> Result<(), CommandError> {
+fn check_home(given: &Path, own: &Home) -> Result<(), Failure> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if real(given) == real(own.path()) {
         return Ok(());
@@ -110,7 +110,7 @@ fn check_home(given: &Path, own: &Home) -> Result<(), CommandError> {
 
 impl Own {
     /// The name it acts under. A flag that says another one is refused.
-    pub(crate) fn agent(&self, global: &Global) -> Result<Name, CommandError> {
+    pub(crate) fn agent(&self, global: &Global) -> Result<Name, Failure> {
         let fixed = match (&self.name, env::var(env::AGENT)) {
             (Some(name), _) => Some(name.clone()),
             (None, Some(name)) if self.who != Who::Unknown => Some(Name::new("agent", &name)?),
@@ -127,7 +127,7 @@ impl Own {
     }
 
     /// The team it acts in, where that is known. A flag that says another one is refused.
-    pub(crate) fn team(&self, global: &Global) -> Result<Option<Name>, CommandError> {
+    pub(crate) fn team(&self, global: &Global) -> Result<Option<Name>, Failure> {
         let own = self.place.as_ref().map(|place| &place.team);
         match (own, &global.team) {
             (Some(own), Some(given)) if given != own.as_str() => Err(not_yours(

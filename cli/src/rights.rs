@@ -4,9 +4,9 @@
 //! in it. Where a word says `own`, the command itself looks whose the thing is.
 
 use clap::ArgMatches;
+use store::Failure;
 
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
 
 /// Who calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -192,7 +192,7 @@ fn says(command: &str, who: Who) -> Say {
 }
 
 /// Refuses a command that is none of the caller's business.
-pub(crate) fn check(command: &str, context: &Context) -> Result<(), CommandError> {
+pub(crate) fn check(command: &str, context: &Context) -> Result<(), Failure> {
     let who = context.who();
     if says(command, who) == No {
         return Err(not_for(
@@ -217,7 +217,7 @@ pub(crate) fn check(command: &str, context: &Context) -> Result<(), CommandError
 }
 
 /// The error for something that is somebody else's to do: the lead's, or a person's alone.
-pub(crate) fn not_for(context: &Context, what: &str, lead_may: bool) -> CommandError {
+pub(crate) fn not_for(context: &Context, what: &str, lead_may: bool) -> Failure {
     let who = context.who().in_words();
     let whose = match lead_may {
         true => "its lead and the person who runs ccb",
@@ -235,13 +235,8 @@ pub(crate) fn not_for(context: &Context, what: &str, lead_may: bool) -> CommandE
 }
 
 /// A refusal because of who calls.
-pub(crate) fn not_yours(message: String, hint: &str) -> CommandError {
-    CommandError::Other {
-        exit: Exit::Refused,
-        kind: "not_yours",
-        message,
-        hint: Some(hint.into()),
-    }
+pub(crate) fn not_yours(message: String, hint: &str) -> Failure {
+    Failure::refused("not_yours", message).with_hint(hint)
 }
 
 #[cfg(test)]

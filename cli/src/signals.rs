@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
+use store::Failure;
 
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 
 /// Remembers the signal that asked the command to end.
 #[derive(Debug, Clone)]
@@ -13,12 +14,12 @@ pub(crate) struct Signals(Arc<AtomicUsize>);
 
 impl Signals {
     /// From now on signals are remembered instead of ending the process.
-    pub(crate) fn catch() -> Result<Self, CommandError> {
+    pub(crate) fn catch() -> Result<Self, Failure> {
         let signal = Arc::new(AtomicUsize::new(0));
         for number in [SIGINT, SIGTERM] {
             let value = usize::try_from(number).unwrap_or_default();
             signal_hook::flag::register_usize(number, Arc::clone(&signal), value)
-                .map_err(|error| CommandError::failed("io", format!("signals: {error}")))?;
+                .map_err(|error| Failure::failed("io", format!("signals: {error}")))?;
         }
         Ok(Self(signal))
     }

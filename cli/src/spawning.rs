@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use coordinator::identity::Standing;
 use coordinator::run::{DefinedHooks, Isolation, LaunchPlan, Prove, Spawn};
+use store::Failure;
 use store::name::Name;
 use store::settings::{AgentLimits, RuntimeSettings};
 use swarm::LEAD;
@@ -24,7 +25,6 @@ use crate::bounds::{Bounds, Share, own_tools};
 use crate::context::Context;
 use crate::definition_keys;
 use crate::env;
-use crate::error::{CommandError, Exit};
 use crate::mcp::Role;
 
 /// The type of an agent nobody gave one.
@@ -78,7 +78,7 @@ pub(crate) fn spawn(
     wish: &Wish,
     definitions: &Definitions,
     context: &Context,
-) -> Result<Spawn, CommandError> {
+) -> Result<Spawn, Failure> {
     let agent_type = wish.agent_type.as_deref().unwrap_or(GENERAL);
     let found = definitions.get(agent_type)?;
     let definition = &found.definition;
@@ -146,7 +146,7 @@ fn own_share(
     definition: &Definition,
     runtime: &RuntimeSpec,
     plan: &mut LaunchPlan,
-) -> Result<Share, CommandError> {
+) -> Result<Share, Failure> {
     let tools = ToolFilter::of(definition);
     let mut share = bounds.share(&tools, permission_mode(wish, definition, runtime));
     if wish.role == Role::Coordinator {
@@ -187,11 +187,11 @@ fn can_be_held(runtime: &RuntimeSpec) -> bool {
 }
 
 /// The agent that is to be copied, if it can be.
-fn forked(of: &str, context: &Context) -> Result<Meta, CommandError> {
+fn forked(of: &str, context: &Context) -> Result<Meta, Failure> {
     let agents = context.agents()?;
     let parent = agents.find(of)?;
     let refused = |message: String, hint: &str| {
-        let error = CommandError::usage("cannot_fork", message);
+        let error = Failure::usage("cannot_fork", message);
         Err(error.with_hint(hint))
     };
     let prompt = agents.run(&parent.agent_id).prompt()?;
@@ -260,7 +260,7 @@ fn limits(wish: &Wish, turns: Option<u32>, context: &Context) -> AgentLimits {
 }
 
 /// Whoever is inside an agent started this one; everybody else stands in for the lead.
-fn parent(context: &Context) -> Result<Name, CommandError> {
+fn parent(context: &Context) -> Result<Name, Failure> {
     match context.run() {
         Some(_) => Ok(context.agent_name().clone()),
         None => Ok(Name::new("agent", LEAD)?),
@@ -272,7 +272,7 @@ fn parent(context: &Context) -> Result<Name, CommandError> {
 pub(crate) fn session_runtime(
     named: Option<&str>,
     context: &Context,
-) -> Result<RuntimeSpec, CommandError> {
+) -> Result<RuntimeSpec, Failure> {
     match (named, &context.agent_settings().default_runtime) {
         (Some(name), _) => find_runtime(name, context),
         (None, Some(name)) => find_runtime(name, context),
@@ -280,7 +280,7 @@ pub(crate) fn session_runtime(
     }
 }
 
-fn runtime(wish: &Wish, context: &Context) -> Result<RuntimeSpec, CommandError> {
+fn runtime(wish: &Wish, context: &Context) -> Result<RuntimeSpec, Failure> {
     let command = wish.task.as_ref().and_then(Task::run_command);
     match &wish.runtime {
         Some(name) => find_runtime(name, context),
@@ -305,12 +305,12 @@ fn own_runtime(context: &Context) -> Option<RuntimeSpec> {
 
 /// The first of the agents everybody knows that is installed. Never the shell: what is meant
 /// for a model must not be run as a command.
-fn installed(context: &Context) -> Result<RuntimeSpec, CommandError> {
+fn installed(context: &Context) -> Result<RuntimeSpec, Failure> {
     let models = runtime::built_in().filter(|name| *name != "shell");
     let mut found = models.filter_map(|name| find_runtime(name, context).ok());
     found.next().ok_or_else(|| {
         let message = "no agent program is installed that could run it";
-        CommandError::usage("no_runtime", message).with_hint(
+        Failure::usage("no_runtime", message).with_hint(
             "install one, such as Claude Code; --runtime shell runs PROMPT as a command; \
              agents.defaultRuntime sets one for good",
         )
@@ -318,7 +318,7 @@ fn installed(context: &Context) -> Result<RuntimeSpec, CommandError> {
 }
 
 /// The runtime of this name: one of the settings, or one everybody has.
-fn find_runtime(name: &str, context: &Context) -> Result<RuntimeSpec, CommandError> {
+fn find_runtime(name: &str, context: &Context) -> Result<RuntimeSpec, Failure> {
     let configured = context.runtimes();
     if let Some(runtime) = configured.get(name) {
         let item = |places: Places<'_>| Item::runtime(name, runtime, places);
@@ -349,28 +349,27 @@ fn find_runtime(name: &str, context: &Context) -> Result<RuntimeSpec, CommandErr
                 None => "`runtimes` in the settings adds others".into(),
             };
             let message = format!("there is no runtime {name:?}");
-            Err(CommandError::usage("unknown_runtime", message).with_hint(hint))
+            Err(Failure::usage("unknown_runtime", message).with_hint(hint))
         }
-        Err(error) => Err(CommandError::usage("no_runtime", error.to_string())),
+        Err(error) => Err(Failure::usage("no_runtime", error.to_string())),
     }
 }
 
-fn not_trusted(name: &str, runtime: &RuntimeSettings, context: &Context) -> CommandError {
-    CommandError::Other {
-        exit: Exit::Refused,
-        kind: "not_trusted",
-        message: format!(
+fn not_trusted(name: &str, runtime: &RuntimeSettings, context: &Context) -> Failure {
+    Failure::refused(
+        "not_trusted",
+        format!(
             "runtime {name:?} comes from {}, and what a repository brings along is not run unasked",
             runtime.file.display()
         ),
-        hint: Some(format!(
-            "look at it and run `ccb trust`, or put it into {}",
-            context.own_settings().display()
-        )),
-    }
+    )
+    .with_hint(format!(
+        "look at it and run `ccb trust`, or put it into {}",
+        context.own_settings().display()
+    ))
 }
 
-fn prompt(wish: &Wish, definition: &Definition, shell: bool) -> Result<String, CommandError> {
+fn prompt(wish: &Wish, definition: &Definition, shell: bool) -> Result<String, Failure> {
     let task = wish.task.as_ref();
     let command = task.and_then(Task::run_command).map(str::to_owned);
     let prompt = match (wish.prompt.clone(), command, task) {
@@ -381,11 +380,11 @@ fn prompt(wish: &Wish, definition: &Definition, shell: bool) -> Result<String, C
         }
         (None, None, Some(task)) => {
             let message = format!("task {} has no command to run", task.id);
-            return Err(CommandError::usage("no_prompt", message)
+            return Err(Failure::usage("no_prompt", message)
                 .with_hint("give the command as PROMPT, or `ccb task update ID --run CMD`"));
         }
         (None, None, None) => {
-            return Err(CommandError::usage("no_prompt", "say what it is to do")
+            return Err(Failure::usage("no_prompt", "say what it is to do")
                 .with_hint("give a PROMPT, or --task ID of a task that has a command"));
         }
     };
@@ -416,7 +415,7 @@ fn isolation(
     wish: &Wish,
     definition: &Definition,
     context: &Context,
-) -> Result<Isolation, CommandError> {
+) -> Result<Isolation, Failure> {
     if let Some((base, set_up)) = &wish.worktree {
         let (base, set_up) = (base.clone(), set_up.clone());
         return Ok(Isolation::Worktree { base, set_up });
@@ -431,12 +430,7 @@ fn isolation(
     }
 }
 
-fn plan(
-    wish: &Wish,
-    found: &Found,
-    shell: bool,
-    context: &Context,
-) -> Result<LaunchPlan, CommandError> {
+fn plan(wish: &Wish, found: &Found, shell: bool, context: &Context) -> Result<LaunchPlan, Failure> {
     let definition = &found.definition;
     let settings = context.agent_settings();
     let mut plan = LaunchPlan {
@@ -463,7 +457,7 @@ fn plan(
         match given.split_once('=') {
             Some(("", _)) => {
                 let message = format!("--env {given:?}: a variable needs a name");
-                return Err(CommandError::usage("bad_env", message));
+                return Err(Failure::usage("bad_env", message));
             }
             Some((name, value)) => {
                 plan.env.insert(name.to_owned(), value.to_owned());
@@ -517,10 +511,9 @@ fn system_prompt(definition: &Definition, context: &Context) -> String {
 }
 
 /// The board and the mail, as tools.
-fn own_server(role: Role) -> Result<McpServer, CommandError> {
-    let program = std::env::current_exe().map_err(|error| {
-        CommandError::failed("io", format!("cannot tell where ccb is: {error}"))
-    })?;
+fn own_server(role: Role) -> Result<McpServer, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::failed("io", format!("cannot tell where ccb is: {error}")))?;
     Ok(McpServer {
         name: OWN_SERVER.into(),
         command: program.to_string_lossy().into_owned(),

@@ -6,6 +6,7 @@
 //! trees in line; every command here does so first.
 
 use serde_json::Value;
+use store::{Category, Explain, Facts};
 use taskboard::{Board, BoardError, Caller, Completed, Hooks, Status, Task, TaskId, Veto};
 use worktrees::{Entry, EventTask, RemoveRequest, Removed, Slug, TreeError, Trees};
 
@@ -24,6 +25,17 @@ pub enum BindingError {
         /// Its name.
         name: String,
     },
+}
+
+impl Explain for BindingError {
+    fn facts(&self) -> Facts {
+        match self {
+            Self::Board(error) => error.facts(),
+            Self::Tree(error) => error.facts(),
+            Self::NoTask { .. } => Facts::new(Category::NotFound, "no_task")
+                .hint("`ccb worktree bind NAME ID` binds one"),
+        }
+    }
 }
 
 /// Both sides of one repository.

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use store::StoreError;
 use store::home::Home;
 use store::lock::FileLock;
 use store::name::Name;
+use store::{Category, Explain, Facts, StoreError};
 use worktrees::{CreateRequest, Created, Entry, RemoveRequest, Removed, Slug, TreeError, Trees};
 
 use crate::session_file::SessionFile;
@@ -67,6 +67,23 @@ pub enum SessionError {
         /// What is wrong.
         why: String,
     },
+}
+
+impl Explain for SessionError {
+    fn facts(&self) -> Facts {
+        use Category::{Failed, NotFound, Refused};
+        match self {
+            Self::Tree(error) => error.facts(),
+            Self::Store(error) => error.facts(),
+            Self::InTree { .. } => Facts::new(Refused, "in_worktree")
+                .hint("leave it first with `ccb worktree exit --keep`, or be another --team"),
+            Self::InNone => Facts::new(NotFound, "not_in_worktree"),
+            Self::NotYours { .. } => Facts::new(Refused, "not_yours"),
+            Self::OtherRepository { .. } => Facts::new(Refused, "other_repository")
+                .hint("leave its worktree there first, or be another --team"),
+            Self::Unreadable { .. } => Facts::new(Failed, "session_unreadable"),
+        }
+    }
 }
 
 /// What a session in a tree needs to go back.

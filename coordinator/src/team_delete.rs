@@ -1,5 +1,6 @@
 //! The end of a team: its working trees, its tasks, its mail, its runs, and at last its roster.
 
+use store::{Explain, Facts};
 use swarm::{Living, Roster, Team, TeamError};
 use taskboard::{Board, BoardError, Status};
 use worktrees::{AgentEnd, Slug, Trees};
@@ -48,6 +49,18 @@ pub enum DeleteError {
         /// What stopped it.
         source: Box<Self>,
     },
+}
+
+impl Explain for DeleteError {
+    fn facts(&self) -> Facts {
+        match self {
+            Self::Team(error) => error.facts(),
+            Self::Board(error) => error.facts(),
+            Self::Unfinished { source, .. } => {
+                Facts::new(source.category(), "unfinished").hint("the same command finishes it")
+            }
+        }
+    }
 }
 
 /// Deletes `team` and empties `board`, the list of the same name. Of its members' trees among

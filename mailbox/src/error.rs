@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use store::StoreError;
+use store::{Category, Explain, Facts, StoreError};
 
 /// Why the mailbox did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -124,21 +124,6 @@ pub enum MailError {
 /// A result whose error is the mailbox's.
 pub type Result<T, E = MailError> = std::result::Result<T, E>;
 
-/// Groups of errors that callers treat alike.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Category {
-    /// Wrong input or configuration.
-    Invalid,
-    /// It is not there.
-    NotFound,
-    /// It may not be done now, or by this caller.
-    Refused,
-    /// Somebody held a lock for too long.
-    TimedOut,
-    /// The system did not let us.
-    Failed,
-}
-
 impl MailError {
     /// Input that breaks a rule.
     pub fn invalid(what: impl Into<String>, why: impl Into<String>) -> Self {
@@ -147,87 +132,46 @@ impl MailError {
             why: why.into(),
         }
     }
+}
 
-    /// A stable word for programs.
-    pub fn kind(&self) -> &'static str {
+impl Explain for MailError {
+    fn facts(&self) -> Facts {
+        use Category::{Failed, Invalid, NotFound, Refused};
         match self {
-            Self::Store(StoreError::LockTimeout { .. }) => "lock_timeout",
-            Self::Store(StoreError::Settings { .. }) => "bad_settings",
-            Self::Store(StoreError::BadName { .. } | StoreError::NameClash { .. }) => "bad_name",
-            Self::Store(StoreError::NewerVersion { .. }) => "newer_version",
-            Self::Store(_) => "io",
-            Self::Invalid { .. } => "invalid",
-            Self::TooLong { .. } => "too_long",
-            Self::UnknownKind { .. } => "unknown_kind",
-            Self::NotForAll { .. } => "not_for_all",
-            Self::NoSuchMessage { .. } => "message_not_found",
-            Self::Full { .. } => "inbox_full",
-            Self::BeingRead { .. } => "being_read",
-            Self::NoSuchRequest { .. } => "request_not_found",
-            Self::AlreadyAnswered { .. } => "already_answered",
-            Self::RequestExpired { .. } => "request_expired",
-            Self::NotYours { .. } => "not_yours",
-            Self::Corrupt { .. } => "corrupt",
-            Self::NotDurable { .. } => "not_durable",
-        }
-    }
-
-    /// The group it belongs to.
-    pub fn category(&self) -> Category {
-        match self {
-            Self::Store(StoreError::LockTimeout { .. }) => Category::TimedOut,
-            Self::Store(StoreError::Io { .. }) | Self::NotDurable { .. } => Category::Failed,
-            Self::Store(_)
-            | Self::Invalid { .. }
-            | Self::TooLong { .. }
-            | Self::UnknownKind { .. }
-            | Self::NotForAll { .. } => Category::Invalid,
-            Self::NoSuchMessage { .. } | Self::NoSuchRequest { .. } => Category::NotFound,
-            Self::Full { .. }
-            | Self::BeingRead { .. }
-            | Self::AlreadyAnswered { .. }
-            | Self::RequestExpired { .. }
-            | Self::NotYours { .. }
-            | Self::Corrupt { .. } => Category::Refused,
-        }
-    }
-
-    /// What the user can do about it.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Store(error) => error.hint(),
-            Self::TooLong { .. } => {
-                Some("write it to a file and send the file's path instead".into())
+            Self::Store(error) => error.facts(),
+            Self::Invalid { .. } => Facts::new(Invalid, "invalid"),
+            Self::TooLong { .. } => Facts::new(Invalid, "too_long")
+                .hint("write it to a file and send the file's path instead"),
+            Self::UnknownKind { nearest, .. } => Facts::new(Invalid, "unknown_kind")
+                .maybe_hint(nearest.map(|nearest| format!("did you mean {nearest:?}?"))),
+            Self::NotForAll { .. } => {
+                Facts::new(Invalid, "not_for_all").hint("send it to one member by name")
             }
-            Self::UnknownKind { nearest, .. } => {
-                nearest.map(|nearest| format!("did you mean {nearest:?}?"))
+            Self::NoSuchMessage { .. } => Facts::new(NotFound, "message_not_found")
+                .hint("`ccb mail inbox` shows the messages there are"),
+            Self::NoSuchRequest { nearest, .. } => {
+                Facts::new(NotFound, "request_not_found").hint(match nearest {
+                    Some(id) => format!("did you mean {id}?"),
+                    None => "`ccb mail requests` shows the requests there are".into(),
+                })
             }
-            Self::NotForAll { .. } => Some("send it to one member by name".into()),
-            Self::NoSuchMessage { .. } => {
-                Some("`ccb mail inbox` shows the messages there are".into())
-            }
-            Self::Full { inbox, .. } => Some(format!(
+            Self::Full { inbox, .. } => Facts::new(Refused, "inbox_full").hint(format!(
                 "nothing is lost; {inbox} has to read and acknowledge its mail first"
             )),
-            Self::BeingRead { .. } => {
-                Some("one reader at a time; `ccb mail inbox` and `ccb mail watch` only look".into())
+            Self::BeingRead { .. } => Facts::new(Refused, "being_read")
+                .hint("one reader at a time; `ccb mail inbox` and `ccb mail watch` only look"),
+            Self::AlreadyAnswered { .. } => Facts::new(Refused, "already_answered")
+                .hint("a request has one answer, the first; send a message if it was wrong"),
+            Self::RequestExpired { .. } => {
+                Facts::new(Refused, "request_expired").hint("ask for a new request")
             }
-            Self::NoSuchRequest { nearest, .. } => Some(match nearest {
-                Some(id) => format!("did you mean {id}?"),
-                None => "`ccb mail requests` shows the requests there are".into(),
-            }),
-            Self::AlreadyAnswered { .. } => {
-                Some("a request has one answer, the first; send a message if it was wrong".into())
+            Self::NotYours { to, .. } => Facts::new(Refused, "not_yours")
+                .hint(format!("answer as the one it is for, with `--as {to}`")),
+            Self::Corrupt { .. } => {
+                Facts::new(Refused, "corrupt").hint("look at the file; delete it to do without it")
             }
-            Self::RequestExpired { .. } => Some("ask for a new request".into()),
-            Self::NotYours { to, .. } => {
-                Some(format!("answer as the one it is for, with `--as {to}`"))
-            }
-            Self::Corrupt { .. } => Some("look at the file; delete it to do without it".into()),
-            Self::NotDurable { .. } => {
-                Some("do not repeat it; look at the disk, and at `ccb mail inbox`".into())
-            }
-            Self::Invalid { .. } => None,
+            Self::NotDurable { .. } => Facts::new(Failed, "not_durable")
+                .hint("do not repeat it; look at the disk, and at `ccb mail inbox`"),
         }
     }
 }

@@ -67,7 +67,7 @@ mod xml;
 
 pub use broadcast::Broadcast;
 pub use consumer::{Acked, Batch, Consumer};
-pub use error::{Category, MailError, Result};
+pub use error::{MailError, Result};
 pub use fault::FAULT_POINTS;
 pub use inbox::{Inbox, Posted};
 pub use mailbox::{Limits, MailOptions, Mailbox};

@@ -2,6 +2,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::failure::{Category, Explain, Facts};
+
 /// What can go wrong with a file, a lock, a name or a setting.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -71,28 +73,33 @@ pub enum StoreError {
 /// A result whose error says which file was involved.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 
-impl StoreError {
-    /// A sentence that tells the user what to do, where there is something to do.
-    pub fn hint(&self) -> Option<String> {
+impl Explain for StoreError {
+    fn facts(&self) -> Facts {
+        use Category::{Failed, Invalid, TimedOut};
         match self {
-            Self::Io { source, path, .. } => match source.kind() {
-                io::ErrorKind::StorageFull => {
-                    Some("the disk is full; free some space and run the command again".into())
+            Self::Io { source, path, .. } => {
+                let facts = Facts::new(Failed, "io");
+                match source.kind() {
+                    io::ErrorKind::StorageFull => {
+                        facts.hint("the disk is full; free some space and run the command again")
+                    }
+                    io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                        facts.hint(format!("check that you may write to {}", path.display()))
+                    }
+                    _ => facts,
                 }
-                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                    Some(format!("check that you may write to {}", path.display()))
-                }
-                _ => None,
-            },
-            Self::LockTimeout { .. } => {
-                Some("if that process hangs, end it; the lock is released by itself".into())
             }
-            Self::BadName { .. } => {
-                Some("use a letter or digit, then up to 63 letters, digits, '.', '_' or '-'".into())
+            Self::LockTimeout { .. } => Facts::new(TimedOut, "lock_timeout")
+                .hint("if that process hangs, end it; the lock is released by itself"),
+            Self::BadName { .. } => Facts::new(Invalid, "bad_name")
+                .hint("use a letter or digit, then up to 63 letters, digits, '.', '_' or '-'"),
+            Self::NameClash { existing, .. } => {
+                Facts::new(Invalid, "bad_name").hint(format!("did you mean {existing:?}?"))
             }
-            Self::NameClash { existing, .. } => Some(format!("did you mean {existing:?}?")),
-            Self::Settings { .. } => None,
-            Self::NewerVersion { .. } => Some("upgrade ccb to change this file".into()),
+            Self::Settings { .. } => Facts::new(Invalid, "bad_settings"),
+            Self::NewerVersion { .. } => {
+                Facts::new(Invalid, "newer_version").hint("upgrade ccb to change this file")
+            }
         }
     }
 }

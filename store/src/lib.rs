@@ -42,6 +42,7 @@ compile_error!(
 pub mod atomic;
 pub mod clock;
 mod error;
+mod failure;
 pub mod fault;
 pub mod fifo;
 pub mod home;
@@ -57,6 +58,7 @@ pub mod watch;
 mod watchdog;
 
 pub use error::{Result, StoreError};
+pub use failure::{Category, Explain, Facts, Failure};
 pub use fault::FAULT_POINTS;
 
 /// 64-bit FNV-1a: a stable fingerprint for noticing that bytes changed.

@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 
-use store::StoreError;
+use serde_json::json;
+use store::{Category, Explain, Facts, StoreError};
 
 use crate::team::Living;
 
@@ -113,64 +114,60 @@ pub enum TeamError {
     },
 }
 
-impl TeamError {
-    /// A stable word for programs.
-    pub fn kind(&self) -> &'static str {
+impl Explain for TeamError {
+    fn facts(&self) -> Facts {
+        use Category::{Failed, Invalid, NotFound, Refused};
         match self {
-            Self::Store(StoreError::LockTimeout { .. }) => "lock_timeout",
-            Self::Store(StoreError::Settings { .. }) => "bad_settings",
-            Self::Store(StoreError::BadName { .. } | StoreError::NameClash { .. }) => "bad_name",
-            Self::Store(StoreError::NewerVersion { .. }) => "newer_version",
-            Self::Store(_) => "io",
-            Self::NotFound { .. } => "team_not_found",
-            Self::Exists { .. } => "team_exists",
-            Self::Corrupt { .. } => "corrupt",
-            Self::OtherRepository { .. } => "other_repository",
-            Self::Deleting { .. } => "deleting",
-            Self::NotDeleting { .. } | Self::ChangedMeanwhile { .. } => "changed_meanwhile",
-            Self::Alive { .. } => "members_alive",
-            Self::Reserved { .. } => "bad_name",
-            Self::AlreadyMember { .. } => "already_member",
-            Self::NoSuchMember { .. } => "member_not_found",
-            Self::LeadStays { .. } => "lead_stays",
-            Self::NotDurable { .. } => "not_durable",
-        }
-    }
-
-    /// What the user can do about it.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Store(error) => error.hint(),
-            Self::NotFound { nearest, .. } => Some(did_you_mean(
-                nearest,
-                "`ccb team list` shows the teams there are",
-            )),
-            Self::Exists { name } => Some(format!("`ccb team show {name}` shows it")),
-            Self::Corrupt { team, .. } => Some(format!(
+            Self::Store(error) => error.facts(),
+            Self::NotFound { nearest, .. } => Facts::new(NotFound, "team_not_found")
+                .hint(did_you_mean(
+                    nearest,
+                    "`ccb team list` shows the teams there are",
+                ))
+                .detail("nearest", json!(nearest)),
+            Self::NoSuchMember { team, nearest, .. } => Facts::new(NotFound, "member_not_found")
+                .hint(did_you_mean(
+                    nearest,
+                    &format!("`ccb team show {team}` shows its members"),
+                ))
+                .detail("nearest", json!(nearest)),
+            Self::Exists { name } => {
+                Facts::new(Refused, "team_exists").hint(format!("`ccb team show {name}` shows it"))
+            }
+            Self::Corrupt { team, .. } => Facts::new(Refused, "corrupt").hint(format!(
                 "repair the file by hand, or move it away (its members are then forgotten) and \
                  run `ccb team create {team}`"
             )),
-            Self::OtherRepository { .. } => {
-                Some("run the command there, or use a team of this repository".into())
+            Self::OtherRepository { .. } => Facts::new(Refused, "other_repository")
+                .hint("run the command there, or use a team of this repository"),
+            Self::Deleting { team } => Facts::new(Refused, "deleting")
+                .hint(format!("`ccb team delete {team}` finishes that")),
+            Self::NotDeleting { team } => Facts::new(Refused, "changed_meanwhile")
+                .hint(format!("look at it with `ccb team show {team}`")),
+            Self::ChangedMeanwhile { .. } => {
+                Facts::new(Refused, "changed_meanwhile").hint("try again when it is quiet")
             }
-            Self::Deleting { team } => Some(format!("`ccb team delete {team}` finishes that")),
-            Self::NotDeleting { team } => Some(format!("look at it with `ccb team show {team}`")),
-            Self::Alive { .. } => {
-                Some("let them finish and leave, or insist with `--force`".to_owned())
+            Self::Alive { living, .. } => Facts::new(Refused, "members_alive")
+                .hint("let them finish and leave, or insist with `--force`")
+                .detail(
+                    "alive",
+                    living
+                        .iter()
+                        .map(|one| json!({"name": one.name, "why": one.why.as_str()}))
+                        .collect::<Vec<_>>(),
+                ),
+            Self::Reserved { .. } => {
+                Facts::new(Invalid, "bad_name").hint("choose another name with `--as AGENT`")
             }
-            Self::Reserved { .. } => Some("choose another name with `--as AGENT`".into()),
-            Self::AlreadyMember { team, name } => Some(format!(
-                "choose another name, or take it over after `ccb team leave {team} --as {name}`"
-            )),
-            Self::NoSuchMember { team, nearest, .. } => Some(did_you_mean(
-                nearest,
-                &format!("`ccb team show {team}` shows its members"),
-            )),
-            Self::LeadStays { team } => Some(format!("`ccb team delete {team}` ends the team")),
-            Self::ChangedMeanwhile { .. } => Some("try again when it is quiet".into()),
-            Self::NotDurable { .. } => {
-                Some("do not repeat it; look at the disk, and at the team".into())
+            Self::AlreadyMember { team, name } => {
+                Facts::new(Refused, "already_member").hint(format!(
+                    "choose another name, or take it over after `ccb team leave {team} --as {name}`"
+                ))
             }
+            Self::LeadStays { team } => Facts::new(Refused, "lead_stays")
+                .hint(format!("`ccb team delete {team}` ends the team")),
+            Self::NotDurable { .. } => Facts::new(Failed, "not_durable")
+                .hint("do not repeat it; look at the disk, and at the team"),
         }
     }
 }

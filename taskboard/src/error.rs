@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 
-use store::StoreError;
+use serde_json::json;
+use store::{Category, Explain, Facts, StoreError};
 
 use crate::id::TaskId;
 use crate::task::Task;
@@ -125,21 +126,6 @@ pub enum Refusal {
     },
 }
 
-/// Groups of errors that callers treat alike.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Category {
-    /// Wrong input or configuration.
-    Invalid,
-    /// It is not there.
-    NotFound,
-    /// It may not be done now, or by this caller.
-    Refused,
-    /// Somebody held a lock for too long.
-    TimedOut,
-    /// The system did not let us.
-    Failed,
-}
-
 impl BoardError {
     pub(crate) fn refused(task: &Task, reason: Refusal) -> Self {
         Self::Refused {
@@ -155,60 +141,33 @@ impl BoardError {
             why: why.into(),
         }
     }
+}
 
-    /// A stable word for programs.
-    pub fn kind(&self) -> &'static str {
+impl Explain for BoardError {
+    fn facts(&self) -> Facts {
+        use Category::{Failed, Invalid, NotFound, Refused};
         match self {
-            Self::Store(StoreError::LockTimeout { .. }) => "lock_timeout",
-            Self::Store(StoreError::Settings { .. }) => "bad_settings",
-            Self::Store(StoreError::BadName { .. } | StoreError::NameClash { .. }) => "bad_name",
-            Self::Store(StoreError::NewerVersion { .. }) => "newer_version",
-            Self::Store(_) => "io",
-            Self::BadId { .. } => "bad_id",
-            Self::Invalid { .. } => "invalid",
-            Self::NotFound { .. } => "task_not_found",
-            Self::Corrupt { .. } => "corrupt",
-            Self::Cycle { .. } => "cycle",
-            Self::Refused { reason, .. } => reason.kind(),
-            Self::Vetoed { .. } => "vetoed",
-            Self::ChangedMeanwhile { .. } => "changed_meanwhile",
-            Self::Unfinished { .. } => "unfinished",
-            Self::NotDurable { .. } => "not_durable",
-        }
-    }
-
-    /// The group it belongs to.
-    pub fn category(&self) -> Category {
-        match self {
-            Self::Store(StoreError::LockTimeout { .. }) => Category::TimedOut,
-            Self::Store(StoreError::Io { .. }) | Self::NotDurable { .. } => Category::Failed,
-            Self::Store(_) | Self::BadId { .. } | Self::Invalid { .. } => Category::Invalid,
-            Self::NotFound { .. } => Category::NotFound,
-            Self::Unfinished { source, .. } => source.category(),
-            Self::Corrupt { .. }
-            | Self::Cycle { .. }
-            | Self::Refused { .. }
-            | Self::Vetoed { .. }
-            | Self::ChangedMeanwhile { .. } => Category::Refused,
-        }
-    }
-
-    /// What the user can do about it.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Store(error) => error.hint(),
-            Self::BadId { .. } => Some("task ids are numbers such as 12".into()),
-            Self::NotFound { .. } => Some("`ccb task list` shows the tasks there are".into()),
-            Self::Corrupt { .. } => {
-                Some("repair the file by hand, or run `ccb doctor --fix` to set it aside".into())
+            Self::Store(error) => error.facts(),
+            Self::BadId { .. } => {
+                Facts::new(Invalid, "bad_id").hint("task ids are numbers such as 12")
             }
-            Self::Refused { reason, task } => reason.hint(task.id),
-            Self::ChangedMeanwhile { .. } => Some("look at the task and try again".into()),
-            Self::NotDurable { .. } => Some(
-                "do not repeat it; look at the disk, and at the board with `ccb task list`".into(),
-            ),
-            Self::Unfinished { .. } => Some("the next ccb command on this list finishes it".into()),
-            Self::Invalid { .. } | Self::Cycle { .. } | Self::Vetoed { .. } => None,
+            Self::Invalid { .. } => Facts::new(Invalid, "invalid"),
+            Self::NotFound { .. } => Facts::new(NotFound, "task_not_found")
+                .hint("`ccb task list` shows the tasks there are"),
+            Self::Corrupt { .. } => Facts::new(Refused, "corrupt")
+                .hint("repair the file by hand, or run `ccb doctor --fix` to set it aside"),
+            Self::Cycle { path } => Facts::new(Refused, "cycle").detail("cycle", json!(path)),
+            Self::Refused { reason, task } => Facts::new(Refused, reason.kind())
+                .hint(reason.hint(task.id))
+                .detail("task", task.to_json()),
+            Self::Vetoed { .. } => Facts::new(Refused, "vetoed"),
+            Self::ChangedMeanwhile { .. } => {
+                Facts::new(Refused, "changed_meanwhile").hint("look at the task and try again")
+            }
+            Self::NotDurable { .. } => Facts::new(Failed, "not_durable")
+                .hint("do not repeat it; look at the disk, and at the board with `ccb task list`"),
+            Self::Unfinished { source, .. } => Facts::new(source.category(), "unfinished")
+                .hint("the next ccb command on this list finishes it"),
         }
     }
 }
@@ -226,22 +185,20 @@ impl Refusal {
         }
     }
 
-    fn hint(&self, id: TaskId) -> Option<String> {
+    fn hint(&self, id: TaskId) -> String {
         match self {
-            Self::AlreadyClaimed { owner } => Some(format!(
-                "act as its owner with `--as {owner}`, or override with `--force`"
-            )),
-            Self::AlreadyResolved => Some(format!(
-                "`ccb task update {id} --status pending` opens it again"
-            )),
-            Self::Blocked { .. } => Some(format!("`ccb task show {id}` says what it waits for")),
-            Self::Parked { .. } => Some(format!(
-                "`ccb task update {id} --status pending` makes it ready again"
-            )),
-            Self::AgentBusy { .. } => Some("finish or release that first".into()),
-            Self::LeaseLost { .. } => {
-                Some("stop working on it: it may be somebody else's by now".into())
+            Self::AlreadyClaimed { owner } => {
+                format!("act as its owner with `--as {owner}`, or override with `--force`")
             }
+            Self::AlreadyResolved => {
+                format!("`ccb task update {id} --status pending` opens it again")
+            }
+            Self::Blocked { .. } => format!("`ccb task show {id}` says what it waits for"),
+            Self::Parked { .. } => {
+                format!("`ccb task update {id} --status pending` makes it ready again")
+            }
+            Self::AgentBusy { .. } => "finish or release that first".into(),
+            Self::LeaseLost { .. } => "stop working on it: it may be somebody else's by now".into(),
         }
     }
 }

@@ -82,7 +82,7 @@ pub use claim::{ClaimRequest, Claimed, LeaseTerm};
 pub use complete::Completed;
 pub use create::{NewTask, Reference};
 pub use doctor::{Finding, FindingKind};
-pub use error::{BoardError, Category, Refusal};
+pub use error::{BoardError, Refusal};
 pub use fault::FAULT_POINTS;
 pub use graph::{Graph, TreeLine};
 pub use id::TaskId;

@@ -2,7 +2,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use store::StoreError;
+use serde_json::json;
+use store::{Category, Explain, Facts, StoreError};
 
 use crate::changes::Changes;
 
@@ -277,104 +278,7 @@ fn some(files: &[String]) -> String {
     text
 }
 
-/// Groups of errors that callers treat alike.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Category {
-    /// Wrong input or configuration.
-    Invalid,
-    /// It is not there.
-    NotFound,
-    /// It may not be done now.
-    Refused,
-    /// Somebody or something took too long.
-    TimedOut,
-    /// Work is left to land.
-    Conflict,
-    /// The system did not let us.
-    Failed,
-}
-
 impl TreeError {
-    /// A stable word for programs.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Store(StoreError::LockTimeout { .. }) => "lock_timeout",
-            Self::Store(StoreError::Settings { .. }) => "bad_settings",
-            Self::Store(StoreError::NewerVersion { .. }) => "newer_version",
-            Self::Store(_) => "io",
-            Self::BadName { .. } | Self::NameClash { .. } => "bad_name",
-            Self::NoRepository { .. } => "no_repository",
-            Self::Bare { .. } => "bare_repository",
-            Self::NoCommit => "no_commit",
-            Self::BadBase { .. } => "bad_base",
-            Self::NotText { .. } => "bad_path",
-            Self::Invalid { .. } => "invalid",
-            Self::NotFound { .. } => "worktree_not_found",
-            Self::Exists { .. } => "exists",
-            Self::BranchExists { .. } => "branch_exists",
-            Self::PathTaken { .. } => "path_taken",
-            Self::NotOurs { .. } => "not_ours",
-            Self::HasChanges { .. } | Self::Uncommitted { .. } => "has_changes",
-            Self::NotMergeable { .. } => "not_mergeable",
-            Self::Conflicts { .. } => "conflicts",
-            Self::CheckFailed { .. } => "check_failed",
-            Self::TargetRefused { .. } => "target_refused",
-            Self::TargetMoved { .. } => "target_moved",
-            Self::Held { .. } => "in_use",
-            Self::Locked { .. } => "locked",
-            Self::OtherFileSystem { .. } => "other_file_system",
-            Self::HookBased { .. } => "hook_based",
-            Self::Hook { .. } => "hook_failed",
-            Self::SetUp { .. } => "setup_failed",
-            Self::NothingToUndo { .. } => "nothing_to_undo",
-            Self::Registry { .. } => "registry_unreadable",
-            Self::Git { .. } | Self::NoGit { .. } => "git_failed",
-            Self::GitTimedOut { .. } => "git_timeout",
-            Self::Interrupted { .. } => "interrupted",
-            Self::NotRun { .. } => "not_run",
-        }
-    }
-
-    /// The group it belongs to.
-    pub fn category(&self) -> Category {
-        match self {
-            Self::Store(StoreError::LockTimeout { .. })
-            | Self::GitTimedOut { .. }
-            | Self::TargetMoved { .. } => Category::TimedOut,
-            Self::Conflicts { .. } | Self::TargetRefused { .. } => Category::Conflict,
-            Self::Store(StoreError::Io { .. })
-            | Self::Hook { .. }
-            | Self::SetUp { .. }
-            | Self::CheckFailed { .. }
-            | Self::Registry { .. }
-            | Self::Git { .. }
-            | Self::Interrupted { .. }
-            | Self::NotRun { .. }
-            | Self::NoGit { .. } => Category::Failed,
-            Self::Store(_)
-            | Self::BadName { .. }
-            | Self::NameClash { .. }
-            | Self::NoRepository { .. }
-            | Self::Bare { .. }
-            | Self::NoCommit
-            | Self::BadBase { .. }
-            | Self::NotText { .. }
-            | Self::Invalid { .. } => Category::Invalid,
-            Self::NotFound { .. } | Self::NothingToUndo { .. } => Category::NotFound,
-            Self::Exists { .. }
-            | Self::BranchExists { .. }
-            | Self::PathTaken { .. }
-            | Self::NotOurs { .. }
-            | Self::HasChanges { .. }
-            | Self::Uncommitted { .. }
-            | Self::NotMergeable { .. }
-            | Self::Held { .. }
-            | Self::Locked { .. }
-            | Self::OtherFileSystem { .. }
-            | Self::HookBased { .. } => Category::Refused,
-        }
-    }
-
     /// Whether it says nothing about what was asked, only about the moment: somebody killed git,
     /// the disk is full, a lock was held. Asked again later, it may well be done.
     pub fn is_passing(&self) -> bool {
@@ -389,65 +293,108 @@ impl TreeError {
                 | Self::Store(StoreError::Io { .. } | StoreError::LockTimeout { .. })
         )
     }
+}
 
-    /// What the user can do about it.
-    pub fn hint(&self) -> Option<String> {
+impl Explain for TreeError {
+    fn facts(&self) -> Facts {
+        let (category, kind) = self.group();
+        let facts = Facts::new(category, kind);
         match self {
-            Self::Store(error) => error.hint(),
-            Self::BadName { .. } => Some(
-                "use up to 64 letters, digits, '.', '_' or '-', in parts separated by '/'".into(),
-            ),
-            Self::NameClash { existing, .. } => Some(format!("did you mean {existing:?}?")),
-            Self::NoRepository { .. } => Some("go to a repository, or give -C DIR".into()),
-            Self::Bare { .. } => Some("go to a repository with a working tree".into()),
-            Self::NoCommit => Some("make a first commit".into()),
-            Self::BadBase { .. } => Some("give a branch, a tag or a commit".into()),
-            Self::NotFound { .. } => {
-                Some("`ccb worktree list` shows the worktrees there are".into())
-            }
-            Self::Exists { .. } => Some("choose another name".into()),
-            Self::BranchExists { branch } => Some(format!(
-                "choose another name, or delete the branch with `git branch -d {branch}`"
-            )),
-            Self::PathTaken { .. } => {
-                Some("move it away, choose another name, or look with `ccb doctor`".into())
-            }
-            Self::NotOurs { .. } => Some("`ccb doctor` says more; nothing was touched".into()),
-            Self::HasChanges { name, .. } => Some(format!(
+            Self::Store(error) => error.facts(),
+            Self::HasChanges { name, changes } => facts.detail("changes", changes.to_json()).hint(format!(
                 "look with `ccb worktree status {name}`; `--discard` removes it all the same, and \
                  `ccb worktree undo {name}` brings it back"
             )),
-            Self::Uncommitted { name, .. } => Some(format!(
+            Self::Uncommitted { name, changes } => facts.detail("changes", changes.to_json()).hint(format!(
                 "commit them in the worktree, or look with `ccb worktree status {name}`"
             )),
-            Self::Conflicts { into, .. } => Some(format!(
+            Self::Conflicts { into, files, .. } => facts.detail("files", json!(files)).hint(format!(
                 "nothing was touched; merge {into} in the worktree, solve it there, and try again"
             )),
-            Self::CheckFailed { log, .. } => Some(format!(
-                "nothing was moved; its output is in {}",
-                log.display()
+            Self::CheckFailed { log, .. } => facts
+                .detail("log", log.to_string_lossy())
+                .hint(format!("nothing was moved; its output is in {}", log.display())),
+            Self::SetUp { log: Some(log), .. } => facts
+                .detail("log", log.to_string_lossy())
+                .hint(format!("its output is in {}", log.display())),
+            Self::NameClash { existing, .. } => facts.hint(format!("did you mean {existing:?}?")),
+            Self::BranchExists { branch } => facts.hint(format!(
+                "choose another name, or delete the branch with `git branch -d {branch}`"
             )),
-            Self::TargetRefused { .. } => {
-                Some("nothing was moved; commit or put away what is in the way there".into())
-            }
-            Self::TargetMoved { .. } => Some("nothing was moved; try again".into()),
-            Self::Held { .. } => Some("wait until it is done, or stop it".into()),
-            Self::Locked { .. } => Some("`git worktree unlock` releases it".into()),
-            Self::OtherFileSystem { .. } => {
-                Some("remove it by hand with `git worktree remove`".into())
-            }
-            Self::SetUp { log: Some(log), .. } => {
-                Some(format!("its output is in {}", log.display()))
-            }
-            Self::NothingToUndo { .. } => {
-                Some("`ccb worktree list --all` shows what was removed".into())
-            }
-            Self::Registry { .. } => Some(
-                "`ccb doctor --fix` sets it aside and makes a new one from what git knows".into(),
-            ),
-            Self::Interrupted { .. } => Some("nothing was changed for good; try again".into()),
-            Self::NoGit { .. } => Some("install git, and see that it is on your PATH".into()),
-            _ => None,
+            other => facts.maybe_hint(other.plain_hint().map(str::to_owned)),
         }
+    }
+}
+
+impl TreeError {
+    /// The group it belongs to, and its word.
+    fn group(&self) -> (Category, &'static str) {
+        use Category::{Conflict, Failed, Invalid, NotFound, Refused, TimedOut};
+        match self {
+            Self::Store(error) => (error.category(), error.kind()),
+            Self::BadName { .. } | Self::NameClash { .. } => (Invalid, "bad_name"),
+            Self::NoRepository { .. } => (Invalid, "no_repository"),
+            Self::Bare { .. } => (Invalid, "bare_repository"),
+            Self::NoCommit => (Invalid, "no_commit"),
+            Self::BadBase { .. } => (Invalid, "bad_base"),
+            Self::NotText { .. } => (Invalid, "bad_path"),
+            Self::Invalid { .. } => (Invalid, "invalid"),
+            Self::NotFound { .. } => (NotFound, "worktree_not_found"),
+            Self::NothingToUndo { .. } => (NotFound, "nothing_to_undo"),
+            Self::Exists { .. } => (Refused, "exists"),
+            Self::BranchExists { .. } => (Refused, "branch_exists"),
+            Self::PathTaken { .. } => (Refused, "path_taken"),
+            Self::NotOurs { .. } => (Refused, "not_ours"),
+            Self::HasChanges { .. } | Self::Uncommitted { .. } => (Refused, "has_changes"),
+            Self::NotMergeable { .. } => (Refused, "not_mergeable"),
+            Self::Held { .. } => (Refused, "in_use"),
+            Self::Locked { .. } => (Refused, "locked"),
+            Self::OtherFileSystem { .. } => (Refused, "other_file_system"),
+            Self::HookBased { .. } => (Refused, "hook_based"),
+            Self::Conflicts { .. } => (Conflict, "conflicts"),
+            Self::TargetRefused { .. } => (Conflict, "target_refused"),
+            Self::TargetMoved { .. } => (TimedOut, "target_moved"),
+            Self::GitTimedOut { .. } => (TimedOut, "git_timeout"),
+            Self::CheckFailed { .. } => (Failed, "check_failed"),
+            Self::Hook { .. } => (Failed, "hook_failed"),
+            Self::SetUp { .. } => (Failed, "setup_failed"),
+            Self::Registry { .. } => (Failed, "registry_unreadable"),
+            Self::Git { .. } | Self::NoGit { .. } => (Failed, "git_failed"),
+            Self::Interrupted { .. } => (Failed, "interrupted"),
+            Self::NotRun { .. } => (Failed, "not_run"),
+        }
+    }
+
+    /// What the user can do about it, whatever it is about.
+    fn plain_hint(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::BadName { .. } => {
+                "use up to 64 letters, digits, '.', '_' or '-', in parts separated by '/'"
+            }
+            Self::NoRepository { .. } => "go to a repository, or give -C DIR",
+            Self::Bare { .. } => "go to a repository with a working tree",
+            Self::NoCommit => "make a first commit",
+            Self::BadBase { .. } => "give a branch, a tag or a commit",
+            Self::NotFound { .. } => "`ccb worktree list` shows the worktrees there are",
+            Self::Exists { .. } => "choose another name",
+            Self::PathTaken { .. } => {
+                "move it away, choose another name, or look with `ccb doctor`"
+            }
+            Self::NotOurs { .. } => "`ccb doctor` says more; nothing was touched",
+            Self::TargetRefused { .. } => {
+                "nothing was moved; commit or put away what is in the way there"
+            }
+            Self::TargetMoved { .. } => "nothing was moved; try again",
+            Self::Held { .. } => "wait until it is done, or stop it",
+            Self::Locked { .. } => "`git worktree unlock` releases it",
+            Self::OtherFileSystem { .. } => "remove it by hand with `git worktree remove`",
+            Self::NothingToUndo { .. } => "`ccb worktree list --all` shows what was removed",
+            Self::Registry { .. } => {
+                "`ccb doctor --fix` sets it aside and makes a new one from what git knows"
+            }
+            Self::Interrupted { .. } => "nothing was changed for good; try again",
+            Self::NoGit { .. } => "install git, and see that it is on your PATH",
+            _ => return None,
+        })
     }
 }

@@ -66,7 +66,7 @@ pub use create::request::{Base, CreateHook, CreateRequest, Created, Mode};
 pub use create::setup::SetUp;
 pub use doctor::TreeFinding;
 pub use doctor::power_cut::Whose;
-pub use error::{Category, TreeError};
+pub use error::TreeError;
 pub use fault::FAULT_POINTS;
 pub use git::config_code::{ConfigCode, config_code};
 pub use lease::Lease;

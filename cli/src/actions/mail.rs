@@ -2,13 +2,13 @@
 
 use mailbox::{Body, DEFAULT_DEADLINE, Draft, Posted, Priority, Question, Request};
 use serde_json::{Value, json};
+use store::Failure;
 use store::name::Name;
 use swarm::{Member, TeamError};
 use uuid::Uuid;
 
 use super::recipients;
 use crate::context::Context;
-use crate::error::CommandError;
 
 /// How long a summary made of the first line may get, in characters.
 const SUMMARY: usize = 100;
@@ -42,9 +42,9 @@ pub(crate) enum Reached {
 }
 
 /// Sends a text.
-pub(crate) fn send(letter: Letter, context: &Context) -> Result<Sent, CommandError> {
+pub(crate) fn send(letter: Letter, context: &Context) -> Result<Sent, Failure> {
     if letter.text.trim().is_empty() {
-        return Err(CommandError::usage("invalid", "the text is empty"));
+        return Err(Failure::usage("invalid", "the text is empty"));
     }
     let summary = letter.summary.unwrap_or_else(|| first_line(&letter.text));
     let from = context.agent_name().clone();
@@ -132,11 +132,7 @@ fn first_line(text: &str) -> String {
 }
 
 /// Asks somebody something; the answer comes as a message.
-pub(crate) fn ask(
-    to: &str,
-    question: Question,
-    context: &Context,
-) -> Result<Request, CommandError> {
+pub(crate) fn ask(to: &str, question: Question, context: &Context) -> Result<Request, Failure> {
     let to = recipients::resolve(to, context)?;
     let from = context.agent_name();
     let mailbox = context.mailbox()?;
@@ -149,9 +145,9 @@ pub(crate) fn answer(
     approved: bool,
     feedback: Option<String>,
     context: &Context,
-) -> Result<Request, CommandError> {
+) -> Result<Request, Failure> {
     if !approved && feedback.as_deref().unwrap_or_default().trim().is_empty() {
-        let error = CommandError::usage("invalid", "a no without a reason");
+        let error = Failure::usage("invalid", "a no without a reason");
         return Err(error.with_hint("say why not, and what to do instead"));
     }
     let mailbox = context.mailbox()?;
@@ -165,7 +161,7 @@ pub(crate) fn answer(
 /// The mode of a member whose plan is approved.
 const AFTER_PLAN: &str = "acceptEdits";
 
-fn end_plan_mode(member: &str, context: &Context) -> Result<(), CommandError> {
+fn end_plan_mode(member: &str, context: &Context) -> Result<(), Failure> {
     let team = context.team_named(context.team()?);
     let roster = match team.enter() {
         Ok(roster) => roster,

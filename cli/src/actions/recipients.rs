@@ -1,10 +1,10 @@
 //! Who can be written to.
 
 use store::name::Name;
+use store::{Category, Failure};
 use swarm::{LEAD, TeamError};
 
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
 
 /// A member of the team, as far as mail is concerned.
 #[derive(Debug, Clone)]
@@ -15,7 +15,7 @@ pub(crate) struct Member {
 }
 
 /// The members of the team. A team without a roster has none.
-pub(crate) fn members(context: &Context) -> Result<Vec<Member>, CommandError> {
+pub(crate) fn members(context: &Context) -> Result<Vec<Member>, Failure> {
     let roster = match context.team_named(context.team()?).enter() {
         Ok(roster) => roster,
         Err(TeamError::NotFound { .. }) => return Ok(Vec::new()),
@@ -34,7 +34,7 @@ pub(crate) fn members(context: &Context) -> Result<Vec<Member>, CommandError> {
 }
 
 /// The one `given` means: a member's name, with or without the team, or an agent id.
-pub(crate) fn resolve(given: &str, context: &Context) -> Result<Name, CommandError> {
+pub(crate) fn resolve(given: &str, context: &Context) -> Result<Name, Failure> {
     let team = context.team()?;
     let members = members(context)?;
     let name = given
@@ -59,10 +59,10 @@ pub(crate) fn resolve(given: &str, context: &Context) -> Result<Name, CommandErr
         Some(near) => format!("did you mean {near:?}?"),
         None => format!("members: {}; '*' sends to all", names.join(", ")),
     };
-    Err(CommandError::Other {
-        exit: Exit::NotFound,
-        kind: "recipient_not_found",
-        message: format!("there is no {given:?} in team {team}"),
-        hint: Some(hint),
-    })
+    Err(Failure::new(
+        Category::NotFound,
+        "recipient_not_found",
+        format!("there is no {given:?} in team {team}"),
+    )
+    .with_hint(hint))
 }

@@ -2,6 +2,7 @@
 
 use mailbox::{Body, Draft, Protocol, TaskAssignment};
 use serde_json::{Value, json};
+use store::Failure;
 use store::name::Name;
 use swarm::run::RunError;
 use swarm::{LEAD, TeamError};
@@ -11,7 +12,6 @@ use taskboard::{
 
 use super::task_rights::{may_delete, may_update};
 use crate::context::Context;
-use crate::error::CommandError;
 use crate::hooks::{self, BeforeDone};
 
 /// Tasks as they are now, and what is wrong with them.
@@ -23,18 +23,18 @@ pub(crate) struct Listing {
 }
 
 /// Puts one task on the board.
-pub(crate) fn create(new: NewTask, context: &Context) -> Result<Task, CommandError> {
+pub(crate) fn create(new: NewTask, context: &Context) -> Result<Task, Failure> {
     let hooks = hooks::before_create(context);
     let mut created = context
         .board()
         .create(&[new], hooks::asked(hooks.as_ref()))?;
     created
         .pop()
-        .ok_or_else(|| CommandError::internal("the board made no task"))
+        .ok_or_else(|| Failure::internal("the board made no task"))
 }
 
 /// Everything on the board.
-pub(crate) fn list(context: &Context) -> Result<Listing, CommandError> {
+pub(crate) fn list(context: &Context) -> Result<Listing, Failure> {
     let snapshot = context.board().snapshot()?;
     let cycles = Graph::new(&snapshot).cycles();
     Ok(Listing { snapshot, cycles })
@@ -62,7 +62,7 @@ impl Listing {
 }
 
 /// A task, which is there, and those around it.
-pub(crate) fn show(id: TaskId, context: &Context) -> Result<Snapshot, CommandError> {
+pub(crate) fn show(id: TaskId, context: &Context) -> Result<Snapshot, Failure> {
     let snapshot = context.board().around(id)?;
     snapshot.require(id)?;
     Ok(snapshot)
@@ -74,7 +74,7 @@ pub(crate) fn update(
     update: &Update,
     caller: &Caller,
     context: &Context,
-) -> Result<Completed, CommandError> {
+) -> Result<Completed, Failure> {
     if let Some(Some(owner)) = &update.owner {
         Name::new("agent", owner)?;
     }
@@ -105,7 +105,7 @@ pub(crate) fn update(
 
 /// What an agent is told that says its task is done, where that is for the engine to say: it
 /// sees for itself when the agent has ended its turn.
-pub(crate) fn reported(id: TaskId, context: &Context) -> Result<Option<String>, CommandError> {
+pub(crate) fn reported(id: TaskId, context: &Context) -> Result<Option<String>, Failure> {
     let Some(run) = context.run() else {
         return Ok(None);
     };
@@ -127,7 +127,7 @@ pub(crate) fn reported(id: TaskId, context: &Context) -> Result<Option<String>, 
 }
 
 /// Deletes a task.
-pub(crate) fn delete(id: TaskId, caller: &Caller, context: &Context) -> Result<Task, CommandError> {
+pub(crate) fn delete(id: TaskId, caller: &Caller, context: &Context) -> Result<Task, Failure> {
     may_delete(id, caller, context)?;
     let (caller, _) = in_run(id, caller, context)?;
     Ok(context.board().delete(id, &caller)?)
@@ -148,7 +148,7 @@ fn in_run(
     id: TaskId,
     caller: &Caller,
     context: &Context,
-) -> Result<(Caller, Option<LeaseTerm>), CommandError> {
+) -> Result<(Caller, Option<LeaseTerm>), Failure> {
     let mut caller = caller.clone();
     let Some(run) = context.run() else {
         return Ok((caller, None));
@@ -185,7 +185,7 @@ fn tell_owner(before: Option<&str>, task: &Task, context: &Context) {
     }
 }
 
-fn tell(owner: &str, task: &Task, context: &Context) -> Result<(), CommandError> {
+fn tell(owner: &str, task: &Task, context: &Context) -> Result<(), Failure> {
     // Without a roster there is nobody to tell; nor is there in another team's list.
     let team = context.team()?;
     if team != *context.board().name() {

@@ -4,10 +4,10 @@
 //! and leave alone what says when a task is done.
 
 use serde_json::Value;
+use store::Failure;
 use taskboard::{Caller, Status, Task, TaskId, Update};
 
 use crate::context::Context;
-use crate::error::CommandError;
 use crate::rights::{Who, not_for, not_yours};
 
 /// Refuses a change that is not the caller's to make.
@@ -16,7 +16,7 @@ pub(super) fn may_update(
     update: &Update,
     caller: &Caller,
     context: &Context,
-) -> Result<(), CommandError> {
+) -> Result<(), Failure> {
     if context.who().decides() {
         return Ok(());
     }
@@ -58,11 +58,7 @@ fn decided(update: &Update) -> Option<String> {
 }
 
 /// Refuses a deletion that is not the caller's to make.
-pub(super) fn may_delete(
-    id: TaskId,
-    caller: &Caller,
-    context: &Context,
-) -> Result<(), CommandError> {
+pub(super) fn may_delete(id: TaskId, caller: &Caller, context: &Context) -> Result<(), Failure> {
     if context.who().decides() {
         return Ok(());
     }

@@ -2,16 +2,16 @@
 
 use coordinator::{Deleted, delete_team};
 use serde_json::{Value, json};
+use store::Failure;
 use store::name::Name;
 use swarm::{NewTeam, Roster, Team};
 
 use crate::context::Context;
 use crate::env;
-use crate::error::CommandError;
 use crate::rights::{Who, not_yours};
 
 /// The team of this name, if that is one.
-pub(crate) fn team(name: &str, context: &Context) -> Result<Team, CommandError> {
+pub(crate) fn team(name: &str, context: &Context) -> Result<Team, Failure> {
     Ok(context.team_named(Name::new("team", name)?))
 }
 
@@ -20,7 +20,7 @@ pub(crate) fn create(
     name: &str,
     description: Option<String>,
     context: &Context,
-) -> Result<Roster, CommandError> {
+) -> Result<Roster, Failure> {
     let new = NewTeam {
         description: description.filter(|text| !text.is_empty()),
         cwd: Some(directory(context)?),
@@ -30,7 +30,7 @@ pub(crate) fn create(
 }
 
 /// Deletes a team with its tasks, mail and runs.
-pub(crate) fn delete(name: &str, force: bool, context: &Context) -> Result<Deleted, CommandError> {
+pub(crate) fn delete(name: &str, force: bool, context: &Context) -> Result<Deleted, Failure> {
     let team = team(name, context)?;
     if context.who() != Who::Person && *team.name() != context.team()? {
         let message = format!("{} does not lead team {name}", context.agent());
@@ -64,10 +64,10 @@ pub(crate) fn deleted_json(deleted: &Deleted) -> Value {
 }
 
 /// Where the command works, as text: it goes into a JSON file.
-pub(crate) fn directory(context: &Context) -> Result<String, CommandError> {
+pub(crate) fn directory(context: &Context) -> Result<String, Failure> {
     let directory = &context.directory;
     directory.to_str().map(str::to_owned).ok_or_else(|| {
         let message = format!("{}: the path is not valid UTF-8", directory.display());
-        CommandError::usage("bad_path", message)
+        Failure::usage("bad_path", message)
     })
 }

@@ -1,13 +1,13 @@
 //! A session's own working tree: entered and left.
 
-use coordinator::session::{Left, Session, SessionError, SessionRecord};
+use coordinator::session::{Left, Session, SessionRecord};
 use serde_json::{Map, Value, json};
+use store::Failure;
 use store::name::Name;
 use swarm::LEAD;
 use worktrees::{CreateRequest, Created, Entry, RemoveRequest};
 
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
 use crate::hooks::TreeRemover;
 
 /// How a tree is left.
@@ -21,7 +21,7 @@ pub(crate) enum Leave {
 pub(crate) fn enter(
     request: &CreateRequest<'_>,
     context: &Context,
-) -> Result<(SessionRecord, Created), CommandError> {
+) -> Result<(SessionRecord, Created), Failure> {
     let trees = context.trees()?;
     let team = context.team()?;
     let session = Session {
@@ -35,7 +35,7 @@ pub(crate) fn enter(
 }
 
 /// Leaves the tree the session is in.
-pub(crate) fn leave(how: Leave, context: &Context) -> Result<Left, CommandError> {
+pub(crate) fn leave(how: Leave, context: &Context) -> Result<Left, Failure> {
     let trees = context.trees()?;
     let team = context.team()?;
     let session = Session {
@@ -119,33 +119,4 @@ pub(crate) fn to_json(entry: &Entry) -> Value {
         );
     }
     map.into()
-}
-
-impl From<SessionError> for CommandError {
-    fn from(error: SessionError) -> Self {
-        let message = error.to_string();
-        let other = |exit, kind, hint: Option<&str>| Self::Other {
-            exit,
-            kind,
-            message,
-            hint: hint.map(str::to_owned),
-        };
-        match error {
-            SessionError::Tree(error) => Self::Tree(error),
-            SessionError::Store(error) => error.into(),
-            SessionError::InTree { .. } => other(
-                Exit::Refused,
-                "in_worktree",
-                Some("leave it first with `ccb worktree exit --keep`, or be another --team"),
-            ),
-            SessionError::InNone => other(Exit::NotFound, "not_in_worktree", None),
-            SessionError::NotYours { .. } => other(Exit::Refused, "not_yours", None),
-            SessionError::OtherRepository { .. } => other(
-                Exit::Refused,
-                "other_repository",
-                Some("leave its worktree there first, or be another --team"),
-            ),
-            SessionError::Unreadable { .. } => other(Exit::Failed, "session_unreadable", None),
-        }
-    }
 }

@@ -1,9 +1,10 @@
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
+use store::Failure;
 
 use crate::args::Cli;
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {
@@ -11,7 +12,7 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-pub(crate) fn run(args: &CompletionsArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(args: &CompletionsArgs, context: &mut Context) -> Result<Exit, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "ccb", &mut script);
     context

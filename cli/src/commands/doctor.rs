@@ -1,8 +1,9 @@
 use clap::Args;
 use serde_json::{Value, json};
+use store::{Category, Failure};
 
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{GREEN, YELLOW, clean_line};
 
 #[derive(Debug, Args)]
@@ -20,7 +21,7 @@ struct Found {
 }
 
 /// Exit 0 if nothing is left to do, 1 if something is.
-pub(crate) fn run(args: &DoctorArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(args: &DoctorArgs, context: &mut Context) -> Result<Exit, Failure> {
     let board = context.board();
     let mut findings: Vec<Found> = Vec::new();
     for finding in board.doctor(args.fix)? {
@@ -80,5 +81,9 @@ pub(crate) fn run(args: &DoctorArgs, context: &mut Context) -> Result<Exit, Comm
         lines.join("\n")
     };
     context.out.answer(json, text)?;
-    Ok(if left == 0 { Exit::Done } else { Exit::Failed })
+    Ok(if left == 0 {
+        Exit::Done
+    } else {
+        Exit::Not(Category::Failed)
+    })
 }

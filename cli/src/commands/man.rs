@@ -2,10 +2,11 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory};
 use serde_json::json;
+use store::Failure;
 
 use crate::args::Cli;
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
@@ -15,7 +16,7 @@ pub(crate) struct ManArgs {
 }
 
 /// Prints the manual, or writes it.
-pub(crate) fn run(args: &ManArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(args: &ManArgs, context: &mut Context) -> Result<Exit, Failure> {
     let command = Cli::command();
     let Some(dir) = &args.out else {
         let page = page(&command)?;
@@ -26,9 +27,9 @@ pub(crate) fn run(args: &ManArgs, context: &mut Context) -> Result<Exit, Command
     };
     let dir = context.directory.join(dir);
     let made = std::fs::create_dir_all(&dir);
-    made.map_err(|error| CommandError::failed("io", format!("{}: {error}", dir.display())))?;
+    made.map_err(|error| Failure::failed("io", format!("{}: {error}", dir.display())))?;
     clap_mangen::generate_to(command, &dir)
-        .map_err(|error| CommandError::failed("io", format!("{}: {error}", dir.display())))?;
+        .map_err(|error| Failure::failed("io", format!("{}: {error}", dir.display())))?;
     context.out.answer(
         || json!({"directory": dir.to_string_lossy()}),
         || {
@@ -42,10 +43,10 @@ pub(crate) fn run(args: &ManArgs, context: &mut Context) -> Result<Exit, Command
     Ok(Exit::Done)
 }
 
-fn page(command: &clap::Command) -> Result<Vec<u8>, CommandError> {
+fn page(command: &clap::Command) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     clap_mangen::Man::new(command.clone())
         .render(&mut bytes)
-        .map_err(|error| CommandError::failed("io", format!("the manual: {error}")))?;
+        .map_err(|error| Failure::failed("io", format!("the manual: {error}")))?;
     Ok(bytes)
 }

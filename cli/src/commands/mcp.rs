@@ -1,7 +1,8 @@
 use clap::Args;
+use store::Failure;
 
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::mcp::{self, Role};
 use crate::rights::{Who, not_yours};
 
@@ -12,13 +13,13 @@ pub(crate) struct McpArgs {
     role: Role,
 }
 
-pub(crate) fn run(args: &McpArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(args: &McpArgs, context: &mut Context) -> Result<Exit, Failure> {
     check(args.role, context)?;
     mcp::serve(args.role, context.clone())
 }
 
 /// An agent of ours is what it was started as, or less.
-fn check(role: Role, context: &Context) -> Result<(), CommandError> {
+fn check(role: Role, context: &Context) -> Result<(), Failure> {
     let own = match context.who() {
         Who::Person | Who::Lead => return Ok(()),
         Who::Coordinator => Role::Coordinator,

@@ -15,10 +15,11 @@ mod trust;
 pub(crate) mod worktree;
 
 use clap::{CommandFactory, Subcommand};
+use store::Failure;
 
 use crate::args::Cli;
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::rights;
 use crate::session;
 
@@ -61,13 +62,13 @@ pub(crate) enum Command {
 /// What a worktree is like when nothing but the settings says so.
 pub(crate) fn default_tree(
     context: &Context,
-) -> Result<(worktrees::Base, worktrees::SetUp), CommandError> {
+) -> Result<(worktrees::Base, worktrees::SetUp), Failure> {
     let worktree::Wanted { base, set_up } = worktree::NewTree::default().wanted(context)?;
     Ok((base, set_up))
 }
 
 /// Runs what was asked for, which `name` stands for in the table of rights.
-pub(crate) fn run(cli: &Cli, name: &str, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(cli: &Cli, name: &str, context: &mut Context) -> Result<Exit, Failure> {
     if cli.command.is_some() {
         rights::check(name, context)?;
     }
@@ -88,7 +89,7 @@ pub(crate) fn run(cli: &Cli, name: &str, context: &mut Context) -> Result<Exit, 
     if cli.command.is_some() && !cli.session.is_empty() {
         let message =
             "--coordinator, --mates, --runtime, --lead, --merge and PROMPT belong to a session";
-        return Err(CommandError::usage("usage", message)
+        return Err(Failure::usage("usage", message)
             .with_hint("`ccb --team NAME [PROMPT]` without a command starts or resumes one"));
     }
     match &cli.command {
@@ -118,7 +119,7 @@ pub(crate) fn run(cli: &Cli, name: &str, context: &mut Context) -> Result<Exit, 
                 return session::run(&cli.session, context);
             }
             if !cli.session.is_empty() {
-                let error = CommandError::usage("usage", "a session needs a team");
+                let error = Failure::usage("usage", "a session needs a team");
                 return Err(error.with_hint("`ccb --team NAME [PROMPT]` starts or resumes one"));
             }
             let message = "say what to do";
@@ -127,19 +128,19 @@ pub(crate) fn run(cli: &Cli, name: &str, context: &mut Context) -> Result<Exit, 
                     .out
                     .note(&Cli::command().render_help().ansi().to_string());
             }
-            Err(CommandError::usage("usage", message).with_hint("for example `ccb task list`"))
+            Err(Failure::usage("usage", message).with_hint("for example `ccb task list`"))
         }
     }
 }
 
 /// A word that is no command, and no prompt either because there is no team.
-fn unknown(word: &str) -> CommandError {
+fn unknown(word: &str) -> Failure {
     let message = format!("there is no command {word:?}");
     let hint = match nearest_command(word) {
         Some(near) => format!("did you mean `ccb {near}`?"),
         None => "`ccb --help` lists the commands; `ccb --team NAME PROMPT` starts a session".into(),
     };
-    CommandError::usage("usage", message).with_hint(hint)
+    Failure::usage("usage", message).with_hint(hint)
 }
 
 fn nearly_a_command(word: &str) -> bool {

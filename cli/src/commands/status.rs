@@ -5,11 +5,12 @@ use coordinator::engine::director_lock;
 use coordinator::{SessionFile, TeamSession};
 use mailbox::{Request, RequestState};
 use serde_json::{Value, json};
+use store::Failure;
 use swarm::run::Meta;
 use taskboard::Status;
 
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, clean_line};
 
 #[derive(Debug, Args)]
@@ -41,13 +42,13 @@ struct Standing {
 }
 
 /// Shows how everything stands: session, tasks, agents, requests, trees.
-pub(crate) fn run(_: &StatusArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(_: &StatusArgs, context: &mut Context) -> Result<Exit, Failure> {
     let standing = look(context)?;
     context.out.answer(|| standing.json(), || standing.text())?;
     Ok(Exit::Done)
 }
 
-fn look(context: &Context) -> Result<Standing, CommandError> {
+fn look(context: &Context) -> Result<Standing, Failure> {
     let team = context.team()?;
     let file = SessionFile {
         home: context.home(),
@@ -174,7 +175,7 @@ impl Counts {
     }
 }
 
-fn counts(context: &Context) -> Result<Counts, CommandError> {
+fn counts(context: &Context) -> Result<Counts, Failure> {
     let board = context.board();
     let mut counts = Counts::default();
     // A list nobody made is not made by looking.

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use serde_json::{Value, json};
+use store::Failure;
 use store::clock::SystemClock;
 use swarm::hooks::{HookFiles, Hooks};
 use swarm::trust::{Item, Places, Trust, gather};
@@ -9,7 +10,7 @@ use worktrees::{ConfigCode, config_code};
 
 use crate::commands::agent::definitions;
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::hooks;
 use crate::output::{BOLD, DIM, GREEN, YELLOW, clean_line};
 use crate::rights::{Who, not_yours};
@@ -27,9 +28,9 @@ pub(crate) struct TrustArgs {
     revoke: bool,
 }
 
-pub(crate) fn run(args: &TrustArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(args: &TrustArgs, context: &mut Context) -> Result<Exit, Failure> {
     let (Some(trust), Some(root)) = (context.trust(), context.main_tree()) else {
-        let error = CommandError::usage("no_repository", "this is not a git repository");
+        let error = Failure::usage("no_repository", "this is not a git repository");
         return Err(error.with_hint("trust is given to a repository; use -C DIR"));
     };
     let root = root.to_owned();
@@ -101,7 +102,7 @@ pub(crate) fn run(args: &TrustArgs, context: &mut Context) -> Result<Exit, Comma
 }
 
 /// An agent, or a hook, cannot give the user's word.
-fn only_for_people(context: &Context) -> Result<(), CommandError> {
+fn only_for_people(context: &Context) -> Result<(), Failure> {
     if context.who() == Who::Person && !hooks::in_hook() {
         return Ok(());
     }
@@ -111,7 +112,7 @@ fn only_for_people(context: &Context) -> Result<(), CommandError> {
     ))
 }
 
-fn revoke(trust: &Trust, context: &mut Context) -> Result<Exit, CommandError> {
+fn revoke(trust: &Trust, context: &mut Context) -> Result<Exit, Failure> {
     let was = trust.revoke()?;
     context.out.answer(
         || json!({"repository": trust.repository().to_string_lossy(), "revoked": was}),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use store::{Category, Failure};
 use taskboard::TaskId;
 
 use super::answer::Answer;
@@ -10,7 +11,6 @@ use super::arguments::Arguments;
 use super::port::{AgentInput, AgentOutput, AgentPort, AgentResult, Known, Wait};
 use super::role::Role;
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
 
 /// How many agents an error names.
 const SHOWN: usize = 8;
@@ -23,7 +23,7 @@ pub(super) fn spawn(
     context: &Context,
     port: &dyn AgentPort,
     wait: &Wait,
-) -> Result<Answer, CommandError> {
+) -> Result<Answer, Failure> {
     let input = input(arguments, role, context)?;
     let spawned = port.spawn(&input, wait)?;
     let result = &spawned.result;
@@ -34,9 +34,9 @@ pub(super) fn spawn(
 }
 
 /// What is asked for, if the role may and it makes sense.
-fn input(arguments: &Arguments, role: Role, context: &Context) -> Result<AgentInput, CommandError> {
+fn input(arguments: &Arguments, role: Role, context: &Context) -> Result<AgentInput, Failure> {
     let refused = |message: String, hint: &str| {
-        Err(CommandError::usage("invalid_arguments", message).with_hint(hint))
+        Err(Failure::usage("invalid_arguments", message).with_hint(hint))
     };
     for name in ["description", "prompt"] {
         if arguments.text(name).trim().is_empty() {
@@ -100,7 +100,7 @@ fn team(
     name: Option<&str>,
     role: Role,
     context: &Context,
-) -> Result<Option<String>, CommandError> {
+) -> Result<Option<String>, Failure> {
     if role == Role::Coordinator {
         // Workers are in no team; a name is an address.
         return Ok(None);
@@ -110,21 +110,20 @@ fn team(
     match (name, given) {
         (None, Some(_)) => {
             let message = "Agent: \"team_name\" without \"name\"";
-            let error = CommandError::usage("invalid_arguments", message);
+            let error = Failure::usage("invalid_arguments", message);
             Err(error.with_hint("a teammate needs a name; leave team_name out for another agent"))
         }
-        (_, Some(given)) if own.as_ref() != Some(&given) => Err(CommandError::Other {
-            exit: Exit::Refused,
-            kind: "other_team",
-            message: match own {
+        (_, Some(given)) if own.as_ref() != Some(&given) => Err(Failure::refused(
+            "other_team",
+            match own {
                 Some(own) => format!("this session's team is {own}, not {given}"),
                 None => format!("this session is not in team {given}"),
             },
-            hint: Some(match role {
-                Role::Lead => "TeamCreate makes a team; a session has one".into(),
-                _ => "leave team_name out".into(),
-            }),
-        }),
+        )
+        .with_hint(match role {
+            Role::Lead => "TeamCreate makes a team; a session has one",
+            _ => "leave team_name out",
+        })),
         (None, None) => Ok(None),
         (Some(_), _) => Ok(own),
     }
@@ -202,7 +201,7 @@ pub(super) fn stop(
     arguments: &Arguments,
     role: Role,
     port: &dyn AgentPort,
-) -> Result<Answer, CommandError> {
+) -> Result<Answer, Failure> {
     let id = agent_id(arguments, role, port)?;
     let stopped = port.stop(&id)?;
     let text = format!("Stopped agent {id} ({}).", stopped.description);
@@ -220,7 +219,7 @@ pub(super) fn output(
     role: Role,
     port: &dyn AgentPort,
     wait: &Wait,
-) -> Result<Answer, CommandError> {
+) -> Result<Answer, Failure> {
     let id = agent_id(arguments, role, port)?;
     let block = arguments.flag("block").unwrap_or(true);
     let timeout = arguments.number("timeout").unwrap_or(TIMEOUT_MS);
@@ -254,22 +253,18 @@ fn to_json(id: &str, output: &AgentOutput) -> Value {
 }
 
 /// An agent's id or name: not a task's, and for a teammate one of its own agents'.
-fn agent_id(
-    arguments: &Arguments,
-    role: Role,
-    port: &dyn AgentPort,
-) -> Result<String, CommandError> {
+fn agent_id(arguments: &Arguments, role: Role, port: &dyn AgentPort) -> Result<String, Failure> {
     let id = arguments.text("task_id");
     if id.trim_start_matches('#').parse::<TaskId>().is_ok() {
-        return Err(CommandError::Other {
-            exit: Exit::Usage,
-            kind: "board_task",
-            message: format!("{id} is a task on the board, and this is about agents"),
-            hint: Some(format!(
-                "{}; TaskUpdate changes tasks on the board",
-                shown(port)?
-            )),
-        });
+        return Err(Failure::new(
+            Category::Invalid,
+            "board_task",
+            format!("{id} is a task on the board, and this is about agents"),
+        )
+        .with_hint(format!(
+            "{}; TaskUpdate changes tasks on the board",
+            shown(port)?
+        )));
     }
     let own = |known: &Known| {
         let name = known.name.as_deref();
@@ -277,18 +272,16 @@ fn agent_id(
         known.id == id || name.is_some_and(|name| name.eq_ignore_ascii_case(address))
     };
     if role == Role::Teammate && !port.agents()?.iter().any(own) {
-        return Err(CommandError::Other {
-            exit: Exit::Refused,
-            kind: "not_yours",
-            message: format!("{id} is not an agent you started"),
-            hint: Some(shown(port)?),
-        });
+        return Err(
+            Failure::refused("not_yours", format!("{id} is not an agent you started"))
+                .with_hint(shown(port)?),
+        );
     }
     Ok(id)
 }
 
 /// The agents there are, in a few words: those that run, else the latest.
-fn shown(port: &dyn AgentPort) -> Result<String, CommandError> {
+fn shown(port: &dyn AgentPort) -> Result<String, Failure> {
     let agents = port.agents()?;
     let alive: Vec<&Known> = agents.iter().filter(|known| known.alive).collect();
     let chosen = match alive.is_empty() {

@@ -2,9 +2,9 @@
 
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::Value;
+use store::Failure;
 
 use super::port::Receipt;
-use crate::error::CommandError;
 
 /// The answer to a call that did what it was asked.
 pub(crate) struct Answer {
@@ -26,7 +26,7 @@ impl Answer {
 }
 
 /// The one mapping from what happened to what the client gets.
-pub(crate) fn to_result(outcome: Result<Answer, CommandError>) -> CallToolResult {
+pub(crate) fn to_result(outcome: Result<Answer, Failure>) -> CallToolResult {
     match outcome {
         Ok(answer) => {
             let mut result = CallToolResult::success(vec![ContentBlock::text(answer.text)]);
@@ -34,7 +34,7 @@ pub(crate) fn to_result(outcome: Result<Answer, CommandError>) -> CallToolResult
             result
         }
         Err(error) => {
-            let mut text = error.message();
+            let mut text = error.message().to_owned();
             if let Some(hint) = hint(&error) {
                 text = format!("{text}. {}", sentence(&hint));
             }
@@ -46,7 +46,7 @@ pub(crate) fn to_result(outcome: Result<Answer, CommandError>) -> CallToolResult
 }
 
 /// What to do next, in words of tools where the command line's would lead astray.
-fn hint(error: &CommandError) -> Option<String> {
+fn hint(error: &Failure) -> Option<String> {
     let text = match error.kind() {
         "task_not_found" => "TaskList shows the tasks there are",
         "already_claimed" => {
@@ -70,7 +70,7 @@ fn hint(error: &CommandError) -> Option<String> {
             "Do it yourself, or put it on the board with TaskCreate; a person has to set up what \
              runs agents"
         }
-        _ => return error.hint(),
+        _ => return error.hint().map(str::to_owned),
     };
     Some(text.to_owned())
 }

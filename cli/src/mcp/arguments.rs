@@ -4,9 +4,9 @@
 //! it should have been, so that a model can do better the next time.
 
 use serde_json::{Map, Value};
+use store::Failure;
 
 use super::tool::Definition;
-use crate::error::CommandError;
 
 /// Arguments that are what the tool takes.
 #[derive(Debug)]
@@ -15,10 +15,7 @@ pub(crate) struct Arguments(Map<String, Value>);
 impl Arguments {
     /// Checks `given` against the tool's schema. `null` means absent, and an id may be a number:
     /// clients that guess types from the words of a command line send it so.
-    pub(crate) fn check(
-        tool: &Definition,
-        given: Map<String, Value>,
-    ) -> Result<Self, CommandError> {
+    pub(crate) fn check(tool: &Definition, given: Map<String, Value>) -> Result<Self, Failure> {
         let given: Map<String, Value> = given
             .into_iter()
             .filter(|(_, value)| !value.is_null())
@@ -37,10 +34,10 @@ impl Arguments {
             (Ok(()), Value::Object(given)) => Ok(Self(given)),
             (Err(problem), _) => {
                 let message = format!("{}: {}", tool.name, problem.what);
-                let error = CommandError::usage("invalid_arguments", message);
+                let error = Failure::usage("invalid_arguments", message);
                 Err(error.with_hint(problem.hint))
             }
-            (Ok(()), _) => Err(CommandError::internal("arguments are an object")),
+            (Ok(()), _) => Err(Failure::internal("arguments are an object")),
         }
     }
 

@@ -1,15 +1,15 @@
 //! The board's tools.
 
 use serde_json::json;
+use store::Failure;
 use taskboard::{NewTask, Reference, Snapshot, Status, Task, TaskId, Update};
 
 use super::answer::Answer;
 use super::arguments::Arguments;
 use crate::actions::task;
 use crate::context::Context;
-use crate::error::CommandError;
 
-pub(super) fn create(arguments: &Arguments, context: &Context) -> Result<Answer, CommandError> {
+pub(super) fn create(arguments: &Arguments, context: &Context) -> Result<Answer, Failure> {
     let waits_for = all_ids(&arguments.texts("addBlockedBy"))?;
     let new = NewTask {
         // From the start: what waits for nothing may be begun at once.
@@ -25,7 +25,7 @@ pub(super) fn create(arguments: &Arguments, context: &Context) -> Result<Answer,
     Ok(Answer::new(text, json!({ "task": task.to_json() })))
 }
 
-pub(super) fn get(arguments: &Arguments, context: &Context) -> Result<Answer, CommandError> {
+pub(super) fn get(arguments: &Arguments, context: &Context) -> Result<Answer, Failure> {
     let id = id(&arguments.text("taskId"))?;
     let snapshot = task::show(id, context)?;
     let task = snapshot.require(id)?;
@@ -33,7 +33,7 @@ pub(super) fn get(arguments: &Arguments, context: &Context) -> Result<Answer, Co
     Ok(Answer::new(describe(&snapshot, task), json))
 }
 
-pub(super) fn list(context: &Context) -> Result<Answer, CommandError> {
+pub(super) fn list(context: &Context) -> Result<Answer, Failure> {
     let listing = task::list(context)?;
     let snapshot = &listing.snapshot;
     let tasks: Vec<&Task> = snapshot
@@ -58,11 +58,11 @@ pub(super) fn list(context: &Context) -> Result<Answer, CommandError> {
     Ok(Answer::new(lines.join("\n"), listing.to_json(&tasks)))
 }
 
-pub(super) fn update(arguments: &Arguments, context: &Context) -> Result<Answer, CommandError> {
+pub(super) fn update(arguments: &Arguments, context: &Context) -> Result<Answer, Failure> {
     let id = id(&arguments.text("taskId"))?;
     let caller = context.caller(None, false);
     if arguments.only("taskId") {
-        let error = CommandError::usage("invalid_arguments", "TaskUpdate: nothing is to change");
+        let error = Failure::usage("invalid_arguments", "TaskUpdate: nothing is to change");
         return Err(error.with_hint("give status, owner or another field besides taskId"));
     }
     let status = arguments.optional("status");
@@ -152,10 +152,10 @@ fn ids(ids: &[TaskId]) -> String {
 }
 
 /// A task's id. Models write it as they read it.
-fn id(text: &str) -> Result<TaskId, CommandError> {
+fn id(text: &str) -> Result<TaskId, Failure> {
     Ok(text.strip_prefix('#').unwrap_or(text).parse()?)
 }
 
-fn all_ids(texts: &[String]) -> Result<Vec<TaskId>, CommandError> {
+fn all_ids(texts: &[String]) -> Result<Vec<TaskId>, Failure> {
     texts.iter().map(|text| id(text)).collect()
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use coordinator::run::{Agents, Launched, Listed, Outcome, Spawn};
 use serde_json::json;
+use store::Failure;
 use swarm::run::{Meta, tail_of_output};
 
 use super::answer::Answer;
@@ -20,7 +21,6 @@ use crate::bounds;
 use crate::commands::agent::definitions;
 use crate::commands::default_tree;
 use crate::context::Context;
-use crate::error::CommandError;
 use crate::spawning::{self, Wish};
 
 /// How often a wait looks whether somebody still waits.
@@ -47,7 +47,7 @@ impl Engine {
         }
     }
 
-    fn agents(&self) -> Result<(Arc<Context>, Agents), CommandError> {
+    fn agents(&self) -> Result<(Arc<Context>, Agents), Failure> {
         let context = self.seat.context();
         let agents = context.agents()?;
         Ok((context, agents))
@@ -55,7 +55,7 @@ impl Engine {
 }
 
 impl AgentPort for Engine {
-    fn spawn(&self, input: &AgentInput, wait: &Wait) -> Result<Spawned, CommandError> {
+    fn spawn(&self, input: &AgentInput, wait: &Wait) -> Result<Spawned, Failure> {
         let (context, agents) = self.agents()?;
         if self.seat.role == Role::Coordinator {
             return self.workers.spawn(input, &context, &agents);
@@ -99,7 +99,7 @@ impl AgentPort for Engine {
         }
     }
 
-    fn stop(&self, id: &str) -> Result<AgentOutput, CommandError> {
+    fn stop(&self, id: &str) -> Result<AgentOutput, Failure> {
         let (context, agents) = self.agents()?;
         let meta = agents.find(id)?;
         let outcome = agents.stop(&meta, context.agent(), None, None)?;
@@ -112,7 +112,7 @@ impl AgentPort for Engine {
         block: bool,
         timeout: Duration,
         wait: &Wait,
-    ) -> Result<AgentOutput, CommandError> {
+    ) -> Result<AgentOutput, Failure> {
         let (_, agents) = self.agents()?;
         let meta = agents.find(id)?;
         let run = agents.run(&meta.agent_id);
@@ -134,7 +134,7 @@ impl AgentPort for Engine {
         })
     }
 
-    fn message(&self, letter: &Letter) -> Result<Option<Answer>, CommandError> {
+    fn message(&self, letter: &Letter) -> Result<Option<Answer>, Failure> {
         let (context, agents) = self.agents()?;
         let Some(meta) = addressed(&agents, &letter.to)? else {
             return Ok(None);
@@ -165,7 +165,7 @@ impl AgentPort for Engine {
         Ok(Some(Answer::new(words, json)))
     }
 
-    fn agents(&self) -> Result<Vec<Known>, CommandError> {
+    fn agents(&self) -> Result<Vec<Known>, Failure> {
         let (context, agents) = self.agents()?;
         let all = self.seat.role != Role::Teammate;
         let (listed, _) = agents.list()?;
@@ -180,7 +180,7 @@ impl AgentPort for Engine {
 }
 
 /// What the engine is asked for.
-fn request(input: &AgentInput, role: Role, context: &Context) -> Result<Spawn, CommandError> {
+fn request(input: &AgentInput, role: Role, context: &Context) -> Result<Spawn, Failure> {
     let wish = Wish {
         prompt: Some(input.prompt.clone()),
         description: Some(input.description.clone()),
@@ -210,7 +210,7 @@ fn request(input: &AgentInput, role: Role, context: &Context) -> Result<Spawn, C
 
 /// The agent a message is addressed to, if the engine runs or ran it: by its id, its name, or
 /// its name and team. Of several with one name the one that runs, else the latest.
-fn addressed(agents: &Agents, to: &str) -> Result<Option<Meta>, CommandError> {
+fn addressed(agents: &Agents, to: &str) -> Result<Option<Meta>, Failure> {
     let team = agents.team_name().as_str();
     let name = to
         .strip_suffix(team)

@@ -2,6 +2,7 @@
 
 use mailbox::{Mode, Plan, Question, Shutdown};
 use serde_json::{Map, Value, json};
+use store::Failure;
 use swarm::LEAD;
 
 use super::answer::Answer;
@@ -11,13 +12,12 @@ use super::seat::Seat;
 use crate::actions::mail::{self, Letter, Reached};
 use crate::actions::recipients;
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
 
 pub(super) fn send(
     arguments: &Arguments,
     context: &Context,
     port: &dyn AgentPort,
-) -> Result<Answer, CommandError> {
+) -> Result<Answer, Failure> {
     let to = arguments.text("to");
     if let Some(message) = arguments.object("message") {
         return structured(&to, message, context);
@@ -27,7 +27,7 @@ pub(super) fn send(
         .filter(|text| !text.trim().is_empty())
     else {
         let message = "SendMessage: the argument \"summary\" is missing";
-        let error = CommandError::usage("invalid_arguments", message);
+        let error = Failure::usage("invalid_arguments", message);
         return Err(error.with_hint("say in 5 to 10 words what the text is about"));
     };
     let priority = arguments.optional("priority");
@@ -60,12 +60,12 @@ fn structured(
     to: &str,
     message: &Map<String, Value>,
     context: &Context,
-) -> Result<Answer, CommandError> {
+) -> Result<Answer, Failure> {
     let field = |name: &str| message.get(name).and_then(Value::as_str).map(str::to_owned);
     let kind = field("type").unwrap_or_default();
     if to == "*" {
         let message = format!("a {kind} cannot be sent to everyone");
-        let error = CommandError::usage("invalid", message);
+        let error = Failure::usage("invalid", message);
         return Err(error.with_hint("send it to each one by name"));
     }
     let question = match kind.as_str() {
@@ -93,7 +93,7 @@ fn respond(
     kind: &str,
     message: &Map<String, Value>,
     context: &Context,
-) -> Result<Answer, CommandError> {
+) -> Result<Answer, Failure> {
     let text = |name: &str| message.get(name).and_then(Value::as_str).map(str::to_owned);
     let id = text("request_id").ok_or_else(|| missing("request_id", kind))?;
     let approve = message.get("approve").and_then(Value::as_bool);
@@ -105,13 +105,13 @@ fn respond(
     );
     if expected != kind {
         let message = format!("request {id} is a {}", asked.question.kind());
-        let error = CommandError::usage("invalid", message);
+        let error = Failure::usage("invalid", message);
         return Err(error.with_hint(format!("answer it with type {expected:?}")));
     }
     let to = recipients::resolve(to, context)?;
     if !asked.from.eq_ignore_ascii_case(to.as_str()) {
         let message = format!("request {id} was asked by {}, not by {to}", asked.from);
-        let error = CommandError::usage("invalid", message);
+        let error = Failure::usage("invalid", message);
         return Err(error.with_hint(format!("send the answer to {:?}", asked.from)));
     }
     let request = mail::answer(&id, approve, text("feedback").or(text("reason")), context)?;
@@ -127,12 +127,12 @@ fn respond(
     Ok(Answer::new(text, json!({"request": request.to_json()})))
 }
 
-fn missing(name: &str, kind: &str) -> CommandError {
+fn missing(name: &str, kind: &str) -> Failure {
     let message = format!(
         "SendMessage: a {kind} needs {:?}",
         format!("message.{name}")
     );
-    let error = CommandError::usage("invalid_arguments", message);
+    let error = Failure::usage("invalid_arguments", message);
     error.with_hint("requests and answers are objects: {type, request_id, approve, feedback}")
 }
 
@@ -140,18 +140,17 @@ pub(super) fn exit_plan_mode(
     arguments: &Arguments,
     context: &Context,
     seat: &Seat,
-) -> Result<Answer, CommandError> {
+) -> Result<Answer, Failure> {
     if !seat.plans() {
-        return Err(CommandError::Other {
-            exit: Exit::Refused,
-            kind: "not_in_plan_mode",
-            message: format!("{} is not in plan mode", context.agent()),
-            hint: Some("there is nothing to approve: go on with the work".into()),
-        });
+        return Err(Failure::refused(
+            "not_in_plan_mode",
+            format!("{} is not in plan mode", context.agent()),
+        )
+        .with_hint("there is nothing to approve: go on with the work"));
     }
     let plan = arguments.text("plan");
     if plan.trim().is_empty() {
-        return Err(CommandError::usage("invalid", "the plan is empty"));
+        return Err(Failure::usage("invalid", "the plan is empty"));
     }
     let question = Question::Plan(Plan {
         plan,

@@ -49,13 +49,14 @@ use self::seat::Seat;
 use self::server::Server;
 use self::transport::{Client, Mailroom};
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
+use store::Failure;
 
 /// How often a lookout that has nothing to listen to looks for something.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Serves one client on standard input and output until it goes.
-pub(crate) fn serve(role: Role, context: Context) -> Result<Exit, CommandError> {
+pub(crate) fn serve(role: Role, context: Context) -> Result<Exit, Failure> {
     let seat = Arc::new(Seat::new(role, context)?);
     // Fails like any command if the team cannot be used at all.
     seat.context().team()?;
@@ -73,7 +74,7 @@ fn serve_on(
     port: Arc<dyn AgentPort>,
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
-) -> Result<(), CommandError> {
+) -> Result<(), Failure> {
     let post = Arc::new(Post::new(Arc::clone(seat)));
     let room = Mailroom {
         post: Arc::clone(&post),
@@ -85,7 +86,7 @@ fn serve_on(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()
-        .map_err(|error| CommandError::failed("io", format!("no runtime: {error}")))?;
+        .map_err(|error| Failure::failed("io", format!("no runtime: {error}")))?;
     let (stdio, writer) = transport::start(input, output, room, &client);
     runtime.block_on(async {
         // Without the ritual at the beginning: a client may ask in any order, and is answered.
@@ -106,7 +107,7 @@ fn serve_on(
     drop(runtime);
     writer
         .join()
-        .map_err(|_| CommandError::internal("the writer failed"))
+        .map_err(|_| Failure::internal("the writer failed"))
 }
 
 /// Tells the client of mail that arrives while it does not call.

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use store::Failure;
 
 use super::answer::Answer;
 use crate::actions::mail::Letter;
-use crate::error::CommandError;
 
 /// What an agent is to be; checked for what the role may ask.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -111,10 +111,10 @@ pub(crate) type Receipt = Box<dyn FnOnce() + Send>;
 /// Somebody who runs agents. Every call may block; the ones that wait look at `wait`.
 pub(crate) trait AgentPort: Send + Sync {
     /// Starts an agent; in the foreground, until it ends or goes on in the background.
-    fn spawn(&self, input: &AgentInput, wait: &Wait) -> Result<Spawned, CommandError>;
+    fn spawn(&self, input: &AgentInput, wait: &Wait) -> Result<Spawned, Failure>;
 
     /// Stops a running agent and says how it ended.
-    fn stop(&self, id: &str) -> Result<AgentOutput, CommandError>;
+    fn stop(&self, id: &str) -> Result<AgentOutput, Failure>;
 
     /// What an agent has said; with `block` after it has ended, or after `timeout`.
     fn output(
@@ -123,14 +123,14 @@ pub(crate) trait AgentPort: Send + Sync {
         block: bool,
         timeout: Duration,
         wait: &Wait,
-    ) -> Result<AgentOutput, CommandError>;
+    ) -> Result<AgentOutput, Failure>;
 
     /// Delivers a text to an agent that it knows; one that has ended goes on. `None` if it is
     /// for somebody else.
-    fn message(&self, letter: &Letter) -> Result<Option<Answer>, CommandError>;
+    fn message(&self, letter: &Letter) -> Result<Option<Answer>, Failure>;
 
     /// The agents this caller may stop and look at, oldest first.
-    fn agents(&self) -> Result<Vec<Known>, CommandError>;
+    fn agents(&self) -> Result<Vec<Known>, Failure>;
 }
 
 /// Lets long waits end when nobody waits for them any more.

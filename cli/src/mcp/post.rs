@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use mailbox::{Consumer, MailError, Mailbox, MessageState, render};
 use serde_json::{Value, json};
+use store::Failure;
 use store::fifo::Bell;
 use store::name::Name;
 
 use super::seat::Seat;
 use crate::context::Context;
-use crate::error::CommandError;
 
 /// About how many bytes of mail go with one result; the rest goes with the next.
 const ENOUGH: usize = 32 << 10;
@@ -101,11 +101,14 @@ impl Post {
 }
 
 impl State {
-    fn collect(&mut self, seat: &Seat) -> Result<Parcel, CommandError> {
+    fn collect(&mut self, seat: &Seat) -> Result<Parcel, Failure> {
         let context = seat.context();
         match self.attend(seat) {
             Ok(()) => {}
-            Err(CommandError::Mail(MailError::BeingRead { inbox, holder })) => {
+            Err(error) => {
+                let Some(MailError::BeingRead { inbox, holder }) = error.of() else {
+                    return Err(error);
+                };
                 // In a run that is the host, which passes everything on.
                 if context.run().is_some() || std::mem::replace(&mut self.told, true) {
                     return Ok(Parcel::default());
@@ -119,7 +122,6 @@ impl State {
                     ..Parcel::default()
                 });
             }
-            Err(error) => return Err(error),
         }
         let Some(reader) = &mut self.reader else {
             return Ok(Parcel::default());
@@ -147,7 +149,7 @@ impl State {
     }
 
     /// Holds the inbox of the team the caller is in, if it has one there.
-    fn attend(&mut self, seat: &Seat) -> Result<(), CommandError> {
+    fn attend(&mut self, seat: &Seat) -> Result<(), Failure> {
         let context = seat.context();
         let team = context.team()?;
         if self
@@ -173,7 +175,7 @@ impl State {
 }
 
 /// The team's mail, for somebody who does not wait.
-fn mailbox(context: &Context, team: &Name) -> Result<Mailbox, CommandError> {
+fn mailbox(context: &Context, team: &Name) -> Result<Mailbox, Failure> {
     let mut options = context.mail_options();
     options.lock_timeout = options.lock_timeout.min(LOCK_TIMEOUT);
     options.reader_timeout = Duration::ZERO;
@@ -213,7 +215,7 @@ impl Lookout {
         })
     }
 
-    fn look(&mut self, limit: Duration) -> Result<Vec<Value>, CommandError> {
+    fn look(&mut self, limit: Duration) -> Result<Vec<Value>, Failure> {
         let context = self.seat.context();
         if context.run().is_some() {
             // The host listens, and passes everything on; a ring is heard by one only.

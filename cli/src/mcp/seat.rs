@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use store::Failure;
 use store::name::Name;
 use swarm::run::RunError;
 use swarm::{NewMember, TeamError};
@@ -11,7 +12,6 @@ use crate::actions::mail::plans;
 use crate::actions::team::directory;
 use crate::context::Context;
 use crate::env;
-use crate::error::{CommandError, Exit};
 
 /// One client's place. Its identity is fixed; its team can change if it leads one.
 #[derive(Debug)]
@@ -22,12 +22,12 @@ pub(crate) struct Seat {
 
 impl Seat {
     /// The seat of `role`, as far as the context tells who that is.
-    pub(crate) fn new(role: Role, mut context: Context) -> Result<Self, CommandError> {
+    pub(crate) fn new(role: Role, mut context: Context) -> Result<Self, Failure> {
         if context.named_agent().is_none() {
             match role {
                 Role::Teammate => {
                     let message = "nobody said which teammate this is";
-                    let error = CommandError::usage("no_agent", message);
+                    let error = Failure::usage("no_agent", message);
                     return Err(
                         error.with_hint("give its name: `ccb mcp --role teammate --as NAME`")
                     );
@@ -64,7 +64,7 @@ impl Seat {
 
     /// Makes a teammate known to its team, if there is one and it is not; others write to it
     /// by its name. Whether it is there is told by its inbox being read.
-    pub(crate) fn join(&self) -> Result<(), CommandError> {
+    pub(crate) fn join(&self) -> Result<(), Failure> {
         let context = self.context();
         if self.role != Role::Teammate || context.run().is_some() {
             return Ok(());
@@ -107,16 +107,17 @@ impl Seat {
     }
 
     /// Refuses a client whose run has ended: its tasks are somebody else's by now.
-    pub(crate) fn check_run(&self) -> Result<(), CommandError> {
+    pub(crate) fn check_run(&self) -> Result<(), Failure> {
         let context = self.context();
         let Some(run) = context.run() else {
             return Ok(());
         };
-        let lost = |why: &str| CommandError::Other {
-            exit: Exit::Refused,
-            kind: "lease_lost",
-            message: format!("run {run} {why}; what it does no longer counts"),
-            hint: Some("stop: its tasks may be somebody else's by now".into()),
+        let lost = |why: &str| {
+            Failure::refused(
+                "lease_lost",
+                format!("run {run} {why}; what it does no longer counts"),
+            )
+            .with_hint("stop: its tasks may be somebody else's by now")
         };
         let dir = context.agents()?.run(run);
         let meta = match dir.meta() {

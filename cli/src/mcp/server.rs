@@ -13,6 +13,7 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::Map;
+use store::Failure;
 use swarm::run::RunError;
 use swarm::tools::ToolFilter;
 use tokio::sync::{Mutex, watch};
@@ -29,7 +30,6 @@ use super::transport::{Client, Mailroom};
 use super::{agents, board, messages, teams, trees};
 use crate::bounds;
 use crate::context::Context;
-use crate::error::CommandError;
 
 /// Tools that wait for agents, or for a working tree and its set-up. Others do not wait for them.
 const LONG: [&str; 5] = [
@@ -79,7 +79,7 @@ impl Server {
         port: Arc<dyn AgentPort>,
         room: &Mailroom,
         client: watch::Receiver<Client>,
-    ) -> Result<Self, CommandError> {
+    ) -> Result<Self, Failure> {
         let catalogue = Catalogue::new(seat.role)?;
         let filter = filter_of(&seat.context())?;
         let desk = Desk {
@@ -109,7 +109,7 @@ impl Server {
         name: String,
         arguments: JsonObject,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Answer, CommandError> {
+    ) -> Result<Answer, Failure> {
         let waits = LONG.contains(&name.as_str());
         let _turn = match waits {
             true => None,
@@ -138,7 +138,7 @@ impl Server {
                 call.await
             }
         };
-        done.unwrap_or_else(|_| Err(CommandError::internal("the call ended early")))
+        done.unwrap_or_else(|_| Err(Failure::internal("the call ended early")))
     }
 
     /// Says so if the client would see another list now.
@@ -162,9 +162,9 @@ impl Desk {
     }
 
     /// Does what a tool does. A bug in it is an answer too.
-    fn call(&self, name: &str, arguments: JsonObject, wait: &Wait) -> Result<Answer, CommandError> {
+    fn call(&self, name: &str, arguments: JsonObject, wait: &Wait) -> Result<Answer, Failure> {
         catch_unwind(AssertUnwindSafe(|| self.answer(name, arguments, wait)))
-            .unwrap_or_else(|_| Err(CommandError::internal("a bug in ccb; please report it")))
+            .unwrap_or_else(|_| Err(Failure::internal("a bug in ccb; please report it")))
     }
 
     fn answer(
@@ -172,9 +172,9 @@ impl Desk {
         name: &str,
         arguments: Map<String, serde_json::Value>,
         wait: &Wait,
-    ) -> Result<Answer, CommandError> {
+    ) -> Result<Answer, Failure> {
         let Some(tool) = self.catalogue.get(name) else {
-            return Err(CommandError::internal(format!("{name} has no definition")));
+            return Err(Failure::internal(format!("{name} has no definition")));
         };
         self.seat.check_run()?;
         let arguments = &Arguments::check(tool, arguments)?;
@@ -194,7 +194,7 @@ impl Desk {
             PLAN => messages::exit_plan_mode(arguments, context, seat),
             "EnterWorktree" => trees::enter(arguments, context),
             "ExitWorktree" => trees::exit(arguments, context),
-            other => Err(CommandError::internal(format!("{other} does nothing"))),
+            other => Err(Failure::internal(format!("{other} does nothing"))),
         }
     }
 
@@ -221,7 +221,7 @@ impl Desk {
 
 /// Which tools the definition of the agent at the other end leaves it; all, if it is none of
 /// ours.
-fn filter_of(context: &Context) -> Result<ToolFilter, CommandError> {
+fn filter_of(context: &Context) -> Result<ToolFilter, Failure> {
     let Some(run) = context.run() else {
         return Ok(ToolFilter::default());
     };

@@ -1,5 +1,6 @@
 //! `TeamCreate` and `TeamDelete`.
 
+use store::Failure;
 use store::name::Name;
 
 use super::answer::Answer;
@@ -8,21 +9,19 @@ use super::post::Post;
 use super::seat::Seat;
 use crate::actions::team;
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
 
 pub(super) fn create(
     arguments: &Arguments,
     context: &Context,
     seat: &Seat,
-) -> Result<Answer, CommandError> {
+) -> Result<Answer, Failure> {
     let name = Name::new("team", &arguments.text("team_name"))?;
     if let Some(other) = context.named_team().filter(|other| *other != name.as_str()) {
-        return Err(CommandError::Other {
-            exit: Exit::Refused,
-            kind: "one_team",
-            message: format!("this session is in team {other} already"),
-            hint: Some("a session has one team: go on with that, or delete it first".into()),
-        });
+        return Err(Failure::refused(
+            "one_team",
+            format!("this session is in team {other} already"),
+        )
+        .with_hint("a session has one team: go on with that, or delete it first"));
     }
     let roster = team::create(name.as_str(), arguments.optional("description"), context)?;
     seat.take_team(&name);
@@ -38,7 +37,7 @@ pub(super) fn create(
     Ok(Answer::new(text, json))
 }
 
-pub(super) fn delete(context: &Context, seat: &Seat, post: &Post) -> Result<Answer, CommandError> {
+pub(super) fn delete(context: &Context, seat: &Seat, post: &Post) -> Result<Answer, Failure> {
     let name = context.team()?;
     // We are at our own inbox, which would count as a living member.
     post.close();

@@ -59,11 +59,11 @@ impl Fake {
 }
 
 impl AgentPort for Fake {
-    fn spawn(&self, input: &AgentInput, wait: &Wait) -> Result<Spawned, CommandError> {
+    fn spawn(&self, input: &AgentInput, wait: &Wait) -> Result<Spawned, Failure> {
         self.asked.lock().unwrap().push(input.clone());
         if input.description == "wait" {
             until(|| wait.is_over());
-            return Err(CommandError::failed("ended", "nobody waits"));
+            return Err(Failure::failed("ended", "nobody waits"));
         }
         let arrived = Arc::clone(&self.arrived);
         Ok(Spawned {
@@ -71,7 +71,7 @@ impl AgentPort for Fake {
             receipt: Some(Box::new(move || arrived.store(true, Ordering::SeqCst))),
         })
     }
-    fn stop(&self, id: &str) -> Result<AgentOutput, CommandError> {
+    fn stop(&self, id: &str) -> Result<AgentOutput, Failure> {
         self.output(id, false, Duration::ZERO, &Wait::default())
     }
 
@@ -81,12 +81,9 @@ impl AgentPort for Fake {
         block: bool,
         timeout: Duration,
         wait: &Wait,
-    ) -> Result<AgentOutput, CommandError> {
+    ) -> Result<AgentOutput, Failure> {
         if id != AGENT {
-            return Err(CommandError::usage(
-                "agent_not_found",
-                format!("no agent {id}"),
-            ));
+            return Err(Failure::usage("agent_not_found", format!("no agent {id}")));
         }
         let started = std::time::Instant::now();
         until(|| !block || wait.is_over() || started.elapsed() >= timeout);
@@ -98,12 +95,12 @@ impl AgentPort for Fake {
         })
     }
 
-    fn message(&self, letter: &Letter) -> Result<Option<Answer>, CommandError> {
+    fn message(&self, letter: &Letter) -> Result<Option<Answer>, Failure> {
         let known = letter.to == AGENT;
         Ok(known.then(|| Answer::new("It goes on.", json!({"message": {"resumed": true}}))))
     }
 
-    fn agents(&self) -> Result<Vec<Known>, CommandError> {
+    fn agents(&self) -> Result<Vec<Known>, Failure> {
         Ok(vec![Known {
             id: AGENT.into(),
             name: Some("scout".into()),
@@ -129,7 +126,7 @@ struct Connection {
     port: Arc<Fake>,
     to_server: UnixStream,
     from_server: BufReader<UnixStream>,
-    server: JoinHandle<Result<(), CommandError>>,
+    server: JoinHandle<Result<(), Failure>>,
     _home: tempfile::TempDir,
 }
 

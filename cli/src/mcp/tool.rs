@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use store::Failure;
 
 use super::role::Role;
-use crate::error::CommandError;
 
 /// A tool's name, what it is for, and what it takes.
 #[derive(Debug, Clone, Deserialize)]
@@ -23,9 +23,9 @@ pub(crate) struct Catalogue(BTreeMap<String, Definition>);
 
 impl Catalogue {
     /// The tools there are, as `role` sees them.
-    pub(crate) fn new(role: Role) -> Result<Self, CommandError> {
+    pub(crate) fn new(role: Role) -> Result<Self, Failure> {
         let all: Vec<Definition> = serde_json::from_str(include_str!("tools.json"))
-            .map_err(|error| CommandError::internal(format!("tools.json: {error}")))?;
+            .map_err(|error| Failure::internal(format!("tools.json: {error}")))?;
         let mut tools: BTreeMap<String, Definition> = all
             .into_iter()
             .map(|tool| (tool.name.clone(), tool))

@@ -1,5 +1,6 @@
 //! `EnterWorktree` and `ExitWorktree`: the caller's own tree, nobody else's.
 
+use store::Failure;
 use worktrees::{CreateRequest, Slug};
 
 use super::answer::Answer;
@@ -8,10 +9,9 @@ use crate::actions::worktree::{self, Leave};
 use crate::commands::worktree::create::NewTree;
 use crate::commands::worktree::fill_behind;
 use crate::context::Context;
-use crate::error::CommandError;
 use crate::hooks::TreeMaker;
 
-pub(super) fn enter(arguments: &Arguments, context: &Context) -> Result<Answer, CommandError> {
+pub(super) fn enter(arguments: &Arguments, context: &Context) -> Result<Answer, Failure> {
     let name = arguments.optional("name");
     let name = name.as_deref().map(Slug::new).transpose()?;
     let request = NewTree::default().request(name, &context.directory, context)?;
@@ -37,13 +37,13 @@ pub(super) fn enter(arguments: &Arguments, context: &Context) -> Result<Answer, 
     Ok(Answer::new(text, json))
 }
 
-pub(super) fn exit(arguments: &Arguments, context: &Context) -> Result<Answer, CommandError> {
+pub(super) fn exit(arguments: &Arguments, context: &Context) -> Result<Answer, Failure> {
     let discard = arguments.flag("discard_changes").unwrap_or(false);
     let how = match arguments.text("action").as_str() {
         "remove" => Leave::Remove { discard },
         _ if discard => {
             let message = "ExitWorktree: discard_changes goes with action \"remove\" only";
-            let error = CommandError::usage("invalid_arguments", message);
+            let error = Failure::usage("invalid_arguments", message);
             return Err(error.with_hint("leave it out, or remove the worktree"));
         }
         _ => Leave::Keep,

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use coordinator::engine::{WorkerTask, base_of_all, may_begin};
 use coordinator::run::{Agents, Spawn};
 use coordinator::{SessionFile, TeamSession};
+use store::Failure;
 use swarm::LEAD;
 use swarm::run::Meta;
 use taskboard::{Caller, Task};
@@ -18,7 +19,6 @@ use super::role::Role;
 use crate::commands::agent::definitions;
 use crate::commands::default_tree;
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
 use crate::spawning::{self, Wish};
 
 /// The type of a worker for which none was named.
@@ -62,7 +62,7 @@ impl Workers {
         input: &AgentInput,
         context: &Context,
         agents: &Agents,
-    ) -> Result<Spawned, CommandError> {
+    ) -> Result<Spawned, Failure> {
         self.check_understood(&input.prompt)?;
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let session = session(context)?;
@@ -99,7 +99,7 @@ impl Workers {
         text: &str,
         context: &Context,
         agents: &Agents,
-    ) -> Result<(), CommandError> {
+    ) -> Result<(), Failure> {
         self.check_understood(text)?;
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if meta.address() == LEAD || agents.is_alive(meta)? {
@@ -121,7 +121,7 @@ impl Workers {
     }
 
     /// Sends a text back, once, that leaves the understanding to whoever reads it.
-    fn check_understood(&self, text: &str) -> Result<(), CommandError> {
+    fn check_understood(&self, text: &str) -> Result<(), Failure> {
         let lower = text.to_lowercase();
         let Some(words) = DELEGATES.iter().find(|words| lower.contains(*words)) else {
             return Ok(());
@@ -133,22 +133,20 @@ impl Workers {
         if !sent_back.insert(text.to_owned()) {
             return Ok(());
         }
-        Err(CommandError::Other {
-            exit: Exit::Refused,
-            kind: "not_understood",
-            message: format!(
+        Err(Failure::refused(
+            "not_understood",
+            format!(
                 "nothing was started: {words:?} leaves to the worker what you should know yourself"
             ),
-            hint: Some(
-                "read the results, decide, and name the files, the lines, what is to change and \
-                 when it is done; the very same text goes through the second time"
-                    .into(),
-            ),
-        })
+        )
+        .with_hint(
+            "read the results, decide, and name the files, the lines, what is to change and \
+                 when it is done; the very same text goes through the second time",
+        ))
     }
 }
 
-fn session(context: &Context) -> Result<Option<TeamSession>, CommandError> {
+fn session(context: &Context) -> Result<Option<TeamSession>, Failure> {
     let team = context.team()?;
     let file = SessionFile {
         home: context.home(),
@@ -158,7 +156,7 @@ fn session(context: &Context) -> Result<Option<TeamSession>, CommandError> {
 }
 
 /// As many as the session has mates work at once, whoever started them.
-fn check_number(session: Option<&TeamSession>, agents: &Agents) -> Result<(), CommandError> {
+fn check_number(session: Option<&TeamSession>, agents: &Agents) -> Result<(), Failure> {
     let Some(most) = session.map(|session| session.mates) else {
         return Ok(());
     };
@@ -170,19 +168,17 @@ fn check_number(session: Option<&TeamSession>, agents: &Agents) -> Result<(), Co
     if at_work < most {
         return Ok(());
     }
-    Err(CommandError::Other {
-        exit: Exit::Refused,
-        kind: "too_many_workers",
-        message: format!("{at_work} workers are at work, and no more than {most} may be"),
-        hint: Some(
-            "end your turn; a <task-notification> comes when one ends. Work that can wait goes on \
-             the board"
-                .into(),
-        ),
-    })
+    Err(Failure::refused(
+        "too_many_workers",
+        format!("{at_work} workers are at work, and no more than {most} may be"),
+    )
+    .with_hint(
+        "end your turn; a <task-notification> comes when one ends. Work that can wait goes on \
+             the board",
+    ))
 }
 
-fn in_the_way(paths: &[String], other: &Task) -> CommandError {
+fn in_the_way(paths: &[String], other: &Task) -> Failure {
     let who = match (&other.owner, other.is_internal()) {
         (Some(owner), true) => format!("worker {owner} ({})", other.subject),
         (Some(owner), false) => format!("{owner}, on task #{} ({})", other.id, other.subject),
@@ -191,19 +187,17 @@ fn in_the_way(paths: &[String], other: &Task) -> CommandError {
             other.id, other.subject
         ),
     };
-    CommandError::Other {
-        exit: Exit::Refused,
-        kind: "paths_taken",
-        message: format!(
+    Failure::refused(
+        "paths_taken",
+        format!(
             "{} already belongs to {who}: a file has one writer at a time",
             paths.join(", ")
         ),
-        hint: Some(
-            "wait for its <task-notification>, stop it, or make this a task on the board that is \
-             blocked by it"
-                .into(),
-        ),
-    }
+    )
+    .with_hint(
+        "wait for its <task-notification>, stop it, or make this a task on the board that is \
+             blocked by it",
+    )
 }
 
 /// What the prompt says about its own work: which files, and what shows that it is done.
@@ -236,7 +230,7 @@ fn request(
     session: Option<&TeamSession>,
     context: &Context,
     agents: &Agents,
-) -> Result<Spawn, CommandError> {
+) -> Result<Spawn, Failure> {
     let worktree = match context.trees() {
         Ok(_) => {
             let (base, set_up) = default_tree(context)?;

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use coordinator::SessionFile;
 use store::lock::wait_until_free;
+use store::{Category, Failure};
 
 use super::view::View;
 use super::{Session, unlanded};
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::signals::Signals;
 
 /// How often is looked whether to go on.
@@ -20,7 +21,7 @@ pub(super) fn follow(
     who: &str,
     signals: &Signals,
     view: &View,
-) -> Result<Option<Exit>, CommandError> {
+) -> Result<Option<Exit>, Failure> {
     view.note(&format!(
         "team {} is directed by another process ({who}); following it",
         session.team
@@ -56,7 +57,11 @@ pub(super) fn follow(
                 view.note("whoever directed it is gone; taking over");
                 return Ok(None);
             }
-            return Ok(Some(if open { Exit::Failed } else { Exit::Done }));
+            return Ok(Some(if open {
+                Exit::Not(Category::Failed)
+            } else {
+                Exit::Done
+            }));
         }
         watch.wait(Duration::ZERO);
     }

@@ -7,13 +7,14 @@ use coordinator::engine::{Ending, LeftTree, StayingTree};
 use coordinator::run::{AgentError, Agents};
 use serde_json::json;
 use store::clock::{Clock, SystemClock, rfc3339};
+use store::{Category, Failure};
 use swarm::LEAD;
 use taskboard::Status;
 
 use super::view::{View, stand_words};
 use super::{Session, exit_of, unlanded};
 use crate::actions::team as team_actions;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{BOLD, DIM, GREEN, RED, YELLOW, clean_line};
 
 /// How long somebody who is asked to end may take.
@@ -26,7 +27,7 @@ pub(super) fn close(
     ending: &Ending,
     signal: Option<Exit>,
     view: &View,
-) -> Result<Exit, CommandError> {
+) -> Result<Exit, Failure> {
     let agents = session.context.agents()?;
     for problem in end_everybody(session, &agents) {
         view.note(&problem);
@@ -44,7 +45,7 @@ pub(super) fn close(
         Some(exit) => exit,
         None => match exit_of(session, ending)? {
             // Somebody's work is not where it belongs, whatever the lead says of it.
-            Exit::Done if trees.iter().any(|tree| !tree.stopped) => Exit::Conflicts,
+            Exit::Done if trees.iter().any(|tree| !tree.stopped) => Exit::Not(Category::Conflict),
             exit => exit,
         },
     };
@@ -118,7 +119,7 @@ fn say_what_stays(
     agents: &Agents,
     text: &mut String,
     json: &mut serde_json::Value,
-) -> Result<(), CommandError> {
+) -> Result<(), Failure> {
     let staying = coordinator::engine::staying_trees(agents)?;
     let row =
         |tree: &StayingTree| json!({"worktree": tree.worktree, "task": tree.task, "why": tree.why});
@@ -152,7 +153,7 @@ fn summary(
     exit: Exit,
     unlanded: &[taskboard::TaskId],
     trees: &[LeftTree],
-) -> Result<(String, serde_json::Value), CommandError> {
+) -> Result<(String, serde_json::Value), Failure> {
     let snapshot = session.context.board().snapshot()?;
     let shown = || snapshot.tasks().filter(|task| !task.is_internal());
     let completed = shown()

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use store::Failure;
 use swarm::run::RuntimeSpec;
 use swarm::runtime::OWN_SERVER;
 use swarm::trust::{COORDINATOR, Item, Places};
 
 use super::Session;
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
 use crate::mcp::Role;
 
 /// Our own text.
@@ -19,7 +19,7 @@ const FILE: &str = "coordinator.md";
 const MAX: usize = 256 * 1024;
 
 /// What the coordinator of `session` is told, with everything filled in.
-pub(super) fn text(session: &Session, runtime: &RuntimeSpec) -> Result<String, CommandError> {
+pub(super) fn text(session: &Session, runtime: &RuntimeSpec) -> Result<String, Failure> {
     let template = template(session.coordinator_prompt.as_deref(), &session.context)?;
     let scratchpad = session
         .context
@@ -48,12 +48,12 @@ pub(super) fn text(session: &Session, runtime: &RuntimeSpec) -> Result<String, C
 }
 
 /// The flag's file, else the repository's if the user trusts it, else the user's, else ours.
-fn template(given: Option<&Path>, context: &Context) -> Result<String, CommandError> {
+fn template(given: Option<&Path>, context: &Context) -> Result<String, Failure> {
     if let Some(file) = given {
         let file = context.directory.join(file);
         return read(&file)?.ok_or_else(|| {
             let message = format!("{}: there is no such file", file.display());
-            CommandError::usage("no_such_file", message)
+            Failure::usage("no_such_file", message)
         });
     }
     if let Some(root) = context.main_tree()
@@ -64,18 +64,16 @@ fn template(given: Option<&Path>, context: &Context) -> Result<String, CommandEr
             _ => false,
         };
         if !trusted {
-            return Err(CommandError::Other {
-                exit: Exit::Refused,
-                kind: "not_trusted",
-                message: format!(
+            return Err(Failure::refused(
+                "not_trusted",
+                format!(
                     "{COORDINATOR} comes with the repository, and nobody is told what a \
                      repository says unasked"
                 ),
-                hint: Some(
-                    "look at it and run `ccb trust`, or name another with --coordinator-prompt"
-                        .into(),
-                ),
-            });
+            )
+            .with_hint(
+                "look at it and run `ccb trust`, or name another with --coordinator-prompt",
+            ));
         }
         return Ok(text);
     }
@@ -83,10 +81,10 @@ fn template(given: Option<&Path>, context: &Context) -> Result<String, CommandEr
     Ok(own.unwrap_or_else(|| USUAL.to_owned()))
 }
 
-fn read(file: &Path) -> Result<Option<String>, CommandError> {
+fn read(file: &Path) -> Result<Option<String>, Failure> {
     let wrong = |why: &str| {
         let message = format!("{}: {why}", file.display());
-        CommandError::usage("bad_coordinator_prompt", message)
+        Failure::usage("bad_coordinator_prompt", message)
     };
     let Some(bytes) = store::atomic::read(file)? else {
         return Ok(None);

@@ -4,6 +4,7 @@ use coordinator::SessionFile;
 use coordinator::engine::{EngineEvent, is_workers};
 use coordinator::run::Agents;
 use mailbox::{Body, Draft};
+use store::Failure;
 use store::name::Name;
 use swarm::LEAD;
 use swarm::run::{ExitStatus, Meta, State};
@@ -11,7 +12,6 @@ use swarm::run::{ExitStatus, Meta, State};
 use super::{Session, coordinator_prompt};
 use crate::commands::agent::definitions;
 use crate::context::Context;
-use crate::error::CommandError;
 use crate::mcp::Role;
 use crate::spawning::{self, Wish};
 
@@ -34,7 +34,7 @@ pub(super) struct Lead {
 
 impl Lead {
     /// Finds the lead at work, lets it go on, or starts it.
-    pub(super) fn start(session: &Session) -> Result<Self, CommandError> {
+    pub(super) fn start(session: &Session) -> Result<Self, Failure> {
         let context = &session.context;
         let agents = context.agents()?;
         agents.reconcile()?;
@@ -100,7 +100,7 @@ impl Lead {
         let text = "You were interrupted. Look at the board and at your mail before you go on: \
                     what you started may have ended meanwhile.";
         let resumed = Name::new("agent", "user")
-            .map_err(CommandError::from)
+            .map_err(Failure::from)
             .and_then(|user| Ok(agents.leave_message(&meta, &user, text.into())?))
             .and_then(|_| Ok(agents.resume(&run, true)?));
         match resumed {
@@ -159,7 +159,7 @@ fn worker_of(task: &taskboard::Task) -> Option<String> {
     Some(tree.strip_prefix("agent-")?.to_owned())
 }
 
-fn tell(session: &Session, text: String) -> Result<(), CommandError> {
+fn tell(session: &Session, text: String) -> Result<(), Failure> {
     let (from, to) = (Name::new("agent", "engine")?, Name::new("agent", LEAD)?);
     let draft = Draft {
         summary: Some("finished work did not land".into()),
@@ -170,7 +170,7 @@ fn tell(session: &Session, text: String) -> Result<(), CommandError> {
 }
 
 /// A lead with the whole prompt of the session.
-fn begin(session: &Session, agents: &Agents) -> Result<String, CommandError> {
+fn begin(session: &Session, agents: &Agents) -> Result<String, Failure> {
     let context = &session.context;
     let wish = Wish {
         prompt: session.record.prompt.clone().or_else(|| {
@@ -205,7 +205,7 @@ fn begin(session: &Session, agents: &Agents) -> Result<String, CommandError> {
 }
 
 /// A lead that has ended goes on with its conversation.
-fn go_on(session: &Session, agents: &Agents, meta: &Meta) -> Result<String, CommandError> {
+fn go_on(session: &Session, agents: &Agents, meta: &Meta) -> Result<String, Failure> {
     let user = Name::new("agent", "user")?;
     let text = match &session.record.prompt {
         Some(prompt) => format!(

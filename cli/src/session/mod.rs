@@ -37,9 +37,10 @@ use crate::commands::agent::definitions;
 use crate::commands::default_tree;
 use crate::context::Context;
 use crate::crew::TaskCrew;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::mcp::Role;
 use crate::signals::Signals;
+use store::{Category, Failure};
 
 /// What a session is made of.
 #[derive(Debug)]
@@ -60,7 +61,7 @@ pub(crate) struct Session {
 }
 
 /// Begins a session, goes on with it, or follows it.
-pub(crate) fn run(args: &SessionArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(args: &SessionArgs, context: &mut Context) -> Result<Exit, Failure> {
     let signals = Signals::catch()?;
     let id = match args.coordinates() && context.named_team().is_none() {
         true => Some(own_team(context)?),
@@ -84,7 +85,7 @@ pub(crate) fn run(args: &SessionArgs, context: &mut Context) -> Result<Exit, Com
 }
 
 /// Leads a team of the session's own; returns the session's id.
-fn own_team(context: &mut Context) -> Result<String, CommandError> {
+fn own_team(context: &mut Context) -> Result<String, Failure> {
     let id = uuid::Uuid::new_v4().to_string();
     context.lead(&Name::new("team", &coordinator::TeamSession::team_of(&id))?);
     Ok(id)
@@ -94,10 +95,10 @@ fn own_team(context: &mut Context) -> Result<String, CommandError> {
 enum Stopped {
     /// Somebody else does that.
     Directed(String),
-    Failed(CommandError),
+    Failed(Failure),
 }
 
-impl<E: Into<CommandError>> From<E> for Stopped {
+impl<E: Into<Failure>> From<E> for Stopped {
     fn from(error: E) -> Self {
         Self::Failed(error.into())
     }
@@ -166,7 +167,7 @@ fn direct(session: &Session, signals: &Signals, view: &Arc<View>) -> Result<Exit
 }
 
 /// Whether somebody could begin something.
-fn something_ready(session: &Session) -> Result<bool, CommandError> {
+fn something_ready(session: &Session) -> Result<bool, Failure> {
     let board = session.context.board();
     let snapshot = board.snapshot()?;
     let possible = |task: &taskboard::Task| {
@@ -179,7 +180,7 @@ fn something_ready(session: &Session) -> Result<bool, CommandError> {
 
 /// Tasks that are done and whose trees hold what is on no other branch.
 /// Tasks nobody can read: the session cannot do them, and does not end well without them.
-fn unreadable_tasks(session: &Session) -> Result<Vec<coordinator::Finding>, CommandError> {
+fn unreadable_tasks(session: &Session) -> Result<Vec<coordinator::Finding>, Failure> {
     let board = session.context.board();
     if !board.dir().is_dir() {
         return Ok(Vec::new());
@@ -196,7 +197,7 @@ fn unreadable_tasks(session: &Session) -> Result<Vec<coordinator::Finding>, Comm
     Ok(snapshot.unreadable().iter().map(finding).collect())
 }
 
-fn unlanded(session: &Session) -> Result<Vec<TaskId>, CommandError> {
+fn unlanded(session: &Session) -> Result<Vec<TaskId>, Failure> {
     if !session.trees {
         return Ok(Vec::new());
     }
@@ -204,7 +205,7 @@ fn unlanded(session: &Session) -> Result<Vec<TaskId>, CommandError> {
     Ok(coordinator::engine::unlanded(&agents)?)
 }
 
-fn setup(session: &Session, landing_only: bool) -> Result<Setup, CommandError> {
+fn setup(session: &Session, landing_only: bool) -> Result<Setup, Failure> {
     let context = &session.context;
     let (_, set_up) = default_tree(context)?;
     let into = session.record.into.clone().unwrap_or_default();
@@ -267,8 +268,8 @@ pub(crate) fn gate(agents: coordinator::run::Agents) -> coordinator::engine::Gat
     })
 }
 
-fn mates(session: &Session) -> Result<Vec<Seat>, CommandError> {
-    let seat = |number: usize| -> Result<Seat, CommandError> {
+fn mates(session: &Session) -> Result<Vec<Seat>, Failure> {
+    let seat = |number: usize| -> Result<Seat, Failure> {
         Ok(Seat {
             name: Some(Name::new("agent", &format!("mate-{number}"))?),
             commands_only: session.commands_only,
@@ -278,7 +279,7 @@ fn mates(session: &Session) -> Result<Vec<Seat>, CommandError> {
 }
 
 /// Writes the mates into the roster, before any of them starts.
-fn enlist(session: &Session) -> Result<(), CommandError> {
+fn enlist(session: &Session) -> Result<(), Failure> {
     let team = session.context.team_named(session.team.clone());
     let roster = team.enter()?;
     for seat in mates(session)? {
@@ -302,9 +303,9 @@ fn enlist(session: &Session) -> Result<(), CommandError> {
 }
 
 /// The exit code of how things stand.
-fn exit_of(session: &Session, ending: &Ending) -> Result<Exit, CommandError> {
+fn exit_of(session: &Session, ending: &Ending) -> Result<Exit, Failure> {
     if ending.spent.is_some() {
-        return Ok(Exit::Budget);
+        return Ok(Exit::Not(Category::Budget));
     }
     let board = session.context.board();
     let snapshot = board.snapshot()?;
@@ -314,11 +315,15 @@ fn exit_of(session: &Session, ending: &Ending) -> Result<Exit, CommandError> {
     // A conflict that nobody here can solve is left to land, and nothing has failed.
     let unreadable = !snapshot.unreadable().is_empty();
     if unreadable || open.any(|task| !coordinator::engine::is_conflict(task)) {
-        return Ok(Exit::Failed);
+        return Ok(Exit::Not(Category::Failed));
     }
     let left = !ending.not_landed.is_empty()
         || (session.merge != Merge::Never && !unlanded(session)?.is_empty());
-    Ok(if left { Exit::Conflicts } else { Exit::Done })
+    Ok(if left {
+        Exit::Not(Category::Conflict)
+    } else {
+        Exit::Done
+    })
 }
 
 /// What is said last.

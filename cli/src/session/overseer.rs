@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use coordinator::engine::{Control, EngineEvent, Level};
 use mailbox::{IdleNotification, IdleReason, Mailbox};
+use store::Failure;
 use store::name::Name;
 
 use super::Session;
 use super::lead::Lead;
 use super::person::Person;
 use super::view::View;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::signals::Signals;
 
 /// How often is looked.
@@ -44,7 +45,7 @@ impl Overseer {
         control: Arc<Control>,
         signals: &Signals,
         view: Arc<View>,
-    ) -> Result<Self, CommandError> {
+    ) -> Result<Self, Failure> {
         let state = Arc::new(State::default());
         let mut lead = match &session.record.lead {
             Some(_) => Some(Lead::start(session)?),

@@ -8,6 +8,7 @@ use std::sync::mpsc::{self, Receiver};
 use coordinator::engine::{Control, Level};
 use coordinator::run::Agents;
 use mailbox::{Consumer, Mailbox, Priority};
+use store::Failure;
 use store::name::Name;
 use swarm::LEAD;
 use taskboard::NewTask;
@@ -15,7 +16,6 @@ use taskboard::NewTask;
 use super::Session;
 use super::view::View;
 use crate::context::Context;
-use crate::error::CommandError;
 
 /// How many messages are shown at once.
 const BATCH: usize = 64;
@@ -48,7 +48,7 @@ impl Person {
         session: &Session,
         control: Arc<Control>,
         view: Arc<View>,
-    ) -> Result<Self, CommandError> {
+    ) -> Result<Self, Failure> {
         let leads = session.record.lead.is_none();
         let mailbox = session.context.mailbox()?;
         let lead = Name::new("agent", LEAD)?;
@@ -93,30 +93,27 @@ impl Person {
         };
         for line in lines {
             if let Err(error) = self.typed(line.trim(), agents) {
-                self.view.note(&crate::crew::words(&error));
+                self.view.note(&error.in_a_line());
             }
         }
         if let Some(mail) = &mut self.mail {
             mail.bell().hush();
-            let shown = mail
-                .take(BATCH)
-                .map_err(CommandError::from)
-                .and_then(|batch| {
-                    let seqs: Vec<u64> = batch.messages.iter().map(|message| message.seq).collect();
-                    for message in &batch.messages {
-                        self.view.message(message);
-                    }
-                    mail.delivered(&seqs)?;
-                    mail.ack(&seqs)?;
-                    Ok(())
-                });
+            let shown = mail.take(BATCH).map_err(Failure::from).and_then(|batch| {
+                let seqs: Vec<u64> = batch.messages.iter().map(|message| message.seq).collect();
+                for message in &batch.messages {
+                    self.view.message(message);
+                }
+                mail.delivered(&seqs)?;
+                mail.ack(&seqs)?;
+                Ok(())
+            });
             if let Err(error) = shown {
-                self.view.note(&crate::crew::words(&error));
+                self.view.note(&error.in_a_line());
             }
         }
     }
 
-    fn typed(&mut self, line: &str, agents: &Agents) -> Result<(), CommandError> {
+    fn typed(&mut self, line: &str, agents: &Agents) -> Result<(), Failure> {
         if line.is_empty() {
             return Ok(());
         }
@@ -145,7 +142,7 @@ impl Person {
         Ok(())
     }
 
-    fn say(&self, text: &str, agents: &Agents) -> Result<(), CommandError> {
+    fn say(&self, text: &str, agents: &Agents) -> Result<(), Failure> {
         if !self.leads {
             return self.write_to(LEAD, text, agents);
         }
@@ -159,7 +156,7 @@ impl Person {
         Ok(())
     }
 
-    fn write_to(&self, name: &str, text: &str, agents: &Agents) -> Result<(), CommandError> {
+    fn write_to(&self, name: &str, text: &str, agents: &Agents) -> Result<(), Failure> {
         let from = Name::new("agent", "user")?;
         let meta = agents.find(name)?;
         let summary = text
@@ -171,7 +168,7 @@ impl Person {
     }
 
     /// Answers the request whose id begins like this; the only one if nothing is said.
-    fn answer(&self, given: &str, approve: bool) -> Result<(), CommandError> {
+    fn answer(&self, given: &str, approve: bool) -> Result<(), Failure> {
         let (id, why) = given.split_once(' ').unwrap_or((given, ""));
         let all = self.mailbox.requests()?;
         let open: Vec<_> = all
@@ -185,7 +182,7 @@ impl Person {
                 0 => format!("no open request {id:?}"),
                 several => format!("{several} open requests begin with {id:?}"),
             };
-            return Err(CommandError::usage("no_request", message));
+            return Err(Failure::usage("no_request", message));
         };
         let feedback = (!why.trim().is_empty()).then(|| why.trim().to_owned());
         let lead = Name::new("agent", LEAD)?;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use coordinator::run::Prove;
 use coordinator::{SessionFile, TeamSession};
+use store::Failure;
 use store::clock::{Clock, SystemClock, rfc3339};
 use swarm::TeamError;
 
@@ -13,7 +14,6 @@ use super::Session;
 use super::args::SessionArgs;
 use crate::actions::team as team_actions;
 use crate::context::Context;
-use crate::error::CommandError;
 use crate::spawning;
 
 /// What happens with finished work.
@@ -39,7 +39,7 @@ pub(super) fn prepare(
     args: &SessionArgs,
     id: Option<String>,
     context: &Context,
-) -> Result<Session, CommandError> {
+) -> Result<Session, Failure> {
     let team = context.team()?;
     let roster = context.team_named(team.clone());
     match roster.enter() {
@@ -77,14 +77,14 @@ pub(super) fn prepare(
     record.lead = lead(args, &record, commands_only, context)?;
     if record.has_coordinator() && record.lead.is_none() {
         let message = "a coordinator is a model, and there is none";
-        return Err(CommandError::usage("no_lead", message)
+        return Err(Failure::usage("no_lead", message)
             .with_hint("name its runtime with --lead, or that of all with --runtime"));
     }
     check_number(&record, context)?;
     if let Some(prompt) = args.prompt() {
         if record.lead.is_none() && commands_only {
             let message = "a PROMPT takes a lead that is a model, and there is none";
-            return Err(CommandError::usage("no_lead", message).with_hint(
+            return Err(Failure::usage("no_lead", message).with_hint(
                 "name one with --lead, or put commands on the board: \
                  `ccb --team NAME task create SUBJECT --run CMD --verify CMD`",
             ));
@@ -123,12 +123,12 @@ pub(super) fn prepare(
 }
 
 /// Refuses more mates than may run.
-fn check_number(record: &TeamSession, context: &Context) -> Result<(), CommandError> {
+fn check_number(record: &TeamSession, context: &Context) -> Result<(), Failure> {
     let wanted = record.mates + usize::from(record.lead.is_some());
     match context.agent_settings().max_agents {
         Some(most) if wanted > most => {
             let message = format!("{wanted} agents are wanted, and no more than {most} may run");
-            Err(CommandError::usage("too_many", message)
+            Err(Failure::usage("too_many", message)
                 .with_hint("ask for fewer with --mates, or raise agents.maxAgents"))
         }
         _ => Ok(()),
@@ -140,14 +140,14 @@ fn check_mode(
     args: &SessionArgs,
     record: &TeamSession,
     team: &store::name::Name,
-) -> Result<(), CommandError> {
+) -> Result<(), Failure> {
     if record.has_coordinator() && args.no_worktrees {
         let message = "a coordinator's workers each need a worktree";
-        return Err(CommandError::usage("usage", message).with_hint("leave out --no-worktrees"));
+        return Err(Failure::usage("usage", message).with_hint("leave out --no-worktrees"));
     }
     if args.coordinator && !record.has_coordinator() {
         let message = format!("team {team} has a session without a coordinator");
-        return Err(CommandError::usage("other_mode", message).with_hint(
+        return Err(Failure::usage("other_mode", message).with_hint(
             "a session keeps its mode: choose another team, or leave out --coordinator",
         ));
     }
@@ -160,7 +160,7 @@ fn lead(
     record: &TeamSession,
     commands_only: bool,
     context: &Context,
-) -> Result<Option<String>, CommandError> {
+) -> Result<Option<String>, Failure> {
     let wanted = match (&args.lead, &record.lead) {
         (Some(given), _) if given == PERSON => return Ok(None),
         (Some(given), _) => given.clone(),
@@ -179,31 +179,26 @@ fn lead(
     let spec = spawning::session_runtime(Some(&wanted), context)?;
     if spec.kind == "shell" {
         let message = "the lead cannot be a shell: it has to decide";
-        return Err(CommandError::usage("bad_lead", message)
+        return Err(Failure::usage("bad_lead", message)
             .with_hint("name a model's runtime with --lead, or `--lead me`"));
     }
     Ok(Some(spec.name))
 }
 
-fn merge(args: &SessionArgs, record: &TeamSession) -> Result<Merge, CommandError> {
+fn merge(args: &SessionArgs, record: &TeamSession) -> Result<Merge, Failure> {
     if let Some(merge) = args.merge {
         return Ok(merge);
     }
     if !record.merge.is_empty() {
-        return Merge::from_str(&record.merge, false).map_err(|why| {
-            CommandError::usage("bad_session", format!("session.json: merge: {why}"))
-        });
+        return Merge::from_str(&record.merge, false)
+            .map_err(|why| Failure::usage("bad_session", format!("session.json: merge: {why}")));
     }
     let person = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     Ok(if person { Merge::Ask } else { Merge::Auto })
 }
 
 /// The branch finished work goes to.
-fn branch(
-    args: &SessionArgs,
-    record: &TeamSession,
-    context: &Context,
-) -> Result<String, CommandError> {
+fn branch(args: &SessionArgs, record: &TeamSession, context: &Context) -> Result<String, Failure> {
     let given = args.into.clone().or_else(|| record.into.clone());
     let trees = context.trees()?;
     let branch = match given {
@@ -211,7 +206,7 @@ fn branch(
         None => {
             let here = trees.whereabouts(trees.main_tree())?;
             here.branch.ok_or_else(|| {
-                CommandError::usage("no_branch", "the main worktree is on no branch")
+                Failure::usage("no_branch", "the main worktree is on no branch")
                     .with_hint("say with --into where finished work goes")
             })?
         }
@@ -219,7 +214,7 @@ fn branch(
     trees
         .resolve(&format!("refs/heads/{branch}"))
         .map_err(|_| {
-            CommandError::usage("no_branch", format!("there is no branch {branch:?}"))
+            Failure::usage("no_branch", format!("there is no branch {branch:?}"))
                 .with_hint("make it with `git branch`, with at least one commit")
         })?;
     Ok(branch)

@@ -8,13 +8,14 @@ use coordinator::engine::{EngineEvent, Level, Stand, TaskEnd};
 use coordinator::run::Agents;
 use mailbox::Message;
 use serde_json::{Value, json};
+use store::Failure;
 use store::clock::{Clock, SystemClock, rfc3339};
 use swarm::run::{CheckPlace, Checked};
 use taskboard::{Status, TaskId};
 
 use super::{Session, end_json};
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW, clean_line, hanging};
 
 /// Says what happens.
@@ -121,7 +122,7 @@ impl View {
         );
     }
 
-    pub(crate) fn tasks(&self, context: &Context) -> Result<(), CommandError> {
+    pub(crate) fn tasks(&self, context: &Context) -> Result<(), Failure> {
         let snapshot = context.board().snapshot()?;
         for task in snapshot.tasks().filter(|task| !task.is_internal()) {
             let mark = match task.status {
@@ -140,7 +141,7 @@ impl View {
         Ok(())
     }
 
-    pub(crate) fn agents(&self, agents: &Agents) -> Result<(), CommandError> {
+    pub(crate) fn agents(&self, agents: &Agents) -> Result<(), Failure> {
         let (all, _) = agents.list()?;
         for listed in all.iter().filter(|listed| listed.alive) {
             let meta = &listed.meta;
@@ -160,11 +161,7 @@ impl View {
     }
 
     /// Asks whether finished work is to land.
-    pub(crate) fn ask_to_land(
-        &self,
-        session: &Session,
-        tasks: &[TaskId],
-    ) -> Result<bool, CommandError> {
+    pub(crate) fn ask_to_land(&self, session: &Session, tasks: &[TaskId]) -> Result<bool, Failure> {
         let into = session.record.into.as_deref().unwrap_or_default();
         if !std::io::stdin().is_terminal() {
             self.note(&format!(
@@ -182,9 +179,7 @@ impl View {
         std::io::stdin()
             .lock()
             .read_line(&mut line)
-            .map_err(|error| {
-                CommandError::failed("io", format!("cannot read the answer: {error}"))
-            })?;
+            .map_err(|error| Failure::failed("io", format!("cannot read the answer: {error}")))?;
         Ok(matches!(line.trim(), "y" | "Y" | "yes" | "j" | "ja"))
     }
 

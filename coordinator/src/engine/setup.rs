@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use store::name::Name;
+use store::{Category, Explain, Facts};
 use taskboard::{BoardError, TaskId};
 use worktrees::TreeError;
 
@@ -86,6 +87,20 @@ pub enum EngineError {
     /// Files.
     #[error(transparent)]
     Store(#[from] store::StoreError),
+}
+
+impl Explain for EngineError {
+    fn facts(&self) -> Facts {
+        match self {
+            Self::Taken { .. } => {
+                Facts::new(Category::Refused, "directed").hint("wait for it, or end it")
+            }
+            Self::Board(error) => error.facts(),
+            Self::Agent(error) => error.facts(),
+            Self::Tree(error) => error.facts(),
+            Self::Store(error) => error.facts(),
+        }
+    }
 }
 
 /// How it ended.

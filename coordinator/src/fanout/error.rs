@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use store::StoreError;
+use store::{Category, Explain, Facts, StoreError};
 use taskboard::BoardError;
 use worktrees::TreeError;
 
@@ -83,46 +83,32 @@ pub enum FanoutError {
     Store(#[from] StoreError),
 }
 
-impl FanoutError {
-    /// A stable word for programs.
-    pub fn kind(&self) -> &'static str {
+impl Explain for FanoutError {
+    fn facts(&self) -> Facts {
+        use Category::{Conflict, Invalid, Refused};
         match self {
-            Self::Plan { .. } => "bad_plan",
-            Self::Input { .. } => "bad_input",
-            Self::NothingMatched { .. } => "nothing_matched",
-            Self::Empty { .. } => "empty_plan",
-            Self::Results { .. } => "bad_results",
-            Self::Merge { .. } => "reports_differ",
-            Self::NoIdentity => "no_identity",
-            Self::Uncommitted { .. } => "has_changes",
-            Self::DoesNotApply { .. } => "conflicts",
-            Self::Engine(_) => "engine",
-            Self::Tree(error) => error.kind(),
-            Self::Store(_) => "io",
+            Self::Engine(error) => error.facts(),
+            Self::Tree(error) => error.facts(),
+            Self::Store(error) => error.facts(),
+            Self::Plan { hint, .. } => Facts::new(Invalid, "bad_plan").maybe_hint(hint.clone()),
+            Self::Input { .. } => Facts::new(Invalid, "bad_input"),
+            Self::NothingMatched { .. } => Facts::new(Invalid, "nothing_matched")
+                .hint("check the pattern or the file; --allow-empty goes on without tasks"),
+            Self::Empty { .. } => Facts::new(Invalid, "empty_plan")
+                .hint("add `tasks:` or `foreach:`; `ccb fanout init` writes an example"),
+            Self::Results { .. } => Facts::new(Refused, "bad_results")
+                .hint("use the directory as the run wrote it, with every file"),
+            Self::Merge { .. } => Facts::new(Invalid, "reports_differ"),
+            Self::NoIdentity => Facts::new(Invalid, "no_identity")
+                .hint("set it: git config user.name NAME && git config user.email ADDRESS"),
+            Self::Uncommitted { .. } => {
+                Facts::new(Refused, "has_changes").hint("commit or stash them, then apply")
+            }
+            Self::DoesNotApply { .. } => Facts::new(Conflict, "conflicts").hint(
+                "the repository is as it was; --3way may merge it, or apply to the commit it was \
+                 made for",
+            ),
         }
-    }
-
-    /// What the user can do about it.
-    pub fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Plan { hint, .. } => return hint.clone(),
-            Self::NothingMatched { .. } => {
-                "check the pattern or the file; --allow-empty goes on without tasks"
-            }
-            Self::Empty { .. } => "add `tasks:` or `foreach:`; `ccb fanout init` writes an example",
-            Self::Results { .. } => "use the directory as the run wrote it, with every file",
-            Self::NoIdentity => {
-                "set it: git config user.name NAME && git config user.email ADDRESS"
-            }
-            Self::Uncommitted { .. } => "commit or stash them, then apply",
-            Self::DoesNotApply { .. } => {
-                "the repository is as it was; --3way may merge it, or apply to the commit it was made for"
-            }
-            Self::Tree(error) => return error.hint(),
-            Self::Store(error) => return error.hint(),
-            Self::Input { .. } | Self::Merge { .. } | Self::Engine(_) => return None,
-        };
-        Some(hint.to_owned())
     }
 }
 

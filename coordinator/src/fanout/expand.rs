@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use store::Explain;
 use store::name::Name;
 
 use super::error::FanoutError;

@@ -26,6 +26,7 @@ use store::fault::reached;
 use store::home::create_private_dir;
 use store::lock::{DEFAULT_TIMEOUT, FileLock};
 use store::watch::DirWatch;
+use store::{Category, Explain, Facts};
 use swarm::run::{RunDir, active};
 use swarm::runtime::Usage;
 
@@ -61,6 +62,17 @@ pub enum FleetError {
         /// Its version.
         found: u64,
     },
+}
+
+impl Explain for FleetError {
+    fn facts(&self) -> Facts {
+        match self {
+            Self::Store(error) => error.facts(),
+            Self::Run(error) => error.facts(),
+            Self::Newer { .. } => Facts::new(Category::Invalid, "newer_version"),
+            Self::Corrupt { .. } => Facts::new(Category::Failed, "agent_failed"),
+        }
+    }
 }
 
 /// What a team's agents have used together, and whether they are held back.

@@ -1,6 +1,7 @@
 //! `WorktreeCreate` and `WorktreeRemove`: other means than git.
 
 use serde_json::Value;
+use store::{Category, Explain, Facts};
 use swarm::hooks::{Hook, HookEvent, HookInput};
 use worktrees::{Entry, Slug};
 
@@ -24,6 +25,18 @@ pub enum TreeHookError {
     /// Nobody knows which hooks there are.
     #[error("{0}")]
     Unreadable(String),
+}
+
+impl Explain for TreeHookError {
+    fn facts(&self) -> Facts {
+        match self {
+            Self::NotTrusted(_) => Facts::new(Category::Refused, "not_trusted")
+                .hint("`ccb trust --show` shows what there is"),
+            Self::Unreadable(_) => {
+                Facts::new(Category::Invalid, "bad_settings").hint("mend that file first")
+            }
+        }
+    }
 }
 
 impl HookSource {

@@ -1,6 +1,7 @@
 //! Why something with an agent did not work.
 
 use store::clock::rfc3339;
+use store::{Category, Explain, Facts};
 use swarm::TeamError;
 use swarm::run::{PortError, RunError};
 
@@ -167,6 +168,56 @@ impl AgentError {
                 until: rfc3339(until),
             }),
             Gate::Spent { what } => Err(Self::Spent { what }),
+        }
+    }
+}
+
+impl Explain for AgentError {
+    fn facts(&self) -> Facts {
+        use Category::{Budget, Failed, Invalid, NotFound, Quota, Refused, TimedOut};
+        match self {
+            Self::Run(error) => error.facts(),
+            Self::Board(error) => error.facts(),
+            Self::Tree(error) => error.facts(),
+            Self::Mail(error) => error.facts(),
+            Self::Team(error) => error.facts(),
+            Self::Binding(error) => error.facts(),
+            Self::Fleet(error) => error.facts(),
+            Self::Store(error) => error.facts(),
+            Self::NotFound { nearest, .. } => {
+                Facts::new(NotFound, "agent_not_found").hint(match nearest {
+                    Some(near) => format!("did you mean {near:?}?"),
+                    None => "`ccb agent list` shows the agents there are".into(),
+                })
+            }
+            Self::Ambiguous { .. } => Facts::new(Invalid, "ambiguous"),
+            Self::NameTaken { .. } => Facts::new(Refused, "name_taken")
+                .hint("choose another name, or stop that one first"),
+            Self::TooMany { .. } => Facts::new(Refused, "too_many_agents")
+                .hint("wait for one to end, or raise agents.maxAgents in the settings"),
+            Self::Worker { .. } => Facts::new(Refused, "worker")
+                .hint("it does its piece itself, and reports what else there is to do"),
+            Self::NoAgent { .. } => Facts::new(Refused, "no_agent_tool")
+                .hint("it does the work itself, or says in its report what is left"),
+            Self::TooFast { until, .. } => Facts::new(Refused, "too_fast").hint(format!(
+                "the next can be started at {until}; limits.team.spawnsPerMinute in the settings \
+                 says how many"
+            )),
+            Self::Spent { .. } => Facts::new(Budget, "budget").hint(
+                "raise the limit under limits.team in the settings, or open a new account with \
+                 `ccb team limits --reset`",
+            ),
+            Self::Paused { .. } => Facts::new(Quota, "quota")
+                .hint("it goes on by itself; without --background the command waits for that"),
+            Self::NotRunning { .. } => {
+                Facts::new(Refused, "not_running").hint("`ccb agent resume` lets it go on")
+            }
+            Self::Invalid(_) => Facts::new(Invalid, "invalid"),
+            Self::NotTrusted(_) => {
+                Facts::new(Refused, "not_trusted").hint("`ccb trust --show` shows what there is")
+            }
+            Self::WillNotEnd { .. } => Facts::new(TimedOut, "will_not_end"),
+            Self::NotStarted { .. } => Facts::new(Failed, "agent_failed"),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Team, name, send, text};
 use crate::{Body, Draft, Mailbox, Protocol, TeammateTerminated};
+use store::Explain;
 
 fn texts(mailbox: &Mailbox, agent: &str) -> Vec<(u64, String)> {
     let listing = mailbox.inbox(&name(agent)).unwrap().list(true).unwrap();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
+use store::Explain;
 
 use super::{NOW, Team, name, send, text};
 use crate::{Draft, Inbox, MailError, Message, Priority};

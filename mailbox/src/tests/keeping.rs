@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::Path;
+use store::Explain;
 
 use proptest::prelude::*;
 use store::atomic::{Durability, replace};

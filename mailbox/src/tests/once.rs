@@ -5,6 +5,7 @@ use crate::notification::notification_id;
 use crate::{
     Draft, IdleNotification, IdleReason, Limits, Mailbox, RunStatus, TaskNotification, Usage,
 };
+use store::Explain;
 
 fn notification() -> TaskNotification {
     TaskNotification {

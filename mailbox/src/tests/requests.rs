@@ -1,6 +1,7 @@
 //! Requests get one answer, and everybody is told once.
 
 use std::time::Duration;
+use store::Explain;
 
 use super::{NOW, Team, name};
 use crate::{

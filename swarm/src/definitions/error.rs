@@ -1,3 +1,5 @@
+use store::{Category, Explain, Facts};
+
 use super::Problem;
 
 /// Why there is no agent of the type asked for.
@@ -30,24 +32,18 @@ fn because(problem: Option<&Problem>) -> String {
     })
 }
 
-impl DefinitionError {
-    /// A stable word for programs.
-    pub fn kind(&self) -> &'static str {
+impl Explain for DefinitionError {
+    fn facts(&self) -> Facts {
         match self {
-            Self::Unknown { .. } => "unknown_type",
-            Self::Denied { .. } => "denied_type",
-        }
-    }
-
-    /// What the user can do about it.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Unknown { nearest, known, .. } => Some(if nearest.is_empty() {
-                format!("there are {}", known.join(", "))
-            } else {
-                format!("did you mean {}?", nearest.join(" or "))
-            }),
-            Self::Denied { .. } => Some("take it off that list, or use another type".into()),
+            Self::Unknown { nearest, known, .. } => {
+                let hint = match nearest.is_empty() {
+                    true => format!("there are {}", known.join(", ")),
+                    false => format!("did you mean {}?", nearest.join(" or ")),
+                };
+                Facts::new(Category::NotFound, "unknown_type").hint(hint)
+            }
+            Self::Denied { .. } => Facts::new(Category::Refused, "denied_type")
+                .hint("take it off that list, or use another type"),
         }
     }
 }

@@ -1,4 +1,5 @@
 use std::path::PathBuf;
+use store::Explain;
 
 use proptest::prelude::*;
 use store::atomic::{self, Durability};

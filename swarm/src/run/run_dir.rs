@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use store::StoreError;
 use store::atomic::{self, Durability, Staged};
 use store::fault::{pass, reached};
 use store::fifo::{self, Bell, Ringer};
 use store::home::{create_durable_dir, create_private_dir};
 use store::lock::{FileLock, is_held, wait_until_free};
+use store::{Category, Explain, Facts, StoreError};
 
 use super::exit::Exit;
 use super::meta::{Meta, VERSION};
@@ -57,6 +57,19 @@ pub enum RunError {
     /// A file could not be read, written or locked.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl Explain for RunError {
+    fn facts(&self) -> Facts {
+        match self {
+            Self::NotFound { .. } => Facts::new(Category::NotFound, "agent_not_found")
+                .hint("`ccb agent list` shows the agents there are"),
+            Self::Corrupt { .. } => Facts::new(Category::Failed, "agent_failed"),
+            Self::Newer { .. } => Facts::new(Category::Invalid, "newer_version"),
+            Self::Running { .. } => Facts::new(Category::Refused, "running"),
+            Self::Store(error) => error.facts(),
+        }
+    }
 }
 
 /// The files of one run.

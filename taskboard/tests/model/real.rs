@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use store::Explain;
 use store::atomic::{self, Durability};
 use store::clock::{Clock, ManualClock};
 use store::home::Home;

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::error::Error;
 use std::io::{Read, Write};
+use store::Explain;
 
 use harness::Random;
 use harness::history::{Action, BoardAnswer, BoardCall, Line, TaskState, monotonic_now};

@@ -344,6 +344,8 @@ impl<'a> Section<'a> {
 
 #[cfg(test)]
 mod tests {
+    use store::Explain;
+
     use super::*;
     use std::time::Duration;
 

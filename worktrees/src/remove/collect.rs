@@ -3,8 +3,10 @@
 use store::clock::parse_rfc3339;
 use store::lock::FileLock;
 
+use store::{Category, Explain};
+
 use crate::changes::{self, Changes, State};
-use crate::error::{Category, TreeError};
+use crate::error::TreeError;
 use crate::git::history::History;
 use crate::git::{Git, line};
 use crate::lease::Lease;

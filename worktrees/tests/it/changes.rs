@@ -1,5 +1,6 @@
 //! What counts as a change: everything that could be lost.
 
+use store::Explain;
 use worktrees::{Changes, State};
 
 use crate::repo::{TestRepo, git, git_command, slug, write};
@@ -190,7 +191,7 @@ fn what_cannot_be_read_is_unknown() {
             .unwrap_err();
         assert_eq!(
             error.category(),
-            worktrees::Category::Refused,
+            store::Category::Refused,
             "{what}: {error}"
         );
         assert!(repo.tree("x").join("readme").exists(), "{what}");

@@ -1,6 +1,7 @@
 //! Making trees: what is there afterwards, and what is not.
 
 use std::os::unix::fs::symlink;
+use store::Explain;
 
 use worktrees::{Base, CreateRequest, Mode, TreeOptions, Trees};
 

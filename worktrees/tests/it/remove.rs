@@ -1,6 +1,7 @@
 //! Taking trees away and bringing them back.
 
 use std::os::unix::fs::symlink;
+use store::Explain;
 
 use worktrees::{RemoveRequest, Removed, Status, TreeError};
 

@@ -3,6 +3,7 @@
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::time::{Duration, SystemTime};
+use store::Explain;
 
 use worktrees::{CreateRequest, Mode, RemoveRequest, State, Status};
 

@@ -1,6 +1,7 @@
 //! What a new tree gets besides its files, and what is left when that fails.
 
 use std::os::unix::fs::symlink;
+use store::Explain;
 
 use worktrees::{CreateRequest, SetUp};
 

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::sync::Arc;
+use store::Explain;
 
 use store::clock::{Clock, ManualClock, SystemClock};
 use worktrees::{AgentEnd, RemoveRequest, TreeOptions, Trees, Verdict};

@@ -3,11 +3,12 @@ use std::time::Duration;
 use clap::Args;
 use mailbox::Priority;
 use serde_json::json;
+use store::Failure;
 use swarm::run::Meta;
 
 use super::output::{self, Waiting};
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{BOLD, DIM, GREEN};
 use crate::rights::not_yours;
 
@@ -28,7 +29,7 @@ pub(crate) struct SendArgs {
 }
 
 /// Sends a message to an agent; resumes it if it has ended.
-pub(crate) fn send(args: &SendArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn send(args: &SendArgs, context: &mut Context) -> Result<Exit, Failure> {
     let agents = context.agents()?;
     let meta = agents.find(&args.who)?;
     let priority: Priority = args.priority.parse()?;
@@ -74,7 +75,7 @@ pub(crate) struct StopArgs {
 }
 
 /// Ends a running agent.
-pub(crate) fn stop(args: &StopArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn stop(args: &StopArgs, context: &mut Context) -> Result<Exit, Failure> {
     let agents = context.agents()?;
     let meta = agents.find(&args.who)?;
     may_control(&meta, "stop", context)?;
@@ -95,7 +96,7 @@ pub(crate) fn stop(args: &StopArgs, context: &mut Context) -> Result<Exit, Comma
 }
 
 /// An agent that does not lead controls those it started.
-fn may_control(meta: &Meta, verb: &str, context: &Context) -> Result<(), CommandError> {
+fn may_control(meta: &Meta, verb: &str, context: &Context) -> Result<(), Failure> {
     if context.who().decides() || meta.parent == context.agent() {
         return Ok(());
     }
@@ -121,16 +122,14 @@ pub(crate) struct ResumeArgs {
 }
 
 /// Lets an agent that has ended go on.
-pub(crate) fn resume(args: &ResumeArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn resume(args: &ResumeArgs, context: &mut Context) -> Result<Exit, Failure> {
     let agents = context.agents()?;
     let meta = agents.find(&args.who)?;
     may_control(&meta, "resume", context)?;
     let run = agents.run(&meta.agent_id);
-    let running = || CommandError::Other {
-        exit: Exit::Refused,
-        kind: "running",
-        message: format!("agent {} is running", meta.agent_id),
-        hint: Some("`ccb agent send` gives it a message".into()),
+    let running = || {
+        Failure::refused("running", format!("agent {} is running", meta.agent_id))
+            .with_hint("`ccb agent send` gives it a message")
     };
     if agents.is_alive(&meta)? {
         return Err(running());

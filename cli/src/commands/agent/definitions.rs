@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use store::Failure;
 use swarm::definitions::{Definitions, Problem, Source, Sources};
 
 use crate::context::Context;
-use crate::error::CommandError;
 
 /// Where whoever manages this machine keeps definitions; the place Claude Code uses.
 const MANAGED: &str = if cfg!(target_os = "macos") {
@@ -16,7 +16,7 @@ const MANAGED: &str = if cfg!(target_os = "macos") {
 
 /// All types there are. What a person typed wrong is an error; what is wrong with files is in
 /// the answer.
-pub(crate) fn load(agents: Option<&str>, context: &Context) -> Result<Definitions, CommandError> {
+pub(crate) fn load(agents: Option<&str>, context: &Context) -> Result<Definitions, Failure> {
     let sources = Sources {
         managed: Some(MANAGED.into()),
         json: agents.map(str::to_owned),
@@ -28,7 +28,7 @@ pub(crate) fn load(agents: Option<&str>, context: &Context) -> Result<Definition
     let typed = |problem: &&Problem| problem.source == Source::Flag;
     match definitions.problems.iter().find(typed) {
         Some(problem) => {
-            let error = CommandError::usage("bad_definition", problem.to_string());
+            let error = Failure::usage("bad_definition", problem.to_string());
             Err(error.with_hint(
                 r#"for example --agents '{"reviewer": {"description": "reviews code", "prompt": "You review code."}}'"#,
             ))

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use clap::Args;
 use coordinator::run::{AgentError, Agents, Launched, Spawn};
+use store::Failure;
 use store::settings::{AgentLimits, MOST_USD};
 
 use crate::context::Context;
-use crate::error::CommandError;
 use crate::output::clean_line;
 
 /// How long a waiting command sleeps at most until it asks again.
@@ -71,7 +71,7 @@ pub(super) fn start(
     agents: &Agents,
     spawn: &Spawn,
     context: &mut Context,
-) -> Result<Launched, CommandError> {
+) -> Result<Launched, Failure> {
     let mut told = false;
     loop {
         let error = match agents.spawn(spawn) {

@@ -1,10 +1,11 @@
 use clap::Args;
 use coordinator::run::Listed;
 use serde_json::json;
+use store::Failure;
 use store::clock::{Clock, SystemClock, parse_rfc3339};
 
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{BOLD, DIM, GREEN, PLAIN, RED, YELLOW, clean_line, terminal_width};
 use crate::table::{self, Cell};
 
@@ -15,7 +16,7 @@ pub(crate) struct ListArgs {
     alive: bool,
 }
 
-pub(crate) fn run(args: &ListArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(args: &ListArgs, context: &mut Context) -> Result<Exit, Failure> {
     let agents = context.agents()?;
     let (mut listed, problems) = agents.list()?;
     if args.alive {

@@ -2,11 +2,12 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::Value;
+use store::Failure;
 use store::watch::DirWatch;
 use swarm::run::{Entry, Record, RunDir, read_transcript};
 
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, clean_line, hanging};
 use crate::signals::Signals;
 
@@ -28,7 +29,7 @@ pub(crate) struct LogsArgs {
     tail: Option<usize>,
 }
 
-pub(crate) fn run(args: &LogsArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(args: &LogsArgs, context: &mut Context) -> Result<Exit, Failure> {
     let agents = context.agents()?;
     let meta = agents.find(&args.who)?;
     let run = agents.run(&meta.agent_id);
@@ -67,7 +68,7 @@ fn wait(watch: &mut DirWatch, _run: &RunDir) {
     watch.wait(SLICE);
 }
 
-fn print(record: &Record, context: &mut Context) -> Result<(), CommandError> {
+fn print(record: &Record, context: &mut Context) -> Result<(), Failure> {
     if context.out.is_json() {
         return context
             .out

@@ -11,9 +11,10 @@ mod spawn;
 mod types;
 
 use clap::{Args, Subcommand};
+use store::Failure;
 
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 
 #[derive(Debug, Args)]
 pub(crate) struct AgentArgs {
@@ -49,7 +50,7 @@ enum AgentCommand {
     Types(types::TypesArgs),
 }
 
-pub(crate) fn run(args: &AgentArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(args: &AgentArgs, context: &mut Context) -> Result<Exit, Failure> {
     let agents = args.agents.as_deref();
     match &args.command {
         AgentCommand::Spawn(args) => spawn::run(args, agents, context),

@@ -4,10 +4,11 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use coordinator::run::{Agents, Launched, Outcome};
 use serde_json::json;
+use store::{Category, Failure};
 use swarm::run::{ExitReason, ExitStatus};
 
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{BOLD, DIM, GREEN, RED, YELLOW, clean, clean_line};
 use crate::signals::Signals;
 
@@ -32,7 +33,7 @@ pub(crate) struct OutputArgs {
     timeout: u64,
 }
 
-pub(crate) fn run(args: &OutputArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(args: &OutputArgs, context: &mut Context) -> Result<Exit, Failure> {
     let agents = context.agents()?;
     let meta = agents.find(&args.who)?;
     let limit = match args.no_wait {
@@ -63,7 +64,7 @@ pub(crate) fn run(args: &OutputArgs, context: &mut Context) -> Result<Exit, Comm
     Ok(if args.no_wait {
         Exit::Done
     } else {
-        Exit::TimedOut
+        Exit::Not(Category::TimedOut)
     })
 }
 
@@ -79,7 +80,7 @@ pub(super) fn wait_and_print(
     launched: Launched,
     waiting: &Waiting,
     context: &mut Context,
-) -> Result<Exit, CommandError> {
+) -> Result<Exit, Failure> {
     let signals = Signals::catch()?;
     let started = Instant::now();
     let mut progress = Progress::new(&launched, context);
@@ -115,11 +116,7 @@ pub(super) fn wait_and_print(
 }
 
 /// The agent goes on without us.
-fn background(
-    agents: &Agents,
-    launched: Launched,
-    context: &mut Context,
-) -> Result<Exit, CommandError> {
+fn background(agents: &Agents, launched: Launched, context: &mut Context) -> Result<Exit, Failure> {
     let answer = launched.to_json(&launched.run.prompt()?);
     let id = launched.meta.agent_id.clone();
     if let Some(outcome) = agents.to_background(launched)? {
@@ -138,12 +135,12 @@ fn background(
 }
 
 /// Prints how an agent ended.
-pub(super) fn print(outcome: &Outcome, context: &mut Context) -> Result<Exit, CommandError> {
+pub(super) fn print(outcome: &Outcome, context: &mut Context) -> Result<Exit, Failure> {
     let exit = match (outcome.exit.status, outcome.exit.reason) {
         (ExitStatus::Completed, _) => Exit::Done,
-        (_, Some(ExitReason::Limit)) => Exit::Budget,
-        (_, Some(ExitReason::Quota)) => Exit::Quota,
-        _ => Exit::Failed,
+        (_, Some(ExitReason::Limit)) => Exit::Not(Category::Budget),
+        (_, Some(ExitReason::Quota)) => Exit::Not(Category::Quota),
+        _ => Exit::Not(Category::Failed),
     };
     if context.out.is_json() {
         context.out.json(&json!({ "agent": outcome.to_json() }))?;

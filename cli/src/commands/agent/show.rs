@@ -1,10 +1,11 @@
 use clap::Args;
 use coordinator::run::Listed;
 use serde_json::json;
+use store::Failure;
 
 use super::list::age;
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{BOLD, DIM, clean_line, quoted};
 
 #[derive(Debug, Args)]
@@ -14,7 +15,7 @@ pub(crate) struct ShowArgs {
     who: String,
 }
 
-pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, Failure> {
     let agents = context.agents()?;
     let meta = agents.find(&args.who)?;
     let run = agents.run(&meta.agent_id);

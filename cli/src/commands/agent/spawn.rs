@@ -5,6 +5,7 @@ use super::limits::{LimitArgs, start};
 use clap::Args;
 use coordinator::run::Spawn;
 use serde_json::json;
+use store::Failure;
 
 use super::definitions;
 use super::output::{self, Waiting};
@@ -13,7 +14,7 @@ use crate::bounds;
 use crate::commands::task::id;
 use crate::commands::worktree::{NewTree, Wanted};
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{BOLD, DIM, GREEN, clean_line};
 use crate::rights::{not_for, not_yours};
 use crate::spawning::{self, Wish};
@@ -75,7 +76,7 @@ pub(crate) fn run(
     args: &SpawnArgs,
     types: Option<&str>,
     context: &mut Context,
-) -> Result<Exit, CommandError> {
+) -> Result<Exit, Failure> {
     let definitions = definitions::load(types, context)?;
     let wish = wish(args, context)?;
     may_name(&wish, context)?;
@@ -111,13 +112,13 @@ pub(crate) fn run(
     Ok(Exit::Done)
 }
 
-fn wish(args: &SpawnArgs, context: &Context) -> Result<Wish, CommandError> {
+fn wish(args: &SpawnArgs, context: &Context) -> Result<Wish, Failure> {
     let plan_mode = match args.mode.as_deref() {
         None => false,
         Some("plan") => true,
         Some(other) => {
             let message = format!("--mode {other:?}: only \"plan\" can be asked for");
-            return Err(CommandError::usage("bad_mode", message)
+            return Err(Failure::usage("bad_mode", message)
                 .with_hint("what an agent may do is part of its definition (permissionMode)"));
         }
     };
@@ -149,7 +150,7 @@ fn wish(args: &SpawnArgs, context: &Context) -> Result<Wish, CommandError> {
 
 /// An agent that does not lead adds nobody to its team, and nobody it starts has the name of a
 /// member: mail to that one would be its mail.
-fn may_name(wish: &Wish, context: &Context) -> Result<(), CommandError> {
+fn may_name(wish: &Wish, context: &Context) -> Result<(), Failure> {
     let Some(name) = wish.name.as_deref().filter(|_| !context.who().decides()) else {
         return Ok(());
     };
@@ -167,38 +168,39 @@ fn may_name(wish: &Wish, context: &Context) -> Result<(), CommandError> {
     }
 }
 
-fn from_stdin() -> Result<String, CommandError> {
+fn from_stdin() -> Result<String, Failure> {
     let stdin = std::io::stdin();
     if stdin.is_terminal() {
-        return Err(CommandError::usage(
+        return Err(Failure::usage(
             "no_prompt",
             "the prompt is to come from stdin, which is a terminal",
         ));
     }
     let mut text = String::new();
-    stdin.lock().read_to_string(&mut text).map_err(|error| {
-        CommandError::usage("no_prompt", format!("cannot read the prompt: {error}"))
-    })?;
+    stdin
+        .lock()
+        .read_to_string(&mut text)
+        .map_err(|error| Failure::usage("no_prompt", format!("cannot read the prompt: {error}")))?;
     Ok(text)
 }
 
 type Tree = (worktrees::Base, worktrees::SetUp);
 
-fn worktree(args: &SpawnArgs, context: &Context) -> Result<Option<Tree>, CommandError> {
+fn worktree(args: &SpawnArgs, context: &Context) -> Result<Option<Tree>, Failure> {
     match args.isolation.as_deref() {
         None => Ok(None),
         Some("worktree") => {
             let Wanted { base, set_up } = args.tree.wanted(context)?;
             Ok(Some((base, set_up)))
         }
-        Some("remote") => Err(CommandError::usage(
+        Some("remote") => Err(Failure::usage(
             "bad_isolation",
             "--isolation remote: agents run on this machine only",
         )
         .with_hint("use --isolation worktree")),
         Some(other) => {
             let message = format!("--isolation {other:?}: only \"worktree\" is known");
-            Err(CommandError::usage("bad_isolation", message))
+            Err(Failure::usage("bad_isolation", message))
         }
     }
 }

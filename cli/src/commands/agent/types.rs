@@ -2,13 +2,14 @@ use std::path::Path;
 
 use clap::Args;
 use serde_json::{Value, json};
+use store::{Category, Failure};
 use swarm::definitions::{Definition, Definitions, Found, Source};
 use swarm::tools::ToolFilter;
 
 use super::definitions;
 use crate::bounds;
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{BOLD, DIM, PLAIN, RED, YELLOW, clean_line, quoted, terminal_width};
 use crate::table::{self, Cell};
 
@@ -25,7 +26,7 @@ pub(crate) fn run(
     args: &TypesArgs,
     agents: Option<&str>,
     context: &mut Context,
-) -> Result<Exit, CommandError> {
+) -> Result<Exit, Failure> {
     let all = definitions::load(agents, context)?;
     let here = context.directory.clone();
     match &args.name {
@@ -48,7 +49,11 @@ pub(crate) fn run(
         }
     }
     let failed = args.strict && !all.problems.is_empty();
-    Ok(if failed { Exit::Usage } else { Exit::Done })
+    Ok(if failed {
+        Exit::Not(Category::Invalid)
+    } else {
+        Exit::Done
+    })
 }
 
 fn as_json(all: &Definitions) -> Value {

@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use store::Failure;
 use store::atomic::{self, Durability};
 
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{BOLD, CYAN, DIM, GREEN, YELLOW};
 
 /// The team the plan of the demo has.
@@ -37,7 +38,7 @@ pub(crate) struct DemoArgs {
     chaos: bool,
 }
 
-pub(crate) fn run(args: &DemoArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(args: &DemoArgs, context: &mut Context) -> Result<Exit, Failure> {
     let began = Instant::now();
     let scratch = tempfile::Builder::new()
         .prefix("ccb-demo-")
@@ -74,7 +75,7 @@ pub(crate) fn run(args: &DemoArgs, context: &mut Context) -> Result<Exit, Comman
     if !ended.success() {
         let kept = scratch.keep();
         let message = format!("the plan did not succeed; look at {}", kept.display());
-        return Err(CommandError::failed("demo", message));
+        return Err(Failure::failed("demo", message));
     }
     say(
         context,
@@ -91,7 +92,7 @@ pub(crate) fn run(args: &DemoArgs, context: &mut Context) -> Result<Exit, Comman
     )?;
     if !green.contains("all green") {
         let message = format!("the branch is not green:\n{green}");
-        return Err(CommandError::failed("demo", message));
+        return Err(Failure::failed("demo", message));
     }
     let seconds = began.elapsed().as_secs_f64();
     let words = match kills {
@@ -120,7 +121,7 @@ pub(crate) fn run(args: &DemoArgs, context: &mut Context) -> Result<Exit, Comman
 }
 
 /// What there is to look at.
-fn show(demo: &Demo, context: &mut Context) -> Result<(), CommandError> {
+fn show(demo: &Demo, context: &mut Context) -> Result<(), Failure> {
     let (home, repo) = (demo.home.display(), demo.repo.display());
     let ccb = format!("ccb --home {home} -C {repo} --team {TEAM}");
     let out = demo.repo.join("ccb-out");
@@ -148,15 +149,15 @@ fn show(demo: &Demo, context: &mut Context) -> Result<(), CommandError> {
     Ok(())
 }
 
-fn say(context: &mut Context, text: &str) -> Result<(), CommandError> {
+fn say(context: &mut Context, text: &str) -> Result<(), Failure> {
     match context.out.is_json() {
         true => Ok(()),
         false => context.out.text(text),
     }
 }
 
-fn broken(error: &std::io::Error) -> CommandError {
-    CommandError::failed("io", format!("demo: {error}"))
+fn broken(error: &std::io::Error) -> Failure {
+    Failure::failed("io", format!("demo: {error}"))
 }
 
 struct Demo {
@@ -169,7 +170,7 @@ struct Demo {
 }
 
 impl Demo {
-    fn make_repository(&self, slow: bool) -> Result<(), CommandError> {
+    fn make_repository(&self, slow: bool) -> Result<(), Failure> {
         let pause = if slow { "2" } else { "0.3" };
         let plan = sample::PLAN.replace("@PAUSE@", pause);
         let files = sample::FILES.iter().copied();
@@ -187,19 +188,19 @@ impl Demo {
         Ok(())
     }
 
-    fn git(&self, args: &[&str]) -> Result<String, CommandError> {
+    fn git(&self, args: &[&str]) -> Result<String, Failure> {
         let ended = self.command(Path::new("git"), args).output();
         let ended = ended.map_err(|error| broken(&error))?;
         if !ended.status.success() {
             let why = String::from_utf8_lossy(&ended.stderr).into_owned();
             let message = format!("git {}: {}", args.join(" "), why.trim_end());
-            return Err(CommandError::failed("demo", message));
+            return Err(Failure::failed("demo", message));
         }
         Ok(String::from_utf8_lossy(&ended.stdout).into_owned())
     }
 
     /// What all checks say, passed or not.
-    fn checks(&self, dir: &Path) -> Result<String, CommandError> {
+    fn checks(&self, dir: &Path) -> Result<String, Failure> {
         let ended: Ended = self
             .command(Path::new("sh"), &["check.sh"])
             .current_dir(dir)
@@ -234,7 +235,7 @@ impl Demo {
         command
     }
 
-    fn fanout(&self) -> Result<Child, CommandError> {
+    fn fanout(&self) -> Result<Child, Failure> {
         let mut command = self.ccb(&[
             "fanout",
             "plan.yaml",
@@ -251,15 +252,15 @@ impl Demo {
         command.spawn().map_err(|error| broken(&error))
     }
 
-    fn report(&self) -> Result<Value, CommandError> {
+    fn report(&self) -> Result<Value, Failure> {
         let path = self.repo.join("ccb-out/report.json");
         let bytes = atomic::read(&path)?.unwrap_or_default();
         serde_json::from_slice(&bytes)
-            .map_err(|error| CommandError::failed("demo", format!("the report: {error}")))
+            .map_err(|error| Failure::failed("demo", format!("the report: {error}")))
     }
 
     /// Starts the plan and kills it, several times; says how many processes were killed.
-    fn chaos(&self, context: &mut Context) -> Result<usize, CommandError> {
+    fn chaos(&self, context: &mut Context) -> Result<usize, Failure> {
         let mut killed = 0;
         let mut seen: Vec<String> = Vec::new();
         for round in 0..KILLS {

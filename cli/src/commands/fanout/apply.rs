@@ -3,9 +3,10 @@ use std::path::PathBuf;
 use clap::Args;
 use coordinator::fanout::{ApplyOptions, apply};
 use serde_json::json;
+use store::Failure;
 
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{BOLD, DIM, GREEN};
 
 #[derive(Debug, Args)]
@@ -20,7 +21,7 @@ pub(crate) struct ApplyArgs {
     three_way: bool,
 }
 
-pub(super) fn run(args: &ApplyArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(super) fn run(args: &ApplyArgs, context: &mut Context) -> Result<Exit, Failure> {
     let options = ApplyOptions {
         check: args.check,
         three_way: args.three_way,

@@ -2,10 +2,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
+use store::Failure;
 use store::atomic::{Durability, Staged};
 
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{BOLD, DIM, GREEN};
 
 #[derive(Debug, Args)]
@@ -18,12 +19,12 @@ pub(crate) struct InitArgs {
     force: bool,
 }
 
-pub(super) fn run(args: &InitArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(super) fn run(args: &InitArgs, context: &mut Context) -> Result<Exit, Failure> {
     let path = context.directory.join(&args.path);
     let dir = path.parent().unwrap_or(&context.directory);
     if !dir.is_dir() {
         let message = format!("{}: there is no such directory", dir.display());
-        return Err(CommandError::usage("bad_directory", message));
+        return Err(Failure::usage("bad_directory", message));
     }
     let (tool, verify) = detect(&context.directory);
     let text = example(verify);
@@ -31,12 +32,11 @@ pub(super) fn run(args: &InitArgs, context: &mut Context) -> Result<Exit, Comman
     if args.force {
         staged.replace(&path)?;
     } else if !staged.create(&path)? {
-        return Err(CommandError::Other {
-            exit: Exit::Refused,
-            kind: "exists",
-            message: format!("{} is there already", args.path.display()),
-            hint: Some("name another file, or replace it with --force".into()),
-        });
+        return Err(Failure::refused(
+            "exists",
+            format!("{} is there already", args.path.display()),
+        )
+        .with_hint("name another file, or replace it with --force"));
     }
     let shown = args.path.display().to_string();
     context.out.answer(

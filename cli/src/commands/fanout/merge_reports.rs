@@ -3,9 +3,10 @@ use std::path::PathBuf;
 use clap::Args;
 use coordinator::fanout::merge_results;
 use serde_json::json;
+use store::Failure;
 
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::DIM;
 
 #[derive(Debug, Args)]
@@ -19,7 +20,7 @@ pub(crate) struct MergeArgs {
 }
 
 /// Ends with the code the whole run would have ended with.
-pub(super) fn run(args: &MergeArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(super) fn run(args: &MergeArgs, context: &mut Context) -> Result<Exit, Failure> {
     let dirs: Vec<PathBuf> = args
         .dirs
         .iter()

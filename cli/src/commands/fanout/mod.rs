@@ -13,11 +13,12 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use coordinator::fanout::{Report, Verdict, markdown, schema, time};
+use store::Failure;
 use swarm::redact::{Secrets, secret_values};
 
 use crate::context::Context;
 use crate::env;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{BOLD, DIM, GREEN, RED, YELLOW, clean_line};
 
 /// Run a plan: many tasks, many agents, every result proven, one report.
@@ -45,7 +46,7 @@ enum FanoutCommand {
     Schema,
 }
 
-pub(crate) fn run(args: &FanoutArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(args: &FanoutArgs, context: &mut Context) -> Result<Exit, Failure> {
     match &args.command {
         None => run::run(&args.run, context),
         Some(FanoutCommand::Run(args)) => run::run(args, context),
@@ -54,7 +55,7 @@ pub(crate) fn run(args: &FanoutArgs, context: &mut Context) -> Result<Exit, Comm
         Some(FanoutCommand::MergeReports(args)) => merge_reports::run(args, context),
         Some(FanoutCommand::Schema) => {
             let text = serde_json::to_string_pretty(&schema());
-            let text = text.map_err(|error| CommandError::internal(error.to_string()))?;
+            let text = text.map_err(|error| Failure::internal(error.to_string()))?;
             context.out.text(&text)?;
             Ok(Exit::Done)
         }

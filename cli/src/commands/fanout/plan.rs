@@ -5,11 +5,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use coordinator::fanout::{Basis, FanoutError, Plan, PlanFile, PlannedTask, Shard, Source, expand};
+use store::Failure;
 use worktrees::patch;
 
 use crate::commands::agent::definitions;
 use crate::context::Context;
-use crate::error::CommandError;
 
 /// A plan, made into tasks.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(super) fn ready(
     shard: Option<Shard>,
     allow_empty: bool,
     context: &Context,
-) -> Result<Ready, CommandError> {
+) -> Result<Ready, Failure> {
     let from_stdin = path == Path::new("-");
     let (name, text) = if from_stdin {
         ("standard input".to_owned(), stdin()?)
@@ -37,9 +37,8 @@ pub(super) fn ready(
         let shown = path.to_string_lossy().into_owned();
         (shown.clone(), file(&context.directory.join(path), &shown)?)
     };
-    let text = String::from_utf8(text).map_err(|_| {
-        CommandError::usage("bad_plan", format!("{name}: the plan is not valid UTF-8"))
-    })?;
+    let text = String::from_utf8(text)
+        .map_err(|_| Failure::usage("bad_plan", format!("{name}: the plan is not valid UTF-8")))?;
     let plan = PlanFile::read(&name, &text)?;
     let directory = &context.directory;
     let top = patch::top(directory)?;
@@ -75,7 +74,7 @@ pub(super) fn ready(
 }
 
 /// What agents are like that the plan wants: proven work counts only for the same ones.
-fn agents_are(plan: &Plan, context: &Context) -> Result<String, CommandError> {
+fn agents_are(plan: &Plan, context: &Context) -> Result<String, Failure> {
     let specs = plan.tasks.iter();
     let specs = specs.chain(plan.foreach.iter().map(|foreach| &foreach.task));
     let (mut types, mut runtimes) = (BTreeSet::new(), BTreeSet::new());
@@ -146,18 +145,18 @@ impl Source for Disk<'_> {
                 "the plan itself was read from it; give the input a file".into(),
             ));
         }
-        stdin().map_err(|error| wrong(error.message()))
+        stdin().map_err(|error| wrong(error.message().to_owned()))
     }
 }
 
-fn stdin() -> Result<Vec<u8>, CommandError> {
+fn stdin() -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let read = std::io::stdin().lock().read_to_end(&mut bytes);
-    read.map_err(|error| CommandError::failed("io", format!("standard input: {error}")))?;
+    read.map_err(|error| Failure::failed("io", format!("standard input: {error}")))?;
     Ok(bytes)
 }
 
-fn file(path: &Path, shown: &str) -> Result<Vec<u8>, CommandError> {
+fn file(path: &Path, shown: &str) -> Result<Vec<u8>, Failure> {
     std::fs::read(path).map_err(|error| {
         let missing = error.kind() == std::io::ErrorKind::NotFound;
         let message = match missing {
@@ -165,6 +164,6 @@ fn file(path: &Path, shown: &str) -> Result<Vec<u8>, CommandError> {
             false => format!("{shown}: {error}"),
         };
         let hint = "`ccb fanout init` writes an example".to_owned();
-        CommandError::usage("no_plan", message).with_hint(hint)
+        Failure::usage("no_plan", message).with_hint(hint)
     })
 }

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use coordinator::fanout::{Equipment, Land, Preview, RunOptions, Shard, Span};
 use coordinator::run::Prove;
 use serde_json::json;
+use store::Failure;
 use store::name::Name;
 use uuid::Uuid;
 use worktrees::patch;
@@ -16,7 +17,7 @@ use crate::commands::agent::definitions;
 use crate::commands::default_tree;
 use crate::context::Context;
 use crate::crew::{PlanCrew, TaskCrew};
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::mcp::Role;
 use crate::output::{BOLD, DIM, YELLOW, clean_line, terminal_width};
 use crate::signals::Signals;
@@ -97,9 +98,9 @@ fn money(text: &str) -> Result<f64, String> {
     usd.ok_or_else(|| "an amount of US dollars, such as 2.50".into())
 }
 
-pub(super) fn run(args: &RunArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(super) fn run(args: &RunArgs, context: &mut Context) -> Result<Exit, Failure> {
     let Some(path) = &args.plan else {
-        let error = CommandError::usage("usage", "say which plan to run");
+        let error = Failure::usage("usage", "say which plan to run");
         return Err(error.with_hint("`ccb fanout init` writes an example; then `ccb fanout FILE`"));
     };
     let ready = ready(path, args.shard, args.allow_empty, context)?;
@@ -135,10 +136,10 @@ pub(super) fn run(args: &RunArgs, context: &mut Context) -> Result<Exit, Command
 }
 
 impl RunArgs {
-    fn options(&self, ready: &Ready, context: &Context) -> Result<RunOptions, CommandError> {
+    fn options(&self, ready: &Ready, context: &Context) -> Result<RunOptions, Failure> {
         let processors = std::thread::available_parallelism().map_or(2, usize::from);
         if self.into.is_some() && !matches!(self.land, LandArg::Merge) {
-            let error = CommandError::usage("usage", "--into belongs to --land merge");
+            let error = Failure::usage("usage", "--into belongs to --land merge");
             return Err(error.with_hint("add --land merge"));
         }
         let mut notes = Vec::new();
@@ -181,7 +182,7 @@ fn team_of(
     ready: &Ready,
     shard: Option<Shard>,
     context: &Context,
-) -> Result<Name, CommandError> {
+) -> Result<Name, Failure> {
     if let Some(named) = context.named_team().filter(|_| context.team_is_explicit()) {
         return Ok(Name::new("team", named)?);
     }
@@ -207,7 +208,7 @@ fn equipment(
     team: &Name,
     signals: Signals,
     context: &Context,
-) -> Result<Equipment, CommandError> {
+) -> Result<Equipment, Failure> {
     let secrets = super::secrets(context);
     let context = context.in_team(team);
     let (_, set_up) = default_tree(&context)?;
@@ -251,7 +252,7 @@ fn unseen(ready: &Ready) -> Option<String> {
     ))
 }
 
-fn dry_run(ready: Ready, context: &mut Context) -> Result<Exit, CommandError> {
+fn dry_run(ready: Ready, context: &mut Context) -> Result<Exit, Failure> {
     let directory = context.directory.clone();
     let finds = |tool: &str| is_there(tool, &directory);
     let note = unseen(&ready);

@@ -1,10 +1,11 @@
 use clap::Args;
 use mailbox::{Consumer, MailError, Message, MessageState};
 use serde_json::{Value, json};
+use store::Failure;
 
 use super::{in_full, in_short};
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{CYAN, DIM, GREEN, PLAIN, RED, YELLOW, terminal_width};
 use crate::table::{self, Cell};
 
@@ -29,7 +30,7 @@ pub(crate) struct AckArgs {
     seq: u64,
 }
 
-pub(crate) fn list(args: &InboxArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn list(args: &InboxArgs, context: &mut Context) -> Result<Exit, Failure> {
     let inbox = context.mailbox()?.inbox(context.agent_name())?;
     let listing = inbox.list(args.all)?;
     let json = || {
@@ -79,7 +80,7 @@ fn row((message, state): &(Message, MessageState)) -> [Cell; 5] {
 
 /// The right to read the inbox; `None` if there is none. A name that was mistyped must not
 /// make one.
-fn reader(context: &Context) -> Result<Option<Consumer>, CommandError> {
+fn reader(context: &Context) -> Result<Option<Consumer>, Failure> {
     let mailbox = context.mailbox()?;
     // What may have to be told first is told, and that can make the inbox.
     mailbox.requests()?;
@@ -91,15 +92,15 @@ fn reader(context: &Context) -> Result<Option<Consumer>, CommandError> {
     })
 }
 
-fn nothing_there(seq: u64, context: &Context) -> CommandError {
-    CommandError::Mail(MailError::NoSuchMessage {
+fn nothing_there(seq: u64, context: &Context) -> Failure {
+    Failure::from(MailError::NoSuchMessage {
         inbox: context.agent().to_owned(),
         seq,
         last: 0,
     })
 }
 
-pub(crate) fn read(args: &ReadArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn read(args: &ReadArgs, context: &mut Context) -> Result<Exit, Failure> {
     let Some(mut reader) = reader(context)? else {
         if let Some(seq) = args.seq {
             return Err(nothing_there(seq, context));
@@ -112,12 +113,11 @@ pub(crate) fn read(args: &ReadArgs, context: &mut Context) -> Result<Exit, Comma
         Some(seq) => {
             let batch = reader.take_one(seq)?;
             if batch.messages.is_empty() {
-                return Err(CommandError::Other {
-                    exit: Exit::Refused,
-                    kind: "already_acknowledged",
-                    message: format!("message {seq} is acknowledged or has expired"),
-                    hint: Some("`ccb mail inbox --all` shows what is still kept".into()),
-                });
+                return Err(Failure::refused(
+                    "already_acknowledged",
+                    format!("message {seq} is acknowledged or has expired"),
+                )
+                .with_hint("`ccb mail inbox --all` shows what is still kept"));
             }
             batch
         }
@@ -161,7 +161,7 @@ pub(crate) fn read(args: &ReadArgs, context: &mut Context) -> Result<Exit, Comma
     Ok(Exit::Done)
 }
 
-pub(crate) fn ack(args: &AckArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn ack(args: &AckArgs, context: &mut Context) -> Result<Exit, Failure> {
     let Some(mut reader) = reader(context)? else {
         return Err(nothing_there(args.seq, context));
     };

@@ -7,9 +7,10 @@ mod watch;
 
 use clap::Subcommand;
 use mailbox::Message;
+use store::Failure;
 
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{BOLD, DIM, clean_line, quoted};
 
 /// What can be done with mail.
@@ -33,7 +34,7 @@ pub(crate) enum MailCommand {
     Reject(requests::RejectArgs),
 }
 
-pub(crate) fn run(command: &MailCommand, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(command: &MailCommand, context: &mut Context) -> Result<Exit, Failure> {
     match command {
         MailCommand::Send(args) => send::run(args, context),
         MailCommand::Inbox(args) => inbox::list(args, context),

@@ -1,10 +1,11 @@
 use clap::Args;
 use mailbox::{Request, RequestState};
 use serde_json::{Value, json};
+use store::Failure;
 
 use crate::actions::mail;
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{CYAN, DIM, GREEN, PLAIN, RED, YELLOW, clean_line, terminal_width};
 use crate::table::{self, Cell};
 
@@ -33,7 +34,7 @@ pub(crate) struct RejectArgs {
     feedback: String,
 }
 
-pub(crate) fn list(args: &RequestsArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn list(args: &RequestsArgs, context: &mut Context) -> Result<Exit, Failure> {
     let found = context.mailbox()?.requests()?;
     let shown: Vec<&Request> = found
         .requests
@@ -88,13 +89,13 @@ fn row(request: &Request) -> [Cell; 6] {
     ]
 }
 
-pub(crate) fn approve(args: &ApproveArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn approve(args: &ApproveArgs, context: &mut Context) -> Result<Exit, Failure> {
     answer(&args.id, true, args.feedback.clone(), context)
 }
 
-pub(crate) fn reject(args: &RejectArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn reject(args: &RejectArgs, context: &mut Context) -> Result<Exit, Failure> {
     if args.feedback.trim().is_empty() {
-        let error = CommandError::usage("invalid", "--feedback is empty");
+        let error = Failure::usage("invalid", "--feedback is empty");
         return Err(error.with_hint("say why not, and what to do instead"));
     }
     answer(&args.id, false, Some(args.feedback.clone()), context)
@@ -105,7 +106,7 @@ fn answer(
     approved: bool,
     feedback: Option<String>,
     context: &mut Context,
-) -> Result<Exit, CommandError> {
+) -> Result<Exit, Failure> {
     let request = mail::answer(id, approved, feedback, context)?;
     let text = || {
         let from = clean_line(&request.from);

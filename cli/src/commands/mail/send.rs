@@ -2,12 +2,13 @@ use std::io::Read;
 
 use clap::Args;
 use mailbox::MAX_TEXT;
+use store::Failure;
 use store::name::Name;
 use uuid::Uuid;
 
 use crate::actions::mail::{self, Letter, Reached};
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{GREEN, clean_line};
 
 #[derive(Debug, Args)]
@@ -28,7 +29,7 @@ pub(crate) struct SendArgs {
     reply_to: Option<String>,
 }
 
-pub(crate) fn run(args: &SendArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(args: &SendArgs, context: &mut Context) -> Result<Exit, Failure> {
     let text = match args.text.as_str() {
         "-" => read_stdin()?,
         text => text.to_owned(),
@@ -57,20 +58,20 @@ pub(crate) fn run(args: &SendArgs, context: &mut Context) -> Result<Exit, Comman
     Ok(Exit::Done)
 }
 
-fn message_id(text: &str) -> Result<Uuid, CommandError> {
+fn message_id(text: &str) -> Result<Uuid, Failure> {
     Uuid::parse_str(text).map_err(|_| {
-        CommandError::usage("bad_id", format!("--reply-to {text:?}: not a message id"))
+        Failure::usage("bad_id", format!("--reply-to {text:?}: not a message id"))
             .with_hint("`ccb mail inbox --json` shows the ids of messages")
     })
 }
 
 /// Standard input without the newline at its end, and not much more than can be sent.
-fn read_stdin() -> Result<String, CommandError> {
+fn read_stdin() -> Result<String, Failure> {
     let mut text = String::new();
     std::io::stdin()
         .take(MAX_TEXT as u64 * 16)
         .read_to_string(&mut text)
-        .map_err(|error| CommandError::usage("invalid", format!("standard input: {error}")))?;
+        .map_err(|error| Failure::usage("invalid", format!("standard input: {error}")))?;
     if text.ends_with('\n') {
         text.pop();
     }

@@ -1,12 +1,13 @@
 use clap::Args;
 use serde_json::json;
+use store::Failure;
 use taskboard::{Task, Update};
 
 use super::create::{OurMetadata, description};
 use super::{done, id, line};
 use crate::actions::task as actions;
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::GREEN;
 
 #[derive(Debug, Args)]
@@ -79,7 +80,7 @@ pub(crate) struct ResetArgs {
     force: bool,
 }
 
-pub(crate) fn update(args: &UpdateArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn update(args: &UpdateArgs, context: &mut Context) -> Result<Exit, Failure> {
     let id = id(&args.id)?;
     let text = |text: &String| (!text.is_empty()).then(|| text.clone());
     let update = Update {
@@ -99,19 +100,19 @@ pub(crate) fn update(args: &UpdateArgs, context: &mut Context) -> Result<Exit, C
     changed("updated", &updated.task, context)
 }
 
-pub(crate) fn release(args: &ReleaseArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn release(args: &ReleaseArgs, context: &mut Context) -> Result<Exit, Failure> {
     let caller = context.caller(args.token, args.force);
     let task = context.board().release(id(&args.id)?, &caller)?;
     changed("released", &task, context)
 }
 
-pub(crate) fn rm(args: &RmArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn rm(args: &RmArgs, context: &mut Context) -> Result<Exit, Failure> {
     let caller = context.caller(None, args.force);
     let task = actions::delete(id(&args.id)?, &caller, context)?;
     changed("deleted", &task, context)
 }
 
-pub(crate) fn block(args: &EdgeArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn block(args: &EdgeArgs, context: &mut Context) -> Result<Exit, Failure> {
     let (blocker, dependent) = (id(&args.blocker)?, id(&args.dependent)?);
     let task = context.board().block(blocker, dependent)?;
     changed(
@@ -121,7 +122,7 @@ pub(crate) fn block(args: &EdgeArgs, context: &mut Context) -> Result<Exit, Comm
     )
 }
 
-pub(crate) fn unblock(args: &EdgeArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn unblock(args: &EdgeArgs, context: &mut Context) -> Result<Exit, Failure> {
     let (blocker, dependent) = (id(&args.blocker)?, id(&args.dependent)?);
     let task = context.board().unblock(blocker, dependent)?;
     changed(
@@ -131,7 +132,7 @@ pub(crate) fn unblock(args: &EdgeArgs, context: &mut Context) -> Result<Exit, Co
     )
 }
 
-pub(crate) fn reset(args: &ResetArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn reset(args: &ResetArgs, context: &mut Context) -> Result<Exit, Failure> {
     let board = context.board();
     let count = board.reset(args.force)?;
     let text = || {
@@ -144,7 +145,7 @@ pub(crate) fn reset(args: &ResetArgs, context: &mut Context) -> Result<Exit, Com
     Ok(Exit::Done)
 }
 
-fn changed(verb: &str, task: &Task, context: &mut Context) -> Result<Exit, CommandError> {
+fn changed(verb: &str, task: &Task, context: &mut Context) -> Result<Exit, Failure> {
     let text = || format!("{GREEN}✔{GREEN:#} {verb} {}", line(task));
     context
         .out

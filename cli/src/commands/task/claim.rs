@@ -1,11 +1,12 @@
 use clap::Args;
 use serde_json::{Value, json};
 use store::StoreError;
+use store::{Category, Explain, Failure};
 use taskboard::{BoardError, ClaimRequest, Claimed, LeaseTerm, Next, Nothing, Refusal, TaskId};
 
 use super::{id, join, line};
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{GREEN, YELLOW};
 
 #[derive(Debug, Args)]
@@ -48,7 +49,7 @@ impl Terms {
     }
 }
 
-pub(crate) fn claim(args: &ClaimArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn claim(args: &ClaimArgs, context: &mut Context) -> Result<Exit, Failure> {
     let id = id(&args.id)?;
     let request = args.terms.request(context);
     match context.board().claim(id, &request) {
@@ -57,7 +58,7 @@ pub(crate) fn claim(args: &ClaimArgs, context: &mut Context) -> Result<Exit, Com
     }
 }
 
-pub(crate) fn next(args: &NextArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn next(args: &NextArgs, context: &mut Context) -> Result<Exit, Failure> {
     let request = args.terms.request(context);
     match context.board().claim_next(&request) {
         Ok(Next::Claimed(claimed)) => won(&claimed, context),
@@ -74,7 +75,7 @@ pub(crate) fn next(args: &NextArgs, context: &mut Context) -> Result<Exit, Comma
             context
                 .out
                 .answer(|| lost(why.as_str(), &Value::Null, &[], &[]), text)?;
-            Ok(Exit::NotFound)
+            Ok(Exit::Not(Category::NotFound))
         }
         Ok(Next::Busy(with)) => {
             let agent = request.agent;
@@ -82,13 +83,13 @@ pub(crate) fn next(args: &NextArgs, context: &mut Context) -> Result<Exit, Comma
             context
                 .out
                 .answer(|| lost("agent_busy", &Value::Null, &[], &with), text)?;
-            Ok(Exit::Refused)
+            Ok(Exit::Not(Category::Refused))
         }
         Err(error) => refuse(error, context),
     }
 }
 
-fn won(claimed: &Claimed, context: &mut Context) -> Result<Exit, CommandError> {
+fn won(claimed: &Claimed, context: &mut Context) -> Result<Exit, Failure> {
     let Claimed { task, token } = claimed;
     let json = || json!({"claimed": true, "task": task.to_json(), "token": token});
     let text = || {
@@ -102,7 +103,7 @@ fn won(claimed: &Claimed, context: &mut Context) -> Result<Exit, CommandError> {
 }
 
 /// A refusal is an answer under `--json`, and an error for people.
-fn refuse(error: BoardError, context: &mut Context) -> Result<Exit, CommandError> {
+fn refuse(error: BoardError, context: &mut Context) -> Result<Exit, Failure> {
     let answer = match &error {
         BoardError::NotFound { .. } => Some(lost(error.kind(), &Value::Null, &[], &[])),
         BoardError::Corrupt { .. } | BoardError::Store(StoreError::LockTimeout { .. }) => {
@@ -120,11 +121,11 @@ fn refuse(error: BoardError, context: &mut Context) -> Result<Exit, CommandError
         }
         _ => None,
     };
-    let error = CommandError::from(error);
+    let error = Failure::from(error);
     match answer {
         Some(answer) if context.out.is_json() => {
             context.out.json(&answer)?;
-            Ok(error.exit())
+            Ok(Exit::from(&error))
         }
         _ => Err(error),
     }

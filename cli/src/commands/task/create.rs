@@ -4,12 +4,13 @@ use std::path::Path;
 use clap::Args;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use store::Failure;
 use taskboard::{BoardError, NewTask, Reference};
 
 use super::{ids, join, line};
 use crate::actions::task as actions;
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::hooks;
 use crate::output::GREEN;
 
@@ -62,11 +63,11 @@ pub(super) struct OurMetadata {
 }
 
 impl OurMetadata {
-    pub(super) fn to_map(&self) -> Result<Map<String, Value>, CommandError> {
+    pub(super) fn to_map(&self) -> Result<Map<String, Value>, Failure> {
         let mut map = Map::new();
         for text in &self.metadata {
             let bad = |why: &str| {
-                CommandError::usage("invalid", format!("--meta {text:?}: {why}"))
+                Failure::usage("invalid", format!("--meta {text:?}: {why}"))
                     .with_hint("for example --meta 'area=\"parser\"' or --meta tries=3")
             };
             let (key, value) = text.split_once('=').ok_or_else(|| bad("there is no ="))?;
@@ -144,7 +145,7 @@ impl Row {
     }
 }
 
-pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, Failure> {
     let board = context.board();
     if let Some(from) = &args.from {
         let batch = read_rows(from, &context.directory)?;
@@ -188,31 +189,31 @@ pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, Comm
 }
 
 /// A description given on the command line, or on standard input.
-pub(super) fn description(given: Option<&str>) -> Result<Option<String>, CommandError> {
+pub(super) fn description(given: Option<&str>) -> Result<Option<String>, Failure> {
     match given {
         Some("-") => read_stdin().map(Some),
         other => Ok(other.map(str::to_owned)),
     }
 }
 
-fn read_stdin() -> Result<String, CommandError> {
+fn read_stdin() -> Result<String, Failure> {
     let mut bytes = Vec::new();
     std::io::stdin()
         .read_to_end(&mut bytes)
-        .map_err(|error| CommandError::failed("io", format!("cannot read stdin: {error}")))?;
+        .map_err(|error| Failure::failed("io", format!("cannot read stdin: {error}")))?;
     String::from_utf8(bytes)
-        .map_err(|_| CommandError::usage("invalid", "standard input is not valid UTF-8"))
+        .map_err(|_| Failure::usage("invalid", "standard input is not valid UTF-8"))
 }
 
-fn read_rows(from: &str, directory: &Path) -> Result<Vec<NewTask>, CommandError> {
+fn read_rows(from: &str, directory: &Path) -> Result<Vec<NewTask>, Failure> {
     let text = if from == "-" {
         read_stdin()?
     } else {
         std::fs::read_to_string(directory.join(from))
-            .map_err(|error| CommandError::usage("io", format!("cannot read {from}: {error}")))?
+            .map_err(|error| Failure::usage("io", format!("cannot read {from}: {error}")))?
     };
     let bad = |n: usize, why: &dyn std::fmt::Display| {
-        CommandError::usage("invalid", format!("{from}, line {}: {why}", n + 1))
+        Failure::usage("invalid", format!("{from}, line {}: {why}", n + 1))
             .with_hint("`ccb task create --help` lists what a row can have")
     };
     let mut rows: Vec<(usize, Row)> = Vec::new();

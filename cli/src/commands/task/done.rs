@@ -3,6 +3,7 @@ use std::process::{Command, Stdio};
 
 use clap::Args;
 use serde_json::{Value, json};
+use store::Failure;
 use store::clock::{Clock, SystemClock, rfc3339};
 use swarm::run::CheckPlace;
 use taskboard::{Completed, Hooks, Task, Veto};
@@ -10,7 +11,7 @@ use taskboard::{Completed, Hooks, Task, Veto};
 use super::{id, join, line};
 use crate::actions::task::{completed_json, reported};
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::hooks::BeforeDone;
 use crate::output::{CYAN, GREEN, YELLOW};
 
@@ -30,7 +31,7 @@ pub(crate) struct DoneArgs {
     force: bool,
 }
 
-pub(crate) fn run(args: &DoneArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(args: &DoneArgs, context: &mut Context) -> Result<Exit, Failure> {
     let id = id(&args.id)?;
     let caller = context.caller(args.token, args.force);
     if let Some(note) = reported(id, context)? {
@@ -53,7 +54,7 @@ pub(crate) fn run(args: &DoneArgs, context: &mut Context) -> Result<Exit, Comman
     match context.board().complete(id, &caller, asked.asked()) {
         Ok(completed) => answer(&completed, context),
         Err(taskboard::BoardError::Vetoed { reason }) if asked.check_failed() => Err(
-            CommandError::failed("verify_failed", format!("task {id} is not done: {reason}"))
+            Failure::failed("verify_failed", format!("task {id} is not done: {reason}"))
                 .with_hint("fix what the check found and try again"),
         ),
         Err(error) => Err(error.into()),
@@ -61,7 +62,7 @@ pub(crate) fn run(args: &DoneArgs, context: &mut Context) -> Result<Exit, Comman
 }
 
 /// What completing a task answers, here and in `update --status completed`.
-pub(super) fn answer(completed: &Completed, context: &mut Context) -> Result<Exit, CommandError> {
+pub(super) fn answer(completed: &Completed, context: &mut Context) -> Result<Exit, Failure> {
     let json = || completed_json(completed);
     let text = || {
         let mut text = format!("{GREEN}✔{GREEN:#} {}", line(&completed.task));

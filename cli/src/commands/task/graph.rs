@@ -1,10 +1,11 @@
 use clap::{Args, ValueEnum};
+use store::Failure;
 use taskboard::{Graph, Snapshot};
 
 use super::join;
 use super::list::state;
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{BOLD, DIM, RED, YELLOW, clean_line};
 
 #[derive(Debug, Args)]
@@ -22,7 +23,7 @@ enum Format {
     Mermaid,
 }
 
-pub(crate) fn run(args: &GraphArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(args: &GraphArgs, context: &mut Context) -> Result<Exit, Failure> {
     let snapshot = context.board().snapshot()?;
     let graph = Graph::new(&snapshot);
     let default = if context.out.is_json() {

@@ -1,10 +1,11 @@
 use clap::Args;
+use store::Failure;
 use taskboard::{Snapshot, Status, Task};
 
 use super::join;
 use crate::actions::task as actions;
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{CYAN, DIM, GREEN, PLAIN, RED, YELLOW, clean_line, terminal_width};
 use crate::table::{self, Cell};
 
@@ -24,7 +25,7 @@ pub(crate) struct ListArgs {
     all: bool,
 }
 
-pub(crate) fn run(args: &ListArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(args: &ListArgs, context: &mut Context) -> Result<Exit, Failure> {
     let status: Option<Status> = args.status.as_deref().map(str::parse).transpose()?;
     let listing = actions::list(context)?;
     let snapshot = &listing.snapshot;

@@ -10,10 +10,11 @@ mod show;
 mod watch;
 
 use clap::Subcommand;
+use store::Failure;
 use taskboard::{BoardError, Status, Task, TaskId};
 
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{BOLD, clean_line};
 
 /// What can be done with tasks.
@@ -51,7 +52,7 @@ pub(crate) enum TaskCommand {
     Reset(change::ResetArgs),
 }
 
-pub(crate) fn run(command: &TaskCommand, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(command: &TaskCommand, context: &mut Context) -> Result<Exit, Failure> {
     match command {
         TaskCommand::Create(args) => create::run(args, context),
         TaskCommand::List(args) => list::run(args, context),

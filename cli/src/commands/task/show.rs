@@ -1,5 +1,6 @@
 use clap::Args;
 use serde_json::json;
+use store::Failure;
 use store::clock::rfc3339;
 use taskboard::{Snapshot, Task};
 
@@ -7,7 +8,7 @@ use super::list::state;
 use super::{id, join};
 use crate::actions::task as actions;
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{BOLD, DIM, clean_line, quoted};
 
 #[derive(Debug, Args)]
@@ -17,7 +18,7 @@ pub(crate) struct ShowArgs {
     id: String,
 }
 
-pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, Failure> {
     let id = id(&args.id)?;
     let snapshot = actions::show(id, context)?;
     let task = snapshot.require(id)?;

@@ -2,10 +2,11 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
+use store::Failure;
 use taskboard::Change;
 
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{BOLD, DIM, clean_line};
 use crate::signals::Signals;
 
@@ -25,7 +26,7 @@ pub(crate) struct WatchArgs {
 /// How soon a signal is noticed.
 const LOOK: Duration = Duration::from_millis(200);
 
-pub(crate) fn run(args: &WatchArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(args: &WatchArgs, context: &mut Context) -> Result<Exit, Failure> {
     let signals = Signals::catch()?;
     let board = context.board();
     let mut watch = board.watch(args.since)?;

@@ -1,11 +1,12 @@
 use clap::Args;
 use serde_json::{Value, json};
+use store::Failure;
 use store::name::Name;
 use swarm::{Member, NewMember, Roster};
 
 use crate::actions::team::{self as actions, team};
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{BOLD, GREEN, clean_line};
 
 #[derive(Debug, Args)]
@@ -35,7 +36,7 @@ pub(crate) struct LeaveArgs {
     name: String,
 }
 
-pub(crate) fn create(args: &CreateArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn create(args: &CreateArgs, context: &mut Context) -> Result<Exit, Failure> {
     let roster = actions::create(&args.name, args.description.clone(), context)?;
     let text = || {
         let name = &roster.name;
@@ -50,7 +51,7 @@ pub(crate) fn create(args: &CreateArgs, context: &mut Context) -> Result<Exit, C
     Ok(Exit::Done)
 }
 
-pub(crate) fn join(args: &JoinArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn join(args: &JoinArgs, context: &mut Context) -> Result<Exit, Failure> {
     let new = NewMember {
         agent_type: args.agent_type.clone(),
         model: args.model.clone(),
@@ -64,7 +65,7 @@ pub(crate) fn join(args: &JoinArgs, context: &mut Context) -> Result<Exit, Comma
     answer("joined", &roster, &member, context)
 }
 
-pub(crate) fn leave(args: &LeaveArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn leave(args: &LeaveArgs, context: &mut Context) -> Result<Exit, Failure> {
     let (roster, member) = team(&args.name, context)?.leave(context.agent())?;
     answer("left", &roster, &member, context)
 }
@@ -74,7 +75,7 @@ fn answer(
     roster: &Roster,
     member: &Member,
     context: &mut Context,
-) -> Result<Exit, CommandError> {
+) -> Result<Exit, Failure> {
     let json = || -> Value { json!({"team": roster.to_json(), "member": member.to_json()}) };
     let text = || {
         let name = clean_line(&member.name);

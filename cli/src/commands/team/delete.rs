@@ -1,8 +1,9 @@
 use clap::Args;
+use store::Failure;
 
 use crate::actions::team;
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{BOLD, GREEN, YELLOW, clean_line};
 
 #[derive(Debug, Args)]
@@ -14,7 +15,7 @@ pub(crate) struct DeleteArgs {
     force: bool,
 }
 
-pub(crate) fn run(args: &DeleteArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(args: &DeleteArgs, context: &mut Context) -> Result<Exit, Failure> {
     let deleted = team::delete(&args.name, args.force, context)?;
     let json = || team::deleted_json(&deleted);
     let text = || {

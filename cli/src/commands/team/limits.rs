@@ -1,9 +1,10 @@
 use clap::Args;
 use coordinator::fleet::Account;
 use serde_json::{Value, json};
+use store::Failure;
 
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{BOLD, DIM, YELLOW, clean_line};
 
 #[derive(Debug, Args)]
@@ -13,7 +14,7 @@ pub(crate) struct LimitsArgs {
     reset: bool,
 }
 
-pub(crate) fn run(args: &LimitsArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(args: &LimitsArgs, context: &mut Context) -> Result<Exit, Failure> {
     let agents = context.agents()?;
     let fleet = agents.fleet();
     if args.reset {

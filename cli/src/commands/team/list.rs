@@ -1,12 +1,13 @@
 use serde_json::{Value, json};
+use store::Failure;
 use swarm::{Listed, Roster};
 
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{BOLD, DIM, PLAIN, RED, YELLOW, clean_line, terminal_width};
 use crate::table::{self, Cell};
 
-pub(crate) fn run(context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(context: &mut Context) -> Result<Exit, Failure> {
     let teams = swarm::list(context.home())?;
     context.out.answer(
         || {

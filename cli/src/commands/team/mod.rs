@@ -7,9 +7,10 @@ mod list;
 mod show;
 
 use clap::Subcommand;
+use store::Failure;
 
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 
 /// What can be done with teams.
 #[derive(Debug, Subcommand)]
@@ -32,7 +33,7 @@ pub(crate) enum TeamCommand {
     Delete(delete::DeleteArgs),
 }
 
-pub(crate) fn run(command: &TeamCommand, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(command: &TeamCommand, context: &mut Context) -> Result<Exit, Failure> {
     match command {
         TeamCommand::Create(args) => change::create(args, context),
         TeamCommand::Join(args) => change::join(args, context),

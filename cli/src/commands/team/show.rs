@@ -1,13 +1,14 @@
 use clap::Args;
 use mailbox::{MailOptions, Mailbox, MessageState};
 use serde_json::{Value, json};
+use store::Failure;
 use store::clock::rfc3339;
 use store::name::Name;
 use swarm::{Life, Living, Member, Roster};
 
 use crate::actions::team::team;
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{BOLD, DIM, GREEN, PLAIN, YELLOW, clean, clean_line, terminal_width};
 use crate::table::{self, Cell};
 
@@ -25,7 +26,7 @@ struct View {
     unread: Vec<Option<usize>>,
 }
 
-pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, Failure> {
     let team = team(&args.name, context)?;
     let roster = team.roster()?;
     let mailbox = Mailbox::new(context.home(), team.name(), MailOptions::default());

@@ -1,13 +1,14 @@
 use clap::Args;
 use coordinator::binding::Binder;
 use serde_json::json;
+use store::Failure;
 use taskboard::Task;
 use worktrees::Entry;
 
 use super::{NameArgs, reconcile, slug, to_json};
 use crate::commands::task::{id, line};
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{BOLD, GREEN};
 
 #[derive(Debug, Args)]
@@ -19,7 +20,7 @@ pub(crate) struct BindArgs {
     task: String,
 }
 
-pub(crate) fn bind(args: &BindArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn bind(args: &BindArgs, context: &mut Context) -> Result<Exit, Failure> {
     let slug = slug(&args.name)?;
     let task = id(&args.task)?;
     let (board, trees) = (context.board(), context.trees()?);
@@ -32,7 +33,7 @@ pub(crate) fn bind(args: &BindArgs, context: &mut Context) -> Result<Exit, Comma
     answer(&entry, &task, "bound to", context)
 }
 
-pub(crate) fn unbind(args: &NameArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn unbind(args: &NameArgs, context: &mut Context) -> Result<Exit, Failure> {
     let slug = slug(&args.name)?;
     let (board, trees) = (context.board(), context.trees()?);
     let binder = Binder {
@@ -44,12 +45,7 @@ pub(crate) fn unbind(args: &NameArgs, context: &mut Context) -> Result<Exit, Com
     answer(&entry, &task, "no longer bound to", context)
 }
 
-fn answer(
-    entry: &Entry,
-    task: &Task,
-    how: &str,
-    context: &mut Context,
-) -> Result<Exit, CommandError> {
+fn answer(entry: &Entry, task: &Task, how: &str, context: &mut Context) -> Result<Exit, Failure> {
     let json = || json!({"worktree": to_json(entry), "task": task.to_json()});
     let name = &entry.name;
     let text = || {

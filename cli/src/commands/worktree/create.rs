@@ -4,6 +4,7 @@ use std::time::Duration;
 use clap::Args;
 use coordinator::binding::Binder;
 use serde_json::json;
+use store::Failure;
 use store::settings::{BaseRef, SetUpCommand};
 use swarm::trust::Item;
 use worktrees::{Base, CreateRequest, RemoveRequest, SetUp, Slug, Trees};
@@ -11,7 +12,7 @@ use worktrees::{Base, CreateRequest, RemoveRequest, SetUp, Slug, Trees};
 use super::{fill_behind, slug, to_json};
 use crate::commands::task::{id, line};
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::hooks::{TreeMaker, TreeRemover};
 use crate::output::{BOLD, DIM, GREEN, clean_line};
 
@@ -50,7 +51,7 @@ pub(crate) struct CreateArgs {
     new: NewTree,
 }
 
-pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, Failure> {
     let task = args.task.as_deref().map(id).transpose()?;
     let name = args.name.as_deref().map(slug).transpose()?;
     let trees = context.trees()?;
@@ -130,7 +131,7 @@ fn take_back(
     hook_based: bool,
     trees: &Trees,
     context: &Context,
-) -> Result<(), CommandError> {
+) -> Result<(), Failure> {
     let remover = TreeRemover::new(hook_based, context)?;
     let hook = remover.hook();
     let request = RemoveRequest {
@@ -151,7 +152,7 @@ pub(crate) struct Wanted {
 
 impl NewTree {
     /// What flags and settings say.
-    pub(crate) fn wanted(&self, context: &Context) -> Result<Wanted, CommandError> {
+    pub(crate) fn wanted(&self, context: &Context) -> Result<Wanted, Failure> {
         let mut set_up = self.set_up.resolve(context)?;
         if !self.sparse.is_empty() {
             set_up.sparse_paths.clone_from(&self.sparse);
@@ -166,7 +167,7 @@ impl NewTree {
         name: Option<Slug>,
         directory: &'a Path,
         context: &Context,
-    ) -> Result<CreateRequest<'a>, CommandError> {
+    ) -> Result<CreateRequest<'a>, Failure> {
         let Wanted { base, set_up } = self.wanted(context)?;
         Ok(CreateRequest {
             base,
@@ -186,7 +187,7 @@ pub(super) fn base(given: Option<&String>, context: &Context) -> Base {
 
 impl SetUpArgs {
     /// What flags and settings say about new trees.
-    pub(super) fn resolve(&self, context: &Context) -> Result<SetUp, CommandError> {
+    pub(super) fn resolve(&self, context: &Context) -> Result<SetUp, Failure> {
         let settings = context.worktree_settings();
         let command = match (&self.setup, &settings.set_up) {
             _ if self.no_setup => None,
@@ -206,24 +207,19 @@ impl SetUpArgs {
     }
 }
 
-fn may_run(setting: &SetUpCommand, context: &Context) -> Result<bool, CommandError> {
+fn may_run(setting: &SetUpCommand, context: &Context) -> Result<bool, Failure> {
     context.may_use(&setting.file, |places| Item::set_up(setting, places))
 }
 
-fn not_trusted(setting: &SetUpCommand, context: &Context) -> CommandError {
+fn not_trusted(setting: &SetUpCommand, context: &Context) -> Failure {
     let message = format!(
         "{} wants `{}` to be run in every new worktree, and what a repository brings along is \
          not run unasked",
         setting.file.display(),
         setting.command
     );
-    CommandError::Other {
-        exit: Exit::Refused,
-        kind: "not_trusted",
-        message,
-        hint: Some(format!(
+    Failure::refused("not_trusted", message).with_hint(format!(
             "look at it and run `ccb trust`, say so with --setup CMD, go without with --no-setup, or put it into {}",
             context.own_settings().display()
-        )),
-    }
+        ))
 }

@@ -1,8 +1,9 @@
 use clap::Args;
 use serde_json::{Value, json};
+use store::Failure;
 
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{BOLD, DIM, RED, clean_line};
 
 #[derive(Debug, Args)]
@@ -12,7 +13,7 @@ pub(crate) struct EventsArgs {
     limit: usize,
 }
 
-pub(crate) fn run(args: &EventsArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(args: &EventsArgs, context: &mut Context) -> Result<Exit, Failure> {
     let events = context.trees()?.events(args.limit)?;
     let json = || json!({ "events": events });
     let text = || {

@@ -1,10 +1,11 @@
 use clap::Args;
 use serde_json::{Value, json};
+use store::Failure;
 use worktrees::{Slug, Trees, Verdict};
 
 use super::to_json;
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{BOLD, CYAN, GREEN, YELLOW, clean_line};
 
 #[derive(Debug, Args)]
@@ -15,11 +16,7 @@ pub(crate) struct GcArgs {
 }
 
 /// What becomes of the worktrees in which checks ran.
-fn check_trees(
-    yes: bool,
-    trees: &Trees,
-    lines: &mut Vec<String>,
-) -> Result<Vec<Value>, CommandError> {
+fn check_trees(yes: bool, trees: &Trees, lines: &mut Vec<String>) -> Result<Vec<Value>, Failure> {
     let before = trees.check_trees();
     if yes {
         trees.drop_check_trees(true)?;
@@ -37,7 +34,7 @@ fn check_trees(
     Ok(before.iter().map(row).collect())
 }
 
-pub(crate) fn run(args: &GcArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(args: &GcArgs, context: &mut Context) -> Result<Exit, Failure> {
     let trees = context.trees()?;
     if args.yes {
         trees.sweep()?;
@@ -124,7 +121,7 @@ fn superseded(
     context: &Context,
     rows: &mut Vec<Value>,
     lines: &mut Vec<String>,
-) -> Result<(), CommandError> {
+) -> Result<(), Failure> {
     for one in coordinator::engine::superseded(&context.agents()?)? {
         let (name, task) = (&one.entry.name, one.task);
         let removed = match yes {

@@ -3,12 +3,13 @@ use std::path::Path;
 use clap::Args;
 use coordinator::binding::Binder;
 use serde_json::{Value, json};
+use store::Failure;
 use store::clock::{Clock, SystemClock, parse_rfc3339};
 use worktrees::{Changes, Entry, State, Status, Trees};
 
 use super::{reconcile, to_json};
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{CYAN, DIM, GREEN, PLAIN, RED, YELLOW, terminal_width};
 use crate::table::{self, Cell};
 
@@ -32,7 +33,7 @@ struct Row {
 /// How many trees are looked into at the same time.
 const AT_ONCE: usize = 4;
 
-pub(crate) fn run(args: &ListArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(args: &ListArgs, context: &mut Context) -> Result<Exit, Failure> {
     let trees = context.trees()?;
     let board = context.board();
     reconcile(&Binder {

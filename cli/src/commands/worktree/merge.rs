@@ -2,13 +2,14 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
+use store::Failure;
 use worktrees::{After, Check, MergeRequest, Merged, Outcome, Strategy};
 
 use super::create::SetUpArgs;
 use super::signals::Signals;
 use super::{slug, to_json};
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{BOLD, DIM, GREEN, clean_line};
 
 #[derive(Debug, Args)]
@@ -54,14 +55,14 @@ impl From<How> for Strategy {
     }
 }
 
-pub(crate) fn run(args: &MergeArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(args: &MergeArgs, context: &mut Context) -> Result<Exit, Failure> {
     let slug = slug(&args.name)?;
     if args
         .message
         .as_ref()
         .is_some_and(|text| text.trim().is_empty())
     {
-        return Err(CommandError::usage("usage", "--message is empty"));
+        return Err(Failure::usage("usage", "--message is empty"));
     }
     let trees = context.trees()?;
     let signals = Signals::catch()?;

@@ -20,8 +20,9 @@ use worktrees::{Slug, TreeError};
 pub(crate) use self::pool::fill_behind;
 use crate::actions::worktree::to_json;
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 pub(crate) use create::{NewTree, Wanted};
+use store::Failure;
 
 /// What can be done with worktrees.
 #[derive(Debug, Subcommand)]
@@ -68,7 +69,7 @@ pub(crate) struct NameArgs {
     name: String,
 }
 
-pub(crate) fn run(command: &WorktreeCommand, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(command: &WorktreeCommand, context: &mut Context) -> Result<Exit, Failure> {
     match command {
         WorktreeCommand::Create(args) => create::run(args, context),
         WorktreeCommand::List(args) => list::run(args, context),

@@ -3,11 +3,12 @@ use std::process::{Command, Stdio};
 
 use clap::Subcommand;
 use serde_json::{Value, json};
+use store::Failure;
 use worktrees::{CreateRequest, Created, SetUp};
 
 use super::create::base;
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{BOLD, CYAN, GREEN, clean_line};
 
 /// What can be done with the pool.
@@ -24,14 +25,14 @@ pub(crate) enum PoolCommand {
     List,
 }
 
-pub(crate) fn run(command: &PoolCommand, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(command: &PoolCommand, context: &mut Context) -> Result<Exit, Failure> {
     match command {
         PoolCommand::Fill { count } => fill(*count, context),
         PoolCommand::List => list(context),
     }
 }
 
-fn fill(count: Option<u16>, context: &mut Context) -> Result<Exit, CommandError> {
+fn fill(count: Option<u16>, context: &mut Context) -> Result<Exit, Failure> {
     let trees = context.trees()?;
     let settings = context.worktree_settings();
     let want = count.map_or(settings.pool, usize::from);
@@ -69,7 +70,7 @@ fn fill(count: Option<u16>, context: &mut Context) -> Result<Exit, CommandError>
     Ok(Exit::Done)
 }
 
-fn list(context: &mut Context) -> Result<Exit, CommandError> {
+fn list(context: &mut Context) -> Result<Exit, Failure> {
     let pool = context.trees()?.pool()?;
     let json = || {
         let rows: Vec<Value> = pool

@@ -1,6 +1,7 @@
 use clap::Args;
 use coordinator::binding::Binder;
 use serde_json::{Value, json};
+use store::Failure;
 use taskboard::Hooks;
 use worktrees::{RemoveRequest, Slug, TreeError, Trees};
 
@@ -8,7 +9,7 @@ use super::{NameArgs, reconcile, slug, to_json};
 use crate::commands::task::done::Check;
 use crate::commands::task::line;
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::hooks::{BeforeDone, TreeRemover};
 use crate::output::{BOLD, CYAN, DIM, GREEN, clean_line};
 
@@ -30,7 +31,7 @@ pub(crate) struct RemoveArgs {
     dry_run: bool,
 }
 
-pub(crate) fn remove(args: &RemoveArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn remove(args: &RemoveArgs, context: &mut Context) -> Result<Exit, Failure> {
     let slug = slug(&args.name)?;
     let (board, trees) = (context.board(), context.trees()?);
     let binder = Binder {
@@ -131,7 +132,7 @@ fn dry_run(
     trees: &Trees,
     ignored: &[String],
     context: &mut Context,
-) -> Result<Exit, CommandError> {
+) -> Result<Exit, Failure> {
     let changes = trees.check_remove(slug, args.discard)?;
     let json = || {
         let ignored: Vec<Value> = ignored.iter().map(|path| path.clone().into()).collect();
@@ -154,7 +155,7 @@ fn dry_run(
     Ok(Exit::Done)
 }
 
-pub(crate) fn keep(args: &NameArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn keep(args: &NameArgs, context: &mut Context) -> Result<Exit, Failure> {
     let entry = context.trees()?.keep(&slug(&args.name)?)?;
     let json = || json!({ "worktree": to_json(&entry) });
     let text = || format!("{GREEN}✔{GREEN:#} {BOLD}{}{BOLD:#} stays", entry.name);
@@ -162,15 +163,13 @@ pub(crate) fn keep(args: &NameArgs, context: &mut Context) -> Result<Exit, Comma
     Ok(Exit::Done)
 }
 
-pub(crate) fn undo(args: &NameArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn undo(args: &NameArgs, context: &mut Context) -> Result<Exit, Failure> {
     let slug = slug(&args.name)?;
     let entry = context.trees()?.undo(&slug).map_err(|error| match error {
-        TreeError::Exists { .. } => CommandError::Other {
-            exit: Exit::Refused,
-            kind: "exists",
-            message: format!("worktree {:?} is there", slug.as_str()),
-            hint: Some("remove that one first, or leave it".into()),
-        },
+        TreeError::Exists { .. } => {
+            Failure::refused("exists", format!("worktree {:?} is there", slug.as_str()))
+                .with_hint("remove that one first, or leave it")
+        }
         error => error.into(),
     })?;
     let json = || json!({ "worktree": to_json(&entry) });

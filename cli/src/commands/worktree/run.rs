@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
+use store::{Category, Failure};
 use worktrees::RunRequest;
 
 use super::signals::Signals;
 use super::slug;
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
@@ -25,7 +26,7 @@ pub(crate) struct RunArgs {
 }
 
 /// Passes the command's exit code on.
-pub(crate) fn run(args: &RunArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(args: &RunArgs, context: &mut Context) -> Result<Exit, Failure> {
     let slug = slug(&args.name)?;
     let trees = context.trees()?;
     let signals = Signals::catch()?;
@@ -61,7 +62,7 @@ pub(crate) fn run(args: &RunArgs, context: &mut Context) -> Result<Exit, Command
                 .out
                 .note(&format!("stopped after {} s", args.timeout));
         }
-        return Ok(Exit::TimedOut);
+        return Ok(Exit::Not(Category::TimedOut));
     }
     Ok(Exit::Of(u8::try_from(code).unwrap_or(1)))
 }

@@ -1,11 +1,12 @@
 use clap::Args;
+use store::Failure;
 use worktrees::CreateRequest;
 
 use super::create::NewTree;
 use super::{fill_behind, slug};
 use crate::actions::worktree::{self, Leave};
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::hooks::TreeMaker;
 
 #[derive(Debug, Args)]
@@ -31,7 +32,7 @@ pub(crate) struct ExitArgs {
 }
 
 /// Prints the path and nothing else, for `cd "$(ccb worktree enter x)"`.
-pub(crate) fn enter(args: &EnterArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn enter(args: &EnterArgs, context: &mut Context) -> Result<Exit, Failure> {
     let name = args.name.as_deref().map(slug).transpose()?;
     let directory = context.directory.clone();
     let request = args.new.request(name, &directory, context)?;
@@ -49,7 +50,7 @@ pub(crate) fn enter(args: &EnterArgs, context: &mut Context) -> Result<Exit, Com
 }
 
 /// Prints where the session came from and nothing else, for `cd "$(ccb worktree exit …)"`.
-pub(crate) fn exit(args: &ExitArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn exit(args: &ExitArgs, context: &mut Context) -> Result<Exit, Failure> {
     let how = match args.keep {
         true => Leave::Keep,
         false => Leave::Remove {

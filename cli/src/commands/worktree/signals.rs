@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
+use store::Failure;
 
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 
 /// From when it is made, signals end the command that runs and not us.
 #[derive(Debug)]
@@ -16,14 +17,14 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    pub(super) fn catch() -> Result<Self, CommandError> {
+    pub(super) fn catch() -> Result<Self, Failure> {
         let signals = Self {
             stop: Arc::default(),
             number: Arc::default(),
         };
         for number in [SIGINT, SIGTERM] {
             let value = usize::try_from(number).unwrap_or_default();
-            let failed = |error| CommandError::failed("io", format!("signals: {error}"));
+            let failed = |error| Failure::failed("io", format!("signals: {error}"));
             signal_hook::flag::register_usize(number, Arc::clone(&signals.number), value)
                 .map_err(failed)?;
             signal_hook::flag::register(number, Arc::clone(&signals.stop)).map_err(failed)?;

@@ -1,10 +1,11 @@
 use clap::Args;
 use serde_json::{Value, json};
+use store::Failure;
 use worktrees::State;
 
 use super::{slug, to_json};
 use crate::context::Context;
-use crate::error::{CommandError, Exit};
+use crate::exit::Exit;
 use crate::output::{BOLD, DIM, GREEN, RED, YELLOW, clean_line};
 
 #[derive(Debug, Args)]
@@ -16,7 +17,7 @@ pub(crate) struct StatusArgs {
     ignored: bool,
 }
 
-pub(crate) fn run(args: &StatusArgs, context: &mut Context) -> Result<Exit, CommandError> {
+pub(crate) fn run(args: &StatusArgs, context: &mut Context) -> Result<Exit, Failure> {
     let slug = slug(&args.name)?;
     let trees = context.trees()?;
     let entry = trees.get(&slug)?;

@@ -6,6 +6,7 @@ mod results;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use store::Explain;
 
 use super::*;
 

@@ -1,4 +1,5 @@
 use serde_json::json;
+use store::Explain;
 use store::StoreError;
 
 use super::*;

@@ -1,5 +1,6 @@
 use super::*;
 use crate::agent_id::AgentId;
+use store::Explain;
 
 #[test]
 fn the_living_are_told_with_the_reason() {

@@ -1,4 +1,5 @@
 use super::*;
+use store::Explain;
 
 /// What another tool wrote, with keys nobody of us knows, at every level.
 const FOREIGN: &str = r#"{
