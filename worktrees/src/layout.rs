@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use store::atomic::Durability;
+use store::atomic::{self, Durability};
 use store::home::create_durable_dir;
 
 use crate::error::TreeError;
+use crate::git::{Git, History, files};
 use crate::slug::Slug;
 
 /// Where our things are: working trees in the main tree, everything else in the shared git
@@ -36,6 +37,21 @@ impl Layout {
             self.checks(),
         ] {
             create_durable_dir(&dir, Durability::Full)?;
+        }
+        Ok(())
+    }
+
+    /// Creates the directory of all working trees, unless a link or a file is in its place.
+    pub(crate) fn create_trees_dir(&self) -> Result<(), TreeError> {
+        for path in [self.main.join(".claude"), self.trees()] {
+            match std::fs::symlink_metadata(&path) {
+                Ok(meta) if meta.is_dir() => {}
+                Ok(_) => {
+                    let why = "it must be a directory, and no link to one".into();
+                    return Err(TreeError::PathTaken { path, why });
+                }
+                Err(_) => store::home::create_dir(&path)?,
+            }
         }
         Ok(())
     }
@@ -109,5 +125,39 @@ impl Layout {
     /// git's directory of linked trees.
     pub(crate) fn admin_dirs(&self) -> PathBuf {
         self.common.join("worktrees")
+    }
+
+    /// git's directory for the worktree at `tree`; an error if it is not one of this repository.
+    pub(crate) fn admin_of(&self, tree: &Path) -> Result<PathBuf, TreeError> {
+        files::admin_of(self, tree).map_err(|why| TreeError::NotOurs {
+            path: tree.to_owned(),
+            why,
+        })
+    }
+
+    /// `git <verb>` in the main working tree.
+    pub(crate) fn git(&self, verb: &str) -> Git {
+        Git::at(&self.main, verb)
+    }
+
+    /// The history as seen from the main working tree.
+    pub(crate) fn history(&self) -> History {
+        History::open(&self.main)
+    }
+
+    /// The commit a branch (without `refs/heads/`) stands at, `None` if there is no such branch.
+    pub(crate) fn tip_of(&self, branch: &str) -> Result<Option<String>, TreeError> {
+        self.history().tip(&format!("refs/heads/{branch}"))
+    }
+
+    /// Replaces one of git's small files, which survives a power cut only if git synced it too.
+    pub(crate) fn write_git_file(&self, path: &Path, text: &str) -> Result<(), TreeError> {
+        let (tmp, bytes) = (self.tmp(), text.as_bytes());
+        Ok(atomic::replace_keeping_mode(
+            &tmp,
+            path,
+            bytes,
+            Durability::Relaxed,
+        )?)
     }
 }

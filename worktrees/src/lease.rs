@@ -10,7 +10,7 @@ use crate::layout::Layout;
 use crate::slug::Slug;
 
 /// Whoever only asks whether a tree is held has it alone for a moment; that is waited out.
-const PATIENCE: Duration = Duration::from_millis(200);
+const PROBE_WAIT: Duration = Duration::from_millis(200);
 
 /// Says that somebody works in a tree, until it is dropped or its process ends.
 ///
@@ -26,7 +26,7 @@ impl Lease {
     pub(crate) fn take(layout: &Layout, slug: &Slug) -> Result<Self, TreeError> {
         layout.create_dirs()?;
         let path = layout.lease(slug);
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + PROBE_WAIT;
         loop {
             if let Some(lock) = FileLock::try_shared(&path)? {
                 touch(&path)?;

@@ -78,22 +78,17 @@ impl Captured {
 /// Runs `command` with the standard streams its caller gave it.
 ///
 /// It gets a process group of its own, which is killed as a whole when its time is up.
-pub(crate) fn run(
-    command: Command,
-    input: Option<&[u8]>,
-    timeout: Duration,
-) -> io::Result<Finished> {
-    run_until(command, input, timeout, &AtomicBool::new(false))
+pub(crate) fn run(command: Command, timeout: Duration) -> io::Result<Finished> {
+    run_until(command, timeout, &AtomicBool::new(false))
 }
 
 /// The same; setting `stop` asks the group to end, and kills it if it does not.
 pub(crate) fn run_until(
     mut command: Command,
-    input: Option<&[u8]>,
     timeout: Duration,
     stop: &AtomicBool,
 ) -> io::Result<Finished> {
-    start(&mut command, input, timeout, stop)
+    start(&mut command, None, timeout, stop)
 }
 
 fn start(
@@ -136,8 +131,8 @@ fn start(
 }
 
 /// How soon a wish to stop is noticed, and how long the program has to follow it.
-const LOOK: Duration = Duration::from_millis(50);
-const GRACE: Duration = Duration::from_secs(3);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+const STOP_GRACE: Duration = Duration::from_secs(3);
 
 /// Waits for the end; `false` if time was up or it did not stop when asked.
 fn ends_in_time(
@@ -150,7 +145,7 @@ fn ends_in_time(
     let mut asked = false;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        if ended.recv_timeout(left.min(LOOK)) == Err(RecvTimeoutError::Disconnected) {
+        if ended.recv_timeout(left.min(POLL_INTERVAL)) == Err(RecvTimeoutError::Disconnected) {
             return true;
         }
         if left.is_zero() {
@@ -158,7 +153,7 @@ fn ends_in_time(
         }
         if stop.load(Ordering::Relaxed) && !asked {
             asked = true;
-            deadline = deadline.min(Instant::now() + GRACE);
+            deadline = deadline.min(Instant::now() + STOP_GRACE);
             signal(pid, Signal::TERM);
         }
     }

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::check::repository::MARKER;
+use crate::check::MARKER;
 
 /// Where a repository keeps its things.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -63,7 +63,7 @@ impl Trees {
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped());
         }
-        let ran = process::run_until(command, None, request.timeout, request.stop);
+        let ran = process::run_until(command, request.timeout, request.stop);
         let ran = ran.map_err(|source| TreeError::NotRun {
             program: program.to_string_lossy().into_owned(),
             source,

@@ -15,9 +15,9 @@ use crate::changes::{self, Changes};
 use crate::error::TreeError;
 use crate::layout::Layout;
 use crate::lease::Lease;
-use crate::registry::events::{self, Event, EventTask};
-use crate::registry::removed;
-use crate::registry::{Entry, Registry, Section, Status};
+use crate::registry::{
+    Entry, Event, EventTask, Registry, Section, Status, events, not_found, removed,
+};
 use crate::repository::Repository;
 use crate::slug::Slug;
 
@@ -58,7 +58,22 @@ impl Default for TreeOptions {
     }
 }
 
-/// The trees of one repository.
+/// The worktrees of one repository. Everything begins here:
+///
+/// ```no_run
+/// use std::path::Path;
+/// use worktrees::{CreateRequest, Slug, TreeOptions, Trees};
+///
+/// # fn main() -> Result<(), worktrees::TreeError> {
+/// let here = Path::new(".");
+/// let trees = Trees::discover(here, TreeOptions::default())?;
+/// let name = Slug::new("fix/login")?;
+/// let created = trees.create(&CreateRequest::new(Some(name.clone()), here))?;
+/// println!("work in {}", created.entry.path().display());
+/// assert_eq!(trees.changes(&name)?.describe(), "none");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Trees {
     pub(crate) layout: Layout,
@@ -124,9 +139,7 @@ impl Trees {
         let registry = Registry::load(&self.layout)?;
         match registry.find(slug) {
             Some(entry) if entry.is_live() => Ok(entry.clone()),
-            _ => Err(TreeError::NotFound {
-                name: slug.to_string(),
-            }),
+            _ => Err(not_found(slug)),
         }
     }
 
@@ -189,7 +202,7 @@ impl Trees {
         slug: &Slug,
         more: impl FnOnce(&mut Entry),
     ) -> Result<Entry, TreeError> {
-        let entry = self.edit(slug, |entry| {
+        let entry = self.section()?.edit(slug, |entry| {
             entry.status = Status::Kept;
             more(entry);
         })?;
@@ -212,11 +225,7 @@ impl Trees {
                 (entry.task_id, entry.task_list) = (None, None);
             }
         }
-        let entry = section.entry(slug)?;
-        (entry.task_id, entry.task_list) = (id, list);
-        let entry = entry.clone();
-        section.save()?;
-        Ok(entry)
+        section.edit(slug, |entry| (entry.task_id, entry.task_list) = (id, list))
     }
 
     /// Removes its task from a tree that is gone.
@@ -244,15 +253,6 @@ impl Trees {
         let mut event = Event::of("task.completed", entry);
         event.task = Some(task);
         self.emit(&event);
-    }
-
-    fn edit(&self, slug: &Slug, change: impl FnOnce(&mut Entry)) -> Result<Entry, TreeError> {
-        let mut section = self.section()?;
-        let entry = section.entry(slug)?;
-        change(entry);
-        let entry = entry.clone();
-        section.save()?;
-        Ok(entry)
     }
 
     pub(crate) fn section(&self) -> Result<Section<'_>, TreeError> {
@@ -299,22 +299,51 @@ impl Trees {
         rfc3339(self.now_ms())
     }
 
-    pub(crate) fn emit(&self, event: &Event<'_>) {
+    /// The time this many days ago.
+    pub(crate) fn days_ago(&self, days: u32) -> i64 {
+        self.now_ms() - i64::from(days) * 24 * 60 * 60 * 1000
+    }
+
+    pub(crate) fn emit(&self, event: &Event) {
         events::emit(&self.layout, self.now_ms(), event);
+    }
+
+    /// Does something to a tree between the events `<what>.before` and `<what>.after` or
+    /// `<what>.failed`.
+    pub(crate) fn with_events<T>(
+        &self,
+        what: &str,
+        entry: &Entry,
+        step: impl FnOnce() -> Result<T, TreeError>,
+        after: impl FnOnce(&T) -> Event,
+    ) -> Result<T, TreeError> {
+        self.emit(&Event::of(format!("{what}.before"), entry));
+        let done = step();
+        match &done {
+            Ok(done) => self.emit(&after(done)),
+            Err(error) => {
+                self.emit(&Event::of(format!("{what}.failed"), entry).with_error(error));
+            }
+        }
+        done
     }
 
     /// When somebody last asked for the tree or worked in it.
     pub(crate) fn last_used_ms(&self, entry: &Entry) -> Option<i64> {
         let noted = parse_rfc3339(&entry.last_used_at);
-        let touched = entry.slug().ok().and_then(|slug| {
-            let meta = std::fs::metadata(self.layout.lease(&slug)).ok()?;
-            let since = meta.modified().ok()?.duration_since(std::time::UNIX_EPOCH);
-            i64::try_from(since.ok()?.as_millis()).ok()
-        });
+        let slug = entry.slug().ok();
+        let touched = slug.and_then(|slug| modified_ms(&self.layout.lease(&slug)));
         // A removed tree's lease file may belong to a later one of the same name.
         if entry.status == Status::Removed {
             return noted;
         }
         noted.max(touched)
     }
+}
+
+/// When the content of a file last changed, in milliseconds since 1970.
+pub(crate) fn modified_ms(path: &Path) -> Option<i64> {
+    let modified = std::fs::metadata(path).ok()?.modified().ok()?;
+    let since = modified.duration_since(std::time::UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_millis()).ok()
 }

@@ -6,11 +6,11 @@ use crate::error::TreeError;
 use crate::git::{Git, path_from, zero_split};
 
 /// How many files are named.
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
-/// What is in the tree `of` and hidden from git, but not in `check`, in words; `None` if there
+/// What is in the tree `of` and hidden from git, but not in `check`, in describe; `None` if there
 /// is nothing, or if git cannot tell.
-pub(crate) fn words(of: &Path, check: &Path) -> Option<String> {
+pub(crate) fn describe(of: &Path, check: &Path) -> Option<String> {
     let found = marked(of).and_then(|mut found| {
         found.extend(ignored(of, check)?);
         Ok(found)
@@ -19,9 +19,13 @@ pub(crate) fn words(of: &Path, check: &Path) -> Option<String> {
         .map_err(|error| tracing::info!(%error, "cannot tell what is hidden from git"))
         .ok()?;
     let count = found.len();
-    let mut names = found.into_iter().take(NAMED).collect::<Vec<_>>().join(", ");
-    if count > NAMED {
-        names.push_str(&format!(" and {} more", count - NAMED));
+    let mut names = found
+        .into_iter()
+        .take(MAX_NAMED)
+        .collect::<Vec<_>>()
+        .join(", ");
+    if count > MAX_NAMED {
+        names.push_str(&format!(" and {} more", count - MAX_NAMED));
     }
     match count {
         0 => None,

@@ -3,10 +3,13 @@
 //! made past the registry (`strays`), and what a directory has checked out (`whereabouts`).
 
 pub(crate) mod hidden;
-pub(crate) mod snapshot;
+mod snapshot;
 mod status;
-pub(crate) mod strays;
-pub(crate) mod whereabouts;
+mod strays;
+mod whereabouts;
 
+pub use snapshot::Snapshot;
+pub(crate) use status::{ChangedFiles, head_commit, ignored, of, reflog_commits};
 pub use status::{Changes, State, fingerprint_of};
-pub(crate) use status::{head_commit, ignored, of, reflog_commits};
+pub use strays::Stray;
+pub use whereabouts::Whereabouts;

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::git::{Git, line, path_from, zero_split};
+use crate::changes::ChangedFiles;
+use crate::git::{Git, path_from, zero_split};
 
 /// The files of a working tree: its commit's content, and every file git sees as changed.
 /// Ignored files do not count, so a build changes nothing.
@@ -17,28 +18,14 @@ pub struct Snapshot {
 impl Snapshot {
     /// Of the working tree around `dir`; none if git cannot tell.
     pub fn take(dir: &Path) -> Option<Self> {
-        let top = Git::at(dir, "rev-parse").args(["--show-toplevel"]).run();
-        let top = path_from(line(&top.ok()?).as_bytes());
-        let tree = Git::at(&top, "rev-parse").args(["HEAD^{tree}"]).run();
-        let bytes = Git::at(&top, "status")
-            .args(["--porcelain=v1", "-z", "--no-renames"])
-            .args(["--untracked-files=all"])
-            .run()
-            .ok()?;
-        let files = zero_split(&bytes).filter_map(|record| {
-            let path = path_from(record.get(3..)?);
-            let file = top.join(&path);
-            let content = file.is_file().then(|| store::atomic::read(&file));
-            let content = content.and_then(|read| read.ok().flatten());
-            let print = content.map_or(0, |bytes| store::fingerprint(&bytes));
-            Some((path, print))
-        });
-        let files = files.collect();
+        let found = ChangedFiles::around(dir)?;
+        let files = found.records.iter();
         Some(Self {
-            // A repository without a commit has no tree.
-            tree: tree.map(|bytes| line(&bytes)).unwrap_or_default(),
-            files,
-            top,
+            files: files
+                .map(|(record, print)| (ChangedFiles::path(record), *print))
+                .collect(),
+            tree: found.tree.unwrap_or_default(),
+            top: found.top,
         })
     }
 

@@ -10,9 +10,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::error::TreeError;
-use crate::git::files::{self, Head, is_oid};
-use crate::git::history::History;
-use crate::git::{Git, path_from, zero_split};
+use crate::git::files::{self, is_oid};
+use crate::git::{Git, Head, History, path_from, zero_split};
 use crate::layout::Layout;
 use crate::registry::{Entry, Placed};
 
@@ -125,6 +124,13 @@ impl Changes {
         self.state != State::Unknown
             && self.head.as_deref() == Some(commit)
             && rest.judged().state == State::Clean
+    }
+
+    /// Whether there are commits and nothing else that could be lost.
+    pub(crate) fn are_only_commits(&self) -> bool {
+        let mut rest = self.clone();
+        rest.commits = 0;
+        self.state == State::Changed && rest.describe() == "none"
     }
 
     /// All of it in a few words.
@@ -271,12 +277,11 @@ fn count_commits(
 ) -> Result<(), String> {
     let base = entry.base.as_ref().ok_or("its base is not known")?;
     let head = changes.head.clone().ok_or("its HEAD is at no commit")?;
-    let history = History::open(&layout.main);
+    let history = layout.history();
     let said = |error: TreeError| error.to_string();
     let mut tips = vec![head];
     if let Some(branch) = &entry.branch {
-        let tip = history.tip(&format!("refs/heads/{branch}")).map_err(said)?;
-        tips.extend(tip);
+        tips.extend(layout.tip_of(branch).map_err(said)?);
     }
     changes.commits = history.count_beyond(base, &tips).map_err(said)?;
     let logged = reflog_commits(layout, entry, admin).map_err(said)?;
@@ -321,37 +326,59 @@ fn reflog_by_git(tree: &Path, branch: Option<&str>) -> Result<Vec<String>, TreeE
         if !exists {
             continue;
         }
-        let bytes = Git::at(tree, "reflog")
-            .args(["show", "--format=%H", reference])
-            .run()?;
-        let text = String::from_utf8_lossy(&bytes);
-        oids.extend(text.lines().map(str::to_owned));
+        let show = Git::at(tree, "reflog").args(["show", "--format=%H", reference]);
+        oids.extend(show.lines()?);
     }
     Ok(oids)
+}
+
+/// What differs from the last commit in a working tree.
+pub(crate) struct ChangedFiles {
+    /// Its top directory.
+    pub(crate) top: PathBuf,
+    /// The name of all files of the commit together; a repository without a commit has none.
+    pub(crate) tree: Option<String>,
+    /// What `git status` prints of each file, and a fingerprint of its content (0 for none).
+    pub(crate) records: Vec<(Vec<u8>, u64)>,
+}
+
+impl ChangedFiles {
+    /// Of the working tree around `dir`; none if git cannot tell.
+    pub(crate) fn around(dir: &Path) -> Option<Self> {
+        let top = Git::at(dir, "rev-parse").arg("--show-toplevel").line();
+        let top = path_from(top.ok()?.as_bytes());
+        let tree = Git::at(&top, "rev-parse").arg("HEAD^{tree}").line().ok();
+        let bytes = Git::at(&top, "status")
+            .args(["--porcelain=v1", "-z", "--no-renames"])
+            .args(["--untracked-files=all"])
+            .run()
+            .ok()?;
+        let records = zero_split(&bytes).map(|record| {
+            let file = top.join(Self::path(record));
+            let content = file.is_file().then(|| store::atomic::read(&file));
+            let content = content.and_then(|read| read.ok().flatten());
+            let print = content.map_or(0, |bytes| store::fingerprint(&bytes));
+            (record.to_owned(), print)
+        });
+        let records = records.collect();
+        Some(Self { top, tree, records })
+    }
+
+    /// The path in a record.
+    pub(crate) fn path(record: &[u8]) -> PathBuf {
+        path_from(record.get(3..).unwrap_or_default())
+    }
 }
 
 /// A fingerprint of what is in the working tree around `dir`: its commit's content, and every
 /// file git sees as changed. None if git cannot tell.
 pub fn fingerprint_of(dir: &Path) -> Option<String> {
-    let top = Git::at(dir, "rev-parse").args(["--show-toplevel"]).run();
-    let top = path_from(crate::git::line(&top.ok()?).as_bytes());
-    let tree = Git::at(&top, "rev-parse")
-        .args(["HEAD^{tree}"])
-        .run()
-        .ok()?;
-    let mut seen = tree;
-    let bytes = Git::at(&top, "status")
-        .args(["--porcelain=v1", "-z", "--no-renames"])
-        .args(["--untracked-files=all"])
-        .run()
-        .ok()?;
-    for record in zero_split(&bytes) {
-        seen.extend_from_slice(record);
-        let path = top.join(path_from(record.get(3..).unwrap_or_default()));
+    let files = ChangedFiles::around(dir)?;
+    let mut seen = files.tree?.into_bytes();
+    seen.push(b'\n');
+    for (record, print) in files.records {
+        seen.extend(record);
         // The content, not the time: whoever writes the same again has changed nothing.
-        let content = path.is_file().then(|| store::atomic::read(&path));
-        let content = content.and_then(|read| read.ok().flatten());
-        let print = content.map_or(0, |bytes| store::fingerprint(&bytes));
         seen.extend_from_slice(&print.to_le_bytes());
     }
     Some(format!("{:016x}", store::fingerprint(&seen)))

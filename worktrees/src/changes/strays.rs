@@ -6,25 +6,21 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
 
 use store::atomic;
 
 use crate::error::TreeError;
-use crate::git::admin;
-use crate::git::files::{self, Head};
-use crate::git::history::History;
-use crate::git::{Git, line};
-use crate::registry::Registry;
-use crate::trees::Trees;
+use crate::git::{Head, History, admin, files};
+use crate::registry::{Entry, Registry};
+use crate::trees::{Trees, modified_ms};
 
 /// What our own branches are called.
-const OURS: &str = "worktree/";
+const BRANCH_PREFIX: &str = "worktree/";
 /// File times lag behind the clock by a tick of the kernel, at most this long. A longer allowance
 /// would take what an agent made just before for the next one's.
 const TICK_MS: i64 = 10;
 /// How deep names of branches nest.
-const DEEPEST: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 /// A tree or branch that is not in the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,17 +46,8 @@ impl Trees {
         let here = History::open(own).resolve("HEAD").ok();
         let results: Vec<&str> = here.as_deref().into_iter().chain(result).collect();
         let registry = Registry::load(&self.layout)?;
-        let mut known: BTreeSet<PathBuf> = registry
-            .worktrees
-            .iter()
-            .map(|entry| entry.path().to_owned())
-            .collect();
-        known.extend(
-            registry
-                .pool
-                .iter()
-                .map(|pooled| pooled.tree.path().to_owned()),
-        );
+        let mut known = registry.paths();
+        known.extend(registry.worktrees.iter().map(Entry::path));
         let branches: BTreeSet<&str> = registry
             .worktrees
             .iter()
@@ -69,7 +56,8 @@ impl Trees {
         let mut strays = Vec::new();
         let mut checked_out = BTreeSet::new();
         for record in admin::all(&self.layout) {
-            let Some(path) = tree_of(&record).filter(|path| !known.contains(path)) else {
+            let Some(path) = files::tree_of(&record).filter(|path| !known.contains(path.as_path()))
+            else {
                 continue;
             };
             if !is_younger(&record.join("commondir"), since) || self.is_internal(&path) {
@@ -92,7 +80,7 @@ impl Trees {
             });
         }
         for branch in self.young_branches(since) {
-            let ours = branch.starts_with(OURS) || branches.contains(branch.as_str());
+            let ours = branch.starts_with(BRANCH_PREFIX) || branches.contains(branch.as_str());
             if ours || checked_out.contains(&branch) {
                 continue;
             }
@@ -123,7 +111,7 @@ impl Trees {
             for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
                 let path = entry.path();
                 if path.is_dir() {
-                    if depth < DEEPEST {
+                    if depth < MAX_DEPTH {
                         open.push((path, depth + 1));
                     }
                 } else if is_younger(&path, since_ms) && began(&path) >= Some(since_ms / 1000) {
@@ -139,28 +127,13 @@ impl Trees {
     fn beyond(&self, tip: &str, results: &[&str]) -> usize {
         let mut args = vec!["--count", tip, "--not", "HEAD"];
         args.extend(results);
-        let count = Git::at(&self.layout.main, "rev-list").args(args).run();
-        count
-            .ok()
-            .and_then(|bytes| line(&bytes).parse().ok())
-            .unwrap_or(0)
+        let count = self.layout.git("rev-list").args(args).line();
+        count.map_or(0, |count| count.parse().unwrap_or(0))
     }
 }
 
-/// Where the tree of git's record is.
-fn tree_of(record: &Path) -> Option<PathBuf> {
-    let text = atomic::read(&record.join("gitdir")).ok().flatten()?;
-    let text = String::from_utf8(text).ok()?;
-    record.join(text.trim()).parent().map(Path::to_owned)
-}
-
 fn is_younger(file: &Path, since_ms: i64) -> bool {
-    let modified = std::fs::metadata(file).and_then(|meta| meta.modified());
-    let since_epoch = modified
-        .ok()
-        .and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-    let ms = since_epoch.and_then(|at| i64::try_from(at.as_millis()).ok());
-    ms.is_some_and(|ms| ms >= since_ms)
+    modified_ms(file).is_some_and(|ms| ms >= since_ms)
 }
 
 /// When the history in this file began, in seconds: the time in its first line, if that says

@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use crate::error::TreeError;
-use crate::git::history::History;
-use crate::git::{Git, line};
+use crate::git::{Git, History, line};
 use crate::trees::Trees;
 
 /// Where the HEAD of a working tree is.

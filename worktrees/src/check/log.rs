@@ -10,9 +10,9 @@ use std::time::Duration;
 use store::secret_filter::SecretFilter;
 
 /// A longer line is looked at in pieces.
-const LONGEST: u64 = 1024 * 1024;
+const MAX_LINE: u64 = 1024 * 1024;
 /// Something the check started may hold its output open; it is not waited for long.
-const AFTER_END: Duration = Duration::from_millis(500);
+const WAIT_AFTER_END: Duration = Duration::from_millis(500);
 
 /// The two ends a check writes to.
 pub(crate) struct CheckLog {
@@ -41,7 +41,7 @@ impl CheckLog {
     /// Waits until all is written that the check, which has ended, printed.
     pub(crate) fn finish(self) {
         if let Some(copied) = self.copied {
-            copied.recv_timeout(AFTER_END).ok();
+            copied.recv_timeout(WAIT_AFTER_END).ok();
         }
     }
 }
@@ -51,7 +51,7 @@ fn copy(reader: PipeReader, mut log: &File, filter: &SecretFilter) {
     let mut line = Vec::new();
     loop {
         line.clear();
-        match (&mut reader).take(LONGEST).read_until(b'\n', &mut line) {
+        match (&mut reader).take(MAX_LINE).read_until(b'\n', &mut line) {
             Ok(0) | Err(_) => return,
             Ok(_) => {}
         }

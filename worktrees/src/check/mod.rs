@@ -4,9 +4,11 @@
 
 mod log;
 mod record;
-pub(crate) mod repository;
+mod repository;
 mod run;
-pub(crate) mod tree;
+mod tree;
 
 pub(crate) use record::CheckState;
+pub(crate) use repository::MARKER;
 pub use run::Check;
+pub use tree::{After, CheckTree};

@@ -25,20 +25,20 @@ pub(crate) struct CheckState {
     pub(crate) busy: bool,
     pub(crate) traits: Traits,
     /// What the set-up copied into it, with the time of the original.
-    pub(crate) copied: BTreeMap<String, Stamp>,
+    pub(crate) copied: BTreeMap<String, FileTime>,
 }
 
 /// When something was last changed: seconds and nanoseconds.
-pub(crate) type Stamp = (i64, i64);
+pub(crate) type FileTime = (i64, i64);
 
 /// When the content of what is at `path` was last changed.
-pub(crate) fn modified(path: &Path) -> Option<Stamp> {
+pub(crate) fn modified(path: &Path) -> Option<FileTime> {
     let meta = std::fs::symlink_metadata(path).ok()?;
     Some((meta.mtime(), meta.mtime_nsec()))
 }
 
 /// When anything about what is at `path` last changed, which nobody can set.
-pub(crate) fn touched(path: &Path) -> Option<Stamp> {
+pub(crate) fn touched(path: &Path) -> Option<FileTime> {
     let meta = std::fs::symlink_metadata(path).ok()?;
     Some((meta.ctime(), meta.ctime_nsec()))
 }

@@ -14,9 +14,7 @@ use store::atomic::{self, Durability};
 use store::home::create_dir;
 
 use crate::error::TreeError;
-use crate::git::history::History;
-use crate::git::index_times;
-use crate::git::{Git, zero_split};
+use crate::git::{Git, index_times, zero_split};
 use crate::layout::Layout;
 
 /// Leads from a check tree to the repository it belongs to.
@@ -24,7 +22,7 @@ pub(crate) const MARKER: &str = "ccb-check";
 
 /// What stays in the git directory from one check to the next. `modules` and `lfs` are what the
 /// set-up fetched; everything else is written anew or deleted.
-const STAYS: &[&str] = &[
+const KEPT_FILES: &[&str] = &[
     MARKER,
     "HEAD",
     "config",
@@ -38,7 +36,7 @@ const STAYS: &[&str] = &[
 
 /// Said to every git command of ours in a check tree: what is ignored and how files look is
 /// decided by the commit alone.
-pub(crate) const CONFIG: &[&str] = &[
+pub(crate) const CHECK_CONFIG: &[&str] = &[
     "core.excludesFile=/dev/null",
     "core.attributesFile=/dev/null",
     "submodule.recurse=false",
@@ -46,7 +44,7 @@ pub(crate) const CONFIG: &[&str] = &[
 
 /// Settings of the repository that check trees have too. None of them can run a program or
 /// change what is checked out.
-const TAKEN_OVER: &str = "^(user\\.(name|email)|extensions\\.partialclone|\
+const COPIED_SETTINGS: &str = "^(user\\.(name|email)|extensions\\.partialclone|\
     remote\\..*\\.(url|fetch|promisor|partialclonefilter)|\
     core\\.(sparsecheckout|sparsecheckoutcone|ignorecase|precomposeunicode))$";
 
@@ -66,8 +64,9 @@ pub(crate) struct Traits {
 impl Traits {
     /// Those for checks of commits of this repository.
     pub(crate) fn find(layout: &Layout, commit: &str) -> Result<Self, TreeError> {
-        let (_, listed) = Git::at(&layout.main, "config")
-            .args(["-z", "--get-regexp", TAKEN_OVER])
+        let (_, listed) = layout
+            .git("config")
+            .args(["-z", "--get-regexp", COPIED_SETTINGS])
             .ask()?;
         let mut traits = Self::default();
         let (mut extensions, mut taken, mut sparse) = (String::new(), String::new(), false);
@@ -165,7 +164,7 @@ impl CheckRepo<'_> {
             let stays = entry
                 .file_name()
                 .to_str()
-                .is_some_and(|n| STAYS.contains(&n));
+                .is_some_and(|n| KEPT_FILES.contains(&n));
             if !stays {
                 store::tree::delete(&entry.path())?;
             }
@@ -208,7 +207,7 @@ impl CheckRepo<'_> {
 
     /// Branches and tags as they are now: a check may compare with them.
     fn refs(&self) -> Result<Vec<u8>, TreeError> {
-        let refs = History::open(&self.layout.main).branches_and_tags()?;
+        let refs = self.layout.history().branches_and_tags()?;
         let lines = refs.iter().map(|(name, oid)| format!("{oid} {name}\n"));
         Ok(lines.collect::<String>().into_bytes())
     }
@@ -237,7 +236,7 @@ impl CheckRepo<'_> {
         if let Some(assumed) = index_times::assumes_unchanged(&bytes) {
             return !assumed;
         }
-        let listed = Git::with_config(self.tree, "ls-files", CONFIG)
+        let listed = Git::with_config(self.tree, "ls-files", CHECK_CONFIG)
             .args(["-v", "-z"])
             .run();
         listed.is_ok_and(|bytes| {

@@ -8,8 +8,8 @@ use std::time::Duration;
 use store::atomic::open_private;
 
 use crate::check::log::CheckLog;
-use crate::check::tree::{After, CheckTree};
-use crate::create::setup::SetUp;
+use crate::check::{After, CheckTree};
+use crate::create::SetUp;
 use crate::error::TreeError;
 use crate::process;
 use crate::slug::Slug;
@@ -57,11 +57,7 @@ impl Trees {
             let done = check
                 .set_up
                 .run_command(command, &self.layout, tree.path(), &log);
-            done.map_err(|failure| TreeError::SetUp {
-                name: of.to_string(),
-                why: failure.why,
-                log: failure.log,
-            })?;
+            done.map_err(|failure| failure.of(of))?;
         }
         let log = self.layout.logs().join(format!("{stem}.log"));
         let how = self.run_shell(tree, &log, check)?;
@@ -100,7 +96,7 @@ impl Trees {
             .stdin(tree.lock()?)
             .stdout(stdout)
             .stderr(stderr);
-        let ran = process::run_until(shell, None, check.timeout, check.stop).map_err(not_run)?;
+        let ran = process::run_until(shell, check.timeout, check.stop).map_err(not_run)?;
         log.finish();
         Ok(match (ran.timed_out, ran.status.success()) {
             (true, _) => Some(format!(

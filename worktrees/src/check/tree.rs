@@ -16,13 +16,12 @@ use store::fault::reached;
 use store::lock::FileLock;
 
 use crate::changes::hidden;
-use crate::check::record::{CheckState, Stamp, modified, touched};
-use crate::check::repository::{CONFIG, CheckRepo, Traits};
-use crate::create::setup::{self, SetUp};
+use crate::check::record::{CheckState, FileTime, modified, touched};
+use crate::check::repository::{CHECK_CONFIG, CheckRepo, Traits};
+use crate::create::{SetUp, setup};
 use crate::error::TreeError;
 use crate::fault;
-use crate::git::index_times;
-use crate::git::{Git, path_from, zero_split};
+use crate::git::{Git, index_times, path_from, zero_split};
 use crate::layout::Layout;
 use crate::registry::Registry;
 use crate::slug::Slug;
@@ -31,7 +30,7 @@ use crate::trees::Trees;
 /// The names of all check trees begin with this.
 const PREFIX: &str = "ccb-check-";
 /// More checks at once are a mistake.
-const MOST: usize = 10_000;
+const MAX_CHECK_TREES: usize = 10_000;
 
 /// A tree that is ours for one check.
 #[derive(Debug)]
@@ -44,7 +43,7 @@ pub struct CheckTree {
     /// It was not there before.
     new: bool,
     /// When the last check in it was over.
-    last: Option<Stamp>,
+    last: Option<FileTime>,
     lock: FileLock,
 }
 
@@ -86,7 +85,7 @@ impl Trees {
 
     /// The first tree nobody uses, or a new one.
     fn take_check_tree(&self, commit: &str) -> Result<CheckTree, TreeError> {
-        for number in 1..=MOST {
+        for number in 1..=MAX_CHECK_TREES {
             let name = format!("{PREFIX}{number}");
             let slug = Slug::new(&name)?;
             let Some(lock) = FileLock::try_exclusive(&self.layout.tree_lock(&slug))? else {
@@ -126,7 +125,7 @@ impl Trees {
         }
         Err(TreeError::Invalid {
             what: "check trees".into(),
-            why: format!("{MOST} are in use"),
+            why: format!("{MAX_CHECK_TREES} are in use"),
         })
     }
 
@@ -191,7 +190,7 @@ impl CheckTree {
     /// What makes the agent's tree `of` differ from the commit without git showing it, in words:
     /// a check may have passed there and nowhere else.
     pub fn hidden_in(&self, of: &Path) -> Option<String> {
-        hidden::words(of, &self.path)
+        hidden::describe(of, &self.path)
     }
 
     /// A handle on the lock, for a program that runs there.
@@ -203,7 +202,7 @@ impl CheckTree {
     pub fn release(mut self, after: After) {
         reached(fault::CHECK_OVER);
         let number = self.name.strip_prefix(PREFIX).and_then(|n| n.parse().ok());
-        let of_use = number.is_some_and(|number: usize| number <= kept());
+        let of_use = number.is_some_and(|number: usize| number <= kept_between_checks());
         if (after == After::Leave && self.new) || !of_use {
             self.delete();
             return;
@@ -232,18 +231,7 @@ impl CheckTree {
         self.state.save(&self.layout, &self.name)?;
         reached(fault::CHECK_CLAIMED);
         store::tree::delete(&self.path)?;
-        for dir in [self.layout.main.join(".claude"), self.layout.trees()] {
-            match std::fs::symlink_metadata(&dir) {
-                Ok(meta) if meta.is_dir() => {}
-                Ok(_) => {
-                    return Err(TreeError::PathTaken {
-                        path: dir,
-                        why: "it must be a directory, and no link to one".into(),
-                    });
-                }
-                Err(_) => store::home::create_dir(&dir)?,
-            }
-        }
+        self.layout.create_trees_dir()?;
         store::home::create_dir(&self.path)?;
         Ok(())
     }
@@ -273,7 +261,7 @@ impl CheckTree {
             .run()?;
         if self.new {
             let git_dir = self.path.join(".git");
-            if let Err(error) = index_times::age(&self.path, &git_dir, &git_dir) {
+            if let Err(error) = index_times::backdate_files(&self.path, &git_dir, &git_dir) {
                 tracing::debug!(%error, "git will read the files of the new tree more than once");
             }
         } else {
@@ -290,13 +278,14 @@ impl CheckTree {
     }
 
     fn git(&self, verb: &str) -> Git {
-        Git::with_config(&self.path, verb, CONFIG)
+        Git::with_config(&self.path, verb, CHECK_CONFIG)
     }
 
     /// Deletes copies whose originals have changed since.
     fn drop_stale(&mut self) -> Result<(), TreeError> {
         let (layout, path) = (&self.layout, &self.path);
-        let stale = |name: &str, stamp: &Stamp| modified(&layout.main.join(name)) != Some(*stamp);
+        let stale =
+            |name: &str, stamp: &FileTime| modified(&layout.main.join(name)) != Some(*stamp);
         let mut old: Vec<String> = Vec::new();
         for (name, stamp) in &self.state.copied {
             if setup::stays_inside(name) && stale(name, stamp) {
@@ -345,6 +334,6 @@ impl CheckTree {
 }
 
 /// How many trees stay between checks: more than that can hardly be busy at once.
-fn kept() -> usize {
+fn kept_between_checks() -> usize {
     std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2))
 }

@@ -5,17 +5,12 @@ use std::path::Path;
 use store::atomic;
 use store::fault::reached;
 
-use crate::create::request::{CreateHook, CreateRequest, Created};
-use crate::doctor::recover::is_bare;
+use crate::create::{CreateHook, CreateRequest, Created, created_event};
+use crate::doctor::is_bare;
 use crate::error::TreeError;
 use crate::fault;
-use crate::git::Git;
-use crate::git::admin;
-use crate::git::files;
-use crate::git::history::History;
-use crate::lease::Lease;
-use crate::registry::events::Event;
-use crate::registry::{Entry, Op, Status};
+use crate::git::{Git, admin, files};
+use crate::registry::{Entry, Op, not_found};
 use crate::slug::Slug;
 use crate::trees::Trees;
 
@@ -33,10 +28,7 @@ impl Trees {
         // If this fails, the next command tries once more.
         self.fill_again(slug, entry)?;
         self.set_op(slug, None)?;
-        self.resume(slug, request)?
-            .ok_or_else(|| TreeError::NotFound {
-                name: slug.to_string(),
-            })
+        self.resume(slug, request)?.ok_or_else(|| not_found(slug))
     }
 
     /// The steps of that; each is done only if it has not been done.
@@ -48,11 +40,7 @@ impl Trees {
             })?;
         }
         reached(fault::REFILL_REGISTERED);
-        let admin = files::admin_of(&self.layout, entry.path());
-        let admin = admin.map_err(|why| TreeError::NotOurs {
-            path: entry.path().to_owned(),
-            why,
-        })?;
+        let admin = self.layout.admin_of(entry.path())?;
         let git = if admin.join("index").exists() {
             Git::at(entry.path(), "checkout-index").args(["--all", "--quiet"])
         } else {
@@ -84,29 +72,12 @@ impl Trees {
             return Ok(());
         }
         let branch = slug.branch();
-        let reference = format!("refs/heads/{branch}");
-        let there = History::open(&self.layout.main).tip(&reference)?.is_some();
-        let mut git = Git::with_config(
-            &self.layout.main,
-            "worktree",
-            &["core.logAllRefUpdates=true"],
-        )
-        .args(["add", "--quiet", "--no-checkout"]);
-        if !there {
-            git = git.args(["--no-track", "-b", &branch]);
-        }
-        let from = if there {
-            Some(&branch)
-        } else {
-            entry.base.as_ref()
+        let new_branch = ["--no-track", "-b", &branch];
+        let git = match self.layout.tip_of(&branch)? {
+            Some(_) => self.add_worktree(&section, &[], entry, Some(&branch)),
+            None => self.add_worktree(&section, &new_branch, entry, entry.base.as_deref()),
         };
-        git.arg("--")
-            .arg(&entry.path)
-            .args(from)
-            .holding(&section.lock)?
-            .once()
-            .run()?;
-        Ok(())
+        git?.once().run().map(drop)
     }
 
     /// Writes down what is being done to the tree.
@@ -120,7 +91,7 @@ impl Trees {
     pub(crate) fn create_by_hook(
         &self,
         slug: &Slug,
-        mut entry: Entry,
+        entry: &Entry,
         request: &CreateRequest<'_>,
         hook: CreateHook<'_>,
     ) -> Result<Created, TreeError> {
@@ -128,50 +99,36 @@ impl Trees {
             hook: "WorktreeCreate",
             why,
         };
-        self.emit(&Event::of("worktree.create.before", &entry));
-        let made = hook(slug).map_err(&failed).and_then(|printed| {
-            let path = printed.trim();
-            let place = Path::new(path);
-            if !place.is_absolute() {
+        let make = || {
+            let printed = hook(slug).map_err(&failed)?;
+            let path = Path::new(printed.trim());
+            if !path.is_absolute() {
                 return Err(failed(format!(
                     "it printed {path:?}, which is not an absolute path"
                 )));
             }
-            if !place.is_dir() {
+            if !path.is_dir() {
                 return Err(failed(format!(
                     "it printed {path:?}, which is not a directory"
                 )));
             }
-            Ok(path.to_owned())
-        });
-        match made {
-            Ok(path) => entry.path = path,
-            Err(error) => {
-                self.emit(&Event::of("worktree.create.failed", &entry).with_error(&error));
-                return Err(error);
-            }
-        }
-        let mut section = self.section()?;
-        section
-            .registry
-            .worktrees
-            .retain(|e| e.status == Status::Removed || e.name != slug.as_str());
-        section.registry.worktrees.push(entry.clone());
-        section.save()?;
-        drop(section);
-        self.emit(&Event::of("worktree.create.after", &entry));
-        let lease = if request.hold {
-            Some(Lease::take(&self.layout, slug)?)
-        } else {
-            None
+            let mut made = entry.clone();
+            made.path = printed.trim().to_owned();
+            let mut section = self.section()?;
+            section.registry.forget(slug);
+            section.registry.worktrees.push(made.clone());
+            section.save()?;
+            Ok(Created {
+                entry: made,
+                created: true,
+                head: None,
+                lease: None,
+                notes: Vec::new(),
+                duration_ms: 0,
+            })
         };
-        Ok(Created {
-            entry,
-            created: true,
-            head: None,
-            lease,
-            notes: Vec::new(),
-            duration_ms: 0,
-        })
+        let mut created = self.with_events("worktree.create", entry, make, created_event)?;
+        created.lease = self.lease_for(slug, request)?;
+        Ok(created)
     }
 }

@@ -1,12 +1,9 @@
 //! The commit a new tree starts from.
 
-use crate::create::request::{Base, CreateRequest, Mode};
+use crate::create::{Base, CreateRequest, Mode};
 use crate::error::TreeError;
-use crate::git::Git;
-use crate::git::admin;
-use crate::git::history::History;
-use crate::registry::Registry;
-use crate::registry::removed;
+use crate::git::{Git, History, admin};
+use crate::registry::{Registry, removed};
 use crate::slug::Slug;
 use crate::trees::Trees;
 

@@ -5,7 +5,9 @@
 mod again;
 mod base;
 mod new;
-pub(crate) mod request;
+mod request;
 pub(crate) mod setup;
 
-pub(crate) use new::SPARSE;
+pub(crate) use new::{SPARSE, created_event};
+pub use request::{Base, CreateHook, CreateRequest, Created, Mode};
+pub use setup::SetUp;

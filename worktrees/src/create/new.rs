@@ -12,23 +12,18 @@
 use std::path::Path;
 use std::time::Instant;
 
+use store::StoreError;
 use store::fault::{pass, reached};
 use store::lock::FileLock;
 use store::tree::touch;
-use store::{StoreError, atomic};
 
 use crate::changes::head_commit;
-use crate::create::request::{CreateRequest, Created, Mode};
-use crate::create::setup::{self, SetUp};
+use crate::create::{CreateRequest, Created, Mode, SetUp, setup};
 use crate::error::TreeError;
 use crate::fault;
-use crate::git::Git;
-use crate::git::files;
-use crate::git::history::History;
-use crate::git::index_times;
+use crate::git::{Git, index_times};
 use crate::lease::Lease;
-use crate::registry::events::Event;
-use crate::registry::{Entry, Op, Registry, Status};
+use crate::registry::{Entry, Event, Op, Registry, Section, not_found};
 use crate::slug::Slug;
 use crate::trees::Trees;
 
@@ -37,7 +32,7 @@ use crate::trees::Trees;
 pub(crate) const SPARSE: &[&str] = &["core.sparseCheckout=true", "core.sparseCheckoutCone=false"];
 
 /// How often a tree is begun whose making somebody interrupts.
-const TRIES: usize = 3;
+const MAX_TRIES: usize = 3;
 
 impl Trees {
     /// Finds the tree, or makes it.
@@ -54,13 +49,11 @@ impl Trees {
             tries += 1;
             found = match self.create_locked(&slug, request) {
                 // Everything was taken back, so it can be begun again.
-                Err(TreeError::Interrupted { .. }) if tries < TRIES => None,
+                Err(TreeError::Interrupted { .. }) if tries < MAX_TRIES => None,
                 made => Some(made?),
             };
         }
-        let mut created = found.ok_or_else(|| TreeError::NotFound {
-            name: slug.to_string(),
-        })?;
+        let mut created = found.ok_or_else(|| not_found(&slug))?;
         created.duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         Ok(created)
     }
@@ -97,13 +90,7 @@ impl Trees {
         };
         let registry = Registry::load(&self.layout)?;
         let Some(entry) = registry.find(slug) else {
-            return match registry.clash(slug) {
-                Some(other) => Err(TreeError::NameClash {
-                    given: slug.to_string(),
-                    existing: other.name.clone(),
-                }),
-                None => Ok(None),
-            };
+            return registry.check_clash(slug).map(|()| None);
         };
         if entry.op.is_some() {
             return Ok(None);
@@ -124,11 +111,7 @@ impl Trees {
         }
         let mut head = None;
         if !entry.hook_based {
-            let admin =
-                files::admin_of(&self.layout, entry.path()).map_err(|why| TreeError::NotOurs {
-                    path: entry.path().to_owned(),
-                    why,
-                })?;
+            let admin = self.layout.admin_of(entry.path())?;
             head = head_commit(&self.layout, entry.path(), &admin);
         }
         touch(&self.layout.lease(slug))?;
@@ -161,56 +144,29 @@ impl Trees {
         }
         let entry = self.draft(slug, request)?;
         if let Some(hook) = request.hook {
-            return self.create_by_hook(slug, entry, request, hook);
+            return self.create_by_hook(slug, &entry, request, hook);
         }
-        self.emit(&Event::of("worktree.create.before", &entry));
-        match self.make(slug, &entry, request, &lock) {
-            Ok(created) => {
-                self.emit(&Event::of("worktree.create.after", &created.entry));
-                Ok(created)
-            }
-            Err(error) => {
-                self.emit(&Event::of("worktree.create.failed", &entry).with_error(&error));
-                Err(error)
-            }
-        }
+        let make = || self.make(slug, &entry, request, &lock);
+        self.with_events("worktree.create", &entry, make, created_event)
     }
 
     /// What the registry will say about the tree.
     fn draft(&self, slug: &Slug, request: &CreateRequest<'_>) -> Result<Entry, TreeError> {
         let path = self.layout.tree(slug);
-        let text = path
-            .to_str()
-            .ok_or_else(|| TreeError::NotText { path: path.clone() })?;
-        let by_hook = request.hook.is_some();
-        let base = if by_hook {
-            None
-        } else {
-            Some(self.base_commit(slug, request)?)
-        };
-        Ok(Entry {
-            name: slug.to_string(),
-            path: text.to_owned(),
-            branch: (!by_hook).then(|| slug.branch()),
-            base,
-            task_id: None,
-            task_list: None,
-            agent: request.agent.clone(),
-            made_for: request
-                .task
-                .as_ref()
-                .map(|(list, id)| format!("{list}#{id}")),
-            status: Status::Active,
-            created_at: self.now(),
-            last_used_at: self.now(),
-            hook_based: by_hook,
-            sparse: !request.set_up.sparse_paths.is_empty(),
-            trash: None,
-            merged: None,
-            placed: Vec::new(),
-            op: None,
-            extra: serde_json::Map::new(),
-        })
+        if path.to_str().is_none() {
+            return Err(TreeError::NotText { path });
+        }
+        let mut entry = Entry::new(slug, &path, self.now());
+        entry.hook_based = request.hook.is_some();
+        if !entry.hook_based {
+            entry.branch = Some(slug.branch());
+            entry.base = Some(self.base_commit(slug, request)?);
+        }
+        entry.agent.clone_from(&request.agent);
+        let task = request.task.as_ref();
+        entry.made_for = task.map(|(list, id)| format!("{list}#{id}"));
+        entry.sparse = !request.set_up.sparse_paths.is_empty();
+        Ok(entry)
     }
 
     fn make(
@@ -229,7 +185,7 @@ impl Trees {
                     self.register(slug, entry)?;
                     self.check_out(entry, request, lock)?;
                 }
-                let created = self.equip(slug, entry, request)?;
+                let created = self.set_up_tree(slug, entry, request)?;
                 // An agent's tree is no promise to anybody: if it is lost, so is its agent, and
                 // the next one gets a new one.
                 if request.agent.is_none() {
@@ -238,87 +194,82 @@ impl Trees {
                 self.publish(slug, created)
             });
         if made.is_err() {
-            self.take_back(slug);
+            self.undo_creation(slug);
         }
         made
     }
 
     /// Step 4: from here on it is a tree like any other.
     fn publish(&self, slug: &Slug, mut created: Created) -> Result<Created, TreeError> {
-        let mut section = self.section()?;
-        let saved = section.entry(slug)?;
-        saved.op = None;
-        saved.placed.append(&mut created.entry.placed);
-        created.entry = saved.clone();
-        section.save()?;
+        let mut placed = std::mem::take(&mut created.entry.placed);
+        created.entry = self.section()?.edit(slug, |saved| {
+            saved.op = None;
+            saved.placed.append(&mut placed);
+        })?;
         Ok(created)
     }
 
     /// Makes sure that the place is free and reached through no link.
     pub(crate) fn prepare_place(&self, entry: &Entry) -> Result<(), TreeError> {
-        let taken = |path: &Path, why: &str| TreeError::PathTaken {
-            path: path.to_owned(),
-            why: why.to_owned(),
-        };
-        let trees = self.layout.trees();
-        for dir in [self.layout.main.join(".claude"), trees.clone()] {
-            match std::fs::symlink_metadata(&dir) {
-                Ok(meta) if meta.is_dir() => {}
-                Ok(_) => return Err(taken(&dir, "it must be a directory, and no link to one")),
-                Err(_) => store::home::create_dir(&dir)?,
-            }
-        }
+        self.layout.create_trees_dir()?;
         match std::fs::symlink_metadata(entry.path()) {
             Err(_) => Ok(()),
-            Ok(_) => Err(taken(
-                entry.path(),
-                "it is there, but not registered as a worktree",
-            )),
+            Ok(_) => Err(TreeError::PathTaken {
+                path: entry.path().to_owned(),
+                why: "it is there, but not registered as a worktree".into(),
+            }),
         }
     }
 
     /// Steps 1 and 2, under the repository's lock.
     fn register(&self, slug: &Slug, entry: &Entry) -> Result<(), TreeError> {
         let mut section = self.section()?;
-        if let Some(other) = section.registry.clash(slug) {
-            return Err(TreeError::NameClash {
-                given: slug.to_string(),
-                existing: other.name.clone(),
-            });
-        }
-        let branch = slug.branch();
-        let history = History::open(&self.layout.main);
-        if history.tip(&format!("refs/heads/{branch}"))?.is_some() {
-            return Err(TreeError::BranchExists { branch });
-        }
+        self.check_names_free(&section, slug)?;
         let mut recorded = entry.clone();
         recorded.op = Some(Op::Creating);
         section.registry.worktrees.push(recorded);
         section.save()?;
         reached(fault::CREATE_RECORDED);
-        // The reflog is how we know later whether anything was committed here, so it is kept
-        // whatever the repository's settings say: a log that is there is continued.
-        Git::with_config(
-            &self.layout.main,
-            "worktree",
-            &["core.logAllRefUpdates=true"],
-        )
-        .args([
-            "add",
-            "--quiet",
-            "--no-checkout",
-            "--no-track",
-            "-b",
-            &branch,
-        ])
-        .arg("--")
-        .arg(&entry.path)
-        .args(&entry.base)
-        .holding(&section.lock)?
-        .once()
-        .run()?;
+        let branch = ["--no-track", "-b", &slug.branch()];
+        self.add_worktree(&section, &branch, entry, entry.base.as_deref())?
+            .once()
+            .run()?;
         reached(fault::CREATE_REGISTERED);
         Ok(())
+    }
+
+    /// Fails if another tree has the name in another case, or a branch of that name is there.
+    pub(crate) fn check_names_free(
+        &self,
+        section: &Section<'_>,
+        slug: &Slug,
+    ) -> Result<(), TreeError> {
+        section.registry.check_clash(slug)?;
+        let branch = slug.branch();
+        match self.layout.tip_of(&branch)? {
+            Some(_) => Err(TreeError::BranchExists { branch }),
+            None => Ok(()),
+        }
+    }
+
+    /// A git that registers an empty tree where `entry` says.
+    ///
+    /// The reflog is how we know later whether anything was committed here, so it is kept
+    /// whatever the repository's settings say: a log that is there is continued.
+    pub(crate) fn add_worktree(
+        &self,
+        section: &Section<'_>,
+        args: &[&str],
+        entry: &Entry,
+        at: Option<&str>,
+    ) -> Result<Git, TreeError> {
+        let logged = ["core.logAllRefUpdates=true"];
+        Git::with_config(&self.layout.main, "worktree", &logged)
+            .args(["add", "--quiet", "--no-checkout"])
+            .args(args)
+            .args(["--", &entry.path])
+            .args(at)
+            .holding(&section.lock)
     }
 
     /// Step 3, which can take long.
@@ -329,10 +280,7 @@ impl Trees {
         lock: &FileLock,
     ) -> Result<(), TreeError> {
         let tree = entry.path();
-        let admin = files::admin_of(&self.layout, tree).map_err(|why| TreeError::NotOurs {
-            path: tree.to_owned(),
-            why,
-        })?;
+        let admin = self.layout.admin_of(tree)?;
         pass(fault::CREATE_CHECKOUT).map_err(|source| StoreError::Io {
             verb: "check out",
             path: tree.to_owned(),
@@ -344,7 +292,7 @@ impl Trees {
     }
 
     /// The set-up of a tree whose files are there.
-    fn equip(
+    fn set_up_tree(
         &self,
         slug: &Slug,
         entry: &Entry,
@@ -358,17 +306,9 @@ impl Trees {
         let done = request
             .set_up
             .run(&self.layout, tree, &log)
-            .map_err(|failure| TreeError::SetUp {
-                name: slug.to_string(),
-                why: failure.why,
-                log: failure.log,
-            })?;
+            .map_err(|failure| failure.of(slug))?;
         touch(&self.layout.lease(slug))?;
-        let lease = if request.hold {
-            Some(Lease::take(&self.layout, slug)?)
-        } else {
-            None
-        };
+        let lease = self.lease_for(slug, request)?;
         reached(fault::CREATE_SET_UP);
         let mut entry = entry.clone();
         entry.placed = done.placed;
@@ -380,6 +320,16 @@ impl Trees {
             notes: done.notes,
             duration_ms: 0,
         })
+    }
+
+    /// Holds the tree for the caller, if it asked for that.
+    pub(crate) fn lease_for(
+        &self,
+        slug: &Slug,
+        request: &CreateRequest<'_>,
+    ) -> Result<Option<Lease>, TreeError> {
+        let lease = request.hold.then(|| Lease::take(&self.layout, slug));
+        lease.transpose()
     }
 
     /// Checks out the commit HEAD is at, or as much of it as is asked for.
@@ -395,21 +345,21 @@ impl Trees {
             config = SPARSE;
             let info = admin.join("info");
             store::home::create_dir(&info)?;
-            atomic::replace_keeping_mode(
-                &self.layout.tmp(),
-                &info.join("sparse-checkout"),
-                patterns.as_bytes(),
-                atomic::Durability::Relaxed,
-            )?;
+            let file = info.join("sparse-checkout");
+            self.layout.write_git_file(&file, &patterns)?;
         }
         Git::with_config(tree, "reset", config)
             .args(["--hard", "--quiet", "--no-recurse-submodules"])
             .timeout(self.options.checkout_timeout)
             .holding(lock)?
             .run()?;
-        if let Err(error) = index_times::age(tree, admin, &self.layout.tmp()) {
+        if let Err(error) = index_times::backdate_files(tree, admin, &self.layout.tmp()) {
             tracing::debug!(%error, "git will read the files of the new tree more than once");
         }
         Ok(())
     }
+}
+
+pub(crate) fn created_event(created: &Created) -> Event {
+    Event::of("worktree.create.after", &created.entry)
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::create::setup::SetUp;
+use crate::create::SetUp;
 use crate::lease::Lease;
 use crate::registry::Entry;
 use crate::slug::Slug;

@@ -13,10 +13,11 @@ use store::lock::{DEFAULT_TIMEOUT, FileLock};
 use store::tree::{self, Copied};
 
 use crate::error::TreeError;
-use crate::git::{Git, path_from, zero_split};
+use crate::git::{path_from, zero_split};
 use crate::layout::Layout;
 use crate::process;
 use crate::registry::Placed;
+use crate::slug::Slug;
 
 /// What a new tree gets besides its files.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -49,16 +50,27 @@ impl Default for SetUp {
 /// The local settings every tree gets a copy of.
 const LOCAL_SETTINGS: &str = ".claude/settings.local.json";
 /// Names the ignored files that are copied, in the syntax of `.gitignore`.
-const INCLUDE: &str = ".worktreeinclude";
+const INCLUDE_FILE: &str = ".worktreeinclude";
 
 /// A set-up that failed: why, and where its output is.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct SetUpFailure {
     pub(crate) why: String,
     pub(crate) log: Option<PathBuf>,
 }
 
-impl From<TreeError> for Failure {
+impl SetUpFailure {
+    /// As the error of whoever set the tree of this name up.
+    pub(crate) fn of(self, slug: &Slug) -> TreeError {
+        TreeError::SetUp {
+            name: slug.to_string(),
+            why: self.why,
+            log: self.log,
+        }
+    }
+}
+
+impl From<TreeError> for SetUpFailure {
     fn from(error: TreeError) -> Self {
         Self {
             why: error.to_string(),
@@ -67,7 +79,7 @@ impl From<TreeError> for Failure {
     }
 }
 
-impl From<store::StoreError> for Failure {
+impl From<store::StoreError> for SetUpFailure {
     fn from(error: store::StoreError) -> Self {
         TreeError::from(error).into()
     }
@@ -75,7 +87,7 @@ impl From<store::StoreError> for Failure {
 
 /// What the set-up did.
 #[derive(Debug, Default)]
-pub(crate) struct Done {
+pub(crate) struct SetUpResult {
     pub(crate) placed: Vec<Placed>,
     /// Files and directories that are copies of those in the main tree.
     pub(crate) copied: Vec<String>,
@@ -123,7 +135,12 @@ impl SetUp {
     }
 
     /// Does everything, in the order that lets the command find the rest in place.
-    pub(crate) fn run(&self, layout: &Layout, tree: &Path, log: &Path) -> Result<Done, Failure> {
+    pub(crate) fn run(
+        &self,
+        layout: &Layout,
+        tree: &Path,
+        log: &Path,
+    ) -> Result<SetUpResult, SetUpFailure> {
         let done = self.place_all(layout, tree)?;
         if let Some(command) = &self.command {
             self.run_command(command, layout, tree, log)?;
@@ -132,8 +149,8 @@ impl SetUp {
     }
 
     /// Everything but the command.
-    pub(crate) fn place_all(&self, layout: &Layout, tree: &Path) -> Result<Done, TreeError> {
-        let mut done = Done::default();
+    pub(crate) fn place_all(&self, layout: &Layout, tree: &Path) -> Result<SetUpResult, TreeError> {
+        let mut done = SetUpResult::default();
         copy_included(layout, tree, &mut done)?;
         copy_local_settings(layout, tree, &mut done)?;
         self.link_and_copy(layout, tree, &mut done)?;
@@ -147,8 +164,12 @@ impl SetUp {
     }
 
     /// Only what is slow: the directories that are linked or copied.
-    pub(crate) fn place_directories(&self, layout: &Layout, tree: &Path) -> Result<Done, Failure> {
-        let mut done = Done::default();
+    pub(crate) fn place_directories(
+        &self,
+        layout: &Layout,
+        tree: &Path,
+    ) -> Result<SetUpResult, SetUpFailure> {
+        let mut done = SetUpResult::default();
         self.link_and_copy(layout, tree, &mut done)?;
         Ok(done)
     }
@@ -166,7 +187,7 @@ impl SetUp {
         &self,
         layout: &Layout,
         tree: &Path,
-        done: &mut Done,
+        done: &mut SetUpResult,
     ) -> Result<(), TreeError> {
         for dir in &self.symlink_directories {
             link_directory(layout, tree, dir.trim_matches('/'), done)?;
@@ -184,8 +205,8 @@ impl SetUp {
         layout: &Layout,
         tree: &Path,
         log: &Path,
-    ) -> Result<(), Failure> {
-        let failed = |why: String| Failure {
+    ) -> Result<(), SetUpFailure> {
+        let failed = |why: String| SetUpFailure {
             why,
             log: Some(log.to_owned()),
         };
@@ -203,7 +224,7 @@ impl SetUp {
             .stdin(Stdio::null())
             .stdout(output)
             .stderr(errors);
-        let finished = process::run(shell, None, self.command_timeout)
+        let finished = process::run(shell, self.command_timeout)
             .map_err(|error| failed(format!("`{command}` cannot be run: {error}")))?;
         if finished.timed_out {
             let seconds = self.command_timeout.as_secs();
@@ -230,18 +251,20 @@ pub(crate) fn stays_inside(path: &str) -> bool {
 }
 
 /// Copies the ignored files that `.worktreeinclude` names.
-fn copy_included(layout: &Layout, tree: &Path, done: &mut Done) -> Result<(), TreeError> {
-    if !layout.main.join(INCLUDE).is_file() {
+fn copy_included(layout: &Layout, tree: &Path, done: &mut SetUpResult) -> Result<(), TreeError> {
+    if !layout.main.join(INCLUDE_FILE).is_file() {
         return Ok(());
     }
-    let matching = Git::at(&layout.main, "ls-files")
+    let matching = layout
+        .git("ls-files")
         .args(["-z", "--others", "--ignored"])
-        .arg(format!("--exclude-from={INCLUDE}"))
+        .arg(format!("--exclude-from={INCLUDE_FILE}"))
         .run()?;
     if matching.is_empty() {
         return Ok(());
     }
-    let (_, ignored) = Git::at(&layout.main, "check-ignore")
+    let (_, ignored) = layout
+        .git("check-ignore")
         .args(["-z", "--stdin"])
         .input(matching)
         .ask()?;
@@ -257,11 +280,15 @@ fn copy_included(layout: &Layout, tree: &Path, done: &mut Done) -> Result<(), Tr
         }
     }
     done.notes
-        .push(format!("{count} files named by {INCLUDE} copied"));
+        .push(format!("{count} files named by {INCLUDE_FILE} copied"));
     Ok(())
 }
 
-fn copy_local_settings(layout: &Layout, tree: &Path, done: &mut Done) -> Result<(), TreeError> {
+fn copy_local_settings(
+    layout: &Layout,
+    tree: &Path,
+    done: &mut SetUpResult,
+) -> Result<(), TreeError> {
     let path = Path::new(LOCAL_SETTINGS);
     let Some(bytes) = atomic::read(&layout.main.join(path)).ok().flatten() else {
         return Ok(());
@@ -314,7 +341,7 @@ fn from_and_to(
     tree: &Path,
     dir: &str,
     verb: &str,
-    done: &mut Done,
+    done: &mut SetUpResult,
 ) -> Result<Option<(PathBuf, PathBuf)>, TreeError> {
     let source = layout.main.join(dir);
     if !source.is_dir() {
@@ -334,7 +361,7 @@ fn link_directory(
     layout: &Layout,
     tree: &Path,
     dir: &str,
-    done: &mut Done,
+    done: &mut SetUpResult,
 ) -> Result<(), TreeError> {
     let Some((source, target)) = from_and_to(layout, tree, dir, "linked", done)? else {
         return Ok(());
@@ -361,7 +388,7 @@ fn copy_directory(
     layout: &Layout,
     tree: &Path,
     dir: &str,
-    done: &mut Done,
+    done: &mut SetUpResult,
 ) -> Result<(), TreeError> {
     let Some((source, target)) = from_and_to(layout, tree, dir, "copied", done)? else {
         return Ok(());
@@ -376,7 +403,8 @@ fn copy_directory(
 }
 
 fn is_ignored(layout: &Layout, path: &str) -> Result<bool, TreeError> {
-    Ok(Git::at(&layout.main, "check-ignore")
+    Ok(layout
+        .git("check-ignore")
         .args(["--quiet", "--", path])
         .ask()?
         .0)

@@ -7,10 +7,9 @@ use store::atomic;
 use store::lock::FileLock;
 
 use crate::check::CheckState;
-use crate::doctor::power_cut::Whose;
+use crate::doctor::Whose;
 use crate::error::TreeError;
 use crate::git::files;
-use crate::git::history::History;
 use crate::registry::{Entry, Registry, Status};
 use crate::slug::Slug;
 use crate::trees::Trees;
@@ -66,7 +65,7 @@ impl Trees {
             false => registry,
         };
         self.check_disk(&registry, fix, &mut findings)?;
-        self.check_rests(&registry, fix, &mut findings)?;
+        self.check_leftovers(&registry, fix, &mut findings)?;
         self.check_trash(&registry, &mut findings);
         Ok(findings)
     }
@@ -125,7 +124,7 @@ impl Trees {
                 }
                 if let Some(branch) = &entry.branch {
                     let reference = format!("refs/heads/{branch}");
-                    if History::open(&self.layout.main).tip(&reference)?.is_none() {
+                    if self.layout.history().tip(&reference)?.is_none() {
                         add("branch_missing", format!("its branch {branch} is gone"));
                     }
                 }
@@ -141,14 +140,7 @@ impl Trees {
         fix: bool,
         findings: &mut Vec<TreeFinding>,
     ) -> Result<(), TreeError> {
-        let there = |entry: &&Entry| entry.status != Status::Removed;
-        let known: BTreeSet<&Path> = registry
-            .worktrees
-            .iter()
-            .filter(there)
-            .map(Entry::path)
-            .chain(registry.pool.iter().map(|pooled| pooled.tree.path()))
-            .collect();
+        let known = registry.paths();
         let mut dirs: Vec<_> = std::fs::read_dir(self.layout.trees())
             .into_iter()
             .flatten()
@@ -176,7 +168,7 @@ impl Trees {
                     }
                     findings.push(finding);
                 }
-                Err(why) => self.check_stray(dir, &why, fix, findings)?,
+                Err(why) => self.check_stray_directory(dir, &why, fix, findings)?,
             }
         }
         Ok(())
@@ -213,27 +205,10 @@ impl Trees {
             _ => None,
         };
         let mut section = self.section()?;
-        section.registry.worktrees.push(Entry {
-            name: slug.to_string(),
-            path: dir.to_string_lossy().into_owned(),
-            // Only a branch of our making is ours to delete.
-            branch: branch.filter(|branch| *branch == slug.branch()),
-            base: None,
-            task_id: None,
-            task_list: None,
-            agent: None,
-            made_for: None,
-            status: Status::Active,
-            created_at: self.now(),
-            last_used_at: self.now(),
-            hook_based: false,
-            sparse: false,
-            trash: None,
-            merged: None,
-            placed: Vec::new(),
-            op: None,
-            extra: serde_json::Map::new(),
-        });
+        let mut entry = Entry::new(&slug, dir, self.now());
+        // Only a branch of our making is ours to delete.
+        entry.branch = branch.filter(|branch| *branch == slug.branch());
+        section.registry.worktrees.push(entry);
         section.save()
     }
 

@@ -5,25 +5,20 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::doctor::recover::is_bare;
-use crate::doctor::{TreeFinding, finding};
+use crate::doctor::{TreeFinding, finding, is_bare};
 use crate::error::TreeError;
-use crate::git::admin;
-use crate::git::files::{self, Head};
-use crate::git::history::History;
-use crate::git::locks;
-use crate::git::{Git, line};
-use crate::registry::{Registry, Status};
+use crate::git::{Head, admin, files, locks};
+use crate::registry::Registry;
 use crate::trees::Trees;
 
 /// Branches of agents' trees begin like this; others may be a person's.
-const OF_AGENTS: &str = "refs/heads/worktree/agent-a";
+const AGENT_BRANCH_PREFIX: &str = "refs/heads/worktree/agent-a";
 /// How long the rest of an agent's id is.
-const ID: usize = 16;
+const AGENT_ID_LENGTH: usize = 16;
 
 impl Trees {
     /// Looks for what killed processes left; with `fix`, removes it.
-    pub(crate) fn check_rests(
+    pub(crate) fn check_leftovers(
         &self,
         registry: &Registry,
         fix: bool,
@@ -59,13 +54,7 @@ impl Trees {
         fix: bool,
         findings: &mut Vec<TreeFinding>,
     ) -> Result<(), TreeError> {
-        let known: BTreeSet<&Path> = registry
-            .worktrees
-            .iter()
-            .filter(|entry| entry.status != Status::Removed)
-            .map(|entry| entry.path())
-            .chain(registry.pool.iter().map(|pooled| pooled.tree.path()))
-            .collect();
+        let known = registry.paths();
         for record in admin::all(&self.layout) {
             let name = name_of(&record);
             let half_made = admin::unfinished(&self.layout, &name).contains(&record);
@@ -109,12 +98,11 @@ impl Trees {
 
     /// The branches that have this commit.
     fn branches_with(&self, commit: &str) -> Result<Vec<String>, TreeError> {
-        let bytes = Git::at(&self.layout.main, "for-each-ref")
+        self.layout
+            .git("for-each-ref")
             .args(["--format=%(refname)", &format!("--contains={commit}")])
             .args(["refs/heads", "refs/remotes", "refs/tags"])
-            .run()?;
-        let text = String::from_utf8_lossy(&bytes);
-        Ok(text.lines().map(str::to_owned).collect())
+            .lines()
     }
 
     /// Branches of agents' trees that are gone, where everything on them is on others.
@@ -124,24 +112,26 @@ impl Trees {
         fix: bool,
         findings: &mut Vec<TreeFinding>,
     ) -> Result<(), TreeError> {
-        let bytes = Git::at(&self.layout.main, "for-each-ref")
+        let references = self
+            .layout
+            .git("for-each-ref")
             .args(["--format=%(refname)", "refs/heads/worktree/"])
-            .run()?;
+            .lines()?;
         let used: BTreeSet<String> = registry
-            .worktrees
-            .iter()
-            .filter(|entry| entry.status != Status::Removed)
+            .there()
             .filter_map(|entry| Some(format!("refs/heads/{}", entry.branch.as_ref()?)))
             .collect();
-        for reference in line(&bytes).lines() {
+        for reference in &references {
             let branch = reference.trim_start_matches("refs/heads/");
-            let agents = reference.strip_prefix(OF_AGENTS).is_some_and(|id| {
-                id.len() == ID && id.bytes().all(|byte| byte.is_ascii_hexdigit())
-            });
+            let agents = reference
+                .strip_prefix(AGENT_BRANCH_PREFIX)
+                .is_some_and(|id| {
+                    id.len() == AGENT_ID_LENGTH && id.bytes().all(|byte| byte.is_ascii_hexdigit())
+                });
             if !agents || used.contains(reference) {
                 continue;
             }
-            let Some(tip) = History::open(&self.layout.main).tip(reference)? else {
+            let Some(tip) = self.layout.history().tip(reference)? else {
                 continue;
             };
             let elsewhere = self.branches_with(&tip)?;
@@ -161,7 +151,7 @@ impl Trees {
     }
 
     /// A directory among the trees that nothing is in.
-    pub(crate) fn check_stray(
+    pub(crate) fn check_stray_directory(
         &self,
         dir: &Path,
         why: &str,

@@ -4,8 +4,11 @@
 
 mod findings;
 mod leftovers;
-pub(crate) mod power_cut;
-pub(crate) mod recover;
+mod power_cut;
+mod recover;
 
 pub use findings::TreeFinding;
 pub(crate) use findings::finding;
+pub use power_cut::Whose;
+pub(crate) use power_cut::has_no_text;
+pub(crate) use recover::{is_bare, unlock};

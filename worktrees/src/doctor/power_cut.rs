@@ -10,10 +10,9 @@ use std::path::{Path, PathBuf};
 use store::atomic;
 use store::lock::FileLock;
 
-use crate::doctor::TreeFinding;
+use crate::doctor::{TreeFinding, finding};
 use crate::error::TreeError;
-use crate::git::admin;
-use crate::git::files;
+use crate::git::{admin, files};
 use crate::lease::Lease;
 use crate::registry::{Entry, Registry, Status, Trashed};
 use crate::remove::next_id;
@@ -35,12 +34,8 @@ impl Trees {
         let mut findings = Vec::new();
         let empty = empty_objects(&self.layout.common);
         if !empty.is_empty() {
-            let mut finding = TreeFinding {
-                kind: "empty_objects",
-                name: "objects".into(),
-                message: format!("{} objects of git have no content", empty.len()),
-                fixed: None,
-            };
+            let message = format!("{} objects of git have no content", empty.len());
+            let mut finding = finding("empty_objects", "objects", message);
             if fix {
                 for path in &empty {
                     atomic::remove(path)?;
@@ -53,14 +48,14 @@ impl Trees {
             let wanted = whose == Whose::All || entry.agent.is_some();
             let settled = entry.is_live() && entry.op.is_none() && !entry.hook_based;
             if wanted && settled && self.is_torn(&entry) {
-                findings.extend(self.treat_torn(&entry, fix)?);
+                findings.extend(self.repair_torn(&entry, fix)?);
             }
         }
         Ok(findings)
     }
 
     /// None if somebody is at work in it, or it is whole by now.
-    fn treat_torn(&self, entry: &Entry, fix: bool) -> Result<Option<TreeFinding>, TreeError> {
+    fn repair_torn(&self, entry: &Entry, fix: bool) -> Result<Option<TreeFinding>, TreeError> {
         let slug = entry.slug()?;
         let Some(_lock) = FileLock::try_exclusive(&self.layout.tree_lock(&slug))? else {
             return Ok(None);
@@ -71,12 +66,8 @@ impl Trees {
         if !self.is_torn(entry) {
             return Ok(None);
         }
-        let mut finding = TreeFinding {
-            kind: "torn_tree",
-            name: entry.name.clone(),
-            message: format!("{} was torn by a power cut; git cannot open it", entry.path),
-            fixed: None,
-        };
+        let message = format!("{} was torn by a power cut; git cannot open it", entry.path);
+        let mut finding = finding("torn_tree", &entry.name, message);
         if fix {
             let aside = self.set_torn_aside(&slug)?;
             finding.fixed = Some(format!("moved to {}", aside.display()));

@@ -8,12 +8,8 @@ use store::atomic;
 use store::lock::FileLock;
 
 use crate::error::TreeError;
-use crate::git::admin;
-use crate::git::files;
-use crate::git::history::History;
-use crate::git::locks;
-use crate::registry::events::Event;
-use crate::registry::{Entry, Op, Registry, Section, Status};
+use crate::git::{admin, files, locks};
+use crate::registry::{Entry, Event, Op, Registry, Section};
 use crate::remove::{MOVING, RemoveRequest};
 use crate::slug::Slug;
 use crate::trees::Trees;
@@ -47,10 +43,8 @@ impl Trees {
             // Nobody has ever made one here.
             return Ok(());
         }
-        let lock = self.tree_lock(slug)?;
-        let settled = self.recover(slug);
-        drop(lock);
-        settled
+        let _lock = self.tree_lock(slug)?;
+        self.recover(slug)
     }
 
     /// Brings the tree into a state where nothing is half done. Its lock is held.
@@ -88,7 +82,7 @@ impl Trees {
         match admin {
             Ok(admin) => {
                 unlock(&admin, "initializing")?;
-                let found = self.look_into(entry, Some(admin));
+                let found = self.inspect(entry, Some(admin));
                 self.move_to_trash(slug, entry, found, &RemoveRequest::default())?;
             }
             Err(_) if self.is_torn(entry) => {
@@ -120,16 +114,13 @@ impl Trees {
         {
             tracing::debug!(%error, dir = %trash.display(), "not removed");
         }
-        let entry = section.entry(slug)?;
-        entry.op = None;
-        let event = Event::of("worktree.remove.failed", entry).interrupted();
-        section.save()?;
-        self.emit(&event);
+        let entry = section.edit(slug, |entry| entry.op = None)?;
+        self.emit(&Event::of("worktree.remove.failed", &entry).interrupted());
         Ok(())
     }
 
     /// Takes back what this process began to make and could not finish.
-    pub(crate) fn take_back(&self, slug: &Slug) {
+    pub(crate) fn undo_creation(&self, slug: &Slug) {
         let erased = Registry::load(&self.layout).and_then(|registry| {
             let entry = registry.find(slug).cloned();
             match entry
@@ -165,7 +156,7 @@ impl Trees {
         }
         if let (Some(branch), Some(base)) = (&entry.branch, &entry.base) {
             let reference = format!("refs/heads/{branch}");
-            let tip = History::open(&self.layout.main).tip(&reference)?;
+            let tip = self.layout.history().tip(&reference)?;
             // There was no such branch before us; one that has moved is somebody's work.
             if tip.as_ref() == Some(base) && !admin::is_checked_out(&self.layout, branch)? {
                 admin::delete_ref(&self.layout, &reference, base)?;
@@ -176,10 +167,7 @@ impl Trees {
             let lock = format!("refs/heads/{branch}.lock");
             locks::clear(&self.layout.common.join(lock), true);
         }
-        section
-            .registry
-            .worktrees
-            .retain(|e| e.status == Status::Removed || e.name != slug.as_str());
+        section.registry.forget(slug);
         section.save()
     }
 }

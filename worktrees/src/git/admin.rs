@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use store::atomic;
 
 use crate::error::TreeError;
-use crate::git::files::{self, Head};
-use crate::git::history::History;
-use crate::git::{Git, line};
+use crate::git::{Git, Head, files, line};
 use crate::layout::Layout;
 
 /// git's directory for the tree at `path`, also if that is gone.
@@ -48,7 +46,8 @@ pub(crate) fn unfinished(layout: &Layout, flat: &str) -> Vec<PathBuf> {
 pub(crate) fn is_checked_out(layout: &Layout, branch: &str) -> Result<bool, TreeError> {
     let reference = format!("refs/heads/{branch}");
     if layout.common.join("reftable").exists() {
-        let bytes = Git::at(&layout.main, "for-each-ref")
+        let bytes = layout
+            .git("for-each-ref")
             .args(["--format=%(worktreepath)", &reference])
             .run()?;
         return Ok(!line(&bytes).is_empty());
@@ -69,7 +68,7 @@ pub(crate) fn create_refs(layout: &Layout, refs: &[(String, String)]) -> Result<
     made(&refs.iter().collect::<Vec<_>>()).or_else(|error| {
         // A process that was killed may have left a git that was just about to do the same; and
         // a git that was killed itself has made some of them.
-        let history = History::open(&layout.main);
+        let history = layout.history();
         let missing = |(name, oid): &&(String, String)| {
             !matches!(history.tip(name), Ok(Some(tip)) if tip == *oid)
         };
@@ -83,14 +82,21 @@ pub(crate) fn create_refs(layout: &Layout, refs: &[(String, String)]) -> Result<
 
 /// Deletes a ref if it still stands where `expected` says; one that is gone is fine.
 pub(crate) fn delete_ref(layout: &Layout, name: &str, expected: &str) -> Result<(), TreeError> {
-    update_refs(layout, format!("delete {name} {expected}\n")).or_else(|error| match History::open(
-        &layout.main,
-    )
-    .tip(name)
-    {
-        Ok(None) => Ok(()),
-        _ => Err(error),
+    update_refs(layout, format!("delete {name} {expected}\n")).or_else(|error| {
+        match layout.history().tip(name) {
+            Ok(None) => Ok(()),
+            _ => Err(error),
+        }
     })
+}
+
+/// Writes a commit object as given; its name.
+pub(crate) fn write_commit(layout: &Layout, bytes: Vec<u8>) -> Result<String, TreeError> {
+    layout
+        .git("hash-object")
+        .args(["-t", "commit", "-w", "--stdin"])
+        .input(bytes)
+        .line()
 }
 
 fn update_refs(layout: &Layout, lines: String) -> Result<(), TreeError> {

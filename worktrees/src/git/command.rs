@@ -18,10 +18,10 @@ use crate::git::locks;
 use crate::process::{self, Captured, Finished, Input};
 
 /// How long git may take for anything but checking files out.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
+pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// How often a git that was killed, or met the lock of one that was, is started.
-const TRIES: usize = 5;
+const MAX_TRIES: usize = 5;
 
 const CONFIG: &[&str] = &[
     // Code of the repository that would run on our behalf.
@@ -82,7 +82,7 @@ impl Git {
             command,
             verb: verb.to_owned(),
             input: Input::Nothing,
-            timeout: TIMEOUT,
+            timeout: DEFAULT_TIMEOUT,
             once: false,
             after_kill: false,
         }
@@ -143,6 +143,18 @@ impl Git {
         }
     }
 
+    /// Runs it and returns what it printed as text, without white space around it.
+    pub(crate) fn line(self) -> Result<String, TreeError> {
+        Ok(line(&self.run()?))
+    }
+
+    /// Runs it and returns the lines it printed.
+    pub(crate) fn lines(self) -> Result<Vec<String>, TreeError> {
+        let bytes = self.run()?;
+        let text = String::from_utf8_lossy(&bytes);
+        Ok(text.lines().map(str::to_owned).collect())
+    }
+
     /// Runs it where exit code 1 is an answer ("no"), and others are errors.
     pub(crate) fn ask(self) -> Result<(bool, Vec<u8>), TreeError> {
         let verb = self.verb.clone();
@@ -176,14 +188,14 @@ impl Git {
             }
             if was_killed(&finished) {
                 killed = true;
-                if self.once || tries == TRIES {
+                if self.once || tries == MAX_TRIES {
                     return Err(TreeError::Interrupted {
                         what: format!("git {}", self.verb),
                     });
                 }
                 continue;
             }
-            let lock = locks::in_the_way(&finished).filter(|_| tries < TRIES);
+            let lock = locks::in_the_way(&finished).filter(|_| tries < MAX_TRIES);
             match lock {
                 Some(lock) if locks::clear(&lock, killed) => {}
                 _ => return Ok(finished),

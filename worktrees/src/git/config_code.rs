@@ -28,7 +28,7 @@ enum Runs {
 }
 
 /// Entries without a name in the middle.
-const PLAIN: &[(&str, Runs)] = &[
+const KEYS: &[(&str, Runs)] = &[
     ("core.alternaterefscommand", Runs::Always),
     ("core.askpass", Runs::NotForUs),
     ("core.editor", Runs::NotForUs),
@@ -45,7 +45,7 @@ const PLAIN: &[(&str, Runs)] = &[
 ];
 
 /// Entries with one, by what is before and after it.
-const NAMED: &[(&str, &str, Runs)] = &[
+const KEYS_WITH_NAME: &[(&str, &str, Runs)] = &[
     ("credential.", ".helper", Runs::Always),
     ("diff.", ".command", Runs::Always),
     ("diff.", ".textconv", Runs::Always),
@@ -95,14 +95,17 @@ fn runs(key: &str, value: &str) -> Option<Runs> {
         value,
         "" | "true" | "false" | "yes" | "no" | "on" | "off" | "0" | "1"
     );
-    if let Some((_, runs)) = PLAIN.iter().find(|(plain, _)| *plain == key) {
+    if let Some((_, runs)) = KEYS.iter().find(|(plain, _)| *plain == key) {
         // The built-in monitor is git's own.
         return (!is_switch).then_some(*runs);
     }
     let named = |start: &str, end: &str| {
         key.len() > start.len() + end.len() && key.starts_with(start) && key.ends_with(end)
     };
-    if let Some((.., runs)) = NAMED.iter().find(|(start, end, _)| named(start, end)) {
+    if let Some((.., runs)) = KEYS_WITH_NAME
+        .iter()
+        .find(|(start, end, _)| named(start, end))
+    {
         return (!value.is_empty()).then_some(*runs);
     }
     // A transport that is itself a command, and addresses that are turned into one.

@@ -146,10 +146,9 @@ impl History {
         if let Some(found) = found {
             return Ok(found.id().to_string());
         }
-        let bytes = Git::at(&self.dir, "rev-parse")
+        Git::at(&self.dir, "rev-parse")
             .args(["--verify", "--end-of-options", &spec])
-            .run()?;
-        Ok(line(&bytes))
+            .line()
     }
 
     /// Whether `commit` is known to be one step after `base` and no merge. Not knowing is a no.

@@ -25,7 +25,7 @@ use store::atomic::{self, Durability};
 /// By how much. The index is written after the files, so this is enough; and the less it is, the
 /// smaller the chance that a file seems older than something that was built from another version
 /// of it in a directory trees share.
-const SECONDS: i64 = 1;
+const BACKDATE_SECONDS: i64 = 1;
 
 /// The parts of an index entry, in bytes from its beginning.
 const CTIME: usize = 0;
@@ -35,10 +35,10 @@ const SIZE: usize = 36;
 const FLAGS: usize = 60;
 const NAME: usize = 62;
 /// Length of a checksum.
-const SUM: usize = 20;
+const CHECKSUM_LENGTH: usize = 20;
 
 /// Dates the files of the tree back, in which nobody is yet. Says whether it did.
-pub(crate) fn age(tree: &Path, admin: &Path, tmp: &Path) -> Result<bool, StoreError> {
+pub(crate) fn backdate_files(tree: &Path, admin: &Path, tmp: &Path) -> Result<bool, StoreError> {
     let index = admin.join("index");
     let mut bytes = atomic::read(&index)?.unwrap_or_default();
     let Some(entries) = entries(&bytes) else {
@@ -51,9 +51,9 @@ pub(crate) fn age(tree: &Path, admin: &Path, tmp: &Path) -> Result<bool, StoreEr
     };
     let dir = File::open(tree).map_err(failed)?;
     for entry in entries {
-        date_back(&dir, &mut bytes[entry]).map_err(failed)?;
+        backdate_file(&dir, &mut bytes[entry]).map_err(failed)?;
     }
-    let end = bytes.len() - SUM;
+    let end = bytes.len() - CHECKSUM_LENGTH;
     let sum = Sha1::digest(&bytes[..end]);
     bytes[end..].copy_from_slice(&sum);
     atomic::replace_keeping_mode(tmp, &index, &bytes, Durability::Relaxed)?;
@@ -62,7 +62,7 @@ pub(crate) fn age(tree: &Path, admin: &Path, tmp: &Path) -> Result<bool, StoreEr
 
 /// Where the entries are, if this is an index of the plain form.
 fn entries(bytes: &[u8]) -> Option<Vec<std::ops::Range<usize>>> {
-    let end = bytes.len().checked_sub(SUM)?;
+    let end = bytes.len().checked_sub(CHECKSUM_LENGTH)?;
     if bytes.get(..4)? != b"DIRC" || !matches!(number(bytes, 4)?, 2 | 3) {
         return None;
     }
@@ -108,14 +108,14 @@ fn number(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 /// Dates one file back if it is as its entry says, and notes the new times there.
-fn date_back(dir: &File, entry: &mut [u8]) -> io::Result<()> {
+fn backdate_file(dir: &File, entry: &mut [u8]) -> io::Result<()> {
     let file_type = number(entry, MODE).unwrap_or(0) & 0o170_000;
     if !matches!(file_type, 0o100_000 | 0o120_000) {
         return Ok(());
     }
     let path = OsStr::from_bytes(&entry[NAME..]).to_owned();
     let now = match stat(dir, &path) {
-        Ok(now) if is_the_same(&now, entry) => now,
+        Ok(now) if is_as_checked_out(&now, entry) => now,
         _ => return Ok(()),
     };
     let times = Timestamps {
@@ -124,7 +124,7 @@ fn date_back(dir: &File, entry: &mut [u8]) -> io::Result<()> {
             tv_nsec: UTIME_OMIT,
         },
         last_modification: Timespec {
-            tv_sec: now.st_mtime - SECONDS,
+            tv_sec: now.st_mtime - BACKDATE_SECONDS,
             tv_nsec: i64::try_from(now.st_mtime_nsec).unwrap_or(0),
         },
     };
@@ -135,8 +135,8 @@ fn date_back(dir: &File, entry: &mut [u8]) -> io::Result<()> {
         (MTIME, now.st_mtime, now.st_mtime_nsec),
     ] {
         // The index has room for 32 bits of each.
-        entry[at..at + 4].copy_from_slice(&low(seconds));
-        entry[at + 4..at + 8].copy_from_slice(&low(nanoseconds));
+        entry[at..at + 4].copy_from_slice(&low_bytes(seconds));
+        entry[at + 4..at + 8].copy_from_slice(&low_bytes(nanoseconds));
     }
     Ok(())
 }
@@ -146,15 +146,15 @@ fn stat(dir: &File, path: &OsStr) -> rustix::io::Result<Stat> {
 }
 
 /// Whether the file is what git put there.
-fn is_the_same(now: &Stat, entry: &[u8]) -> bool {
+fn is_as_checked_out(now: &Stat, entry: &[u8]) -> bool {
     let same = |at: usize, value: [u8; 4]| entry[at..at + 4] == value;
-    same(MTIME, low(now.st_mtime))
-        && same(MTIME + 4, low(now.st_mtime_nsec))
-        && same(SIZE, low(now.st_size))
+    same(MTIME, low_bytes(now.st_mtime))
+        && same(MTIME + 4, low_bytes(now.st_mtime_nsec))
+        && same(SIZE, low_bytes(now.st_size))
 }
 
 /// The lower 32 bits, as the index has them.
-fn low(value: impl TryInto<i64>) -> [u8; 4] {
+fn low_bytes(value: impl TryInto<i64>) -> [u8; 4] {
     let value = value.try_into().unwrap_or(0);
     let [.., a, b, c, d] = value.to_be_bytes();
     [a, b, c, d]

@@ -20,11 +20,11 @@ use crate::process::Finished;
 use crate::repository::Repository;
 
 /// How long whoever may have the lock is waited for.
-const PATIENCE: Duration = Duration::from_secs(2);
+const HOLDER_WAIT: Duration = Duration::from_secs(2);
 /// How long a lock that people share, and that nobody here has, is watched.
-const WATCHED: Duration = Duration::from_secs(10);
+const WATCH_TIME: Duration = Duration::from_secs(10);
 /// How often is looked.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The lock that kept git from doing what it was asked, if one did.
 pub(crate) fn in_the_way(finished: &Finished) -> Option<PathBuf> {
@@ -44,7 +44,7 @@ fn named_in(stderr: &str) -> Option<PathBuf> {
 /// Removes the lock at `path` if it is nobody's; says whether it is gone. `killed`: a git of ours
 /// was killed where it is.
 pub(crate) fn clear(path: &Path, killed: bool) -> bool {
-    if Stamp::of(path).is_none() {
+    if FileId::of(path).is_none() {
         return true;
     }
     let Some(common) = common_dir(path) else {
@@ -52,18 +52,18 @@ pub(crate) fn clear(path: &Path, killed: bool) -> bool {
     };
     let watch = match killed || is_ours(&common, path) {
         true => Duration::ZERO,
-        false => WATCHED,
+        false => WATCH_TIME,
     };
     // One at a time: two that both found it abandoned must not remove the next one's.
     let turn = common.join("ccb/locks/git-locks");
-    let turn = FileLock::exclusive(&turn, "git's lock files", PATIENCE + WATCHED);
+    let turn = FileLock::exclusive(&turn, "git's lock files", HOLDER_WAIT + WATCH_TIME);
     let Ok(_turn) = turn else {
         return false;
     };
     match is_abandoned(path, &common, watch) {
-        Found::Gone => true,
-        Found::Held => false,
-        Found::Abandoned => match atomic::remove(path) {
+        LockState::Gone => true,
+        LockState::Held => false,
+        LockState::Abandoned => match atomic::remove(path) {
             Ok(_) => {
                 tracing::info!(lock = %path.display(), "left by a git that was killed; removed");
                 true
@@ -95,45 +95,45 @@ pub(crate) fn left(layout: &Layout) -> Vec<PathBuf> {
     })
     .ok();
     found.retain(|path| {
-        let Some(first) = Stamp::of(path) else {
+        let Some(first) = FileId::of(path) else {
             return false;
         };
         let nobody = holders(path, &layout.common).is_some_and(|held| held.is_empty());
         // Whoever had it may have ended well meanwhile, and somebody else may have it now.
-        nobody && Stamp::of(path) == Some(first)
+        nobody && FileId::of(path) == Some(first)
     });
     found
 }
 
-enum Found {
+enum LockState {
     Gone,
     Held,
     Abandoned,
 }
 
 /// Waits until it is known whether somebody has the lock.
-fn is_abandoned(path: &Path, common: &Path, watch: Duration) -> Found {
-    let Some(first) = Stamp::of(path) else {
-        return Found::Gone;
+fn is_abandoned(path: &Path, common: &Path, watch: Duration) -> LockState {
+    let Some(first) = FileId::of(path) else {
+        return LockState::Gone;
     };
     // Whoever made it is among these, or gone.
     let Some(mut holders) = holders(path, common) else {
-        return Found::Held;
+        return LockState::Held;
     };
     let began = Instant::now();
     loop {
-        if Stamp::of(path).as_ref() != Some(&first) {
-            return Found::Gone;
+        if FileId::of(path).as_ref() != Some(&first) {
+            return LockState::Gone;
         }
         holders.retain(Process::is_alive);
         let watched = began.elapsed();
         if holders.is_empty() && watched >= watch {
-            return Found::Abandoned;
+            return LockState::Abandoned;
         }
-        if !holders.is_empty() && watched >= PATIENCE {
-            return Found::Held;
+        if !holders.is_empty() && watched >= HOLDER_WAIT {
+            return LockState::Held;
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -167,12 +167,12 @@ fn is_ours(common: &Path, path: &Path) -> bool {
 
 /// What a file is as long as nobody makes it anew.
 #[derive(Debug, PartialEq, Eq)]
-struct Stamp {
+struct FileId {
     inode: u64,
     changed: Option<SystemTime>,
 }
 
-impl Stamp {
+impl FileId {
     fn of(path: &Path) -> Option<Self> {
         let meta = std::fs::symlink_metadata(path).ok()?;
         Some(Self {

@@ -5,10 +5,13 @@
 
 pub(crate) mod admin;
 mod command;
-pub(crate) mod config_code;
+mod config_code;
 pub(crate) mod files;
-pub(crate) mod history;
+mod history;
 pub(crate) mod index_times;
 pub(crate) mod locks;
 
 pub(crate) use command::{Git, line, path_from, zero_split};
+pub use config_code::{ConfigCode, config_code};
+pub(crate) use files::Head;
+pub(crate) use history::History;

@@ -4,11 +4,9 @@
 use std::cell::OnceCell;
 
 use crate::error::TreeError;
-use crate::git::history::History;
-use crate::git::{Git, line, zero_split};
+use crate::git::{admin, zero_split};
 use crate::layout::Layout;
-use crate::merge::Strategy;
-use crate::merge::target::Target;
+use crate::merge::{Strategy, Target};
 
 /// What is to be made.
 #[derive(Debug)]
@@ -41,7 +39,7 @@ pub(crate) enum Built {
 
 impl Builder<'_> {
     pub(crate) fn build(&self, strategy: Strategy) -> Result<Built, TreeError> {
-        let history = History::open(&self.layout.main);
+        let history = self.layout.history();
         let tip = &self.target.tip;
         let commits = history.count_beyond(tip, &[self.head.to_owned()])?;
         if commits == 0 {
@@ -79,7 +77,7 @@ impl Builder<'_> {
     fn squash(&self) -> Result<Option<String>, TreeError> {
         let tip = &self.target.tip;
         let tree = self.merged_tree(None, tip, self.head)?;
-        if tree == self.tree_of(tip)? {
+        if tree == self.layout.history().tree_of(tip)? {
             return Ok(None);
         }
         let commits = self.own_commits()?;
@@ -115,7 +113,7 @@ impl Builder<'_> {
         let whole = self.merged_tree(None, tip, self.head)?;
         let commits = self.own_commits()?;
         let mut at = tip.to_owned();
-        let mut tree_at = self.tree_of(tip)?;
+        let mut tree_at = self.layout.history().tree_of(tip)?;
         for commit in &commits {
             let [parent] = &commit.parents[..] else {
                 continue;
@@ -148,7 +146,7 @@ impl Builder<'_> {
         ours: &str,
         theirs: &str,
     ) -> Result<String, TreeError> {
-        let mut git = Git::at(&self.layout.main, "merge-tree").args([
+        let mut git = self.layout.git("merge-tree").args([
             "--write-tree",
             "-z",
             "--name-only",
@@ -174,7 +172,9 @@ impl Builder<'_> {
 
     /// The commits the target does not have, oldest first.
     fn own_commits(&self) -> Result<Vec<Commit>, TreeError> {
-        let bytes = Git::at(&self.layout.main, "rev-list")
+        let bytes = self
+            .layout
+            .git("rev-list")
             .args(["--reverse", "--topo-order", "--parents"])
             .args([self.head, &format!("^{}", self.target.tip)])
             .run()?;
@@ -190,33 +190,15 @@ impl Builder<'_> {
         Ok(text.lines().filter_map(parse).collect())
     }
 
-    fn tree_of(&self, commit: &str) -> Result<String, TreeError> {
-        let bytes = Git::at(&self.layout.main, "rev-parse")
-            .args([
-                "--verify",
-                "--end-of-options",
-                &format!("{commit}^{{tree}}"),
-            ])
-            .run()?;
-        Ok(line(&bytes))
-    }
-
     fn raw(&self, commit: &str) -> Result<Vec<u8>, TreeError> {
-        Git::at(&self.layout.main, "cat-file")
-            .args(["commit", commit])
-            .run()
+        self.layout.git("cat-file").args(["commit", commit]).run()
     }
 
     /// Who git says commits here, or we if nobody told it.
     fn committer(&self) -> &str {
         self.committer.get_or_init(|| {
-            let said = Git::at(&self.layout.main, "var")
-                .arg("GIT_COMMITTER_IDENT")
-                .run();
-            said.map_or_else(
-                |_| format!("ccb <ccb@localhost> {} +0000", self.now_ms / 1000),
-                |bytes| line(&bytes),
-            )
+            let said = self.layout.git("var").arg("GIT_COMMITTER_IDENT").line();
+            said.unwrap_or_else(|_| format!("ccb <ccb@localhost> {} +0000", self.now_ms / 1000))
         })
     }
 
@@ -240,11 +222,7 @@ impl Builder<'_> {
         if !bytes.ends_with(b"\n") {
             bytes.push(b'\n');
         }
-        let oid = Git::at(&self.layout.main, "hash-object")
-            .args(["-t", "commit", "-w", "--stdin"])
-            .input(bytes)
-            .run()?;
-        Ok(line(&oid))
+        admin::write_commit(self.layout, bytes)
     }
 }
 

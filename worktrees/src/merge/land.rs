@@ -17,17 +17,13 @@ use crate::changes;
 use crate::check::Check;
 use crate::error::TreeError;
 use crate::fault;
-use crate::git::history::History;
-use crate::merge::build::{Builder, Built};
-use crate::merge::halfway;
-use crate::merge::target::{Step, Target};
-use crate::registry::events::Event;
-use crate::registry::{Entry, Landed, Registry};
+use crate::merge::{Builder, Built, Target, TargetMove};
+use crate::registry::{Entry, Event, Landed};
 use crate::slug::Slug;
 use crate::trees::Trees;
 
 /// How often a landing starts over because somebody else moved the target.
-const ATTEMPTS: usize = 5;
+const MAX_ATTEMPTS: usize = 5;
 
 /// What the target gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -125,20 +121,13 @@ impl Trees {
             self.recover(slug)?;
         }
         let entry = self.get(slug)?;
-        self.emit(&Event::of("worktree.merge.before", &entry));
-        match self.land(slug, &entry, request, &turn) {
-            Ok(merged) => {
-                let mut event = Event::of("worktree.merge.after", &merged.entry);
-                event.worktree["into"] = merged.into.clone().into();
-                event.worktree["commit"] = merged.after.clone().into();
-                self.emit(&event);
-                Ok(merged)
-            }
-            Err(error) => {
-                self.emit(&Event::of("worktree.merge.failed", &entry).with_error(&error));
-                Err(error)
-            }
-        }
+        let land = || self.land(slug, &entry, request, &turn);
+        self.with_events("worktree.merge", &entry, land, |merged| {
+            let mut event = Event::of("worktree.merge.after", &merged.entry);
+            event.worktree["into"] = merged.into.clone().into();
+            event.worktree["commit"] = merged.after.clone().into();
+            event
+        })
     }
 
     fn land(
@@ -149,8 +138,7 @@ impl Trees {
         turn: &FileLock,
     ) -> Result<Merged, TreeError> {
         let mut branch = String::new();
-        self.undo_halfway()?;
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_ATTEMPTS {
             let landing = self.prepare(entry, request)?;
             let Some(commit) = landing.commit() else {
                 // Who brought it there may have died before it was on the disk.
@@ -180,29 +168,10 @@ impl Trees {
 
     /// Whether exactly these files have passed the check.
     fn is_proven(&self, commit: &str, request: &MergeRequest<'_>) -> bool {
-        let history = History::open(&self.layout.main);
+        let history = self.layout.history();
         let files = |commit: &str| history.tree_of(commit).ok();
         let proven = request.proven.as_deref();
         proven.is_some_and(|proven| proven == commit || files(proven) == files(commit))
-    }
-
-    /// A landing whose process and git were both killed may have left files in the checkout of
-    /// the target that are the new ones already. They would be in the way of every other.
-    fn undo_halfway(&self) -> Result<(), TreeError> {
-        let registry = Registry::load(&self.layout)?;
-        let pending = |entry: &Entry| entry.merged.clone().filter(|landed| landed.pending);
-        for landed in registry.worktrees.iter().filter_map(pending) {
-            let target = Target::find(&self.layout, Some(&landed.into));
-            let (Ok(target), Some(from)) = (target, &landed.from) else {
-                continue;
-            };
-            if let Some(dir) = target.checkout.filter(|dir| dir.is_dir())
-                && target.tip == *from
-            {
-                halfway::put_back(&self.layout, &dir, from, &landed.commit)?;
-            }
-        }
-        Ok(())
     }
 
     /// Everything up to the commit that is to land. Touches nothing.
@@ -257,10 +226,9 @@ impl Trees {
             });
         };
         if let Some(branch) = &entry.branch {
-            let history = History::open(&self.layout.main);
-            let tip = history.tip(&format!("refs/heads/{branch}"))?;
+            let tip = self.layout.tip_of(branch)?;
             if let Some(tip) = tip.filter(|tip| *tip != head)
-                && !history.is_ancestor(&tip, &head)?
+                && !self.layout.history().is_ancestor(&tip, &head)?
             {
                 return Err(TreeError::NotMergeable {
                     name: entry.name.clone(),
@@ -298,8 +266,8 @@ impl Trees {
         let timeout = self.options.checkout_timeout;
         let step = landing.target.advance(&self.layout, &commit, turn, timeout);
         match step {
-            Ok(Step::Moved) => {}
-            Ok(Step::MovedByOthers) => {
+            Ok(TargetMove::Moved) => {}
+            Ok(TargetMove::MovedByOthers) => {
                 self.note(slug, entry.merged.clone())?;
                 return Ok(None);
             }
@@ -338,19 +306,14 @@ impl Trees {
     /// else is in the tree.
     pub(crate) fn landed_in(&self, entry: &Entry, changes: &changes::Changes) -> Option<String> {
         let landed = entry.merged.as_ref()?;
-        let mut rest = changes.clone();
-        rest.commits = 0;
-        let only_commits = changes.state == changes::State::Changed && rest.describe() == "none";
-        if !only_commits || changes.head.as_ref() != Some(&landed.head) {
+        if !changes.are_only_commits() || changes.head.as_ref() != Some(&landed.head) {
             return None;
         }
-        let history = History::open(&self.layout.main);
-        let tip = history.tip(&format!("refs/heads/{}", landed.into));
+        let history = self.layout.history();
+        let tip = self.layout.tip_of(&landed.into);
         let contains = |of: &str, commit: &str| history.is_ancestor(commit, of).unwrap_or(false);
-        let own = entry.branch.as_ref().and_then(|branch| {
-            let tip = history.tip(&format!("refs/heads/{branch}"));
-            tip.ok().flatten()
-        });
+        let own = entry.branch.as_ref();
+        let own = own.and_then(|branch| self.layout.tip_of(branch).ok().flatten());
         let here = own.is_none_or(|own| contains(&landed.head, &own));
         let there = tip.ok()?.is_some_and(|tip| contains(&tip, &landed.commit));
         (here && there).then(|| landed.into.clone())

@@ -1,14 +1,16 @@
 //! Getting the commits of a worktree onto a branch: its work as one commit (`seal`), landing it
 //! (`land`), the commits that land (`build`), the branch they land on (`target`), landings that
-//! were cut short (`halfway`, `half_landed`), commits kept by refs (`pin`), and patches (`patch`).
+//! were cut short (`interrupted`), commits kept by refs (`pin`), and patches (`patch`).
 
-pub(crate) mod build;
-mod half_landed;
-pub(crate) mod halfway;
+mod build;
+mod interrupted;
 mod land;
 pub mod patch;
 mod pin;
-pub(crate) mod seal;
-pub(crate) mod target;
+mod seal;
+mod target;
 
+pub(crate) use build::{Builder, Built};
 pub use land::{MergeRequest, Merged, Outcome, Strategy};
+pub use seal::Sealed;
+pub(crate) use target::{Target, TargetMove};

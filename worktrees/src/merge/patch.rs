@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::TreeError;
-use crate::git::history::History;
-use crate::git::{Git, line, path_from, zero_split};
+use crate::git::{Git, History, line, path_from, zero_split};
 
 /// How long git may take to make or apply patches.
 const TIMEOUT: Duration = Duration::from_secs(600);

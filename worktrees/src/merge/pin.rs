@@ -11,9 +11,7 @@ use store::lock::FileLock;
 
 use crate::check::Check;
 use crate::error::TreeError;
-use crate::git::Git;
-use crate::git::history::History;
-use crate::merge::target::{Step, Target};
+use crate::merge::{Target, TargetMove};
 use crate::slug::Slug;
 use crate::trees::Trees;
 
@@ -22,7 +20,8 @@ impl Trees {
     /// [`Self::make_durable`] before anything else that keeps it goes.
     pub fn pin(&self, name: &str, commit: &str) -> Result<(), TreeError> {
         let reference = pin_name(name)?;
-        Git::at(&self.layout.main, "update-ref")
+        self.layout
+            .git("update-ref")
             .args(["--end-of-options", &reference, commit])
             .run()?;
         Ok(())
@@ -30,7 +29,7 @@ impl Trees {
 
     /// The commit kept under `refs/ccb/<name>`, if it is there.
     pub fn pinned(&self, name: &str) -> Result<Option<String>, TreeError> {
-        History::open(&self.layout.main).tip(&pin_name(name)?)
+        self.layout.history().tip(&pin_name(name)?)
     }
 
     /// Writes the commits kept under these names into one file, without what `not` has: for a
@@ -43,7 +42,8 @@ impl Trees {
         }
         input.push_str(&format!("^{not}\n"));
         let new = path.with_extension("new");
-        Git::at(&self.layout.main, "bundle")
+        self.layout
+            .git("bundle")
             .args(["create", "--quiet"])
             .arg(&new)
             .arg("--stdin")
@@ -55,7 +55,8 @@ impl Trees {
 
     /// Takes over the commits in such a file, for good. What is here already stays as it is.
     pub fn load_pins(&self, path: &Path) -> Result<(), TreeError> {
-        Git::at(&self.layout.main, "fetch")
+        self.layout
+            .git("fetch")
             .args(["--quiet", "--no-tags", "--no-write-fetch-head"])
             .arg(path)
             .arg("refs/ccb/fanout/*:refs/ccb/fanout/*")
@@ -67,13 +68,13 @@ impl Trees {
     /// Whether the commit is in the repository.
     pub fn has_commit(&self, commit: &str) -> bool {
         let spec = format!("{commit}^{{commit}}");
-        let full = History::open(&self.layout.main).resolve(&spec);
+        let full = self.layout.history().resolve(&spec);
         full.is_ok_and(|found| found == commit)
     }
 
     /// Where a branch stands, if there is one of this name.
     pub fn branch_tip(&self, branch: &str) -> Result<Option<String>, TreeError> {
-        History::open(&self.layout.main).tip(&branch_name(branch)?)
+        self.layout.history().tip(&branch_name(branch)?)
     }
 
     /// Runs the check on `commit` in a tree of its own; returns where its output is. `label` is
@@ -103,9 +104,10 @@ impl Trees {
         let turn = FileLock::exclusive(&self.layout.landing_lock(), "landing commits", timeout)?;
         // The objects first: a branch must not stand at something the disk does not have.
         self.make_durable()?;
-        let history = History::open(&self.layout.main);
+        let history = self.layout.history();
         let update = |old: &str| {
-            Git::at(&self.layout.main, "update-ref")
+            self.layout
+                .git("update-ref")
                 .args(["-m", "ccb: results landed", &reference, commit, old])
                 .holding(&turn)?
                 .run()
@@ -125,8 +127,8 @@ impl Trees {
         let target = Target::find(&self.layout, Some(branch))?;
         if history.is_ancestor(&tip, commit)? {
             return match target.advance(&self.layout, commit, &turn, timeout)? {
-                Step::Moved => Ok(()),
-                Step::MovedByOthers => Err(moved()),
+                TargetMove::Moved => Ok(()),
+                TargetMove::MovedByOthers => Err(moved()),
             };
         }
         if own == Some(tip.as_str()) && target.checkout.is_none() {

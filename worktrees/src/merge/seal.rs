@@ -5,11 +5,8 @@ use std::path::Path;
 
 use crate::changes::{self, Changes};
 use crate::error::TreeError;
-use crate::git::history::History;
-use crate::git::{Git, line};
-use crate::merge::Strategy;
-use crate::merge::build::{Builder, Built};
-use crate::merge::target::Target;
+use crate::git::{Git, History, line};
+use crate::merge::{Builder, Built, Strategy, Target};
 use crate::registry::Entry;
 use crate::slug::Slug;
 use crate::trees::Trees;
@@ -128,7 +125,7 @@ impl Trees {
         let changed = match &entry.base {
             Some(base) if *base == commit => false,
             Some(base) => {
-                let history = History::open(&self.layout.main);
+                let history = self.layout.history();
                 history.tree_of(base)? != history.tree_of(&commit)?
             }
             None => true,
@@ -148,14 +145,14 @@ impl Trees {
 
     /// The commit `spec` means in the main tree.
     pub fn resolve(&self, spec: &str) -> Result<String, TreeError> {
-        History::open(&self.layout.main).resolve(spec)
+        self.layout.history().resolve(spec)
     }
 
     /// A commit that has everything of `start` and of all `commits`: one of them if it is that
     /// already, else a merge that no branch names. Conflicts name the files.
     pub fn compose(&self, start: &str, commits: &[String]) -> Result<String, TreeError> {
         let mut at = start.to_owned();
-        let history = History::open(&self.layout.main);
+        let history = self.layout.history();
         for commit in commits {
             if history.is_ancestor(&at, commit)? {
                 commit.clone_into(&mut at);
@@ -185,12 +182,14 @@ impl Trees {
 
     /// Whether everything in `commit` is also in `of`.
     pub fn contains(&self, of: &str, commit: &str) -> Result<bool, TreeError> {
-        History::open(&self.layout.main).is_ancestor(commit, of)
+        self.layout.history().is_ancestor(commit, of)
     }
 
     /// The files that differ between two commits.
     pub fn changed_paths(&self, from: &str, to: &str) -> Result<Vec<String>, TreeError> {
-        let bytes = Git::at(&self.layout.main, "diff-tree")
+        let bytes = self
+            .layout
+            .git("diff-tree")
             .args([
                 "-r",
                 "-z",

@@ -6,13 +6,12 @@ use std::time::Duration;
 use store::lock::FileLock;
 
 use crate::error::TreeError;
-use crate::git::history::History;
 use crate::git::{Git, path_from};
 use crate::layout::Layout;
-use crate::merge::halfway;
+use crate::merge::interrupted;
 
-/// How often a checkout is made to follow its branch if somebody kills git at it.
-const TRIES: usize = 5;
+/// How often a checkout is made to fast_forward its branch if somebody kills git at it.
+const MAX_TRIES: usize = 5;
 
 /// A branch as it was found.
 #[derive(Debug)]
@@ -27,7 +26,7 @@ pub(crate) struct Target {
 
 /// What became of an attempt to move it.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum TargetMove {
     Moved,
     MovedByOthers,
 }
@@ -57,7 +56,7 @@ impl Target {
         if !git2::Reference::is_valid_name(&reference) {
             return Err(missing());
         }
-        let tip = History::open(&layout.main).tip(&reference)?;
+        let tip = layout.history().tip(&reference)?;
         let tip = tip.ok_or_else(missing)?;
         let here = |(_, on): &&(PathBuf, Option<String>)| on.as_ref() == Some(&branch);
         let checkout = checkouts.iter().find(here).map(|(path, _)| path.clone());
@@ -75,17 +74,18 @@ impl Target {
         commit: &str,
         turn: &FileLock,
         timeout: Duration,
-    ) -> Result<Step, TreeError> {
+    ) -> Result<TargetMove, TreeError> {
         let reference = format!("refs/heads/{}", self.branch);
         let moved = match &self.checkout {
             // Files and branch move together, or git says what is in the way. Nothing in the
             // user's settings may turn this into another kind of merge, and ignored files
             // are as good as any others.
-            Some(dir) if dir.is_dir() => self.follow(layout, dir, commit, turn, timeout),
+            Some(dir) if dir.is_dir() => self.fast_forward(layout, dir, commit, turn, timeout),
             Some(dir) => {
                 return Err(self.refused(dir.clone(), "that directory is gone".into()));
             }
-            None => Git::at(&layout.main, "update-ref")
+            None => layout
+                .git("update-ref")
                 .args([
                     "-m",
                     "ccb: a worktree landed",
@@ -96,22 +96,22 @@ impl Target {
                 .holding(turn)?
                 .run(),
         };
-        let tip = History::open(&layout.main).tip(&reference)?;
+        let tip = layout.history().tip(&reference)?;
         match moved {
-            _ if tip.as_deref() == Some(commit) => Ok(Step::Moved),
-            _ if tip.as_ref() != Some(&self.tip) => Ok(Step::MovedByOthers),
+            _ if tip.as_deref() == Some(commit) => Ok(TargetMove::Moved),
+            _ if tip.as_ref() != Some(&self.tip) => Ok(TargetMove::MovedByOthers),
             Err(TreeError::Git { stderr, .. }) if self.checkout.is_some() => {
                 let dir = self.checkout.clone().unwrap_or_default();
                 Err(self.refused(dir, stderr))
             }
             Err(error) => Err(error),
-            Ok(_) => Ok(Step::MovedByOthers),
+            Ok(_) => Ok(TargetMove::MovedByOthers),
         }
     }
 
-    /// Has the checkout follow the branch to `commit`. A git that is killed on the way leaves some
+    /// Has the checkout fast_forward the branch to `commit`. A git that is killed on the way leaves some
     /// files behind that are the new ones already; they are put back, and it begins again.
-    fn follow(
+    fn fast_forward(
         &self,
         layout: &Layout,
         dir: &Path,
@@ -121,7 +121,7 @@ impl Target {
     ) -> Result<Vec<u8>, TreeError> {
         let reference = format!("refs/heads/{}", self.branch);
         let mut killed = false;
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             // The index is the user's own, and must not be lost to a power cut either.
             let moved = Git::with_config(dir, "merge", &["core.fsync=reference,index"])
                 .args(["--ff-only", "--no-squash", "--no-autostash", "--no-stat"])
@@ -136,10 +136,10 @@ impl Target {
                 return moved;
             };
             killed = true;
-            if History::open(&layout.main).tip(&reference)?.as_ref() != Some(&self.tip) {
+            if layout.history().tip(&reference)?.as_ref() != Some(&self.tip) {
                 return moved;
             }
-            halfway::put_back(layout, dir, &self.tip, commit)?;
+            interrupted::put_back(layout, dir, &self.tip, commit)?;
         }
         Err(TreeError::Interrupted {
             what: "git merge".into(),
@@ -157,7 +157,8 @@ impl Target {
 
 /// Every working tree with the branch it is on, the main one first.
 fn checkouts(layout: &Layout) -> Result<Vec<(PathBuf, Option<String>)>, TreeError> {
-    let bytes = Git::at(&layout.main, "worktree")
+    let bytes = layout
+        .git("worktree")
         .args(["list", "--porcelain", "-z"])
         .run()?;
     let mut found: Vec<(PathBuf, Option<String>)> = Vec::new();

@@ -14,14 +14,11 @@ use std::time::Duration;
 use store::fault::reached;
 use store::lock::FileLock;
 
-use crate::create::request::CreateRequest;
-use crate::create::setup::SetUp;
+use crate::create::{CreateRequest, SetUp};
 use crate::error::TreeError;
 use crate::fault;
 use crate::git::Git;
-use crate::git::files;
-use crate::registry::events::Event;
-use crate::registry::{Entry, Op, Pooled, Registry, Section, Status};
+use crate::registry::{Entry, Op, Pooled, Registry};
 use crate::remove::RemoveRequest;
 use crate::slug::Slug;
 use crate::trees::Trees;
@@ -30,7 +27,7 @@ use crate::trees::Trees;
 const PREFIX: &str = "ccb-pool";
 
 /// An index this large, of about two thousand files, is one where reading them is noticed.
-const MANY: u64 = 256 * 1024;
+const MANY_FILES: u64 = 256 * 1024;
 
 /// A tree nobody has yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,13 +98,13 @@ impl Trees {
             if pooled.suits(&request.set_up) && useful < want {
                 useful += 1;
             } else if let Some(_lock) = self.lock_pooled(&pooled)? {
-                self.give_up(&pooled)?;
+                self.retire(&pooled)?;
                 done.retired += 1;
             }
         }
         if useful < want {
             let base = self.base_commit(&nobody, request)?;
-            done.why_not = self.no_pool(&base)?.map(str::to_owned);
+            done.why_not = self.why_no_pool(&base)?.map(str::to_owned);
             while useful < want && done.why_not.is_none() {
                 self.fill_one(&base, &request.set_up)?;
                 done.made += 1;
@@ -119,11 +116,13 @@ impl Trees {
     }
 
     /// Why trees of this commit cannot be pooled, if they cannot.
-    pub(crate) fn no_pool(&self, base: &str) -> Result<Option<&'static str>, TreeError> {
+    pub(crate) fn why_no_pool(&self, base: &str) -> Result<Option<&'static str>, TreeError> {
         if self.layout.common.join("reftable").exists() {
             return Ok(Some("the repository keeps its refs in reftables"));
         }
-        let listed = Git::at(&self.layout.main, "ls-tree")
+        let listed = self
+            .layout
+            .git("ls-tree")
             .args(["--name-only", base, ".gitmodules"])
             .run()?;
         Ok((!listed.is_empty()).then_some("the repository has submodules"))
@@ -152,41 +151,16 @@ impl Trees {
 
     /// Registers an empty tree on no branch that is being made. Its lock is held.
     fn add_detached(&self, slug: &Slug, commit: &str) -> Result<Entry, TreeError> {
-        let path = self.layout.tree(slug);
-        let entry = Entry {
-            name: slug.to_string(),
-            path: path.to_string_lossy().into_owned(),
-            branch: None,
-            base: Some(commit.to_owned()),
-            task_id: None,
-            task_list: None,
-            agent: None,
-            made_for: None,
-            status: Status::Active,
-            created_at: self.now(),
-            last_used_at: self.now(),
-            hook_based: false,
-            sparse: false,
-            trash: None,
-            merged: None,
-            placed: Vec::new(),
-            op: Some(Op::Filling),
-            extra: serde_json::Map::new(),
-        };
+        let mut entry = Entry::new(slug, &self.layout.tree(slug), self.now());
+        entry.base = Some(commit.to_owned());
+        entry.op = Some(Op::Filling);
         self.prepare_place(&entry)?;
         crate::create::setup::exclude(&self.layout, &["/.claude/worktrees/".into()])?;
-        let mut section: Section<'_> = self.section()?;
+        let mut section = self.section()?;
         section.registry.worktrees.push(entry.clone());
         section.save()?;
-        Git::with_config(
-            &self.layout.main,
-            "worktree",
-            &["core.logAllRefUpdates=true"],
-        )
-        .args(["add", "--quiet", "--no-checkout", "--detach", "--"])
-        .args([entry.path.as_str(), commit])
-        .holding(&section.lock)?
-        .run()?;
+        self.add_worktree(&section, &["--detach"], &entry, Some(commit))?
+            .run()?;
         Ok(entry)
     }
 
@@ -194,7 +168,7 @@ impl Trees {
         let (slug, lock) = self.free_internal(PREFIX)?;
         let made = self.prepare_pooled(&slug, base, set_up, &lock);
         if made.is_err() {
-            self.take_back(&slug);
+            self.undo_creation(&slug);
         }
         made
     }
@@ -207,21 +181,13 @@ impl Trees {
         lock: &FileLock,
     ) -> Result<(), TreeError> {
         let mut tree = self.add_detached(slug, base)?;
-        let admin =
-            files::admin_of(&self.layout, tree.path()).map_err(|why| TreeError::NotOurs {
-                path: tree.path().to_owned(),
-                why,
-            })?;
+        let admin = self.layout.admin_of(tree.path())?;
         self.check_out_files(tree.path(), &admin, set_up, lock)?;
         let placed = set_up.place_directories(&self.layout, tree.path());
-        let placed = placed.map_err(|failure| TreeError::SetUp {
-            name: slug.to_string(),
-            why: failure.why,
-            log: failure.log,
-        })?;
+        let placed = placed.map_err(|failure| failure.of(slug))?;
         // git reads a file again as long as it could have changed within the second in which
         // the index was written. Better now than when somebody waits for the tree.
-        if std::fs::metadata(admin.join("index")).is_ok_and(|meta| meta.len() > MANY) {
+        if std::fs::metadata(admin.join("index")).is_ok_and(|meta| meta.len() > MANY_FILES) {
             let into_second = self.now_ms().rem_euclid(1000).unsigned_abs();
             std::thread::sleep(Duration::from_millis(1010 - into_second));
         }
@@ -255,7 +221,7 @@ impl Trees {
     }
 
     /// Takes a tree out of the pool and removes it like any other: nothing in it is lost.
-    pub(crate) fn give_up(&self, pooled: &Pooled) -> Result<(), TreeError> {
+    pub(crate) fn retire(&self, pooled: &Pooled) -> Result<(), TreeError> {
         let tree = pooled.tree.clone();
         let slug = tree.slug()?;
         let mut section = self.section()?;
@@ -264,22 +230,13 @@ impl Trees {
         section.save()?;
         drop(section);
         reached(fault::POOL_GIVEN_UP);
-        self.emit(&Event::of("worktree.remove.before", &tree));
-        let removed = self.own_admin(&tree).and_then(|admin| {
-            let found = self.look_into(&tree, admin);
-            let request = RemoveRequest {
-                rescue_ignored: true,
-                ..RemoveRequest::default()
-            };
-            self.move_to_trash(&slug, &tree, found, &request)
-        });
-        match removed {
-            Ok(removed) => self.emit(&Event::of("worktree.remove.after", &removed.entry)),
-            Err(error) => {
-                // A registered tree by now, which the user sees and can look at.
-                tracing::warn!(worktree = %slug, %error, "a tree of the pool is left as it is");
-                self.emit(&Event::of("worktree.remove.failed", &tree).with_error(&error));
-            }
+        let request = RemoveRequest {
+            rescue_ignored: true,
+            ..RemoveRequest::default()
+        };
+        if let Err(error) = self.remove_as_found(&slug, &tree, &request) {
+            // A registered tree by now, which the user sees and can look at.
+            tracing::warn!(worktree = %slug, %error, "a tree of the pool is left as it is");
         }
         Ok(())
     }

@@ -11,21 +11,16 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use store::atomic::{self, Durability};
+use store::atomic;
 use store::fault::reached;
 use store::lock::FileLock;
 
-use crate::create::SPARSE;
-use crate::create::request::CreateRequest;
-use crate::doctor::recover::unlock;
+use crate::create::{CreateRequest, SPARSE};
+use crate::doctor::unlock;
 use crate::error::TreeError;
 use crate::fault;
-use crate::git::admin;
-use crate::git::files::{self, Head};
-use crate::git::history::History;
-use crate::git::{Git, zero_split};
-use crate::registry::events::Event;
-use crate::registry::{Entry, Op, Pooled, Registry};
+use crate::git::{Git, Head, admin, files, zero_split};
+use crate::registry::{Entry, Event, Op, Pooled, Registry};
 use crate::remove::MOVING;
 use crate::slug::Slug;
 use crate::trees::Trees;
@@ -44,14 +39,14 @@ impl Trees {
         let Some(base) = &entry.base else {
             return Ok(false);
         };
-        if !pool.iter().any(|pooled| suits(&pooled)) || self.no_pool(base)?.is_some() {
+        if !pool.iter().any(|pooled| suits(&pooled)) || self.why_no_pool(base)?.is_some() {
             return Ok(false);
         }
         for pooled in pool.iter().filter(suits) {
             let Some(_lock) = self.lock_pooled(pooled)? else {
                 continue;
             };
-            match self.inspect(pooled) {
+            match self.inspect_pooled(pooled) {
                 Ok(admin) => {
                     self.move_from_pool(slug, entry, pooled, &admin)?;
                     self.bring_to_base(entry, pooled, request, lock)?;
@@ -60,7 +55,7 @@ impl Trees {
                 Err(why) => {
                     let name = &pooled.tree.name;
                     tracing::warn!(worktree = name, why, "in the pool, but somebody's by now");
-                    self.give_up(pooled)?;
+                    self.retire(pooled)?;
                 }
             }
         }
@@ -68,7 +63,7 @@ impl Trees {
     }
 
     /// Its directory among git's, if it is exactly as it was made; else what is odd about it.
-    fn inspect(&self, pooled: &Pooled) -> Result<PathBuf, String> {
+    fn inspect_pooled(&self, pooled: &Pooled) -> Result<PathBuf, String> {
         let tree = pooled.tree.path();
         let admin = files::admin_of(&self.layout, tree)?;
         if files::locked(&admin).is_some() {
@@ -114,18 +109,8 @@ impl Trees {
             return Err(TreeError::NoCommit);
         };
         let mut section = self.section()?;
-        if let Some(other) = section.registry.clash(slug) {
-            return Err(TreeError::NameClash {
-                given: slug.to_string(),
-                existing: other.name.clone(),
-            });
-        }
+        self.check_names_free(&section, slug)?;
         let reference = format!("refs/heads/{branch}");
-        if History::open(&self.layout.main).tip(&reference)?.is_some() {
-            return Err(TreeError::BranchExists {
-                branch: branch.clone(),
-            });
-        }
         let mut recorded = entry.clone();
         recorded.placed.clone_from(&pooled.tree.placed);
         recorded.op = Some(Op::Taking {
@@ -136,7 +121,7 @@ impl Trees {
         section.registry.worktrees.push(recorded);
         section.save()?;
         reached(fault::POOL_RECORDED);
-        self.point(admin, entry.path())?;
+        self.point_git_to(admin, entry.path())?;
         reached(fault::POOL_POINTED);
         atomic::rename(pooled.tree.path(), entry.path())?;
         reached(fault::POOL_MOVED);
@@ -147,23 +132,19 @@ impl Trees {
         let seconds = self.now_ms() / 1000;
         let log =
             format!("{zero} {base} ccb <ccb@localhost> {seconds} +0000\tccb: from the pool\n");
-        self.write_admin(&admin.join("logs/HEAD"), &log)?;
-        self.write_admin(&admin.join("HEAD"), &format!("ref: {reference}\n"))?;
+        self.layout.write_git_file(&admin.join("logs/HEAD"), &log)?;
+        self.layout
+            .write_git_file(&admin.join("HEAD"), &format!("ref: {reference}\n"))?;
         unlock(admin, MOVING)?;
         reached(fault::POOL_BRANCHED);
         Ok(())
     }
 
     /// Tells git that the tree is at `path`, and not to mind that it is not there yet.
-    fn point(&self, admin: &Path, path: &Path) -> Result<(), TreeError> {
-        self.write_admin(&admin.join("locked"), MOVING)?;
-        self.write_admin(&admin.join("gitdir"), &format!("{}/.git\n", path.display()))
-    }
-
-    fn write_admin(&self, path: &Path, text: &str) -> Result<(), TreeError> {
-        let tmp = self.layout.tmp();
-        atomic::replace_keeping_mode(&tmp, path, text.as_bytes(), Durability::Relaxed)?;
-        Ok(())
+    fn point_git_to(&self, admin: &Path, path: &Path) -> Result<(), TreeError> {
+        self.layout.write_git_file(&admin.join("locked"), MOVING)?;
+        self.layout
+            .write_git_file(&admin.join("gitdir"), &format!("{}/.git\n", path.display()))
     }
 
     /// Changes only what differs between the two commits: the files are known to be those of
@@ -191,11 +172,7 @@ impl Trees {
             // By their times they could be others (copied, touched), by their content they are
             // not: git has to compare all of them.
             Err(TreeError::Git { .. }) => {
-                let admin = files::admin_of(&self.layout, entry.path());
-                let admin = admin.map_err(|why| TreeError::NotOurs {
-                    path: entry.path().to_owned(),
-                    why,
-                })?;
+                let admin = self.layout.admin_of(entry.path())?;
                 self.check_out_files(entry.path(), &admin, &request.set_up, lock)
             }
             changed => changed.map(drop),
@@ -215,7 +192,7 @@ impl Trees {
         let there = |path: &Path| std::fs::symlink_metadata(path).is_ok();
         let back = from.tree.path();
         if admin.parent() == Some(&self.layout.admin_dirs()) && admin.is_dir() {
-            self.point(admin, back)?;
+            self.point_git_to(admin, back)?;
             if there(entry.path()) && !there(back) {
                 atomic::rename(entry.path(), back)?;
             }
@@ -241,13 +218,14 @@ impl Trees {
             return Ok(());
         };
         let reference = format!("refs/heads/{branch}");
-        let tip = History::open(&self.layout.main).tip(&reference)?;
+        let tip = self.layout.history().tip(&reference)?;
         if tip.as_ref().is_some_and(|tip| tip != base) {
             return Ok(());
         }
         if matches!(files::head(&self.layout, admin), Head::Branch(on, _) if on == reference) {
             let commit = from.tree.base.as_deref().unwrap_or(base);
-            self.write_admin(&admin.join("HEAD"), &format!("{commit}\n"))?;
+            self.layout
+                .write_git_file(&admin.join("HEAD"), &format!("{commit}\n"))?;
         }
         if tip.is_some() && !admin::is_checked_out(&self.layout, branch)? {
             admin::delete_ref(&self.layout, &reference, base)?;

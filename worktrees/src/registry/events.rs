@@ -3,6 +3,7 @@
 //! A record for people and for tools that follow along; nothing is decided by it. An event
 //! that cannot be written is reported in the trace and otherwise passed over.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -18,7 +19,7 @@ use crate::registry::Entry;
 /// A file larger than this is moved to `events.1.jsonl`, replacing the one before.
 const ROTATE_AT: u64 = 4 * 1024 * 1024;
 /// Nobody holds the lock for longer than a write takes.
-const PATIENCE: Duration = Duration::from_secs(2);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A task as an event names it; its status is the caller's to know.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,15 +32,15 @@ pub struct EventTask {
 
 /// One line.
 #[derive(Debug, Clone)]
-pub(crate) struct Event<'a> {
-    pub(crate) name: &'a str,
+pub(crate) struct Event {
+    name: String,
     pub(crate) task: Option<EventTask>,
     pub(crate) worktree: Value,
     pub(crate) error: Option<String>,
 }
 
-impl<'a> Event<'a> {
-    pub(crate) fn of(name: &'a str, entry: &Entry) -> Self {
+impl Event {
+    pub(crate) fn of(name: impl Into<String>, entry: &Entry) -> Self {
         let task = entry.task_id.as_ref().map(|id| EventTask {
             id: id.clone(),
             status: None,
@@ -50,7 +51,7 @@ impl<'a> Event<'a> {
             "status": entry.status.as_str(),
         });
         Self {
-            name,
+            name: name.into(),
             task,
             worktree,
             error: None,
@@ -77,7 +78,7 @@ impl<'a> Event<'a> {
             }
         }
         let mut line = Map::new();
-        line.insert("event".into(), self.name.into());
+        line.insert("event".into(), self.name.clone().into());
         line.insert("ts".into(), rfc3339(now_ms).into());
         line.insert("task".into(), task.into());
         line.insert("worktree".into(), self.worktree.clone());
@@ -89,7 +90,7 @@ impl<'a> Event<'a> {
 }
 
 /// Appends `event`; never fails what it reports on.
-pub(crate) fn emit(layout: &Layout, now_ms: i64, event: &Event<'_>) {
+pub(crate) fn emit(layout: &Layout, now_ms: i64, event: &Event) {
     if let Err(error) = append(layout, &event.to_json(now_ms)) {
         tracing::warn!(event = event.name, %error, "an event could not be written");
     }
@@ -97,16 +98,23 @@ pub(crate) fn emit(layout: &Layout, now_ms: i64, event: &Event<'_>) {
 
 fn append(layout: &Layout, line: &Value) -> Result<(), TreeError> {
     let path = layout.events();
-    let _lock = FileLock::exclusive(&layout.events_lock(), "the events", PATIENCE)?;
+    let _lock = FileLock::exclusive(&layout.events_lock(), "the events", LOCK_TIMEOUT)?;
     let size = std::fs::metadata(&path).map_or(0, |meta| meta.len());
     if size > ROTATE_AT {
         atomic::rename(&path, &path.with_extension("1.jsonl"))?;
     }
-    // The end is enough to see whether a crash left half a line there.
+    append_line(path, format!("{line}\n").as_bytes())?;
+    Ok(())
+}
+
+/// Appends a line to a log, after whatever a crash left of the one before.
+pub(crate) fn append_line(path: PathBuf, line: &[u8]) -> Result<LogTail, TreeError> {
+    // The end is enough to see whether half a line is there.
+    let size = std::fs::metadata(&path).map_or(0, |meta| meta.len());
     let mut tail = LogTail::new(path, size.saturating_sub(64 * 1024));
     tail.read_new()?;
-    tail.append(format!("{line}\n").as_bytes())?;
-    Ok(())
+    tail.append(line)?;
+    Ok(tail)
 }
 
 /// The last `limit` events, oldest first.

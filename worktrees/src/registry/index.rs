@@ -4,6 +4,7 @@
 //! which holds the repository's lock. An entry with an `op` is in the middle of something:
 //! whoever finds one whose maker is gone finishes it or takes it back (`recover`).
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -140,6 +141,30 @@ pub(crate) fn is_false(value: &bool) -> bool {
 }
 
 impl Entry {
+    /// A worktree with this name at this place, of which nothing else is known yet.
+    pub(crate) fn new(slug: &Slug, path: &Path, now: String) -> Self {
+        Self {
+            name: slug.to_string(),
+            path: path.to_string_lossy().into_owned(),
+            branch: None,
+            base: None,
+            task_id: None,
+            task_list: None,
+            agent: None,
+            made_for: None,
+            status: Status::Active,
+            created_at: now.clone(),
+            last_used_at: now,
+            hook_based: false,
+            sparse: false,
+            trash: None,
+            merged: None,
+            placed: Vec::new(),
+            op: None,
+            extra: Map::new(),
+        }
+    }
+
     /// Its name, checked: a registry somebody edited must not lead us astray.
     pub(crate) fn slug(&self) -> Result<Slug, TreeError> {
         Slug::new(&self.name)
@@ -224,37 +249,43 @@ impl Registry {
 
     /// The tree of this name that is there or in the making.
     pub(crate) fn find(&self, slug: &Slug) -> Option<&Entry> {
-        let there = |entry: &&Entry| entry.status != Status::Removed;
-        self.worktrees
-            .iter()
-            .filter(there)
-            .find(|entry| entry.name == slug.as_str())
+        self.there().find(|entry| entry.name == slug.as_str())
     }
 
     pub(crate) fn find_mut(&mut self, slug: &Slug) -> Option<&mut Entry> {
+        let mut all = self.worktrees.iter_mut();
+        all.find(|entry| entry.status != Status::Removed && entry.name == slug.as_str())
+    }
+
+    /// All trees that are there or in the making.
+    pub(crate) fn there(&self) -> impl Iterator<Item = &Entry> {
+        let all = self.worktrees.iter();
+        all.filter(|entry| entry.status != Status::Removed)
+    }
+
+    /// Where they and the trees of the pool are.
+    pub(crate) fn paths(&self) -> BTreeSet<&Path> {
+        let pooled = self.pool.iter().map(|pooled| pooled.tree.path());
+        self.there().map(Entry::path).chain(pooled).collect()
+    }
+
+    /// Forgets the tree of this name; removed ones stay listed.
+    pub(crate) fn forget(&mut self, slug: &Slug) {
         self.worktrees
-            .iter_mut()
-            .filter(|entry| entry.status != Status::Removed)
-            .find(|entry| entry.name == slug.as_str())
+            .retain(|entry| entry.status == Status::Removed || entry.name != slug.as_str());
     }
 
     /// Whether the name is, or would be taken for, that of a tree that is there.
     pub(crate) fn knows(&self, slug: &Slug) -> bool {
-        let pooled = self
-            .pool
-            .iter()
-            .any(|pooled| slug.clashes_with(&pooled.tree.name));
-        pooled || self.find(slug).is_some() || self.clash(slug).is_some()
+        let mut pooled = self.pool.iter();
+        pooled.any(|pooled| slug.clashes_with(&pooled.tree.name))
+            || self.there().any(|entry| slug.clashes_with(&entry.name))
     }
 
     /// The last tree of this name that was removed.
     pub(crate) fn last_removed(&self, slug: &Slug) -> Option<&Entry> {
-        let removed = |entry: &&Entry| entry.status == Status::Removed;
-        self.worktrees
-            .iter()
-            .rev()
-            .filter(removed)
-            .find(|entry| entry.name == slug.as_str())
+        let mut all = self.worktrees.iter().rev();
+        all.find(|entry| entry.status == Status::Removed && entry.name == slug.as_str())
     }
 
     /// The entry of the tree that is in this directory of the trash.
@@ -264,13 +295,16 @@ impl Registry {
             .find(|entry| entry.trash.as_ref().is_some_and(|trash| trash.id == id))
     }
 
-    /// A tree that is there and whose name differs from `slug` only in case.
-    pub(crate) fn clash(&self, slug: &Slug) -> Option<&Entry> {
-        self.worktrees.iter().find(|entry| {
-            entry.status != Status::Removed
-                && entry.name != slug.as_str()
-                && slug.clashes_with(&entry.name)
-        })
+    /// Refuses a name that differs only in case from that of a tree that is there.
+    pub(crate) fn check_clash(&self, slug: &Slug) -> Result<(), TreeError> {
+        let clash = |entry: &&Entry| entry.name != slug.as_str() && slug.clashes_with(&entry.name);
+        match self.there().find(clash) {
+            Some(other) => Err(TreeError::NameClash {
+                given: slug.to_string(),
+                existing: other.name.clone(),
+            }),
+            None => Ok(()),
+        }
     }
 }
 
@@ -334,11 +368,26 @@ impl<'a> Section<'a> {
 
     /// The entry of a tree that is there.
     pub(crate) fn entry(&mut self, slug: &Slug) -> Result<&mut Entry, TreeError> {
-        self.registry
-            .find_mut(slug)
-            .ok_or_else(|| TreeError::NotFound {
-                name: slug.to_string(),
-            })
+        self.registry.find_mut(slug).ok_or_else(|| not_found(slug))
+    }
+
+    /// Changes the entry of a tree that is there, saves, and returns it.
+    pub(crate) fn edit(
+        &mut self,
+        slug: &Slug,
+        change: impl FnOnce(&mut Entry),
+    ) -> Result<Entry, TreeError> {
+        let entry = self.entry(slug)?;
+        change(entry);
+        let entry = entry.clone();
+        self.save()?;
+        Ok(entry)
+    }
+}
+
+pub(crate) fn not_found(slug: &Slug) -> TreeError {
+    TreeError::NotFound {
+        name: slug.to_string(),
     }
 }
 

@@ -6,7 +6,9 @@ mod index;
 mod op;
 pub(crate) mod removed;
 
+pub(crate) use events::Event;
+pub use events::EventTask;
 pub use index::{Entry, Status, Trashed};
-pub(crate) use index::{Placed, Registry, Section};
+pub(crate) use index::{Placed, Registry, Section, is_false, not_found};
 pub use op::Landed;
 pub(crate) use op::{Op, Pooled};

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::registry::Entry;
-use crate::registry::index::is_false;
+use crate::registry::is_false;
 
 /// Something with several steps that is being done to a tree.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -6,15 +6,13 @@
 use std::path::PathBuf;
 
 use store::atomic::{self, Durability};
-use store::log::{self, LogTail};
+use store::log;
 
 use crate::error::TreeError;
 use crate::layout::Layout;
+use crate::registry::events::append_line;
 use crate::registry::{Entry, Section};
 use crate::slug::Slug;
-
-/// The end is enough to see whether a crash left half a line there.
-const TAIL: u64 = 64 * 1024;
 
 fn path(layout: &Layout) -> PathBuf {
     layout.registry().with_file_name("removed.jsonl")
@@ -49,11 +47,8 @@ pub(crate) fn add(layout: &Layout, section: &mut Section<'_>, id: &str) -> Resul
     let mut entry = section.registry.worktrees.remove(at);
     (entry.task_id, entry.task_list) = (None, None);
     let line = to_line(layout, &entry)?;
-    let size = std::fs::metadata(path(layout)).map_or(0, |meta| meta.len());
-    let mut tail = LogTail::new(path(layout), size.saturating_sub(TAIL));
-    tail.read_new()?;
     // First here, then gone there: a crash in between leaves it twice, not nowhere.
-    tail.append(&line)?;
+    let tail = append_line(path(layout), &line)?;
     if section.durability() != Durability::Relaxed {
         tail.sync()?;
     }

@@ -2,22 +2,16 @@
 
 use store::clock::parse_rfc3339;
 use store::lock::FileLock;
-
 use store::{Category, Explain};
 
 use crate::changes::{self, Changes, State};
 use crate::error::TreeError;
-use crate::git::history::History;
-use crate::git::{Git, line};
+use crate::git::line;
 use crate::lease::Lease;
-use crate::registry::events::Event;
-use crate::registry::removed;
-use crate::registry::{Entry, Registry, Status};
+use crate::registry::{Entry, Registry, Status, removed};
 use crate::remove::{RemoveRequest, Removed};
 use crate::slug::Slug;
-use crate::trees::Trees;
-
-const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+use crate::trees::{Trees, modified_ms};
 
 /// What became of an agent's tree when the agent ended.
 #[derive(Debug)]
@@ -98,7 +92,7 @@ impl Trees {
     /// Every tree that has not been used for as long as the options say, and whether it can
     /// go. Changes nothing.
     pub fn gc_candidates(&self) -> Result<Vec<Candidate>, TreeError> {
-        let limit = self.now_ms() - i64::from(self.options.gc_days) * DAY_MS;
+        let limit = self.days_ago(self.options.gc_days);
         let registry = Registry::load(&self.layout)?;
         let mut candidates = Vec::new();
         for entry in registry.worktrees.into_iter().filter(Entry::is_live) {
@@ -117,7 +111,7 @@ impl Trees {
         let _lock = self.tree_lock(slug)?;
         self.recover(slug)?;
         let entry = self.get(slug)?;
-        let limit = self.now_ms() - i64::from(self.options.gc_days) * DAY_MS;
+        let limit = self.days_ago(self.options.gc_days);
         let recent = self.last_used_ms(&entry).is_none_or(|used| used > limit);
         let Ok(_nobody_inside) = Lease::exclude_holders(&self.layout, slug) else {
             return Ok(None);
@@ -125,21 +119,8 @@ impl Trees {
         if recent || matches!(self.judge(&entry), Verdict::Stays(_)) {
             return Ok(None);
         }
-        self.emit(&Event::of("worktree.remove.before", &entry));
-        let removed = self.own_admin(&entry).and_then(|admin| {
-            let found = self.look_into(&entry, admin);
-            self.move_to_trash(slug, &entry, found, &RemoveRequest::default())
-        });
-        match removed {
-            Ok(removed) => {
-                self.emit(&Event::of("worktree.remove.after", &removed.entry));
-                Ok(Some(removed))
-            }
-            Err(error) => {
-                self.emit(&Event::of("worktree.remove.failed", &entry).with_error(&error));
-                Err(error)
-            }
-        }
+        self.remove_as_found(slug, &entry, &RemoveRequest::default())
+            .map(Some)
     }
 
     fn verdict(&self, entry: &Entry) -> Verdict {
@@ -167,11 +148,8 @@ impl Trees {
             return Verdict::Merged { into };
         }
         // Only commits can be merged; everything else is in no other place.
-        let mut rest = changes.clone();
-        rest.commits = 0;
-        let only_commits = changes.state == State::Changed && rest.describe() == "none";
         let tips: Vec<String> = self.tips(entry, &changes);
-        if only_commits && !tips.is_empty() {
+        if changes.are_only_commits() && !tips.is_empty() {
             for target in ["HEAD", "refs/remotes/origin/HEAD"] {
                 match self.contains_all(target, &tips) {
                     Ok(true) => {
@@ -188,11 +166,8 @@ impl Trees {
     }
 
     fn tips(&self, entry: &Entry, changes: &Changes) -> Vec<String> {
-        let history = History::open(&self.layout.main);
-        let branch = entry
-            .branch
-            .as_ref()
-            .and_then(|branch| history.tip(&format!("refs/heads/{branch}")).ok().flatten());
+        let branch = entry.branch.as_ref();
+        let branch = branch.and_then(|branch| self.layout.tip_of(branch).ok().flatten());
         let mut tips: Vec<String> = changes.head.iter().cloned().chain(branch).collect();
         tips.dedup();
         tips
@@ -201,7 +176,7 @@ impl Trees {
     /// Whether merging any of `tips` into `target` would change nothing: it is part of the
     /// history, or was merged as one commit.
     fn contains_all(&self, target: &str, tips: &[String]) -> Result<bool, TreeError> {
-        let history = History::open(&self.layout.main);
+        let history = self.layout.history();
         let Ok(target) = history.resolve(target) else {
             return Ok(false);
         };
@@ -209,17 +184,12 @@ impl Trees {
             if history.is_ancestor(tip, &target)? {
                 continue;
             }
-            let (clean, merged) = Git::at(&self.layout.main, "merge-tree")
+            let (clean, merged) = self
+                .layout
+                .git("merge-tree")
                 .args(["--write-tree", "--end-of-options", &target, tip])
                 .ask()?;
-            let tree = Git::at(&self.layout.main, "rev-parse")
-                .args([
-                    "--verify",
-                    "--end-of-options",
-                    &format!("{target}^{{tree}}"),
-                ])
-                .run()?;
-            if !clean || line(&merged) != line(&tree) {
+            if !clean || line(&merged) != history.tree_of(&target)? {
                 return Ok(false);
             }
         }
@@ -229,15 +199,10 @@ impl Trees {
     /// Deletes old set-up logs and files on their way that nobody will fetch any more, and
     /// forgets removed trees of which nothing is left.
     pub fn tidy(&self) -> Result<(), TreeError> {
-        let limit = self.now_ms() - i64::from(self.options.gc_days) * DAY_MS;
+        let limit = self.days_ago(self.options.gc_days);
         for dir in [self.layout.logs(), self.layout.tmp()] {
             for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
-                let age = entry.metadata().and_then(|meta| meta.modified());
-                let ms = age.ok().and_then(|at| {
-                    let since = at.duration_since(std::time::UNIX_EPOCH).ok()?;
-                    i64::try_from(since.as_millis()).ok()
-                });
-                if ms.is_some_and(|ms| ms <= limit) {
+                if modified_ms(&entry.path()).is_some_and(|ms| ms <= limit) {
                     store::tree::delete(&entry.path())?;
                 }
             }

@@ -8,17 +8,15 @@ use store::fault::reached;
 use crate::changes::Changes;
 use crate::error::TreeError;
 use crate::fault;
-use crate::git::admin;
-use crate::git::files::{self, Head};
-use crate::git::history::History;
+use crate::git::{Head, admin, files};
 use crate::registry::{Entry, Op, Section, Status, Trashed};
-use crate::remove::rescue::{self, Rescue};
+use crate::remove::{Rescue, rescue};
 use crate::slug::Slug;
 use crate::trees::Trees;
 
 /// What became of a removed tree's branch.
 #[derive(Debug)]
-enum Branch {
+enum RemovedBranch {
     /// It is gone, and stood here.
     Gone(Option<String>),
     /// It is there, and why.
@@ -62,8 +60,8 @@ impl Trees {
         let branch = self.delete_branch(&entry, branch_tip, &trash.join("admin"))?;
         reached(fault::REMOVE_BRANCH_GONE);
         let (branch_tip, branch_kept) = match branch {
-            Branch::Gone(tip) => (tip, None),
-            Branch::Stays(why) => (None, Some(why)),
+            RemovedBranch::Gone(tip) => (tip, None),
+            RemovedBranch::Stays(why) => (None, Some(why)),
         };
         let at = self.now();
         let removed = section.entry(slug)?;
@@ -129,26 +127,26 @@ impl Trees {
         entry: &Entry,
         tip: Option<String>,
         admin: &Path,
-    ) -> Result<Branch, TreeError> {
+    ) -> Result<RemovedBranch, TreeError> {
         let (Some(branch), Some(tip)) = (&entry.branch, tip) else {
-            return Ok(Branch::Gone(None));
+            return Ok(RemovedBranch::Gone(None));
         };
         let reference = format!("refs/heads/{branch}");
-        let Some(now) = History::open(&self.layout.main).tip(&reference)? else {
-            return Ok(Branch::Gone(Some(tip)));
+        let Some(now) = self.layout.history().tip(&reference)? else {
+            return Ok(RemovedBranch::Gone(Some(tip)));
         };
         let made_here = || files::reflog(admin, "HEAD").is_some_and(|log| log.contains(&now));
         if now != tip && !made_here() {
-            return Ok(Branch::Stays(format!(
+            return Ok(RemovedBranch::Stays(format!(
                 "branch {branch} has moved meanwhile"
             )));
         }
         if admin::is_checked_out(&self.layout, branch)? {
-            return Ok(Branch::Stays(format!(
+            return Ok(RemovedBranch::Stays(format!(
                 "branch {branch} is checked out elsewhere"
             )));
         }
         admin::delete_ref(&self.layout, &reference, &now)?;
-        Ok(Branch::Gone(Some(now)))
+        Ok(RemovedBranch::Gone(Some(now)))
     }
 }

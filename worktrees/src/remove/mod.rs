@@ -2,12 +2,15 @@
 //! keep what git would forget (`rescue`), bringing one back (`undo`), emptying the trash
 //! (`trash`), and which worktrees nobody needs (`collect`).
 
-pub(crate) mod collect;
+mod collect;
 mod finish;
-pub(crate) mod rescue;
+mod rescue;
 mod start;
-pub(crate) mod trash;
+mod trash;
 mod undo;
 
+pub use collect::{AgentEnd, Candidate, Verdict};
+pub(crate) use rescue::Rescue;
 pub(crate) use start::{MOVING, next_id};
 pub use start::{RemoveHook, RemoveRequest, Removed};
+pub use trash::Overdue;

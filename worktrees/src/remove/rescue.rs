@@ -11,9 +11,8 @@ use store::atomic::{self, Stamp};
 
 use crate::changes::{Changes, State, reflog_commits};
 use crate::error::TreeError;
-use crate::git::admin;
 use crate::git::files::{is_oid, is_zero};
-use crate::git::{Git, line, zero_split};
+use crate::git::{Git, admin, line, zero_split};
 use crate::layout::Layout;
 use crate::registry::Entry;
 
@@ -111,20 +110,18 @@ impl Rescue<'_> {
         let copy = scratch_index(self.layout);
         let relaxed = atomic::Durability::Relaxed;
         atomic::replace(&self.layout.tmp(), &copy, &bytes, relaxed)?;
-        let plain = Git::at(&self.layout.main, "write-tree")
-            .env("GIT_INDEX_FILE", &copy)
-            .run();
-        let tree = match plain {
-            Ok(bytes) => Ok(line(&bytes)),
-            Err(_) => self.tree_of_stages(&copy),
-        };
+        let plain = self.layout.git("write-tree");
+        let plain = plain.env("GIT_INDEX_FILE", &copy).line();
+        let tree = plain.or_else(|_| self.tree_of_stages(&copy));
         atomic::remove(&copy)?;
         tree.map(Some)
     }
 
     /// An index with conflicts is no tree: each side gets a directory of its own.
     fn tree_of_stages(&self, index: &Path) -> Result<String, TreeError> {
-        let listed = Git::at(&self.layout.main, "ls-files")
+        let listed = self
+            .layout
+            .git("ls-files")
             .args(["--stage", "-z", "--full-name"])
             .env("GIT_INDEX_FILE", index)
             .run()?;
@@ -159,7 +156,9 @@ impl Rescue<'_> {
         if oids.is_empty() {
             return Ok(None);
         }
-        let listed = Git::at(&self.layout.main, "cat-file")
+        let listed = self
+            .layout
+            .git("cat-file")
             .arg("--batch-check=%(objectname) %(objecttype)")
             .input((oids.join("\n") + "\n").into_bytes())
             .run()?;
@@ -176,7 +175,9 @@ impl Rescue<'_> {
         if commits.is_empty() && entries.is_empty() {
             return Ok(None);
         }
-        let tree = Git::at(&self.layout.main, "mktree")
+        let tree = self
+            .layout
+            .git("mktree")
             .arg("-z")
             .input(entries.into_bytes())
             .run()?;
@@ -225,18 +226,20 @@ fn scratch_index(layout: &Layout) -> PathBuf {
 /// The tree of what `git update-index --index-info` reads.
 pub(crate) fn tree_of_index_info(layout: &Layout, input: Vec<u8>) -> Result<String, TreeError> {
     let index = scratch_index(layout);
-    let filled = Git::at(&layout.main, "update-index")
+    let filled = layout
+        .git("update-index")
         .args(["-z", "--index-info"])
         .env("GIT_INDEX_FILE", &index)
         .input(input)
         .run();
     let tree = filled.and_then(|_| {
-        Git::at(&layout.main, "write-tree")
+        layout
+            .git("write-tree")
             .env("GIT_INDEX_FILE", &index)
-            .run()
+            .line()
     });
     atomic::remove(&index)?;
-    Ok(line(&tree?))
+    tree
 }
 
 /// Writes a commit of ours; needs no identity and runs no hook.
@@ -253,16 +256,13 @@ pub(crate) fn commit(
         .collect();
     let who = format!("ccb <ccb@localhost> {} +0000", now_ms / 1000);
     let text = format!("tree {tree}\n{parents}author {who}\ncommitter {who}\n\n{message}\n");
-    let bytes = Git::at(&layout.main, "hash-object")
-        .args(["-t", "commit", "-w", "--stdin"])
-        .input(text.into_bytes())
-        .run()?;
-    Ok(line(&bytes))
+    admin::write_commit(layout, text.into_bytes())
 }
 
 /// The rescue refs of one removed tree with where they stand.
 pub(crate) fn refs_of(layout: &Layout, id: &str) -> Result<Vec<(String, String)>, TreeError> {
-    let bytes = Git::at(&layout.main, "for-each-ref")
+    let bytes = layout
+        .git("for-each-ref")
         .args(["--format=%(refname) %(objectname)", &prefix(id)])
         .run()?;
     let text = String::from_utf8_lossy(&bytes);
@@ -274,7 +274,8 @@ pub(crate) fn refs_of(layout: &Layout, id: &str) -> Result<Vec<(String, String)>
 
 /// The highest number in the names of rescue refs and trash directories.
 pub(crate) fn highest_number(layout: &Layout) -> Result<u64, TreeError> {
-    let bytes = Git::at(&layout.main, "for-each-ref")
+    let bytes = layout
+        .git("for-each-ref")
         .args(["--format=%(refname:lstrip=3)", "refs/ccb/rescue/"])
         .run()?;
     let text = String::from_utf8_lossy(&bytes);
@@ -302,12 +303,10 @@ pub(crate) fn write_blobs(
         input.extend_from_slice(path.as_os_str().as_bytes());
         input.push(b'\n');
     }
-    let bytes = Git::at(root, "hash-object")
+    Git::at(root, "hash-object")
         .args(["-w", "--no-filters", "--stdin-paths"])
         // The `.git` there leads nowhere any more.
         .env("GIT_DIR", &layout.common)
         .input(input)
-        .run()?;
-    let text = String::from_utf8_lossy(&bytes);
-    Ok(text.lines().map(str::to_owned).collect())
+        .lines()
 }

@@ -7,20 +7,17 @@
 
 use std::path::{Path, PathBuf};
 
-use store::atomic::{self, Durability};
+use store::atomic;
 use store::fault::reached;
 use store::tree::device;
 
 use crate::changes::{self, Changes, State};
 use crate::error::TreeError;
 use crate::fault;
-use crate::git::admin;
-use crate::git::files;
-use crate::git::history::History;
+use crate::git::{admin, files};
 use crate::lease::Lease;
-use crate::registry::events::Event;
-use crate::registry::{Entry, Op, Section, Status};
-use crate::remove::rescue::{self, Rescue};
+use crate::registry::{Entry, Event, Op, Section, Status};
+use crate::remove::{Rescue, rescue};
 use crate::slug::Slug;
 use crate::trees::Trees;
 
@@ -66,7 +63,7 @@ pub struct Removed {
 
 /// A tree that is about to go, as it was found.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct InspectedTree {
     /// git's directory for it.
     admin: Option<PathBuf>,
     /// See [`rescue::seen`].
@@ -85,17 +82,22 @@ impl Trees {
         let _lock = self.tree_lock(slug)?;
         self.recover(slug)?;
         let entry = self.get(slug)?;
-        self.emit(&Event::of("worktree.remove.before", &entry));
-        match self.remove_locked(slug, &entry, request) {
-            Ok(removed) => {
-                self.emit(&Event::of("worktree.remove.after", &removed.entry));
-                Ok(removed)
-            }
-            Err(error) => {
-                self.emit(&Event::of("worktree.remove.failed", &entry).with_error(&error));
-                Err(error)
-            }
-        }
+        let remove = || self.remove_locked(slug, &entry, request);
+        self.with_events("worktree.remove", &entry, remove, removed_event)
+    }
+
+    /// Moves the tree to the trash with whatever is in it. Its lock is held, and nobody is inside.
+    pub(crate) fn remove_as_found(
+        &self,
+        slug: &Slug,
+        entry: &Entry,
+        request: &RemoveRequest<'_>,
+    ) -> Result<Removed, TreeError> {
+        let remove = || {
+            let found = self.inspect(entry, self.own_admin(entry)?);
+            self.move_to_trash(slug, entry, found, request)
+        };
+        self.with_events("worktree.remove", entry, remove, removed_event)
     }
 
     /// Whether [`Self::remove`] would refuse, and what is in the tree. Changes nothing.
@@ -123,7 +125,7 @@ impl Trees {
             return self.remove_by_hook(slug, entry, request);
         }
         // Counted now, when nobody of ours can be at work in it any more.
-        let found = self.look_into(entry, self.own_admin(entry)?);
+        let found = self.inspect(entry, self.own_admin(entry)?);
         self.refuse_changes(entry, &found.changes, request.discard)?;
         let removed = self.move_to_trash(slug, entry, found, request)?;
         match removed.entry.trash.as_ref().filter(|trash| trash.emptied) {
@@ -139,7 +141,7 @@ impl Trees {
     }
 
     /// Looks into a tree that is about to go.
-    pub(crate) fn look_into(&self, entry: &Entry, admin: Option<PathBuf>) -> Found {
+    pub(crate) fn inspect(&self, entry: &Entry, admin: Option<PathBuf>) -> InspectedTree {
         // The stamps first: what happens after them is noticed.
         let stamps = |admin: &PathBuf| rescue::seen(&self.layout, entry, admin);
         let seen = admin.as_ref().map_or(0, stamps);
@@ -151,7 +153,7 @@ impl Trees {
         {
             changes = changes.unknown("git is at work in it, or was killed there (index.lock)");
         }
-        Found {
+        InspectedTree {
             seen,
             changes,
             admin,
@@ -182,10 +184,7 @@ impl Trees {
         let admin = if std::fs::symlink_metadata(path).is_err() {
             admin::find(&self.layout, path)
         } else {
-            let admin = files::admin_of(&self.layout, path).map_err(|why| TreeError::NotOurs {
-                path: path.to_owned(),
-                why,
-            })?;
+            let admin = self.layout.admin_of(path)?;
             self.check_place(path)?;
             Some(admin)
         };
@@ -221,22 +220,21 @@ impl Trees {
         &self,
         slug: &Slug,
         entry: &Entry,
-        found: Found,
+        found: InspectedTree,
         request: &RemoveRequest<'_>,
     ) -> Result<Removed, TreeError> {
-        let Found {
+        let InspectedTree {
             admin,
             seen,
             changes,
         } = found;
         let mut section = self.section()?;
         let id = next_id(self, &mut section, slug)?;
-        let branch_tip = match &entry.branch {
-            Some(branch) => {
-                History::open(&self.layout.main).tip(&format!("refs/heads/{branch}"))?
-            }
-            None => None,
-        };
+        let branch_tip = entry
+            .branch
+            .as_deref()
+            .map(|branch| self.layout.tip_of(branch));
+        let branch_tip = branch_tip.transpose()?.flatten();
         let kept_elsewhere = request.kept.is_some_and(|commit| {
             let on_branch = branch_tip.as_deref().is_none_or(|tip| tip == commit);
             on_branch && changes.only_commits_until(commit)
@@ -297,12 +295,7 @@ impl Trees {
         if let Some(admin) = admin {
             // Without this a `git worktree prune` would delete index and reflogs as soon as
             // the directory they belong to is not found.
-            atomic::replace_keeping_mode(
-                &self.layout.tmp(),
-                &admin.join("locked"),
-                MOVING.as_bytes(),
-                Durability::Relaxed,
-            )?;
+            self.layout.write_git_file(&admin.join("locked"), MOVING)?;
             reached(fault::REMOVE_LOCKED);
         }
         if std::fs::symlink_metadata(path).is_ok() {
@@ -337,10 +330,7 @@ impl Trees {
             why,
         })?;
         let mut section = self.section()?;
-        let removed = section.entry(slug)?;
-        removed.status = Status::Removed;
-        let entry = removed.clone();
-        section.save()?;
+        let entry = section.edit(slug, |entry| entry.status = Status::Removed)?;
         Ok(Removed {
             entry,
             changes: Changes::default(),
@@ -348,6 +338,10 @@ impl Trees {
             undoable: false,
         })
     }
+}
+
+fn removed_event(removed: &Removed) -> Event {
+    Event::of("worktree.remove.after", &removed.entry)
 }
 
 /// A name nothing in the trash or among the rescue refs has had.

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use store::atomic::{self, Durability};
+use store::atomic;
 use store::clock::parse_rfc3339;
 use store::fault::reached;
 use store::lock::FileLock;
@@ -17,16 +17,11 @@ use store::tree::{device, walk};
 
 use crate::error::TreeError;
 use crate::fault;
-use crate::git::admin;
-use crate::git::history::History;
-use crate::git::{Git, line, path_from, zero_split};
+use crate::git::{Git, admin, path_from, zero_split};
 use crate::layout::Layout;
-use crate::registry::removed;
-use crate::registry::{Entry, Registry, Status, Trashed};
+use crate::registry::{Entry, Registry, Status, Trashed, removed};
 use crate::remove::rescue::{commit, prefix, refs_of, tree_of_index_info, write_blobs};
 use crate::trees::Trees;
-
-const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// A removed tree whose time in the trash is over.
 #[derive(Debug)]
@@ -39,18 +34,18 @@ pub struct Overdue {
 
 /// Why a directory stays in the trash.
 #[derive(Debug)]
-enum Stop {
+enum NotEmptied {
     Stays(String),
     Error(TreeError),
 }
 
-impl From<TreeError> for Stop {
+impl From<TreeError> for NotEmptied {
     fn from(error: TreeError) -> Self {
         Self::Error(error)
     }
 }
 
-impl From<store::StoreError> for Stop {
+impl From<store::StoreError> for NotEmptied {
     fn from(error: store::StoreError) -> Self {
         Self::Error(error.into())
     }
@@ -59,7 +54,7 @@ impl From<store::StoreError> for Stop {
 impl Trees {
     /// The trees that have been in the trash for longer than they need to be.
     pub fn overdue(&self) -> Result<Vec<Entry>, TreeError> {
-        let limit = self.now_ms() - i64::from(self.options.trash_days) * DAY_MS;
+        let limit = self.days_ago(self.options.trash_days);
         let registry = Registry::load(&self.layout)?;
         let old = |entry: &Entry| {
             // One that is marked and still there is one whose deletion was interrupted.
@@ -87,15 +82,15 @@ impl Trees {
             };
             let stays = match self.empty(&entry, &trash) {
                 Ok(()) => None,
-                Err(Stop::Stays(why)) => Some(why),
-                Err(Stop::Error(error)) => Some(error.to_string()),
+                Err(NotEmptied::Stays(why)) => Some(why),
+                Err(NotEmptied::Error(error)) => Some(error.to_string()),
             };
             done.push(Overdue { entry, stays });
         }
         Ok(done)
     }
 
-    fn empty(&self, entry: &Entry, trash: &Trashed) -> Result<(), Stop> {
+    fn empty(&self, entry: &Entry, trash: &Trashed) -> Result<(), NotEmptied> {
         let dir = self.layout.trash().join(&trash.id);
         let tree = dir.join("tree");
         if tree.exists() && !trash.emptied {
@@ -128,7 +123,7 @@ impl Trees {
     }
 
     /// Makes `refs/ccb/rescue/<id>/files`, unless the files are those of a commit we have.
-    fn keep_files(&self, entry: &Entry, trash: &Trashed, dir: &Path) -> Result<(), Stop> {
+    fn keep_files(&self, entry: &Entry, trash: &Trashed, dir: &Path) -> Result<(), NotEmptied> {
         let refs = refs_of(&self.layout, &trash.id)?;
         let find = |what: &str| {
             let name = format!("{}/{what}", prefix(&trash.id));
@@ -140,12 +135,9 @@ impl Trees {
         let tree = self.snapshot(&dir.join("tree"), &dir.join("admin"), trash.rescue_ignored)?;
         let head = find("head");
         if let (Some((name, head)), true) = (head, trash.clean) {
-            let same = Git::at(&self.layout.main, "rev-parse")
-                .args(["--verify", "--end-of-options", &format!("{head}^{{tree}}")])
-                .run()?;
-            if line(&same) == tree {
+            let history = self.layout.history();
+            if history.tree_of(head)? == tree {
                 // Nothing but the base. If that is still part of a branch, no ref is needed.
-                let history = History::open(&self.layout.main);
                 let here = history.resolve("HEAD")?;
                 if history.is_ancestor(head, &here)? {
                     admin::delete_ref(&self.layout, name, head)?;
@@ -162,8 +154,13 @@ impl Trees {
     }
 
     /// The git tree of the files below `tree`.
-    fn snapshot(&self, tree: &Path, admin: &Path, with_ignored: bool) -> Result<String, Stop> {
-        refuse_what_a_snapshot_cannot_hold(tree)?;
+    fn snapshot(
+        &self,
+        tree: &Path,
+        admin: &Path,
+        with_ignored: bool,
+    ) -> Result<String, NotEmptied> {
+        check_snapshot_possible(tree)?;
         let paths = self.files_to_keep(tree, admin, with_ignored)?;
         let mut entries: Vec<(PathBuf, &str, String)> = Vec::new();
         let mut plain: Vec<(PathBuf, &str)> = Vec::new();
@@ -193,7 +190,7 @@ impl Trees {
             }
             if bytes > self.options.rescue_max_bytes {
                 let limit = self.options.rescue_max_bytes;
-                return Err(Stop::Stays(format!(
+                return Err(NotEmptied::Stays(format!(
                     "its files are larger than {limit} bytes"
                 )));
             }
@@ -220,12 +217,8 @@ impl Trees {
         with_ignored: bool,
     ) -> Result<BTreeSet<PathBuf>, TreeError> {
         // From where it is now, the shared directory is elsewhere. Undo writes what was there.
-        atomic::replace_keeping_mode(
-            &self.layout.tmp(),
-            &admin.join("commondir"),
-            b"../../../..\n",
-            Durability::Relaxed,
-        )?;
+        let commondir = admin.join("commondir");
+        self.layout.write_git_file(&commondir, "../../../..\n")?;
         let list = |args: &[&str]| {
             Git::at(tree, "ls-files")
                 .args(["-z", "--exclude-standard"])
@@ -243,20 +236,20 @@ impl Trees {
     }
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> Stop {
-    Stop::Stays(format!("{} cannot be read: {error}", path.display()))
+fn unreadable(path: &Path, error: &std::io::Error) -> NotEmptied {
+    NotEmptied::Stays(format!("{} cannot be read: {error}", path.display()))
 }
 
 fn write_blob(layout: &Layout, content: Vec<u8>) -> Result<String, TreeError> {
-    let bytes = Git::at(&layout.main, "hash-object")
+    layout
+        .git("hash-object")
         .args(["-w", "--no-filters", "--stdin"])
         .input(content)
-        .run()?;
-    Ok(line(&bytes))
+        .line()
 }
 
 /// A repository inside has a history of its own; another file system is not ours.
-fn refuse_what_a_snapshot_cannot_hold(tree: &Path) -> Result<(), Stop> {
+fn check_snapshot_possible(tree: &Path) -> Result<(), NotEmptied> {
     let here = device(tree)?;
     let mut found = None;
     walk(tree, &mut |path, meta| {
@@ -270,7 +263,7 @@ fn refuse_what_a_snapshot_cannot_hold(tree: &Path) -> Result<(), Stop> {
         Ok(found.is_none())
     })?;
     match found {
-        Some(why) => Err(Stop::Stays(why.into())),
+        Some(why) => Err(NotEmptied::Stays(why.into())),
         None => Ok(()),
     }
 }

@@ -5,13 +5,11 @@ use std::path::Path;
 use store::atomic::{self, Durability};
 use store::fault::reached;
 
-use crate::doctor::recover::unlock;
+use crate::doctor::unlock;
 use crate::error::TreeError;
 use crate::fault;
 use crate::git::admin;
-use crate::git::history::History;
-use crate::registry::events::Event;
-use crate::registry::{Entry, Op, Registry, Section, Status, Trashed};
+use crate::registry::{Entry, Event, Op, Registry, Section, Status, Trashed};
 use crate::remove::MOVING;
 use crate::slug::Slug;
 use crate::trees::Trees;
@@ -30,12 +28,7 @@ impl Trees {
                 name: slug.to_string(),
             });
         }
-        if let Some(other) = registry.clash(slug) {
-            return Err(TreeError::NameClash {
-                given: slug.to_string(),
-                existing: other.name.clone(),
-            });
-        }
+        registry.check_clash(slug)?;
         let nothing = || TreeError::NothingToUndo {
             name: slug.to_string(),
         };
@@ -69,7 +62,7 @@ impl Trees {
         let (Some(branch), Some(tip)) = (&entry.branch, &trash.branch_tip) else {
             return Ok(());
         };
-        let now = History::open(&self.layout.main).tip(&format!("refs/heads/{branch}"))?;
+        let now = self.layout.tip_of(branch)?;
         let free = match now {
             None => true,
             Some(now) => now == *tip && !admin::is_checked_out(&self.layout, branch)?,
@@ -98,7 +91,7 @@ impl Trees {
                 if let (Some(made), Some(tip)) = (branch_made, &trash.branch_tip) {
                     admin::delete_ref(&self.layout, &made, tip)?;
                 }
-                clear(&mut section, &trash.id, |entry| entry.op = None)?;
+                edit_trashed(&mut section, &trash.id, |entry| entry.op = None)?;
             }
             return Err(error);
         }
@@ -107,7 +100,7 @@ impl Trees {
             tracing::debug!(%error, dir = %dir.display(), "not removed");
         }
         let now = self.now();
-        let entry = clear(&mut section, &trash.id, |entry| {
+        let entry = edit_trashed(&mut section, &trash.id, |entry| {
             entry.op = None;
             entry.status = Status::Active;
             entry.trash = None;
@@ -127,7 +120,7 @@ impl Trees {
     ) -> Result<(), TreeError> {
         if let (Some(branch), Some(tip)) = (&entry.branch, &trash.branch_tip) {
             let reference = format!("refs/heads/{branch}");
-            if History::open(&self.layout.main).tip(&reference)?.is_none() {
+            if self.layout.history().tip(&reference)?.is_none() {
                 admin::create_refs(&self.layout, &[(reference.clone(), tip.clone())])?;
                 *branch_made = Some(reference);
             }
@@ -190,7 +183,7 @@ impl Trees {
     }
 }
 
-fn clear(
+fn edit_trashed(
     section: &mut Section<'_>,
     id: &str,
     change: impl FnOnce(&mut Entry),

@@ -16,6 +16,8 @@ mod check_tree;
 mod check_tree_damage;
 /// Made, found, refused.
 mod create;
+/// The example works.
+mod example;
 /// Taken away and brought back.
 mod remove;
 /// The repository all of this happens in.

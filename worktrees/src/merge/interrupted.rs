@@ -1,13 +1,82 @@
-//! A checkout that was killed on its way from one commit to another: some files are those of the
-//! other one, or the beginning of them. That would stop git's own next try.
+//! Landings that were interrupted where the branch is checked out, by a kill or a power cut.
+//!
+//! git writes the files, then the index, then the branch, and syncs too little of it. What is
+//! left may be files with the new content, the beginning of it, or none at all beside a branch
+//! that has not moved, or old ones beside one that has, and the lock of a git that is gone. That
+//! would stop git's own next try. The note in the registry (`pending`) says which files may be
+//! concerned.
 
 use std::path::Path;
 
 use store::atomic;
 
+use crate::doctor::has_no_text;
 use crate::error::TreeError;
-use crate::git::{Git, line, path_from, zero_split};
+use crate::git::{Git, files, locks, path_from, zero_split};
 use crate::layout::Layout;
+use crate::merge::Target;
+use crate::registry::{Entry, Landed, Registry};
+use crate::trees::Trees;
+
+impl Trees {
+    /// Tidies up after every landing that somebody began and did not live to confirm. The turn to
+    /// land is held, so none of them is under way.
+    pub(crate) fn settle_landings(&self) -> Result<(), TreeError> {
+        for entry in Registry::load(&self.layout)?.worktrees {
+            let Some(landed) = entry.merged.as_ref().filter(|landed| landed.pending) else {
+                continue;
+            };
+            if let Err(error) = self.settle_landing(&entry, landed) {
+                tracing::warn!(worktree = entry.name, %error, "its landing is not tidied up");
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives each file of the checkout that git may have left half way the content the branch
+    /// has for it.
+    fn settle_landing(&self, entry: &Entry, landed: &Landed) -> Result<(), TreeError> {
+        let target = Target::find(&self.layout, Some(&landed.into))?;
+        let Some(dir) = target.checkout.as_deref().filter(|dir| dir.is_dir()) else {
+            return Ok(());
+        };
+        self.drop_leftovers(dir, &landed.into)?;
+        let history = self.layout.history();
+        let moved = history.is_ancestor(&landed.commit, &target.tip)?;
+        let other = match (moved, &entry.base) {
+            (false, _) => &landed.commit,
+            (true, Some(base)) => base,
+            (true, None) => return Ok(()),
+        };
+        put_back(&self.layout, dir, &target.tip, other)
+    }
+
+    /// The locks of a git that is gone keep every other one out, and an `ORIG_HEAD` without
+    /// content makes the next merge fail.
+    fn drop_leftovers(&self, dir: &Path, branch: &str) -> Result<(), TreeError> {
+        let git_dir = match dir == self.layout.main {
+            true => self.layout.common.clone(),
+            false => match files::admin_of(&self.layout, dir) {
+                Ok(admin) => admin,
+                Err(_) => return Ok(()),
+            },
+        };
+        let branch = self.layout.common.join("refs/heads").join(branch);
+        for lock in [
+            git_dir.join("index.lock"),
+            git_dir.join("HEAD.lock"),
+            git_dir.join("ORIG_HEAD.lock"),
+            branch.with_added_extension("lock"),
+        ] {
+            locks::clear(&lock, true);
+        }
+        let orig_head = git_dir.join("ORIG_HEAD");
+        if has_no_text(&orig_head) {
+            atomic::remove(&orig_head)?;
+        }
+        Ok(())
+    }
+}
 
 /// A file that differs between the two commits.
 struct Change {
@@ -21,12 +90,12 @@ struct Change {
 /// Makes every file that a killed git left as it is in `to`, or half so, what it is in `from`, in
 /// the working tree at `dir` and in its index. What holds anything else is somebody's, and stays.
 pub(crate) fn put_back(layout: &Layout, dir: &Path, from: &str, to: &str) -> Result<(), TreeError> {
-    let changes = between(layout, from, to)?;
+    let changes = changes_between(layout, from, to)?;
     let mut restore: Vec<u8> = Vec::new();
     let mut forget: Vec<u8> = Vec::new();
     for change in changes {
         let file = dir.join(path_from(&change.path));
-        if !is_gits_doing(layout, dir, &file, &change)? {
+        if !is_left_by_git(layout, dir, &file, &change)? {
             continue;
         }
         let list = match change.before {
@@ -59,8 +128,9 @@ pub(crate) fn put_back(layout: &Layout, dir: &Path, from: &str, to: &str) -> Res
 }
 
 /// The files that differ between two commits.
-fn between(layout: &Layout, from: &str, to: &str) -> Result<Vec<Change>, TreeError> {
-    let bytes = Git::at(&layout.main, "diff-tree")
+fn changes_between(layout: &Layout, from: &str, to: &str) -> Result<Vec<Change>, TreeError> {
+    let bytes = layout
+        .git("diff-tree")
         .args(["-r", "-z", "--raw", "--no-renames", "--no-abbrev"])
         .args(["--end-of-options", from, to])
         .run()?;
@@ -84,7 +154,7 @@ fn between(layout: &Layout, from: &str, to: &str) -> Result<Vec<Change>, TreeErr
 }
 
 /// Whether the file is what a git leaves that was killed: gone, the new content, or its beginning.
-fn is_gits_doing(
+fn is_left_by_git(
     layout: &Layout,
     dir: &Path,
     file: &Path,
@@ -102,8 +172,7 @@ fn is_gits_doing(
         let new = content(layout, change.after.as_deref())?;
         return Ok(new.as_deref() == Some(target.as_os_str().as_bytes()));
     }
-    let now = Git::at(dir, "hash-object").arg("--").arg(file).run()?;
-    let now = line(&now);
+    let now = Git::at(dir, "hash-object").arg("--").arg(file).line()?;
     if change.before.as_ref() == Some(&now) {
         return Ok(false);
     }
@@ -119,7 +188,7 @@ fn content(layout: &Layout, oid: Option<&str>) -> Result<Option<Vec<u8>>, TreeEr
     let Some(oid) = oid else {
         return Ok(None);
     };
-    let blob = Git::at(&layout.main, "cat-file").args(["blob", oid]).run();
+    let blob = layout.git("cat-file").args(["blob", oid]).run();
     match blob {
         Ok(bytes) => Ok(Some(bytes)),
         // A submodule has no content here.
