@@ -5,6 +5,7 @@ use coordinator::run::{Grants, LaunchPlan, Spawn};
 use store::Failure;
 use swarm::definitions::PermissionMode;
 use swarm::run::{Meta, RunError, RuntimeSpec};
+use swarm::runtime::RuntimeKind;
 use swarm::tools::{Reach, ToolFilter};
 
 use crate::context::Context;
@@ -87,7 +88,7 @@ impl Bounds {
 
     /// Refuses a program that asks nobody to one that has to ask, or that may not run commands.
     pub(crate) fn check_runtime(&self, runtime: &RuntimeSpec) -> Result<(), Failure> {
-        let same = self.runtime.as_ref() == Some(&runtime.name) && runtime.kind != "shell";
+        let same = self.runtime.as_ref() == Some(&runtime.name) && runtime.kind.has_model();
         if !runs_unasked(runtime) || same {
             return Ok(());
         }
@@ -131,7 +132,7 @@ impl Share {
 
 /// Whether a program of this kind does what it is told without asking anybody.
 fn runs_unasked(runtime: &RuntimeSpec) -> bool {
-    matches!(runtime.kind.as_str(), "shell" | "lines")
+    matches!(runtime.kind, RuntimeKind::Shell | RuntimeKind::Lines)
 }
 
 /// Those of our tools that the filter leaves a role.
@@ -157,7 +158,7 @@ pub(crate) fn missing_as_teammate(filter: &ToolFilter) -> Option<String> {
 pub(crate) fn warning(spawn: &Spawn) -> Option<String> {
     let plan = &spawn.plan;
     let filter = ToolFilter::new(plan.tools.clone(), plan.disallowed_tools.clone());
-    let model = spawn.runtime.kind != "shell";
+    let model = spawn.runtime.kind.has_model();
     let missing = missing_as_teammate(&filter).filter(|_| spawn.teammate && model);
     missing.map(|missing| format!("{}: {missing}", spawn.agent_type))
 }

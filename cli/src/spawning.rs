@@ -15,7 +15,7 @@ use swarm::fork::may_fork;
 use swarm::memory;
 use swarm::model::ModelChoice;
 use swarm::run::{Meta, RuntimeSpec};
-use swarm::runtime::{self, McpServer, OWN_SERVER, RuntimeError};
+use swarm::runtime::{self, McpServer, OWN_SERVER, RuntimeError, RuntimeKind};
 use swarm::tools::ToolFilter;
 use swarm::trust::{Item, Places};
 use taskboard::Task;
@@ -93,7 +93,7 @@ pub(crate) fn spawn(
     };
     let bounds = Bounds::of_caller(context)?;
     bounds.check_runtime(&runtime)?;
-    let shell = runtime.kind == "shell";
+    let shell = !runtime.kind.has_model();
     let prompt = prompt(wish, definition, shell)?;
     let description = match (&wish.description, &wish.task) {
         (Some(text), _) => text.clone(),
@@ -157,7 +157,7 @@ fn own_share(
         share = bounds.share(&ours.within(&tools), share.mode);
     }
     let alone = ALONE.contains(&definition.name.as_str()) || wish.role == Role::Worker;
-    let shell = runtime.kind == "shell";
+    let shell = !runtime.kind.has_model();
     if !alone && !shell && !own_tools(wish.role, &share.tools).is_empty() {
         plan.mcp_servers.insert(0, own_server(wish.role)?);
     }
@@ -169,10 +169,10 @@ fn own_share(
 fn permission_mode(wish: &Wish, definition: &Definition, runtime: &RuntimeSpec) -> PermissionMode {
     match (wish.plan_mode, wish.role) {
         (true, _) => PermissionMode::Plan,
-        (false, Role::Coordinator) => match runtime.kind.as_str() {
-            "codex" => PermissionMode::Plan,
+        (false, Role::Coordinator) => match runtime.kind {
+            RuntimeKind::Codex => PermissionMode::Plan,
             // In their plan modes some are left without ours, too.
-            "acp" if !can_be_held(runtime) => PermissionMode::Plan,
+            RuntimeKind::Acp if !can_be_held(runtime) => PermissionMode::Plan,
             _ => PermissionMode::Ask,
         },
         (false, _) => definition.permission_mode,
@@ -300,13 +300,14 @@ fn runtime(wish: &Wish, context: &Context) -> Result<RuntimeSpec, Failure> {
 /// Never the shell, for which a prompt is a command.
 fn own_runtime(context: &Context) -> Option<RuntimeSpec> {
     let own = context.agents().ok()?.find(context.run()?).ok()?;
-    Some(own.runtime).filter(|runtime| runtime.kind != "shell")
+    Some(own.runtime).filter(|runtime| runtime.kind.has_model())
 }
 
 /// The first of the agents everybody knows that is installed. Never the shell: what is meant
 /// for a model must not be run as a command.
 fn installed(context: &Context) -> Result<RuntimeSpec, Failure> {
-    let models = runtime::built_in().filter(|name| *name != "shell");
+    let models = runtime::built_in()
+        .filter(|name| runtime::kind_of(name).is_some_and(RuntimeKind::has_model));
     let mut found = models.filter_map(|name| find_runtime(name, context).ok());
     found.next().ok_or_else(|| {
         let message = "no agent program is installed that could run it";
@@ -329,7 +330,7 @@ fn find_runtime(name: &str, context: &Context) -> Result<RuntimeSpec, Failure> {
         command.extend(runtime.args.iter().cloned());
         return Ok(RuntimeSpec {
             name: name.to_owned(),
-            kind: runtime.kind.as_str().to_owned(),
+            kind: runtime.kind,
             command,
             env: runtime.env.clone(),
         });
@@ -338,7 +339,7 @@ fn find_runtime(name: &str, context: &Context) -> Result<RuntimeSpec, Failure> {
     match runtime::from_spec(name, None, None, &path) {
         Ok(_) => Ok(RuntimeSpec {
             name: name.to_owned(),
-            kind: runtime::kind_of(name).unwrap_or(name).to_owned(),
+            kind: runtime::kind_of(name).unwrap_or_default(),
             ..RuntimeSpec::default()
         }),
         Err(RuntimeError::UnknownName { .. }) => {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use store::Failure;
 use swarm::run::RuntimeSpec;
-use swarm::runtime::OWN_SERVER;
+use swarm::runtime::{OWN_SERVER, RuntimeKind};
 use swarm::trust::{COORDINATOR, Item, Places};
 
 use super::Session;
@@ -101,8 +101,8 @@ fn read(file: &Path) -> Result<Option<String>, Failure> {
 
 /// What this runtime puts before the names of our tools.
 fn prefix(runtime: &RuntimeSpec) -> String {
-    match (runtime.kind.as_str(), runtime.name.as_str()) {
-        ("lines", _) => String::new(),
+    match (runtime.kind, runtime.name.as_str()) {
+        (RuntimeKind::Lines, _) => String::new(),
         (_, "opencode") => format!("{OWN_SERVER}_"),
         _ => format!("mcp__{OWN_SERVER}__"),
     }
@@ -130,13 +130,13 @@ mod tests {
             );
         }
         for (kind, name, expected) in [
-            ("claude", "claude", "mcp__ccb__"),
-            ("codex", "codex", "mcp__ccb__"),
-            ("acp", "opencode", "ccb_"),
-            ("lines", "mine", ""),
+            (RuntimeKind::Claude, "claude", "mcp__ccb__"),
+            (RuntimeKind::Codex, "codex", "mcp__ccb__"),
+            (RuntimeKind::Acp, "opencode", "ccb_"),
+            (RuntimeKind::Lines, "mine", ""),
         ] {
             let spec = RuntimeSpec {
-                kind: kind.into(),
+                kind,
                 name: name.into(),
                 ..RuntimeSpec::default()
             };

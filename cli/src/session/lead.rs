@@ -7,7 +7,7 @@ use mailbox::{Body, Draft};
 use store::Failure;
 use store::name::Name;
 use swarm::LEAD;
-use swarm::run::{ExitStatus, Meta, State};
+use swarm::run::{ExitStatus, Meta, RunState};
 
 use super::{Session, coordinator_prompt};
 use crate::commands::agent::definitions;
@@ -72,7 +72,7 @@ impl Lead {
             self.context.settle_dead_runs();
             return self.revive(agents);
         }
-        if meta.state == State::Idle && self.revived.is_some() {
+        if meta.state == RunState::Idle && self.revived.is_some() {
             self.revived = Some(0);
         }
         let waiting = self.inbox.as_ref().is_some_and(|inbox| {
@@ -80,7 +80,7 @@ impl Lead {
                 .list(false)
                 .is_ok_and(|listing| !listing.messages.is_empty())
         });
-        meta.state != State::Idle || waiting
+        meta.state != RunState::Idle || waiting
     }
 
     /// Lets a coordinator go on that died: what it had in mind is in nobody else's head.

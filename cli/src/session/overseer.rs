@@ -177,7 +177,7 @@ fn anybody_at_work(agents: &coordinator::run::Agents) -> bool {
             return false;
         };
         let leads = meta.address() == swarm::LEAD;
-        let idle = meta.state == swarm::run::State::Idle || meta.state.is_terminal();
+        let idle = meta.state == swarm::run::RunState::Idle || meta.state.is_terminal();
         !leads && !idle && run.is_alive().unwrap_or(false)
     })
 }

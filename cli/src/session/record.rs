@@ -72,7 +72,7 @@ pub(super) fn prepare(
     }
     let runtime = args.runtime.clone().or(record.runtime.take());
     let spec = spawning::session_runtime(runtime.as_deref(), context)?;
-    let commands_only = spec.kind == "shell";
+    let commands_only = !spec.kind.has_model();
     record.runtime = Some(spec.name);
     record.lead = lead(args, &record, commands_only, context)?;
     if record.has_coordinator() && record.lead.is_none() {
@@ -177,7 +177,7 @@ fn lead(
         (None, None) => record.runtime.clone().unwrap_or_default(),
     };
     let spec = spawning::session_runtime(Some(&wanted), context)?;
-    if spec.kind == "shell" {
+    if !spec.kind.has_model() {
         let message = "the lead cannot be a shell: it has to decide";
         return Err(Failure::usage("bad_lead", message)
             .with_hint("name a model's runtime with --lead, or `--lead me`"));

@@ -6,7 +6,7 @@
 //! nobody; whether a worker that failed goes on is for the lead to say.
 
 use serde_json::{Map, Value, json};
-use swarm::run::{Meta, State};
+use swarm::run::{Meta, RunState};
 use taskboard::{Board, Caller, NewTask, Status, Task, TaskId, Update};
 use worktrees::{Slug, TreeError, Trees};
 
@@ -224,7 +224,7 @@ pub fn left_trees(agents: &Agents) -> Result<Vec<LeftTree>, AgentError> {
                 description: meta.description.clone(),
                 worktree: tree.name.clone(),
                 why: outcome.why.clone(),
-                stopped: meta.state == State::Killed,
+                stopped: meta.state == RunState::Killed,
             });
         }
     }

@@ -452,7 +452,7 @@ impl Engine {
                     .name
                     .as_deref()
                     .and_then(|name| Name::new("agent", name).ok()),
-                commands_only: meta.runtime.kind == "shell",
+                commands_only: !meta.runtime.kind.has_model(),
             },
             at: None,
             did: None,

@@ -35,7 +35,6 @@ impl Shared {
             agent_type: "general-purpose".into(),
             runtime: RuntimeSpec {
                 name: "shell".into(),
-                kind: "shell".into(),
                 ..RuntimeSpec::default()
             },
             name: None,

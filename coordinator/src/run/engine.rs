@@ -9,7 +9,7 @@ use store::atomic::Durability;
 use store::home::Home;
 use store::name::Name;
 use store::settings::{LockMode, Settings};
-use swarm::run::{self, Exit, Meta, RunDir, RunError, RunOptions, State};
+use swarm::run::{self, Exit, Meta, RunDir, RunError, RunOptions, RunState};
 use swarm::starter::Starter;
 use swarm::{Team, TeamOptions};
 use taskboard::{Board, BoardOptions};
@@ -310,7 +310,7 @@ fn board_options(options: &RunOptions, starter: &Starter) -> BoardOptions {
 /// The word for an agent's state, in the light of whether it is alive.
 pub(super) fn state_word(meta: &Meta, alive: bool) -> &'static str {
     match (meta.state.is_terminal(), alive) {
-        (false, false) => State::Lost.as_str(),
+        (false, false) => RunState::Lost.as_str(),
         _ => meta.state.as_str(),
     }
 }

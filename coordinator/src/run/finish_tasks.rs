@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use swarm::process::{Ending, says_killed};
-use swarm::run::{Exit, ExitReason, ExitStatus, Meta, Proof, State};
+use swarm::run::{Exit, ExitReason, ExitStatus, Meta, Proof, RunState};
 use taskboard::{Attempt, Board, BoardError, Caller, Hooks, Task, TaskId, Veto};
 
 use super::engine::Agents;
@@ -65,7 +65,7 @@ fn settle_own(
     let prove = &meta.launch.prove;
     // A model says by itself what it has done, unless somebody wants to see it; a command
     // cannot.
-    let ours = prove.is_some() || meta.runtime.kind == "shell";
+    let ours = prove.is_some() || !meta.runtime.kind.has_model();
     // One that was stopped, or may not go on for now, says nothing about the task; one that
     // reached its own limit does, where somebody counts.
     let told_nothing = match exit.reason {
@@ -152,8 +152,8 @@ fn others_since(agents: &Agents, own: &Meta, since: &str) -> Others {
         let other = meta.task_id.is_some() && meta.task_id != own.task_id;
         if other && meta.ended_at.as_deref().is_some_and(|at| at >= since) {
             match meta.state {
-                State::Lost => others.lost += 1,
-                State::Completed => others.completed += 1,
+                RunState::Lost => others.lost += 1,
+                RunState::Completed => others.completed += 1,
                 _ => {}
             }
         }

@@ -294,7 +294,7 @@ impl Ports for EnginePorts {
 
     fn may_begin(&mut self) -> Result<MayBegin, PortError> {
         // A command asks no model.
-        if self.meta.runtime.kind == "shell" {
+        if !self.meta.runtime.kind.has_model() {
             return Ok(MayBegin::Now);
         }
         let gate = self.agents.fleet().enter(&self.meta.agent_id);

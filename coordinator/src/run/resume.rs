@@ -6,7 +6,7 @@ use mailbox::{Body, Draft, Posted, Priority};
 use store::clock::{Clock, SystemClock, rfc3339};
 use store::fault::reached;
 use store::name::Name;
-use swarm::run::{Meta, RunDir, RunError, State};
+use swarm::run::{Meta, RunDir, RunError, RunState};
 use taskboard::BoardError;
 use worktrees::{Base, Mode};
 
@@ -52,7 +52,7 @@ impl Agents {
             let lock = run.lock()?;
             let meta = run.meta()?;
             let alive = run.is_alive()?;
-            if alive && meta.state != State::Ending && !meta.state.is_terminal() {
+            if alive && meta.state != RunState::Ending && !meta.state.is_terminal() {
                 let posted = self.mailbox().send(&draft)?;
                 return Ok(Sent {
                     posted,
@@ -112,7 +112,7 @@ impl Agents {
             Err(error) => return Err(error.into()),
         };
         let mut meta = run.meta()?;
-        meta.state = State::Registered;
+        meta.state = RunState::Registered;
         meta.told = None;
         meta.ended_at = None;
         meta.stalled = None;
@@ -159,7 +159,7 @@ impl Agents {
         if let (true, Some(name)) = (meta.teammate, &meta.name) {
             self.roster().set_active(name, true)?;
         }
-        meta.state = State::Starting;
+        meta.state = RunState::Starting;
         run.write_meta(meta)?;
         Ok(())
     }

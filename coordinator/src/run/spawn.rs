@@ -6,7 +6,7 @@ use store::clock::{Clock, SystemClock, rfc3339};
 use store::fault::reached;
 use store::home::create_private_dir;
 use store::name::Name;
-use swarm::run::{LaunchPlan, Meta, RunDir, RunError, RuntimeSpec, State, TreeOf, tmp_dir};
+use swarm::run::{LaunchPlan, Meta, RunDir, RunError, RunState, RuntimeSpec, TreeOf, tmp_dir};
 use swarm::{AgentId, LEAD, NewMember};
 use taskboard::{ClaimRequest, LeaseTerm, TaskId};
 use worktrees::{Base, CreateRequest, Mode, SetUp, Slug};
@@ -91,7 +91,7 @@ impl Agents {
         let id = AgentId::random();
         let run = self.run(id.as_str());
         let mut meta = self.describe(spawn, &id);
-        let model = spawn.runtime.kind != "shell";
+        let model = spawn.runtime.kind.has_model();
         if model {
             // Nothing is written down for one that cannot start.
             AgentError::check(self.fleet().gate()?)?;
@@ -172,7 +172,7 @@ impl Agents {
         }
         create_private_dir(&self.home.team(&self.team).join("scratchpad"))?;
         meta.port_base = ports_block::take(&self.home, run)?;
-        meta.state = State::Starting;
+        meta.state = RunState::Starting;
         run.write_meta(meta)?;
         Ok(())
     }

@@ -1,8 +1,10 @@
 //! `runtimes`: ways to run agents, by name.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::agents::{checked_name, is_variable};
@@ -10,9 +12,11 @@ use super::file::File;
 use crate::error::Result;
 
 /// How ccb talks to the program that runs an agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum RuntimeKind {
     /// A shell command; its output is the result.
+    #[default]
     Shell,
     /// A program that prints events, one JSON document per line.
     Lines,
@@ -34,7 +38,7 @@ impl RuntimeKind {
         Self::Acp,
     ];
 
-    /// The word in settings.
+    /// The word in files.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Shell => "shell",
@@ -48,6 +52,17 @@ impl RuntimeKind {
     /// Reads what [`RuntimeKind::as_str`] writes.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+
+    /// Whether a model decides what the agent does; a shell runs its prompt as a command.
+    pub fn has_model(self) -> bool {
+        self != Self::Shell
+    }
+}
+
+impl fmt::Display for RuntimeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 
@@ -92,10 +107,15 @@ fn read_runtime(value: &Value, what: &str, file: &File<'_>) -> Result<RuntimeSet
         &format!("{what}."),
         &["args", "command", "env", "kind"],
     )?;
-    let kind = section.get("kind").and_then(Value::as_str);
-    let kind = kind.and_then(RuntimeKind::parse).ok_or_else(|| {
-        let all = RuntimeKind::ALL.map(RuntimeKind::as_str).join(", ");
-        file.error(format!("{what}.kind must be one of {all}"))
+    let given = section.get("kind").and_then(Value::as_str);
+    let kind = given.and_then(RuntimeKind::parse).ok_or_else(|| {
+        let all = RuntimeKind::ALL.map(RuntimeKind::as_str);
+        let near = given.and_then(|given| crate::nearest(given, all));
+        let near = near.map_or_else(String::new, |near| format!(" (did you mean {near:?}?)"));
+        file.error(format!(
+            "{what}.kind must be one of {}{near}",
+            all.join(", ")
+        ))
     })?;
     let words = |key: &str| {
         let words = section.get(key).map_or(Ok(Vec::new()), |value| {
@@ -165,6 +185,10 @@ mod tests {
             (r#"{"runtimes":{"a/b":{"kind":"shell"}}}"#, "runtimes"),
             (r#"{"runtimes":{"a":{"kind":"bash"}}}"#, "one of shell"),
             (r#"{"runtimes":{"a":{}}}"#, "runtimes.a.kind"),
+            (
+                r#"{"runtimes":{"a":{"kind":"linse"}}}"#,
+                "did you mean \"lines\"?",
+            ),
             (r#"{"runtimes":{"a":{"kind":"acp"}}}"#, "a program"),
             (
                 r#"{"runtimes":{"a":{"kind":"shell","command":[""]}}}"#,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::meta::State;
+use super::meta::RunState;
 use crate::process::Ending;
 use crate::runtime::Usage;
 
@@ -27,12 +27,12 @@ impl ExitStatus {
     }
 
     /// The state a run is in after it.
-    pub fn state(self) -> State {
+    pub fn state(self) -> RunState {
         match self {
-            Self::Completed => State::Completed,
-            Self::Failed => State::Failed,
-            Self::Killed => State::Killed,
-            Self::Lost => State::Lost,
+            Self::Completed => RunState::Completed,
+            Self::Failed => RunState::Failed,
+            Self::Killed => RunState::Killed,
+            Self::Lost => RunState::Lost,
         }
     }
 }

@@ -255,7 +255,7 @@ async fn may_start(
     match answer {
         Ok(context) if context.is_empty() => Ok(true),
         Ok(context) => {
-            if life.meta.runtime.kind == "shell" {
+            if !life.meta.runtime.kind.has_model() {
                 // Its prompt is a command.
                 life.record.note("a command cannot be given context");
             } else {

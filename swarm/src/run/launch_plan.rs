@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::home::Home;
-use store::settings::{AgentLimits, RuntimeKind};
+use store::settings::AgentLimits;
 
 use super::meta::Meta;
 use crate::LEAD;
@@ -313,8 +313,7 @@ impl LaunchPlan {
         meta: &Meta,
         given: Vec<(OsString, OsString)>,
     ) -> Vec<(OsString, OsString)> {
-        // A kind nobody knows gets as little as the simplest.
-        let kind = RuntimeKind::parse(&meta.runtime.kind).unwrap_or(RuntimeKind::Shell);
+        let kind = meta.runtime.kind;
         let mut env = crate::environment::for_agent(given, kind, &self.pass_env);
         let mut set = |name: &str, value: OsString| {
             env.retain(|(known, _)| known != name);

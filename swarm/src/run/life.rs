@@ -15,7 +15,7 @@ use super::host::{HostError, HostOptions};
 use super::letters::Letters;
 use super::life_hooks::Hooking;
 use super::life_limits::{Failure, Hold};
-use super::meta::{Meta, State};
+use super::meta::{Meta, RunState};
 use super::meter::Meter;
 use super::ports::{Asked, ModeOrder, Ports};
 use super::recorder::Recorder;
@@ -165,10 +165,10 @@ impl<'a> Life<'a> {
         let pid = running.into_iter().find(|pid| !others.contains(pid));
         self.meta.pid = pid.map(|pid| pid.as_raw_nonzero().get());
         self.meta.stalled = None;
-        self.set_state(State::Running);
+        self.set_state(RunState::Running);
     }
 
-    fn set_state(&mut self, state: State) {
+    fn set_state(&mut self, state: RunState) {
         self.meta.state = state;
         self.write_meta();
     }
@@ -419,7 +419,7 @@ impl<'a> Life<'a> {
             if self.over.is_some() {
                 return;
             }
-            self.set_state(State::Idle);
+            self.set_state(RunState::Idle);
             drop(lock);
             self.note_idle(true);
             return;
@@ -427,7 +427,7 @@ impl<'a> Life<'a> {
         if self.lingers() {
             return;
         }
-        self.set_state(State::Ending);
+        self.set_state(RunState::Ending);
         drop(lock);
         orders.send(Order::Finish).await.ok();
         self.should_be_over = Some(Instant::now() + LINGER);
@@ -435,7 +435,7 @@ impl<'a> Life<'a> {
 
     /// Lets the agent end, whatever may come in.
     pub(super) async fn end_now(&mut self, orders: &Sender<Order>) {
-        self.set_state(State::Ending);
+        self.set_state(RunState::Ending);
         orders.send(Order::Finish).await.ok();
         self.should_be_over = Some(Instant::now() + LINGER);
     }

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::letters::Letters;
 use super::life::Life;
-use super::meta::State;
+use super::meta::RunState;
 use crate::fault;
 use crate::runtime::{Message, Messages, Order};
 
@@ -74,7 +74,7 @@ impl Life<'_> {
     }
 
     pub(super) async fn give_letters(&mut self, orders: &Sender<Order>) {
-        if self.stopping.why().is_some() || self.meta.state == State::Ending {
+        if self.stopping.why().is_some() || self.meta.state == RunState::Ending {
             return;
         }
         let waits = self.letters.as_ref().is_some_and(Letters::waiting);
@@ -97,7 +97,7 @@ impl Life<'_> {
         if !self.busy {
             self.hooking.forget();
             self.busy = true;
-            self.meta.state = State::Running;
+            self.meta.state = RunState::Running;
             self.write_meta();
             self.note_idle(false);
         }

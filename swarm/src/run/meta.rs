@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::launch_plan::LaunchPlan;
 use super::options::RunOptions;
 use crate::process::ProcessId;
-use crate::runtime::{Runtime, RuntimeError, Usage, from_spec};
+use crate::runtime::{Runtime, RuntimeError, RuntimeKind, Usage, from_spec};
 
 /// The version of the format that this code writes.
 pub(crate) const VERSION: u64 = 1;
@@ -18,7 +18,7 @@ pub(crate) const VERSION: u64 = 1;
 /// How far a run is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum RunState {
     /// Written down; no process yet.
     #[default]
     Registered,
@@ -40,7 +40,7 @@ pub enum State {
     Lost,
 }
 
-impl State {
+impl RunState {
     /// Its name in files.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -72,7 +72,7 @@ pub struct RuntimeSpec {
     /// As it was named.
     pub name: String,
     /// Which of ours drives it.
-    pub kind: String,
+    pub kind: RuntimeKind,
     /// The program and its arguments; empty means the kind's own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
@@ -85,7 +85,7 @@ impl RuntimeSpec {
     /// The runtime; its program is looked for in the directories of `path`.
     pub fn find(&self, path: &OsStr) -> Result<Box<dyn Runtime>, RuntimeError> {
         let command = (!self.command.is_empty()).then_some(self.command.as_slice());
-        from_spec(&self.name, Some(&self.kind), command, path)
+        from_spec(&self.name, Some(self.kind), command, path)
     }
 }
 
@@ -197,7 +197,7 @@ pub struct Meta {
     /// How the engine behaves for it: the settings of whoever started it.
     pub options: RunOptions,
     /// How far it is.
-    pub state: State,
+    pub state: RunState,
     /// By what its runtime can resume it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,

@@ -63,7 +63,7 @@ pub use guard::{GuardEnd, exit_of_dead, guard};
 pub use host::{HostError, HostOptions, host};
 pub use launch_plan::{CONFIG_HOMES, DefinedHooks, Grants, LaunchPlan, Prove, Standing, tmp_dir};
 pub use list::{active, all, bearing, without_meta};
-pub use meta::{Meta, RuntimeSpec, State, Told, TreeOf, TreeOutcome};
+pub use meta::{Meta, RunState, RuntimeSpec, Told, TreeOf, TreeOutcome};
 pub use options::{FleetOptions, RunOptions};
 pub use output::tail_of_output;
 pub use ports::{

@@ -4,7 +4,7 @@ use store::clock::{Clock, SystemClock, parse_rfc3339, rfc3339};
 
 use super::exit::{By, Exit, ExitReason, ExitStatus};
 use super::life::Life;
-use super::meta::{State, VERSION};
+use super::meta::{RunState, VERSION};
 use super::partial::partial_text;
 use super::stop::Why;
 use super::transcript::Entry;
@@ -49,7 +49,7 @@ impl Life<'_> {
             return None;
         }
         match (self.stopping.why(), &self.last_turn) {
-            (Some(Why::Over(reason, _)), _) if self.meta.state != State::Ending => Some(*reason),
+            (Some(Why::Over(reason, _)), _) if self.meta.state != RunState::Ending => Some(*reason),
             (_, Some(turn)) if !self.busy => match turn.status {
                 TurnStatus::LimitReached => Some(ExitReason::Limit),
                 TurnStatus::Quota => Some(ExitReason::Quota),
@@ -63,7 +63,7 @@ impl Life<'_> {
         if let Some(why) = &self.not_launched {
             return (ExitStatus::Failed, Some(why.clone()));
         }
-        let finished = self.meta.state == State::Ending;
+        let finished = self.meta.state == RunState::Ending;
         match self.stopping.why() {
             _ if finished => {}
             Some(Why::Asked(words)) => return (ExitStatus::Killed, Some(words.clone())),

@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
+use store::settings::RuntimeKind;
 
 use super::{AcpRuntime, ClaudeRuntime, CodexRuntime, LinesRuntime, Runtime, ShellRuntime};
 
@@ -12,7 +13,7 @@ use super::{AcpRuntime, ClaudeRuntime, CodexRuntime, LinesRuntime, Runtime, Shel
 #[derive(Debug)]
 struct BuiltIn {
     name: &'static str,
-    kind: Kind,
+    kind: RuntimeKind,
     command: &'static [&'static str],
     /// How to get the program.
     install: &'static str,
@@ -21,58 +22,40 @@ struct BuiltIn {
 const BUILT_IN: [BuiltIn; 6] = [
     BuiltIn {
         name: "shell",
-        kind: Kind::Shell,
+        kind: RuntimeKind::Shell,
         command: &["/bin/sh", "-c"],
         install: "a shell",
     },
     BuiltIn {
         name: "claude",
-        kind: Kind::Claude,
+        kind: RuntimeKind::Claude,
         command: &["claude"],
         install: "Claude Code: npm install -g @anthropic-ai/claude-code",
     },
     BuiltIn {
         name: "codex",
-        kind: Kind::Codex,
+        kind: RuntimeKind::Codex,
         command: &["codex"],
         install: "Codex: npm install -g @openai/codex",
     },
     BuiltIn {
         name: "opencode",
-        kind: Kind::Acp,
+        kind: RuntimeKind::Acp,
         command: &["opencode", "acp"],
         install: "opencode: npm install -g opencode-ai",
     },
     BuiltIn {
         name: "gemini",
-        kind: Kind::Acp,
+        kind: RuntimeKind::Acp,
         command: &["gemini", "--acp"],
         install: "Gemini CLI: npm install -g @google/gemini-cli",
     },
     BuiltIn {
         name: "qwen",
-        kind: Kind::Acp,
+        kind: RuntimeKind::Acp,
         command: &["qwen", "--acp"],
         install: "Qwen Code: npm install -g @qwen-code/qwen-code",
     },
-];
-
-/// What a program speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Shell,
-    Claude,
-    Codex,
-    Acp,
-    Lines,
-}
-
-const KINDS: [(&str, Kind); 5] = [
-    ("shell", Kind::Shell),
-    ("claude", Kind::Claude),
-    ("codex", Kind::Codex),
-    ("acp", Kind::Acp),
-    ("lines", Kind::Lines),
 ];
 
 /// Why a runtime cannot be used.
@@ -84,16 +67,6 @@ pub enum RuntimeError {
     UnknownName {
         /// The name.
         name: String,
-        /// One that is like it.
-        nearest: Option<String>,
-    },
-    /// No program speaks this.
-    #[error("runtime {name:?} has the unknown kind {kind:?}{}; there are shell, claude, codex, acp and lines", suggest(.nearest.as_deref()))]
-    UnknownKind {
-        /// The runtime.
-        name: String,
-        /// The kind.
-        kind: String,
         /// One that is like it.
         nearest: Option<String>,
     },
@@ -125,10 +98,9 @@ pub fn built_in() -> impl Iterator<Item = &'static str> {
 }
 
 /// The kind of a runtime that needs no settings.
-pub fn kind_of(name: &str) -> Option<&'static str> {
+pub fn kind_of(name: &str) -> Option<RuntimeKind> {
     let known = BUILT_IN.iter().find(|known| known.name == name)?;
-    let (word, _) = KINDS.iter().find(|(_, kind)| *kind == known.kind)?;
-    Some(word)
+    Some(known.kind)
 }
 
 /// The runtime `name`. Settings can say what kind of program it is and how it is started; for a
@@ -136,13 +108,13 @@ pub fn kind_of(name: &str) -> Option<&'static str> {
 /// which is to be the agent's.
 pub fn from_spec(
     name: &str,
-    kind: Option<&str>,
+    kind: Option<RuntimeKind>,
     command: Option<&[String]>,
     path: &OsStr,
 ) -> Result<Box<dyn Runtime>, RuntimeError> {
     let known = BUILT_IN.iter().find(|known| known.name == name);
     let kind = match (kind, known) {
-        (Some(kind), _) => find_kind(name, kind)?,
+        (Some(kind), _) => kind,
         (None, Some(known)) => known.kind,
         (None, None) => {
             let names = BUILT_IN.iter().map(|known| known.name);
@@ -157,7 +129,7 @@ pub fn from_spec(
     let command: Vec<String> = match (command, usual) {
         (Some(command), _) => command.to_vec(),
         (None, Some(known)) => known.command.iter().map(ToString::to_string).collect(),
-        (None, None) if kind == Kind::Shell => vec!["/bin/sh".into(), "-c".into()],
+        (None, None) if kind == RuntimeKind::Shell => vec!["/bin/sh".into(), "-c".into()],
         (None, None) => Vec::new(),
     };
     let Some(program) = command.first().filter(|program| !program.is_empty()) else {
@@ -177,23 +149,11 @@ pub fn from_spec(
         });
     }
     Ok(match kind {
-        Kind::Shell => Box::new(ShellRuntime::new(command)),
-        Kind::Claude => Box::new(ClaudeRuntime::new(command)),
-        Kind::Codex => Box::new(CodexRuntime::new(command)),
-        Kind::Acp => Box::new(AcpRuntime::new(command)),
-        Kind::Lines => Box::new(LinesRuntime::new(command)),
-    })
-}
-
-fn find_kind(name: &str, kind: &str) -> Result<Kind, RuntimeError> {
-    let found = KINDS.iter().find(|(known, _)| *known == kind);
-    found.map(|(_, kind)| *kind).ok_or_else(|| {
-        let kinds = KINDS.iter().map(|(known, _)| *known);
-        RuntimeError::UnknownKind {
-            name: name.to_owned(),
-            kind: kind.to_owned(),
-            nearest: store::nearest(kind, kinds).map(str::to_owned),
-        }
+        RuntimeKind::Shell => Box::new(ShellRuntime::new(command)),
+        RuntimeKind::Claude => Box::new(ClaudeRuntime::new(command)),
+        RuntimeKind::Codex => Box::new(CodexRuntime::new(command)),
+        RuntimeKind::Acp => Box::new(AcpRuntime::new(command)),
+        RuntimeKind::Lines => Box::new(LinesRuntime::new(command)),
     })
 }
 
@@ -218,7 +178,7 @@ mod tests {
 
     fn found(
         name: &str,
-        kind: Option<&str>,
+        kind: Option<RuntimeKind>,
         command: Option<&[&str]>,
         path: &Path,
     ) -> Result<String, String> {
@@ -266,16 +226,21 @@ mod tests {
         program(dir.path(), "my-agent");
         let mine = found(
             "mine",
-            Some("acp"),
+            Some(RuntimeKind::Acp),
             Some(&["my-agent", "--acp"]),
             dir.path(),
         );
         assert!(mine.unwrap().contains("AcpRuntime"));
-        let lines = found("mine", Some("lines"), Some(&["my-agent"]), dir.path());
+        let lines = found(
+            "mine",
+            Some(RuntimeKind::Lines),
+            Some(&["my-agent"]),
+            dir.path(),
+        );
         assert!(lines.unwrap().contains("LinesRuntime"));
         let other = found("claude", None, Some(&["my-agent"]), dir.path());
         assert!(other.unwrap().contains("my-agent"));
-        let error = found("mine", Some("acp"), Some(&["gone"]), dir.path()).unwrap_err();
+        let error = found("mine", Some(RuntimeKind::Acp), Some(&["gone"]), dir.path()).unwrap_err();
         assert!(error.contains("correct the runtime's command"), "{error}");
     }
 
@@ -286,14 +251,12 @@ mod tests {
         assert!(error.contains("did you mean \"claude\"?"), "{error}");
         let error = found("zzz", None, None, dir.path()).unwrap_err();
         assert!(error.contains("settings under `runtimes`"), "{error}");
-        let error = found("mine", Some("linse"), Some(&["x"]), dir.path()).unwrap_err();
-        assert!(error.contains("did you mean \"lines\"?"), "{error}");
         for command in [None, Some(&[][..]), Some(&[""][..])] {
-            let error = found("mine", Some("acp"), command, dir.path()).unwrap_err();
+            let error = found("mine", Some(RuntimeKind::Acp), command, dir.path()).unwrap_err();
             assert!(error.contains("needs a command"), "{error}");
         }
         // The usual command of a name is of no use for another kind.
-        let error = found("gemini", Some("codex"), None, dir.path()).unwrap_err();
+        let error = found("gemini", Some(RuntimeKind::Codex), None, dir.path()).unwrap_err();
         assert!(error.contains("needs a command"), "{error}");
     }
 }

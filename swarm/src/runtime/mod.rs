@@ -53,10 +53,12 @@ pub use acp::AcpRuntime;
 pub use after_end::EndWatch;
 pub use claude::ClaudeRuntime;
 pub use codex::CodexRuntime;
+pub use store::settings::RuntimeKind;
+
 pub use find::{RuntimeError, built_in, from_spec, kind_of};
 pub use launch::{Launch, LaunchError, McpServer, OWN_SERVER, Start};
-pub use lines::LinesRuntime;
 pub use lines_io::{Line, LineReader};
+pub use lines::LinesRuntime;
 pub use program::quoted;
 pub use queue::{agent, post};
 pub use refusal::retry_after;

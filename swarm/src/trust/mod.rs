@@ -131,7 +131,7 @@ impl Item {
     /// A way to run agents.
     pub fn runtime(name: &str, runtime: &RuntimeSettings, places: Places<'_>) -> Self {
         let what = json!({
-            "kind": runtime.kind.as_str(),
+            "kind": runtime.kind,
             "command": runtime.command,
             "args": runtime.args,
             "env": runtime.env,

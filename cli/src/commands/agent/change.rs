@@ -41,7 +41,7 @@ pub(crate) fn send(args: &SendArgs, context: &mut Context) -> Result<Exit, Failu
     let from = context.agent_name().clone();
     let sent = agents.send(&meta, &from, args.text.clone(), Some(summary), priority)?;
     let name = sent.meta.address().to_owned();
-    let alone = sent.meta.runtime.kind == "shell";
+    let alone = !sent.meta.runtime.kind.has_model();
     context.out.answer(
         || {
             json!({"message": {
