@@ -29,23 +29,17 @@
 //! Everything else it prints is kept as output.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tokio::io::AsyncWriteExt;
-use tokio::net::unix::pipe;
-use tokio::sync::{mpsc, watch};
 use uuid::Uuid;
 
+use super::translator::{Step, Steps, Translator, drive};
 use super::{
-    Abilities, Agent, AgentPort, EndWatch, Event, Launch, LaunchError, Line, LineReader, Messages,
-    Order, Runtime, Start, Stream, TurnEnd, TurnStatus, Usage, agent, post, program,
+    Abilities, Agent, Event, Launch, LaunchError, Messages, Order, Runtime, Start, TurnEnd,
+    TurnStatus, Usage, program,
 };
 use crate::process::Processes;
-
-/// The longest line that is read as a message.
-const MAX_LINE: usize = 4 * 1024 * 1024;
 
 /// Runs programs that speak the protocol.
 #[derive(Debug, Clone)]
@@ -82,126 +76,119 @@ impl Runtime for LinesRuntime {
         };
         let command = program::command(&self.command, &launch)?;
         let child = program::start(command, true, processes)?;
-        let mut first = json!({ "type": "prompt", "text": launch.prompt });
+        Ok(drive(child, LinesTranslator::new(launch, session)))
+    }
+}
+
+/// The protocol as a state machine.
+#[derive(Debug)]
+struct LinesTranslator {
+    /// The first line.
+    prompt: Value,
+    /// The host knows that the program is up.
+    started: bool,
+    /// A turn is over and no other has begun.
+    at_rest: bool,
+    /// The program is to end after its turn.
+    finishing: bool,
+    /// Messages that were sent and not yet taken in.
+    unconfirmed: HashSet<Uuid>,
+}
+
+impl LinesTranslator {
+    fn new(launch: Launch, session: Option<String>) -> Self {
+        let mut prompt = json!({ "type": "prompt", "text": launch.prompt });
         for (key, value) in [
             ("system", launch.system_prompt),
             ("model", launch.model),
             ("session", session),
         ] {
             if let Some(value) = value {
-                first[key] = value.into();
+                prompt[key] = value.into();
             }
         }
         if !launch.mcp_servers.is_empty() {
-            first["mcpServers"] = serde_json::to_value(&launch.mcp_servers).unwrap_or_default();
+            prompt["mcpServers"] = json!(launch.mcp_servers);
         }
-        let (agent, port) = agent();
-        let AgentPort { events, orders } = port;
-        let mut end = EndWatch::new(child.ended);
-        let (turn, at_rest) = watch::channel(false);
-        let turn = Turn {
-            at_rest: turn,
-            unconfirmed: Arc::default(),
-        };
-        let told = Told {
-            at_rest,
-            unconfirmed: Arc::clone(&turn.unconfirmed),
-            orders,
-        };
-        if let Some(stdin) = child.stdin {
-            let mut end = end.clone();
-            tokio::spawn(async move {
-                // A full pipe must not keep orders waiting when nobody reads it any more.
-                tokio::select! {
-                    () = tell(stdin, first, told) => {}
-                    _ = end.ending() => {}
-                }
-            });
+        Self {
+            prompt,
+            started: false,
+            at_rest: false,
+            finishing: false,
+            unconfirmed: HashSet::new(),
         }
-        tokio::spawn(async move {
-            let stderr = child.stderr.map(|pipe| LineReader::new(pipe, 64 * 1024));
-            let stdout = child.stdout.map(|pipe| LineReader::new(pipe, MAX_LINE));
-            tokio::join!(
-                pass_on(stderr, &events, end.clone()),
-                listen(stdout, &events, end.clone(), turn),
-            );
-            let ending = end.ending().await;
-            events.send(Event::Ended(ending)).await.ok();
-        });
-        Ok(agent)
     }
 }
 
-/// What the one who listens to the program knows about its turn.
-#[derive(Debug)]
-struct Turn {
-    /// Whether a turn is over and no other has begun.
-    at_rest: watch::Sender<bool>,
-    /// Messages that were sent and not yet taken in.
-    unconfirmed: Arc<Mutex<HashSet<Uuid>>>,
-}
+impl Translator for LinesTranslator {
+    const MAX_LINE: usize = 4 * 1024 * 1024;
 
-/// What the one who talks to it needs.
-#[derive(Debug)]
-struct Told {
-    at_rest: watch::Receiver<bool>,
-    unconfirmed: Arc<Mutex<HashSet<Uuid>>>,
-    orders: mpsc::Receiver<Order>,
-}
+    fn begin(&mut self) -> Steps {
+        vec![Step::Line(self.prompt.take())]
+    }
 
-fn ids(set: &Mutex<HashSet<Uuid>>) -> MutexGuard<'_, HashSet<Uuid>> {
-    set.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Writes orders to the program until there are no more.
-async fn tell(mut stdin: pipe::Sender, first: Value, told: Told) {
-    let Told {
-        mut at_rest,
-        unconfirmed,
-        mut orders,
-    } = told;
-    let mut next = Some(first);
-    let mut finishing = false;
-    loop {
-        if let Some(value) = next.take() {
-            let mut line = value.to_string();
-            line.push('\n');
-            if stdin.write_all(line.as_bytes()).await.is_err() {
-                // It does not listen any more; its end will tell why.
-                return;
-            }
+    fn heard(&mut self, message: &Map<String, Value>) -> Option<Steps> {
+        let said = Said::deserialize(message).ok()?;
+        if let Said::Accepted { id } = said
+            && !self.unconfirmed.remove(&id)
+        {
+            // Nobody sent that, or it was confirmed already.
+            return None;
         }
-        // Its input stays open until the turn is over: it may ask something before that.
-        let order = tokio::select! {
-            biased;
-            order = orders.recv() => order,
-            _ = at_rest.wait_for(|&rests| rests), if finishing => return,
-        };
-        next = match order {
-            Some(Order::Send(message)) => {
-                ids(&unconfirmed).insert(message.id);
+        let event = event(said);
+        let mut steps = Vec::new();
+        let early = matches!(event, Event::Mode { .. });
+        if !self.started && !early && !matches!(event, Event::Started { .. }) {
+            // A program may begin to work without saying that it is up.
+            steps.push(Step::Event(Event::Started {
+                session: None,
+                model: None,
+            }));
+        }
+        self.started |= !early;
+        match event {
+            Event::TurnEnded(_) => self.at_rest = true,
+            Event::Accepted { .. } => self.at_rest = false,
+            _ => {}
+        }
+        steps.push(Step::Event(event));
+        steps.extend(self.close_at_rest());
+        Some(steps)
+    }
+
+    fn told(&mut self, order: Order) -> Steps {
+        let line = match order {
+            Order::Send(message) => {
+                self.unconfirmed.insert(message.id);
                 let mut line = json!({ "type": "message", "id": message.id, "text": message.text });
                 if message.now {
                     line["now"] = true.into();
                 }
-                Some(line)
+                line
             }
-            Some(Order::Interrupt) => Some(json!({ "type": "interrupt" })),
-            Some(Order::Answer { id, allow, reason }) => {
+            Order::Interrupt => json!({ "type": "interrupt" }),
+            Order::Answer { id, allow, reason } => {
                 let mut answer = json!({ "type": "permission", "id": id, "allow": allow });
                 if let Some(reason) = reason {
                     answer["reason"] = reason.into();
                 }
-                Some(answer)
+                answer
             }
-            Some(Order::SetMode { mode }) => Some(json!({ "type": "mode", "mode": mode })),
-            Some(Order::Stop) => Some(json!({ "type": "stop" })),
-            Some(Order::Finish) => {
-                finishing = true;
-                None
+            Order::SetMode { mode } => json!({ "type": "mode", "mode": mode }),
+            Order::Stop => json!({ "type": "stop" }),
+            Order::Finish => {
+                self.finishing = true;
+                return self.close_at_rest().into_iter().collect();
             }
-            None => return,
         };
+        vec![Step::Line(line)]
+    }
+}
+
+impl LinesTranslator {
+    /// Its input stays open until the turn is over: it may ask something before that.
+    fn close_at_rest(&self) -> Option<Step> {
+        (self.finishing && self.at_rest).then_some(Step::Close)
     }
 }
 
@@ -254,68 +241,6 @@ enum Said {
     },
 }
 
-/// Translates what the program prints until it prints no more.
-async fn listen(
-    lines: Option<LineReader>,
-    events: &mpsc::Sender<Event>,
-    mut end: EndWatch,
-    turn: Turn,
-) {
-    let Some(mut lines) = lines else {
-        return;
-    };
-    // A program may begin to work without saying that it is up.
-    let mut started = false;
-    while let Some(Ok(Some(line))) = end.read(lines.next()).await {
-        let (Line::Whole(bytes) | Line::Piece(bytes)) = &line;
-        let length = bytes.len();
-        let event = understand(line, &turn.unconfirmed);
-        match event {
-            Event::TurnEnded(_) => drop(turn.at_rest.send_replace(true)),
-            Event::Accepted { .. } => drop(turn.at_rest.send_replace(false)),
-            _ => {}
-        }
-        let early = matches!(event, Event::Output { .. } | Event::Mode { .. });
-        if !started && !early && !matches!(event, Event::Started { .. }) {
-            let up = Event::Started {
-                session: None,
-                model: None,
-            };
-            events.send(up).await.ok();
-        }
-        started |= !early;
-        if !post(events, event, length).await {
-            return;
-        }
-    }
-}
-
-/// What a line means; one that means nothing is output.
-fn understand(line: Line, unconfirmed: &Mutex<HashSet<Uuid>>) -> Event {
-    let bytes = match line {
-        Line::Whole(mut bytes) => {
-            let object = serde_json::from_slice::<Map<String, Value>>(&bytes).ok();
-            match object.and_then(|object| serde_json::from_value(Value::Object(object)).ok()) {
-                // Nobody sent that, or it was confirmed already.
-                Some(Said::Accepted { id }) if !ids(unconfirmed).remove(&id) => {}
-                Some(said) => return event(said),
-                None => {}
-            }
-            with_end(&mut bytes)
-        }
-        Line::Piece(bytes) => bytes,
-    };
-    Event::Output {
-        stream: Stream::Stdout,
-        bytes,
-    }
-}
-
-fn with_end(bytes: &mut Vec<u8>) -> Vec<u8> {
-    bytes.push(b'\n');
-    std::mem::take(bytes)
-}
-
 fn event(said: Said) -> Event {
     match said {
         Said::Ready { session, model } => Event::Started { session, model },
@@ -359,26 +284,5 @@ fn turn(status: &str, text: String, error: Option<String>) -> TurnEnd {
         status,
         text,
         error,
-    }
-}
-
-/// Passes on what it prints as errors.
-pub(super) async fn pass_on(
-    lines: Option<LineReader>,
-    events: &mpsc::Sender<Event>,
-    mut end: EndWatch,
-) {
-    let Some(mut lines) = lines else {
-        return;
-    };
-    while let Some(Ok(Some(line))) = end.read(lines.next()).await {
-        let bytes = match line {
-            Line::Whole(mut bytes) => with_end(&mut bytes),
-            Line::Piece(bytes) => bytes,
-        };
-        let stream = Stream::Stderr;
-        if events.send(Event::Output { stream, bytes }).await.is_err() {
-            return;
-        }
     }
 }

@@ -27,8 +27,8 @@ mod claude;
 mod codex;
 mod find;
 mod launch;
+mod line_reader;
 mod lines;
-mod lines_io;
 mod program;
 mod queue;
 mod refusal;
@@ -57,7 +57,7 @@ pub use store::settings::RuntimeKind;
 
 pub use find::{RuntimeError, built_in, from_spec, kind_of};
 pub use launch::{Launch, LaunchError, McpServer, OWN_SERVER, Start};
-pub use lines_io::{Line, LineReader};
+pub use line_reader::{Line, LineReader};
 pub use lines::LinesRuntime;
 pub use program::quoted;
 pub use queue::{agent, post};

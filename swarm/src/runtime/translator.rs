@@ -11,13 +11,11 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 
-use super::{
-    Agent, AgentPort, EndWatch, Event, Line, LineReader, Order, Stream, agent, lines::pass_on, post,
-};
+use super::{Agent, AgentPort, EndWatch, Event, Line, LineReader, Order, Stream, agent, post};
 use crate::process::Child;
 
-/// The longest line that is read as a message. Tool results with pictures are long, and losing
-/// the line that ends a turn would lose the turn.
+/// The usual limit of a line. Tool results with pictures are long, and losing the line that ends
+/// a turn would lose the turn.
 const MAX_LINE: usize = 32 * 1024 * 1024;
 /// The longest line of error output that is kept together.
 const MAX_ERROR_LINE: usize = 64 * 1024;
@@ -41,6 +39,9 @@ pub(super) type Steps = Vec<Step>;
 
 /// A protocol as a state machine.
 pub(super) trait Translator: Send + 'static {
+    /// The longest line that is read as a message; so much of one may be kept in memory.
+    const MAX_LINE: usize = MAX_LINE;
+
     /// The program has been started.
     fn begin(&mut self) -> Steps;
 
@@ -58,7 +59,7 @@ pub(super) fn drive(child: Child, translator: impl Translator) -> Agent {
     agent
 }
 
-async fn connect(child: Child, translator: impl Translator, port: AgentPort) {
+async fn connect<T: Translator>(child: Child, translator: T, port: AgentPort) {
     let AgentPort { events, orders } = port;
     let mut end = EndWatch::new(child.ended);
     // Written by a task of its own: a program that does not read until it is read from must
@@ -81,7 +82,7 @@ async fn connect(child: Child, translator: impl Translator, port: AgentPort) {
     let stderr = child
         .stderr
         .map(|pipe| LineReader::new(pipe, MAX_ERROR_LINE));
-    let stdout = child.stdout.map(|pipe| LineReader::new(pipe, MAX_LINE));
+    let stdout = child.stdout.map(|pipe| LineReader::new(pipe, T::MAX_LINE));
     tokio::join!(
         pass_on(stderr, &events, end.clone()),
         talk.run(stdout, orders, end.clone()),
@@ -140,19 +141,13 @@ impl<T: Translator> Talk<T> {
     }
 
     fn understand(&mut self, line: Line) -> Steps {
-        let bytes = match line {
-            Line::Whole(mut bytes) => {
-                let object: Option<Map<String, Value>> = serde_json::from_slice(&bytes).ok();
-                if let Some(steps) = object.and_then(|object| self.translator.heard(&object)) {
-                    return steps;
-                }
-                bytes.push(b'\n');
-                bytes
+        if let Line::Whole(bytes) = &line {
+            let object: Option<Map<String, Value>> = serde_json::from_slice(bytes).ok();
+            if let Some(steps) = object.and_then(|object| self.translator.heard(&object)) {
+                return steps;
             }
-            Line::Piece(bytes) => bytes,
-        };
-        let stream = Stream::Stdout;
-        vec![Step::Event(Event::Output { stream, bytes })]
+        }
+        vec![Step::Event(output(Stream::Stdout, line))]
     }
 
     /// What was made of a line of this length. False if nobody listens any more.
@@ -179,6 +174,30 @@ impl<T: Translator> Talk<T> {
             }
         }
         true
+    }
+}
+
+/// A line that means nothing, as it was printed.
+fn output(stream: Stream, line: Line) -> Event {
+    let bytes = match line {
+        Line::Whole(mut bytes) => {
+            bytes.push(b'\n');
+            bytes
+        }
+        Line::Piece(bytes) => bytes,
+    };
+    Event::Output { stream, bytes }
+}
+
+/// Passes on what the program prints as errors.
+async fn pass_on(lines: Option<LineReader>, events: &mpsc::Sender<Event>, mut end: EndWatch) {
+    let Some(mut lines) = lines else {
+        return;
+    };
+    while let Some(Ok(Some(line))) = end.read(lines.next()).await {
+        if events.send(output(Stream::Stderr, line)).await.is_err() {
+            return;
+        }
     }
 }
 
