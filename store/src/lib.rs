@@ -15,6 +15,7 @@
 //! | [`name`] | one rule for the names of lists, teams and agents |
 //! | [`home`] | every path under the home directory, named once |
 //! | [`clock`] | time that tests can set |
+//! | [`fields`] | fields of an object, read with errors that name the key |
 //! | [`settings`] | layered settings with errors that name the nearest key |
 //! | [`tree`] | whole directories: copied, measured and deleted without leaving them |
 //! | [`secret_filter`] | what must not be written down is taken out of texts before they are |
@@ -44,6 +45,7 @@ pub mod clock;
 mod error;
 mod failure;
 pub mod fault;
+pub mod fields;
 pub mod fifo;
 pub mod home;
 pub mod lock;

@@ -1,12 +1,12 @@
 //! `agents` and `isolation`: what agents may do and see.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::file::File;
-use crate::error::Result;
+use super::set;
+use crate::fields::{Fields, Read};
 use crate::name::Name;
 
 /// An environment variable agents may see, and which file says so: a repository that asks for
@@ -73,59 +73,49 @@ const KEYS: &[&str] = &[
 const DAY_MS: u64 = 24 * 3_600_000;
 
 impl AgentSettings {
-    pub(super) fn apply(&mut self, section: &Map<String, Value>, file: &File<'_>) -> Result<()> {
-        file.check_keys(section, "agents.", KEYS)?;
-        if let Some(value) = section.get("autoBackgroundMs") {
-            let ms = file.number(value, "agents.autoBackgroundMs", 1, DAY_MS)?;
-            self.auto_background = Duration::from_millis(ms);
+    pub(super) fn read(&mut self, section: &Fields<'_>, file: &Path) -> Read<()> {
+        section.check_keys(KEYS)?;
+        let background = section.millis("autoBackgroundMs", 1..=DAY_MS)?;
+        set(&mut self.auto_background, background);
+        let grace = section.millis("stopGraceMs", 0..=3_600_000)?;
+        set(&mut self.stop_grace, grace);
+        let most = 16 * 1024 * 1024 * 1024;
+        let bytes = section.number("outputMaxBytes", 4096..=most)?;
+        set(&mut self.output_max_bytes, bytes);
+        for pattern in strings(section, "env", "variable names")? {
+            check_pattern(&pattern, section)?;
+            let file = file.to_owned();
+            self.env.push(LetThrough { pattern, file });
         }
-        if let Some(value) = section.get("stopGraceMs") {
-            let ms = file.number(value, "agents.stopGraceMs", 0, 3_600_000)?;
-            self.stop_grace = Duration::from_millis(ms);
-        }
-        if let Some(value) = section.get("outputMaxBytes") {
-            let most = 16 * 1024 * 1024 * 1024;
-            self.output_max_bytes = file.number(value, "agents.outputMaxBytes", 4096, most)?;
-        }
-        if let Some(value) = section.get("env") {
-            for pattern in file.strings(value, "agents.env", "variable names")? {
-                check_pattern(&pattern, file)?;
-                let file = file.path.to_owned();
-                self.env.push(LetThrough { pattern, file });
+        for name in strings(section, "redact", "variable names")? {
+            if !is_variable(&name) {
+                let why = format!("agents.redact: {name:?} names no variable");
+                return Err(section.wrong("redact", why));
             }
+            add(&mut self.redact, name);
         }
-        if let Some(value) = section.get("redact") {
-            for name in file.strings(value, "agents.redact", "variable names")? {
-                if !is_variable(&name) {
-                    return Err(file.error(format!("agents.redact: {name:?} names no variable")));
-                }
-                add(&mut self.redact, name);
-            }
+        for name in strings(section, "deny", "types of agents")? {
+            add(&mut self.deny, checked_name(name, "deny", section)?);
         }
-        if let Some(value) = section.get("deny") {
-            for name in file.strings(value, "agents.deny", "types of agents")? {
-                add(&mut self.deny, checked_name(name, "agents.deny", file)?);
-            }
+        if section.is_null("defaultRuntime") {
+            self.default_runtime = None;
+        } else if let Some(name) =
+            section.read("defaultRuntime", "a runtime's name", Value::as_str)?
+        {
+            let name = checked_name(name.to_owned(), "defaultRuntime", section)?;
+            self.default_runtime = Some(name);
         }
-        match section.get("defaultRuntime") {
-            None => {}
-            Some(Value::Null) => self.default_runtime = None,
-            Some(Value::String(name)) => {
-                let name = checked_name(name.clone(), "agents.defaultRuntime", file)?;
-                self.default_runtime = Some(name);
-            }
-            Some(_) => return Err(file.error("agents.defaultRuntime must be a runtime's name")),
-        }
-        match section.get("maxAgents") {
-            None => {}
-            Some(Value::Null) => self.max_agents = None,
-            Some(value) => {
-                let most = file.number(value, "agents.maxAgents", 1, 10_000)?;
-                self.max_agents = usize::try_from(most).ok();
-            }
+        if section.is_null("maxAgents") {
+            self.max_agents = None;
+        } else if let Some(most) = section.number("maxAgents", 1..=10_000)? {
+            self.max_agents = usize::try_from(most).ok();
         }
         Ok(())
     }
+}
+
+fn strings(section: &Fields<'_>, key: &str, of: &str) -> Read<Vec<String>> {
+    Ok(section.strings(key, of)?.unwrap_or_default())
 }
 
 fn add(list: &mut Vec<String>, text: String) {
@@ -134,10 +124,10 @@ fn add(list: &mut Vec<String>, text: String) {
     }
 }
 
-pub(super) fn checked_name(name: String, what: &str, file: &File<'_>) -> Result<String> {
+pub(super) fn checked_name(name: String, key: &str, section: &Fields<'_>) -> Read<String> {
     match Name::new("agent", &name) {
         Ok(_) => Ok(name),
-        Err(error) => Err(file.error(format!("{what}: {error}"))),
+        Err(error) => Err(section.wrong(key, format!("{}: {error}", section.name(key)))),
     }
 }
 
@@ -146,7 +136,7 @@ pub(super) fn is_variable(text: &str) -> bool {
     starts && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-fn check_pattern(pattern: &str, file: &File<'_>) -> Result<()> {
+fn check_pattern(pattern: &str, section: &Fields<'_>) -> Read<()> {
     let start = pattern.strip_suffix('*');
     if start == Some("") || is_variable(start.unwrap_or(pattern)) {
         return Ok(());
@@ -154,7 +144,7 @@ fn check_pattern(pattern: &str, file: &File<'_>) -> Result<()> {
     let why = format!(
         "agents.env: {pattern:?} is neither a variable's name nor the start of one and \"*\""
     );
-    Err(file.error(why))
+    Err(section.wrong("env", why))
 }
 
 /// Whether agents share the user's configuration directory.
@@ -168,15 +158,17 @@ pub enum ConfigHome {
 }
 
 impl ConfigHome {
-    pub(super) fn apply(&mut self, section: &Map<String, Value>, file: &File<'_>) -> Result<()> {
-        file.check_keys(section, "isolation.", &["configHome"])?;
-        if let Some(value) = section.get("configHome") {
-            *self = match value.as_str() {
-                Some("shared") => Self::Shared,
-                Some("own") => Self::Own,
-                _ => return Err(file.error("isolation.configHome must be \"shared\" or \"own\"")),
-            };
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Shared => "shared",
+            Self::Own => "own",
         }
+    }
+
+    pub(super) fn read(&mut self, section: &Fields<'_>) -> Read<()> {
+        section.check_keys(&["configHome"])?;
+        let all = [Self::Shared, Self::Own];
+        set(self, section.word("configHome", &all, Self::as_str)?);
         Ok(())
     }
 }

@@ -5,10 +5,10 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::file::File;
-use crate::error::Result;
+use super::set;
+use crate::fields::{Fields, Read};
 
 /// What one life of an agent may use. None: as much as it likes.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -75,36 +75,28 @@ const MOST_TOKENS: u64 = 1_000_000_000_000_000;
 pub const MOST_USD: f64 = 1_000_000.0;
 
 impl Limits {
-    pub(super) fn apply(&mut self, section: &Map<String, Value>, file: &File<'_>) -> Result<()> {
-        file.check_keys(section, "limits.", &["agent", "quota", "team"])?;
-        if let Some(value) = section.get("agent") {
-            self.agent
-                .apply(file.object(value, "limits.agent")?, file)?;
+    pub(super) fn read(&mut self, section: &Fields<'_>) -> Read<()> {
+        section.check_keys(&["agent", "quota", "team"])?;
+        if let Some(section) = section.section("agent")? {
+            self.agent.read(&section)?;
         }
-        if let Some(value) = section.get("team") {
-            self.team.apply(file.object(value, "limits.team")?, file)?;
+        if let Some(section) = section.section("team")? {
+            self.team.read(&section)?;
         }
-        if let Some(value) = section.get("quota") {
-            self.quota
-                .apply(file.object(value, "limits.quota")?, file)?;
+        if let Some(section) = section.section("quota")? {
+            self.quota.read(&section)?;
         }
         Ok(())
     }
 }
 
 impl AgentLimits {
-    fn apply(&mut self, section: &Map<String, Value>, file: &File<'_>) -> Result<()> {
-        let keys = ["costUsd", "tokens", "turns", "wallClockMs"];
-        file.check_keys(section, "limits.agent.", &keys)?;
-        let of = Of {
-            section,
-            file,
-            prefix: "limits.agent",
-        };
-        self.turns = lower(self.turns, of.small("turns")?);
-        self.wall_clock = lower(self.wall_clock, of.time("wallClockMs")?);
-        self.tokens = lower(self.tokens, of.number("tokens", MOST_TOKENS)?);
-        self.cost_usd = lower(self.cost_usd, of.money("costUsd")?);
+    fn read(&mut self, section: &Fields<'_>) -> Read<()> {
+        section.check_keys(&["costUsd", "tokens", "turns", "wallClockMs"])?;
+        self.turns = lower(self.turns, small(section, "turns")?);
+        self.wall_clock = lower(self.wall_clock, time(section, "wallClockMs")?);
+        self.tokens = lower(self.tokens, number(section, "tokens", MOST_TOKENS)?);
+        self.cost_usd = lower(self.cost_usd, money(section, "costUsd")?);
         Ok(())
     }
 
@@ -132,41 +124,27 @@ impl AgentLimits {
 }
 
 impl TeamLimits {
-    fn apply(&mut self, section: &Map<String, Value>, file: &File<'_>) -> Result<()> {
-        let keys = ["costUsd", "spawnsPerMinute", "tokens", "wallClockMs"];
-        if section.contains_key("agents") {
+    fn read(&mut self, section: &Fields<'_>) -> Read<()> {
+        if section.value("agents").is_some() {
             let why = "limits.team.agents: how many run at once is agents.maxAgents";
-            return Err(file.error(why));
+            return Err(section.wrong("agents", why));
         }
-        file.check_keys(section, "limits.team.", &keys)?;
-        let of = Of {
-            section,
-            file,
-            prefix: "limits.team",
-        };
-        self.spawns_per_minute = lower(self.spawns_per_minute, of.small("spawnsPerMinute")?);
-        self.wall_clock = lower(self.wall_clock, of.time("wallClockMs")?);
-        self.tokens = lower(self.tokens, of.number("tokens", MOST_TOKENS)?);
-        self.cost_usd = lower(self.cost_usd, of.money("costUsd")?);
+        section.check_keys(&["costUsd", "spawnsPerMinute", "tokens", "wallClockMs"])?;
+        let spawns = small(section, "spawnsPerMinute")?;
+        self.spawns_per_minute = lower(self.spawns_per_minute, spawns);
+        self.wall_clock = lower(self.wall_clock, time(section, "wallClockMs")?);
+        self.tokens = lower(self.tokens, number(section, "tokens", MOST_TOKENS)?);
+        self.cost_usd = lower(self.cost_usd, money(section, "costUsd")?);
         Ok(())
     }
 }
 
 impl QuotaSettings {
-    fn apply(&mut self, section: &Map<String, Value>, file: &File<'_>) -> Result<()> {
-        let keys = ["firstPauseMs", "giveUpMs", "longestPauseMs"];
-        file.check_keys(section, "limits.quota.", &keys)?;
-        let of = Of {
-            section,
-            file,
-            prefix: "limits.quota",
-        };
-        self.first_pause = of.time("firstPauseMs")?.unwrap_or(self.first_pause);
-        self.longest_pause = of.time("longestPauseMs")?.unwrap_or(self.longest_pause);
-        if let Some(value) = section.get("giveUpMs") {
-            let ms = file.number(value, "limits.quota.giveUpMs", 0, WEEK_MS)?;
-            self.give_up = Duration::from_millis(ms);
-        }
+    fn read(&mut self, section: &Fields<'_>) -> Read<()> {
+        section.check_keys(&["firstPauseMs", "giveUpMs", "longestPauseMs"])?;
+        set(&mut self.first_pause, time(section, "firstPauseMs")?);
+        set(&mut self.longest_pause, time(section, "longestPauseMs")?);
+        set(&mut self.give_up, section.millis("giveUpMs", 0..=WEEK_MS)?);
         Ok(())
     }
 }
@@ -180,49 +158,30 @@ fn lower<T: PartialOrd>(one: Option<T>, other: Option<T>) -> Option<T> {
     }
 }
 
-/// One object of the section.
-struct Of<'a> {
-    section: &'a Map<String, Value>,
-    file: &'a File<'a>,
-    prefix: &'static str,
+/// A limit from 1 to `most`. `null` is none here; another file may have one.
+fn number(section: &Fields<'_>, key: &str, most: u64) -> Read<Option<u64>> {
+    match section.is_null(key) {
+        true => Ok(None),
+        false => section.number(key, 1..=most),
+    }
 }
 
-impl Of<'_> {
-    fn name(&self, key: &str) -> String {
-        format!("{}.{key}", self.prefix)
-    }
+fn small(section: &Fields<'_>, key: &str) -> Read<Option<u32>> {
+    let number = number(section, key, 1_000_000)?;
+    Ok(number.and_then(|number| u32::try_from(number).ok()))
+}
 
-    fn number(&self, key: &str, most: u64) -> Result<Option<u64>> {
-        match self.section.get(key) {
-            // No limit here; another file may have one.
-            None | Some(Value::Null) => Ok(None),
-            Some(value) => self.file.number(value, &self.name(key), 1, most).map(Some),
-        }
-    }
+fn time(section: &Fields<'_>, key: &str) -> Read<Option<Duration>> {
+    Ok(number(section, key, WEEK_MS)?.map(Duration::from_millis))
+}
 
-    fn small(&self, key: &str) -> Result<Option<u32>> {
-        let number = self.number(key, 1_000_000)?;
-        Ok(number.and_then(|number| u32::try_from(number).ok()))
+fn money(section: &Fields<'_>, key: &str) -> Read<Option<f64>> {
+    if section.is_null(key) {
+        return Ok(None);
     }
-
-    fn time(&self, key: &str) -> Result<Option<Duration>> {
-        Ok(self.number(key, WEEK_MS)?.map(Duration::from_millis))
-    }
-
-    fn money(&self, key: &str) -> Result<Option<f64>> {
-        match self.section.get(key) {
-            None | Some(Value::Null) => Ok(None),
-            Some(value) => {
-                let money = value.as_f64();
-                let money = money.filter(|usd| *usd > 0.0 && *usd <= MOST_USD);
-                money.map(Some).ok_or_else(|| {
-                    let name = self.name(key);
-                    let why = format!("{name} must be a number above 0, at most {MOST_USD}");
-                    self.file.error(why)
-                })
-            }
-        }
-    }
+    let what = format!("a number above 0, at most {MOST_USD}");
+    let usd = |value: &Value| value.as_f64().filter(|usd| *usd > 0.0 && *usd <= MOST_USD);
+    section.read(key, &what, usd)
 }
 
 #[cfg(test)]

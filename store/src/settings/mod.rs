@@ -8,7 +8,6 @@
 //! repository's can be held back until the user trusts it.
 
 mod agents;
-mod file;
 mod limits;
 mod runtimes;
 mod taskboard;
@@ -20,9 +19,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use self::file::File;
 use crate::atomic;
-use crate::error::Result;
+use crate::error::{Result, StoreError};
+use crate::fields::{Fields, Read};
 
 pub use agents::{AgentSettings, ConfigHome, LetThrough};
 pub use limits::{AgentLimits, Limits, MOST_USD, QuotaSettings, TeamLimits};
@@ -94,27 +93,50 @@ impl Settings {
     }
 
     fn apply(&mut self, bytes: &[u8], path: &Path) -> Result<()> {
-        let file = File { path };
+        let wrong = |why: String| StoreError::Settings {
+            path: path.to_owned(),
+            why,
+        };
         let root: Value =
-            serde_json::from_slice(bytes).map_err(|error| file.error(error.to_string()))?;
-        let root = file.object(&root, "the file")?;
-        file.check_keys(root, "", SECTIONS)?;
-        for (key, section) in root {
-            if key == "v" {
-                continue;
-            }
-            let section = file.object(section, key)?;
-            match key.as_str() {
-                "agents" => self.agents.apply(section, &file)?,
-                "isolation" => self.config_home.apply(section, &file)?,
-                "limits" => self.limits.apply(section, &file)?,
-                "mailbox" => self.apply_mailbox(section, &file)?,
-                "runtimes" => runtimes::apply(&mut self.runtimes, section, &file)?,
-                "worktree" => self.worktree.apply(section, &file)?,
-                _ => self.apply_taskboard(section, &file)?,
-            }
+            serde_json::from_slice(bytes).map_err(|error| wrong(error.to_string()))?;
+        let Value::Object(root) = &root else {
+            return Err(wrong("the file must be an object".into()));
+        };
+        let read = self.read(&Fields::of_section(root, ""), path);
+        read.map_err(|error| wrong(error.why))
+    }
+
+    fn read(&mut self, root: &Fields<'_>, path: &Path) -> Read<()> {
+        root.check_keys(SECTIONS)?;
+        if let Some(section) = root.section("agents")? {
+            self.agents.read(&section, path)?;
+        }
+        if let Some(section) = root.section("isolation")? {
+            self.config_home.read(&section)?;
+        }
+        if let Some(section) = root.section("limits")? {
+            self.limits.read(&section)?;
+        }
+        if let Some(section) = root.section("mailbox")? {
+            self.read_mailbox(&section)?;
+        }
+        if let Some(section) = root.section("runtimes")? {
+            runtimes::read(&mut self.runtimes, &section, path)?;
+        }
+        if let Some(section) = root.section("taskboard")? {
+            self.read_taskboard(&section)?;
+        }
+        if let Some(section) = root.section("worktree")? {
+            self.worktree.read(&section, path)?;
         }
         Ok(())
+    }
+}
+
+/// Takes over what a file says, if it says something.
+fn set<T>(setting: &mut T, said: Option<T>) {
+    if let Some(said) = said {
+        *setting = said;
     }
 }
 

@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use super::agents::{checked_name, is_variable};
-use super::file::File;
-use crate::error::Result;
+use crate::fields::{Fields, Read};
 
 /// How ccb talks to the program that runs an agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -83,47 +81,33 @@ pub struct RuntimeSettings {
 
 /// A later file's runtime replaces an earlier one's whole. Were they mixed, a repository could
 /// add to what the user trusts.
-pub(super) fn apply(
+pub(super) fn read(
     runtimes: &mut BTreeMap<String, RuntimeSettings>,
-    section: &Map<String, Value>,
-    file: &File<'_>,
-) -> Result<()> {
-    for (name, value) in section {
-        let name = checked_name(name.clone(), "runtimes", file)?;
-        if value.is_null() {
-            runtimes.remove(&name);
-        } else {
-            let runtime = read_runtime(value, &format!("runtimes.{name}"), file)?;
-            runtimes.insert(name, runtime);
+    section: &Fields<'_>,
+    file: &Path,
+) -> Read<()> {
+    for name in section.keys() {
+        checked_name(name.clone(), name, section)?;
+        if section.is_null(name) {
+            runtimes.remove(name);
+        } else if let Some(fields) = section.section(name)? {
+            runtimes.insert(name.clone(), read_runtime(&fields, file)?);
         }
     }
     Ok(())
 }
 
-fn read_runtime(value: &Value, what: &str, file: &File<'_>) -> Result<RuntimeSettings> {
-    let section = file.object(value, what)?;
-    file.check_keys(
-        section,
-        &format!("{what}."),
-        &["args", "command", "env", "kind"],
-    )?;
-    let given = section.get("kind").and_then(Value::as_str);
-    let kind = given.and_then(RuntimeKind::parse).ok_or_else(|| {
-        let all = RuntimeKind::ALL.map(RuntimeKind::as_str);
-        let near = given.and_then(|given| crate::nearest(given, all));
-        let near = near.map_or_else(String::new, |near| format!(" (did you mean {near:?}?)"));
-        file.error(format!(
-            "{what}.kind must be one of {}{near}",
-            all.join(", ")
-        ))
-    })?;
+fn read_runtime(fields: &Fields<'_>, file: &Path) -> Read<RuntimeSettings> {
+    fields.check_keys(&["args", "command", "env", "kind"])?;
+    let Some(kind) = fields.word("kind", &RuntimeKind::ALL, RuntimeKind::as_str)? else {
+        let all = RuntimeKind::ALL.map(RuntimeKind::as_str).join(", ");
+        return Err(fields.must_be("kind", &format!("one of {all}")));
+    };
     let words = |key: &str| {
-        let words = section.get(key).map_or(Ok(Vec::new()), |value| {
-            file.strings(value, &format!("{what}.{key}"), "words")
-        })?;
-        match words.iter().find(|word| word.contains('\0')) {
-            Some(_) => Err(file.error(format!("{what}.{key} contains a NUL byte"))),
-            None => Ok(words),
+        let words = fields.strings(key, "words")?.unwrap_or_default();
+        match words.iter().any(|word| word.contains('\0')) {
+            true => Err(fields.wrong(key, format!("{} contains a NUL byte", fields.name(key)))),
+            false => Ok(words),
         }
     };
     let command = words("command")?;
@@ -132,29 +116,24 @@ fn read_runtime(value: &Value, what: &str, file: &File<'_>) -> Result<RuntimeSet
         RuntimeKind::Shell | RuntimeKind::Claude | RuntimeKind::Codex
     );
     if command.first().is_none_or(String::is_empty) && !(has_own && command.is_empty()) {
-        return Err(file.error(format!(
-            "{what}.command must be a list that starts with a program"
-        )));
+        return Err(fields.must_be("command", "a list that starts with a program"));
     }
     let mut env = BTreeMap::new();
-    if let Some(value) = section.get("env") {
-        for (name, value) in file.object(value, &format!("{what}.env"))? {
-            let value = value.as_str().filter(|text| !text.contains('\0'));
-            let Some(value) = value.filter(|_| is_variable(name)) else {
-                let why = format!(
-                    "{what}.env must give variables as \"NAME\": \"value\"; {name:?} is not one"
-                );
-                return Err(file.error(why));
-            };
-            env.insert(name.clone(), value.to_owned());
-        }
+    for (name, value) in fields.object("env")?.into_iter().flatten() {
+        let value = value.as_str().filter(|text| !text.contains('\0'));
+        let Some(value) = value.filter(|_| is_variable(name)) else {
+            let what = format!("variables as \"NAME\": \"value\"; {name:?} is not one");
+            let why = format!("{} must give {what}", fields.name("env"));
+            return Err(fields.wrong("env", why));
+        };
+        env.insert(name.clone(), value.to_owned());
     }
     Ok(RuntimeSettings {
         kind,
         command,
         args: words("args")?,
         env,
-        file: file.path.to_owned(),
+        file: file.to_owned(),
     })
 }
 

@@ -1,12 +1,7 @@
 //! `taskboard` and `mailbox`, whose few keys lie flat in [`Settings`].
 
-use std::time::Duration;
-
-use serde_json::{Map, Value};
-
-use super::Settings;
-use super::file::File;
-use crate::error::Result;
+use super::{Settings, set};
+use crate::fields::{Fields, Read};
 
 /// How the task board locks its lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -18,39 +13,30 @@ pub enum LockMode {
     Flock,
 }
 
-impl Settings {
-    pub(super) fn apply_mailbox(
-        &mut self,
-        section: &Map<String, Value>,
-        file: &File<'_>,
-    ) -> Result<()> {
-        file.check_keys(section, "mailbox.", &["durable"])?;
-        if let Some(value) = section.get("durable") {
-            self.mail_durable = file.boolean(value, "mailbox.durable")?;
+impl LockMode {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Shared => "shared",
+            Self::Flock => "flock",
         }
+    }
+}
+
+impl Settings {
+    pub(super) fn read_mailbox(&mut self, section: &Fields<'_>) -> Read<()> {
+        section.check_keys(&["durable"])?;
+        set(&mut self.mail_durable, section.boolean("durable")?);
         Ok(())
     }
 
-    pub(super) fn apply_taskboard(
-        &mut self,
-        section: &Map<String, Value>,
-        file: &File<'_>,
-    ) -> Result<()> {
-        file.check_keys(section, "taskboard.", &["durable", "lock", "lockTimeoutMs"])?;
-        if let Some(value) = section.get("lock") {
-            self.lock_mode = match value.as_str() {
-                Some("shared") => LockMode::Shared,
-                Some("flock") => LockMode::Flock,
-                _ => return Err(file.error("taskboard.lock must be \"shared\" or \"flock\"")),
-            };
-        }
-        if let Some(value) = section.get("durable") {
-            self.durable = file.boolean(value, "taskboard.durable")?;
-        }
-        if let Some(value) = section.get("lockTimeoutMs") {
-            let ms = file.number(value, "taskboard.lockTimeoutMs", 1, 3_600_000)?;
-            self.lock_timeout = Duration::from_millis(ms);
-        }
+    pub(super) fn read_taskboard(&mut self, section: &Fields<'_>) -> Read<()> {
+        section.check_keys(&["durable", "lock", "lockTimeoutMs"])?;
+        let modes = [LockMode::Shared, LockMode::Flock];
+        let mode = section.word("lock", &modes, LockMode::as_str)?;
+        set(&mut self.lock_mode, mode);
+        set(&mut self.durable, section.boolean("durable")?);
+        let timeout = section.millis("lockTimeoutMs", 1..=3_600_000)?;
+        set(&mut self.lock_timeout, timeout);
         Ok(())
     }
 }

@@ -1,11 +1,11 @@
 //! Everything under `worktree`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::file::File;
-use crate::error::Result;
+use super::set;
+use crate::fields::{Fields, Read};
 
 /// The commit a new working tree starts from unless the call says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -85,70 +85,51 @@ const KEYS: &[&str] = &[
 /// git gets slower with every tree, and each takes as much space as a checkout.
 const MAX_POOL: u64 = 64;
 
+impl BaseRef {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Head => "head",
+            Self::Fresh => "fresh",
+        }
+    }
+}
+
 impl WorktreeSettings {
-    pub(super) fn apply(&mut self, section: &Map<String, Value>, file: &File<'_>) -> Result<()> {
-        file.check_keys(section, "worktree.", KEYS)?;
-        if let Some(value) = section.get("durable") {
-            self.durable = file.boolean(value, "worktree.durable")?;
-        }
-        if let Some(value) = section.get("baseRef") {
-            self.base_ref = match value.as_str() {
-                Some("head") => BaseRef::Head,
-                Some("fresh") => BaseRef::Fresh,
-                _ => return Err(file.error("worktree.baseRef must be \"head\" or \"fresh\"")),
-            };
-        }
-        let paths = [
+    pub(super) fn read(&mut self, section: &Fields<'_>, file: &Path) -> Read<()> {
+        section.check_keys(KEYS)?;
+        set(&mut self.durable, section.boolean("durable")?);
+        let bases = [BaseRef::Head, BaseRef::Fresh];
+        let base = section.word("baseRef", &bases, BaseRef::as_str)?;
+        set(&mut self.base_ref, base);
+        for (key, list) in [
             ("sparsePaths", &mut self.sparse_paths),
             ("symlinkDirectories", &mut self.symlink_directories),
             ("copyDirectories", &mut self.copy_directories),
-        ];
-        for (key, list) in paths {
-            if let Some(value) = section.get(key) {
-                *list = file.strings(value, &format!("worktree.{key}"), "paths")?;
-            }
+        ] {
+            set(list, section.strings(key, "paths")?);
         }
-        match section.get("setup") {
-            None => {}
-            Some(Value::Null) => self.set_up = None,
-            Some(Value::String(command)) => {
-                self.set_up = Some(SetUpCommand {
-                    command: command.clone(),
-                    file: file.path.to_owned(),
-                });
-            }
-            Some(_) => return Err(file.error("worktree.setup must be a shell command")),
+        if section.is_null("setup") {
+            self.set_up = None;
+        } else if let Some(command) = section.read("setup", "a shell command", Value::as_str)? {
+            self.set_up = Some(SetUpCommand {
+                command: command.to_owned(),
+                file: file.to_owned(),
+            });
         }
         for (key, days) in [
             ("trashDays", &mut self.trash_days),
             ("gcDays", &mut self.gc_days),
         ] {
-            if let Some(value) = section.get(key) {
-                *days = value
-                    .as_u64()
-                    .and_then(|days| u32::try_from(days).ok())
-                    .filter(|days| *days <= 36_500)
-                    .ok_or_else(|| {
-                        file.error(format!(
-                            "worktree.{key} must be a number of days up to 36500"
-                        ))
-                    })?;
-            }
+            let said = section.read(key, "a number of days up to 36500", |value| {
+                let said = u32::try_from(value.as_u64()?).ok()?;
+                (said <= 36_500).then_some(said)
+            })?;
+            set(days, said);
         }
-        if let Some(value) = section.get("pool") {
-            self.pool = value
-                .as_u64()
-                .filter(|count| *count <= MAX_POOL)
-                .and_then(|count| usize::try_from(count).ok())
-                .ok_or_else(|| {
-                    file.error(format!("worktree.pool must be a number up to {MAX_POOL}"))
-                })?;
-        }
-        if let Some(value) = section.get("rescueMaxBytes") {
-            self.rescue_max_bytes = value
-                .as_u64()
-                .ok_or_else(|| file.error("worktree.rescueMaxBytes must be a number of bytes"))?;
-        }
+        let pool = section.number("pool", 0..=MAX_POOL)?;
+        set(&mut self.pool, pool.and_then(|pool| pool.try_into().ok()));
+        let bytes = section.read("rescueMaxBytes", "a number of bytes", Value::as_u64)?;
+        set(&mut self.rescue_max_bytes, bytes);
         Ok(())
     }
 }

@@ -71,7 +71,7 @@ fn parse_strictly(yaml: &str) -> Result<Value, serde_saphyr::Error> {
         // Only `true` and `false`; a description may well be "no".
         strict_booleans: true,
         with_snippet: false,
-        // Aliases of aliases of aliases must not take the evening.
+        // Aliases of aliases of aliases must not take minutes.
         alias_limits: serde_saphyr::alias_limits! {
             max_total_replayed_events: 10_000,
             max_alias_expansions_per_anchor: 100,

@@ -85,6 +85,18 @@ impl Problem {
 }
 
 /// All types of agents there are.
+///
+/// ```
+/// use swarm::definitions::{Definitions, Sources};
+///
+/// let types = Definitions::load(&Sources {
+///     json: Some(r#"{"tester": {"description": "Tests", "prompt": "You test."}}"#.into()),
+///     ..Sources::default()
+/// });
+/// assert_eq!(types.get("tester")?.definition.prompt, "You test.");
+/// assert!(types.get("testre").is_err());
+/// # Ok::<(), swarm::definitions::DefinitionError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Definitions {
     /// Everything that was read, by name, for each name the one that counts first.

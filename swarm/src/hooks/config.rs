@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::atomic;
+use store::fields::Fields;
 
 use super::event::HookEvent;
 use super::matcher::Matcher;
@@ -127,12 +128,10 @@ pub(super) fn read_file(
         Ok(_) => return problems.push(whole("it is not a JSON object".into())),
         Err(error) => return problems.push(whole(format!("it is not JSON: {error}"))),
     };
-    match map.get("hooks") {
-        None | Some(Value::Null) => {}
-        Some(Value::Object(events)) => {
-            read_events(events, &origin(path.to_owned()), hooks, problems);
-        }
-        Some(_) => problems.push(whole("\"hooks\" is not an object".into())),
+    match Fields::new(&map).object("hooks") {
+        Ok(None) => {}
+        Ok(Some(events)) => read_events(events, &origin(path.to_owned()), hooks, problems),
+        Err(error) => problems.push(whole(error.why)),
     }
 }
 
@@ -202,13 +201,14 @@ fn read_group(
     let Value::Object(map) = group else {
         return Err("each entry must be an object".into());
     };
-    let matcher = match map.get("matcher") {
-        None | Some(Value::Null) => Matcher::All,
-        Some(Value::String(text)) => Matcher::new(text)?,
-        Some(_) => return Err("\"matcher\" must be text".into()),
+    let fields = Fields::new(map);
+    let matcher = fields.read("matcher", "text", Value::as_str);
+    let matcher = match matcher.map_err(|error| error.why)? {
+        None => Matcher::All,
+        Some(text) => Matcher::new(text)?,
     };
     let one = |hook: &Value| read_hook(hook, event, matcher.clone(), origin);
-    match map.get("hooks") {
+    match fields.value("hooks") {
         Some(Value::Array(list)) => Ok(list.iter().map(one).collect()),
         None if map.contains_key("command") => Ok(vec![one(group)]),
         _ => Err("\"hooks\" must be a list".into()),
@@ -221,12 +221,14 @@ fn read_hook(
     matcher: Matcher,
     origin: &Origin,
 ) -> Result<Hook, String> {
-    let text = |key: &str| hook.get(key).and_then(Value::as_str);
+    let nothing = Map::new();
+    let fields = Fields::new(hook.as_object().unwrap_or(&nothing));
+    let text = |key: &str| fields.value(key).and_then(Value::as_str);
     match text("type") {
         None | Some("command") => {}
         Some(other) => return Err(format!("hooks of type {other:?} are not supported")),
     }
-    if hook.get("if").is_some_and(|value| !value.is_null()) {
+    if fields.value("if").is_some() {
         // Without looking at the condition it would run when it should not.
         return Err("hooks with \"if\" are not supported".into());
     }
@@ -237,22 +239,20 @@ fn read_hook(
     };
     let command = text("command").unwrap_or_default();
     if command.trim().is_empty() || command.contains('\0') {
-        return Err("\"command\" must be a shell command".into());
+        return Err(fields.must_be("command", "a shell command").why);
     }
-    let timeout = match hook.get("timeout") {
-        None | Some(Value::Null) => DEFAULT_TIMEOUT,
-        Some(value) => value
-            .as_f64()
-            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-            .filter(|time| !time.is_zero() && *time <= MAX_TIMEOUT)
-            .ok_or("\"timeout\" must be a number of seconds, up to a day")?,
+    let seconds = |value: &Value| {
+        let time = Duration::try_from_secs_f64(value.as_f64()?).ok()?;
+        (!time.is_zero() && time <= MAX_TIMEOUT).then_some(time)
     };
-    let flag = |key: &str| hook.get(key).and_then(Value::as_bool).unwrap_or(false);
+    let timeout = fields.read("timeout", "a number of seconds, up to a day", seconds);
+    let timeout = timeout.map_err(|error| error.why)?;
+    let flag = |key: &str| fields.value(key).and_then(Value::as_bool) == Some(true);
     let rewake = flag("asyncRewake");
     Ok(Hook {
         event,
         command: command.to_owned(),
-        timeout,
+        timeout: timeout.unwrap_or(DEFAULT_TIMEOUT),
         background: flag("async") || rewake,
         rewake,
         origin: origin.clone(),

@@ -1,0 +1,227 @@
+//! The fields of an object, read one by one, with errors that name the key: settings, the front
+//! matter of definitions, hooks.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+/// What is wrong with a field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldError {
+    /// Its key, without the names of the objects around it.
+    pub key: String,
+    /// What is wrong, with the whole name.
+    pub why: String,
+}
+
+/// What reading a field comes to.
+pub type Read<T> = Result<T, FieldError>;
+
+/// An object whose fields are read.
+#[derive(Debug, Clone)]
+pub struct Fields<'a> {
+    map: &'a Map<String, Value>,
+    /// What comes before a key in its name; none: keys stand in quotes, and `null` is as good as
+    /// nothing.
+    section: Option<String>,
+}
+
+impl<'a> Fields<'a> {
+    /// Those of an object by itself. Keys stand in quotes, and `null` counts as absent.
+    pub fn new(map: &'a Map<String, Value>) -> Self {
+        Self { map, section: None }
+    }
+
+    /// Those of a section of a settings file, whose keys are named as in `agents.env`.
+    pub fn of_section(map: &'a Map<String, Value>, section: &str) -> Self {
+        Self {
+            map,
+            section: Some(section.to_owned()),
+        }
+    }
+
+    /// A field's name in errors.
+    pub fn name(&self, key: &str) -> String {
+        match self.section.as_deref() {
+            None => format!("\"{key}\""),
+            Some("") => key.to_owned(),
+            Some(section) => format!("{section}.{key}"),
+        }
+    }
+
+    /// An error about `key`.
+    pub fn wrong(&self, key: &str, why: impl Into<String>) -> FieldError {
+        FieldError {
+            key: key.to_owned(),
+            why: why.into(),
+        }
+    }
+
+    /// An error that says what `key` must be.
+    pub fn must_be(&self, key: &str, what: &str) -> FieldError {
+        self.wrong(key, format!("{} must be {what}", self.name(key)))
+    }
+
+    /// Refuses keys nobody knows, and names the one that may have been meant.
+    pub fn check_keys(&self, known: &[&str]) -> Read<()> {
+        let Some(key) = self.map.keys().find(|key| !known.contains(&key.as_str())) else {
+            return Ok(());
+        };
+        let quoted = |key: &str| match self.section {
+            None => self.name(key),
+            Some(_) => format!("\"{}\"", self.name(key)),
+        };
+        let tail = match crate::nearest(key, known.iter().copied()) {
+            Some(near) => format!("did you mean {}?", quoted(near)),
+            None if self.section.is_some() => format!("known here: {}", known.join(", ")),
+            None => format!("known are {}", known.join(", ")),
+        };
+        Err(self.wrong(key, format!("unknown key {}; {tail}", quoted(key))))
+    }
+
+    /// All keys, in their order.
+    pub fn keys(&self) -> impl Iterator<Item = &'a String> {
+        self.map.keys()
+    }
+
+    /// A field as it is.
+    pub fn value(&self, key: &str) -> Option<&'a Value> {
+        let value = self.map.get(key);
+        value.filter(|value| self.section.is_some() || !value.is_null())
+    }
+
+    /// Whether a field is there and `null`.
+    pub fn is_null(&self, key: &str) -> bool {
+        self.map.get(key).is_some_and(Value::is_null)
+    }
+
+    /// A field that `read` makes something of, or it is not `what` it must be.
+    pub fn read<T>(
+        &self,
+        key: &str,
+        what: &str,
+        read: impl FnOnce(&'a Value) -> Option<T>,
+    ) -> Read<Option<T>> {
+        match self.value(key).map(read) {
+            None => Ok(None),
+            Some(Some(found)) => Ok(Some(found)),
+            Some(None) => Err(self.must_be(key, what)),
+        }
+    }
+
+    /// An object.
+    pub fn object(&self, key: &str) -> Read<Option<&'a Map<String, Value>>> {
+        self.read(key, "an object", Value::as_object)
+    }
+
+    /// The fields of an object within a section.
+    pub fn section(&self, key: &str) -> Read<Option<Fields<'a>>> {
+        let map = self.object(key)?;
+        Ok(map.map(|map| Self::of_section(map, &self.name(key))))
+    }
+
+    /// True or false.
+    pub fn boolean(&self, key: &str) -> Read<Option<bool>> {
+        self.read(key, "true or false", Value::as_bool)
+    }
+
+    /// A whole number in `range`.
+    pub fn number(&self, key: &str, range: RangeInclusive<u64>) -> Read<Option<u64>> {
+        let what = format!("a number from {} to {}", range.start(), range.end());
+        self.read(key, &what, |value| {
+            value.as_u64().filter(|number| range.contains(number))
+        })
+    }
+
+    /// A time of so many milliseconds.
+    pub fn millis(&self, key: &str, range: RangeInclusive<u64>) -> Read<Option<Duration>> {
+        Ok(self.number(key, range)?.map(Duration::from_millis))
+    }
+
+    /// Text that says something, without the space around it.
+    pub fn text(&self, key: &str) -> Read<Option<&'a str>> {
+        let Some(text) = self.read(key, "text", Value::as_str)? else {
+            return Ok(None);
+        };
+        let name = self.name(key);
+        match text.trim() {
+            text if text.contains('\0') => {
+                Err(self.wrong(key, format!("{name} contains a NUL byte")))
+            }
+            "" => Err(self.wrong(key, format!("{name} is empty"))),
+            text => Ok(Some(text)),
+        }
+    }
+
+    /// One of a few words.
+    pub fn word<T: Copy>(
+        &self,
+        key: &str,
+        all: &[T],
+        as_str: fn(T) -> &'static str,
+    ) -> Read<Option<T>> {
+        let Some(value) = self.value(key) else {
+            return Ok(None);
+        };
+        let word = value.as_str().unwrap_or_default().trim();
+        if let Some(found) = all.iter().find(|one| as_str(**one) == word) {
+            return Ok(Some(*found));
+        }
+        let words: Vec<&str> = all.iter().map(|one| as_str(*one)).collect();
+        let near = crate::nearest(word, words.iter().copied());
+        let near = near.map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
+        let (name, words) = (self.name(key), words.join(", "));
+        let why = format!("{name} is {value}; it must be one of {words}{near}");
+        Err(self.wrong(key, why))
+    }
+
+    /// A list of `of` (a plural, for the error).
+    pub fn strings(&self, key: &str, of: &str) -> Read<Option<Vec<String>>> {
+        self.read(key, &format!("a list of {of}"), |value| {
+            let texts = value.as_array()?.iter();
+            texts.map(|text| text.as_str().map(str::to_owned)).collect()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn errors_name_the_field_as_its_file_does() {
+        let map = json!({"maxTurns": "x", "colour": null, "list": ["a", 1], "word": "rde"});
+        let map = map.as_object().unwrap();
+        let why = |error: FieldError| error.why;
+        let (plain, section) = (Fields::new(map), Fields::of_section(map, "agents"));
+        assert_eq!(
+            plain.number("maxTurns", 1..=9).map_err(why).unwrap_err(),
+            "\"maxTurns\" must be a number from 1 to 9"
+        );
+        assert_eq!(
+            section.boolean("maxTurns").map_err(why).unwrap_err(),
+            "agents.maxTurns must be true or false"
+        );
+        let unknown = section
+            .check_keys(&["maxTurn", "list", "word"])
+            .unwrap_err();
+        assert_eq!(unknown.key, "maxTurns");
+        assert!(unknown.why.contains("did you mean \"agents.maxTurn\"?"));
+        assert!(plain.strings("list", "names").is_err());
+        let word = plain.word("word", &["red", "blue"], |word| word);
+        let word = word.map_err(why).unwrap_err();
+        assert!(word.contains("did you mean \"red\"?"), "{word}");
+    }
+
+    #[test]
+    fn null_is_a_value_in_settings_alone() {
+        let map = json!({"a": null});
+        let map = map.as_object().unwrap();
+        assert_eq!(Fields::new(map).boolean("a"), Ok(None));
+        assert!(Fields::of_section(map, "s").boolean("a").is_err());
+        assert!(Fields::of_section(map, "s").is_null("a"));
+    }
+}
