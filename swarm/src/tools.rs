@@ -44,18 +44,24 @@ impl Reach {
 
 /// Tools that edit files.
 pub const EDITING: [&str; 3] = ["Edit", "NotebookEdit", "Write"];
-/// Tools that read, edit, run or look something up, by which an agent works itself.
-pub const WORKING: [&str; 9] = [
+/// Claude Code's tools for work on files, commands and the web: all an agent can get of its own.
+/// Its tools for tasks, agents, messages, worktrees, plans, questions and schedules are not among
+/// them (`KillShell` is another name for its `TaskStop`), nor is whatever a later version adds:
+/// with both present the model takes its own, and work happens outside the board.
+pub const WORKING: [&str; 10] = [
     "Bash",
     "Edit",
     "Glob",
     "Grep",
     "NotebookEdit",
     "Read",
+    SKILL,
     "WebFetch",
     "WebSearch",
     "Write",
 ];
+/// The tool that reads instructions. It does no work by itself.
+pub const SKILL: &str = "Skill";
 /// The tool that runs commands.
 pub const SHELL: &str = "Bash";
 

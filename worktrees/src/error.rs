@@ -198,6 +198,8 @@ pub enum TreeError {
         command: String,
         /// How it ended.
         how: String,
+        /// Somebody killed it, not by us: that says nothing about the result.
+        killed: bool,
         /// Where its output is.
         log: PathBuf,
     },

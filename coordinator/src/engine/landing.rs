@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 
 use serde_json::{Map, Value, json};
-use swarm::process::says_killed;
 use swarm::run::CheckPlace;
 use taskboard::{NewTask, Status, Task, TaskId};
 use worktrees::{After, Check, MergeRequest, SetUp, Slug, Strategy, TreeError, Trees};
@@ -211,7 +210,7 @@ impl Shared {
                 Ok(Landed::Conflict(files, became))
             }
             // Whoever killed it said nothing about the result.
-            Err(error @ TreeError::CheckFailed { .. }) if is_kill(&error) => {
+            Err(error @ TreeError::CheckFailed { killed: true, .. }) => {
                 Ok(Landed::Hindered(error.to_string()))
             }
             Err(TreeError::CheckFailed { how, log, .. }) => {
@@ -276,16 +275,6 @@ impl Shared {
         let created = self.board.create(&[new], None)?;
         let first = created.first().map(|task| task.id);
         first.ok_or_else(|| AgentError::Invalid("the conflict's task was not created".into()))
-    }
-}
-
-/// Whether the check did not fail but was killed.
-fn is_kill(error: &TreeError) -> bool {
-    match error {
-        TreeError::CheckFailed { how, .. } => {
-            how.contains("SIGKILL") || how == "exit status: 137" || says_killed(how)
-        }
-        _ => false,
     }
 }
 

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use store::name::Name;
 use swarm::LEAD;
-use swarm::run::{ExitReason, Proof};
+use swarm::run::{CheckEnd, ExitReason, Proof};
 use swarm::runtime::Usage;
 use taskboard::{Status, Task, TaskId};
 
 use super::board::Prepared;
 use super::error::FanoutError;
 use super::event::FanoutEvent;
-use super::keep::{Keeper, exit_code, exit_of};
+use super::keep::{Keeper, exit_of};
 use super::outcome::{Outcome, Skip};
 use super::plan::TaskIsolation;
 use super::preview::tool;
@@ -366,8 +366,8 @@ impl Follow<'_> {
         match checked.filter(|check| !check.passed) {
             Some(check) => {
                 let how = check.how.unwrap_or(why);
-                let tool = tool(&check.command).filter(|_| exit_code(&how) == Some(127));
-                match tool {
+                let missing = check.end == Some(CheckEnd::Failed(127));
+                match tool(&check.command).filter(|_| missing) {
                     Some(tool) => Outcome::VerifyMissing { tool: tool.into() },
                     None => Outcome::VerifyFailed { why: how },
                 }

@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use swarm::run::{Checked, Exit};
+use swarm::run::{CheckEnd, Checked, Exit};
 use taskboard::{Status, Task, TaskId};
 use worktrees::{RemoveRequest, Slug, Trees};
 
@@ -178,22 +178,14 @@ fn check_report(checked: &Checked) -> CheckReport {
     let tail = store::log::tail(Path::new(&checked.log), TAIL).unwrap_or_default();
     CheckReport {
         command: checked.command.clone(),
-        exit_code: match (checked.passed, &checked.how) {
-            (true, _) => Some(0),
-            (false, Some(how)) => exit_code(how),
-            (false, None) => None,
+        exit_code: match checked.passed {
+            true => Some(0),
+            false => checked.end.and_then(CheckEnd::code),
         },
         duration_ms: checked.duration_ms,
         place: checked.place,
         tail: tail.trim_end().to_owned(),
     }
-}
-
-/// The exit code in the words about how a command ended.
-pub(super) fn exit_code(how: &str) -> Option<i32> {
-    let rest = how.split("exit code ").nth(1)?;
-    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-    digits.parse().ok()
 }
 
 /// Puts trees away whose results are kept, beside the engine's work.

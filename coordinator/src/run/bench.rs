@@ -2,16 +2,16 @@
 
 use std::ffi::OsString;
 
-use swarm::run::{Bench, PortError, Prove};
+use swarm::run::{CheckDir, Prove, ServiceError};
 use worktrees::{After, Sealed, SetUp, Slug, TreeError};
 
-use super::ports::{EnginePorts, port, tree_port};
+use super::ports::{EngineServices, port, tree_port};
 use crate::engine::director_lock;
 
-impl EnginePorts {
+impl EngineServices {
     /// What the agent did as a commit, if it has a tree of its own. A check needs one in any
     /// case, whether or not whoever started the agent asked for it.
-    pub(super) fn seal_tree(&self, prove: &Prove) -> Result<Option<Sealed>, PortError> {
+    pub(super) fn seal_tree(&self, prove: &Prove) -> Result<Option<Sealed>, ServiceError> {
         let asked = prove.commit.clone();
         let message =
             asked.or_else(|| prove.verify.as_ref().map(|_| self.meta.description.clone()));
@@ -27,7 +27,7 @@ impl EnginePorts {
     }
 
     /// A worktree with exactly `commit`, for the check.
-    pub(super) fn bench(&mut self, commit: &str) -> Result<Bench, PortError> {
+    pub(super) fn check_dir(&mut self, commit: &str) -> Result<CheckDir, ServiceError> {
         let kept = self.meta.worktree.as_ref().map(|tree| tree.set_up.clone());
         let set_up: SetUp = serde_json::from_value(kept.unwrap_or_default()).unwrap_or_default();
         let tree = self.agents.trees()?.check_tree(commit, &set_up);
@@ -43,14 +43,14 @@ impl EnginePorts {
             store::home::create_private_dir(&tmp).map_err(port)?;
             env.push(("TMPDIR".into(), tmp.into()));
         }
-        let bench = Bench {
+        let check_dir = CheckDir {
             dir: tree.path().to_owned(),
             env,
             set_up: set_up.command,
             set_up_timeout: set_up.command_timeout,
         };
         self.check_tree = Some(tree);
-        Ok(bench)
+        Ok(check_dir)
     }
 
     /// While somebody directs the team there will be more checks, and whoever that is clears up

@@ -9,14 +9,14 @@ use rustix::process::DumpableBehavior;
 use store::home::Home;
 use swarm::environment::for_supervisors;
 use swarm::run::{
-    CONFIG_HOMES, ExitStatus, GuardEnd, HostOptions, Meta, Ports, RunDir, guard, host,
+    CONFIG_HOMES, ExitStatus, GuardEnd, HostOptions, HostServices, Meta, RunDir, guard, host,
 };
 use swarm::starter::{self, Environment, Starter};
 
 use super::engine::Agents;
 use super::error::AgentError;
 use super::finish;
-use super::ports::EnginePorts;
+use super::ports::EngineServices;
 use super::run_hooks::{self, RunHooks};
 use super::start::{HOST, OWN_PROGRAM};
 
@@ -81,7 +81,7 @@ pub fn host_main(dir: &Path) -> Result<(), AgentError> {
         give_up: agents.options.fleet.give_up(),
         ..HostOptions::default()
     };
-    let mut ports = EnginePorts::new(agents, run.clone(), &meta).with_hooks(hooks);
+    let mut ports = EngineServices::new(agents, run.clone(), &meta).with_hooks(hooks);
     let failed = |error: swarm::run::HostError| AgentError::NotStarted {
         id: meta.agent_id.clone(),
         why: error.to_string(),
@@ -113,7 +113,7 @@ pub fn host_main(dir: &Path) -> Result<(), AgentError> {
 }
 
 /// What has to be there before the agent starts.
-fn prepare(meta: &Meta, config: Option<&Path>, ports: &mut EnginePorts) -> Result<(), String> {
+fn prepare(meta: &Meta, config: Option<&Path>, ports: &mut EngineServices) -> Result<(), String> {
     if let Some(config) = config {
         for name in CONFIG_HOMES {
             let dir = config.join(name.to_lowercase());

@@ -3,7 +3,7 @@
 use store::clock::rfc3339;
 use store::{Category, Explain, Facts};
 use swarm::TeamError;
-use swarm::run::{PortError, RunError};
+use swarm::run::{RunError, ServiceError};
 
 use mailbox::MailError;
 use taskboard::BoardError;
@@ -222,7 +222,7 @@ impl Explain for AgentError {
     }
 }
 
-impl From<AgentError> for PortError {
+impl From<AgentError> for ServiceError {
     fn from(error: AgentError) -> Self {
         Self {
             passing: error.is_passing(),

@@ -1,7 +1,6 @@
 //! The tasks of a run that has ended: completed, or free again with what went wrong.
 
 use serde_json::Value;
-use swarm::process::{Ending, says_killed};
 use swarm::run::{Exit, ExitReason, ExitStatus, Meta, Proof, RunState};
 use taskboard::{Attempt, Board, BoardError, Caller, Hooks, Task, TaskId, Veto};
 
@@ -99,7 +98,7 @@ fn settle_own(
     };
     let attempt = Attempt {
         run: meta.life_id(),
-        status: match was_killed(exit) {
+        status: match exit.was_killed() {
             true => Attempt::DIED.to_owned(),
             false => exit.status.as_str().to_owned(),
         },
@@ -130,16 +129,6 @@ fn settle_own(
     }
     settled.returned.push(task);
     Ok(())
-}
-
-/// Whether its program, or its check, was killed by somebody: not by us, who would say so.
-fn was_killed(exit: &Exit) -> bool {
-    let check = exit.proof.as_ref().and_then(|proof| proof.check.as_ref());
-    let how = check.and_then(|check| check.how.as_deref());
-    let program = exit.ending.map(Ending::in_words);
-    exit.status == ExitStatus::Failed
-        && exit.reason.is_none()
-        && how.or(program.as_deref()).is_some_and(says_killed)
 }
 
 /// What became of the agents of other tasks since then.

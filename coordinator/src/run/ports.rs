@@ -13,8 +13,8 @@ use swarm::LEAD;
 use swarm::definitions::PermissionMode;
 use swarm::hooks::HookEvent;
 use swarm::run::{
-    Asked, Exit, HookCall, Letter, Mail, MayBegin, Meta, ModeOrder, PermissionAnswer, PortError,
-    Ports, Proof, RunDir, Seal,
+    Asked, Exit, HookCall, HostServices, Mail, MailMessage, MayBegin, Meta, ModeOrder,
+    PermissionAnswer, Proof, RunDir, Seal, ServiceError,
 };
 use swarm::runtime::Usage;
 use swarm::tools::Reach;
@@ -28,7 +28,7 @@ use super::judge::Before;
 use super::run_hooks::RunHooks;
 use crate::fleet::Gate;
 
-/// How many letters are taken at once.
+/// How many messages are taken at once.
 const BATCH: usize = 64;
 /// The mode of an agent whose plan is approved.
 const AFTER_PLAN: &str = "acceptEdits";
@@ -39,7 +39,7 @@ const QUESTION_DEADLINE: Duration = Duration::from_secs(120);
 
 /// The rest of the engine, as a host sees it.
 #[derive(Debug)]
-pub(super) struct EnginePorts {
+pub(super) struct EngineServices {
     pub(super) agents: Agents,
     run: RunDir,
     pub(super) meta: Meta,
@@ -54,7 +54,7 @@ pub(super) struct EnginePorts {
     before: Before,
 }
 
-impl EnginePorts {
+impl EngineServices {
     pub(super) fn new(agents: Agents, run: RunDir, meta: &Meta) -> Self {
         Self {
             agents,
@@ -90,32 +90,32 @@ impl EnginePorts {
         Ok(())
     }
 
-    fn own_name(&self) -> Result<Name, PortError> {
+    fn own_name(&self) -> Result<Name, ServiceError> {
         name(self.meta.address())
     }
 }
 
-fn name(text: &str) -> Result<Name, PortError> {
+fn name(text: &str) -> Result<Name, ServiceError> {
     Name::new("agent", text).map_err(port)
 }
 
-pub(super) fn port(error: impl std::fmt::Display) -> PortError {
-    PortError {
+pub(super) fn port(error: impl std::fmt::Display) -> ServiceError {
+    ServiceError {
         why: error.to_string(),
         passing: false,
     }
 }
 
 /// The same for what trees say, which knows whose fault it is.
-pub(super) fn tree_port(error: TreeError) -> PortError {
-    PortError {
+pub(super) fn tree_port(error: TreeError) -> ServiceError {
+    ServiceError {
         passing: error.is_passing(),
         ..port(error)
     }
 }
 
-impl Ports for EnginePorts {
-    fn mail(&mut self) -> Result<Box<dyn Mail>, PortError> {
+impl HostServices for EngineServices {
+    fn mail(&mut self) -> Result<Box<dyn Mail>, ServiceError> {
         let inbox = self.agents.mailbox().inbox(&self.own_name()?);
         let consumer = inbox.and_then(|inbox| inbox.consumer()).map_err(port)?;
         Ok(Box::new(AgentMail {
@@ -127,7 +127,7 @@ impl Ports for EnginePorts {
         }))
     }
 
-    fn lost_task(&mut self) -> Result<Option<String>, PortError> {
+    fn lost_task(&mut self) -> Result<Option<String>, ServiceError> {
         let (Some(id), Some(token)) = (&self.meta.task_id, self.meta.token) else {
             return Ok(None);
         };
@@ -154,7 +154,7 @@ impl Ports for EnginePorts {
         Ok(Some(now))
     }
 
-    fn tell_parent(&mut self, summary: &str, text: &str) -> Result<(), PortError> {
+    fn tell_parent(&mut self, summary: &str, text: &str) -> Result<(), ServiceError> {
         let from = self.own_name()?;
         let to = name(&self.meta.parent)?;
         let draft = Draft {
@@ -170,7 +170,7 @@ impl Ports for EnginePorts {
         mode: &str,
         request: Option<&str>,
         refused: Option<&str>,
-    ) -> Result<(), PortError> {
+    ) -> Result<(), ServiceError> {
         let own = self.own_name()?;
         if refused.is_none() && self.meta.teammate {
             let set = self.agents.roster().set_mode(own.as_str(), mode);
@@ -185,7 +185,7 @@ impl Ports for EnginePorts {
         Ok(())
     }
 
-    fn tell_agent(&mut self, summary: &str, text: &str) -> Result<(), PortError> {
+    fn tell_agent(&mut self, summary: &str, text: &str) -> Result<(), ServiceError> {
         let draft = Draft {
             summary: Some(summary.chars().take(200).collect()),
             ..Draft::new(name(LEAD)?, self.own_name()?, Body::Text(text.to_owned()))
@@ -194,14 +194,14 @@ impl Ports for EnginePorts {
         Ok(())
     }
 
-    fn hooks(&mut self, event: HookEvent) -> Result<HookCall, PortError> {
+    fn hooks(&mut self, event: HookEvent) -> Result<HookCall, ServiceError> {
         match &self.hooks {
             Some(hooks) if !self.agents.options.in_hook => Ok(hooks.call(event, &self.agents)),
             _ => Ok(HookCall::default()),
         }
     }
 
-    fn ask(&mut self, tool: &str, input: &Value) -> Result<Asked, PortError> {
+    fn ask(&mut self, tool: &str, input: &Value) -> Result<Asked, ServiceError> {
         // One that has no tools of its own gets none by asking, and one that reads does not
         // write by asking.
         let plan = &self.meta.launch;
@@ -231,7 +231,7 @@ impl Ports for EnginePorts {
         Ok(Asked::Waiting(asked.map_err(port)?.id))
     }
 
-    fn idle(&mut self, idle: bool) -> Result<(), PortError> {
+    fn idle(&mut self, idle: bool) -> Result<(), ServiceError> {
         if self.meta.address() == LEAD {
             // It would be told by itself.
             return Ok(());
@@ -251,7 +251,7 @@ impl Ports for EnginePorts {
         noted.map_err(port)
     }
 
-    fn seal(&mut self) -> Result<Option<Seal>, PortError> {
+    fn seal(&mut self) -> Result<Option<Seal>, ServiceError> {
         let Some(prove) = self.meta.launch.prove.clone() else {
             return Ok(None);
         };
@@ -265,13 +265,13 @@ impl Ports for EnginePorts {
                 check: None,
             };
         }
-        let bench = match (&proof.commit, &prove.verify) {
-            (Some(commit), Some(_)) => Some(self.bench(commit)?),
+        let check_dir = match (&proof.commit, &prove.verify) {
+            (Some(commit), Some(_)) => Some(self.check_dir(commit)?),
             _ => None,
         };
         Ok(Some(Seal {
             proof,
-            bench,
+            check_dir,
             check: prove.verify,
             timeout: Duration::from_millis(prove.timeout_ms),
         }))
@@ -292,7 +292,7 @@ impl Ports for EnginePorts {
         self.before.judge(agents, run, &self.meta, exit);
     }
 
-    fn may_begin(&mut self) -> Result<MayBegin, PortError> {
+    fn may_begin(&mut self) -> Result<MayBegin, ServiceError> {
         // A command asks no model.
         if !self.meta.runtime.kind.has_model() {
             return Ok(MayBegin::Now);
@@ -309,18 +309,18 @@ impl Ports for EnginePorts {
         })
     }
 
-    fn refused(&mut self, retry_after: Option<Duration>, why: &str) -> Result<(), PortError> {
+    fn refused(&mut self, retry_after: Option<Duration>, why: &str) -> Result<(), ServiceError> {
         let fleet = self.agents.fleet();
         let noted = fleet.quota(&self.meta.agent_id, retry_after, why);
         noted.map_err(port)
     }
 
-    fn answered(&mut self) -> Result<(), PortError> {
+    fn answered(&mut self) -> Result<(), ServiceError> {
         let fleet = self.agents.fleet();
         fleet.answered(&self.meta.agent_id).map_err(port)
     }
 
-    fn used(&mut self, used: &Usage) -> Result<Option<String>, PortError> {
+    fn used(&mut self, used: &Usage) -> Result<Option<String>, ServiceError> {
         if *used == self.reported {
             return Ok(None);
         }
@@ -330,7 +330,7 @@ impl Ports for EnginePorts {
         Ok(spent)
     }
 
-    fn team_late(&mut self) -> Result<Option<String>, PortError> {
+    fn team_late(&mut self) -> Result<Option<String>, ServiceError> {
         self.agents.fleet().late().map_err(port)
     }
 
@@ -338,7 +338,7 @@ impl Ports for EnginePorts {
         worktrees::fingerprint_of(&self.meta.cwd)
     }
 
-    fn finish(&mut self, exit: &Exit, written: &mut dyn FnMut()) -> Result<(), PortError> {
+    fn finish(&mut self, exit: &Exit, written: &mut dyn FnMut()) -> Result<(), ServiceError> {
         // Nobody works in it any more.
         self.tree = None;
         Ok(finish::finish(
@@ -440,11 +440,11 @@ impl Mail for AgentMail {
         self.consumer.bell().as_fd()
     }
 
-    fn take(&mut self) -> Result<Vec<Letter>, PortError> {
+    fn take(&mut self) -> Result<Vec<MailMessage>, ServiceError> {
         // First the bell, then the look: what is rung for in between is heard again.
         self.consumer.bell().hush();
         let batch = self.consumer.take(BATCH).map_err(port)?;
-        let letters = batch.messages.iter().map(|message| Letter {
+        let messages = batch.messages.iter().map(|message| MailMessage {
             seq: message.seq,
             id: message.id,
             text: mailbox::render([message], |_| None),
@@ -460,10 +460,10 @@ impl Mail for AgentMail {
             },
             mode: self.mode(message),
         });
-        Ok(letters.collect())
+        Ok(messages.collect())
     }
 
-    fn done(&mut self, seqs: &[u64]) -> Result<(), PortError> {
+    fn done(&mut self, seqs: &[u64]) -> Result<(), ServiceError> {
         self.consumer.delivered(seqs).map_err(port)?;
         self.consumer.ack(seqs).map_err(port)?;
         Ok(())

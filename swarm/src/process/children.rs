@@ -39,14 +39,11 @@ impl Ending {
             Self::Unknown => "is gone".into(),
         }
     }
-}
 
-/// Whether words about how a program ended ([`Ending::in_words`]) say that somebody killed it: it,
-/// or what a shell had started, which says so with its code.
-pub fn says_killed(words: &str) -> bool {
-    [Ending::Signaled(9), Ending::Exited(137)]
-        .iter()
-        .any(|ending| words.contains(&ending.in_words()))
+    /// Whether somebody killed it: it, or what a shell had started, which says so with its code.
+    pub fn is_kill(self) -> bool {
+        matches!(self, Self::Signaled(9) | Self::Exited(137))
+    }
 }
 
 impl From<WaitStatus> for Ending {

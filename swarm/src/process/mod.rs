@@ -8,7 +8,7 @@ mod mark;
 mod marker;
 
 pub use ancestors::find_ancestor;
-pub use children::{Child, Ending, Processes, says_killed};
+pub use children::{Child, Ending, Processes};
 pub use family::{end_descendants, signal_group};
 pub use identity::ProcessId;
 pub use mark::Mark;

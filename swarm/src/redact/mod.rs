@@ -37,13 +37,13 @@ enum Verdict {
         /// So many after them may not.
         drop: usize,
         /// How to go on.
-        then: State,
+        then: ScanState,
     },
 }
 
 /// What is done with the bytes that come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ScanState {
     /// They pass, unless a secret begins.
     Text,
     /// They belong to a secret as long as they are of this class.
@@ -65,7 +65,7 @@ enum State {
 #[derive(Debug)]
 pub struct Redactor {
     secrets: Arc<Secrets>,
-    state: State,
+    state: ScanState,
     /// What came and is not decided.
     held: Vec<u8>,
     /// Where in the stream the undecided bytes begin.
@@ -86,7 +86,7 @@ impl Redactor {
     pub fn new(secrets: Arc<Secrets>) -> Self {
         Self {
             secrets,
-            state: State::Text,
+            state: ScanState::Text,
             held: Vec::new(),
             offset: 0,
             covered: 0,
@@ -131,10 +131,10 @@ impl Redactor {
         let (mut done, mut at) = (0, 0);
         let mut open = usize::MAX;
         loop {
-            if self.state != State::Text {
+            if self.state != ScanState::Text {
                 at += self.swallow(&data[at..]);
                 done = at;
-                if self.state != State::Text {
+                if self.state != ScanState::Text {
                     break;
                 }
             }
@@ -170,7 +170,7 @@ impl Redactor {
                     self.state = then;
                     done = place + keep;
                     // Another may begin inside a value and go beyond it.
-                    at = if then == State::Text {
+                    at = if then == ScanState::Text {
                         done + 1
                     } else {
                         done + drop
@@ -249,7 +249,7 @@ impl Redactor {
             let (next, ours) = self.secrets.step(self.state, *byte);
             self.state = next;
             used += usize::from(ours);
-            if next == State::Text {
+            if next == ScanState::Text {
                 break;
             }
         }

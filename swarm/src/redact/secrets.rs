@@ -5,7 +5,7 @@ use std::sync::Arc;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 use super::shapes::{self, Class, SHAPES, Shape};
-use super::{Redactor, State, Verdict, values};
+use super::{Redactor, ScanState, Verdict, values};
 
 /// A value's first bytes are searched for, and then the rest is compared.
 const VALUE_START: usize = 8;
@@ -132,11 +132,15 @@ impl Secrets {
             let sure = &value[..value.len().min(VALUE_SURE)];
             if data.starts_with(sure) {
                 let at = sure.len();
-                let rest = State::Value { index, at };
+                let rest = ScanState::Value { index, at };
                 return Verdict::Secret {
                     keep: 0,
                     drop: at,
-                    then: if value.len() > at { rest } else { State::Text },
+                    then: if value.len() > at {
+                        rest
+                    } else {
+                        ScanState::Text
+                    },
                 };
             }
             if !last && sure.starts_with(data) {
@@ -167,33 +171,33 @@ fn head(value: &[u8]) -> &[u8] {
 
 impl Secrets {
     /// Whether `byte` still belongs to the secret, and what comes then.
-    pub(super) fn step(&self, state: State, byte: u8) -> (State, bool) {
+    pub(super) fn step(&self, state: ScanState, byte: u8) -> (ScanState, bool) {
         match state {
-            State::Text => (State::Text, false),
-            State::Run(class) if class.has(byte) => (state, true),
-            State::Run(_) => (State::Text, false),
-            State::Value { index, at } => match self.values[index].get(at..) {
-                Some([next]) if *next == byte => (State::Text, true),
-                Some([next, ..]) if *next == byte => (State::Value { index, at: at + 1 }, true),
-                _ => (State::Text, false),
+            ScanState::Text => (ScanState::Text, false),
+            ScanState::Run(class) if class.has(byte) => (state, true),
+            ScanState::Run(_) => (ScanState::Text, false),
+            ScanState::Value { index, at } => match self.values[index].get(at..) {
+                Some([next]) if *next == byte => (ScanState::Text, true),
+                Some([next, ..]) if *next == byte => (ScanState::Value { index, at: at + 1 }, true),
+                _ => (ScanState::Text, false),
             },
-            State::Pem {
+            ScanState::Pem {
                 seen,
                 matched,
                 dashes,
             } => {
                 if !Class::Pem.has(byte) || seen >= PEM_MOST {
-                    return (State::Text, false);
+                    return (ScanState::Text, false);
                 }
                 let seen = seen + 1;
                 let (matched, dashes) = match (dashes, byte) {
                     // The fifth dash after the label is the end.
-                    (Some(4), b'-') => return (State::Text, true),
+                    (Some(4), b'-') => return (ScanState::Text, true),
                     (Some(count), b'-') => (matched, Some(count + 1)),
                     (Some(_), _) => (matched, Some(0)),
                     (None, _) => shapes::pem_end(matched, byte),
                 };
-                let next = State::Pem {
+                let next = ScanState::Pem {
                     seen,
                     matched,
                     dashes,

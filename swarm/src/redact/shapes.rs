@@ -1,6 +1,6 @@
 //! The shapes of secrets.
 
-use super::{State, Verdict};
+use super::{ScanState, Verdict};
 
 /// Bytes a secret goes on with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,10 +195,11 @@ impl Shape {
         }
         let start = self.start.len();
         let body = &data[start..];
-        let secret = |keep: usize, drop: usize, then: State| Verdict::Secret { keep, drop, then };
+        let secret =
+            |keep: usize, drop: usize, then: ScanState| Verdict::Secret { keep, drop, then };
         let found = |least: usize, class: Class| match self.keep {
-            true => secret(start, least, State::Run(class)),
-            false => secret(0, start + least, State::Run(class)),
+            true => secret(start, least, ScanState::Run(class)),
+            false => secret(0, start + least, ScanState::Run(class)),
         };
         match self.body {
             Body::Run(class, least) => match enough(body, class, least, last) {
@@ -265,7 +266,7 @@ fn web_token(data: &[u8], last: bool) -> (Verdict, usize) {
     match enough(&data[head + 1..], Class::Dashed, TOKEN_PART_LEAST, last) {
         Some(true) => {
             let drop = head + 1 + TOKEN_PART_LEAST;
-            let then = State::Run(Class::Dotted);
+            let then = ScanState::Run(Class::Dotted);
             (
                 Verdict::Secret {
                     keep: 0,
@@ -295,7 +296,7 @@ fn pem(data: &[u8], start: usize, last: bool) -> Verdict {
     }
     let expected = &PEM_END[..5];
     if dashes.starts_with(expected) {
-        let then = State::Pem {
+        let then = ScanState::Pem {
             seen: 0,
             matched: 0,
             dashes: None,
@@ -349,7 +350,7 @@ fn authorization(data: &[u8], start: usize, last: bool) -> Verdict {
     let secret = |keep: usize, drop: usize| Verdict::Secret {
         keep,
         drop,
-        then: State::Run(Class::Header),
+        then: ScanState::Run(Class::Header),
     };
     let same = |a: &[u8], b: &[u8]| a.eq_ignore_ascii_case(b);
     for scheme in SCHEMES {

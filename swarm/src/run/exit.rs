@@ -138,7 +138,10 @@ pub struct Checked {
     pub command: String,
     /// It succeeded.
     pub passed: bool,
-    /// How it ended, in words, if it did not.
+    /// How it ended; earlier versions did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<CheckEnd>,
+    /// The same in words, and what it printed last, if it did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub how: Option<String>,
     /// How long it took.
@@ -148,6 +151,53 @@ pub struct Checked {
     /// What it is true of.
     #[serde(default)]
     pub place: CheckPlace,
+}
+
+/// How a check ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckEnd {
+    /// With exit code 0.
+    Passed,
+    /// By itself, with another code.
+    Failed(i32),
+    /// By this signal.
+    Killed(i32),
+    /// By us, because it took too long.
+    TimedOut,
+    /// By us, because the run had to end.
+    Stopped,
+    /// It could not be started.
+    NotRun,
+    /// Nobody knows.
+    Unknown,
+}
+
+impl CheckEnd {
+    /// Its exit code, if it ended by itself.
+    pub fn code(self) -> Option<i32> {
+        match self {
+            Self::Passed => Some(0),
+            Self::Failed(code) => Some(code),
+            _ => None,
+        }
+    }
+
+    /// Whether somebody killed it, not by us, who would say so: that says nothing about the work.
+    pub fn is_kill(self) -> bool {
+        matches!(self, Self::Killed(9) | Self::Failed(137))
+    }
+}
+
+impl From<Ending> for CheckEnd {
+    fn from(ending: Ending) -> Self {
+        match ending {
+            Ending::Exited(0) => Self::Passed,
+            Ending::Exited(code) => Self::Failed(code),
+            Ending::Signaled(signal) => Self::Killed(signal),
+            Ending::Unknown => Self::Unknown,
+        }
+    }
 }
 
 /// Where a check ran, and so what it says something about.
@@ -174,6 +224,17 @@ impl CheckPlace {
 }
 
 impl Exit {
+    /// Whether its program, or its check, was killed by somebody: not by us, who would say so.
+    pub fn was_killed(&self) -> bool {
+        let check = self.proof.as_ref().and_then(|proof| proof.check.as_ref());
+        let failed = check.filter(|check| !check.passed);
+        let killed = match failed {
+            Some(check) => check.end.is_some_and(CheckEnd::is_kill),
+            None => self.ending.is_some_and(Ending::is_kill),
+        };
+        killed && self.status == ExitStatus::Failed && self.reason.is_none()
+    }
+
     /// What a model or a person is told: the result, what went wrong, and what the engine noticed.
     pub fn text(&self) -> String {
         let result = self.result.as_deref().unwrap_or("").trim_end();

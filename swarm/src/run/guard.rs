@@ -18,7 +18,7 @@ use crate::fault;
 use crate::process::{Mark, end_descendants};
 
 /// How long those that are killed may take to die.
-const DYING: Duration = Duration::from_secs(10);
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What the host says when it is written down how the run ended.
 pub(super) const RESULT_WRITTEN: u8 = b'r';
@@ -68,7 +68,7 @@ pub fn guard(run: &RunDir, mut host: Command) -> Result<GuardEnd, RunError> {
     listen(&mut host, result);
     let ended = host.wait();
     // If the host did its work there are none.
-    let left = end_descendants(DYING);
+    let left = end_descendants(KILL_TIMEOUT);
     if !left.is_empty() {
         tracing::error!(?left, "processes of the run do not die");
     }

@@ -20,11 +20,11 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 use super::exit::ExitStatus;
 use super::guard::{RESULT_WRITTEN, stop_words};
 use super::life::Life;
-use super::life_hooks::{Hooking, Said};
-use super::ports::{PortError, Ports};
+use super::life::hooks::{Hooking, Said};
 use super::prove::prove;
 use super::required;
 use super::run_dir::{RunDir, RunError};
+use super::services::{HostServices, ServiceError};
 use super::stop::Why;
 use crate::fault;
 use crate::process::{Processes, end_descendants};
@@ -35,7 +35,7 @@ use crate::runtime::{Agent, Event, Launch, LaunchError, Runtime};
 /// the agent seems stuck.
 const TICK: Duration = Duration::from_secs(5);
 /// How long those that are killed may take to die.
-pub(super) const DYING: Duration = Duration::from_secs(5);
+pub(super) const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How a host behaves.
 #[derive(Debug, Clone)]
@@ -82,7 +82,7 @@ pub enum HostError {
     Io(#[from] io::Error),
     /// The rest of the engine.
     #[error(transparent)]
-    Port(#[from] PortError),
+    Port(#[from] ServiceError),
 }
 
 /// Supervises the agent of `run` until it has ended and everything is done. Standard input is
@@ -91,7 +91,7 @@ pub fn host(
     run: &RunDir,
     runtime: &dyn Runtime,
     mut launch: Launch,
-    ports: &mut dyn Ports,
+    services: &mut dyn HostServices,
     options: &HostOptions,
 ) -> Result<(), HostError> {
     // In case the guard dies before its end of the pipe is watched.
@@ -110,7 +110,7 @@ pub fn host(
     let exit = tokio.block_on(async {
         let processes = Processes::adopting()?;
         let (hooking, said) = Hooking::new(&processes);
-        let mut life = Life::begin(run.clone(), runtime.abilities(), ports, options, hooking)?;
+        let mut life = Life::begin(run.clone(), runtime.abilities(), services, options, hooking)?;
         if let Some(prompt) = life.next_prompt() {
             launch.prompt = prompt;
             launch
@@ -134,20 +134,20 @@ pub fn host(
             }
         }
         reached(fault::RUN_OVER);
-        let left = end_descendants(DYING);
+        let left = end_descendants(KILL_TIMEOUT);
         life.swept(&left);
         let mut exit = life.exit();
         if exit.status == ExitStatus::Completed {
-            prove(run, &mut exit, &check, ports, options, &processes).await?;
+            prove(run, &mut exit, &check, services, options, &processes).await?;
         }
-        ports.judge(&mut exit);
+        services.judge(&mut exit);
         Ok::<_, HostError>(exit)
     })?;
     let mut written = || {
         let stdout = io::stdout();
         rustix::io::write(stdout.as_fd(), &[RESULT_WRITTEN]).ok();
     };
-    Ok(ports.finish(&exit, &mut written)?)
+    Ok(services.finish(&exit, &mut written)?)
 }
 
 fn launch_words(error: &LaunchError) -> String {

@@ -188,7 +188,7 @@ pub struct Meta {
     /// The tool call that started it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_use_id: Option<String>,
-    /// The first of the ports that are its own.
+    /// The first of the services that are its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port_base: Option<u16>,
     /// Its directory for temporary files.

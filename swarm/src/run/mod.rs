@@ -30,35 +30,30 @@
 //! aside first. Notifications are per life.
 
 mod control;
+mod event_redactor;
 mod exit;
 mod guard;
 mod host;
 mod launch_plan;
-mod letters;
 mod life;
-mod life_hooks;
-mod life_limits;
-mod life_mail;
-mod life_mode;
 mod list;
 mod meta;
 mod meter;
 mod options;
 mod output;
 mod partial;
-mod ports;
 mod prove;
 mod recorder;
 mod required;
 mod run_dir;
+mod services;
 mod stop;
 mod stuck;
 mod transcript;
-mod veil;
 mod verdict;
 
 pub use control::StopRequest;
-pub use exit::{By, CheckPlace, Checked, Exit, ExitReason, ExitStatus, Proof};
+pub use exit::{By, CheckEnd, CheckPlace, Checked, Exit, ExitReason, ExitStatus, Proof};
 pub use guard::{GuardEnd, exit_of_dead, guard};
 pub use host::{HostError, HostOptions, host};
 pub use launch_plan::{CONFIG_HOMES, DefinedHooks, Grants, LaunchPlan, Prove, Standing, tmp_dir};
@@ -66,9 +61,9 @@ pub use list::{active, all, bearing, without_meta};
 pub use meta::{Meta, RunState, RuntimeSpec, Told, TreeOf, TreeOutcome};
 pub use options::{FleetOptions, RunOptions};
 pub use output::tail_of_output;
-pub use ports::{
-    Asked, Bench, HookCall, Letter, Mail, MayBegin, ModeOrder, PermissionAnswer, PortError, Ports,
-    Seal,
-};
 pub use run_dir::{Held, RunDir, RunError, Waiter};
+pub use services::{
+    Asked, CheckDir, HookCall, HostServices, Mail, MailMessage, MayBegin, ModeOrder,
+    PermissionAnswer, Seal, ServiceError,
+};
 pub use transcript::{Entry, Record, Transcript, read_from as read_transcript};

@@ -16,23 +16,24 @@ use tokio::net::unix::pipe;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
-use super::exit::{CheckPlace, Checked, Exit, ExitStatus};
+use super::event_redactor::EventRedactor;
+use super::exit::{CheckEnd, CheckPlace, Checked, Exit, ExitStatus};
 use super::guard::stop_words;
-use super::host::{DYING, HostError, HostOptions, at, rung};
+use super::host::{HostError, HostOptions, KILL_TIMEOUT, at, rung};
 use super::output::Output;
-use super::ports::{Ports, Seal};
 use super::run_dir::RunDir;
-use super::veil::Veil;
-use crate::process::{Processes, end_descendants, signal_group};
-use crate::runtime::{Event, Launch, Runtime, ShellRuntime, TurnEnd, TurnStatus};
+use super::services::{HostServices, Seal};
+use crate::process::{Ending, Processes, end_descendants, signal_group};
+use crate::runtime::{Event, Launch, Runtime, ShellRuntime, TurnEnd};
 
 /// Where the output of the set-up is.
 const SET_UP_LOG: &str = "check-setup";
 
-/// How a check ended.
-enum End {
+/// What a check came to.
+enum Outcome {
     Passed,
-    Failed(String),
+    /// How it ended, and in words.
+    Failed(CheckEnd, String),
     /// The run is to end, and how.
     Stopped(ExitStatus, String),
 }
@@ -42,7 +43,7 @@ pub(super) async fn prove(
     run: &RunDir,
     exit: &mut Exit,
     launch: &Launch,
-    ports: &mut dyn Ports,
+    services: &mut dyn HostServices,
     options: &HostOptions,
     processes: &Processes,
 ) -> Result<(), HostError> {
@@ -53,7 +54,7 @@ pub(super) async fn prove(
         options,
         processes,
     };
-    let seal = match ports.seal() {
+    let seal = match services.seal() {
         Ok(Some(seal)) => seal,
         Ok(None) => return Ok(()),
         Err(error) => {
@@ -70,24 +71,26 @@ pub(super) async fn prove(
         return Ok(());
     };
     let begun = Instant::now();
-    let (what, end) = checks.all(command, &seal).await?;
-    end_descendants(DYING);
-    let hint = ports.checked(matches!(end, End::Passed));
-    let end = match (end, hint) {
-        (End::Failed(how), Some(hint)) => End::Failed(format!("{how}\n{hint}")),
-        (end, _) => end,
-    };
-    let (passed, how) = match &end {
-        End::Passed => (true, None),
-        End::Failed(how) | End::Stopped(_, how) => (false, Some(how.clone())),
+    let (what, mut outcome) = checks.all(command, &seal).await?;
+    end_descendants(KILL_TIMEOUT);
+    let passed = matches!(outcome, Outcome::Passed);
+    let hint = services.checked(passed);
+    if let (Outcome::Failed(_, how), Some(hint)) = (&mut outcome, hint) {
+        *how = format!("{how}\n{hint}");
+    }
+    let (end, how) = match &outcome {
+        Outcome::Passed => (CheckEnd::Passed, None),
+        Outcome::Failed(end, how) => (*end, Some(how.clone())),
+        Outcome::Stopped(_, how) => (CheckEnd::Stopped, Some(how.clone())),
     };
     let checked = Checked {
         command: command.clone(),
         passed,
+        end: Some(end),
         how,
         duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(0),
         log: run.check_path().to_string_lossy().into_owned(),
-        place: match seal.bench {
+        place: match seal.check_dir {
             Some(_) => CheckPlace::Commit,
             None => CheckPlace::InPlace,
         },
@@ -96,10 +99,10 @@ pub(super) async fn prove(
     if let Some(proof) = &mut exit.proof {
         proof.check = Some(checked);
     }
-    match end {
-        End::Passed => {}
-        End::Failed(how) => fail(exit, format!("{what} failed: {how}")),
-        End::Stopped(status, why) => {
+    match outcome {
+        Outcome::Passed => {}
+        Outcome::Failed(_, how) => fail(exit, format!("{what} failed: {how}")),
+        Outcome::Stopped(status, why) => {
             fail(exit, why);
             exit.status = status;
         }
@@ -124,33 +127,38 @@ struct Checks<'a> {
 impl Checks<'_> {
     /// Runs the set-up of the place, if there is one, and then the check. Says which of them
     /// the end is that of.
-    async fn all(&self, command: &str, seal: &Seal) -> Result<(String, End), HostError> {
+    async fn all(&self, command: &str, seal: &Seal) -> Result<(String, Outcome), HostError> {
         let mut launch = self.launch.clone();
-        if let Some(bench) = &seal.bench {
-            launch.cwd.clone_from(&bench.dir);
+        if let Some(check_dir) = &seal.check_dir {
+            launch.cwd.clone_from(&check_dir.dir);
             launch.env.retain(|(name, _)| !leads_elsewhere(name));
-            for (name, value) in &bench.env {
+            for (name, value) in &check_dir.env {
                 launch.env.retain(|(known, _)| known != name);
                 launch.env.push((name.clone(), value.clone()));
             }
-            if let Some(set_up) = &bench.set_up {
+            if let Some(set_up) = &check_dir.set_up {
                 launch.prompt.clone_from(set_up);
-                let end = self.make(&launch, SET_UP_LOG, bench.set_up_timeout);
-                let end = end.await?;
-                if !matches!(end, End::Passed) {
+                let outcome = self.make(&launch, SET_UP_LOG, check_dir.set_up_timeout);
+                let outcome = outcome.await?;
+                if !matches!(outcome, Outcome::Passed) {
                     let what = format!("the set-up `{set_up}` of the worktree for the check");
-                    return Ok((what, end));
+                    return Ok((what, outcome));
                 }
-                end_descendants(DYING);
+                end_descendants(KILL_TIMEOUT);
             }
         }
         command.clone_into(&mut launch.prompt);
-        let end = self.make(&launch, "check", seal.timeout).await?;
-        Ok((format!("the check `{command}`"), end))
+        let outcome = self.make(&launch, "check", seal.timeout).await?;
+        Ok((format!("the check `{command}`"), outcome))
     }
 
     /// Runs one command to its end.
-    async fn make(&self, launch: &Launch, log: &str, timeout: Duration) -> Result<End, HostError> {
+    async fn make(
+        &self,
+        launch: &Launch,
+        log: &str,
+        timeout: Duration,
+    ) -> Result<Outcome, HostError> {
         let Self {
             run,
             life,
@@ -161,25 +169,30 @@ impl Checks<'_> {
         // Somebody may have wished so while the place was made ready.
         if let Some(stop) = run.stop_request(life)? {
             let why = stop_words(&stop.by, stop.reason);
-            return Ok(End::Stopped(ExitStatus::Killed, why));
+            return Ok(Outcome::Stopped(ExitStatus::Killed, why));
         }
         let mut agent = match ShellRuntime::default().launch(launch.clone(), processes) {
             Ok(agent) => agent,
-            Err(error) => return Ok(End::Failed(error.to_string())),
+            Err(error) => return Ok(Outcome::Failed(CheckEnd::NotRun, error.to_string())),
         };
         let control = run.bell()?;
         let control = pipe::Receiver::from_owned_fd(control.as_fd().try_clone_to_owned()?)?;
         let guard = pipe::Sender::from_owned_fd(io::stdout().as_fd().try_clone_to_owned()?)?;
         let mut terminate = signal(SignalKind::terminate())?;
         let deadline = Instant::now() + timeout;
-        let mut veil = Veil::new(&options.secrets);
+        let mut redactor = EventRedactor::new(&options.secrets);
         let mut log = Output::afresh(run, log, options.output_limit)?;
         let mut turn: Option<TurnEnd> = None;
-        let mut stopped: Option<End> = None;
+        let mut ending = Ending::Unknown;
+        let mut stopped: Option<Outcome> = None;
         loop {
             let stop = tokio::select! {
-                event = agent.events.recv() => match event.map(|event| veil.over(event)) {
-                    None | Some(Event::Ended(_)) => break,
+                event = agent.events.recv() => match event.map(|event| redactor.redact(event)) {
+                    None => break,
+                    Some(Event::Ended(how)) => {
+                        ending = how;
+                        break;
+                    }
                     Some(Event::Output { bytes, .. }) => {
                         log.write(&bytes).ok();
                         continue;
@@ -193,37 +206,39 @@ impl Checks<'_> {
                 heard = rung(Some(&control)) => {
                     heard?;
                     match run.stop_request(life)? {
-                        Some(stop) => (ExitStatus::Killed, stop_words(&stop.by, stop.reason)),
+                        Some(stop) => {
+                            Outcome::Stopped(ExitStatus::Killed, stop_words(&stop.by, stop.reason))
+                        }
                         None => continue,
                     }
                 }
                 ready = guard.ready(Interest::ERROR), if stopped.is_none() => {
                     ready?;
-                    (ExitStatus::Lost, "its guard died, so it was ended".to_owned())
+                    Outcome::Stopped(ExitStatus::Lost, "its guard died, so it was ended".into())
                 }
-                _ = terminate.recv() => (ExitStatus::Killed, "its host got SIGTERM".to_owned()),
+                _ = terminate.recv() => {
+                    Outcome::Stopped(ExitStatus::Killed, "its host got SIGTERM".into())
+                }
                 () = at(Some(deadline)), if stopped.is_none() => {
                     let how = format!("it took longer than {} s", timeout.as_secs());
-                    (ExitStatus::Failed, how)
+                    Outcome::Failed(CheckEnd::TimedOut, how)
                 }
             };
-            let (status, why) = stop;
-            stopped.get_or_insert(match status {
-                ExitStatus::Failed => End::Failed(why),
-                status => End::Stopped(status, why),
-            });
+            stopped.get_or_insert(stop);
             for pid in processes.running() {
                 signal_group(pid, Signal::KILL);
             }
         }
-        for (_, bytes) in veil.rest() {
+        for (_, bytes) in redactor.rest() {
             log.write(&bytes).ok();
         }
-        Ok(match (stopped, turn) {
-            (Some(end), _) => end,
-            (None, Some(turn)) if turn.status == TurnStatus::Completed => End::Passed,
-            (None, Some(turn)) => End::Failed(words(&turn)),
-            (None, None) => End::Failed("it ended without a result".into()),
+        Ok(match (stopped, turn, ending.into()) {
+            (Some(outcome), _, _) => outcome,
+            (None, Some(_), CheckEnd::Passed) => Outcome::Passed,
+            (None, Some(turn), end) => Outcome::Failed(end, words(&turn)),
+            (None, None, _) => {
+                Outcome::Failed(CheckEnd::Unknown, "it ended without a result".into())
+            }
         })
     }
 }

@@ -15,8 +15,9 @@ use super::exit::Exit;
 use super::meta::{Meta, VERSION};
 use crate::fault;
 
-/// Whoever only asks whether a run is alive has its lock, shared, for a moment.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Taking a lock is tried for so long: whoever only asks whether a run is alive has it, shared,
+/// for a moment.
+const TRY_LOCK_FOR: Duration = Duration::from_secs(2);
 /// How long others may have the run's short lock.
 const SHORT: Duration = Duration::from_secs(10);
 
@@ -173,7 +174,7 @@ impl RunDir {
     /// Takes a run nobody supervises.
     pub fn take(&self) -> Result<Held, RunError> {
         let path = self.dir.join("alive.lock");
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TRY_LOCK_FOR;
         loop {
             if let Some(alive) = FileLock::try_exclusive(&path)? {
                 return Ok(Held { alive });
@@ -228,7 +229,7 @@ impl RunDir {
     /// Says that the caller waits for the result and will pass it on.
     pub fn waiter(&self) -> Result<Waiter, RunError> {
         let path = self.dir.join("waiters.lock");
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TRY_LOCK_FOR;
         loop {
             if let Some(lock) = FileLock::try_shared(&path)? {
                 return Ok(Waiter { _lock: lock });

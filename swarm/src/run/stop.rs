@@ -48,7 +48,7 @@ impl Stopping {
     /// unless it is more urgent.
     pub(super) fn begin(&mut self, why: Why, grace: Duration, can_ask: bool) -> Option<Step> {
         if why == Why::GuardDied {
-            // Whatever is left over now, nobody would end: no time to be polite.
+            // Nobody would end what is left over now, so it is killed at once.
             self.why.get_or_insert(why);
             self.next = None;
             return Some(Step::Kill);
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(stopping.begin(why, grace, false), Some(Step::Terminate));
         assert_eq!(stopping.due(), Some(Instant::now() + grace));
         let now = stopping.begin(Why::GuardDied, grace, false);
-        assert_eq!(now, Some(Step::Kill), "no time to be polite");
+        assert_eq!(now, Some(Step::Kill), "it is killed at once");
         assert!(matches!(stopping.why(), Some(Why::LostTask(_))));
     }
 }

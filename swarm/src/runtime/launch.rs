@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::tools::{Reach, ToolFilter, WORKING};
+use crate::tools::{Reach, SKILL, ToolFilter, WORKING};
 
 /// An agent to be started. Everything is decided already; a runtime only translates it.
 #[derive(Debug, Clone, Default)]
@@ -66,7 +66,9 @@ impl Launch {
 
     /// Whether it gets no tools but ours: one that only decides.
     pub fn hands_off(&self) -> bool {
-        self.has_own_tools() && self.filter().apply(WORKING).is_empty()
+        let filter = self.filter();
+        let works = |tool: &&str| *tool != SKILL && filter.permits(tool);
+        self.has_own_tools() && !WORKING.iter().any(works)
     }
 
     /// The notes all agents of the team share, if there are any.

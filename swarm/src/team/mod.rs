@@ -23,7 +23,7 @@ use crate::error::TeamError;
 use format::Document;
 
 /// How long a roster that does not parse is read again: other tools write it in place.
-const PATIENCE: Duration = Duration::from_secs(1);
+const REREAD_FOR: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// One team, which need not exist yet.
@@ -144,7 +144,7 @@ impl Team {
             };
             match Document::parse(&self.name, &bytes) {
                 Ok(document) => return Ok((document, stamp)),
-                Err(detail) if started.elapsed() > PATIENCE => return Err(self.corrupt(detail)),
+                Err(detail) if started.elapsed() > REREAD_FOR => return Err(self.corrupt(detail)),
                 Err(_) => std::thread::sleep(PAUSE),
             }
         }

@@ -1,5 +1,6 @@
 //! Running a check on a commit, where nobody but us supervises it.
 
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -60,24 +61,24 @@ impl Trees {
             done.map_err(|failure| failure.of(of))?;
         }
         let log = self.layout.logs().join(format!("{stem}.log"));
-        let how = self.run_shell(tree, &log, check)?;
-        match how {
+        match self.run_shell(tree, &log, check)? {
             None => Ok(log),
-            Some(how) => Err(TreeError::CheckFailed {
+            Some((how, killed)) => Err(TreeError::CheckFailed {
                 command: check.command.clone(),
                 how,
+                killed,
                 log,
             }),
         }
     }
 
-    /// How it failed, if it did.
+    /// How it failed, if it did, and whether somebody killed it.
     fn run_shell(
         &self,
         tree: &CheckTree,
         log: &Path,
         check: &Check<'_>,
-    ) -> Result<Option<String>, TreeError> {
+    ) -> Result<Option<(String, bool)>, TreeError> {
         let output = open_private(log)?;
         let not_run = |source| TreeError::NotRun {
             program: check.command.clone(),
@@ -99,12 +100,16 @@ impl Trees {
         let ran = process::run_until(shell, check.timeout, check.stop).map_err(not_run)?;
         log.finish();
         Ok(match (ran.timed_out, ran.status.success()) {
-            (true, _) => Some(format!(
-                "it was stopped after {} s",
-                check.timeout.as_secs()
-            )),
+            (true, _) => {
+                let seconds = check.timeout.as_secs();
+                Some((format!("it was stopped after {seconds} s"), false))
+            }
             (false, true) => None,
-            (false, false) => Some(ran.status.to_string()),
+            (false, false) => {
+                // The shell says with its code that what it had started was killed.
+                let killed = ran.status.signal() == Some(9) || ran.status.code() == Some(137);
+                Some((ran.status.to_string(), killed))
+            }
         })
     }
 }

@@ -7,24 +7,7 @@ use serde_json::{Map, Value, json};
 use store::atomic::{self, Durability};
 
 use super::super::{Launch, LaunchError, McpServer, OWN_SERVER, Start};
-use crate::tools::SHELL;
-
-/// Claude Code's tools for work on files, commands and the web: all an agent can get of its own.
-/// Its tools for tasks, agents, messages, worktrees, plans, questions and schedules are not among
-/// them (`KillShell` is another name for its `TaskStop`), nor is whatever a later version adds: with both present the model takes its own, and
-/// work happens outside the board.
-const WORKING: [&str; 10] = [
-    "Bash",
-    "Edit",
-    "Glob",
-    "Grep",
-    "NotebookEdit",
-    "Read",
-    "Skill",
-    "WebFetch",
-    "WebSearch",
-    "Write",
-];
+use crate::tools::{SHELL, WORKING};
 
 /// Variables that make a Claude Code believe it runs inside another one.
 const NOT_INHERITED: [&str; 3] = [

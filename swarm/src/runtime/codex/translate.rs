@@ -40,7 +40,7 @@ struct Input {
 
 /// What it is doing.
 #[derive(Debug, PartialEq, Eq)]
-enum State {
+enum Phase {
     /// It is not up yet.
     Opening,
     /// It did not come up.
@@ -57,7 +57,7 @@ enum State {
 pub(super) struct Codex {
     launch: Launch,
     calls: Calls<Call>,
-    state: State,
+    state: Phase,
     thread: String,
     /// What waits until it can be sent.
     queue: VecDeque<Input>,
@@ -81,7 +81,7 @@ impl Codex {
         Self {
             launch,
             calls: Calls::new(false),
-            state: State::Opening,
+            state: Phase::Opening,
             thread: String::new(),
             queue: VecDeque::new(),
             unconfirmed: Vec::new(),
@@ -104,7 +104,7 @@ impl Codex {
             }
             (Call::Open, Ok(result)) => self.opened(result, steps),
             (Call::Initialize | Call::Open, Err(error)) => {
-                self.state = State::Failed;
+                self.state = Phase::Failed;
                 let (session, model) = (None, None);
                 steps.push(Step::Event(Event::Started { session, model }));
                 let end = failed_turn(None, &words(error), String::new(), LOGIN);
@@ -128,7 +128,7 @@ impl Codex {
     fn opened(&mut self, result: &Value, steps: &mut Steps) {
         let thread = result["thread"]["id"].as_str().unwrap_or_default();
         thread.clone_into(&mut self.thread);
-        self.state = State::Idle;
+        self.state = Phase::Idle;
         let model = result["model"].as_str().map(str::to_owned);
         steps.push(Step::Event(Event::Started {
             session: Some(self.thread.clone()),
@@ -159,9 +159,9 @@ impl Codex {
     /// Sends what can be sent now.
     fn go_on(&mut self, steps: &mut Steps) {
         match &self.state {
-            State::Idle => {
+            Phase::Idle => {
                 if let Some(input) = self.queue.pop_front() {
-                    self.state = State::Beginning;
+                    self.state = Phase::Beginning;
                     let mut params = self.input(&input);
                     if let Some(effort) = &self.launch.effort {
                         params["effort"] = effort.as_str().into();
@@ -178,7 +178,7 @@ impl Codex {
                     steps.push(Step::Close);
                 }
             }
-            State::Busy(turn) if !self.interrupted => {
+            Phase::Busy(turn) if !self.interrupted => {
                 let turn = turn.clone();
                 while let Some(mut input) = self.queue.pop_front() {
                     let mut params = self.input(&input);
@@ -206,8 +206,8 @@ impl Codex {
 
     /// The turn has a name.
     fn begun(&mut self, turn: &str, steps: &mut Steps) {
-        if self.state == State::Beginning {
-            self.state = State::Busy(turn.to_owned());
+        if self.state == Phase::Beginning {
+            self.state = Phase::Busy(turn.to_owned());
             if std::mem::take(&mut self.interrupt_later) {
                 self.interrupt(steps);
             }
@@ -217,15 +217,15 @@ impl Codex {
 
     fn interrupt(&mut self, steps: &mut Steps) {
         match &self.state {
-            State::Opening | State::Beginning => self.interrupt_later = true,
-            State::Busy(turn) => {
+            Phase::Opening | Phase::Beginning => self.interrupt_later = true,
+            Phase::Busy(turn) => {
                 let params = json!({ "threadId": self.thread, "turnId": turn });
                 self.interrupted = true;
                 let call = self.calls.call("turn/interrupt", &params, Call::Interrupt);
                 steps.push(call);
             }
             // It would never be answered.
-            State::Idle | State::Failed => {}
+            Phase::Idle | Phase::Failed => {}
         }
     }
 
@@ -291,7 +291,7 @@ impl Codex {
                 total.1.saturating_sub(before.1),
             ),
             // What was used before this process began.
-            None if !matches!(self.state, State::Busy(_)) => (0, 0),
+            None if !matches!(self.state, Phase::Busy(_)) => (0, 0),
             None => tokens("last"),
         };
         if used != (0, 0) {
@@ -327,7 +327,7 @@ impl Codex {
     }
 
     fn ended(&mut self, end: TurnEnd, steps: &mut Steps) {
-        self.state = State::Idle;
+        self.state = Phase::Idle;
         self.interrupted = false;
         self.interrupt_later = false;
         self.items = Items::default();
@@ -369,7 +369,7 @@ impl Codex {
             message: Some(message.id),
             steered: false,
         };
-        if message.now && matches!(self.state, State::Busy(_) | State::Beginning) {
+        if message.now && matches!(self.state, Phase::Busy(_) | Phase::Beginning) {
             self.interrupt(steps);
             self.queue.push_front(input);
         } else {
@@ -392,7 +392,7 @@ impl Translator for Codex {
         match read(message)? {
             Incoming::Answer { id, result } => {
                 if let Some(call) = self.calls.answered(id)
-                    && self.state != State::Failed
+                    && self.state != Phase::Failed
                 {
                     self.answered(call, result, &mut steps);
                 }
@@ -411,7 +411,7 @@ impl Translator for Codex {
             // Counts from the next turn on: what is under way has its rules already.
             Order::SetMode { mode } => {
                 self.launch.permission_mode = Some(mode.clone());
-                self.mode_changed = self.state != State::Opening;
+                self.mode_changed = self.state != Phase::Opening;
                 let refused = None;
                 steps.push(Step::Event(Event::Mode { mode, refused }));
             }
@@ -430,7 +430,7 @@ impl Translator for Codex {
                 self.finishing = true;
                 self.queue.clear();
                 self.unconfirmed.clear();
-                if matches!(self.state, State::Busy(_) | State::Beginning) {
+                if matches!(self.state, Phase::Busy(_) | Phase::Beginning) {
                     self.interrupt(&mut steps);
                 } else {
                     steps.push(Step::Close);

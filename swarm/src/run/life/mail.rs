@@ -4,36 +4,36 @@ use store::fault::reached;
 use tokio::sync::mpsc::Sender;
 use uuid::Uuid;
 
-use super::letters::Letters;
-use super::life::Life;
-use super::meta::RunState;
+use super::Life;
+use super::mail_queue::MailQueue;
 use crate::fault;
+use crate::run::meta::RunState;
 use crate::runtime::{Message, Messages, Order};
 
 /// What an agent is told that is resumed without a message.
-pub(super) const GO_ON: &str = "Go on where you stopped.";
+pub(crate) const GO_ON: &str = "Go on where you stopped.";
 
 impl Life<'_> {
     /// What an agent that was resumed is told first: the mail it was resumed for. None for one
     /// that begins, and for a runtime that takes in no messages.
-    pub(super) fn next_prompt(&mut self) -> Option<String> {
+    pub(crate) fn next_prompt(&mut self) -> Option<String> {
         if self.meta.life < 2 {
             return None;
         }
-        let letters = self.letters.as_mut()?;
-        let for_host = letters.fetch(&self.run).unwrap_or_else(|error| {
+        let queue = self.mail_queue.as_mut()?;
+        let for_host = queue.fetch(&self.run).unwrap_or_else(|error| {
             tracing::warn!(%error, "the mail cannot be read");
             Vec::new()
         });
         // Its program is not up yet, so it starts with the mode.
-        for order in for_host.into_iter().filter_map(|letter| letter.mode) {
+        for order in for_host.into_iter().filter_map(|message| message.mode) {
             self.start_in_mode(&order);
         }
-        let letters = self.letters.as_mut()?;
+        let queue = self.mail_queue.as_mut()?;
         let mut texts = Vec::new();
-        while let Some(letter) = letters.give() {
-            texts.push(letter.text);
-            self.in_prompt.push(letter.id);
+        while let Some(message) = queue.give() {
+            texts.push(message.text);
+            self.in_prompt.push(message.id);
         }
         if texts.is_empty() {
             texts.push(GO_ON.into());
@@ -42,29 +42,29 @@ impl Life<'_> {
     }
 
     /// Fetches mail, and gives it to the agent if it can take it in now.
-    pub(super) async fn fetch_mail(&mut self, orders: &Sender<Order>) {
-        let Some(letters) = &mut self.letters else {
+    pub(crate) async fn fetch_mail(&mut self, orders: &Sender<Order>) {
+        let Some(queue) = &mut self.mail_queue else {
             return;
         };
-        let answers = match letters.fetch(&self.run) {
+        let answers = match queue.fetch(&self.run) {
             Ok(answers) => answers,
             Err(error) => {
                 tracing::warn!(%error, "the mail cannot be read");
                 return;
             }
         };
-        for letter in answers {
-            if let Some(answer) = letter.answer {
+        for message in answers {
+            if let Some(answer) = message.answer {
                 self.answer(&answer.request, answer.allow, answer.reason, orders);
             }
-            if let Some(order) = letter.mode {
+            if let Some(order) = message.mode {
                 self.set_mode(order, orders).await;
             }
         }
-        let urgent = self.letters.as_ref().is_some_and(Letters::urgent);
+        let urgent = self.mail_queue.as_ref().is_some_and(MailQueue::urgent);
         match self.abilities.messages {
-            Messages::AnyTime => self.give_letters(orders).await,
-            _ if !self.busy => self.give_letters(orders).await,
+            Messages::AnyTime => self.give_mail(orders).await,
+            _ if !self.busy => self.give_mail(orders).await,
             _ if urgent && self.abilities.interrupt && !self.interrupted => {
                 self.interrupted = true;
                 orders.send(Order::Interrupt).await.ok();
@@ -73,27 +73,27 @@ impl Life<'_> {
         }
     }
 
-    pub(super) async fn give_letters(&mut self, orders: &Sender<Order>) {
+    pub(crate) async fn give_mail(&mut self, orders: &Sender<Order>) {
         if self.stopping.why().is_some() || self.meta.state == RunState::Ending {
             return;
         }
-        let waits = self.letters.as_ref().is_some_and(Letters::waiting);
+        let waits = self.mail_queue.as_ref().is_some_and(MailQueue::waiting);
         if waits && !self.busy && !self.may_begin() {
             return;
         }
-        while let Some(letter) = self.letters.as_mut().and_then(Letters::give) {
+        while let Some(mailed) = self.mail_queue.as_mut().and_then(MailQueue::give) {
             self.at_work();
             let message = Message {
-                id: letter.id,
-                text: letter.text,
-                now: letter.now,
+                id: mailed.id,
+                text: mailed.text,
+                now: mailed.now,
             };
             orders.send(Order::Send(message)).await.ok();
         }
     }
 
     /// From here on a turn is under way.
-    pub(super) fn at_work(&mut self) {
+    pub(crate) fn at_work(&mut self) {
         if !self.busy {
             self.hooking.forget();
             self.busy = true;
@@ -103,11 +103,11 @@ impl Life<'_> {
         }
     }
 
-    pub(super) fn taken_in(&mut self, id: Uuid) {
+    pub(crate) fn taken_in(&mut self, id: Uuid) {
         let taken = self
-            .letters
+            .mail_queue
             .as_mut()
-            .and_then(|letters| letters.taken_in(id));
+            .and_then(|queue| queue.taken_in(id));
         let Some((seq, text)) = taken else {
             return;
         };
@@ -116,8 +116,8 @@ impl Life<'_> {
         // First into the transcript: whoever goes on after a crash looks there.
         self.record.message(id, &text);
         reached(fault::RUN_HANDED);
-        if let Some(letters) = &mut self.letters
-            && let Err(error) = letters.done(seq)
+        if let Some(queue) = &mut self.mail_queue
+            && let Err(error) = queue.done(seq)
         {
             tracing::warn!(%error, "a message will be handed over again");
         }

@@ -5,24 +5,24 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use store::fault::reached;
 use uuid::Uuid;
 
-use super::ports::{Letter, Mail, PortError};
-use super::run_dir::RunDir;
-use super::transcript::{self, Entry};
 use crate::fault;
+use crate::run::run_dir::RunDir;
+use crate::run::services::{Mail, MailMessage, ServiceError};
+use crate::run::transcript::{self, Entry};
 
-/// The letters of one life.
+/// The mail of one life.
 #[derive(Debug)]
-pub(super) struct Letters {
+pub(crate) struct MailQueue {
     mail: Box<dyn Mail>,
-    waiting: VecDeque<Letter>,
+    waiting: VecDeque<MailMessage>,
     /// Given to the agent, not confirmed; the text goes into the transcript then.
     given: HashMap<Uuid, (u64, String)>,
     /// What earlier lives have taken in, once somebody needed to know.
     known: Option<HashSet<Uuid>>,
 }
 
-impl Letters {
-    pub(super) fn new(mail: Box<dyn Mail>) -> Self {
+impl MailQueue {
+    pub(crate) fn new(mail: Box<dyn Mail>) -> Self {
         Self {
             mail,
             waiting: VecDeque::new(),
@@ -32,30 +32,30 @@ impl Letters {
     }
 
     /// The mail itself.
-    pub(super) fn mail(&self) -> &dyn Mail {
+    pub(crate) fn mail(&self) -> &dyn Mail {
         &*self.mail
     }
 
     /// Fetches what has come. Returns what of it the host has to act on, at once.
-    pub(super) fn fetch(&mut self, run: &RunDir) -> Result<Vec<Letter>, PortError> {
+    pub(crate) fn fetch(&mut self, run: &RunDir) -> Result<Vec<MailMessage>, ServiceError> {
         let mut answers = Vec::new();
-        for letter in self.mail.take()? {
-            if letter.is_for_host() {
-                self.mail.done(&[letter.seq])?;
-                answers.push(letter);
+        for message in self.mail.take()? {
+            if message.is_for_host() {
+                self.mail.done(&[message.seq])?;
+                answers.push(message);
                 continue;
             }
-            if letter.mode.is_some() {
+            if message.mode.is_some() {
                 // The model is to know as well.
-                answers.push(letter.clone());
+                answers.push(message.clone());
             }
-            if letter.redelivered && self.is_known(run, letter.id) {
+            if message.redelivered && self.is_known(run, message.id) {
                 // The one who gave it to the agent died before it could say so.
-                self.mail.done(&[letter.seq])?;
-            } else if letter.now {
-                self.waiting.push_front(letter);
+                self.mail.done(&[message.seq])?;
+            } else if message.now {
+                self.waiting.push_front(message);
             } else {
-                self.waiting.push_back(letter);
+                self.waiting.push_back(message);
             }
         }
         Ok(answers)
@@ -74,36 +74,36 @@ impl Letters {
     }
 
     /// Whether something waits that interrupts the current step.
-    pub(super) fn urgent(&self) -> bool {
-        self.waiting.front().is_some_and(|letter| letter.now)
+    pub(crate) fn urgent(&self) -> bool {
+        self.waiting.front().is_some_and(|message| message.now)
     }
 
     /// Whether something waits, or was given and is not confirmed.
-    pub(super) fn pending(&self) -> bool {
+    pub(crate) fn pending(&self) -> bool {
         !self.waiting.is_empty() || !self.given.is_empty()
     }
 
     /// Whether something waits to be given to the agent.
-    pub(super) fn waiting(&self) -> bool {
+    pub(crate) fn waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// The next letter to be given to the agent.
-    pub(super) fn give(&mut self) -> Option<Letter> {
-        let letter = self.waiting.pop_front()?;
+    /// The next message to be given to the agent.
+    pub(crate) fn give(&mut self) -> Option<MailMessage> {
+        let message = self.waiting.pop_front()?;
         reached(fault::RUN_HANDING);
-        let given = (letter.seq, letter.text.clone());
-        self.given.insert(letter.id, given);
-        Some(letter)
+        let given = (message.seq, message.text.clone());
+        self.given.insert(message.id, given);
+        Some(message)
     }
 
-    /// The agent has taken in a letter; returns its text if it was not known yet.
-    pub(super) fn taken_in(&mut self, id: Uuid) -> Option<(u64, String)> {
+    /// The agent has taken in a message; returns its text if it was not known yet.
+    pub(crate) fn taken_in(&mut self, id: Uuid) -> Option<(u64, String)> {
         self.given.remove(&id)
     }
 
     /// Tells the sender's side.
-    pub(super) fn done(&mut self, seq: u64) -> Result<(), PortError> {
+    pub(crate) fn done(&mut self, seq: u64) -> Result<(), ServiceError> {
         self.mail.done(&[seq])
     }
 }

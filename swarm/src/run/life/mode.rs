@@ -2,14 +2,14 @@
 
 use tokio::sync::mpsc::Sender;
 
-use super::life::Life;
-use super::ports::ModeOrder;
+use super::Life;
 use crate::definitions::PermissionMode;
+use crate::run::services::ModeOrder;
 use crate::runtime::{Messages, Order};
 
 impl Life<'_> {
     /// Tells the agent's program, if that is possible and allowed.
-    pub(super) async fn set_mode(&mut self, order: ModeOrder, orders: &Sender<Order>) {
+    pub(crate) async fn set_mode(&mut self, order: ModeOrder, orders: &Sender<Order>) {
         let cannot = || {
             let name = &self.meta.runtime.name;
             format!("the runtime {name:?} cannot change its mode while it runs")
@@ -26,13 +26,13 @@ impl Life<'_> {
     }
 
     /// The program does not run yet: it will start with the mode.
-    pub(super) fn start_in_mode(&mut self, order: &ModeOrder) {
+    pub(crate) fn start_in_mode(&mut self, order: &ModeOrder) {
         let why = not_allowed(order);
         self.mode_is(order, why.as_deref());
     }
 
     /// The program has answered.
-    pub(super) fn mode_answered(&mut self, mode: &str, refused: Option<&str>) {
+    pub(crate) fn mode_answered(&mut self, mode: &str, refused: Option<&str>) {
         let at = self.modes.iter().position(|order| order.mode == mode);
         // One that nobody ordered is the program's own business.
         if let Some(order) = at.and_then(|at| self.modes.remove(at)) {
@@ -51,12 +51,12 @@ impl Life<'_> {
             Some(why) => self.record.note(format!("not in mode {mode:?}: {why}")),
         }
         let request = order.request.as_deref();
-        if let Err(error) = self.ports.mode_set(mode, request, refused) {
+        if let Err(error) = self.services.mode_set(mode, request, refused) {
             tracing::warn!(%error, "nobody is told of the agent's mode");
         }
         if let (None, Some(why)) = (request, refused) {
             let text = format!("Its plan is approved, but it is still in plan mode: {why}");
-            self.ports.tell_parent("still in plan mode", &text).ok();
+            self.services.tell_parent("still in plan mode", &text).ok();
         }
     }
 }

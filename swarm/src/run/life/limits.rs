@@ -7,15 +7,15 @@ use tokio::sync::mpsc::Sender;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::exit::ExitReason;
-use super::guard::stop_words;
-use super::letters::Letters;
-use super::life::Life;
-use super::life_mail::GO_ON;
-use super::meter::in_words;
-use super::ports::MayBegin;
-use super::stop::Why;
+use super::Life;
+use super::mail::GO_ON;
+use super::mail_queue::MailQueue;
 use crate::process::Processes;
+use crate::run::exit::ExitReason;
+use crate::run::guard::stop_words;
+use crate::run::meter::in_words;
+use crate::run::services::MayBegin;
+use crate::run::stop::Why;
 use crate::runtime::{Event, Message, Messages, Order, TurnEnd, TurnStatus, retry_after};
 
 /// How long one waits that was refused, if nobody can say.
@@ -23,19 +23,19 @@ const UNKNOWN: Duration = Duration::from_secs(60);
 
 /// The next turn is held back.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Hold {
+pub(crate) struct Hold {
     /// When it is asked again whether it may begin.
-    pub(super) until: Instant,
+    pub(crate) until: Instant,
     /// The last turn came to nothing and is to be taken up again.
-    pub(super) again: bool,
+    pub(crate) again: bool,
 }
 
 /// A failure, and what the agent's tree looked like then.
-pub(super) type Failure = (String, Option<String>);
+pub(crate) type Failure = (String, Option<String>);
 
 impl Life<'_> {
     /// Looks whether this event is one too many.
-    pub(super) fn weigh(&mut self, event: &Event) {
+    pub(crate) fn weigh(&mut self, event: &Event) {
         if let Some(what) = self.meter.heard(event, &self.used) {
             self.over(ExitReason::Limit, what);
         }
@@ -52,7 +52,7 @@ impl Life<'_> {
     /// The provider does not refuse.
     fn answered(&mut self) {
         self.refused_since = None;
-        if let Err(error) = self.ports.answered() {
+        if let Err(error) = self.services.answered() {
             tracing::warn!(%error, "nobody is told that the model answers");
         }
     }
@@ -65,7 +65,7 @@ impl Life<'_> {
     }
 
     /// Ends the agent if it has come to that.
-    pub(super) fn end_if_over(&mut self, orders: &Sender<Order>, processes: &Processes) {
+    pub(crate) fn end_if_over(&mut self, orders: &Sender<Order>, processes: &Processes) {
         if let Some(why) = self.over.take() {
             if let Why::Over(_, words) = &why {
                 self.record.note(words.clone());
@@ -75,8 +75,8 @@ impl Life<'_> {
     }
 
     /// Tells the team what was used.
-    pub(super) fn report_usage(&mut self) {
-        match self.ports.used(&self.used) {
+    pub(crate) fn report_usage(&mut self) {
+        match self.services.used(&self.used) {
             Ok(Some(what)) => self.team_spent = Some(what),
             Ok(None) => {}
             Err(error) => tracing::warn!(%error, "the team does not know what was used"),
@@ -84,8 +84,8 @@ impl Life<'_> {
     }
 
     /// Looks at what nobody tells of.
-    pub(super) fn tick_limits(&mut self) {
-        match self.ports.team_late() {
+    pub(crate) fn tick_limits(&mut self) {
+        match self.services.team_late() {
             Ok(Some(what)) => self.over(ExitReason::Limit, what),
             Ok(None) => {}
             Err(error) => tracing::warn!(%error, "cannot tell how long the team works"),
@@ -93,7 +93,7 @@ impl Life<'_> {
     }
 
     /// When something about limits is due.
-    pub(super) fn limits_due(&self) -> Option<Instant> {
+    pub(crate) fn limits_due(&self) -> Option<Instant> {
         let hold = self.hold.map(|hold| hold.until);
         let mut all = [hold, self.meter.deadline(), self.give_up_at()].into_iter();
         // What is being ended has no limits any more.
@@ -109,7 +109,7 @@ impl Life<'_> {
     }
 
     /// Something about limits is due.
-    pub(super) async fn limits_are_due(&mut self, orders: &Sender<Order>) {
+    pub(crate) async fn limits_are_due(&mut self, orders: &Sender<Order>) {
         let now = Instant::now();
         if self.meter.deadline().is_some_and(|at| at <= now) {
             self.over(ExitReason::Limit, self.meter.late());
@@ -128,13 +128,13 @@ impl Life<'_> {
     }
 
     /// Whether a turn may begin now. If not, it is held back, or the agent ends.
-    pub(super) fn may_begin(&mut self) -> bool {
+    pub(crate) fn may_begin(&mut self) -> bool {
         if let Some(what) = self.meter.before_turn(&self.used) {
             self.over(ExitReason::Limit, what);
             return false;
         }
         let again = self.hold.is_some_and(|hold| hold.again);
-        match self.ports.may_begin() {
+        match self.services.may_begin() {
             Ok(MayBegin::Now) => {
                 self.unanswered = true;
                 if self.hold.take().is_some() {
@@ -178,14 +178,14 @@ impl Life<'_> {
     }
 
     /// Somebody rang, or it is time: goes on if it may.
-    pub(super) async fn look_at_gate(&mut self, orders: &Sender<Order>) {
+    pub(crate) async fn look_at_gate(&mut self, orders: &Sender<Order>) {
         let Some(hold) = self.hold else {
             return;
         };
         if self.stopping.why().is_some() || !self.may_begin() {
             return;
         }
-        if hold.again && !self.letters.as_ref().is_some_and(Letters::waiting) {
+        if hold.again && !self.mail_queue.as_ref().is_some_and(MailQueue::waiting) {
             let message = Message {
                 id: Uuid::new_v4(),
                 text: GO_ON.into(),
@@ -198,12 +198,12 @@ impl Life<'_> {
     }
 
     /// A turn is over: says whether it is to be taken up again later.
-    pub(super) fn weigh_turn(&mut self, turn: &TurnEnd) -> bool {
+    pub(crate) fn weigh_turn(&mut self, turn: &TurnEnd) -> bool {
         self.report_usage();
         match turn.status {
             TurnStatus::Quota => {
                 let why = turn.error.as_deref().unwrap_or("out of quota");
-                if let Err(error) = self.ports.refused(retry_after(why), why) {
+                if let Err(error) = self.services.refused(retry_after(why), why) {
                     tracing::warn!(%error, "the others do not know that the provider refuses");
                 }
                 let can = !matches!(self.abilities.messages, Messages::Never);
@@ -218,7 +218,7 @@ impl Life<'_> {
                 true
             }
             TurnStatus::Failed => {
-                let tree = self.ports.tree_state();
+                let tree = self.services.tree_state();
                 let failure = (turn.error.clone().unwrap_or_default(), tree);
                 self.repeated = self.failure.as_ref() == Some(&failure);
                 self.failure = Some(failure);
@@ -235,7 +235,7 @@ impl Life<'_> {
     }
 
     /// What keeps an agent whose turn is over from waiting for another one.
-    pub(super) fn weigh_next(&mut self) {
+    pub(crate) fn weigh_next(&mut self) {
         if self.repeated {
             let what = self.failure.as_ref().map(|failure| failure.0.clone());
             let why = format!(
@@ -251,7 +251,7 @@ impl Life<'_> {
     }
 
     /// The same before there is an agent: whether the run is to end without ever having one.
-    pub(super) fn end_before_start(&mut self) -> bool {
+    pub(crate) fn end_before_start(&mut self) -> bool {
         if let Some(why) = self.over.take() {
             self.stop_before_start(why);
         }
@@ -259,11 +259,11 @@ impl Life<'_> {
     }
 
     /// There is nobody yet who would have to be ended.
-    pub(super) fn stop_before_start(&mut self, why: Why) {
+    pub(crate) fn stop_before_start(&mut self, why: Why) {
         self.stopping.begin(why, Duration::ZERO, false);
     }
 
-    pub(super) fn look_for_stop_before_start(&mut self) {
+    pub(crate) fn look_for_stop_before_start(&mut self) {
         match self.run.stop_request(self.meta.life) {
             Ok(Some(stop)) => {
                 self.stop_before_start(Why::Asked(stop_words(&stop.by, stop.reason)));
@@ -274,7 +274,7 @@ impl Life<'_> {
     }
 
     /// Something about limits is due, and there is no agent yet.
-    pub(super) fn late_before_start(&mut self) {
+    pub(crate) fn late_before_start(&mut self) {
         let now = Instant::now();
         if self.meter.deadline().is_some_and(|at| at <= now) {
             self.over(ExitReason::Limit, self.meter.late());

@@ -8,16 +8,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::mpsc::{Sender, UnboundedReceiver, UnboundedSender, unbounded_channel};
 use uuid::Uuid;
 
-use super::life::Life;
-use super::ports::HookCall;
-use super::transcript::Entry;
+use super::Life;
 use crate::hooks::{BLOCKS_IN_A_ROW, HookEvent, Late, LoopGuard, Outcome, Runner};
 use crate::process::Processes;
+use crate::run::services::HookCall;
+use crate::run::transcript::Entry;
 use crate::runtime::{Message, Messages, Order, TurnStatus};
 
 /// What is heard of hooks.
 #[derive(Debug)]
-pub(super) enum Said {
+pub(crate) enum Said {
     /// All that were waited for have answered.
     All {
         number: u64,
@@ -30,7 +30,7 @@ pub(super) enum Said {
 
 /// The hooks of one life.
 #[derive(Debug)]
-pub(super) struct Hooking {
+pub(crate) struct Hooking {
     processes: Processes,
     said: UnboundedSender<Said>,
     guard: LoopGuard,
@@ -45,11 +45,11 @@ pub(super) struct Hooking {
     /// The agent goes on because a hook said so.
     active: bool,
     /// A hook said no to the end of an agent that cannot go on.
-    pub(super) refused: Option<String>,
+    pub(crate) refused: Option<String>,
 }
 
 impl Hooking {
-    pub(super) fn new(processes: &Processes) -> (Self, UnboundedReceiver<Said>) {
+    pub(crate) fn new(processes: &Processes) -> (Self, UnboundedReceiver<Said>) {
         let (said, heard) = unbounded_channel();
         let hooking = Self {
             processes: processes.clone(),
@@ -66,7 +66,7 @@ impl Hooking {
     }
 
     /// Whether the run waits for hooks.
-    pub(super) fn pending(&self) -> bool {
+    pub(crate) fn pending(&self) -> bool {
         self.asked || (self.lingering && self.is_going())
     }
 
@@ -75,7 +75,7 @@ impl Hooking {
     }
 
     /// Something else has begun: what was asked does not matter any more.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.asked = false;
         self.lingering = false;
     }
@@ -96,7 +96,7 @@ impl Hooking {
 impl Life<'_> {
     /// What is to be asked at `event`; none if there is nobody to ask.
     fn call(&mut self, event: HookEvent) -> Option<HookCall> {
-        let mut call = match self.ports.hooks(event) {
+        let mut call = match self.services.hooks(event) {
             Ok(call) => call,
             Err(error) => {
                 self.record.note(format!("hooks are not run: {error}"));
@@ -119,7 +119,7 @@ impl Life<'_> {
     }
 
     /// Asks whether the agent may start; the answer is what it is to know, or why not.
-    pub(super) async fn ask_to_start(&mut self) -> Result<Vec<String>, String> {
+    pub(crate) async fn ask_to_start(&mut self) -> Result<Vec<String>, String> {
         let event = HookEvent::SubagentStart;
         let Some(call) = self.call(event) else {
             return Ok(Vec::new());
@@ -137,7 +137,7 @@ impl Life<'_> {
     }
 
     /// Asks whether the agent may end, or be idle. False if there is nobody to ask.
-    pub(super) fn ask_to_rest(&mut self, event: HookEvent) -> bool {
+    pub(crate) fn ask_to_rest(&mut self, event: HookEvent) -> bool {
         let Some(call) = self.call(event) else {
             return false;
         };
@@ -160,13 +160,13 @@ impl Life<'_> {
     }
 
     /// Whether the agent's end has to wait for hooks in the background.
-    pub(super) fn lingers(&mut self) -> bool {
+    pub(crate) fn lingers(&mut self) -> bool {
         self.hooking.lingering = self.hooking.is_going();
         self.hooking.lingering
     }
 
     /// A hook, or all of them, have answered.
-    pub(super) async fn hooks_said(&mut self, said: Said, orders: &Sender<Order>) {
+    pub(crate) async fn hooks_said(&mut self, said: Said, orders: &Sender<Order>) {
         match said {
             Said::Late(late) => self.late(&late, orders).await,
             Said::All {
@@ -240,7 +240,7 @@ impl Life<'_> {
         let id = Uuid::new_v4();
         self.at_work();
         self.hooking.active = true;
-        let shown = self.veil.text(&text);
+        let shown = self.redactor.text(&text);
         self.record.add(Entry::Message { id, text: shown });
         let message = Message {
             id,
@@ -256,11 +256,11 @@ impl Life<'_> {
             let text =
                 format!("The {event} hook `{command}` that ran in the background says:\n{said}");
             let summary = format!("a {event} hook has something to say");
-            let can_be_woken = late.wakes && self.letters.is_some() && self.ending.is_none();
-            self.record.note(self.veil.text(&text));
+            let can_be_woken = late.wakes && self.mail_queue.is_some() && self.ending.is_none();
+            self.record.note(self.redactor.text(&text));
             let told = match can_be_woken {
-                true => self.ports.tell_agent(&summary, &text),
-                false => self.ports.tell_parent(&summary, &text),
+                true => self.services.tell_agent(&summary, &text),
+                false => self.services.tell_parent(&summary, &text),
             };
             if let Err(error) = told {
                 tracing::warn!(%error, "nobody is told what a hook said");
@@ -284,22 +284,22 @@ impl Life<'_> {
     fn note_outcome(&mut self, event: HookEvent, outcome: &Outcome) {
         let name = event.as_str();
         for (command, why) in &outcome.failures {
-            let why = self.veil.text(why);
+            let why = self.redactor.text(why);
             self.record
                 .note(format!("the {name} hook `{command}` failed: {why}"));
         }
         for message in &outcome.messages {
-            let message = self.veil.text(message);
+            let message = self.redactor.text(message);
             self.record.note(format!("a {name} hook says: {message}"));
         }
     }
 
     /// Tells whoever started the run, and writes it down.
     fn report(&mut self, text: &str) {
-        let text = self.veil.text(text);
+        let text = self.redactor.text(text);
         self.record.note(text.clone());
         let summary = format!("a hook of \"{}\"", self.meta.description);
-        if let Err(error) = self.ports.tell_parent(&summary, &text) {
+        if let Err(error) = self.services.tell_parent(&summary, &text) {
             tracing::warn!(%error, "the parent is not told");
         }
     }

@@ -17,7 +17,7 @@ use crate::runtime::Usage;
 /// Something the engine could not do.
 #[derive(Debug, thiserror::Error)]
 #[error("{why}")]
-pub struct PortError {
+pub struct ServiceError {
     /// In words.
     pub why: String,
     /// It says nothing about the agent or what it did: a git that was killed, a full disk.
@@ -26,7 +26,7 @@ pub struct PortError {
 
 /// A message for the agent.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Letter {
+pub struct MailMessage {
     /// By which it is acknowledged.
     pub seq: u64,
     /// By which it is recognised.
@@ -43,7 +43,7 @@ pub struct Letter {
     pub mode: Option<ModeOrder>,
 }
 
-impl Letter {
+impl MailMessage {
     /// Whether it is for the host alone.
     pub(super) fn is_for_host(&self) -> bool {
         let mode = self.mode.as_ref();
@@ -79,10 +79,10 @@ pub trait Mail: fmt::Debug {
     fn bell(&self) -> BorrowedFd<'_>;
 
     /// What has come and was not taken yet.
-    fn take(&mut self) -> Result<Vec<Letter>, PortError>;
+    fn take(&mut self) -> Result<Vec<MailMessage>, ServiceError>;
 
     /// The agent has these.
-    fn done(&mut self, seqs: &[u64]) -> Result<(), PortError>;
+    fn done(&mut self, seqs: &[u64]) -> Result<(), ServiceError>;
 }
 
 /// What became of a question that was passed on.
@@ -104,12 +104,12 @@ pub struct Seal {
     /// The check is ended when this is over.
     pub timeout: Duration,
     /// Where it runs, if that is not where the agent worked.
-    pub bench: Option<Bench>,
+    pub check_dir: Option<CheckDir>,
 }
 
 /// A place for a check, with nothing in it but what is to be checked.
 #[derive(Debug, Clone, Default)]
-pub struct Bench {
+pub struct CheckDir {
     /// The directory.
     pub dir: PathBuf,
     /// Variables that differ from the agent's.
@@ -151,24 +151,24 @@ pub struct HookCall {
 }
 
 /// Everything else a host needs.
-pub trait Ports: fmt::Debug {
+pub trait HostServices: fmt::Debug {
     /// Begins to read the agent's mail.
-    fn mail(&mut self) -> Result<Box<dyn Mail>, PortError>;
+    fn mail(&mut self) -> Result<Box<dyn Mail>, ServiceError>;
 
     /// Whether the run may still work on its task; if not, why.
-    fn lost_task(&mut self) -> Result<Option<String>, PortError>;
+    fn lost_task(&mut self) -> Result<Option<String>, ServiceError>;
 
     /// Tells whoever started the run something about it.
-    fn tell_parent(&mut self, summary: &str, text: &str) -> Result<(), PortError>;
+    fn tell_parent(&mut self, summary: &str, text: &str) -> Result<(), ServiceError>;
 
     /// The hooks that run at `event` of this agent, as they are now.
-    fn hooks(&mut self, event: HookEvent) -> Result<HookCall, PortError> {
+    fn hooks(&mut self, event: HookEvent) -> Result<HookCall, ServiceError> {
         let _ = event;
         Ok(HookCall::default())
     }
 
     /// Sends the agent itself a message, which wakes it.
-    fn tell_agent(&mut self, summary: &str, text: &str) -> Result<(), PortError>;
+    fn tell_agent(&mut self, summary: &str, text: &str) -> Result<(), ServiceError>;
 
     /// Notes the agent's mode, or why it is not `mode`, and tells whoever asked for it.
     fn mode_set(
@@ -176,20 +176,20 @@ pub trait Ports: fmt::Debug {
         mode: &str,
         request: Option<&str>,
         refused: Option<&str>,
-    ) -> Result<(), PortError> {
+    ) -> Result<(), ServiceError> {
         let _ = (mode, request, refused);
         Ok(())
     }
 
     /// Asks the lead whether the agent may use a tool.
-    fn ask(&mut self, tool: &str, input: &Value) -> Result<Asked, PortError>;
+    fn ask(&mut self, tool: &str, input: &Value) -> Result<Asked, ServiceError>;
 
     /// Notes that the agent waits for work (true) or has some.
-    fn idle(&mut self, idle: bool) -> Result<(), PortError>;
+    fn idle(&mut self, idle: bool) -> Result<(), ServiceError>;
 
     /// The agent is gone and says that it did what it was asked to do. Makes one thing of it
     /// that can be checked, if whoever started it wants that.
-    fn seal(&mut self) -> Result<Option<Seal>, PortError> {
+    fn seal(&mut self) -> Result<Option<Seal>, ServiceError> {
         Ok(None)
     }
 
@@ -207,29 +207,29 @@ pub trait Ports: fmt::Debug {
     }
 
     /// Whether the agent's next turn may begin.
-    fn may_begin(&mut self) -> Result<MayBegin, PortError> {
+    fn may_begin(&mut self) -> Result<MayBegin, ServiceError> {
         Ok(MayBegin::Now)
     }
 
     /// The provider refuses for now; it may have said for how long.
-    fn refused(&mut self, retry_after: Option<Duration>, why: &str) -> Result<(), PortError> {
+    fn refused(&mut self, retry_after: Option<Duration>, why: &str) -> Result<(), ServiceError> {
         let _ = (retry_after, why);
         Ok(())
     }
 
     /// The model has answered: the provider does not refuse.
-    fn answered(&mut self) -> Result<(), PortError> {
+    fn answered(&mut self) -> Result<(), ServiceError> {
         Ok(())
     }
 
     /// What this life has used so far. If that is more than the whole team may use, says so.
-    fn used(&mut self, used: &Usage) -> Result<Option<String>, PortError> {
+    fn used(&mut self, used: &Usage) -> Result<Option<String>, ServiceError> {
         let _ = used;
         Ok(None)
     }
 
     /// Whether the time of the whole team is over.
-    fn team_late(&mut self) -> Result<Option<String>, PortError> {
+    fn team_late(&mut self) -> Result<Option<String>, ServiceError> {
         Ok(None)
     }
 
@@ -242,5 +242,5 @@ pub trait Ports: fmt::Debug {
     /// Does everything that has to be done when a run has ended, in order: writes down how (and
     /// calls `written`), gives its tasks back, sees to its tree, tells its parent. Can be called
     /// again by somebody else if it is cut short.
-    fn finish(&mut self, exit: &Exit, written: &mut dyn FnMut()) -> Result<(), PortError>;
+    fn finish(&mut self, exit: &Exit, written: &mut dyn FnMut()) -> Result<(), ServiceError>;
 }

@@ -9,13 +9,13 @@ use crate::runtime::{Event, Stream, TurnEnd};
 
 /// The streams of one agent.
 #[derive(Debug)]
-pub(super) struct Veil {
+pub(super) struct EventRedactor {
     secrets: Arc<Secrets>,
     stdout: Redactor,
     stderr: Redactor,
 }
 
-impl Veil {
+impl EventRedactor {
     pub(super) fn new(secrets: &Arc<Secrets>) -> Self {
         Self {
             secrets: Arc::clone(secrets),
@@ -25,7 +25,7 @@ impl Veil {
     }
 
     /// The event as it may be seen.
-    pub(super) fn over(&mut self, event: Event) -> Event {
+    pub(super) fn redact(&mut self, event: Event) -> Event {
         match event {
             Event::Output { stream, bytes } => {
                 let mut shown = Vec::with_capacity(bytes.len());

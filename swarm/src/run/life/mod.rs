@@ -1,5 +1,11 @@
 //! One life of an agent, as its host sees it.
 
+pub(super) mod hooks;
+mod limits;
+mod mail;
+mod mail_queue;
+mod mode;
+
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,20 +16,21 @@ use tokio::sync::mpsc::Sender;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use hooks::Hooking;
+use limits::{Failure, Hold};
+use mail_queue::MailQueue;
+
+use super::event_redactor::EventRedactor;
 use super::guard::stop_words;
 use super::host::{HostError, HostOptions};
-use super::letters::Letters;
-use super::life_hooks::Hooking;
-use super::life_limits::{Failure, Hold};
 use super::meta::{Meta, RunState};
 use super::meter::Meter;
-use super::ports::{Asked, ModeOrder, Ports};
 use super::recorder::Recorder;
 use super::run_dir::RunDir;
+use super::services::{Asked, HostServices, ModeOrder};
 use super::stop::{Step, Stopping, Why};
 use super::stuck::Stuck;
 use super::transcript::Entry;
-use super::veil::Veil;
 use crate::hooks::HookEvent;
 use crate::process::{Ending, ProcessId, Processes, signal_group};
 use crate::runtime::{Abilities, Event, Messages, Order, TurnEnd, Usage};
@@ -32,7 +39,7 @@ use crate::runtime::{Abilities, Event, Messages, Order, TurnEnd, Usage};
 const USAGE_EVERY: Duration = Duration::from_secs(2);
 
 /// How long an agent may take to end that has done everything and knows that nothing more comes.
-const LINGER: Duration = Duration::from_secs(10);
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What a host knows about the agent it supervises.
 #[derive(Debug)]
@@ -41,10 +48,10 @@ pub(super) struct Life<'a> {
     pub(super) meta: Meta,
     pub(super) abilities: Abilities,
     pub(super) options: &'a HostOptions,
-    pub(super) ports: &'a mut dyn Ports,
+    pub(super) services: &'a mut dyn HostServices,
     pub(super) record: Recorder,
-    pub(super) veil: Veil,
-    pub(super) letters: Option<Letters>,
+    pub(super) redactor: EventRedactor,
+    pub(super) mail_queue: Option<MailQueue>,
     pub(super) stopping: Stopping,
     pub(super) stuck: Stuck,
     /// Between the start of a turn and its end.
@@ -87,15 +94,15 @@ impl<'a> Life<'a> {
     pub(super) fn begin(
         run: RunDir,
         abilities: Abilities,
-        ports: &'a mut dyn Ports,
+        services: &'a mut dyn HostServices,
         options: &'a HostOptions,
         hooking: Hooking,
     ) -> Result<Self, HostError> {
         let meta = run.meta()?;
-        let letters = match abilities.messages {
+        let mail_queue = match abilities.messages {
             Messages::Never => None,
-            _ => match ports.mail() {
-                Ok(mail) => Some(Letters::new(mail)),
+            _ => match services.mail() {
+                Ok(mail) => Some(MailQueue::new(mail)),
                 Err(error) => {
                     // Somebody else reads it; the agent can work without.
                     tracing::warn!(%error, "the agent gets no mail");
@@ -105,13 +112,13 @@ impl<'a> Life<'a> {
         };
         Ok(Self {
             record: Recorder::open(&run, meta.life, options),
-            veil: Veil::new(&options.secrets),
+            redactor: EventRedactor::new(&options.secrets),
             run,
             meta,
             abilities,
             options,
-            ports,
-            letters,
+            services,
+            mail_queue,
             stopping: Stopping::default(),
             stuck: Stuck::new(),
             busy: true,
@@ -138,12 +145,12 @@ impl<'a> Life<'a> {
     }
 
     pub(super) fn mail_bell(&self) -> Option<io::Result<OwnedFd>> {
-        let letters = self.letters.as_ref()?;
-        Some(letters.mail().bell().try_clone_to_owned())
+        let queue = self.mail_queue.as_ref()?;
+        Some(queue.mail().bell().try_clone_to_owned())
     }
 
     pub(super) fn prompt(&mut self, text: &str) {
-        let text = self.veil.text(text);
+        let text = self.redactor.text(text);
         self.record.add(Entry::Prompt { text });
     }
 
@@ -219,7 +226,7 @@ impl<'a> Life<'a> {
     /// Looks at what nobody tells of.
     pub(super) fn tick(&mut self, orders: &Sender<Order>, processes: &Processes) {
         self.tick_limits();
-        match self.ports.lost_task() {
+        match self.services.lost_task() {
             Ok(Some(why)) => self.stop(Why::LostTask(why), orders, processes),
             Ok(None) => {}
             Err(error) => tracing::warn!(%error, "cannot tell whether the task is still ours"),
@@ -234,7 +241,7 @@ impl<'a> Life<'a> {
             );
             self.record
                 .note(format!("it seems to wait for input: {prompt}"));
-            if let Err(error) = self.ports.tell_parent(&summary, &text) {
+            if let Err(error) = self.services.tell_parent(&summary, &text) {
                 tracing::warn!(%error, "the parent is not told");
             }
         }
@@ -291,7 +298,7 @@ impl<'a> Life<'a> {
 
     /// Something happened in the agent.
     pub(super) async fn event(&mut self, event: Event, orders: &Sender<Order>) {
-        let event = self.veil.over(event);
+        let event = self.redactor.redact(event);
         self.stuck.alive(&event);
         self.record.event(&event);
         self.weigh(&event);
@@ -303,12 +310,12 @@ impl<'a> Life<'a> {
             }
             Event::ToolResult { .. } => {
                 if matches!(self.abilities.messages, Messages::AtToolBoundary) {
-                    self.give_letters(orders).await;
+                    self.give_mail(orders).await;
                 }
             }
             Event::Accepted { message } => self.taken_in(message),
             Event::Usage(usage) => self.count(&usage),
-            Event::Permission { id, tool, input } => match self.ports.ask(&tool, &input) {
+            Event::Permission { id, tool, input } => match self.services.ask(&tool, &input) {
                 Ok(Asked::Waiting(request)) => {
                     let until = Instant::now() + self.options.permission_deadline;
                     self.questions.insert(request, (id, until));
@@ -404,7 +411,7 @@ impl<'a> Life<'a> {
             tracing::warn!(%error, "somebody may write to an agent that is about to end");
         }
         self.fetch_mail(orders).await;
-        if self.busy || self.letters.as_ref().is_some_and(Letters::pending) {
+        if self.busy || self.mail_queue.as_ref().is_some_and(MailQueue::pending) {
             return;
         }
         let event = match self.meta.teammate {
@@ -430,19 +437,19 @@ impl<'a> Life<'a> {
         self.set_state(RunState::Ending);
         drop(lock);
         orders.send(Order::Finish).await.ok();
-        self.should_be_over = Some(Instant::now() + LINGER);
+        self.should_be_over = Some(Instant::now() + END_TIMEOUT);
     }
 
     /// Lets the agent end, whatever may come in.
     pub(super) async fn end_now(&mut self, orders: &Sender<Order>) {
         self.set_state(RunState::Ending);
         orders.send(Order::Finish).await.ok();
-        self.should_be_over = Some(Instant::now() + LINGER);
+        self.should_be_over = Some(Instant::now() + END_TIMEOUT);
     }
 
     pub(super) fn note_idle(&mut self, idle: bool) {
         if self.meta.teammate
-            && let Err(error) = self.ports.idle(idle)
+            && let Err(error) = self.services.idle(idle)
         {
             tracing::warn!(%error, "nobody is told whether the agent is idle");
         }
@@ -450,7 +457,7 @@ impl<'a> Life<'a> {
 
     /// The agent's program has ended.
     pub(super) fn ended(&mut self, ending: Option<Ending>) {
-        for (stream, bytes) in self.veil.rest() {
+        for (stream, bytes) in self.redactor.rest() {
             self.record.printed(stream, &bytes);
         }
         self.ending = ending;
