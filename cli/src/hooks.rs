@@ -3,9 +3,8 @@
 use std::cell::Cell;
 
 use coordinator::hooks::{BoardHooks, HookSource, TreeHooks};
-use serde_json::Value;
 use store::Failure;
-use taskboard::{Hooks, Task, Veto};
+use taskboard::{Hooks, Task, TaskResult, Veto};
 use worktrees::{Entry, Slug};
 
 use crate::context::Context;
@@ -97,7 +96,7 @@ impl<'a> BeforeDone<'a> {
 }
 
 impl Hooks for BeforeDone<'_> {
-    fn before_complete(&self, task: &Task) -> Result<Option<Value>, Veto> {
+    fn before_complete(&self, task: &Task) -> Result<Option<TaskResult>, Veto> {
         if let Some(hooks) = &self.hooks {
             hooks.before_complete(task)?;
         }

@@ -5,9 +5,10 @@
 //! brings such
 //! trees in line; every command here does so first.
 
-use serde_json::Value;
 use store::{Category, Explain, Facts};
-use taskboard::{Board, BoardError, Caller, Completed, Hooks, Status, Task, TaskId, Veto};
+use taskboard::{
+    Board, BoardError, Caller, Completed, Hooks, Status, Task, TaskId, TaskResult, Veto,
+};
 use worktrees::{Entry, EventTask, RemoveRequest, Removed, Slug, TreeError, Trees};
 
 /// What the board or the trees said.
@@ -191,11 +192,11 @@ impl Binder<'_> {
 #[derive(Debug)]
 struct Proven {
     shown: Task,
-    proof: Option<Value>,
+    proof: Option<TaskResult>,
 }
 
 impl Hooks for Proven {
-    fn before_complete(&self, task: &Task) -> Result<Option<Value>, Veto> {
+    fn before_complete(&self, task: &Task) -> Result<Option<TaskResult>, Veto> {
         if *task == self.shown {
             return Ok(self.proof.clone());
         }

@@ -2,12 +2,12 @@
 //! there is not always a next one.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use store::clock::rfc3339;
 
 use crate::board::{Board, Caller};
 use crate::change::{Change, Edited};
 use crate::error::{BoardError, Refusal};
+use crate::facts::{Parked, TaskResult};
 use crate::id::TaskId;
 use crate::index::Index;
 use crate::section::{ListDir, Section};
@@ -43,14 +43,7 @@ impl Attempt {
 }
 
 impl Task {
-    /// The tries that came to nothing so far, oldest first.
-    pub fn attempts(&self) -> Vec<Attempt> {
-        let noted = self.ours("attempts").and_then(Value::as_array);
-        let read = |value: &Value| serde_json::from_value(value.clone()).ok();
-        noted.map_or_else(Vec::new, |all| all.iter().filter_map(read).collect())
-    }
-
-    /// How many of them the task is to blame for.
+    /// How many failed tries the task is to blame for.
     pub fn failures(&self) -> usize {
         self.attempts().iter().filter(|it| it.counts).count()
     }
@@ -58,11 +51,11 @@ impl Task {
 
 impl Board {
     /// Notes with a completed task what there is to show for it.
-    pub fn proved(&self, id: TaskId, result: &Value) -> Result<Task, BoardError> {
+    pub fn proved(&self, id: TaskId, result: &TaskResult) -> Result<Task, BoardError> {
         self.edit_ours(id, |_, before| {
             let mut task = before.clone();
             if task.status == Status::Completed {
-                task.set_ours("result", Some(result.clone()));
+                task.set_result(Some(result));
             }
             Ok(task)
         })
@@ -120,11 +113,14 @@ fn after(before: &Task, attempt: &Attempt, enough: &dyn Fn(&[Attempt]) -> Option
     }
     let mut task = before.clone();
     task.make_pending();
-    task.set_ours("result", None);
-    task.set_ours("attempts", Some(json!(attempts)));
+    task.set_result(None);
+    task.set_attempts(&attempts);
     if let Some(reason) = reason {
-        let parked = json!({ "reason": reason, "since": attempt.at });
-        task.set_ours("parked", Some(parked));
+        task.park(&Parked {
+            reason,
+            since: Some(attempt.at.clone()),
+            ..Parked::default()
+        });
     }
     task
 }

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use serde_json::Value;
 use store::atomic::{Durability, Stamp};
 use store::clock::{Clock, SystemClock};
 use store::home::{Home, create_durable_dir, create_private_dir};
@@ -16,6 +15,7 @@ use store::settings::{LockMode, Settings};
 use crate::changes::Paths;
 use crate::checks::records_dir;
 use crate::error::{BoardError, Refusal};
+use crate::facts::TaskResult;
 use crate::id::TaskId;
 use crate::live::Live;
 use crate::slots::settled_whole;
@@ -89,6 +89,14 @@ impl Caller {
         }
     }
 
+    /// One without token that changes what belongs to others, and what is blocked.
+    pub fn forced(agent: impl Into<String>) -> Self {
+        Self {
+            force: true,
+            ..Self::new(agent)
+        }
+    }
+
     /// Refuses if the token given is not the task's current one.
     pub(crate) fn check_token(&self, task: &Task) -> Result<(), BoardError> {
         match self.token {
@@ -123,7 +131,7 @@ pub trait Hooks {
 
     /// Before a task is completed. The change is made only if the task is still exactly the
     /// one shown. What is returned is kept as its result.
-    fn before_complete(&self, task: &Task) -> Result<Option<Value>, Veto> {
+    fn before_complete(&self, task: &Task) -> Result<Option<TaskResult>, Veto> {
         let _ = task;
         Ok(None)
     }

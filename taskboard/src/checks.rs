@@ -14,7 +14,6 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use store::StoreError;
 use store::atomic::{self, Durability};
 use store::clock::rfc3339;
@@ -23,6 +22,7 @@ use store::home::create_private_dir;
 
 use crate::board::Board;
 use crate::error::{BoardError, Refusal};
+use crate::facts::Parked;
 use crate::fault;
 use crate::id::TaskId;
 use crate::live::Loaded;
@@ -55,7 +55,7 @@ impl Record {
         Self {
             v: VERSION,
             verify: task.verify_command().map(str::to_owned),
-            result: short_result(task),
+            result: task.result_fingerprint(),
             was: None,
         }
     }
@@ -72,21 +72,11 @@ impl Record {
     /// Whether what the task shows for itself was noted by the board. Without a check, or while
     /// the task is open, it shows nothing.
     fn believes(&self, task: &Task) -> bool {
-        let shown = short_result(task);
+        let shown = task.result_fingerprint();
         let shows =
             task.status == Status::Completed && task.verify_command().is_some() && shown.is_some();
         !shows || self.both().any(|one| one.result == shown)
     }
-}
-
-/// What stands for a task's result: what others rely on, in a form that no rewrite changes.
-fn short_result(task: &Task) -> Option<String> {
-    let result = task.result()?;
-    let parts = ["commit", "base", "worktree", "changed", "verified"];
-    let mut parts: Vec<&Value> = parts.iter().map(|part| &result[*part]).collect();
-    parts.extend([&result["check"]["passed"], &result["check"]["place"]]);
-    let text = serde_json::to_string(&parts).unwrap_or_default();
-    Some(format!("{:016x}", store::fingerprint(text.as_bytes())))
 }
 
 /// Where the records of the list in `dir` are.
@@ -212,8 +202,10 @@ impl Section<'_> {
                 self.reopen(&mut task);
                 let reason = self.board.changed_check(&task, recorded.as_deref());
                 if !task.is_disputed() || task.parked() != Some(reason.as_str()) {
-                    let parked = json!({"reason": reason, "since": self.now(), "check": recorded});
-                    task.set_ours("parked", Some(parked));
+                    task.park(&Parked {
+                        check: Some(recorded),
+                        ..self.parked(reason)
+                    });
                 }
             }
             Compared::MadeUp => {
@@ -223,8 +215,7 @@ impl Section<'_> {
                      --list {} task update {} --status pending",
                     self.board.name, task.id
                 );
-                let parked = json!({"reason": reason, "since": self.now()});
-                task.set_ours("parked", Some(parked));
+                task.park(&self.parked(reason));
             }
         }
         Ok(task)
@@ -234,12 +225,16 @@ impl Section<'_> {
     fn reopen(&self, task: &mut Task) {
         if task.status == Status::Completed {
             task.make_pending();
-            task.set_ours("result", None);
+            task.set_result(None);
         }
     }
 
-    fn now(&self) -> String {
-        rfc3339(self.board.now_ms())
+    fn parked(&self, reason: String) -> Parked {
+        Parked {
+            reason,
+            since: Some(rfc3339(self.board.now_ms())),
+            ..Parked::default()
+        }
     }
 
     /// Puts a prepared file in its place; a new check or result is written down with it.
@@ -363,19 +358,4 @@ pub(crate) enum CheckTrouble {
     Unrecorded,
     /// The file says something else; in words.
     Changed(String),
-}
-
-impl Task {
-    /// Whether it is parked because its file says another check than was written down.
-    pub(crate) fn is_disputed(&self) -> bool {
-        let parked = self.ours("parked").and_then(|parked| parked.as_object());
-        parked.is_some_and(|parked| parked.contains_key("check"))
-    }
-
-    /// It is no longer parked for that.
-    pub(crate) fn end_dispute(&mut self) {
-        if self.is_disputed() {
-            self.set_ours("parked", None);
-        }
-    }
 }

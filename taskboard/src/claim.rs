@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 use crate::board::{Board, Caller};
 use crate::change::{Change, Edited};
 use crate::error::{BoardError, Refusal};
+use crate::facts::Lease;
 use crate::id::TaskId;
 use crate::index::{Index, Slim};
 use crate::section::{ListDir, Section};
-use crate::task::{Lease, Status, Task, check_line};
+use crate::task::{Status, Task, check_line};
 
 /// Who wants a task, and on what terms.
 #[derive(Debug, Clone)]

@@ -1,10 +1,9 @@
 //! Finishing a task.
 
-use serde_json::Value;
-
 use crate::board::{Board, Caller, Hooks};
 use crate::change::{Change, Edited};
 use crate::error::{BoardError, Refusal};
+use crate::facts::TaskResult;
 use crate::id::TaskId;
 use crate::index::Index;
 use crate::section::{ListDir, Section};
@@ -86,7 +85,7 @@ impl Board {
         caller: &Caller,
         update: &Update,
         shown: Option<u64>,
-        result: Option<&Value>,
+        result: Option<&TaskResult>,
     ) -> Result<Completed, BoardError> {
         let completed = self.change(Change {
             list: ListDir::Leave,
@@ -111,9 +110,9 @@ impl Board {
                 }
                 task.status = Status::Completed;
                 task.end_lease();
-                task.set_ours("parked", None);
-                if let Some(result) = result {
-                    task.set_ours("result", Some(result.clone()));
+                task.unpark();
+                if result.is_some() {
+                    task.set_result(result);
                 }
                 Ok(Edited {
                     op: "complete",

@@ -9,12 +9,13 @@ use store::atomic::{Staged, stage_many};
 
 use crate::board::{Board, Hooks};
 use crate::error::BoardError;
+use crate::facts::check_metadata;
 use crate::format;
 use crate::graph;
 use crate::id::TaskId;
 use crate::intent::{Intent, Step};
 use crate::section::{Section, Stop};
-use crate::task::{Status, Task, check_description, check_line, check_metadata};
+use crate::task::{Status, Task, check_description, check_line};
 
 /// What a task is to be.
 #[derive(Debug, Clone, Default)]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 use store::StoreError;
 use store::atomic::{self, Staged};
 use store::clock::rfc3339;
@@ -15,6 +15,7 @@ use crate::board::Board;
 use crate::changes;
 use crate::checks::CheckTrouble;
 use crate::error::BoardError;
+use crate::facts::Parked;
 use crate::fault;
 use crate::format;
 use crate::graph::Graph;
@@ -325,12 +326,12 @@ fn tombstone(
         extra: Map::new(),
     });
     task.make_pending();
-    let parked: Value = json!({
-        "reason": format!("its file was unreadable ({detail}); this is what was known of it"),
-        "file": aside.display().to_string(),
-        "at": now,
+    task.park(&Parked {
+        reason: format!("its file was unreadable ({detail}); this is what was known of it"),
+        file: Some(aside.display().to_string()),
+        at: Some(now.to_owned()),
+        ..Parked::default()
     });
-    task.set_ours("parked", Some(parked));
     task
 }
 

@@ -65,8 +65,7 @@ impl Update {
         if let Some(active_form) = &self.active_form {
             task.active_form.clone_from(active_form);
         }
-        let decides = self.metadata.get("ccb");
-        if decides.is_some_and(|ours| ours.get("verify").is_some()) {
+        if self.decides_check() {
             task.end_dispute();
         }
         task.merge_metadata(&self.metadata)
@@ -145,7 +144,7 @@ impl Update {
                 task.make_pending();
                 if before.parked().is_some() {
                     // Somebody has acted: what failed before does not count any more.
-                    task.set_ours("attempts", None);
+                    task.forget_attempts();
                 }
                 task.owner = self.owner.clone().flatten();
                 "release"

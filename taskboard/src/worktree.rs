@@ -1,8 +1,6 @@
 //! A task and the working tree it is done in. The board keeps the name; that the tree names the
 //! task as well is up to whoever knows both.
 
-use serde_json::Value;
-
 use crate::board::{Board, Caller};
 use crate::change::{Change, Edited};
 use crate::claim::{Busy, ClaimRequest, check_claim, start};
@@ -12,13 +10,6 @@ use crate::id::TaskId;
 use crate::index::Index;
 use crate::section::{ListDir, Section};
 use crate::task::{Status, Task, check_line};
-
-impl Task {
-    /// The working tree it is done in.
-    pub fn worktree(&self) -> Option<&str> {
-        self.worktree_value().and_then(Value::as_str)
-    }
-}
 
 impl Board {
     /// Writes down that task `id` is done in the tree `name`, and starts it if it can start:
@@ -44,7 +35,7 @@ impl Board {
                     None => task.status = Status::InProgress,
                 }
             }
-            task.set_ours("worktree", Some(name.into()));
+            task.set_worktree(Some(name));
             Ok(task)
         })
     }
@@ -54,7 +45,7 @@ impl Board {
         self.edit_ours(id, |_, before| {
             let mut task = before.clone();
             if task.worktree() == Some(name) {
-                task.set_ours("worktree", None);
+                task.set_worktree(None);
             }
             Ok(task)
         })

@@ -3,9 +3,8 @@
 //! A person and the lead decide about tasks. Other agents work on them: they change their own,
 //! and leave alone what says when a task is done.
 
-use serde_json::Value;
 use store::Failure;
-use taskboard::{Caller, Status, Task, TaskId, Update};
+use taskboard::{Caller, Status, TaskId, Update};
 
 use crate::context::Context;
 use crate::rights::{Who, not_for, not_yours};
@@ -23,7 +22,7 @@ pub(super) fn may_update(
     if caller.force {
         return Err(not_for(context, "--force", true));
     }
-    if let Some(key) = decided(update) {
+    if let Some(key) = update.first_fact() {
         let what = format!("changing what {key} of task {id} is");
         return Err(not_for(context, &what, true));
     }
@@ -50,13 +49,6 @@ pub(super) fn may_update(
     Ok(())
 }
 
-/// The first thing `update` changes that is part of how a task is judged.
-fn decided(update: &Update) -> Option<String> {
-    let ours = update.metadata.get("ccb")?;
-    let first = ours.as_object().and_then(|ours| ours.keys().next());
-    Some(first.map_or_else(|| "metadata.ccb".to_owned(), |key| format!("`{key}`")))
-}
-
 /// Refuses a deletion that is not the caller's to make.
 pub(super) fn may_delete(id: TaskId, caller: &Caller, context: &Context) -> Result<(), Failure> {
     if context.who().decides() {
@@ -66,12 +58,7 @@ pub(super) fn may_delete(id: TaskId, caller: &Caller, context: &Context) -> Resu
         return Err(not_for(context, "--force", true));
     }
     let task = context.board().get(id)?;
-    let judged = |task: &Task| {
-        let ours = task.metadata.as_ref().and_then(|all| all.get("ccb"));
-        let has = |key: &str| ours.and_then(|ours| ours.get(key)).is_some();
-        has("verify") || has("attempts") || task.parked().is_some()
-    };
-    if judged(&task) || task.result().is_some_and(Value::is_object) {
+    if task.is_judged() {
         let what = format!("deleting task {id}, which has a check or a history,");
         return Err(not_for(context, &what, true));
     }

@@ -137,9 +137,8 @@ fn describe(snapshot: &Snapshot, task: &Task) -> String {
         task.verify_command().unwrap_or_default().to_owned(),
     );
     field("Parked", task.parked().unwrap_or_default().to_owned());
-    let metadata = task.metadata.iter().flatten();
-    let metadata: Vec<String> = metadata
-        .filter(|(key, _)| *key != "ccb")
+    let metadata: Vec<String> = task
+        .other_metadata()
         .map(|(key, value)| format!("{key}={value}"))
         .collect();
     field("Metadata", metadata.join(" "));

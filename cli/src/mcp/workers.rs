@@ -82,10 +82,7 @@ impl Workers {
                 Ok(Spawned::new(under_way(&launched, input, note)))
             }
             Err(error) => {
-                let caller = Caller {
-                    force: true,
-                    ..Caller::new(LEAD)
-                };
+                let caller = Caller::forced(LEAD);
                 board.delete(id, &caller).ok();
                 Err(error.into())
             }

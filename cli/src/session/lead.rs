@@ -155,7 +155,7 @@ pub(super) fn told(session: &Session, event: &EngineEvent) {
 
 /// The agent that did a worker's task.
 fn worker_of(task: &taskboard::Task) -> Option<String> {
-    let tree = task.result()?.get("worktree")?.as_str()?;
+    let tree = task.result()?.worktree?;
     Some(tree.strip_prefix("agent-")?.to_owned())
 }
 

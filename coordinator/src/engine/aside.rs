@@ -5,9 +5,9 @@
 //! and nothing of it is forgotten when somebody is killed. The engine gives such a task to
 //! nobody; whether a worker that failed goes on is for the lead to say.
 
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 use swarm::run::{Meta, RunState};
-use taskboard::{Board, Caller, NewTask, Status, Task, TaskId, Update};
+use taskboard::{Board, Caller, NewTask, Status, Task, TaskFacts, TaskId, Update};
 use worktrees::{Slug, TreeError, Trees};
 
 use super::base::commit_of;
@@ -43,17 +43,15 @@ pub struct WorkerTask {
 impl WorkerTask {
     /// Puts it on the board.
     pub fn create(&self, board: &Board) -> Result<TaskId, AgentError> {
-        let mut ours = Map::new();
-        if !self.paths.is_empty() {
-            ours.insert("paths".into(), json!(self.paths));
-        }
-        if let Some(verify) = &self.verify {
-            ours.insert("verify".into(), verify.as_str().into());
-        }
+        let facts = TaskFacts {
+            paths: (!self.paths.is_empty()).then(|| self.paths.clone()),
+            verify: self.verify.clone().map(Some),
+            ..TaskFacts::default()
+        };
         let mut metadata = Map::new();
         metadata.insert(INTERNAL.into(), true.into());
         metadata.insert(WORKER_OF.into(), self.lead.as_str().into());
-        metadata.insert("ccb".into(), ours.into());
+        facts.put_into(&mut metadata);
         let new = NewTask {
             subject: self.subject.clone(),
             metadata,
@@ -88,10 +86,7 @@ impl WorkerTask {
                 status: Some(Status::Pending),
                 ..Update::default()
             };
-            let caller = Caller {
-                force: true,
-                ..Caller::new("engine")
-            };
+            let caller = Caller::forced("engine");
             board.update(id, &update, &caller, None)?;
         }
         Ok(())
@@ -240,13 +235,5 @@ fn waiting(board: &Board, trees: &Trees) -> Result<Vec<String>, AgentError> {
     let waiting = snapshot
         .tasks()
         .filter(|task| queued(task, trees).is_some());
-    let name = |task: &Task| {
-        Some(
-            task.result()?
-                .get("worktree")
-                .and_then(Value::as_str)?
-                .to_owned(),
-        )
-    };
-    Ok(waiting.filter_map(name).collect())
+    Ok(waiting.filter_map(|task| task.result()?.worktree).collect())
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-use taskboard::{Board, Task, TaskId};
+use swarm::run::CheckPlace;
+use taskboard::{Board, Task, TaskId, TaskResult};
 use worktrees::{TreeError, Trees};
 
 /// Where trees for tasks start, before what they build on is added.
@@ -57,7 +57,11 @@ fn collect(board: &Board, id: TaskId, seen: &mut BTreeSet<TaskId>, commits: &mut
 }
 
 /// The commit with what was done for a completed task.
-pub(super) fn commit_of(task: &Task) -> Option<String> {
-    let commit = task.result()?.get("commit").and_then(Value::as_str)?;
-    Some(commit.to_owned())
+pub(crate) fn commit_of(task: &Task) -> Option<String> {
+    task.result()?.commit
+}
+
+/// Whether the check passed on the files of the result's commit, and not where somebody worked.
+pub(crate) fn is_commit_checked(result: &TaskResult) -> bool {
+    result.check_passed() && result.check_place() == Some(CheckPlace::Commit.as_str())
 }

@@ -6,12 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 
-use serde_json::{Map, Value, json};
-use swarm::run::CheckPlace;
-use taskboard::{NewTask, Status, Task, TaskId};
+use taskboard::{NewTask, Status, Task, TaskFacts, TaskId};
 use worktrees::{After, Check, MergeRequest, SetUp, Slug, Strategy, TreeError, Trees};
 
 use super::aside::is_workers;
+use super::base::is_commit_checked;
 use super::work::Shared;
 use crate::run::{AgentError, Agents};
 
@@ -114,21 +113,19 @@ pub fn is_conflict(task: &Task) -> bool {
 /// What waits to land of a task, if something does.
 pub(super) fn queued(task: &Task, trees: &Trees) -> Option<Queued> {
     let result = task.result()?;
-    let changed = result.get("changed").and_then(Value::as_bool)?;
-    if task.status != Status::Completed || !changed {
+    if task.status != Status::Completed || result.changed != Some(true) {
         return None;
     }
-    let slug = Slug::new(result.get("worktree").and_then(Value::as_str)?).ok()?;
+    let slug = Slug::new(&result.worktree?).ok()?;
     let entry = trees.get(&slug).ok()?;
-    let text = |key: &str| result.get(key).and_then(Value::as_str);
     // Its agent may have gone on since something of it landed.
     let is_on_branch = |landed: &worktrees::Landed| {
-        !landed.pending && text("commit").is_none_or(|c| c == landed.head)
+        !landed.pending && result.commit.as_ref().is_none_or(|c| *c == landed.head)
     };
     if entry.merged.as_ref().is_some_and(is_on_branch) {
         return None;
     }
-    let files = match (text("base"), text("commit")) {
+    let files = match (&result.base, &result.commit) {
         (Some(base), Some(commit)) => trees.changed_paths(base, commit).unwrap_or_default(),
         _ => Vec::new(),
     };
@@ -158,9 +155,8 @@ impl Shared {
         stop: &AtomicBool,
     ) -> Result<Landed, AgentError> {
         let task = self.board.get(id)?;
-        let result = task.result().cloned().unwrap_or_default();
-        let text = |key: &str| result.get(key).and_then(Value::as_str);
-        let Some(name) = text("worktree") else {
+        let result = task.result().unwrap_or_default();
+        let Some(name) = &result.worktree else {
             return Ok(Landed::Nothing);
         };
         let slug = Slug::new(name)?;
@@ -168,11 +164,8 @@ impl Shared {
         // Checked already if the result has the files of the commit the check has passed on, and
         // that is the engine's own word.
         let verify = self.board.check_of(&task)?;
-        let check = &result["check"];
-        let passed = check["passed"] == true
-            && check["place"] == CheckPlace::Commit.as_str()
-            && self.board.believes(&task)?;
-        let proven = text("commit").filter(|_| passed && landings.check.is_none());
+        let passed = is_commit_checked(&result) && self.board.believes(&task)?;
+        let proven = result.commit.filter(|_| passed && landings.check.is_none());
         let commands = [verify.as_deref(), landings.check.as_deref()];
         let command: Vec<&str> = commands.into_iter().flatten().collect();
         let check = (!command.is_empty()).then(|| Check {
@@ -191,7 +184,7 @@ impl Shared {
             strategy: landings.strategy,
             message: None,
             check,
-            proven: proven.map(str::to_owned),
+            proven,
             dry_run: false,
         };
         match trees.merge(&slug, &request) {
@@ -257,15 +250,14 @@ impl Shared {
                 .collect::<Vec<_>>()
                 .join("\n"),
         );
-        let mut ours = Map::new();
-        ours.insert("paths".into(), json!(files));
-        ours.insert("priority".into(), json!(task.priority().saturating_add(1)));
-        if let Some(verify) = self.board.check_of(task)? {
-            ours.insert("verify".into(), verify.into());
-        }
-        let mut metadata = Map::new();
+        let facts = TaskFacts {
+            paths: Some(files.to_vec()),
+            priority: Some(task.priority().saturating_add(1)),
+            verify: self.board.check_of(task)?.map(Some),
+            ..TaskFacts::default()
+        };
+        let mut metadata = facts.into_metadata();
         metadata.insert(CONFLICT_OF.into(), key.into());
-        metadata.insert("ccb".into(), ours.into());
         let new = NewTask {
             subject: format!("Bring {branch} and {into} together"),
             description,

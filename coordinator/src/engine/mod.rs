@@ -32,6 +32,7 @@ mod work;
 
 pub use aside::{LeftTree, WorkerTask, base_of_all, is_workers, left_trees, may_begin};
 pub use base::BaseOf;
+pub(crate) use base::{commit_of, is_commit_checked};
 pub use control::{Control, Level};
 pub use crew::{Crew, Job, Seat, Terms};
 pub use event::{EngineEvent, TaskEnd};

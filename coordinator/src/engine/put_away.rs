@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
 use taskboard::{Board, Status, Task, TaskId};
 use worktrees::{Entry, RemoveRequest, Slug, TreeError, Trees};
 
@@ -102,8 +101,7 @@ pub fn staying_trees(agents: &Agents) -> Result<Vec<StayingTree>, AgentError> {
 
 /// Whether the tree is of an attempt that came to nothing, at a task that is done for good.
 fn is_superseded(entry: &Entry, task: &Task, list: &str, trees: &Trees) -> bool {
-    let result = task.result().and_then(|result| result.get("worktree"));
-    let its_own = result.and_then(Value::as_str) == Some(entry.name.as_str());
+    let its_own = task.result().and_then(|result| result.worktree) == Some(entry.name.clone());
     // Somebody may have taken it for something else since.
     let bound =
         |to: &String| *to != task.id.to_string() || entry.task_list.as_deref() != Some(list);
@@ -163,8 +161,8 @@ impl Shared {
             stay.push(format!("a worktree is left half done: {error}"));
         }
         for task in self.board.snapshot()?.tasks() {
-            let name = task.result().and_then(|result| result.get("worktree"));
-            let Some(slug) = name.and_then(Value::as_str).and_then(|n| Slug::new(n).ok()) else {
+            let name = task.result().and_then(|result| result.worktree);
+            let Some(slug) = name.and_then(|name| Slug::new(&name).ok()) else {
                 continue;
             };
             if task.status != Status::Completed || trees.get(&slug).is_err() {

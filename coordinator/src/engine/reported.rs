@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use serde_json::json;
 use swarm::run::{ExitStatus, RuntimeSpec};
-use taskboard::{Attempt, BoardError, Caller, Task, TaskId};
+use taskboard::{Attempt, BoardError, Caller, Task, TaskId, TaskResult};
 use worktrees::Slug;
 
 use super::work::Shared;
@@ -65,8 +64,13 @@ impl Shared {
         };
         self.agents.delivered(&launched)?;
         if outcome.exit.status == ExitStatus::Completed {
-            let check = outcome.exit.proof.and_then(|proof| proof.check);
-            let result = json!({ "run": launched.meta.agent_id, "verified": true, "check": check });
+            let proof = outcome.exit.proof.as_ref().and_then(TaskResult::of);
+            let result = TaskResult {
+                run: Some(launched.meta.agent_id.clone()),
+                verified: Some(true),
+                check: proof.and_then(|proof| proof.check),
+                ..TaskResult::default()
+            };
             self.board.proved(id, &result)?;
             return Ok(Ok(()));
         }
@@ -99,10 +103,7 @@ impl Shared {
         let patience = Patience {
             failed: self.max_attempts,
         };
-        let caller = Caller {
-            force: true,
-            ..Caller::new("engine")
-        };
+        let caller = Caller::forced("engine");
         let enough = |all: &[Attempt]| patience.is_over(all);
         self.board.attempt_failed(id, &caller, &attempt, &enough)?;
         Ok(())

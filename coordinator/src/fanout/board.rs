@@ -5,9 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
-use swarm::run::CheckPlace;
-use taskboard::{Board, Caller, NewTask, Reference, Snapshot, Status, Task, TaskId};
+use serde_json::json;
+use taskboard::{Board, Caller, NewTask, Reference, Snapshot, Status, Task, TaskFacts, TaskId};
 use worktrees::Trees;
 
 use super::elsewhere;
@@ -15,6 +14,7 @@ use super::error::FanoutError;
 use super::plan::TaskIsolation;
 use super::run::{MARK, planned_as};
 use super::task::{PlannedTask, Work};
+use crate::engine::{commit_of, is_commit_checked};
 use crate::run::Agents;
 
 /// How many proven tasks of earlier versions of the plan are kept.
@@ -131,11 +131,7 @@ pub(super) fn bundle(agents: &Agents) -> PathBuf {
 /// Takes over results that are not in this repository.
 fn bring_back(agents: &Agents, trees: &Trees, snapshot: &Snapshot) {
     let path = bundle(agents);
-    let commit = |task: &Task| {
-        let commit = task.result()?.get("commit")?.as_str()?;
-        Some(commit.to_owned())
-    };
-    let mut commits = snapshot.tasks().filter_map(commit);
+    let mut commits = snapshot.tasks().filter_map(commit_of);
     if !path.exists() || commits.all(|commit| trees.has_commit(&commit)) {
         return;
     }
@@ -149,17 +145,13 @@ pub(super) fn is_proven(task: &Task, trees: &Trees) -> bool {
     let Some(result) = task.result() else {
         return false;
     };
-    let commit = result.get("commit").and_then(Value::as_str);
-    let check = &result["check"];
     let passed = match task.verify_command() {
         // A commit is proven by a check of the commit.
-        Some(_) if commit.is_some() => {
-            check["passed"] == true && check["place"] == CheckPlace::Commit.as_str()
-        }
-        Some(_) => check["passed"] == true,
+        Some(_) if result.commit.is_some() => is_commit_checked(&result),
+        Some(_) => result.check_passed(),
         None => true,
     };
-    passed && commit.is_none_or(|commit| trees.has_commit(commit))
+    passed && result.commit.is_none_or(|commit| trees.has_commit(&commit))
 }
 
 /// Takes a task off the board that is not wanted any more; whoever is at work on it ends.
@@ -184,10 +176,7 @@ fn drop_task(agents: &Agents, board: &Board, task: &Task) -> Result<(), FanoutEr
 
 /// Whoever prepares the board asks nobody.
 pub(super) fn engine() -> Caller {
-    Caller {
-        force: true,
-        ..Caller::new("engine")
-    }
+    Caller::forced("engine")
 }
 
 /// Completes new tasks that were proven for the same content in another place.
@@ -267,28 +256,21 @@ fn create(
 }
 
 fn as_task(task: &PlannedTask) -> NewTask {
-    let mut ours = Map::new();
-    ours.insert("priority".into(), task.priority.into());
-    let description = match &task.work {
-        Work::Run(command) => {
-            ours.insert("run".into(), command.clone().into());
-            String::new()
-        }
-        Work::Prompt(text) => text.clone(),
+    let (run, description) = match &task.work {
+        Work::Run(command) => (Some(command.clone()), String::new()),
+        Work::Prompt(text) => (None, text.clone()),
     };
-    if let Some(verify) = &task.verify {
-        ours.insert("verify".into(), verify.clone().into());
-    }
-    if let Some(agent) = &task.agent {
-        ours.insert("agent".into(), agent.clone().into());
-    }
-    let paths = match task.isolation {
-        TaskIsolation::Worktree => task.paths.clone(),
-        TaskIsolation::None => vec![IN_PLACE.to_owned()],
+    let facts = TaskFacts {
+        priority: Some(task.priority),
+        run,
+        verify: task.verify.clone().map(Some),
+        agent: task.agent.clone(),
+        paths: Some(match task.isolation {
+            TaskIsolation::Worktree => task.paths.clone(),
+            TaskIsolation::None => vec![IN_PLACE.to_owned()],
+        }),
     };
-    ours.insert("paths".into(), json!(paths));
-    let mut metadata = Map::new();
-    metadata.insert("ccb".into(), ours.into());
+    let mut metadata = facts.into_metadata();
     metadata.insert(MARK.into(), json!({"id": task.id, "key": task.key}));
     NewTask {
         key: Some(task.id.clone()),

@@ -4,14 +4,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::Value;
 use store::name::Name;
-use taskboard::{Board, BoardOptions, Hooks, Status, Task, TaskId, Veto};
+use taskboard::{Board, BoardOptions, Hooks, Status, Task, TaskId, TaskResult, Veto};
 use worktrees::Trees;
 
 use super::board::{BUNDLE, engine, is_proven};
 use super::error::FanoutError;
 use super::run::planned_as;
+use crate::engine::commit_of;
 use crate::run::Agents;
 
 /// Results by the content keys of their tasks.
@@ -19,7 +19,7 @@ pub(super) fn proven(
     agents: &Agents,
     trees: &Trees,
     wanted: &HashSet<&str>,
-) -> HashMap<String, Value> {
+) -> HashMap<String, TaskResult> {
     let mut found = HashMap::new();
     for team in places(agents) {
         let home = agents.home();
@@ -39,12 +39,7 @@ pub(super) fn proven(
             task.status == Status::Completed && key.is_some_and(|key| wanted.contains(key))
         };
         let tasks: Vec<&Task> = snapshot.tasks().filter(is_wanted).collect();
-        let here = |task: &&Task| {
-            let commit = task
-                .result()
-                .and_then(|result| result.get("commit")?.as_str());
-            commit.is_none_or(|commit| trees.has_commit(commit))
-        };
+        let here = |task: &&Task| commit_of(task).is_none_or(|commit| trees.has_commit(&commit));
         let bundle = home.team(&team).join(BUNDLE);
         if !tasks.iter().all(here)
             && bundle.exists()
@@ -84,25 +79,24 @@ fn places(agents: &Agents) -> Vec<Name> {
 }
 
 /// The run that did it is not one of this team, and its tree is gone.
-fn without_place(result: &Value) -> Value {
-    let mut result = result.clone();
-    if let Some(map) = result.as_object_mut() {
-        map.shift_remove("run");
-        map.shift_remove("worktree");
+fn without_place(result: TaskResult) -> TaskResult {
+    TaskResult {
+        run: None,
+        worktree: None,
+        ..result
     }
-    result
 }
 
 /// Completes a task with what was found.
-pub(super) fn take_over(board: &Board, id: TaskId, result: Value) -> Result<(), FanoutError> {
+pub(super) fn take_over(board: &Board, id: TaskId, result: TaskResult) -> Result<(), FanoutError> {
     board.complete(id, &engine(), Some(&Found(result)))?;
     Ok(())
 }
 
-struct Found(Value);
+struct Found(TaskResult);
 
 impl Hooks for Found {
-    fn before_complete(&self, _: &Task) -> Result<Option<Value>, Veto> {
+    fn before_complete(&self, _: &Task) -> Result<Option<TaskResult>, Veto> {
         Ok(Some(self.0.clone()))
     }
 }

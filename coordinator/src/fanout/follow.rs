@@ -342,8 +342,7 @@ impl Follow<'_> {
 
     /// The same from what is on the board.
     fn of_result(&self, at: usize, task: &Task) -> Outcome {
-        let proof = task.result().cloned();
-        let proof = proof.and_then(|value| serde_json::from_value::<Proof>(value).ok());
+        let proof = task.result().and_then(|result| result.to::<Proof>());
         self.of_proof(at, proof.as_ref())
     }
 

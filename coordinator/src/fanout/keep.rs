@@ -78,13 +78,11 @@ pub(super) fn done(
 }
 
 fn of_completed(task: &Task) -> Done {
-    let result = task.result();
-    let text = |key: &str| Some(result?.get(key)?.as_str()?.to_owned());
-    let changed = result.and_then(|result| result.get("changed")?.as_bool());
+    let result = task.result().unwrap_or_default();
     Done {
-        base: text("base"),
-        commit: text("commit").filter(|_| changed == Some(true)),
-        run: text("run"),
+        base: result.base,
+        commit: result.commit.filter(|_| result.changed == Some(true)),
+        run: result.run,
     }
 }
 
@@ -270,10 +268,10 @@ struct Pinned {
 /// Gives the commit of a task that is done a name of its own.
 fn pin(agents: &Agents, trees: &Trees, id: TaskId, planned: &PlannedTask) -> Option<Pinned> {
     let task = agents.board().get(id).ok()?;
-    let text = |key: &str| Some(task.result()?.get(key)?.as_str()?.to_owned());
-    let (commit, tree) = (text("commit")?, text("worktree")?);
+    let result = task.result()?;
+    let (commit, tree) = (result.commit?, result.worktree?);
     // Its host may still be at it: the board knows of the end first.
-    if let Some(run) = text("run") {
+    if let Some(run) = result.run {
         agents.run(life(&run).0).wait_dead(FINISHING).ok();
     }
     if let Err(error) = trees.pin(&pin_name(planned), &commit) {

@@ -332,10 +332,7 @@ impl Queue<'_> {
                 tree: None,
                 at: String::new(),
             };
-            let caller = Caller {
-                force: true,
-                ..Caller::new("engine")
-            };
+            let caller = Caller::forced("engine");
             let board = self.agents.board();
             let noted = board.attempt_failed(id, &caller, &attempt, &|_| None);
             if let Err(error) = noted {

@@ -1,8 +1,8 @@
 //! `TaskCreated` and `TaskCompleted`: asked before the board changes, outside every lock.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use swarm::hooks::HookEvent;
-use taskboard::{Hooks, Task, Veto};
+use taskboard::{Hooks, Task, TaskResult, Veto};
 
 use super::{HookSource, Surrounding, not_trusted_words};
 
@@ -71,7 +71,7 @@ impl Hooks for BoardHooks {
         self.ask(HookEvent::TaskCreated, task)
     }
 
-    fn before_complete(&self, task: &Task) -> Result<Option<Value>, Veto> {
+    fn before_complete(&self, task: &Task) -> Result<Option<TaskResult>, Veto> {
         self.ask(HookEvent::TaskCompleted, task)?;
         Ok(None)
     }

@@ -1,8 +1,7 @@
 //! The tasks of a run that has ended: completed, or free again with what went wrong.
 
-use serde_json::Value;
 use swarm::run::{Exit, ExitReason, ExitStatus, Meta, Proof, RunState};
-use taskboard::{Attempt, Board, BoardError, Caller, Hooks, Task, TaskId, Veto};
+use taskboard::{Attempt, Board, BoardError, Caller, Hooks, Task, TaskId, TaskResult, Veto};
 
 use super::engine::Agents;
 use super::error::AgentError;
@@ -77,7 +76,7 @@ fn settle_own(
             let source = agents.hook_source(meta.address(), Some(&meta.agent_id));
             let asked = source.before_complete();
             let shown = Shown {
-                result: exit.proof.as_ref().map(|proof| result(meta, proof)),
+                result: exit.proof.as_ref().and_then(|proof| result(meta, proof)),
                 hooks: asked.as_ref().map(|hooks| hooks as &dyn Hooks),
             };
             match board.complete(id, &caller, Some(&shown)) {
@@ -151,23 +150,23 @@ fn others_since(agents: &Agents, own: &Meta, since: &str) -> Others {
 }
 
 /// What a task's result says about the run that did it.
-fn result(meta: &Meta, proof: &Proof) -> Value {
-    let mut result = serde_json::to_value(proof).unwrap_or_default();
-    result["run"] = meta.life_id().into();
-    if let (Some(tree), Some(_)) = (&meta.worktree, &proof.commit) {
-        result["worktree"] = tree.name.clone().into();
-    }
-    result
+fn result(meta: &Meta, proof: &Proof) -> Option<TaskResult> {
+    let tree = meta.worktree.as_ref().filter(|_| proof.commit.is_some());
+    Some(TaskResult {
+        run: Some(meta.life_id()),
+        worktree: tree.map(|tree| tree.name.clone()),
+        ..TaskResult::of(proof)?
+    })
 }
 
 /// Keeps what is there to show for a task as its result, if hooks let it be completed.
 struct Shown<'a> {
-    result: Option<Value>,
+    result: Option<TaskResult>,
     hooks: Option<&'a dyn Hooks>,
 }
 
 impl Hooks for Shown<'_> {
-    fn before_complete(&self, task: &Task) -> Result<Option<Value>, Veto> {
+    fn before_complete(&self, task: &Task) -> Result<Option<TaskResult>, Veto> {
         let said = match self.hooks {
             Some(hooks) => hooks.before_complete(task)?,
             None => None,

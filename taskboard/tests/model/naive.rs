@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::json;
 use taskboard::Status;
 
 use crate::naive_task::ModelTask;
@@ -224,7 +225,7 @@ impl Model {
         task.lease = None;
         task.ours.shift_remove("parked");
         if hook == Hook::Proves {
-            task.ours.insert("result".into(), "proof".into());
+            task.ours.insert("result".into(), json!({ "run": "proof" }));
         }
         let can_start_now = self.tasks.keys().copied().filter(|id| self.can_start(*id));
         let unblocked = can_start_now

@@ -12,7 +12,7 @@ use store::name::Name;
 use store::settings::LockMode;
 use taskboard::{
     Board, BoardError, BoardOptions, Caller, ClaimRequest, Completed, Hooks, NewTask, Next,
-    Reference, Refusal, Task, TaskId, Update, Veto, Watch,
+    Reference, Refusal, Task, TaskId, TaskResult, Update, Veto, Watch,
 };
 use tempfile::TempDir;
 
@@ -61,9 +61,13 @@ impl Hooks for FixedHook {
         self.veto()
     }
 
-    fn before_complete(&self, _: &Task) -> Result<Option<Value>, Veto> {
+    fn before_complete(&self, _: &Task) -> Result<Option<TaskResult>, Veto> {
         self.veto()?;
-        Ok((self.0 == Hook::Proves).then(|| "proof".into()))
+        let run = Some("proof".into());
+        Ok((self.0 == Hook::Proves).then(|| TaskResult {
+            run,
+            ..TaskResult::default()
+        }))
     }
 }
 

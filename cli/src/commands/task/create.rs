@@ -5,7 +5,7 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use store::Failure;
-use taskboard::{BoardError, NewTask, Reference};
+use taskboard::{BoardError, NewTask, Reference, TaskFacts};
 
 use super::{ids, join, line};
 use crate::actions::task as actions;
@@ -78,23 +78,15 @@ impl OurMetadata {
                 .map_err(|error| bad(&format!("the value is not JSON ({error})")))?;
             map.insert(key.to_owned(), value);
         }
-        put_ours(&mut map, "priority", self.priority.map(Value::from));
-        put_ours(&mut map, "run", self.run.clone().map(Value::from));
-        let verify = self.verify.clone().map(|verify| match verify.is_empty() {
-            true => Value::Null,
-            false => verify.into(),
-        });
-        put_ours(&mut map, "verify", verify);
+        let not_empty = |verify: String| (!verify.is_empty()).then_some(verify);
+        let facts = TaskFacts {
+            priority: self.priority,
+            run: self.run.clone(),
+            verify: self.verify.clone().map(not_empty),
+            ..TaskFacts::default()
+        };
+        facts.put_into(&mut map);
         Ok(map)
-    }
-}
-
-fn put_ours(metadata: &mut Map<String, Value>, key: &str, value: Option<Value>) {
-    if let Some(value) = value {
-        let ours = metadata.entry("ccb").or_insert_with(|| json!({}));
-        if let Some(ours) = ours.as_object_mut() {
-            ours.insert(key.to_owned(), value);
-        }
     }
 }
 
@@ -128,11 +120,14 @@ impl Row {
             _ => Reference::Key(text),
         };
         let mut metadata = self.metadata;
-        put_ours(&mut metadata, "priority", self.priority.map(Value::from));
-        put_ours(&mut metadata, "run", self.run.map(Value::from));
-        put_ours(&mut metadata, "verify", self.verify.map(Value::from));
-        put_ours(&mut metadata, "agent", self.agent.map(Value::from));
-        put_ours(&mut metadata, "paths", self.paths.map(Value::from));
+        let facts = TaskFacts {
+            priority: self.priority,
+            run: self.run,
+            verify: self.verify.map(Some),
+            agent: self.agent,
+            paths: self.paths,
+        };
+        facts.put_into(&mut metadata);
         NewTask {
             key: self.key,
             subject: self.subject,

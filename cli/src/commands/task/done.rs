@@ -2,11 +2,11 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 use store::Failure;
 use store::clock::{Clock, SystemClock, rfc3339};
 use swarm::run::CheckPlace;
-use taskboard::{Completed, Hooks, Task, Veto};
+use taskboard::{Completed, Hooks, Task, TaskResult, Veto};
 
 use super::{id, join, line};
 use crate::actions::task::{completed_json, reported};
@@ -87,7 +87,7 @@ pub(crate) struct Check {
 }
 
 impl Hooks for Check {
-    fn before_complete(&self, task: &Task) -> Result<Option<Value>, Veto> {
+    fn before_complete(&self, task: &Task) -> Result<Option<TaskResult>, Veto> {
         let Some(command) = task.verify_command() else {
             let reason = "it has no check; give it one with `ccb task update --verify CMD`, or \
                 leave out --verify";
@@ -103,7 +103,7 @@ impl Hooks for Check {
             .stdout(std::io::stderr())
             .status();
         match status {
-            Ok(status) if status.success() => Ok(Some(json!({
+            Ok(status) if status.success() => Ok(TaskResult::of(&json!({
                 "verified": true,
                 "command": command,
                 "place": CheckPlace::InPlace.as_str(),

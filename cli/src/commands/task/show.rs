@@ -68,10 +68,7 @@ fn describe(snapshot: &Snapshot, task: &Task) -> String {
         field("lease", format!("token {}{more}", lease.token));
     }
     let other: Vec<String> = task
-        .metadata
-        .iter()
-        .flatten()
-        .filter(|(key, _)| *key != "ccb")
+        .other_metadata()
         .map(|(key, value)| format!("{}={}", clean_line(key), clean_line(&value.to_string())))
         .collect();
     field("metadata", other.join(" "));

@@ -1,0 +1,560 @@
+//! What ccb keeps with a task, under the key `ccb` of its metadata.
+//!
+//! This module alone knows the names of the keys. Whoever makes a task says what is known of it
+//! with [`TaskFacts`]; everything else is read and written by methods of [`Task`]. A value of
+//! another form than expected counts as absent, and keys nobody knows stay where they are.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value, json};
+use store::clock::{parse_rfc3339, rfc3339};
+
+use crate::attempt::Attempt;
+use crate::error::BoardError;
+use crate::task::{MAX_TEXT, Status, Task, too_long};
+use crate::update::Update;
+
+/// Where in a task's metadata all of this is.
+pub(crate) const KEY: &str = "ccb";
+
+const PRIORITY: &str = "priority";
+const RUN: &str = "run";
+const VERIFY: &str = "verify";
+const AGENT: &str = "agent";
+const PATHS: &str = "paths";
+const WORKTREE: &str = "worktree";
+const LEASE: &str = "lease";
+const ATTEMPTS: &str = "attempts";
+const PARKED: &str = "parked";
+const RESULT: &str = "result";
+
+/// The keys a caller may set; the others are kept by the engine.
+const SETTABLE: &[&str] = &[PRIORITY, RUN, AGENT, VERIFY, PATHS];
+
+/// Whether the key holds a command, which is carried out and so is never changed: a command
+/// without its password does something else.
+pub(crate) fn is_command(key: &str) -> bool {
+    key == RUN || key == VERIFY
+}
+
+/// What whoever makes or changes a task may say about it besides its texts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct TaskFacts {
+    /// Higher goes first; 0 where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i64>,
+    /// The command that does it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// The command that proves it is done; the inner `None` removes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verify: Option<Option<String>>,
+    /// The kind of agent it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The files it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paths: Option<Vec<String>>,
+}
+
+impl TaskFacts {
+    /// Adds what is said here to the metadata of a [`NewTask`](crate::NewTask) or [`Update`].
+    pub fn put_into(&self, metadata: &mut Map<String, Value>) {
+        let Ok(Value::Object(said)) = serde_json::to_value(self) else {
+            return;
+        };
+        if said.is_empty() {
+            return;
+        }
+        let ours = metadata.entry(KEY).or_insert_with(|| json!({}));
+        // What is no object is refused when the task is made.
+        if let Some(ours) = ours.as_object_mut() {
+            ours.extend(said);
+        }
+    }
+
+    /// Metadata with nothing else in it.
+    pub fn into_metadata(self) -> Map<String, Value> {
+        let mut metadata = Map::new();
+        self.put_into(&mut metadata);
+        metadata
+    }
+}
+
+/// What there is to show for a completed task.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TaskResult {
+    /// Everything that was done for it, as one commit.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The commit the work started from.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// Whether the two differ.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub changed: Option<bool>,
+    /// The check the engine made.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub check: Option<TaskCheck>,
+    /// The run that did the task, or looked at it.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// A check passed that was not made on a commit of the run's.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub verified: Option<bool>,
+    /// The worktree the commit was made in.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<String>,
+    /// Everything else that was noted.
+    #[serde(flatten)]
+    pub more: Map<String, Value>,
+}
+
+/// A check as a task's result keeps it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TaskCheck {
+    /// It succeeded.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub passed: Option<bool>,
+    /// What it is true of.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// Its command, how it ended, and what else was noted.
+    #[serde(flatten)]
+    pub more: Map<String, Value>,
+}
+
+/// A field of another form than expected counts as absent.
+fn lenient<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    Ok(serde_json::from_value(Value::deserialize(from)?).ok())
+}
+
+impl TaskResult {
+    /// The result that `noted` says in JSON; nothing if it is no object.
+    pub fn of(noted: &impl Serialize) -> Option<Self> {
+        let noted = serde_json::to_value(noted).ok()?;
+        noted
+            .is_object()
+            .then(|| serde_json::from_value(noted).ok())?
+    }
+
+    /// Everything in it, in the form `T`, if that fits.
+    pub fn to<T: DeserializeOwned>(&self) -> Option<T> {
+        serde_json::from_value(serde_json::to_value(self).ok()?).ok()
+    }
+
+    /// Whether the engine's check passed.
+    pub fn check_passed(&self) -> bool {
+        let check = self.check.as_ref();
+        check.is_some_and(|check| check.passed == Some(true))
+    }
+
+    /// Where the engine's check was made.
+    pub fn check_place(&self) -> Option<&str> {
+        self.check.as_ref()?.place.as_deref()
+    }
+
+    fn fingerprint(&self) -> String {
+        let passed = self.check.as_ref().and_then(|check| check.passed);
+        let parts = json!([
+            self.commit,
+            self.base,
+            self.worktree,
+            self.changed,
+            self.verified,
+            passed,
+            self.check_place(),
+        ]);
+        format!("{:016x}", store::fingerprint(parts.to_string().as_bytes()))
+    }
+}
+
+/// Why and since when a task is parked.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Parked {
+    pub(crate) reason: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) since: Option<String>,
+    /// Its file says another check than this, the one that was written down.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) check: Option<Option<String>>,
+    /// Where its unreadable file was put, and when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) at: Option<String>,
+}
+
+/// A claim that can be lost: made for a run of the engine, or for a limited time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// The agent it was given to.
+    pub agent: String,
+    /// The run that holds it, if the engine started the agent.
+    pub run: Option<String>,
+    /// Grows with every lease of the task; a write with an older one is refused.
+    pub token: u64,
+    /// When it ends (epoch milliseconds), if it ends by itself.
+    pub expires_at: Option<i64>,
+}
+
+impl Task {
+    /// Higher goes first; 0 where nothing is said.
+    pub fn priority(&self) -> i64 {
+        self.ours(PRIORITY).and_then(Value::as_i64).unwrap_or(0)
+    }
+
+    /// The command that does it, if a command does.
+    pub fn run_command(&self) -> Option<&str> {
+        self.ours(RUN).and_then(Value::as_str)
+    }
+
+    /// The command that proves it is done.
+    pub fn verify_command(&self) -> Option<&str> {
+        self.ours(VERIFY).and_then(Value::as_str)
+    }
+
+    /// The files it is about, if that is said.
+    pub fn paths(&self) -> Vec<String> {
+        let paths = self.ours(PATHS).and_then(Value::as_array);
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        paths.map_or_else(Vec::new, |all| all.iter().filter_map(text).collect())
+    }
+
+    /// The kind of agent it is for.
+    pub fn agent_type(&self) -> Option<&str> {
+        self.ours(AGENT).and_then(Value::as_str)
+    }
+
+    /// The worktree it is done in.
+    pub fn worktree(&self) -> Option<&str> {
+        self.ours(WORKTREE).and_then(Value::as_str)
+    }
+
+    pub(crate) fn set_worktree(&mut self, name: Option<&str>) {
+        self.set_ours(WORKTREE, name.map(Value::from));
+    }
+
+    /// What was noted as its result when it was completed.
+    pub fn result(&self) -> Option<TaskResult> {
+        let noted = self.ours(RESULT).filter(|noted| noted.is_object())?;
+        TaskResult::deserialize(noted).ok()
+    }
+
+    pub(crate) fn set_result(&mut self, result: Option<&TaskResult>) {
+        self.set_ours(RESULT, result.map(|result| json!(result)));
+    }
+
+    /// What stands for its result: what others rely on, in a form that no rewrite changes.
+    pub(crate) fn result_fingerprint(&self) -> Option<String> {
+        self.ours(RESULT)?;
+        Some(self.result().unwrap_or_default().fingerprint())
+    }
+
+    /// Whether somebody only says that it is done: it has a check, and nobody has seen it pass.
+    pub fn is_reported(&self) -> bool {
+        let proved = |result: &TaskResult| result.check_passed() || result.verified == Some(true);
+        self.status == Status::Completed
+            && self.verify_command().is_some()
+            && !self.result().as_ref().is_some_and(proved)
+    }
+
+    /// The tries that came to nothing so far, oldest first.
+    pub fn attempts(&self) -> Vec<Attempt> {
+        let noted = self.ours(ATTEMPTS).and_then(Value::as_array);
+        let read = |value: &Value| Attempt::deserialize(value).ok();
+        noted.map_or_else(Vec::new, |all| all.iter().filter_map(read).collect())
+    }
+
+    pub(crate) fn set_attempts(&mut self, attempts: &[Attempt]) {
+        self.set_ours(ATTEMPTS, Some(json!(attempts)));
+    }
+
+    pub(crate) fn forget_attempts(&mut self) {
+        self.set_ours(ATTEMPTS, None);
+    }
+
+    /// Whether something is noted about it that says if it is done well: a check, failed tries,
+    /// why it is parked, or a result.
+    pub fn is_judged(&self) -> bool {
+        self.ours(VERIFY).is_some()
+            || self.ours(ATTEMPTS).is_some()
+            || self.parked().is_some()
+            || self.ours(RESULT).is_some_and(Value::is_object)
+    }
+
+    /// Why it is parked, if it is.
+    pub fn parked(&self) -> Option<&str> {
+        match self.ours(PARKED)? {
+            Value::Null | Value::Bool(false) => None,
+            Value::String(reason) => Some(reason),
+            other => {
+                let reason = other.get("reason").and_then(Value::as_str);
+                Some(reason.unwrap_or("no reason noted"))
+            }
+        }
+    }
+
+    pub(crate) fn park(&mut self, parked: &Parked) {
+        self.set_ours(PARKED, Some(json!(parked)));
+    }
+
+    pub(crate) fn unpark(&mut self) {
+        self.set_ours(PARKED, None);
+    }
+
+    /// Whether it is parked because its file says another check than was written down.
+    pub(crate) fn is_disputed(&self) -> bool {
+        let parked = self.ours(PARKED).and_then(Value::as_object);
+        parked.is_some_and(|parked| parked.contains_key("check"))
+    }
+
+    /// It is no longer parked for that.
+    pub(crate) fn end_dispute(&mut self) {
+        if self.is_disputed() {
+            self.unpark();
+        }
+    }
+
+    /// The lease its owner holds. One that does not match the owner is void.
+    pub fn lease(&self) -> Option<Lease> {
+        let lease = self.ours(LEASE)?;
+        let agent = lease.get("agent")?.as_str()?;
+        let held = self.owner.as_deref() == Some(agent) && self.status == Status::InProgress;
+        held.then(|| Lease {
+            agent: agent.to_owned(),
+            run: lease.get("run").and_then(Value::as_str).map(str::to_owned),
+            token: self.last_token(),
+            expires_at: lease
+                .get("expiresAt")
+                .and_then(Value::as_str)
+                .and_then(parse_rfc3339),
+        })
+    }
+
+    /// Whether its lease has run out.
+    pub(crate) fn lease_expired(&self, now_ms: i64) -> bool {
+        self.lease()
+            .and_then(|lease| lease.expires_at)
+            .is_some_and(|end| end <= now_ms)
+    }
+
+    /// The last token given out for it, 0 if none was.
+    pub(crate) fn last_token(&self) -> u64 {
+        self.ours(LEASE)
+            .and_then(|lease| lease.get("token")?.as_u64())
+            .unwrap_or(0)
+    }
+
+    pub(crate) fn set_lease(&mut self, lease: &Lease) {
+        let mut map = Map::new();
+        map.insert("agent".into(), lease.agent.clone().into());
+        if let Some(run) = &lease.run {
+            map.insert("run".into(), run.clone().into());
+        }
+        map.insert("token".into(), lease.token.into());
+        if let Some(end) = lease.expires_at {
+            map.insert("expiresAt".into(), rfc3339(end).into());
+        }
+        self.set_ours(LEASE, Some(map.into()));
+    }
+
+    /// Ends the lease but remembers its token, so that the next one is larger whatever the
+    /// clock says.
+    pub(crate) fn end_lease(&mut self) {
+        match self.last_token() {
+            0 => self.set_ours(LEASE, None),
+            token => self.set_ours(LEASE, Some(json!({ "token": token }))),
+        }
+    }
+
+    /// Back to the start: nobody's, no lease, not parked, unless nobody knows what it is proved
+    /// by.
+    pub(crate) fn make_pending(&mut self) {
+        self.status = Status::Pending;
+        self.owner = None;
+        self.end_lease();
+        if !self.is_disputed() {
+            self.unpark();
+        }
+    }
+
+    /// The metadata that is not ccb's own.
+    pub fn other_metadata(&self) -> impl Iterator<Item = (&String, &Value)> {
+        let all = self.metadata.iter().flatten();
+        all.filter(|(key, _)| *key != KEY)
+    }
+
+    fn ours(&self, key: &str) -> Option<&Value> {
+        self.metadata.as_ref()?.get(KEY)?.get(key)
+    }
+
+    /// Sets or removes a key of ours, tidying up what becomes empty.
+    fn set_ours(&mut self, key: &str, value: Option<Value>) {
+        if value.is_none() && self.ours(key).is_none() {
+            return;
+        }
+        let meta = self.metadata.get_or_insert_default();
+        let ours = meta.entry(KEY).or_insert_with(|| json!({}));
+        if !ours.is_object() {
+            // Not written by us; keep it out of the way rather than lose it.
+            let stray = std::mem::replace(ours, json!({}));
+            ours["stray"] = stray;
+        }
+        if let Some(ours) = ours.as_object_mut() {
+            match value {
+                Some(value) => {
+                    ours.insert(key.to_owned(), value);
+                }
+                None => {
+                    ours.shift_remove(key);
+                }
+            }
+        }
+        if ours.as_object().is_some_and(Map::is_empty) {
+            meta.shift_remove(KEY);
+        }
+        if meta.is_empty() {
+            self.metadata = None;
+        }
+    }
+
+    /// Merges `changes` into the metadata; `null` removes a key. Within `ccb` only the keys
+    /// that are a caller's business may be set.
+    pub(crate) fn merge_metadata(
+        &mut self,
+        changes: &Map<String, Value>,
+    ) -> Result<(), BoardError> {
+        check_metadata(changes)?;
+        for (key, value) in changes {
+            if let (KEY, Some(ours)) = (key.as_str(), value.as_object()) {
+                for (key, value) in ours {
+                    self.set_ours(key, (!value.is_null()).then(|| value.clone()));
+                }
+            } else if value.is_null() {
+                let meta = self.metadata.as_mut();
+                if meta.is_some_and(|meta| {
+                    meta.shift_remove(key);
+                    meta.is_empty()
+                }) {
+                    self.metadata = None;
+                }
+            } else {
+                self.metadata
+                    .get_or_insert_default()
+                    .insert(key.clone(), value.clone());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Update {
+    /// The name of the first fact about the task that this changes, if it changes one.
+    pub fn first_fact(&self) -> Option<String> {
+        let ours = self.metadata.get(KEY)?.as_object();
+        let first = ours.and_then(|ours| ours.keys().next());
+        Some(first.map_or_else(|| "metadata.ccb".to_owned(), |key| format!("`{key}`")))
+    }
+
+    /// Whether it says what the task is proved by.
+    pub(crate) fn decides_check(&self) -> bool {
+        let ours = self.metadata.get(KEY);
+        ours.is_some_and(|ours| ours.get(VERIFY).is_some())
+    }
+}
+
+/// Checks metadata a caller wants to set.
+pub(crate) fn check_metadata(changes: &Map<String, Value>) -> Result<(), BoardError> {
+    if serde_json::to_string(changes).is_ok_and(|text| text.len() > MAX_TEXT) {
+        return Err(too_long("metadata", MAX_TEXT));
+    }
+    let Some(ours) = changes.get(KEY) else {
+        return Ok(());
+    };
+    let Some(ours) = ours.as_object() else {
+        return Err(BoardError::invalid("metadata.ccb", "it must be an object"));
+    };
+    for (key, value) in ours {
+        let what = format!("metadata.ccb.{key}");
+        if !SETTABLE.contains(&key.as_str()) {
+            let known = SETTABLE.join(", ");
+            return Err(BoardError::invalid(
+                what,
+                format!("only {known} can be set"),
+            ));
+        }
+        let texts = |all: &Vec<Value>| all.iter().all(Value::is_string);
+        let (right, expected) = match key.as_str() {
+            PRIORITY => (value.is_i64(), "it must be a whole number"),
+            PATHS => (
+                value.as_array().is_some_and(texts),
+                "it must be a list of strings",
+            ),
+            _ => (
+                value.as_str().is_some_and(|text| !text.contains('\0')),
+                "it must be text without NUL characters",
+            ),
+        };
+        if !right && !value.is_null() {
+            return Err(BoardError::invalid(what, expected));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format;
+    use crate::id::TaskId;
+
+    fn task(ours: &Value) -> Task {
+        let file =
+            json!({"id": "1", "subject": "t", "status": "completed", "metadata": {"ccb": ours}});
+        format::parse(TaskId::new(1).unwrap(), file.to_string().as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_result_is_written_as_it_was_read_and_odd_fields_count_as_absent() {
+        let noted = json!({
+            "commit": "c", "base": "b", "changed": true, "run": "r", "worktree": "w", "new": [1],
+            "check": {"command": "make", "passed": true, "place": "commit", "how": null},
+        });
+        let result = task(&json!({"result": noted})).result().unwrap();
+        assert_eq!(json!(result), noted);
+        assert!(result.check_passed());
+        let mut again = task(&json!({"verify": "make"}));
+        again.set_result(Some(&result));
+        assert_eq!(again.result(), Some(result));
+        let odd =
+            task(&json!({"result": {"commit": 5, "changed": "yes", "check": [], "run": "r"}}));
+        let expected = TaskResult {
+            run: Some("r".into()),
+            ..TaskResult::default()
+        };
+        assert_eq!(odd.result(), Some(expected));
+        assert_eq!(task(&json!({"result": "done"})).result(), None);
+    }
+
+    #[test]
+    fn facts_are_added_to_what_the_metadata_says_already() {
+        let mut metadata = Map::new();
+        metadata.insert(KEY.into(), json!({"priority": 1, "agent": "a"}));
+        let facts = TaskFacts {
+            priority: Some(2),
+            verify: Some(None),
+            ..TaskFacts::default()
+        };
+        facts.put_into(&mut metadata);
+        let expected = json!({"priority": 2, "agent": "a", "verify": null});
+        assert_eq!(metadata[KEY], expected);
+        assert!(TaskFacts::default().into_metadata().is_empty());
+    }
+}
