@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::duration::DurationFormat;
+
 /// What is wrong with a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldError {
@@ -134,9 +136,18 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// A time of so many milliseconds.
+    /// A length of time in this form.
+    pub fn time(&self, key: &str, format: &DurationFormat) -> Read<Option<Duration>> {
+        let read = |value: &'a Value| format.read_json(value).ok();
+        self.read(key, &format.expected(), read)
+    }
+
+    /// A length of time, of so many milliseconds if it has no unit.
     pub fn millis(&self, key: &str, range: RangeInclusive<u64>) -> Read<Option<Duration>> {
-        Ok(self.number(key, range)?.map(Duration::from_millis))
+        let format = DurationFormat::MILLISECONDS
+            .at_least(Duration::from_millis(*range.start()))
+            .at_most(Duration::from_millis(*range.end()));
+        self.time(key, &format)
     }
 
     /// Text that says something, without the space around it.

@@ -16,6 +16,7 @@
 //! | [`home`] | every path under the home directory, named once |
 //! | [`clock`] | time that tests can set |
 //! | [`fields`] | fields of an object, read with errors that name the key |
+//! | [`duration`] | one way to write lengths of time, everywhere |
 //! | [`settings`] | layered settings with errors that name the nearest key |
 //! | [`tree`] | whole directories: copied, measured and deleted without leaving them |
 //! | [`secret_filter`] | what must not be written down is taken out of texts before they are |
@@ -42,6 +43,7 @@ compile_error!(
 
 pub mod atomic;
 pub mod clock;
+pub mod duration;
 mod error;
 mod failure;
 pub mod fault;

@@ -1,7 +1,14 @@
+use std::time::Duration;
+
 use clap::{Args, ValueEnum};
+use store::duration::DurationFormat;
 
 use super::record::Merge;
 use crate::env;
+
+const VERIFY_TIMEOUT: DurationFormat = DurationFormat::SECONDS
+    .at_least(Duration::from_secs(1))
+    .at_most(Duration::from_secs(86_400));
 
 /// What a session can be told; without a subcommand.
 #[derive(Debug, Default, Args)]
@@ -44,9 +51,9 @@ pub(crate) struct SessionArgs {
     /// How often a task is tried before it is parked [default: 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100))]
     pub(crate) attempts: Option<u16>,
-    /// How long a check may take, in seconds [default: 1800]
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    pub(crate) verify_timeout: Option<u64>,
+    /// How long a check may take, such as 90s or 10m [default: 30m]
+    #[arg(long, value_name = "TIME", value_parser = |text: &str| VERIFY_TIMEOUT.read(text))]
+    pub(crate) verify_timeout: Option<Duration>,
     /// Begin nothing new after so many tasks have failed
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) max_failures: Option<u16>,

@@ -96,7 +96,10 @@ pub(super) fn prepare(
     // Said once, it holds for as long as the session goes on.
     record.verify = args.verify.clone().or(record.verify);
     record.attempts = args.attempts.or(record.attempts);
-    record.verify_timeout = args.verify_timeout.or(record.verify_timeout);
+    record.verify_timeout = args
+        .verify_timeout
+        .map(|time| time.as_secs())
+        .or(record.verify_timeout);
     record.max_failures = args.max_failures.or(record.max_failures);
     record.model = args.model.clone().or(record.model);
     record.no_worktrees |= args.no_worktrees;

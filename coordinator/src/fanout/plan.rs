@@ -7,6 +7,7 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
+use store::duration::{DurationFormat, short};
 
 /// The newest format of plans this version knows.
 pub const PLAN_VERSION: u64 = 1;
@@ -236,40 +237,15 @@ impl JsonSchema for Texts {
     }
 }
 
-/// A length of time, of whole seconds.
+/// A length of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span(pub Duration);
 
 impl Span {
-    /// Reads `90`, `90s`, `10m`, `1h30m`, `2d`.
-    pub fn parse(text: &str) -> Option<Self> {
-        let text = text.trim();
-        let (mut total, mut number, mut open) = (0u64, None::<u64>, true);
-        for c in text.chars() {
-            if let Some(digit) = c.to_digit(10) {
-                let so_far = number.unwrap_or(0).checked_mul(10)?;
-                number = Some(so_far.checked_add(u64::from(digit))?);
-                open = true;
-                continue;
-            }
-            let unit = match c {
-                's' => 1,
-                'm' => 60,
-                'h' => 3600,
-                'd' => 86400,
-                _ => return None,
-            };
-            total = total.checked_add(number.take()?.checked_mul(unit)?)?;
-            open = false;
-        }
-        // A number without a unit means seconds, but not behind other units.
-        match number {
-            Some(seconds) if total == 0 && open => total = seconds,
-            Some(_) => return None,
-            None => {}
-        }
-        (total > 0 && total <= 30 * 86400).then(|| Self(Duration::from_secs(total)))
-    }
+    /// From a second to 30 days; a number without a unit means seconds.
+    pub const FORMAT: DurationFormat = DurationFormat::SECONDS
+        .at_least(Duration::from_secs(1))
+        .at_most(Duration::from_secs(30 * 86400));
 }
 
 impl<'de> Deserialize<'de> for Span {
@@ -278,10 +254,11 @@ impl<'de> Deserialize<'de> for Span {
         impl Visitor<'_> for Read {
             type Value = Span;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a time such as 90s, 10m or 1h30m, at most 30 days")
+                f.write_str(&Span::FORMAT.expected())
             }
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Span, E> {
-                Span::parse(text).ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
+                let read = Span::FORMAT.read(text).map(Span);
+                read.map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
             }
             fn visit_u64<E: de::Error>(self, seconds: u64) -> Result<Span, E> {
                 self.visit_str(&seconds.to_string())
@@ -296,7 +273,10 @@ impl<'de> Deserialize<'de> for Span {
 
 impl Serialize for Span {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_u64(self.0.as_secs())
+        match self.0.subsec_nanos() {
+            0 => to.serialize_u64(self.0.as_secs()),
+            _ => to.serialize_str(&short(self.0)),
+        }
     }
 }
 
@@ -310,7 +290,7 @@ impl JsonSchema for Span {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({"anyOf": [
             {"type": "integer", "minimum": 1, "maximum": 2_592_000},
-            {"type": "string", "pattern": "^([0-9]+|([0-9]+[smhd])+)$"}
+            {"type": "string", "pattern": "^([0-9]+|([0-9]+(ms|[smhd]))+)$"}
         ]})
     }
 }

@@ -172,7 +172,10 @@ fn small(section: &Fields<'_>, key: &str) -> Read<Option<u32>> {
 }
 
 fn time(section: &Fields<'_>, key: &str) -> Read<Option<Duration>> {
-    Ok(number(section, key, WEEK_MS)?.map(Duration::from_millis))
+    match section.is_null(key) {
+        true => Ok(None),
+        false => section.millis(key, 1..=WEEK_MS),
+    }
 }
 
 fn money(section: &Fields<'_>, key: &str) -> Read<Option<f64>> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::atomic;
+use store::duration::DurationFormat;
 use store::fields::Fields;
 
 use super::event::HookEvent;
@@ -241,11 +242,10 @@ fn read_hook(
     if command.trim().is_empty() || command.contains('\0') {
         return Err(fields.must_be("command", "a shell command").why);
     }
-    let seconds = |value: &Value| {
-        let time = Duration::try_from_secs_f64(value.as_f64()?).ok()?;
-        (!time.is_zero() && time <= MAX_TIMEOUT).then_some(time)
-    };
-    let timeout = fields.read("timeout", "a number of seconds, up to a day", seconds);
+    let format = DurationFormat::SECONDS
+        .at_least(Duration::from_millis(1))
+        .at_most(MAX_TIMEOUT);
+    let timeout = fields.time("timeout", &format);
     let timeout = timeout.map_err(|error| error.why)?;
     let flag = |key: &str| fields.value(key).and_then(Value::as_bool) == Some(true);
     let rewake = flag("asyncRewake");

@@ -4,6 +4,7 @@ use clap::Args;
 use mailbox::Priority;
 use serde_json::json;
 use store::Failure;
+use store::duration::DurationFormat;
 use swarm::run::Meta;
 
 use super::output::{self, Waiting};
@@ -69,9 +70,14 @@ pub(crate) struct StopArgs {
     /// Why
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// How long it may take to end by itself [default: agents.stopGraceMs, 5000]
-    #[arg(long, value_name = "MS")]
-    grace: Option<u64>,
+    /// How long it may take to end by itself; a plain number means milliseconds
+    /// [default: agents.stopGraceMs, 5s]
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = |text: &str| DurationFormat::MILLISECONDS.read(text),
+    )]
+    grace: Option<Duration>,
 }
 
 /// Ends a running agent.
@@ -79,9 +85,8 @@ pub(crate) fn stop(args: &StopArgs, context: &mut Context) -> Result<Exit, Failu
     let agents = context.agents()?;
     let meta = agents.find(&args.who)?;
     may_control(&meta, "stop", context)?;
-    let grace = args.grace.map(Duration::from_millis);
     let by = context.agent().to_owned();
-    let outcome = agents.stop(&meta, &by, args.reason.clone(), grace)?;
+    let outcome = agents.stop(&meta, &by, args.reason.clone(), args.grace)?;
     let word = outcome.exit.status.as_str();
     context.out.answer(
         || json!({ "agent": outcome.to_json() }),

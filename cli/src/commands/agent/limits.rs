@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use coordinator::run::{AgentError, Agents, Launched, Spawn};
 use store::Failure;
+use store::duration::DurationFormat;
 use store::settings::{AgentLimits, MOST_USD};
 
 use crate::context::Context;
@@ -12,6 +13,8 @@ use crate::output::clean_line;
 
 /// How long a waiting command sleeps at most until it asks again.
 const LOOK: Duration = Duration::from_secs(60);
+
+const DEADLINE: DurationFormat = DurationFormat::WITH_UNIT.at_least(Duration::from_millis(1));
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits [default: limits.agent in the settings]")]
@@ -25,8 +28,8 @@ pub(super) struct LimitArgs {
     /// End it when it has cost so many US dollars
     #[arg(long, value_name = "USD", value_parser = money)]
     max_cost: Option<f64>,
-    /// End it after this time, such as 90s, 15m or 2h
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    /// End it after this time, such as 90s, 15m or 1h30m
+    #[arg(long, value_name = "TIME", value_parser = |text: &str| DEADLINE.read(text))]
     deadline: Option<Duration>,
 }
 
@@ -45,24 +48,6 @@ fn money(text: &str) -> Result<f64, String> {
     let usd: Option<f64> = text.parse().ok();
     usd.filter(|usd| *usd > 0.0 && *usd <= MOST_USD)
         .ok_or_else(|| format!("must be a number above 0, at most {MOST_USD}"))
-}
-
-fn time(text: &str) -> Result<Duration, String> {
-    let unit = text.find(|c: char| !c.is_ascii_digit());
-    let (number, unit) = text.split_at(unit.unwrap_or(text.len()));
-    let ms = match unit {
-        "ms" => 1,
-        "s" => 1000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => 0,
-    };
-    let number: Option<u64> = number.parse().ok();
-    let ms = number.and_then(|number| number.checked_mul(ms));
-    match ms {
-        Some(1..) => Ok(Duration::from_millis(ms.unwrap_or(0))),
-        _ => Err("must be a time such as 500ms, 90s, 15m or 2h".into()),
-    }
 }
 
 /// Starts an agent. If nobody may start one at the moment, whoever waits for the result anyway

@@ -5,6 +5,7 @@ use clap::Args;
 use coordinator::run::{Agents, Launched, Outcome};
 use serde_json::json;
 use store::{Category, Failure};
+use store::duration::DurationFormat;
 use swarm::run::{ExitReason, ExitStatus};
 
 use crate::context::Context;
@@ -23,14 +24,15 @@ pub(crate) struct OutputArgs {
     /// Do not wait for its end
     #[arg(long)]
     no_wait: bool,
-    /// Wait at most this many milliseconds
+    /// Wait at most this long, such as 500ms or 10m; a plain number means milliseconds
     #[arg(
         long,
-        value_name = "MS",
-        default_value_t = 30_000,
+        value_name = "TIME",
+        default_value = "30s",
+        value_parser = |text: &str| DurationFormat::MILLISECONDS.read(text),
         conflicts_with = "no_wait"
     )]
-    timeout: u64,
+    timeout: Duration,
 }
 
 pub(crate) fn run(args: &OutputArgs, context: &mut Context) -> Result<Exit, Failure> {
@@ -38,7 +40,7 @@ pub(crate) fn run(args: &OutputArgs, context: &mut Context) -> Result<Exit, Fail
     let meta = agents.find(&args.who)?;
     let limit = match args.no_wait {
         true => Duration::ZERO,
-        false => Duration::from_millis(args.timeout),
+        false => args.timeout,
     };
     if let Some(outcome) = agents.output(&meta, limit)? {
         return print(&outcome, context);

@@ -55,7 +55,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "I/N", value_parser = shard)]
     shard: Option<Shard>,
     /// All of it may take so long: 90s, 10m, 1h30m
-    #[arg(long, value_name = "TIME", value_parser = span)]
+    #[arg(long, value_name = "TIME", value_parser = |text: &str| Span::FORMAT.read(text))]
     deadline: Option<Duration>,
     /// All of it may cost so many US dollars
     #[arg(long, value_name = "USD", value_parser = money)]
@@ -85,11 +85,6 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 
 fn shard(text: &str) -> Result<Shard, String> {
     Shard::parse(text).ok_or_else(|| "which part of how many, such as 2/8".into())
-}
-
-fn span(text: &str) -> Result<Duration, String> {
-    let span = Span::parse(text).map(|span| span.0);
-    span.ok_or_else(|| "a time such as 90s, 10m or 1h30m".into())
 }
 
 fn money(text: &str) -> Result<f64, String> {

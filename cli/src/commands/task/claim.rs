@@ -1,7 +1,10 @@
+use std::time::Duration;
+
 use clap::Args;
 use serde_json::{Value, json};
 use store::StoreError;
 use store::{Category, Explain, Failure};
+use store::duration::DurationFormat;
 use taskboard::{BoardError, ClaimRequest, Claimed, LeaseTerm, Next, Nothing, Refusal, TaskId};
 
 use super::{id, join, line};
@@ -24,14 +27,18 @@ pub(crate) struct NextArgs {
     terms: Terms,
 }
 
+const LEASE: DurationFormat = DurationFormat::SECONDS
+    .at_least(Duration::from_secs(1))
+    .at_most(Duration::from_secs(u32::MAX as u64));
+
 #[derive(Debug, Args)]
 struct Terms {
     /// Refuse if the agent has other unfinished work
     #[arg(long)]
     check_busy: bool,
-    /// Give the task back after this time unless it is claimed again
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
-    lease: Option<u32>,
+    /// Give the task back after this time, such as 90s or 10m, unless it is claimed again
+    #[arg(long, value_name = "TIME", value_parser = |text: &str| LEASE.read(text))]
+    lease: Option<Duration>,
 }
 
 impl Terms {
@@ -40,7 +47,10 @@ impl Terms {
             agent: context.agent().to_owned(),
             check_busy: self.check_busy,
             lease: match (self.lease, context.run()) {
-                (Some(seconds), _) => Some(LeaseTerm::Milliseconds(i64::from(seconds) * 1000)),
+                (Some(time), _) => {
+                    let ms = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+                    Some(LeaseTerm::Milliseconds(ms))
+                }
                 // What an agent of ours takes is free again when the agent is gone.
                 (None, Some(run)) => Some(LeaseTerm::Run(run.to_owned())),
                 (None, None) => None,

@@ -3,6 +3,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use store::Failure;
+use store::duration::DurationFormat;
 use worktrees::{After, Check, MergeRequest, Merged, Outcome, Strategy};
 
 use super::create::SetUpArgs;
@@ -25,9 +26,14 @@ pub(crate) struct MergeArgs {
     /// Run this command on the merged result first; the branch moves only if it succeeds
     #[arg(long, value_name = "CMD")]
     check: Option<String>,
-    /// Stop the check after this many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
-    check_timeout: u64,
+    /// Stop the check after this time
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "30m",
+        value_parser = |text: &str| DurationFormat::SECONDS.read(text),
+    )]
+    check_timeout: Duration,
     /// The message of the merge or squash commit
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
     message: Option<String>,
@@ -70,7 +76,7 @@ pub(crate) fn run(args: &MergeArgs, context: &mut Context) -> Result<Exit, Failu
         None => None,
         Some(command) => Some(Check {
             command: command.clone(),
-            timeout: Duration::from_secs(args.check_timeout),
+            timeout: args.check_timeout,
             set_up: args.set_up.resolve(context)?,
             after: After::Leave,
             stop: &signals.stop,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 use store::{Category, Failure};
+use store::duration::{DurationFormat, short};
 use worktrees::RunRequest;
 
 use super::signals::Signals;
@@ -17,9 +18,14 @@ use crate::exit::Exit;
 pub(crate) struct RunArgs {
     /// The worktree's name
     name: String,
-    /// Stop it after this many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
-    timeout: u64,
+    /// Stop it after this time
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "5m",
+        value_parser = |text: &str| DurationFormat::SECONDS.read(text),
+    )]
+    timeout: Duration,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -32,7 +38,7 @@ pub(crate) fn run(args: &RunArgs, context: &mut Context) -> Result<Exit, Failure
     let signals = Signals::catch()?;
     let request = RunRequest {
         command: &args.command,
-        timeout: Duration::from_secs(args.timeout),
+        timeout: args.timeout,
         capture: context.out.is_json(),
         // It has a process group of its own, which a terminal would stop for reading.
         no_input: std::io::stdin().is_terminal(),
@@ -60,7 +66,7 @@ pub(crate) fn run(args: &RunArgs, context: &mut Context) -> Result<Exit, Failure
         if !context.out.is_json() {
             context
                 .out
-                .note(&format!("stopped after {} s", args.timeout));
+                .note(&format!("stopped after {}", short(args.timeout)));
         }
         return Ok(Exit::Not(Category::TimedOut));
     }
