@@ -6,6 +6,7 @@ use crate::error::{BoardError, Refusal};
 use crate::facts::TaskResult;
 use crate::id::TaskId;
 use crate::index::Index;
+use crate::ready::Dependencies;
 use crate::section::{ListDir, Section};
 use crate::task::{Status, Task};
 use crate::update::{Update, check_open};
@@ -153,7 +154,7 @@ pub(crate) fn check(index: &Index, task: &Task, caller: &Caller) -> Result<(), B
 fn unblocked(index: &Index, id: TaskId) -> Vec<TaskId> {
     let mut ids: Vec<TaskId> = index
         .dependents(id)
-        .filter(|id| index.can_start(*id))
+        .filter(|id| index.may_start(*id))
         .collect();
     ids.sort_unstable();
     ids

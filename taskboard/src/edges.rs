@@ -5,6 +5,7 @@ use crate::error::BoardError;
 use crate::graph::cycle_with;
 use crate::id::TaskId;
 use crate::intent::{Intent, Step};
+use crate::ready::Dependencies;
 use crate::task::Task;
 
 impl Board {

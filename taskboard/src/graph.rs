@@ -1,6 +1,6 @@
 //! The dependency graph: cycles, levels, the critical path, and its pictures.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Write;
 
 use petgraph::algo::{astar, kosaraju_scc};
@@ -9,7 +9,7 @@ use petgraph::visit::Topo;
 use serde_json::{Value, json};
 
 use crate::id::TaskId;
-use crate::index::Index;
+use crate::ready::Dependencies;
 use crate::snapshot::Snapshot;
 use crate::task::Status;
 
@@ -82,7 +82,7 @@ impl<'s> Graph<'s> {
 
     /// The longest chain of unfinished tasks.
     pub fn critical_path(&self) -> Vec<TaskId> {
-        let chains = chains(self.snapshot.index());
+        let chains = self.snapshot.index().chains();
         let start = chains
             .iter()
             .max_by_key(|(id, length)| (**length, std::cmp::Reverse(**id)));
@@ -275,51 +275,6 @@ enum Mark {
     Ready,
     Waiting,
     Unreadable,
-}
-
-/// For every unfinished task, the length of the longest chain of unfinished tasks that
-/// starts with it. What leads into a cycle counts as a chain up to the cycle.
-pub(crate) fn chains(index: &Index) -> HashMap<TaskId, usize> {
-    // Backwards from the tasks nobody waits for, so that no recursion is needed.
-    let mut chains: HashMap<TaskId, usize> = HashMap::with_capacity(index.len());
-    let mut waiting: HashMap<TaskId, usize> = HashMap::new();
-    let mut done = Vec::new();
-    let unreadable = index.unreadable().keys().copied();
-    for id in index
-        .iter()
-        .map(|(id, _)| id)
-        .chain(unreadable)
-        .filter(|id| index.is_open(*id))
-    {
-        let after = index
-            .dependents(id)
-            .filter(|next| index.is_open(*next))
-            .count();
-        chains.insert(id, 1);
-        if after > 0 {
-            waiting.insert(id, after);
-        } else {
-            done.push(id);
-        }
-    }
-    if waiting.is_empty() {
-        return chains;
-    }
-    while let Some(id) = done.pop() {
-        let length = chains.get(&id).map_or(1, |length| length + 1);
-        for before in index.blockers(id) {
-            let Some(left) = waiting.get_mut(&before) else {
-                continue;
-            };
-            *left -= 1;
-            if *left == 0 {
-                done.push(before);
-            }
-            let chain = chains.entry(before).or_insert(1);
-            *chain = (*chain).max(length);
-        }
-    }
-    chains
 }
 
 /// Groups of tasks in a circle of `edges`, counting only those that are open: a completed

@@ -13,6 +13,7 @@ use store::atomic::Stamp;
 use crate::error::Refusal;
 use crate::graph;
 use crate::id::TaskId;
+use crate::ready::{self, Dependencies, Rank};
 use crate::task::{Status, Task};
 
 /// The fields of a task that decisions depend on.
@@ -61,10 +62,6 @@ impl Slim {
         self.status != Status::Completed
     }
 }
-
-/// The order in which ready tasks are handed out: priority, then the longest chain of
-/// unfinished tasks that begins with it, then the lowest id.
-pub(crate) type Rank = (i64, usize, Reverse<TaskId>);
 
 /// Ready tasks by rank: mostly those of one moment, sorted, which is cheaper to work off than
 /// a heap, and those that became ready since.
@@ -338,20 +335,6 @@ impl Index {
         &self.half_edges
     }
 
-    /// Tasks that `id` waits for or once waited for, on either side's word.
-    pub(crate) fn blockers(&self, id: TaskId) -> impl Iterator<Item = TaskId> {
-        let named = self.get(id).map_or(&[][..], |slim| &slim.blocked_by);
-        let half = self
-            .half_edges
-            .iter()
-            .filter(move |(_, to)| *to == id)
-            .map(|(from, _)| *from);
-        named
-            .iter()
-            .copied()
-            .chain(half.filter(move |from| !named.contains(from)))
-    }
-
     /// Tasks that wait for `id`, on either side's word.
     pub(crate) fn dependents(&self, id: TaskId) -> impl Iterator<Item = TaskId> {
         let named = self.get(id).map_or(&[][..], |slim| &slim.blocks);
@@ -366,32 +349,15 @@ impl Index {
             .chain(half.filter(move |to| !named.contains(to)))
     }
 
-    /// Whether others have to wait for it. A task that is not there is resolved; one that
-    /// cannot be read is not.
-    pub(crate) fn is_open(&self, id: TaskId) -> bool {
+    /// Whether it is pending and nothing stands in its way.
+    pub(crate) fn may_start(&self, id: TaskId) -> bool {
         self.get(id)
-            .map_or_else(|| self.unreadable.contains_key(&id), Slim::is_open)
-    }
-
-    /// The blockers of `id` that are not completed.
-    pub(crate) fn open_blockers(&self, id: TaskId) -> Vec<TaskId> {
-        let mut open: Vec<TaskId> = self.blockers(id).filter(|b| self.is_open(*b)).collect();
-        open.sort_unstable();
-        open
-    }
-
-    /// Pending, not parked, and nothing it waits for is open.
-    pub(crate) fn can_start(&self, id: TaskId) -> bool {
-        self.get(id).is_some_and(|slim| {
-            slim.status == Status::Pending
-                && slim.parked.is_none()
-                && !self.blockers(id).any(|blocker| self.is_open(blocker))
-        })
+            .is_some_and(|slim| self.can_start(id, slim.status, slim.parked.is_some()))
     }
 
     /// Whether anybody may claim it now.
     pub(crate) fn is_ready(&self, id: TaskId) -> bool {
-        self.get(id).is_some_and(|slim| slim.owner.is_none()) && self.can_start(id)
+        self.get(id).is_some_and(|slim| slim.owner.is_none()) && self.may_start(id)
     }
 
     /// What stands in the way of starting `id`, in the order the rules name it.
@@ -442,7 +408,7 @@ impl Index {
         let visible = |id: &TaskId| self.get(*id).is_some_and(|slim| !slim.internal);
         let assigned = self
             .assigned_to(agent)
-            .filter(|id| visible(id) && self.can_start(*id));
+            .filter(|id| visible(id) && self.may_start(*id));
         if let Some(best) = assigned.max_by_key(|id| self.rank(*id)) {
             return Some(best);
         }
@@ -482,7 +448,7 @@ impl Index {
     pub(crate) fn rank(&self, id: TaskId) -> Rank {
         let priority = self.get(id).map_or(0, |slim| slim.priority);
         let chain = self.chains.as_ref().and_then(|chains| chains.get(&id));
-        (priority, chain.copied().unwrap_or(1), Reverse(id))
+        ready::rank(id, priority, chain.copied().unwrap_or(1))
     }
 
     #[cfg(test)]
@@ -492,7 +458,7 @@ impl Index {
 
     pub(crate) fn rank_all(&mut self) {
         if self.chains.is_none() {
-            let mut chains = graph::chains(self);
+            let mut chains = self.chains();
             chains.retain(|_, length| *length > 1);
             self.chains = Some(chains);
             self.ready = None;
@@ -554,5 +520,32 @@ impl Index {
     /// Groups of unfinished tasks that wait for each other in a circle.
     pub(crate) fn cycles(&self) -> Vec<Vec<TaskId>> {
         graph::cycles(&self.edges(), |id| self.is_open(id))
+    }
+}
+
+impl Dependencies for Index {
+    fn is_open(&self, id: TaskId) -> bool {
+        self.get(id)
+            .map_or_else(|| self.unreadable.contains_key(&id), Slim::is_open)
+    }
+
+    fn open(&self) -> impl Iterator<Item = TaskId> {
+        let readable = self.iter().filter(|(_, slim)| slim.is_open());
+        let unreadable = self.unreadable.keys().copied();
+        readable.map(|(id, _)| id).chain(unreadable)
+    }
+
+    /// On either side's word.
+    fn blockers(&self, id: TaskId) -> impl Iterator<Item = TaskId> {
+        let named = self.get(id).map_or(&[][..], |slim| &slim.blocked_by);
+        let half = self
+            .half_edges
+            .iter()
+            .filter(move |(_, to)| *to == id)
+            .map(|(from, _)| *from);
+        named
+            .iter()
+            .copied()
+            .chain(half.filter(move |from| !named.contains(from)))
     }
 }

@@ -374,7 +374,7 @@ fn choose_next(
 
 pub(crate) fn pickable(index: &Index, id: TaskId, agent: &str) -> bool {
     let owner = index.get(id).and_then(|slim| slim.owner.as_deref());
-    index.can_start(id) && owner.is_none_or(|owner| owner == agent)
+    index.may_start(id) && owner.is_none_or(|owner| owner == agent)
 }
 
 fn why_nothing(index: &Index) -> Nothing {

@@ -35,6 +35,7 @@ use crate::intent::{Intent, Step, redo_intent};
 use crate::live::{Live, Loaded};
 use crate::patience::Patience;
 use crate::prepared::{Prepared, Version};
+use crate::ready::Dependencies;
 use crate::slot::Slot;
 use crate::slots::WorkerId;
 use crate::snapshot::{self, Entry, Read};

@@ -13,6 +13,7 @@ use crate::format;
 use crate::id::TaskId;
 use crate::index::{Index, Slim};
 use crate::prepared::Version;
+use crate::ready::Dependencies;
 use crate::task::Task;
 
 /// All tasks of a list as they were read.

@@ -11,6 +11,7 @@ use crate::graph::cycle_with;
 use crate::id::TaskId;
 use crate::index::Index;
 use crate::intent::insert;
+use crate::ready::Dependencies;
 use crate::section::{ListDir, Section};
 use crate::task::{Status, Task, check_description, check_line};
 

@@ -8,6 +8,7 @@ use crate::complete;
 use crate::error::BoardError;
 use crate::id::TaskId;
 use crate::index::Index;
+use crate::ready::Dependencies;
 use crate::section::{ListDir, Section};
 use crate::task::{Status, Task, check_line};
 
@@ -24,8 +25,7 @@ impl Board {
         let now = self.now_ms();
         self.edit_ours(id, |index, before| {
             let mut task = before.clone();
-            let waits = !index.open_blockers(id).is_empty() || task.parked().is_some();
-            if task.status == Status::Pending && !waits {
+            if index.can_start(id, task.status, task.parked().is_some()) {
                 match agent {
                     Some(agent) => {
                         let request = ClaimRequest::new(agent);

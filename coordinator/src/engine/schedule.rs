@@ -5,9 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use taskboard::{Status, TaskId};
+use taskboard::{Dependencies, Status, TaskId, rank};
 
-use super::view::{Limits, SeatView, TaskView, Tasks, chains, overlap, unblocked};
+use super::view::{Limits, SeatView, TaskView, Tasks, Waiting, overlap};
 
 /// Everything scheduling looks at.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +31,15 @@ pub struct Snapshot<'a> {
     pub succeeded: usize,
     /// How many failed for good.
     pub failed: usize,
+}
+
+impl<'a> Snapshot<'a> {
+    fn waiting(&self) -> Waiting<'a> {
+        Waiting {
+            tasks: self.tasks,
+            unreadable: self.unreadable,
+        }
+    }
 }
 
 /// What is to be done.
@@ -136,25 +145,22 @@ fn choose(snapshot: &Snapshot<'_>, room: usize) -> (Vec<(TaskId, usize)>, bool) 
     let mut free: Vec<usize> = (0..snapshot.seats.len())
         .filter(|seat| snapshot.seats[*seat].available && snapshot.seats[*seat].at.is_none())
         .collect();
+    let waiting = snapshot.waiting();
     let mut ready = snapshot
         .tasks
         .values()
-        .filter(|task| is_open(task) && unblocked(task, snapshot.tasks, snapshot.unreadable))
+        .filter(|task| waiting.can_start(task.id, task.status, task.parked))
         .filter(|task| obstacle(task, snapshot).is_none());
     if room == 0 || free.is_empty() {
         return (Vec::new(), ready.next().is_some());
     }
     let mut ready: Vec<&TaskView> = ready.collect();
     if ready.len() > 1 {
-        let chains = chains(snapshot.tasks);
+        let chains = waiting.chains();
         ready.sort_by_cached_key(|task| {
-            let chain = chains.get(&task.id).copied().unwrap_or(0);
-            (
-                task.owner.is_none(),
-                std::cmp::Reverse(task.priority),
-                std::cmp::Reverse(chain),
-                task.id,
-            )
+            let chain = chains.get(&task.id).copied().unwrap_or(1);
+            let rank = rank(task.id, task.priority, chain);
+            (task.owner.is_none(), std::cmp::Reverse(rank))
         });
     }
     let at_work = snapshot.seats.iter().filter_map(|seat| seat.at);
@@ -189,10 +195,6 @@ fn choose(snapshot: &Snapshot<'_>, room: usize) -> (Vec<(TaskId, usize)>, bool) 
         taken.push(&task.paths);
     }
     (start, held_back)
-}
-
-fn is_open(task: &TaskView) -> bool {
-    task.status == Status::Pending && !task.parked
 }
 
 /// Whether this seat can be given this task.
@@ -238,14 +240,11 @@ fn at_rest(snapshot: &Snapshot<'_>, waiting: Option<String>) -> Stand {
         } else if task.status == Status::InProgress {
             let owner = task.owner.clone();
             Some(Why::Owned(owner.unwrap_or_else(|| "somebody".into())))
-        } else if !unblocked(task, snapshot.tasks, snapshot.unreadable) {
-            let open = task.blocked_by.iter().filter(|id| {
-                snapshot.unreadable.contains(id)
-                    || snapshot.tasks.get(id).is_some_and(|task| !task.is_done())
-            });
-            Some(Why::Blocked(open.copied().collect()))
         } else {
-            obstacle(task, snapshot)
+            match snapshot.waiting().open_blockers(task.id) {
+                none if none.is_empty() => obstacle(task, snapshot),
+                open => Some(Why::Blocked(open)),
+            }
         };
         match why {
             Some(why) => stuck.push((task.id, why)),

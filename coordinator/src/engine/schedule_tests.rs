@@ -45,6 +45,13 @@ struct Scene {
 }
 
 impl Scene {
+    fn waiting(&self) -> Waiting<'_> {
+        Waiting {
+            tasks: &self.tasks,
+            unreadable: &self.unreadable,
+        }
+    }
+
     fn new(tasks: impl IntoIterator<Item = TaskView>, seats: usize) -> Self {
         Self {
             tasks: tasks.into_iter().map(|task| (task.id, task)).collect(),
@@ -303,7 +310,7 @@ fn check_plan(scene: &Scene, plan: &Plan) -> Result<(), TestCaseError> {
         .collect();
     for (id, seat) in &plan.start {
         let task = &scene.tasks[id];
-        prop_assert!(is_open(task) && unblocked(task, &scene.tasks, &scene.unreadable));
+        prop_assert!(scene.waiting().can_start(task.id, task.status, task.parked));
         prop_assert!(scene.seats[*seat].available && scene.seats[*seat].at.is_none());
         for other in &at_work {
             prop_assert!(
@@ -347,7 +354,7 @@ proptest! {
             scene.tasks.get_mut(&id).unwrap().status = Status::Completed;
         }
         for task in scene.tasks.values() {
-            let possible = !task.parked && unblocked(task, &scene.tasks, &scene.unreadable);
+            let possible = scene.waiting().can_start(task.id, Status::Pending, task.parked);
             prop_assert_eq!(task.status == Status::Completed, possible, "{:?}", task);
             prop_assert_eq!(runs.get(&task.id).copied().unwrap_or(0), usize::from(possible));
         }

@@ -1,8 +1,8 @@
 //! What scheduling looks at: tasks, seats and limits, as plain values.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
-use taskboard::{Status, Task, TaskId};
+use taskboard::{Dependencies, Status, Task, TaskId};
 
 /// A task, as far as scheduling is concerned.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,9 +32,7 @@ impl TaskView {
     pub fn is_done(&self) -> bool {
         self.status == Status::Completed && !self.reported
     }
-}
 
-impl TaskView {
     /// What is to be seen of `task`.
     pub fn of(task: &Task) -> Self {
         Self {
@@ -54,43 +52,28 @@ impl TaskView {
 /// All tasks of a list.
 pub type Tasks = BTreeMap<TaskId, TaskView>;
 
-/// Whether everything `task` waits for is done. What is gone is done; what cannot be read is
-/// not, and is listed in `unreadable`.
-pub(super) fn unblocked(task: &TaskView, tasks: &Tasks, unreadable: &BTreeSet<TaskId>) -> bool {
-    let done = |id: &TaskId| {
-        let open = tasks.get(id).is_some_and(|blocker| !blocker.is_done());
-        !open && !unreadable.contains(id)
-    };
-    task.blocked_by.iter().all(done)
+/// Who waits for whom among them. What is not proven is as open as what is not done.
+pub(super) struct Waiting<'a> {
+    pub(super) tasks: &'a Tasks,
+    /// Tasks whose files cannot be read: what waits for them waits.
+    pub(super) unreadable: &'a BTreeSet<TaskId>,
 }
 
-/// How many unfinished tasks, one after the other, wait for each task, itself included.
-pub(super) fn chains(tasks: &Tasks) -> HashMap<TaskId, usize> {
-    let mut dependents: HashMap<TaskId, Vec<TaskId>> = HashMap::new();
-    for task in tasks.values() {
-        for blocker in &task.blocked_by {
-            dependents.entry(*blocker).or_default().push(task.id);
-        }
+impl Dependencies for Waiting<'_> {
+    fn is_open(&self, id: TaskId) -> bool {
+        let open = self.tasks.get(&id).is_some_and(|task| !task.is_done());
+        open || self.unreadable.contains(&id)
     }
-    let mut chains: HashMap<TaskId, usize> = HashMap::new();
-    // Depth first with a stack of our own; a cycle, which other tools can make, counts once.
-    for first in tasks.keys() {
-        let mut stack = vec![(*first, false)];
-        let mut on_way: BTreeSet<TaskId> = BTreeSet::new();
-        while let Some((id, seen)) = stack.pop() {
-            let below = dependents.get(&id).map_or(&[][..], Vec::as_slice);
-            if seen {
-                let open = tasks.get(&id).is_some_and(|task| !task.is_done());
-                let longest = below.iter().filter_map(|id| chains.get(id)).max();
-                chains.insert(id, longest.unwrap_or(&0) + usize::from(open));
-                on_way.remove(&id);
-            } else if !chains.contains_key(&id) && on_way.insert(id) {
-                stack.push((id, true));
-                stack.extend(below.iter().map(|id| (*id, false)));
-            }
-        }
+
+    fn open(&self) -> impl Iterator<Item = TaskId> {
+        let known = self.tasks.keys().chain(self.unreadable).copied();
+        known.filter(|id| self.is_open(*id))
     }
-    chains
+
+    fn blockers(&self, id: TaskId) -> impl Iterator<Item = TaskId> {
+        let task = self.tasks.get(&id).into_iter();
+        task.flat_map(|task| task.blocked_by.iter().copied())
+    }
 }
 
 /// Somebody who can be given work.
@@ -211,9 +194,14 @@ mod tests {
         .into_iter()
         .map(|task| (task.id, task))
         .collect();
-        let chains = chains(&tasks);
+        let waiting = Waiting {
+            tasks: &tasks,
+            unreadable: &BTreeSet::new(),
+        };
+        let chains = waiting.chains();
         let of = |number| chains[&id(number)];
-        assert_eq!((of(1), of(2), of(3), of(4)), (2, 2, 1, 1));
+        assert_eq!((of(2), of(3), of(4)), (2, 1, 1));
+        assert!(!chains.contains_key(&id(1)), "it is done");
         assert!(of(5) >= 1 && of(6) >= 1);
     }
 }

@@ -61,6 +61,11 @@ impl Graph {
     /// Every task after those it waits for, otherwise in the given order. What is in a cycle,
     /// or behind one, is left out.
     pub fn order(&self) -> Vec<usize> {
+        self.order_by(|task| task)
+    }
+
+    /// The same, with the lowest key first of those that wait for nothing more.
+    pub fn order_by<K: Ord>(&self, key: impl Fn(usize) -> K) -> Vec<usize> {
         let mut left: Vec<usize> = self.before.iter().map(Vec::len).collect();
         let mut after: Vec<Vec<usize>> = vec![Vec::new(); left.len()];
         for (task, before) in self.before.iter().enumerate() {
@@ -69,14 +74,14 @@ impl Graph {
             }
         }
         let ready = (0..left.len()).filter(|task| left[*task] == 0);
-        let mut ready: BTreeSet<usize> = ready.collect();
+        let mut ready: BTreeSet<(K, usize)> = ready.map(|task| (key(task), task)).collect();
         let mut order = Vec::with_capacity(left.len());
-        while let Some(task) = ready.pop_first() {
+        while let Some((_, task)) = ready.pop_first() {
             order.push(task);
             for next in &after[task] {
                 left[*next] -= 1;
                 if left[*next] == 0 {
-                    ready.insert(*next);
+                    ready.insert((key(*next), *next));
                 }
             }
         }

@@ -161,24 +161,7 @@ impl Queue<'_> {
                 shares[*at].extend(those);
             }
         }
-        let graph = graph(self.tasks);
-        let mut left: Vec<usize> = graph.before.iter().map(Vec::len).collect();
-        let mut ready: BTreeSet<(usize, usize)> = (0..left.len())
-            .filter(|at| left[*at] == 0)
-            .map(|at| (shares[at].len(), at))
-            .collect();
-        let mut order = Vec::new();
-        while let Some((_, at)) = ready.pop_first() {
-            order.push(at);
-            for (next, before) in graph.before.iter().enumerate() {
-                if before.contains(&at) {
-                    left[next] -= 1;
-                    if left[next] == 0 {
-                        ready.insert((shares[next].len(), next));
-                    }
-                }
-            }
-        }
+        let order = graph(self.tasks).order_by(|at| shares[at].len());
         order.into_iter().filter(lands).collect()
     }
 
