@@ -13,6 +13,7 @@ use store::home::Home;
 use store::lock::FileLock;
 use store::name::Name;
 use store::{Category, Explain, Facts, StoreError};
+use swarm::AgentId;
 use worktrees::{CreateRequest, Created, Entry, RemoveRequest, Removed, Slug, TreeError, Trees};
 
 use crate::session_file::SessionFile;
@@ -305,7 +306,7 @@ impl Session<'_> {
     fn own_id(&self) -> String {
         match (&self.id, self.member) {
             (Some(id), _) => id.clone(),
-            (None, Some(name)) => format!("{name}@{}", self.team),
+            (None, Some(name)) => AgentId::member(name, self.team).to_string(),
             (None, None) => self.team.to_string(),
         }
     }

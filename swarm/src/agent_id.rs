@@ -20,8 +20,15 @@ impl AgentId {
     }
 
     /// The one of the member `name` of `team`.
-    pub fn member(name: &Name, team: &Name) -> Self {
+    pub fn member(name: impl fmt::Display, team: impl fmt::Display) -> Self {
         Self(format!("{name}@{team}"))
+    }
+
+    /// The name that `given` means within `team`: what stands before `@team`, else all of it.
+    pub fn name_in<'g>(given: &'g str, team: &str) -> &'g str {
+        let name = given.strip_suffix(team);
+        let name = name.and_then(|rest| rest.strip_suffix('@'));
+        name.unwrap_or(given)
     }
 
     /// Reads what the other two made; `None` for anything else.
@@ -62,6 +69,10 @@ mod tests {
         let member = AgentId::member(&name, &team);
         assert_eq!(member.as_str(), "alice@fixers");
         assert_eq!(AgentId::parse(member.as_str()), Some(member));
+        assert_eq!(AgentId::name_in("alice@fixers", "fixers"), "alice");
+        for other in ["alice", "alice@others", "fixers", "alicefixers"] {
+            assert_eq!(AgentId::name_in(other, "fixers"), other);
+        }
         let random = AgentId::random();
         assert_eq!(random.as_str().len(), 17);
         assert_ne!(random, AgentId::random());

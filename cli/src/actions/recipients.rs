@@ -2,7 +2,7 @@
 
 use store::name::Name;
 use store::{Category, Failure};
-use swarm::{LEAD, TeamError};
+use swarm::{AgentId, LEAD, TeamError};
 
 use crate::context::Context;
 
@@ -37,10 +37,7 @@ pub(crate) fn members(context: &Context) -> Result<Vec<Member>, Failure> {
 pub(crate) fn resolve(given: &str, context: &Context) -> Result<Name, Failure> {
     let team = context.team()?;
     let members = members(context)?;
-    let name = given
-        .strip_suffix(team.as_str())
-        .and_then(|rest| rest.strip_suffix('@'))
-        .unwrap_or(given);
+    let name = AgentId::name_in(given, team.as_str());
     let member = members.iter().find(|member| {
         member.name.as_str().eq_ignore_ascii_case(name) || member.ids.iter().any(|id| id == given)
     });

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use coordinator::run::{Agents, Launched, Listed, Outcome, Spawn};
 use serde_json::json;
 use store::Failure;
-use swarm::run::{Meta, tail_of_output};
+use swarm::AgentId;
+use swarm::run::tail_of_output;
 
 use super::answer::Answer;
 use super::port::{
@@ -136,7 +137,7 @@ impl AgentPort for Engine {
 
     fn message(&self, letter: &Letter) -> Result<Option<Answer>, Failure> {
         let (context, agents) = self.agents()?;
-        let Some(meta) = addressed(&agents, &letter.to)? else {
+        let Some(meta) = agents.addressed(&letter.to)? else {
             return Ok(None);
         };
         if self.seat.role == Role::Coordinator {
@@ -208,24 +209,6 @@ fn request(input: &AgentInput, role: Role, context: &Context) -> Result<Spawn, F
     })
 }
 
-/// The agent a message is addressed to, if the engine runs or ran it: by its id, its name, or
-/// its name and team. Of several with one name the one that runs, else the latest.
-fn addressed(agents: &Agents, to: &str) -> Result<Option<Meta>, Failure> {
-    let team = agents.team_name().as_str();
-    let name = to
-        .strip_suffix(team)
-        .and_then(|rest| rest.strip_suffix('@'))
-        .unwrap_or(to);
-    let (listed, _) = agents.list()?;
-    let meant = |listed: &&Listed| {
-        let own = listed.meta.name.as_deref();
-        listed.meta.agent_id == to || own.is_some_and(|own| own.eq_ignore_ascii_case(name))
-    };
-    let meant: Vec<&Listed> = listed.iter().filter(meant).collect();
-    let found = meant.iter().rfind(|listed| listed.alive).or(meant.last());
-    Ok(found.map(|listed| listed.meta.clone()))
-}
-
 pub(super) fn under_way(
     launched: &Launched,
     input: &AgentInput,
@@ -234,7 +217,7 @@ pub(super) fn under_way(
     let meta = &launched.meta;
     if meta.teammate {
         return AgentResult::TeammateSpawned {
-            teammate_id: format!("{}@{}", meta.address(), meta.team),
+            teammate_id: AgentId::member(meta.address(), &meta.team).to_string(),
             name: meta.address().to_owned(),
             team_name: meta.team.clone(),
             note,

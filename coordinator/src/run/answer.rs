@@ -1,6 +1,7 @@
 //! What whoever starts or waits for an agent is told, in the words Claude Code users know.
 
 use serde_json::{Value, json};
+use swarm::AgentId;
 use swarm::run::{ExitStatus, Meta};
 
 use super::engine::Listed;
@@ -16,7 +17,7 @@ impl Launched {
         if meta.teammate {
             return json!({
                 "status": "teammate_spawned",
-                "teammate_id": format!("{}@{}", meta.address(), meta.team),
+                "teammate_id": AgentId::member(meta.address(), &meta.team).as_str(),
                 "name": meta.address(),
                 "team_name": meta.team,
                 "agentId": meta.agent_id,

@@ -180,6 +180,23 @@ impl Agents {
         Ok((listed, problems))
     }
 
+    /// The agent `given` names, if there is one: by its id, its name, or `name@team`.
+    pub fn addressed(&self, given: &str) -> Result<Option<Meta>, AgentError> {
+        Ok(self.named(given, &self.list()?.0))
+    }
+
+    /// Of several with one name the one that runs, else the latest.
+    fn named(&self, given: &str, all: &[Listed]) -> Option<Meta> {
+        let name = swarm::AgentId::name_in(given, self.team.as_str());
+        let meant = |listed: &&Listed| {
+            let own = listed.meta.name.as_deref();
+            listed.meta.agent_id == given || own.is_some_and(|own| own.eq_ignore_ascii_case(name))
+        };
+        let meant: Vec<&Listed> = all.iter().filter(meant).collect();
+        let found = meant.iter().rfind(|listed| listed.alive).or(meant.last());
+        found.map(|listed| listed.meta.clone())
+    }
+
     /// The agent `given` means: its id, the beginning of one, its name, or `name@team`. Of
     /// several with one name the one that runs, else the latest.
     pub fn find(&self, given: &str) -> Result<Meta, AgentError> {
@@ -188,22 +205,9 @@ impl Agents {
         {
             return Ok(meta);
         }
-        let name = given
-            .strip_suffix(self.team.as_str())
-            .and_then(|rest| rest.strip_suffix('@'))
-            .unwrap_or(given);
         let (all, _) = self.list()?;
-        let named = |listed: &&Listed| {
-            let own = listed.meta.name.as_deref();
-            own.is_some_and(|own| own.eq_ignore_ascii_case(name))
-        };
-        let of_name: Vec<&Listed> = all.iter().filter(named).collect();
-        if let Some(found) = of_name
-            .iter()
-            .rfind(|listed| listed.alive)
-            .or(of_name.last())
-        {
-            return Ok(found.meta.clone());
+        if let Some(found) = self.named(given, &all) {
+            return Ok(found);
         }
         let begins = |listed: &&Listed| given.len() >= 4 && listed.meta.agent_id.starts_with(given);
         let begun: Vec<&Listed> = all.iter().filter(begins).collect();

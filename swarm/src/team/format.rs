@@ -234,7 +234,7 @@ impl Member {
         let ours = fields.object("ccb")?.map(|map| Fields("members.ccb.", map));
         let agent_id = fields.text("agentId")?;
         Ok(Self {
-            agent_id: agent_id.unwrap_or_else(|| format!("{name}@{team}")),
+            agent_id: agent_id.unwrap_or_else(|| AgentId::member(&name, team).to_string()),
             name,
             agent_type: fields.text("agentType")?,
             model: fields.text("model")?,
