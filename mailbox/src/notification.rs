@@ -31,7 +31,7 @@ use crate::inbox::Posted;
 use crate::mailbox::Mailbox;
 use crate::message::{Body, Draft};
 use crate::protocol::Protocol;
-use crate::xml::{Reader, element};
+use crate::xml::element;
 
 /// The longest result that is sent along; the rest is in the output file.
 const MAX_RESULT: usize = 64 * 1024;
@@ -65,7 +65,7 @@ pub enum RunStatus {
 
 impl RunStatus {
     /// What stands in `<status>`.
-    fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Completed => "completed",
             Self::Failed | Self::Lost => "failed",
@@ -74,7 +74,7 @@ impl RunStatus {
     }
 
     /// What stands after the description in `<summary>`.
-    fn verdict(self) -> &'static str {
+    pub(crate) fn verdict(self) -> &'static str {
         match self {
             Self::Lost => "failed: it was lost, its process ended without a result",
             other => other.word(),
@@ -207,65 +207,5 @@ impl TaskNotification {
         }
         xml.push_str("</task-notification>");
         xml
-    }
-
-    /// Reads back exactly what [`Self::to_xml`] wrote.
-    pub fn from_xml(xml: &str) -> Option<Self> {
-        let mut reader = Reader::new(xml);
-        let notification = Self::read(&mut reader)?;
-        reader.is_at_end().then_some(notification)
-    }
-
-    pub(crate) fn read(reader: &mut Reader<'_>) -> Option<Self> {
-        reader.literal("<task-notification>\n")?;
-        let task_id = reader.element("task-id")?;
-        let tool_use_id = reader.element("tool-use-id");
-        let output_file = reader.element("output-file")?;
-        let status = reader.element("status")?;
-        let summary = reader.element("summary")?;
-        let candidates = [
-            RunStatus::Completed,
-            RunStatus::Lost,
-            RunStatus::Failed,
-            RunStatus::Killed,
-        ];
-        let (status, description) = candidates.into_iter().find_map(|candidate| {
-            let description = summary
-                .strip_prefix("Agent \"")?
-                .strip_suffix(candidate.verdict())?
-                .strip_suffix("\" ")?;
-            (candidate.word() == status).then(|| (candidate, description.to_owned()))
-        })?;
-        let result = reader.element("result");
-        reader.literal("<usage>\n")?;
-        let mut number = |name| reader.element(name)?.parse().ok();
-        let usage = Usage {
-            total_tokens: number("total_tokens")?,
-            tool_uses: number("tool_uses")?,
-            duration_ms: number("duration_ms")?,
-        };
-        reader.literal("</usage>\n")?;
-        let worktree = match reader.literal("<worktree>\n") {
-            Some(()) => {
-                let worktree = WorktreeLeft {
-                    worktree_path: reader.element("worktreePath")?,
-                    worktree_branch: reader.element("worktreeBranch"),
-                };
-                reader.literal("</worktree>\n")?;
-                Some(worktree)
-            }
-            None => None,
-        };
-        reader.literal("</task-notification>")?;
-        Some(Self {
-            task_id,
-            tool_use_id,
-            output_file,
-            status,
-            description,
-            result,
-            usage,
-            worktree,
-        })
     }
 }

@@ -13,32 +13,11 @@
 use serde_json::{Map, Value};
 
 use crate::message::{Body, Message};
-use crate::notification::TaskNotification;
 use crate::protocol::Protocol;
-use crate::xml::{Reader, escape_attribute, escape_text};
+use crate::xml::{escape_attribute, escape_text};
 
-const OPEN: &str = "<teammate-message";
-const CLOSE: &str = "\n</teammate-message>";
-
-/// One element of a rendered batch, read back.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Rendered {
-    /// What somebody said.
-    Message {
-        /// Who said it.
-        teammate_id: String,
-        /// The sender's colour, if it has one.
-        color: Option<String>,
-        /// What it says in one line.
-        summary: Option<String>,
-        /// It may have been seen before.
-        redelivered: bool,
-        /// The words, or JSON.
-        text: String,
-    },
-    /// The end of a run.
-    Notification(Box<TaskNotification>),
-}
+pub(crate) const OPEN: &str = "<teammate-message";
+pub(crate) const CLOSE: &str = "\n</teammate-message>";
 
 /// Renders a batch: by priority, oldest first. `color` knows the colours of senders.
 pub fn render<'m>(
@@ -95,38 +74,4 @@ fn typed(message: &Message) -> Value {
         }
     }
     Value::Object(map)
-}
-
-/// Reads back exactly what [`render`] wrote; `None` if it is anything else.
-pub fn parse_rendered(text: &str) -> Option<Vec<Rendered>> {
-    let mut reader = Reader::new(text);
-    let mut blocks = Vec::new();
-    while !reader.is_at_end() {
-        if !blocks.is_empty() {
-            reader.literal("\n")?;
-        }
-        blocks.push(if reader.starts_with(OPEN) {
-            read_message(&mut reader)?
-        } else {
-            Rendered::Notification(Box::new(TaskNotification::read(&mut reader)?))
-        });
-    }
-    Some(blocks)
-}
-
-fn read_message(reader: &mut Reader<'_>) -> Option<Rendered> {
-    reader.literal(OPEN)?;
-    let teammate_id = reader.attribute("teammate_id")?;
-    let color = reader.attribute("color");
-    let summary = reader.attribute("summary");
-    let redelivered = reader.attribute("redelivered").is_some();
-    reader.literal(">\n")?;
-    let text = reader.text_until(CLOSE)?;
-    Some(Rendered::Message {
-        teammate_id,
-        color,
-        summary,
-        redelivered,
-        text,
-    })
 }

@@ -4,6 +4,7 @@ mod broadcasts;
 mod delivery;
 mod keeping;
 mod once;
+mod reading;
 mod rendering;
 mod requests;
 

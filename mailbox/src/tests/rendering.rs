@@ -3,9 +3,10 @@
 use proptest::prelude::*;
 use uuid::Uuid;
 
+use super::reading::{Rendered, parse_rendered};
 use crate::{
-    Body, Message, Priority, Protocol, Rendered, RunStatus, Shutdown, TaskNotification, Usage,
-    WorktreeLeft, parse_rendered, render,
+    Body, Message, Priority, Protocol, RunStatus, Shutdown, TaskNotification, Usage, WorktreeLeft,
+    render,
 };
 
 /// Text that tries to break out: tags, entities, controls, and anything else.

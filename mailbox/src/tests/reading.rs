@@ -1,0 +1,238 @@
+//! Reads what models are shown, to prove that it says exactly what was sent.
+
+use proptest::prelude::*;
+
+use crate::notification::{RunStatus, TaskNotification, Usage, WorktreeLeft};
+use crate::render::{CLOSE, OPEN};
+use crate::xml::{escape_attribute, escape_text};
+
+/// One element of a rendered batch, read back.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Rendered {
+    /// What somebody said.
+    Message {
+        /// Who said it.
+        teammate_id: String,
+        /// The sender's colour, if it has one.
+        color: Option<String>,
+        /// What it says in one line.
+        summary: Option<String>,
+        /// It may have been seen before.
+        redelivered: bool,
+        /// The words, or JSON.
+        text: String,
+    },
+    /// The end of a run.
+    Notification(Box<TaskNotification>),
+}
+
+/// Reads back exactly what `render` wrote; `None` if it is anything else.
+pub(super) fn parse_rendered(text: &str) -> Option<Vec<Rendered>> {
+    let mut reader = Reader::new(text);
+    let mut blocks = Vec::new();
+    while !reader.is_at_end() {
+        if !blocks.is_empty() {
+            reader.literal("\n")?;
+        }
+        blocks.push(if reader.starts_with(OPEN) {
+            read_message(&mut reader)?
+        } else {
+            Rendered::Notification(Box::new(TaskNotification::read(&mut reader)?))
+        });
+    }
+    Some(blocks)
+}
+
+fn read_message(reader: &mut Reader<'_>) -> Option<Rendered> {
+    reader.literal(OPEN)?;
+    let teammate_id = reader.attribute("teammate_id")?;
+    let color = reader.attribute("color");
+    let summary = reader.attribute("summary");
+    let redelivered = reader.attribute("redelivered").is_some();
+    reader.literal(">\n")?;
+    let text = reader.text_until(CLOSE)?;
+    Some(Rendered::Message {
+        teammate_id,
+        color,
+        summary,
+        redelivered,
+        text,
+    })
+}
+
+impl TaskNotification {
+    /// Reads back exactly what [`Self::to_xml`] wrote.
+    pub(super) fn from_xml(xml: &str) -> Option<Self> {
+        let mut reader = Reader::new(xml);
+        let notification = Self::read(&mut reader)?;
+        reader.is_at_end().then_some(notification)
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        reader.literal("<task-notification>\n")?;
+        let task_id = reader.element("task-id")?;
+        let tool_use_id = reader.element("tool-use-id");
+        let output_file = reader.element("output-file")?;
+        let status = reader.element("status")?;
+        let summary = reader.element("summary")?;
+        let candidates = [
+            RunStatus::Completed,
+            RunStatus::Lost,
+            RunStatus::Failed,
+            RunStatus::Killed,
+        ];
+        let (status, description) = candidates.into_iter().find_map(|candidate| {
+            let description = summary
+                .strip_prefix("Agent \"")?
+                .strip_suffix(candidate.verdict())?
+                .strip_suffix("\" ")?;
+            (candidate.word() == status).then(|| (candidate, description.to_owned()))
+        })?;
+        let result = reader.element("result");
+        reader.literal("<usage>\n")?;
+        let mut number = |name| reader.element(name)?.parse().ok();
+        let usage = Usage {
+            total_tokens: number("total_tokens")?,
+            tool_uses: number("tool_uses")?,
+            duration_ms: number("duration_ms")?,
+        };
+        reader.literal("</usage>\n")?;
+        let worktree = match reader.literal("<worktree>\n") {
+            Some(()) => {
+                let worktree = WorktreeLeft {
+                    worktree_path: reader.element("worktreePath")?,
+                    worktree_branch: reader.element("worktreeBranch"),
+                };
+                reader.literal("</worktree>\n")?;
+                Some(worktree)
+            }
+            None => None,
+        };
+        reader.literal("</task-notification>")?;
+        Some(Self {
+            task_id,
+            tool_use_id,
+            output_file,
+            status,
+            description,
+            result,
+            usage,
+            worktree,
+        })
+    }
+}
+
+/// Takes escaping back; `None` if something is not as [`escape`] writes it.
+fn unescape(text: &str) -> Option<String> {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(['&', '<', '>']) {
+        out.push_str(&rest[..start]);
+        let (entity, after) = rest[start..].strip_prefix('&')?.split_once(';')?;
+        out.push(match entity {
+            "amp" => '&',
+            "lt" => '<',
+            "gt" => '>',
+            "quot" => '"',
+            "apos" => '\'',
+            _ => {
+                let digits = entity.strip_prefix("#x")?;
+                char::from_u32(u32::from_str_radix(digits, 16).ok()?)?
+            }
+        });
+        rest = after;
+    }
+    out.push_str(rest);
+    Some(out)
+}
+
+/// Reads what was written, from left to right.
+#[derive(Debug)]
+struct Reader<'t> {
+    rest: &'t str,
+}
+
+impl<'t> Reader<'t> {
+    fn new(text: &'t str) -> Self {
+        Self { rest: text }
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    fn starts_with(&self, text: &str) -> bool {
+        self.rest.starts_with(text)
+    }
+
+    /// Goes past `text`, if it is what comes next.
+    fn literal(&mut self, text: &str) -> Option<()> {
+        self.rest = self.rest.strip_prefix(text)?;
+        Some(())
+    }
+
+    /// The text up to `end`, which is gone past, too.
+    fn text_until(&mut self, end: &str) -> Option<String> {
+        let (text, rest) = self.rest.split_once(end)?;
+        let text = unescape(text)?;
+        self.rest = rest;
+        Some(text)
+    }
+
+    /// The content of the element `name` with its newline, if that is what comes next.
+    fn element(&mut self, name: &str) -> Option<String> {
+        let before = self.rest;
+        let found = self
+            .literal(&format!("<{name}>"))
+            .and_then(|()| self.text_until(&format!("</{name}>\n")));
+        if found.is_none() {
+            self.rest = before;
+        }
+        found
+    }
+
+    /// The value of the attribute `name`, if that is what comes next.
+    fn attribute(&mut self, name: &str) -> Option<String> {
+        let before = self.rest;
+        let found = self
+            .literal(&format!(" {name}=\""))
+            .and_then(|()| self.text_until("\""));
+        if found.is_none() {
+            self.rest = before;
+        }
+        found
+    }
+}
+
+fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    escape_text(&mut out, text);
+    out
+}
+
+#[test]
+fn what_was_not_escaped_by_us_is_not_taken() {
+    for bad in [
+        "<",
+        "a>b",
+        "&",
+        "&bogus;",
+        "&#x110000;",
+        "&#xD800;",
+        "&#65;",
+        "&amp",
+    ] {
+        assert_eq!(unescape(bad), None, "{bad}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_text_comes_back(text in any::<String>()) {
+        prop_assert_eq!(unescape(&escaped(&text)).unwrap(), text.clone());
+        let mut attribute = String::new();
+        escape_attribute(&mut attribute, &text);
+        prop_assert!(!attribute.contains(['"', '<', '>', '\n']));
+        prop_assert_eq!(unescape(&attribute).unwrap(), text);
+    }
+}
