@@ -79,6 +79,22 @@ impl Default for Limits {
 }
 
 /// The mail of one team.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use mailbox::{Draft, MailOptions, Mailbox};
+/// use store::{home::Home, name::Name};
+///
+/// let dir = tempfile::tempdir()?;
+/// let home = Home::new(dir.path().to_owned())?;
+/// let mail = Mailbox::new(&home, &Name::new("team", "fixers")?, MailOptions::default());
+/// let (ann, bob) = (Name::new("agent", "ann")?, Name::new("agent", "bob")?);
+/// mail.send(&Draft::text(ann, bob.clone(), "Done."))?;
+/// let mut reader = mail.inbox(&bob)?.consumer()?;
+/// assert_eq!(reader.take(10)?.messages[0].text(), Some("Done."));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Mailbox {
     pub(crate) dir: PathBuf,

@@ -25,6 +25,16 @@ enum Plain {
 }
 
 /// Which lengths of time are accepted, and how.
+///
+/// ```
+/// use std::time::Duration;
+/// use store::duration::{DurationFormat, short};
+///
+/// let format = DurationFormat::SECONDS.at_most(Duration::from_secs(86_400));
+/// assert_eq!(format.read("1h30m"), format.read("5400"));
+/// assert_eq!(short(Duration::from_secs(5400)), "1h30m");
+/// assert!(format.read("soon").is_err());
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct DurationFormat {
     plain: Plain,

@@ -23,6 +23,23 @@ use crate::snapshot::{Read, Snapshot, read_task};
 use crate::task::Task;
 
 /// One task list.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use store::{home::Home, name::Name};
+/// use taskboard::{Board, BoardOptions, ClaimRequest, NewTask, Status};
+///
+/// let dir = tempfile::tempdir()?;
+/// let home = Home::new(dir.path().to_owned())?;
+/// let board = Board::new(&home, Name::new("list", "work")?, BoardOptions::default());
+/// let new = NewTask { subject: "Fix the build".into(), ..NewTask::default() };
+/// let id = board.create(&[new], None)?[0].id;
+/// let claimed = board.claim(id, &ClaimRequest::new("ann"))?;
+/// assert_eq!(claimed.task.status, Status::InProgress);
+/// assert!(board.claim(id, &ClaimRequest::new("bob")).is_err());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Board {
     pub(crate) name: Name,

@@ -184,7 +184,7 @@ fn every_outcome_is_in_every_report() {
     let sarif: Value = serde_json::from_str(&fan.read("results.sarif")).unwrap();
     assert_eq!(sarif["version"], "2.1.0");
     for (id, kind) in expected {
-        let line = format!("{id}&#10;outcome: {kind}&#10;");
+        let line = format!("{id}\noutcome: {kind}\n");
         assert!(junit.contains(&line), "{id}: {junit}");
         assert!(md.contains(&id), "{id}: {md}");
         let left = sarif.to_string().contains(&id);
