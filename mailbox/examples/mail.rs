@@ -17,7 +17,11 @@ pub(crate) fn exchange() -> Result<(String, usize), Box<dyn Error>> {
     let mail = Mailbox::new(&home, &team, MailOptions::default());
     let (ann, bob) = (Name::new("agent", "ann")?, Name::new("agent", "bob")?);
 
-    mail.send(&Draft::text(ann, bob.clone(), "The build is green & <fast>."))?;
+    mail.send(&Draft::text(
+        ann,
+        bob.clone(),
+        "The build is green & <fast>.",
+    ))?;
 
     // An inbox has one reader at a time.
     let mut reader = mail.inbox(&bob)?.consumer()?;

@@ -12,7 +12,11 @@ use taskboard::{Board, BoardOptions, Caller, ClaimRequest, NewTask, Next, Refere
 pub(crate) fn work() -> Result<Vec<String>, Box<dyn Error>> {
     let dir = tempfile::tempdir()?;
     let home = Home::new(dir.path().to_owned())?;
-    let board = Board::new(&home, Name::new("list", "release")?, BoardOptions::default());
+    let board = Board::new(
+        &home,
+        Name::new("list", "release")?,
+        BoardOptions::default(),
+    );
 
     let task = |key: &str, subject: &str| NewTask {
         key: Some(key.into()),

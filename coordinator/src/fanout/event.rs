@@ -1,9 +1,12 @@
 //! What happens while a plan runs, for those who show it.
 
+use serde::Serialize;
+
 use super::outcome::Outcome;
 
 /// Something that happened. The set is closed: whoever shows events shows all of them.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "camelCase")]
 pub enum FanoutEvent {
     /// The run begins with these tasks.
     Planned {
@@ -68,7 +71,8 @@ pub enum FanoutEvent {
 }
 
 /// What those who show events need to know of a task.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct PlannedEvent {
     /// Its id.
     pub id: String,
@@ -77,6 +81,7 @@ pub struct PlannedEvent {
     /// What it waits for.
     pub depends_on: Vec<String>,
     /// The file it is about, and the line.
+    #[serde(skip)]
     pub place: Option<(String, Option<u64>)>,
 }
 

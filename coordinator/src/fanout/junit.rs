@@ -42,7 +42,9 @@ fn test_case(report: &Report, task: &TaskReport) -> TestCase {
     }
     if let TestCaseStatus::NonSuccess { .. } = status {
         let tail = task.check.as_ref().map(|check| writable(&check.tail));
-        status.set_type(kind).set_description(tail.unwrap_or_default());
+        status
+            .set_type(kind)
+            .set_description(tail.unwrap_or_default());
     }
     let mut case = TestCase::new(writable(&task.id), status);
     case.set_classname(writable(task.group.as_deref().unwrap_or(&report.name)));

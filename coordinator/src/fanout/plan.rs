@@ -14,119 +14,88 @@ pub const PLAN_VERSION: u64 = 1;
 
 /// Work for many agents: tasks one by one, and tasks made from lists of things.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(title = "ccb fanout plan")]
 pub struct Plan {
     /// Where editors find this schema; not used otherwise.
-    #[serde(rename = "$schema", default)]
+    #[serde(rename = "$schema")]
     pub schema: Option<String>,
     /// The version of this format: 1.
-    #[serde(default)]
     pub v: Option<u64>,
     /// What the run is called in reports.
-    #[serde(default)]
     pub name: Option<String>,
     /// What holds for every task that does not say otherwise.
-    #[serde(default)]
     pub defaults: Defaults,
     /// Tasks, one by one.
-    #[serde(default)]
     pub tasks: Vec<TaskSpec>,
     /// Tasks made from a template, one for each of a list of things.
-    #[serde(default)]
     pub foreach: Vec<Foreach>,
 }
 
 /// What holds for every task that does not say otherwise.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Defaults {
     /// What runs the agents: shell, claude, codex, opencode, …, or one of the settings.
-    #[serde(default)]
     pub runtime: Option<String>,
     /// The model agents use.
-    #[serde(default)]
     pub model: Option<String>,
     /// The type of agent.
-    #[serde(default)]
     pub agent: Option<String>,
     /// The command that proves a task: run in its tree, at its commit; exit code 0 is a pass.
-    #[serde(default)]
     pub verify: Option<String>,
     /// How often a task is tried again after it failed (0 to 20). Default 1.
-    #[serde(default)]
     #[schemars(range(min = 0, max = 20))]
     pub retries: Option<u32>,
     /// What one attempt may cost.
-    #[serde(default)]
     pub budget: Option<Budget>,
     /// Where agents work. Default worktree.
-    #[serde(default)]
     pub isolation: Option<TaskIsolation>,
     /// The commit everything starts from. Default HEAD.
-    #[serde(default)]
     pub base: Option<String>,
     /// How long one attempt may take: seconds, or text such as 90s, 10m, 1h30m.
-    #[serde(default)]
     pub timeout: Option<Span>,
     /// Environment variables for agents and checks.
-    #[serde(default)]
     pub env: BTreeMap<String, String>,
 }
 
 /// One task.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct TaskSpec {
     /// Its name in the plan and in reports: letters, digits, '.', '_', '-'; at most 64. In a
     /// template it may be left out: it is then made from the thing the task is about.
-    #[serde(default)]
     pub id: Option<String>,
     /// What is to be done, in one line.
-    #[serde(default)]
     pub subject: Option<String>,
     /// What an agent is told. Either this or `run`.
-    #[serde(default)]
     pub prompt: Option<String>,
     /// A shell command that does the work; needs no model. Either this or `prompt`.
-    #[serde(default)]
     pub run: Option<String>,
     /// Tasks that must be done first; the id of a `foreach` means all of its tasks.
-    #[serde(default)]
     pub depends_on: Texts,
     /// The files or directories it is going to change; those who share some are kept apart.
-    #[serde(default)]
     pub paths: Texts,
     /// The command that proves it; an empty one means that there is none.
-    #[serde(default)]
     pub verify: Option<String>,
     /// The type of agent.
-    #[serde(default)]
     pub agent: Option<String>,
     /// What runs the agent.
-    #[serde(default)]
     pub runtime: Option<String>,
     /// The model the agent uses.
-    #[serde(default)]
     pub model: Option<String>,
     /// Higher ones start first. Default 0.
-    #[serde(default)]
     pub priority: Option<i64>,
     /// Environment variables, besides those of the defaults.
-    #[serde(default)]
     pub env: BTreeMap<String, String>,
     /// How often it is tried again after it failed (0 to 20).
-    #[serde(default)]
     #[schemars(range(min = 0, max = 20))]
     pub retries: Option<u32>,
     /// What one attempt may cost.
-    #[serde(default)]
     pub budget: Option<Budget>,
     /// How long one attempt may take.
-    #[serde(default)]
     pub timeout: Option<Span>,
     /// Where the agent works.
-    #[serde(default)]
     pub isolation: Option<TaskIsolation>,
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -10,7 +11,8 @@ use super::items::Origin;
 use super::plan::{Budget, TaskIsolation};
 
 /// What is to be done.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Work {
     /// An agent is told this.
     Prompt(String),
@@ -19,13 +21,15 @@ pub enum Work {
 }
 
 /// One task of a plan, ready to run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct PlannedTask {
     /// Its name, unique in the plan without regard to case, and usable as a file's.
     pub id: String,
     /// What is to be done, in one line.
     pub subject: String,
     /// What is to be done.
+    #[serde(flatten)]
     pub work: Work,
     /// The ids of the tasks that must be done first, sorted.
     pub depends_on: Vec<String>,
@@ -46,6 +50,7 @@ pub struct PlannedTask {
     /// How often it is tried at most, at least once.
     pub attempts: u32,
     /// How long one attempt may take.
+    #[serde(rename = "timeoutSeconds", serialize_with = "seconds")]
     pub timeout: Option<Duration>,
     /// What one attempt may cost.
     pub budget: Budget,
@@ -57,6 +62,10 @@ pub struct PlannedTask {
     pub origin: Option<Origin>,
     /// What its result depends on, as a hash: the same key, the same work.
     pub key: String,
+}
+
+fn seconds<S: Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
+    time.map(|time| time.as_secs()).serialize(to)
 }
 
 /// SHA-256 as 64 hex digits.
@@ -103,31 +112,7 @@ impl PlannedTask {
 
     /// For `--dry-run --json`.
     pub fn to_json(&self) -> Value {
-        let (prompt, run) = match &self.work {
-            Work::Prompt(text) => (Some(text), None),
-            Work::Run(text) => (None, Some(text)),
-        };
-        let mut value = json!({
-            "id": self.id,
-            "subject": self.subject,
-            "prompt": prompt,
-            "run": run,
-            "dependsOn": self.depends_on,
-            "paths": self.paths,
-            "verify": self.verify,
-            "agent": self.agent,
-            "runtime": self.runtime,
-            "model": self.model,
-            "priority": self.priority,
-            "env": self.env,
-            "attempts": self.attempts,
-            "timeoutSeconds": self.timeout.map(|time| time.as_secs()),
-            "budget": self.budget,
-            "isolation": self.isolation.as_str(),
-            "group": self.group,
-            "origin": self.origin,
-            "key": self.key,
-        });
+        let mut value = json!(self);
         if let Value::Object(map) = &mut value {
             map.retain(|_, value| !value.is_null());
         }

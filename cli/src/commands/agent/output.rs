@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use coordinator::run::{Agents, Launched, Outcome};
 use serde_json::json;
-use store::{Category, Failure};
 use store::duration::DurationFormat;
+use store::{Category, Failure};
 use swarm::run::{ExitReason, ExitStatus};
 
 use crate::context::Context;

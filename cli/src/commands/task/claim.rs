@@ -3,8 +3,8 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 use store::StoreError;
-use store::{Category, Explain, Failure};
 use store::duration::DurationFormat;
+use store::{Category, Explain, Failure};
 use taskboard::{BoardError, ClaimRequest, Claimed, LeaseTerm, Next, Nothing, Refusal, TaskId};
 
 use super::{id, join, line};

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use store::{Category, Failure};
 use store::duration::{DurationFormat, short};
+use store::{Category, Failure};
 use worktrees::RunRequest;
 
 use super::signals::Signals;

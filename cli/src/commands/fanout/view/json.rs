@@ -1,7 +1,7 @@
 //! One JSON object per event, on standard output.
 
 use coordinator::fanout::{FanoutEvent, Progress};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Show;
 use crate::output::Output;
@@ -26,41 +26,11 @@ impl Show for Json {
 }
 
 fn to_json(event: &FanoutEvent) -> Option<Value> {
-    let mut value = match event {
-        FanoutEvent::Planned { tasks, jobs } => {
-            let tasks: Vec<Value> = tasks
-                .iter()
-                .map(|task| json!({"id": task.id, "subject": task.subject, "dependsOn": task.depends_on}))
-                .collect();
-            json!({"event": "planned", "jobs": jobs, "tasks": tasks})
-        }
-        FanoutEvent::Started {
-            task,
-            agent,
-            attempt,
-        } => {
-            json!({"event": "started", "task": task, "agent": agent, "attempt": attempt})
-        }
-        FanoutEvent::Checking { task } => json!({"event": "checking", "task": task}),
-        FanoutEvent::Retrying { task, why } => {
-            json!({"event": "retrying", "task": task, "why": why})
-        }
-        FanoutEvent::Finished { task, outcome } => {
-            json!({"event": "finished", "task": task, "outcome": outcome})
-        }
-        FanoutEvent::Landed {
-            task,
-            branch,
-            commit,
-        } => {
-            json!({"event": "landed", "task": task, "branch": branch, "commit": commit})
-        }
-        FanoutEvent::Paused { why } => json!({"event": "paused", "why": why}),
-        FanoutEvent::Resumed => json!({"event": "resumed"}),
-        FanoutEvent::Note { text } => json!({"event": "note", "text": text}),
-        // The command itself ends with a line of its own.
-        FanoutEvent::Tick | FanoutEvent::Ended => return None,
-    };
+    // The command itself ends with a line of its own.
+    if matches!(event, FanoutEvent::Tick | FanoutEvent::Ended) {
+        return None;
+    }
+    let mut value = serde_json::to_value(event).ok()?;
     value["ts"] = super::now().into();
     Some(value)
 }
