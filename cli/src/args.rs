@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser};
 
 use crate::commands::Command;
@@ -46,4 +47,19 @@ pub(crate) struct Global {
     /// Say more on stderr; twice for even more
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
+}
+
+/// One of these, by its name; each with what it means.
+pub(crate) fn one_of<T, const N: usize>(
+    all: [(T, &'static str); N],
+    name: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T>
+where
+    T: Copy + Send + Sync + 'static,
+{
+    let values = all.map(|(one, about)| PossibleValue::new(name(one)).help(about));
+    PossibleValuesParser::new(values).try_map(move |given| {
+        let mut all = all.into_iter().map(|(one, _)| one);
+        all.find(|one| name(*one) == given).ok_or("no such value")
+    })
 }

@@ -3,23 +3,15 @@
 //! The only crate that prints, exits, and reads the environment. Each command is one file in
 //! `commands` with its arguments beside its code; what it does is a call into a library.
 
-mod actions;
 mod args;
-mod bounds;
 mod commands;
 mod context;
-mod crew;
-mod definition_keys;
-mod env;
 mod exit;
-mod hooks;
 mod mcp;
 mod output;
-mod own;
 mod rights;
 mod session;
 mod signals;
-mod spawning;
 mod supervise;
 mod table;
 

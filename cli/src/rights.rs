@@ -1,156 +1,7 @@
-//! What an agent may do with each command. People may do everything.
-//!
-//! One table, which docs/mcp.md shows; a test compares the two and looks whether every command is
-//! in it. Where a word says `own`, the command itself looks whose the thing is.
+//! Which row of the table of rights a command is.
 
 use clap::ArgMatches;
-use store::Failure;
-
-use crate::context::Context;
-
-/// Who calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Who {
-    /// Nobody of ours: a person, or a program that is none of our agents.
-    Person,
-    /// An agent that leads its team.
-    Lead,
-    /// One that leads it by planning alone.
-    Coordinator,
-    /// An agent that takes part in a team.
-    Teammate,
-    /// An agent with one piece of work.
-    Worker,
-    /// An agent, but nobody knows which.
-    Unknown,
-}
-
-impl Who {
-    /// Whether it decides for its team: what tasks are checked by, who works on them.
-    pub(crate) fn decides(self) -> bool {
-        matches!(self, Self::Person | Self::Lead | Self::Coordinator)
-    }
-
-    fn in_words(self) -> &'static str {
-        match self {
-            Self::Person => "a person",
-            Self::Lead => "the lead",
-            Self::Coordinator => "the coordinator",
-            Self::Teammate => "a teammate",
-            Self::Worker => "a worker",
-            Self::Unknown => "an agent nobody knows",
-        }
-    }
-}
-
-/// What the table says about one command and one sort of agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Say {
-    Yes,
-    /// What is its own: its tasks, requests to it, agents it started.
-    Own,
-    No,
-}
-
-use Say::{No, Own, Yes};
-
-/// A command, or one with a flag that matters, and what lead, teammate and worker may do.
-pub(crate) type Row = (&'static str, [Say; 3]);
-
-/// Looks, and changes nothing.
-const READ: [Say; 3] = [Yes, Yes, Yes];
-const LEAD: [Say; 3] = [Yes, No, No];
-const TEAM: [Say; 3] = [Yes, Yes, No];
-const ALL_OWN: [Say; 3] = [Own, Own, Own];
-const NOBODY: [Say; 3] = [No, No, No];
-
-/// What starts or resumes a session.
-pub(crate) const SESSION: &str = "--team NAME [PROMPT]";
-
-/// Commands that only look, which also work on another list and for an agent nobody knows.
-pub(crate) const READING: &[Row] = &[
-    ("task list", READ),
-    ("task show", READ),
-    ("task graph", READ),
-    ("task watch", READ),
-    ("mail requests", READ),
-    ("worktree list", READ),
-    ("worktree status", READ),
-    ("worktree events", READ),
-    ("worktree gc", READ),
-    ("worktree pool list", READ),
-    ("agent list", READ),
-    ("agent show", READ),
-    ("agent logs", READ),
-    ("agent output", READ),
-    ("agent types", READ),
-    ("team list", READ),
-    ("team show", READ),
-    ("team limits", READ),
-    ("fanout merge-reports", READ),
-    ("fanout schema", READ),
-    ("status", READ),
-    ("doctor", READ),
-    ("trust --show", READ),
-    ("completions", READ),
-    ("man", READ),
-];
-
-/// Commands that change something.
-pub(crate) const CHANGING: &[Row] = &[
-    (SESSION, NOBODY),
-    ("task create", TEAM),
-    ("task update", [Yes, Own, Own]),
-    ("task update --force", LEAD),
-    ("task claim", TEAM),
-    ("task next", TEAM),
-    ("task done", ALL_OWN),
-    ("task done --force", LEAD),
-    ("task release", ALL_OWN),
-    ("task release --force", LEAD),
-    ("task rm", [Yes, Own, No]),
-    ("task rm --force", LEAD),
-    ("task block", TEAM),
-    ("task unblock", LEAD),
-    ("task reset", LEAD),
-    ("mail send", READ),
-    ("mail inbox", ALL_OWN),
-    ("mail read", ALL_OWN),
-    ("mail ack", ALL_OWN),
-    ("mail watch", ALL_OWN),
-    ("mail approve", ALL_OWN),
-    ("mail reject", ALL_OWN),
-    ("worktree create", TEAM),
-    ("worktree run", READ),
-    ("worktree bind", TEAM),
-    ("worktree unbind", TEAM),
-    ("worktree keep", TEAM),
-    ("worktree remove", TEAM),
-    ("worktree remove --discard", LEAD),
-    ("worktree undo", TEAM),
-    ("worktree merge", LEAD),
-    ("worktree gc --yes", LEAD),
-    ("worktree enter", TEAM),
-    ("worktree exit", TEAM),
-    ("worktree pool fill", TEAM),
-    ("agent spawn", [Yes, Own, No]),
-    ("agent send", TEAM),
-    ("agent stop", [Yes, Own, No]),
-    ("agent resume", [Yes, Own, No]),
-    ("team create", NOBODY),
-    ("team join", NOBODY),
-    ("team leave", NOBODY),
-    ("team delete", [Own, No, No]),
-    ("team limits --reset", NOBODY),
-    ("fanout", NOBODY),
-    ("fanout run", NOBODY),
-    ("fanout init", READ),
-    ("fanout apply", NOBODY),
-    ("mcp", ALL_OWN),
-    ("doctor --fix", NOBODY),
-    ("trust", NOBODY),
-    ("demo", NOBODY),
-];
+use coordinator::rights::{Row, SESSION, rows};
 
 /// The command that was called, as the table names it.
 pub(crate) fn command(matches: &ArgMatches) -> String {
@@ -169,86 +20,18 @@ pub(crate) fn command(matches: &ArgMatches) -> String {
         let flag = here.try_get_one::<bool>(flag).ok().flatten();
         flag.copied().filter(|given| *given)
     };
-    let rows = || READING.iter().chain(CHANGING);
     let flagged = rows().find(|row| given(row).is_some());
     flagged.map_or(path, |row| row.0.to_owned())
-}
-
-fn says(command: &str, who: Who) -> Say {
-    let column = match who {
-        Who::Person => return Yes,
-        Who::Lead | Who::Coordinator => 0,
-        Who::Teammate => 1,
-        Who::Worker => 2,
-        Who::Unknown => {
-            let reads = READING.iter().any(|(name, _)| *name == command);
-            return if reads { Yes } else { No };
-        }
-    };
-    let row = READING.iter().chain(CHANGING);
-    let mut row = row.filter(|(name, _)| *name == command);
-    // A command nobody thought of is nobody's but a person's.
-    row.next().map_or(No, |(_, says)| says[column])
-}
-
-/// Refuses a command that is none of the caller's business.
-pub(crate) fn check(command: &str, context: &Context) -> Result<(), Failure> {
-    let who = context.who();
-    if says(command, who) == No {
-        return Err(not_for(
-            context,
-            &format!("`ccb {command}`"),
-            CHANGING
-                .iter()
-                .any(|(name, says)| *name == command && says[0] != No),
-        ));
-    }
-    let reads = READING.iter().any(|(name, _)| *name == command);
-    if let Some(list) = context.foreign_list().filter(|_| !reads) {
-        return Err(not_yours(
-            format!(
-                "the tasks of {} are not on the list {list}, which it can only look at",
-                context.agent()
-            ),
-            "leave out --list",
-        ));
-    }
-    Ok(())
-}
-
-/// The error for something that is somebody else's to do: the lead's, or a person's alone.
-pub(crate) fn not_for(context: &Context, what: &str, lead_may: bool) -> Failure {
-    let who = context.who().in_words();
-    let whose = match lead_may {
-        true => "its lead and the person who runs ccb",
-        false => "the person who runs ccb",
-    };
-    let message = match context.who() {
-        Who::Unknown => format!("this is {who}, and {what} is for {whose}"),
-        _ => format!("{} is {who}, and {what} is for {whose}", context.agent()),
-    };
-    let hint = match context.who().decides() {
-        true => "ask the person who started you",
-        false => "ask with: ccb mail send team-lead TEXT",
-    };
-    not_yours(message, hint)
-}
-
-/// A refusal because of who calls.
-pub(crate) fn not_yours(message: String, hint: &str) -> Failure {
-    Failure::refused("not_yours", message).with_hint(hint)
 }
 
 #[cfg(test)]
 mod tests {
     use clap::{Command, CommandFactory};
 
+    use coordinator::rights::Say::{self, No, Own, Yes};
+
     use super::*;
     use crate::args::Cli;
-
-    fn rows() -> impl Iterator<Item = &'static Row> {
-        READING.iter().chain(CHANGING)
-    }
 
     /// Every command that does something, as the table names it.
     fn leaves(command: &Command, path: &str, found: &mut Vec<String>) {

@@ -5,19 +5,23 @@
 //! step ([`binding`]), remembers for a session in a tree where it came from ([`session`]), gives
 //! hooks their say ([`hooks`]), knows whose process this is ([`identity`]), and deletes teams.
 
+pub mod actions;
+pub mod agent;
 pub mod binding;
 mod doctor;
 pub mod engine;
+pub mod env;
 pub mod fanout;
 pub mod fleet;
 pub mod hooks;
 pub mod identity;
 pub mod progress;
+pub mod rights;
 pub mod run;
 pub mod session;
-mod session_file;
 mod team_delete;
+pub mod visit;
+pub mod workplace;
 
 pub use doctor::{Finding, doctor};
-pub use session_file::{SessionFile, TeamSession};
 pub use team_delete::{DeleteError, Deleted, TreeEnd, delete_team};

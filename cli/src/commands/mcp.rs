@@ -1,21 +1,23 @@
 use clap::Args;
+use coordinator::agent::Role;
+use coordinator::rights::{Who, not_yours};
 use store::Failure;
 
+use crate::args::one_of;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::mcp::{self, Role};
-use crate::rights::{Who, not_yours};
+use crate::mcp;
 
 #[derive(Debug, Args)]
 pub(crate) struct McpArgs {
     /// What the client is in its team, which decides what it can do
-    #[arg(long, value_enum)]
+    #[arg(long, value_name = "ROLE", value_parser = one_of(Role::ALL, Role::as_str))]
     role: Role,
 }
 
 pub(crate) fn run(args: &McpArgs, context: &mut Context) -> Result<Exit, Failure> {
     check(args.role, context)?;
-    mcp::serve(args.role, context.clone())
+    mcp::serve(args.role, context.workplace.clone())
 }
 
 /// An agent of ours is what it was started as, or less.

@@ -20,7 +20,6 @@ use store::Failure;
 use crate::args::Cli;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::rights;
 use crate::session;
 
 /// What `ccb` can do.
@@ -59,18 +58,10 @@ pub(crate) enum Command {
     Man(man::ManArgs),
 }
 
-/// What a worktree is like when nothing but the settings says so.
-pub(crate) fn default_tree(
-    context: &Context,
-) -> Result<(worktrees::Base, worktrees::SetUp), Failure> {
-    let worktree::Wanted { base, set_up } = worktree::NewTree::default().wanted(context)?;
-    Ok((base, set_up))
-}
-
 /// Runs what was asked for, which `name` stands for in the table of rights.
 pub(crate) fn run(cli: &Cli, name: &str, context: &mut Context) -> Result<Exit, Failure> {
     if cli.command.is_some() {
-        rights::check(name, context)?;
+        coordinator::rights::check(name, context)?;
     }
     if matches!(
         &cli.command,
@@ -115,7 +106,7 @@ pub(crate) fn run(cli: &Cli, name: &str, context: &mut Context) -> Result<Exit, 
                 return Err(unknown(word));
             }
             if is_session {
-                rights::check(name, context)?;
+                coordinator::rights::check(name, context)?;
                 return session::run(&cli.session, context);
             }
             if !cli.session.is_empty() {

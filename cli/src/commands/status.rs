@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use coordinator::engine::director_lock;
-use coordinator::{SessionFile, TeamSession};
+use coordinator::session::{SessionFile, TeamSession};
 use mailbox::{Request, RequestState};
 use serde_json::{Value, json};
 use store::Failure;

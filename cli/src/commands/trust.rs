@@ -1,6 +1,9 @@
 //! `ccb trust`: the user's word on what a repository wants to run.
 
 use clap::Args;
+use coordinator::agent::definitions;
+use coordinator::rights::{Who, not_yours};
+use coordinator::workplace::hooks;
 use serde_json::{Value, json};
 use store::Failure;
 use store::clock::SystemClock;
@@ -8,12 +11,9 @@ use swarm::hooks::{HookFiles, Hooks};
 use swarm::trust::{Item, Places, Trust, gather};
 use worktrees::{ConfigCode, config_code};
 
-use crate::commands::agent::definitions;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::hooks;
 use crate::output::{BOLD, DIM, GREEN, YELLOW, clean_line};
-use crate::rights::{Who, not_yours};
 
 /// Hooks, set-up commands, runtimes, MCP servers and environment rules that come with a
 /// repository are not used before you trust them. This shows what there is and trusts it as it

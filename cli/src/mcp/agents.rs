@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use coordinator::agent::Role;
+use coordinator::workplace::Workplace;
 use serde_json::{Value, json};
 use store::{Category, Failure};
 use taskboard::TaskId;
@@ -9,8 +11,6 @@ use taskboard::TaskId;
 use super::answer::Answer;
 use super::arguments::Arguments;
 use super::port::{AgentInput, AgentOutput, AgentPort, AgentResult, Known, Wait};
-use super::role::Role;
-use crate::context::Context;
 
 /// How many agents an error names.
 const SHOWN: usize = 8;
@@ -20,7 +20,7 @@ const TIMEOUT_MS: u64 = 30_000;
 pub(super) fn spawn(
     arguments: &Arguments,
     role: Role,
-    context: &Context,
+    context: &Workplace,
     port: &dyn AgentPort,
     wait: &Wait,
 ) -> Result<Answer, Failure> {
@@ -34,7 +34,7 @@ pub(super) fn spawn(
 }
 
 /// What is asked for, if the role may and it makes sense.
-fn input(arguments: &Arguments, role: Role, context: &Context) -> Result<AgentInput, Failure> {
+fn input(arguments: &Arguments, role: Role, context: &Workplace) -> Result<AgentInput, Failure> {
     let refused = |message: String, hint: &str| {
         Err(Failure::usage("invalid_arguments", message).with_hint(hint))
     };
@@ -99,7 +99,7 @@ fn team(
     arguments: &Arguments,
     name: Option<&str>,
     role: Role,
-    context: &Context,
+    context: &Workplace,
 ) -> Result<Option<String>, Failure> {
     if role == Role::Coordinator {
         // Workers are in no team; a name is an address.

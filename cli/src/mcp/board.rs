@@ -1,15 +1,15 @@
 //! The board's tools.
 
+use coordinator::actions::task;
+use coordinator::workplace::Workplace;
 use serde_json::json;
 use store::Failure;
 use taskboard::{NewTask, Reference, Snapshot, Status, Task, TaskId, Update};
 
 use super::answer::Answer;
 use super::arguments::Arguments;
-use crate::actions::task;
-use crate::context::Context;
 
-pub(super) fn create(arguments: &Arguments, context: &Context) -> Result<Answer, Failure> {
+pub(super) fn create(arguments: &Arguments, context: &Workplace) -> Result<Answer, Failure> {
     let waits_for = all_ids(&arguments.texts("addBlockedBy"))?;
     let new = NewTask {
         // From the start: what waits for nothing may be begun at once.
@@ -25,7 +25,7 @@ pub(super) fn create(arguments: &Arguments, context: &Context) -> Result<Answer,
     Ok(Answer::new(text, json!({ "task": task.to_json() })))
 }
 
-pub(super) fn get(arguments: &Arguments, context: &Context) -> Result<Answer, Failure> {
+pub(super) fn get(arguments: &Arguments, context: &Workplace) -> Result<Answer, Failure> {
     let id = id(&arguments.text("taskId"))?;
     let snapshot = task::show(id, context)?;
     let task = snapshot.require(id)?;
@@ -33,7 +33,7 @@ pub(super) fn get(arguments: &Arguments, context: &Context) -> Result<Answer, Fa
     Ok(Answer::new(describe(&snapshot, task), json))
 }
 
-pub(super) fn list(context: &Context) -> Result<Answer, Failure> {
+pub(super) fn list(context: &Workplace) -> Result<Answer, Failure> {
     let listing = task::list(context)?;
     let snapshot = &listing.snapshot;
     let tasks: Vec<&Task> = snapshot
@@ -58,7 +58,7 @@ pub(super) fn list(context: &Context) -> Result<Answer, Failure> {
     Ok(Answer::new(lines.join("\n"), listing.to_json(&tasks)))
 }
 
-pub(super) fn update(arguments: &Arguments, context: &Context) -> Result<Answer, Failure> {
+pub(super) fn update(arguments: &Arguments, context: &Workplace) -> Result<Answer, Failure> {
     let id = id(&arguments.text("taskId"))?;
     let caller = context.caller(None, false);
     if arguments.only("taskId") {

@@ -4,7 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use coordinator::actions::mail::Letter;
+use coordinator::agent::Role;
+use coordinator::agent::bounds;
+use coordinator::agent::definitions;
+use coordinator::agent::{self, Wish};
 use coordinator::run::{Agents, Launched, Listed, Outcome, Spawn};
+use coordinator::workplace::Workplace;
 use serde_json::json;
 use store::Failure;
 use swarm::AgentId;
@@ -14,15 +20,8 @@ use super::answer::Answer;
 use super::port::{
     AgentInput, AgentOutput, AgentPort, AgentResult, AgentUsage, Known, Spawned, Wait,
 };
-use super::role::Role;
 use super::seat::Seat;
 use super::workers::Workers;
-use crate::actions::mail::Letter;
-use crate::bounds;
-use crate::commands::agent::definitions;
-use crate::commands::default_tree;
-use crate::context::Context;
-use crate::spawning::{self, Wish};
 
 /// How often a wait looks whether somebody still waits.
 const SLICE: Duration = Duration::from_millis(200);
@@ -48,7 +47,7 @@ impl Engine {
         }
     }
 
-    fn agents(&self) -> Result<(Arc<Context>, Agents), Failure> {
+    fn agents(&self) -> Result<(Arc<Workplace>, Agents), Failure> {
         let context = self.seat.context();
         let agents = context.agents()?;
         Ok((context, agents))
@@ -181,7 +180,7 @@ impl AgentPort for Engine {
 }
 
 /// What the engine is asked for.
-fn request(input: &AgentInput, role: Role, context: &Context) -> Result<Spawn, Failure> {
+fn request(input: &AgentInput, role: Role, context: &Workplace) -> Result<Spawn, Failure> {
     let wish = Wish {
         prompt: Some(input.prompt.clone()),
         description: Some(input.description.clone()),
@@ -191,7 +190,7 @@ fn request(input: &AgentInput, role: Role, context: &Context) -> Result<Spawn, F
         plan_mode: input.plan,
         background: input.run_in_background,
         worktree: match input.worktree {
-            true => Some(default_tree(context)?),
+            true => Some(context.usual_tree()?),
             false => None,
         },
         cwd: input.cwd.clone().map(PathBuf::from),
@@ -200,7 +199,7 @@ fn request(input: &AgentInput, role: Role, context: &Context) -> Result<Spawn, F
         ..Wish::default()
     };
     let definitions = definitions::load(None, context)?;
-    let spawn = spawning::spawn(&wish, &definitions, context)?;
+    let spawn = agent::describe(&wish, &definitions, context)?;
     Ok(Spawn {
         background: spawn.background || spawn.teammate,
         // Whoever asked is told, also one that is no agent of ours.

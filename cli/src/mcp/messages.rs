@@ -1,5 +1,8 @@
 //! `SendMessage` and `ExitPlanMode`.
 
+use coordinator::actions::mail::{self, Letter, Reached};
+use coordinator::actions::recipients;
+use coordinator::workplace::Workplace;
 use mailbox::{Mode, Plan, Question, Shutdown};
 use serde_json::{Map, Value, json};
 use store::Failure;
@@ -9,13 +12,10 @@ use super::answer::Answer;
 use super::arguments::Arguments;
 use super::port::AgentPort;
 use super::seat::Seat;
-use crate::actions::mail::{self, Letter, Reached};
-use crate::actions::recipients;
-use crate::context::Context;
 
 pub(super) fn send(
     arguments: &Arguments,
-    context: &Context,
+    context: &Workplace,
     port: &dyn AgentPort,
 ) -> Result<Answer, Failure> {
     let to = arguments.text("to");
@@ -59,7 +59,7 @@ pub(super) fn send(
 fn structured(
     to: &str,
     message: &Map<String, Value>,
-    context: &Context,
+    context: &Workplace,
 ) -> Result<Answer, Failure> {
     let field = |name: &str| message.get(name).and_then(Value::as_str).map(str::to_owned);
     let kind = field("type").unwrap_or_default();
@@ -92,7 +92,7 @@ fn respond(
     to: &str,
     kind: &str,
     message: &Map<String, Value>,
-    context: &Context,
+    context: &Workplace,
 ) -> Result<Answer, Failure> {
     let text = |name: &str| message.get(name).and_then(Value::as_str).map(str::to_owned);
     let id = text("request_id").ok_or_else(|| missing("request_id", kind))?;
@@ -138,7 +138,7 @@ fn missing(name: &str, kind: &str) -> Failure {
 
 pub(super) fn exit_plan_mode(
     arguments: &Arguments,
-    context: &Context,
+    context: &Workplace,
     seat: &Seat,
 ) -> Result<Answer, Failure> {
     if !seat.plans() {

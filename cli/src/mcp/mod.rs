@@ -19,7 +19,6 @@ mod messages;
 mod port;
 mod post;
 mod receipts;
-mod role;
 mod seat;
 mod server;
 mod teams;
@@ -39,7 +38,6 @@ use serde_json::json;
 use tokio::sync::watch;
 
 pub use fault::FAULT_POINTS as MCP_FAULT_POINTS;
-pub(crate) use role::Role;
 
 use self::engine::Engine;
 use self::port::AgentPort;
@@ -48,15 +46,16 @@ use self::receipts::Receipts;
 use self::seat::Seat;
 use self::server::Server;
 use self::transport::{Client, Mailroom};
-use crate::context::Context;
 use crate::exit::Exit;
+use coordinator::agent::Role;
+use coordinator::workplace::Workplace;
 use store::Failure;
 
 /// How often a lookout that has nothing to listen to looks for something.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Serves one client on standard input and output until it goes.
-pub(crate) fn serve(role: Role, context: Context) -> Result<Exit, Failure> {
+pub(crate) fn serve(role: Role, context: Workplace) -> Result<Exit, Failure> {
     let seat = Arc::new(Seat::new(role, context)?);
     // Fails like any command if the team cannot be used at all.
     seat.context().team()?;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use coordinator::actions::mail::Letter;
 use serde_json::{Value, json};
 use store::Failure;
 
 use super::answer::Answer;
-use crate::actions::mail::Letter;
 
 /// What an agent is to be; checked for what the role may ask.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

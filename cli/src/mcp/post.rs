@@ -7,6 +7,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use coordinator::workplace::Workplace;
 use mailbox::{Consumer, MailError, Mailbox, MessageState, render};
 use serde_json::{Value, json};
 use store::Failure;
@@ -14,7 +15,6 @@ use store::fifo::Bell;
 use store::name::Name;
 
 use super::seat::Seat;
-use crate::context::Context;
 
 /// About how many bytes of mail go with one result; the rest goes with the next.
 const ENOUGH: usize = 32 << 10;
@@ -175,14 +175,14 @@ impl State {
 }
 
 /// The team's mail, for somebody who does not wait.
-fn mailbox(context: &Context, team: &Name) -> Result<Mailbox, Failure> {
+fn mailbox(context: &Workplace, team: &Name) -> Result<Mailbox, Failure> {
     let mut options = context.mail_options();
     options.lock_timeout = options.lock_timeout.min(LOCK_TIMEOUT);
     options.reader_timeout = Duration::ZERO;
     context.mailbox_of(team, options)
 }
 
-fn is_member(context: &Context, team: &Name) -> bool {
+fn is_member(context: &Workplace, team: &Name) -> bool {
     let roster = context.team_named(team.clone()).roster();
     roster.is_ok_and(|roster| roster.member(context.agent()).is_some())
 }

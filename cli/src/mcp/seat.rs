@@ -7,22 +7,22 @@ use store::name::Name;
 use swarm::run::RunError;
 use swarm::{NewMember, TeamError};
 
-use super::role::Role;
-use crate::actions::mail::plans;
-use crate::actions::team::directory;
-use crate::context::Context;
-use crate::env;
+use coordinator::actions::mail::plans;
+use coordinator::actions::team::directory;
+use coordinator::agent::Role;
+use coordinator::env;
+use coordinator::workplace::Workplace;
 
 /// One client's place. Its identity is fixed; its team can change if it leads one.
 #[derive(Debug)]
 pub(crate) struct Seat {
     pub(crate) role: Role,
-    context: Mutex<Arc<Context>>,
+    context: Mutex<Arc<Workplace>>,
 }
 
 impl Seat {
     /// The seat of `role`, as far as the context tells who that is.
-    pub(crate) fn new(role: Role, mut context: Context) -> Result<Self, Failure> {
+    pub(crate) fn new(role: Role, mut context: Workplace) -> Result<Self, Failure> {
         if context.named_agent().is_none() {
             match role {
                 Role::Teammate => {
@@ -43,7 +43,7 @@ impl Seat {
     }
 
     /// What is around the client now.
-    pub(crate) fn context(&self) -> Arc<Context> {
+    pub(crate) fn context(&self) -> Arc<Workplace> {
         Arc::clone(&self.context.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -54,10 +54,10 @@ impl Seat {
 
     /// The client leads none any more.
     pub(crate) fn drop_team(&self) {
-        self.change(Context::lead_none);
+        self.change(|context| context.lead_none());
     }
 
-    fn change(&self, change: impl FnOnce(&mut Context)) {
+    fn change(&self, change: impl FnOnce(&mut Workplace)) {
         let mut context = self.context.lock().unwrap_or_else(PoisonError::into_inner);
         change(Arc::make_mut(&mut context));
     }

@@ -5,6 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use coordinator::agent::PLAN;
+use coordinator::agent::bounds;
+use coordinator::workplace::Workplace;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelledNotificationParam, CustomRequest,
     CustomResult, ErrorData, Implementation, JsonObject, ListToolsResult, PaginatedRequestParams,
@@ -23,13 +26,10 @@ use super::arguments::Arguments;
 use super::port::{AgentPort, Wait};
 use super::post::Post;
 use super::receipts::Receipts;
-use super::role::PLAN;
 use super::seat::Seat;
 use super::tool::Catalogue;
 use super::transport::{Client, Mailroom};
 use super::{agents, board, messages, teams, trees};
-use crate::bounds;
-use crate::context::Context;
 
 /// Tools that wait for agents, or for a working tree and its set-up. Others do not wait for them.
 const LONG: [&str; 5] = [
@@ -221,7 +221,7 @@ impl Desk {
 
 /// Which tools the definition of the agent at the other end leaves it; all, if it is none of
 /// ours.
-fn filter_of(context: &Context) -> Result<ToolFilter, Failure> {
+fn filter_of(context: &Workplace) -> Result<ToolFilter, Failure> {
     let Some(run) = context.run() else {
         return Ok(ToolFilter::default());
     };

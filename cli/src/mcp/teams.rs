@@ -1,5 +1,7 @@
 //! `TeamCreate` and `TeamDelete`.
 
+use coordinator::actions::team;
+use coordinator::workplace::Workplace;
 use store::Failure;
 use store::name::Name;
 
@@ -7,12 +9,10 @@ use super::answer::Answer;
 use super::arguments::Arguments;
 use super::post::Post;
 use super::seat::Seat;
-use crate::actions::team;
-use crate::context::Context;
 
 pub(super) fn create(
     arguments: &Arguments,
-    context: &Context,
+    context: &Workplace,
     seat: &Seat,
 ) -> Result<Answer, Failure> {
     let name = Name::new("team", &arguments.text("team_name"))?;
@@ -37,7 +37,7 @@ pub(super) fn create(
     Ok(Answer::new(text, json))
 }
 
-pub(super) fn delete(context: &Context, seat: &Seat, post: &Post) -> Result<Answer, Failure> {
+pub(super) fn delete(context: &Workplace, seat: &Seat, post: &Post) -> Result<Answer, Failure> {
     let name = context.team()?;
     // We are at our own inbox, which would count as a living member.
     post.close();

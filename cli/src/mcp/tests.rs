@@ -6,12 +6,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
+use coordinator::actions::mail::Letter;
 use serde_json::{Value, json};
 
 use super::answer::Answer;
 use super::port::{AgentInput, AgentOutput, AgentResult, AgentUsage, Known, Spawned, Wait};
 use super::*;
-use crate::actions::mail::Letter;
 
 const AGENT: &str = "a0123456789abcdef";
 
@@ -133,7 +133,7 @@ struct Connection {
 impl Connection {
     fn new(role: Role, agent: &str) -> Self {
         let home = tempfile::tempdir().unwrap();
-        let context = Context::for_tests(home.path(), "crew", agent);
+        let context = Workplace::for_tests(home.path(), "crew", agent).unwrap();
         let seat = Arc::new(Seat::new(role, context).unwrap());
         let port = Arc::new(Fake::default());
         let (to_server, input) = UnixStream::pair().unwrap();

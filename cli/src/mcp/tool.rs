@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use store::Failure;
 
-use super::role::Role;
+use coordinator::agent::Role;
 
 /// A tool's name, what it is for, and what it takes.
 #[derive(Debug, Clone, Deserialize)]

@@ -1,28 +1,28 @@
 //! `EnterWorktree` and `ExitWorktree`: the caller's own tree, nobody else's.
 
+use coordinator::actions::worktree::{self, Leave};
+use coordinator::workplace::Workplace;
+use coordinator::workplace::hooks::TreeMaker;
 use store::Failure;
 use worktrees::{CreateRequest, Slug};
 
 use super::answer::Answer;
 use super::arguments::Arguments;
-use crate::actions::worktree::{self, Leave};
-use crate::commands::worktree::create::NewTree;
-use crate::commands::worktree::fill_behind;
-use crate::context::Context;
-use crate::hooks::TreeMaker;
 
-pub(super) fn enter(arguments: &Arguments, context: &Context) -> Result<Answer, Failure> {
+pub(super) fn enter(arguments: &Arguments, context: &Workplace) -> Result<Answer, Failure> {
     let name = arguments.optional("name");
     let name = name.as_deref().map(Slug::new).transpose()?;
-    let request = NewTree::default().request(name, &context.directory, context)?;
+    let (base, set_up) = context.usual_tree()?;
     let maker = TreeMaker::new(context)?;
     let hook = maker.hook();
     let request = CreateRequest {
         hook: hook.as_ref().map(|hook| hook as _),
-        ..request
+        base,
+        set_up,
+        ..CreateRequest::new(name, &context.directory)
     };
     let (record, created) = worktree::enter(&request, context)?;
-    fill_behind(&created, context);
+    worktree::fill_behind(&created, context);
     let mut json = worktree::entered_json(&record, &created);
     json["worktreePath"] = record.worktree_path.clone().into();
     json["worktreeBranch"] = record.worktree_branch.clone().into();
@@ -37,7 +37,7 @@ pub(super) fn enter(arguments: &Arguments, context: &Context) -> Result<Answer, 
     Ok(Answer::new(text, json))
 }
 
-pub(super) fn exit(arguments: &Arguments, context: &Context) -> Result<Answer, Failure> {
+pub(super) fn exit(arguments: &Arguments, context: &Workplace) -> Result<Answer, Failure> {
     let discard = arguments.flag("discard_changes").unwrap_or(false);
     let how = match arguments.text("action").as_str() {
         "remove" => Leave::Remove { discard },

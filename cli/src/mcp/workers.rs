@@ -4,9 +4,13 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
+use coordinator::agent::Role;
+use coordinator::agent::definitions;
+use coordinator::agent::{self, Wish};
 use coordinator::engine::{WorkerTask, base_of_all, may_begin};
 use coordinator::run::{Agents, Spawn};
-use coordinator::{SessionFile, TeamSession};
+use coordinator::session::{SessionFile, TeamSession};
+use coordinator::workplace::Workplace;
 use store::Failure;
 use swarm::LEAD;
 use swarm::run::Meta;
@@ -15,11 +19,6 @@ use worktrees::Base;
 
 use super::engine::under_way;
 use super::port::{AgentInput, Spawned};
-use super::role::Role;
-use crate::commands::agent::definitions;
-use crate::commands::default_tree;
-use crate::context::Context;
-use crate::spawning::{self, Wish};
 
 /// The type of a worker for which none was named.
 const USUAL_TYPE: &str = "worker";
@@ -60,7 +59,7 @@ impl Workers {
     pub(super) fn spawn(
         &self,
         input: &AgentInput,
-        context: &Context,
+        context: &Workplace,
         agents: &Agents,
     ) -> Result<Spawned, Failure> {
         self.check_understood(&input.prompt)?;
@@ -94,7 +93,7 @@ impl Workers {
         &self,
         meta: &Meta,
         text: &str,
-        context: &Context,
+        context: &Workplace,
         agents: &Agents,
     ) -> Result<(), Failure> {
         self.check_understood(text)?;
@@ -143,7 +142,7 @@ impl Workers {
     }
 }
 
-fn session(context: &Context) -> Result<Option<TeamSession>, Failure> {
+fn session(context: &Workplace) -> Result<Option<TeamSession>, Failure> {
     let team = context.team()?;
     let file = SessionFile {
         home: context.home(),
@@ -225,12 +224,12 @@ fn header(input: &AgentInput) -> WorkerTask {
 fn request(
     input: &AgentInput,
     session: Option<&TeamSession>,
-    context: &Context,
+    context: &Workplace,
     agents: &Agents,
 ) -> Result<Spawn, Failure> {
     let worktree = match context.trees() {
         Ok(_) => {
-            let (base, set_up) = default_tree(context)?;
+            let (base, set_up) = context.usual_tree()?;
             let base = match session.and_then(|session| session.into.as_ref()) {
                 Some(into) => Base::Given(base_of_all(into, agents)?),
                 None => base,
@@ -253,7 +252,7 @@ fn request(
         ..Wish::default()
     };
     let definitions = definitions::load(None, context)?;
-    let spawn = spawning::spawn(&wish, &definitions, context)?;
+    let spawn = agent::describe(&wish, &definitions, context)?;
     Ok(Spawn {
         parent: context.agent_name().clone(),
         ..spawn

@@ -1,10 +1,13 @@
+use std::io::IsTerminal;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use coordinator::env;
+
+use coordinator::session::{Merge, Request};
 use store::duration::DurationFormat;
 
-use super::record::Merge;
-use crate::env;
+use crate::args::one_of;
 
 const VERIFY_TIMEOUT: DurationFormat = DurationFormat::SECONDS
     .at_least(Duration::from_secs(1))
@@ -40,7 +43,7 @@ pub(crate) struct SessionArgs {
     pub(crate) model: Option<String>,
     /// What happens with finished work: it lands at once, at the end after a question, or not
     /// [default: ask at a terminal, else auto]
-    #[arg(long, value_name = "HOW")]
+    #[arg(long, value_name = "HOW", value_parser = one_of(Merge::ALL, Merge::as_str))]
     pub(crate) merge: Option<Merge>,
     /// The branch it lands on [default: the one that is checked out]
     #[arg(long, value_name = "BRANCH")]
@@ -63,8 +66,30 @@ pub(crate) struct SessionArgs {
 }
 
 impl SessionArgs {
+    /// As the library takes it.
+    pub(crate) fn request(&self) -> Request {
+        Request {
+            prompt: self.prompt(),
+            coordinator: self.coordinates(),
+            only_coordinator: self.coordinator,
+            coordinator_prompt: self.coordinator_prompt.clone(),
+            mates: self.mates,
+            runtime: self.runtime.clone(),
+            lead: self.lead.clone(),
+            model: self.model.clone(),
+            merge: self.merge,
+            attended: std::io::stdin().is_terminal() && std::io::stderr().is_terminal(),
+            into: self.into.clone(),
+            verify: self.verify.clone(),
+            attempts: self.attempts,
+            verify_timeout: self.verify_timeout,
+            max_failures: self.max_failures,
+            no_worktrees: self.no_worktrees,
+        }
+    }
+
     /// The prompt, if one was given.
-    pub(crate) fn prompt(&self) -> Option<String> {
+    fn prompt(&self) -> Option<String> {
         let text = self.prompt.join(" ");
         (!text.trim().is_empty()).then_some(text)
     }
@@ -86,12 +111,5 @@ impl SessionArgs {
             && self.runtime.is_none()
             && self.lead.is_none()
             && self.merge.is_none()
-    }
-}
-
-impl Merge {
-    pub(super) fn word(self) -> String {
-        let value = self.to_possible_value();
-        value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
 }

@@ -13,8 +13,8 @@ use worktrees::Whose;
 
 use super::Finding;
 use crate::run::{AgentError, Agents};
-use crate::session::SessionError;
-use crate::session_file::SessionFile;
+use crate::session::SessionFile;
+use crate::visit::VisitError;
 
 /// Looks at each of them; with `fix`, sees to it that nobody stumbles over it again.
 pub(super) fn files(
@@ -94,7 +94,7 @@ fn session(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) -> Result<()
         return Ok(());
     };
     let mut finding = Finding::new("unreadable_session", error.to_string());
-    if let (true, SessionError::Unreadable { path, .. }) = (fix, &error) {
+    if let (true, VisitError::Unreadable { path, .. }) = (fix, &error) {
         let aside = atomic::set_unreadable_aside(path)?;
         finding.fixed = Some(format!(
             "moved to {}; the next session begins with its flags alone",

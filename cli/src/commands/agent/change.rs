@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use coordinator::rights::not_yours;
 use mailbox::Priority;
 use serde_json::json;
 use store::Failure;
@@ -11,7 +12,6 @@ use super::output::{self, Waiting};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{BOLD, DIM, GREEN};
-use crate::rights::not_yours;
 
 #[derive(Debug, Args)]
 pub(crate) struct SendArgs {

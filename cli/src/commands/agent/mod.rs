@@ -1,7 +1,6 @@
 //! `ccb agent …`.
 
 mod change;
-pub(crate) mod definitions;
 mod limits;
 mod list;
 mod logs;

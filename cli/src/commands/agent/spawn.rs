@@ -3,21 +3,21 @@ use std::path::PathBuf;
 
 use super::limits::{LimitArgs, start};
 use clap::Args;
+use coordinator::actions::recipients;
+use coordinator::agent::bounds;
+use coordinator::agent::definitions;
+use coordinator::agent::{self, Wish};
+use coordinator::rights::{not_for, not_yours};
 use coordinator::run::Spawn;
 use serde_json::json;
 use store::Failure;
 
-use super::definitions;
 use super::output::{self, Waiting};
-use crate::actions::recipients;
-use crate::bounds;
 use crate::commands::task::id;
-use crate::commands::worktree::{NewTree, Wanted};
+use crate::commands::worktree::NewTree;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{BOLD, DIM, GREEN, clean_line};
-use crate::rights::{not_for, not_yours};
-use crate::spawning::{self, Wish};
 
 #[derive(Debug, Args)]
 pub(crate) struct SpawnArgs {
@@ -80,7 +80,7 @@ pub(crate) fn run(
     let definitions = definitions::load(types, context)?;
     let wish = wish(args, context)?;
     may_name(&wish, context)?;
-    let spawn = spawning::spawn(&wish, &definitions, context)?;
+    let spawn = agent::describe(&wish, &definitions, context)?;
     if let Some(warning) = bounds::warning(&spawn) {
         tracing::warn!("{warning}");
     }
@@ -190,7 +190,8 @@ fn worktree(args: &SpawnArgs, context: &Context) -> Result<Option<Tree>, Failure
     match args.isolation.as_deref() {
         None => Ok(None),
         Some("worktree") => {
-            let Wanted { base, set_up } = args.tree.wanted(context)?;
+            let coordinator::workplace::NewTree { base, set_up } =
+                context.new_tree(&args.tree.wish())?;
             Ok(Some((base, set_up)))
         }
         Some("remote") => Err(Failure::usage(

@@ -1,13 +1,13 @@
 use std::path::Path;
 
 use clap::Args;
+use coordinator::agent::bounds;
+use coordinator::agent::definitions;
 use serde_json::{Value, json};
 use store::{Category, Failure};
 use swarm::definitions::{Definition, Definitions, Found, Source};
 use swarm::tools::ToolFilter;
 
-use super::definitions;
-use crate::bounds;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{BOLD, DIM, PLAIN, RED, YELLOW, clean_line, quoted, terminal_width};

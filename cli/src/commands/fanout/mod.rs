@@ -12,12 +12,12 @@ use std::io::Write;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
+use coordinator::env;
 use coordinator::fanout::{Report, Verdict, markdown, schema, time};
 use store::Failure;
 use swarm::redact::{Secrets, secret_values};
 
 use crate::context::Context;
-use crate::env;
 use crate::exit::Exit;
 use crate::output::{BOLD, DIM, GREEN, RED, YELLOW, clean_line};
 

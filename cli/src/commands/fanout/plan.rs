@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use coordinator::agent::definitions;
 use coordinator::fanout::{Basis, FanoutError, Plan, PlanFile, PlannedTask, Shard, Source, expand};
 use store::Failure;
 use worktrees::patch;
 
-use crate::commands::agent::definitions;
 use crate::context::Context;
 
 /// A plan, made into tasks.
@@ -90,7 +90,7 @@ fn agents_are(plan: &Plan, context: &Context) -> Result<String, Failure> {
     let definitions = definitions::load(None, context)?;
     let mut text = format!(
         "{:?} {:?}",
-        crate::env::var(crate::env::SUBAGENT_MODEL),
+        coordinator::env::var(coordinator::env::SUBAGENT_MODEL),
         context.agent_settings().default_runtime
     );
     for name in types {

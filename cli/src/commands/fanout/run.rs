@@ -3,6 +3,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use coordinator::agent::Role;
+use coordinator::agent::definitions;
+use coordinator::agent::{PlanCrew, TaskCrew};
 use coordinator::fanout::{Equipment, Land, Preview, RunOptions, Shard, Span};
 use coordinator::run::Prove;
 use serde_json::json;
@@ -13,12 +16,8 @@ use worktrees::patch;
 
 use super::plan::{Ready, ready};
 use super::view;
-use crate::commands::agent::definitions;
-use crate::commands::default_tree;
 use crate::context::Context;
-use crate::crew::{PlanCrew, TaskCrew};
 use crate::exit::Exit;
-use crate::mcp::Role;
 use crate::output::{BOLD, DIM, YELLOW, clean_line, terminal_width};
 use crate::signals::Signals;
 use crate::table::{self, Cell};
@@ -206,7 +205,7 @@ fn equipment(
 ) -> Result<Equipment, Failure> {
     let secrets = super::secrets(context);
     let context = context.in_team(team);
-    let (_, set_up) = default_tree(&context)?;
+    let (_, set_up) = context.usual_tree()?;
     let tasks = ready.tasks.iter();
     let crew = PlanCrew {
         tasks: tasks.map(|task| (task.key.clone(), task.clone())).collect(),
@@ -219,7 +218,7 @@ fn equipment(
             // What they do shows in their trees: they have nobody to talk to.
             role: Role::Worker,
             env: Vec::new(),
-            context: context.clone(),
+            workplace: context.clone(),
         },
     };
     let directory = context.directory.clone();
@@ -271,7 +270,7 @@ fn is_there(tool: &str, directory: &std::path::Path) -> bool {
     if tool.contains('/') {
         return directory.join(tool).exists();
     }
-    let paths = crate::env::path("PATH").unwrap_or_default();
+    let paths = coordinator::env::path("PATH").unwrap_or_default();
     std::env::split_paths(&paths).any(|dir| dir.join(tool).is_file())
 }
 

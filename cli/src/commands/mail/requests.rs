@@ -1,9 +1,9 @@
 use clap::Args;
+use coordinator::actions::mail;
 use mailbox::{Request, RequestState};
 use serde_json::{Value, json};
 use store::Failure;
 
-use crate::actions::mail;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{CYAN, DIM, GREEN, PLAIN, RED, YELLOW, clean_line, terminal_width};

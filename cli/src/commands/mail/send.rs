@@ -1,12 +1,12 @@
 use std::io::Read;
 
 use clap::Args;
+use coordinator::actions::mail::{self, Letter, Reached};
 use mailbox::MAX_TEXT;
 use store::Failure;
 use store::name::Name;
 use uuid::Uuid;
 
-use crate::actions::mail::{self, Letter, Reached};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{GREEN, clean_line};

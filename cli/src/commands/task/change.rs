@@ -1,11 +1,11 @@
 use clap::Args;
+use coordinator::actions::task as actions;
 use serde_json::json;
 use store::Failure;
 use taskboard::{Task, Update};
 
 use super::create::{OurMetadata, description};
 use super::{done, id, line};
-use crate::actions::task as actions;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::GREEN;

@@ -2,16 +2,16 @@ use std::io::Read;
 use std::path::Path;
 
 use clap::Args;
+use coordinator::actions::task as actions;
+use coordinator::workplace::hooks;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use store::Failure;
 use taskboard::{BoardError, NewTask, Reference, TaskFacts};
 
 use super::{ids, join, line};
-use crate::actions::task as actions;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::hooks;
 use crate::output::GREEN;
 
 #[derive(Debug, Args)]

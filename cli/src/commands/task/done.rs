@@ -2,6 +2,8 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use clap::Args;
+use coordinator::actions::task::{completed_json, reported};
+use coordinator::workplace::hooks::BeforeDone;
 use serde_json::json;
 use store::Failure;
 use store::clock::{Clock, SystemClock, rfc3339};
@@ -9,10 +11,8 @@ use swarm::run::CheckPlace;
 use taskboard::{Completed, Hooks, Task, TaskResult, Veto};
 
 use super::{id, join, line};
-use crate::actions::task::{completed_json, reported};
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::hooks::BeforeDone;
 use crate::output::{CYAN, GREEN, YELLOW};
 
 #[derive(Debug, Args)]

@@ -1,9 +1,9 @@
 use clap::Args;
+use coordinator::actions::task as actions;
 use store::Failure;
 use taskboard::{Snapshot, Status, Task};
 
 use super::join;
-use crate::actions::task as actions;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{CYAN, DIM, GREEN, PLAIN, RED, YELLOW, clean_line, terminal_width};

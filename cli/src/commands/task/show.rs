@@ -1,4 +1,5 @@
 use clap::Args;
+use coordinator::actions::task as actions;
 use serde_json::json;
 use store::Failure;
 use store::clock::rfc3339;
@@ -6,7 +7,6 @@ use taskboard::{Snapshot, Task};
 
 use super::list::state;
 use super::{id, join};
-use crate::actions::task as actions;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{BOLD, DIM, clean_line, quoted};

@@ -1,10 +1,10 @@
 use clap::Args;
+use coordinator::actions::team::{self as actions, team};
 use serde_json::{Value, json};
 use store::Failure;
 use store::name::Name;
 use swarm::{Member, NewMember, Roster};
 
-use crate::actions::team::{self as actions, team};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{BOLD, GREEN, clean_line};

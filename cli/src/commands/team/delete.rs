@@ -1,7 +1,7 @@
 use clap::Args;
+use coordinator::actions::team;
 use store::Failure;
 
-use crate::actions::team;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{BOLD, GREEN, YELLOW, clean_line};

@@ -1,4 +1,5 @@
 use clap::Args;
+use coordinator::actions::team::team;
 use mailbox::{MailOptions, Mailbox, MessageState};
 use serde_json::{Value, json};
 use store::Failure;
@@ -6,7 +7,6 @@ use store::clock::rfc3339;
 use store::name::Name;
 use swarm::{Life, Living, Member, Roster};
 
-use crate::actions::team::team;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{BOLD, DIM, GREEN, PLAIN, YELLOW, clean, clean_line, terminal_width};

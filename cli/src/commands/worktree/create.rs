@@ -1,19 +1,17 @@
 use std::path::Path;
-use std::time::Duration;
 
 use clap::Args;
 use coordinator::binding::Binder;
+use coordinator::workplace::hooks::{TreeMaker, TreeRemover};
+use coordinator::workplace::{SetUpWish, TreeWish};
 use serde_json::json;
 use store::Failure;
-use store::settings::{BaseRef, SetUpCommand};
-use swarm::trust::Item;
-use worktrees::{Base, CreateRequest, RemoveRequest, SetUp, Slug, Trees};
+use worktrees::{CreateRequest, RemoveRequest, Slug, Trees};
 
 use super::{fill_behind, slug, to_json};
 use crate::commands::task::{id, line};
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::hooks::{TreeMaker, TreeRemover};
 use crate::output::{BOLD, DIM, GREEN, clean_line};
 
 /// What a new tree is to be like.
@@ -143,22 +141,14 @@ fn take_back(
     Ok(())
 }
 
-/// What a new tree is to be like, all things considered.
-#[derive(Debug)]
-pub(crate) struct Wanted {
-    pub(crate) base: Base,
-    pub(crate) set_up: SetUp,
-}
-
 impl NewTree {
-    /// What flags and settings say.
-    pub(crate) fn wanted(&self, context: &Context) -> Result<Wanted, Failure> {
-        let mut set_up = self.set_up.resolve(context)?;
-        if !self.sparse.is_empty() {
-            set_up.sparse_paths.clone_from(&self.sparse);
+    /// As the library takes it.
+    pub(crate) fn wish(&self) -> TreeWish {
+        TreeWish {
+            base: self.base.clone(),
+            sparse: self.sparse.clone(),
+            set_up: self.set_up.wish(),
         }
-        let base = base(self.base.as_ref(), context);
-        Ok(Wanted { base, set_up })
     }
 
     /// What is to be made, all things considered.
@@ -168,58 +158,22 @@ impl NewTree {
         directory: &'a Path,
         context: &Context,
     ) -> Result<CreateRequest<'a>, Failure> {
-        let Wanted { base, set_up } = self.wanted(context)?;
+        let wanted = context.new_tree(&self.wish())?;
         Ok(CreateRequest {
-            base,
-            set_up,
+            base: wanted.base,
+            set_up: wanted.set_up,
             ..CreateRequest::new(name, directory)
         })
     }
 }
 
-pub(super) fn base(given: Option<&String>, context: &Context) -> Base {
-    match (given, context.worktree_settings().base_ref) {
-        (Some(base), _) => Base::Given(base.clone()),
-        (None, BaseRef::Head) => Base::Head,
-        (None, BaseRef::Fresh) => Base::Fresh,
-    }
-}
-
 impl SetUpArgs {
-    /// What flags and settings say about new trees.
-    pub(super) fn resolve(&self, context: &Context) -> Result<SetUp, Failure> {
-        let settings = context.worktree_settings();
-        let command = match (&self.setup, &settings.set_up) {
-            _ if self.no_setup => None,
-            (Some(command), _) => Some(command.clone()),
-            (None, Some(setting)) if !may_run(setting, context)? => {
-                return Err(not_trusted(setting, context));
-            }
-            (None, setting) => setting.as_ref().map(|setting| setting.command.clone()),
-        };
-        Ok(SetUp {
-            sparse_paths: settings.sparse_paths.clone(),
-            symlink_directories: settings.symlink_directories.clone(),
-            copy_directories: settings.copy_directories.clone(),
-            command,
-            command_timeout: Duration::from_secs(600),
-        })
+    /// As the library takes it.
+    pub(crate) fn wish(&self) -> SetUpWish {
+        match &self.setup {
+            _ if self.no_setup => SetUpWish::Nothing,
+            Some(command) => SetUpWish::Command(command.clone()),
+            None => SetUpWish::Usual,
+        }
     }
-}
-
-fn may_run(setting: &SetUpCommand, context: &Context) -> Result<bool, Failure> {
-    context.may_use(&setting.file, |places| Item::set_up(setting, places))
-}
-
-fn not_trusted(setting: &SetUpCommand, context: &Context) -> Failure {
-    let message = format!(
-        "{} wants `{}` to be run in every new worktree, and what a repository brings along is \
-         not run unasked",
-        setting.file.display(),
-        setting.command
-    );
-    Failure::refused("not_trusted", message).with_hint(format!(
-            "look at it and run `ccb trust`, say so with --setup CMD, go without with --no-setup, or put it into {}",
-            context.own_settings().display()
-        ))
 }

@@ -77,7 +77,7 @@ pub(crate) fn run(args: &MergeArgs, context: &mut Context) -> Result<Exit, Failu
         Some(command) => Some(Check {
             command: command.clone(),
             timeout: args.check_timeout,
-            set_up: args.set_up.resolve(context)?,
+            set_up: context.set_up(&args.set_up.wish())?,
             after: After::Leave,
             stop: &signals.stop,
         }),

@@ -17,11 +17,11 @@ use clap::{Args, Subcommand};
 use coordinator::binding::Binder;
 use worktrees::{Slug, TreeError};
 
-pub(crate) use self::pool::fill_behind;
-use crate::actions::worktree::to_json;
 use crate::context::Context;
 use crate::exit::Exit;
-pub(crate) use create::{NewTree, Wanted};
+pub(crate) use coordinator::actions::worktree::fill_behind;
+use coordinator::actions::worktree::to_json;
+pub(crate) use create::NewTree;
 use store::Failure;
 
 /// What can be done with worktrees.

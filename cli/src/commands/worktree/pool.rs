@@ -1,12 +1,8 @@
-use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
-
 use clap::Subcommand;
 use serde_json::{Value, json};
 use store::Failure;
-use worktrees::{CreateRequest, Created, SetUp};
+use worktrees::{CreateRequest, SetUp};
 
-use super::create::base;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{BOLD, CYAN, GREEN, clean_line};
@@ -38,7 +34,7 @@ fn fill(count: Option<u16>, context: &mut Context) -> Result<Exit, Failure> {
     let want = count.map_or(settings.pool, usize::from);
     let directory = trees.main_tree().to_owned();
     let request = CreateRequest {
-        base: base(None, context),
+        base: context.tree_base(None),
         set_up: SetUp {
             sparse_paths: settings.sparse_paths.clone(),
             symlink_directories: settings.symlink_directories.clone(),
@@ -98,29 +94,4 @@ fn list(context: &mut Context) -> Result<Exit, Failure> {
     };
     context.out.answer(json, text)?;
     Ok(Exit::Done)
-}
-
-/// Lets a process of its own bring the pool back to its size after a tree was made. Nobody
-/// waits for it; what it cannot do the next one does.
-pub(crate) fn fill_behind(created: &Created, context: &Context) {
-    let want = context.worktree_settings().pool;
-    if !created.created || want == 0 {
-        return;
-    }
-    let started = std::env::current_exe().and_then(|program| {
-        Command::new(program)
-            .arg("--home")
-            .arg(context.home().path())
-            .arg("-C")
-            .arg(&context.directory)
-            .args(["worktree", "pool", "fill"])
-            .process_group(0)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-    });
-    if let Err(error) = started {
-        tracing::warn!(%error, "the pool is not filled");
-    }
 }

@@ -1,5 +1,6 @@
 use clap::Args;
 use coordinator::binding::Binder;
+use coordinator::workplace::hooks::{BeforeDone, TreeRemover};
 use serde_json::{Value, json};
 use store::Failure;
 use taskboard::Hooks;
@@ -10,7 +11,6 @@ use crate::commands::task::done::Check;
 use crate::commands::task::line;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::hooks::{BeforeDone, TreeRemover};
 use crate::output::{BOLD, CYAN, DIM, GREEN, clean_line};
 
 #[derive(Debug, Args)]

@@ -1,13 +1,13 @@
 use clap::Args;
+use coordinator::actions::worktree::{self, Leave};
+use coordinator::workplace::hooks::TreeMaker;
 use store::Failure;
 use worktrees::CreateRequest;
 
 use super::create::NewTree;
 use super::{fill_behind, slug};
-use crate::actions::worktree::{self, Leave};
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::hooks::TreeMaker;
 
 #[derive(Debug, Args)]
 pub(crate) struct EnterArgs {

@@ -11,11 +11,11 @@ mod terminal;
 use std::io::IsTerminal;
 use std::time::Instant;
 
+use coordinator::env;
 use coordinator::fanout::{Events, FanoutEvent, Progress};
 use store::clock::{Clock, SystemClock, rfc3339};
 
 use crate::context::Context;
-use crate::env;
 
 /// Whoever shows the run.
 pub(super) struct View {

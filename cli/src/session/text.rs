@@ -1,0 +1,272 @@
+//! What happens in a session, in words for people and as JSON for programs.
+
+use std::time::Duration;
+
+use coordinator::engine::{EngineEvent, LeftTree, Stand, StayingTree, TaskEnd};
+use coordinator::fanout::Verdict;
+use coordinator::session::{ParkedTask, Summary};
+use serde_json::{Value, json};
+use swarm::run::{CheckPlace, Checked};
+
+use crate::exit::Exit;
+use crate::output::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, clean_line};
+
+/// How many trees are named at the end; the rest is counted.
+const NAMED: usize = 10;
+
+pub(super) fn event_json(event: &EngineEvent) -> Value {
+    match event {
+        EngineEvent::Started {
+            task,
+            subject,
+            agent,
+            name,
+            attempt,
+            adopted,
+        } => json!({
+            "event": "started", "task": task, "subject": subject, "agent": agent, "name": name,
+            "attempt": attempt, "adopted": adopted,
+        }),
+        EngineEvent::Ended {
+            task,
+            agent,
+            end,
+            usage,
+            took,
+        } => {
+            let (word, why) = end_words(end);
+            let mut json = json!({
+                "event": "ended", "task": task, "agent": agent, "outcome": word,
+                "tokens": usage.total_tokens(), "durationMs": ms(*took),
+            });
+            if let Some(why) = why {
+                json["why"] = why.into();
+            }
+            if let TaskEnd::Done {
+                proof: Some(proof), ..
+            } = end
+            {
+                json["proof"] = serde_json::to_value(proof).unwrap_or_default();
+            }
+            json
+        }
+        EngineEvent::Landed { task, into, commit } => {
+            json!({"event": "landed", "task": task, "into": into, "commit": commit})
+        }
+        EngineEvent::NotLanded {
+            task,
+            files,
+            why,
+            became,
+        } => json!({
+            "event": "not_landed", "task": task, "files": files, "why": why, "became": became,
+        }),
+        EngineEvent::Idle {
+            name,
+            task,
+            failure,
+        } => json!({"event": "idle", "name": name, "task": task, "failure": failure}),
+        EngineEvent::AtRest(stand) => json!({"event": "at_rest", "stand": stand_words(stand)}),
+        EngineEvent::Paused(why) => json!({"event": "paused", "why": why}),
+        EngineEvent::Resumed => json!({"event": "resumed"}),
+        EngineEvent::Note(text) => json!({"event": "note", "text": text}),
+        other => json!({"event": "other", "text": format!("{other:?}")}),
+    }
+}
+
+pub(super) fn event_text(event: &EngineEvent) -> String {
+    match event {
+        EngineEvent::Started {
+            task,
+            subject,
+            agent,
+            name,
+            attempt,
+            adopted,
+        } => {
+            let who = clean_line(name.as_deref().unwrap_or(agent));
+            let again = match (*attempt, *adopted) {
+                (_, true) => " (found at work)".to_owned(),
+                (1, _) => String::new(),
+                (more, _) => format!(" (attempt {more})"),
+            };
+            format!(
+                "{CYAN}▶{CYAN:#} {who} #{task} {}{again}",
+                clean_line(subject)
+            )
+        }
+        EngineEvent::Ended {
+            task, end, took, ..
+        } => {
+            let seconds = took.as_secs_f64();
+            match end {
+                TaskEnd::Done { proof, .. } => {
+                    let check = proof.as_ref().and_then(|proof| proof.check.as_ref());
+                    let check = check.filter(|check: &&Checked| check.passed);
+                    let checked = match check.map(|check| check.place) {
+                        Some(CheckPlace::Commit) => ", checked",
+                        Some(CheckPlace::InPlace) => ", checked in place",
+                        None => "",
+                    };
+                    format!("{GREEN}✔{GREEN:#} #{task} done{checked} {DIM}{seconds:.1} s{DIM:#}")
+                }
+                TaskEnd::Failed { why } => {
+                    format!(
+                        "{YELLOW}✘{YELLOW:#} #{task} failed: {}",
+                        clean_line(&short(why))
+                    )
+                }
+                TaskEnd::Parked { why } => {
+                    format!("{RED}✘{RED:#} #{task} parked: {}", clean_line(&short(why)))
+                }
+                TaskEnd::Stopped { why } => {
+                    format!("{YELLOW}■{YELLOW:#} #{task} stopped: {}", clean_line(why))
+                }
+                TaskEnd::Taken => format!("{DIM}#{task} is somebody else's now{DIM:#}"),
+            }
+        }
+        EngineEvent::Landed { task, into, commit } => {
+            let commit = commit.get(..10).unwrap_or(commit);
+            format!("{GREEN}⇥{GREEN:#} #{task} is on {into} {DIM}{commit}{DIM:#}")
+        }
+        EngineEvent::NotLanded {
+            task,
+            files,
+            why,
+            became,
+        } => {
+            let files = match files.as_slice() {
+                [] => String::new(),
+                files => format!(" ({})", clean_line(&files.join(", "))),
+            };
+            let became =
+                became.map_or_else(String::new, |id| format!("; task #{id} is to solve it"));
+            format!(
+                "{YELLOW}⇤{YELLOW:#} #{task} did not land: {}{files}{became}",
+                clean_line(&short(why))
+            )
+        }
+        EngineEvent::AtRest(stand) => format!("{DIM}{}{DIM:#}", clean_line(&stand_words(stand))),
+        EngineEvent::Paused(why) => format!("{YELLOW}paused:{YELLOW:#} {}", clean_line(why)),
+        EngineEvent::Resumed => "it goes on".into(),
+        EngineEvent::Note(text) => clean_line(text),
+        other => format!("{other:?}"),
+    }
+}
+
+fn end_words(end: &TaskEnd) -> (&'static str, Option<&str>) {
+    match end {
+        TaskEnd::Done { proof, .. } => match proof {
+            Some(proof) if proof.commit.is_some() && !proof.changed => ("no_change", None),
+            _ => ("done", None),
+        },
+        TaskEnd::Failed { why } => ("failed", Some(why)),
+        TaskEnd::Parked { why } => ("parked", Some(why)),
+        TaskEnd::Stopped { why } => ("stopped", Some(why)),
+        TaskEnd::Taken => ("taken", None),
+    }
+}
+
+pub(super) fn stand_words(stand: &Stand) -> String {
+    match stand {
+        Stand::Working => "at work".into(),
+        Stand::Waiting(why) => format!("waiting: {why}"),
+        Stand::AllDone => "every task is completed".into(),
+        Stand::Stuck(left) => format!("{} tasks cannot go on by themselves", left.len()),
+        Stand::GivenUp(why) => format!("given up: {why}"),
+    }
+}
+
+/// The first line that says something, and not too much of it.
+fn short(text: &str) -> String {
+    let line = text.lines().find(|line| !line.trim().is_empty());
+    line.unwrap_or_default().chars().take(160).collect()
+}
+
+fn ms(took: Duration) -> u64 {
+    u64::try_from(took.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// How it ended, as the last event.
+pub(super) fn summary_json(summary: &Summary) -> Value {
+    let left = |tree: &LeftTree| {
+        json!({
+            "agent": tree.agent, "description": tree.description, "worktree": tree.worktree,
+            "why": tree.why,
+        })
+    };
+    let staying =
+        |tree: &StayingTree| json!({"worktree": tree.worktree, "task": tree.task, "why": tree.why});
+    let parked = |task: &ParkedTask| json!({"id": task.id, "reason": task.reason});
+    json!({
+        "event": "end",
+        "team": summary.team,
+        "exit": Exit::from(summary.verdict).code(),
+        "tasks": {"total": summary.total, "completed": summary.completed},
+        "parked": summary.parked.iter().map(parked).collect::<Vec<_>>(),
+        "notLanded": summary.unlanded,
+        "leftTrees": summary.left.iter().map(left).collect::<Vec<_>>(),
+        "stopped": summary.stopped,
+        "stayingTrees": summary.staying.iter().map(staying).collect::<Vec<_>>(),
+    })
+}
+
+/// How it ended, for people.
+pub(super) fn summary_text(summary: &Summary) -> String {
+    let Summary {
+        completed, total, ..
+    } = summary;
+    let colour = match summary.verdict {
+        Verdict::Done => GREEN,
+        Verdict::Interrupted(_) => YELLOW,
+        _ => RED,
+    };
+    let mut text = format!(
+        "{colour}{BOLD}{completed} of {total} tasks completed{BOLD:#}{colour:#} {DIM}({}){DIM:#}",
+        stand_words(&summary.stand)
+    );
+    for task in &summary.parked {
+        let why = task.reason.lines().next().unwrap_or_default();
+        text.push_str(&format!(
+            "\n  {RED}‖{RED:#} #{} {}: {}",
+            task.id,
+            clean_line(&task.subject),
+            clean_line(why)
+        ));
+    }
+    if !summary.unlanded.is_empty() {
+        let ids: Vec<String> = summary.unlanded.iter().map(|id| format!("#{id}")).collect();
+        text.push_str(&format!(
+            "\n  not landed: {}; `ccb worktree list` shows their trees, `ccb worktree merge NAME` \
+             lands one",
+            ids.join(", ")
+        ));
+    }
+    for tree in &summary.left {
+        text.push_str(&format!(
+            "\n  {YELLOW}not landed:{YELLOW:#} {} left {} in worktree {} ({})",
+            tree.agent,
+            clean_line(&tree.why),
+            tree.worktree,
+            clean_line(&tree.description)
+        ));
+    }
+    if completed < total || summary.verdict != Verdict::Done {
+        text.push_str(&format!(
+            "\n  {DIM}`ccb --team {}` goes on{DIM:#}",
+            summary.team
+        ));
+    }
+    for tree in summary.staying.iter().take(NAMED) {
+        let (name, task, why) = (&tree.worktree, tree.task, clean_line(&tree.why));
+        text.push_str(&format!(
+            "\n  {DIM}worktree {name} stays: #{task}, {why}{DIM:#}"
+        ));
+    }
+    if let Some(more @ 1..) = summary.staying.len().checked_sub(NAMED) {
+        text.push_str(&format!(
+            "\n  {DIM}and {more} more: `ccb worktree list`{DIM:#}"
+        ));
+    }
+    text
+}

@@ -1,0 +1,215 @@
+//! Messages and requests: sent, asked, answered.
+
+use mailbox::{Body, DEFAULT_DEADLINE, Draft, Posted, Priority, Question, Request};
+use serde_json::{Value, json};
+use store::Failure;
+use store::name::Name;
+use swarm::{Member, TeamError};
+use uuid::Uuid;
+
+use super::recipients;
+use crate::workplace::Workplace;
+
+/// How long a summary made of the first line may get, in characters.
+const SUMMARY: usize = 100;
+
+/// A text on its way.
+#[derive(Debug)]
+pub struct Letter {
+    /// A member's name, an agent id, or `*`.
+    pub to: String,
+    /// What it says.
+    pub text: String,
+    /// `None` takes the first line.
+    pub summary: Option<String>,
+    /// How soon it is to be read.
+    pub priority: Option<Priority>,
+    /// The message it answers.
+    pub in_reply_to: Option<Uuid>,
+}
+
+/// What was sent, and to whom.
+#[derive(Debug)]
+pub struct Sent {
+    draft: Draft,
+    id: Uuid,
+    reached: Reached,
+}
+
+/// Whom a text reached.
+#[derive(Debug)]
+pub enum Reached {
+    /// One inbox, as its message of this number.
+    One(u64),
+    /// Everyone.
+    All {
+        /// The broadcast's number.
+        number: u64,
+        /// Who they are.
+        recipients: Vec<Name>,
+    },
+}
+
+/// Sends a text.
+pub fn send(letter: Letter, workplace: &Workplace) -> Result<Sent, Failure> {
+    if letter.text.trim().is_empty() {
+        return Err(Failure::usage("invalid", "the text is empty"));
+    }
+    let summary = letter.summary.unwrap_or_else(|| first_line(&letter.text));
+    let from = workplace.agent_name().clone();
+    // Of a broadcast the recipient does not matter; the sender is a name that is there.
+    let everyone = letter.to == "*";
+    let to = if everyone {
+        from.clone()
+    } else {
+        recipients::resolve(&letter.to, workplace)?
+    };
+    let draft = Draft {
+        priority: letter.priority,
+        summary: Some(summary),
+        in_reply_to: letter.in_reply_to,
+        ..Draft::text(from, to, letter.text)
+    };
+    let mailbox = workplace.mailbox()?;
+    if everyone {
+        let members = recipients::members(workplace)?;
+        let names: Vec<Name> = members.into_iter().map(|member| member.name).collect();
+        let sent = mailbox.broadcast(&draft, &names)?;
+        return Ok(Sent {
+            draft,
+            id: sent.id,
+            reached: Reached::All {
+                number: sent.number,
+                recipients: sent.recipients,
+            },
+        });
+    }
+    let Posted { id, seq, .. } = mailbox.send(&draft)?;
+    let reached = Reached::One(seq);
+    Ok(Sent { draft, id, reached })
+}
+
+impl Sent {
+    /// To whom it was sent.
+    pub fn to(&self) -> &Name {
+        &self.draft.to
+    }
+
+    /// Whom it reached.
+    pub fn reached(&self) -> &Reached {
+        &self.reached
+    }
+
+    /// `{"message":{…}}`.
+    pub fn to_json(&self) -> Value {
+        let draft = &self.draft;
+        let mut answer = json!({
+            "id": self.id.to_string(),
+            "from": draft.from.as_str(),
+            "to": draft.to.as_str(),
+            "kind": draft.body.kind(),
+            "priority": draft.priority.unwrap_or_default().as_str(),
+        });
+        if let Body::Text(text) = &draft.body {
+            answer["text"] = text.as_str().into();
+        }
+        if let Some(summary) = &draft.summary {
+            answer["summary"] = summary.as_str().into();
+        }
+        if let Some(id) = draft.in_reply_to {
+            answer["inReplyTo"] = id.to_string().into();
+        }
+        match &self.reached {
+            Reached::One(seq) => answer["seq"] = (*seq).into(),
+            Reached::All { number, recipients } => {
+                let names: Vec<&str> = recipients.iter().map(Name::as_str).collect();
+                answer["to"] = "*".into();
+                answer["broadcast"] = (*number).into();
+                answer["recipients"] = json!(names);
+            }
+        }
+        json!({ "message": answer })
+    }
+}
+
+fn first_line(text: &str) -> String {
+    let line = text.lines().find(|line| !line.trim().is_empty());
+    let line = line.unwrap_or_default().trim();
+    let mut short: String = line.chars().take(SUMMARY).collect();
+    if short.len() < line.len() {
+        short.push('…');
+    }
+    short
+}
+
+/// Asks somebody something; the answer comes as a message.
+pub fn ask(to: &str, question: Question, workplace: &Workplace) -> Result<Request, Failure> {
+    let to = recipients::resolve(to, workplace)?;
+    let from = workplace.agent_name();
+    let mailbox = workplace.mailbox()?;
+    Ok(mailbox.ask(from, &to, question, DEFAULT_DEADLINE)?)
+}
+
+/// Answers a request. A no needs its reason; whose plan is approved may begin.
+pub fn answer(
+    id: &str,
+    approved: bool,
+    feedback: Option<String>,
+    workplace: &Workplace,
+) -> Result<Request, Failure> {
+    if !approved && feedback.as_deref().unwrap_or_default().trim().is_empty() {
+        let error = Failure::usage("invalid", "a no without a reason");
+        return Err(error.with_hint("say why not, and what to do instead"));
+    }
+    let mailbox = workplace.mailbox()?;
+    let request = mailbox.answer(id, workplace.agent_name(), approved, feedback)?;
+    if approved && matches!(request.question, Question::Plan(_)) {
+        end_plan_mode(&request.from, workplace)?;
+    }
+    Ok(request)
+}
+
+/// The mode of a member whose plan is approved.
+const AFTER_PLAN: &str = "acceptEdits";
+
+fn end_plan_mode(member: &str, workplace: &Workplace) -> Result<(), Failure> {
+    let team = workplace.team_named(workplace.team()?);
+    let roster = match team.enter() {
+        Ok(roster) => roster,
+        Err(TeamError::NotFound { .. }) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    if roster.member(member).is_some_and(plans) {
+        team.set_mode(member, AFTER_PLAN)?;
+    }
+    Ok(())
+}
+
+/// The mode in which a member may only plan.
+const PLAN_MODE: &str = "plan";
+
+/// Whether a member has to have its plan approved before it may do anything.
+pub fn plans(member: &Member) -> bool {
+    match member.mode.as_deref() {
+        Some(mode) => mode == PLAN_MODE,
+        None => member.plan_mode_required,
+    }
+}
+
+/// What is asked, in one line.
+pub fn in_short(question: &Question) -> String {
+    match question {
+        Question::Shutdown(shutdown) => match &shutdown.reason {
+            Some(reason) => format!("stop: {reason}"),
+            None => "stop".into(),
+        },
+        Question::Plan(plan) => {
+            let first = plan.plan.lines().next().unwrap_or_default();
+            format!("approve the plan: {first}")
+        }
+        Question::Permission(permission) => {
+            format!("use {}: {}", permission.tool_name, permission.description)
+        }
+        Question::Mode(mode) => format!("change to mode {}", mode.mode),
+    }
+}

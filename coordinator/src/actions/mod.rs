@@ -1,0 +1,11 @@
+//! What commands and tools do, without how they are asked and how they answer.
+//!
+//! The command line and the MCP server call the same functions here and get the same errors.
+//! Nothing here prints or reads arguments.
+
+pub mod mail;
+pub mod recipients;
+pub mod task;
+mod task_rights;
+pub mod team;
+pub mod worktree;

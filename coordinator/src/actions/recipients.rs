@@ -1,0 +1,66 @@
+//! Who can be written to.
+
+use store::name::Name;
+use store::{Category, Failure};
+use swarm::{AgentId, LEAD, TeamError};
+
+use crate::workplace::Workplace;
+
+/// A member of the team, as far as mail is concerned.
+#[derive(Debug, Clone)]
+pub struct Member {
+    /// Its name.
+    pub name: Name,
+    /// What else it can be addressed by.
+    ids: Vec<String>,
+}
+
+/// The members of the team. A team without a roster has none.
+pub fn members(workplace: &Workplace) -> Result<Vec<Member>, Failure> {
+    let roster = match workplace.team_named(workplace.team()?).enter() {
+        Ok(roster) => roster,
+        Err(TeamError::NotFound { .. }) => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
+    };
+    let members = roster.members.into_iter().filter_map(|member| {
+        // Another tool may have names we would not give; those have no inbox of ours.
+        let name = Name::new("agent", &member.name).ok()?;
+        let ids = [Some(member.agent_id), member.run];
+        Some(Member {
+            name,
+            ids: ids.into_iter().flatten().collect(),
+        })
+    });
+    Ok(members.collect())
+}
+
+/// The one `given` means: a member's name, with or without the team, or an agent id.
+pub fn resolve(given: &str, workplace: &Workplace) -> Result<Name, Failure> {
+    let team = workplace.team()?;
+    let members = members(workplace)?;
+    let name = AgentId::name_in(given, team.as_str());
+    let member = members.iter().find(|member| {
+        member.name.as_str().eq_ignore_ascii_case(name) || member.ids.iter().any(|id| id == given)
+    });
+    if let Some(member) = member {
+        return Ok(member.name.clone());
+    }
+    // There is always somebody to write to.
+    if name.eq_ignore_ascii_case(LEAD) {
+        return Ok(Name::new("agent", LEAD)?);
+    }
+    let mut names: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
+    if !names.contains(&LEAD) {
+        names.push(LEAD);
+    }
+    let hint = match store::nearest(name, names.iter().copied()) {
+        Some(near) => format!("did you mean {near:?}?"),
+        None => format!("members: {}; '*' sends to all", names.join(", ")),
+    };
+    Err(Failure::new(
+        Category::NotFound,
+        "recipient_not_found",
+        format!("there is no {given:?} in team {team}"),
+    )
+    .with_hint(hint))
+}

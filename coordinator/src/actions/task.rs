@@ -1,0 +1,218 @@
+//! Tasks: what is done with them, and the JSON that says so.
+
+use mailbox::{Body, Draft, Protocol, TaskAssignment};
+use serde_json::{Value, json};
+use store::Failure;
+use store::name::Name;
+use swarm::run::RunError;
+use swarm::{LEAD, TeamError};
+use taskboard::{
+    Caller, Completed, Graph, LeaseTerm, NewTask, Refusal, Snapshot, Status, Task, TaskId, Update,
+};
+
+use super::task_rights::{may_delete, may_update};
+use crate::workplace::Workplace;
+use crate::workplace::hooks::{self, BeforeDone};
+
+/// Tasks as they are now, and what is wrong with them.
+#[derive(Debug)]
+pub struct Listing {
+    /// The tasks.
+    pub snapshot: Snapshot,
+    /// Tasks that wait for each other.
+    pub cycles: Vec<Vec<TaskId>>,
+}
+
+/// Puts one task on the board.
+pub fn create(new: NewTask, workplace: &Workplace) -> Result<Task, Failure> {
+    let hooks = hooks::before_create(workplace);
+    let mut created = workplace
+        .board()
+        .create(&[new], hooks::asked(hooks.as_ref()))?;
+    created
+        .pop()
+        .ok_or_else(|| Failure::internal("the board made no task"))
+}
+
+/// Everything on the board.
+pub fn list(workplace: &Workplace) -> Result<Listing, Failure> {
+    let snapshot = workplace.board().snapshot()?;
+    let cycles = Graph::new(&snapshot).cycles();
+    Ok(Listing { snapshot, cycles })
+}
+
+impl Listing {
+    /// `{"tasks":[…]}`, with what is wrong where something is.
+    pub fn to_json(&self, tasks: &[&Task]) -> Value {
+        let tasks: Vec<Value> = tasks.iter().map(|task| task.to_json()).collect();
+        let mut answer = json!({ "tasks": tasks });
+        let unreadable: Vec<Value> = self
+            .snapshot
+            .unreadable()
+            .iter()
+            .map(|(id, bad)| json!({"id": id, "path": bad.path, "detail": bad.detail}))
+            .collect();
+        if !unreadable.is_empty() {
+            answer["unreadable"] = unreadable.into();
+        }
+        if !self.cycles.is_empty() {
+            answer["cycles"] = json!(self.cycles);
+        }
+        answer
+    }
+}
+
+/// A task, which is there, and those around it.
+pub fn show(id: TaskId, workplace: &Workplace) -> Result<Snapshot, Failure> {
+    let snapshot = workplace.board().around(id)?;
+    snapshot.require(id)?;
+    Ok(snapshot)
+}
+
+/// Changes a task, and tells those who have to know who works on it now.
+pub fn update(
+    id: TaskId,
+    update: &Update,
+    caller: &Caller,
+    workplace: &Workplace,
+) -> Result<Completed, Failure> {
+    if let Some(Some(owner)) = &update.owner {
+        Name::new("agent", owner)?;
+    }
+    may_update(id, update, caller, workplace)?;
+    let (caller, lease) = in_run(id, caller, workplace)?;
+    let mut update = Update {
+        lease: lease.or(update.lease.clone()),
+        ..update.clone()
+    };
+    let reported = match update.status {
+        Some(Status::Completed) => reported(id, workplace)?,
+        _ => None,
+    };
+    if reported.is_some() {
+        update.status = None;
+    }
+    let before = owner(id, workplace);
+    let completes = update.status == Some(Status::Completed);
+    let before_done = completes.then(|| BeforeDone::new(workplace, None));
+    let asked = before_done.as_ref().and_then(BeforeDone::asked);
+    let mut updated = workplace.board().update(id, &update, &caller, asked)?;
+    updated.nudge = reported.or(updated.nudge);
+    if updated.task.status != Status::Completed {
+        tell_owner(before.as_deref(), &updated.task, workplace);
+    }
+    Ok(updated)
+}
+
+/// What an agent is told that says its task is done, where that is for the engine to say: it
+/// sees for itself when the agent has ended its turn.
+pub fn reported(id: TaskId, workplace: &Workplace) -> Result<Option<String>, Failure> {
+    let Some(run) = workplace.run() else {
+        return Ok(None);
+    };
+    let meta = match workplace.agents()?.run(run).meta() {
+        Err(RunError::NotFound { .. }) => return Ok(None),
+        meta => meta?,
+    };
+    let own = meta.task_id == Some(id.to_string());
+    let Some(prove) = meta.launch.prove.filter(|_| own) else {
+        return Ok(None);
+    };
+    let check = match prove.verify {
+        Some(verify) => format!("`{verify}` has passed on what you leave in your tree"),
+        None => "what you leave in your tree is committed".to_owned(),
+    };
+    Ok(Some(format!(
+        "Noted. Task {id} counts as completed when you have ended your turn and {check}."
+    )))
+}
+
+/// Deletes a task.
+pub fn delete(id: TaskId, caller: &Caller, workplace: &Workplace) -> Result<Task, Failure> {
+    may_delete(id, caller, workplace)?;
+    let (caller, _) = in_run(id, caller, workplace)?;
+    Ok(workplace.board().delete(id, &caller)?)
+}
+
+/// What completing a task answers.
+pub fn completed_json(completed: &Completed) -> Value {
+    let mut answer = json!({"task": completed.task.to_json(), "unblocked": completed.unblocked});
+    if let Some(nudge) = &completed.nudge {
+        answer["nudge"] = nudge.clone().into();
+    }
+    answer
+}
+
+/// Inside a run, a claim ends with the run, and what an earlier run of the same agent had
+/// claimed is no longer its own.
+fn in_run(
+    id: TaskId,
+    caller: &Caller,
+    workplace: &Workplace,
+) -> Result<(Caller, Option<LeaseTerm>), Failure> {
+    let mut caller = caller.clone();
+    let Some(run) = workplace.run() else {
+        return Ok((caller, None));
+    };
+    let lease = Some(LeaseTerm::Run(run.to_owned()));
+    let snapshot = workplace.board().snapshot()?;
+    let held = snapshot.get(id).and_then(Task::lease);
+    let Some(held) = held.filter(|held| held.agent == caller.agent) else {
+        return Ok((caller, lease));
+    };
+    if held.run.as_deref().is_some_and(|holder| holder != run) {
+        let task = Box::new(snapshot.require(id)?.clone());
+        let token = held.token;
+        let reason = Refusal::LeaseLost { token };
+        return Err(taskboard::BoardError::Refused { task, reason }.into());
+    }
+    caller.token = caller.token.or(Some(held.token));
+    Ok((caller, lease))
+}
+
+fn owner(id: TaskId, workplace: &Workplace) -> Option<String> {
+    let snapshot = workplace.board().snapshot().ok()?;
+    snapshot.get(id)?.owner.clone()
+}
+
+/// Tells the new owner if somebody else decided, and the lead if it did so itself. The task has
+/// its owner in any case, so a message that cannot be sent is only noted.
+fn tell_owner(before: Option<&str>, task: &Task, workplace: &Workplace) {
+    let Some(owner) = task.owner.as_deref().filter(|owner| before != Some(*owner)) else {
+        return;
+    };
+    if let Err(error) = tell(owner, task, workplace) {
+        tracing::warn!(id = %task.id, owner, error = error.message(), "nobody was told of its owner");
+    }
+}
+
+fn tell(owner: &str, task: &Task, workplace: &Workplace) -> Result<(), Failure> {
+    // Without a roster there is nobody to tell; nor is there in another team's list.
+    let team = workplace.team()?;
+    if team != *workplace.board().name() {
+        return Ok(());
+    }
+    let roster = match workplace.team_named(team).enter() {
+        Ok(roster) => roster,
+        Err(TeamError::NotFound { .. }) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    let by = workplace.agent_name();
+    let own = by.as_str().eq_ignore_ascii_case(owner);
+    let to = if own { LEAD } else { owner };
+    let itself = by.as_str().eq_ignore_ascii_case(to);
+    if itself || roster.member(to).is_none() {
+        return Ok(());
+    }
+    let assignment = TaskAssignment {
+        task_id: task.id.to_string(),
+        subject: task.subject.clone(),
+        description: task.description.clone(),
+        owner: owner.to_owned(),
+        assigned_by: by.to_string(),
+    };
+    let body = Body::Protocol(Protocol::TaskAssignment(assignment));
+    let draft = Draft::new(by.clone(), Name::new("agent", to)?, body);
+    workplace.mailbox()?.send(&draft)?;
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! Teams: made and deleted.
+
+use crate::{Deleted, delete_team};
+use serde_json::{Value, json};
+use store::Failure;
+use store::name::Name;
+use swarm::{NewTeam, Roster, Team};
+
+use crate::env;
+use crate::rights::{Who, not_yours};
+use crate::workplace::Workplace;
+
+/// The team of this name, if that is one.
+pub fn team(name: &str, workplace: &Workplace) -> Result<Team, Failure> {
+    Ok(workplace.team_named(Name::new("team", name)?))
+}
+
+/// Makes a team.
+pub fn create(
+    name: &str,
+    description: Option<String>,
+    workplace: &Workplace,
+) -> Result<Roster, Failure> {
+    let new = NewTeam {
+        description: description.filter(|text| !text.is_empty()),
+        cwd: Some(directory(workplace)?),
+        lead_session_id: env::var(env::SESSION),
+    };
+    Ok(team(name, workplace)?.create(&new)?)
+}
+
+/// Deletes a team with its tasks, mail and runs.
+pub fn delete(name: &str, force: bool, workplace: &Workplace) -> Result<Deleted, Failure> {
+    let team = team(name, workplace)?;
+    if workplace.who() != Who::Person && *team.name() != workplace.team()? {
+        let message = format!("{} does not lead team {name}", workplace.agent());
+        return Err(not_yours(message, "an agent can delete its own team only"));
+    }
+    // Outside a repository there are no trees.
+    let trees = workplace.trees().ok();
+    let board = workplace.team_board(&team);
+    Ok(delete_team(&team, &board, trees.as_ref(), force)?)
+}
+
+/// What deleting a team answers.
+pub fn deleted_json(deleted: &Deleted) -> Value {
+    let living = deleted.living.iter();
+    let living: Vec<Value> = living
+        .map(|one| json!({"name": one.name, "why": one.why.as_str()}))
+        .collect();
+    let trees = deleted.trees.iter();
+    let worktrees: Vec<Value> = trees
+        .map(|tree| {
+            json!({"name": tree.name, "path": tree.path, "removed": tree.removed, "why": tree.why})
+        })
+        .collect();
+    json!({
+        "team": deleted.roster.to_json(),
+        "deleted": true,
+        "tasks": deleted.tasks,
+        "alive": living,
+        "worktrees": worktrees,
+    })
+}
+
+/// Where the command works, as text: it goes into a JSON file.
+pub fn directory(workplace: &Workplace) -> Result<String, Failure> {
+    let directory = &workplace.directory;
+    directory.to_str().map(str::to_owned).ok_or_else(|| {
+        let message = format!("{}: the path is not valid UTF-8", directory.display());
+        Failure::usage("bad_path", message)
+    })
+}

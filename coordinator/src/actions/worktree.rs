@@ -1,0 +1,155 @@
+//! A session's own working tree: entered and left.
+
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use serde_json::{Map, Value, json};
+use store::Failure;
+use store::name::Name;
+use swarm::LEAD;
+use worktrees::{CreateRequest, Created, Entry, RemoveRequest};
+
+use crate::visit::{Left, Visit, VisitRecord};
+use crate::workplace::Workplace;
+use crate::workplace::hooks::TreeRemover;
+
+/// How a tree is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leave {
+    /// It stays.
+    Keep,
+    /// It goes.
+    Remove {
+        /// Also if something in it is nowhere else.
+        discard: bool,
+    },
+}
+
+/// Enters the tree that `request` names, which is made if it is not there.
+pub fn enter(
+    request: &CreateRequest<'_>,
+    workplace: &Workplace,
+) -> Result<(VisitRecord, Created), Failure> {
+    let trees = workplace.trees()?;
+    let team = workplace.team()?;
+    let visit = Visit {
+        home: workplace.home(),
+        team: &team,
+        member: member(workplace),
+        id: Workplace::session_id(),
+        trees: &trees,
+    };
+    Ok(visit.enter(request, &workplace.directory)?)
+}
+
+/// Leaves the tree the session is in.
+pub fn leave(how: Leave, workplace: &Workplace) -> Result<Left, Failure> {
+    let trees = workplace.trees()?;
+    let team = workplace.team()?;
+    let visit = Visit {
+        home: workplace.home(),
+        team: &team,
+        member: member(workplace),
+        id: Workplace::session_id(),
+        trees: &trees,
+    };
+    Ok(match how {
+        Leave::Keep => visit.leave_and_keep()?,
+        Leave::Remove { discard } => {
+            let current = visit.current()?;
+            let hook_based = current.is_some_and(|record| record.hook_based == Some(true));
+            let remover = TreeRemover::new(hook_based && discard, workplace)?;
+            let hook = remover.hook();
+            let request = RemoveRequest {
+                discard,
+                hook: hook.as_ref().map(|hook| hook as _),
+                ..RemoveRequest::default()
+            };
+            visit.leave_and_remove(&request)?
+        }
+    })
+}
+
+/// Lets a process of its own bring the pool back to its size after a tree was made. Nobody
+/// waits for it; what it cannot do the next one does.
+pub fn fill_behind(created: &Created, workplace: &Workplace) {
+    let want = workplace.worktree_settings().pool;
+    if !created.created || want == 0 {
+        return;
+    }
+    let started = std::env::current_exe().and_then(|program| {
+        Command::new(program)
+            .arg("--home")
+            .arg(workplace.home().path())
+            .arg("-C")
+            .arg(&workplace.directory)
+            .args(["worktree", "pool", "fill"])
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+    });
+    if let Err(error) = started {
+        tracing::warn!(%error, "the pool is not filled");
+    }
+}
+
+/// A member has a session of its own; the lead's is the team's.
+fn member(workplace: &Workplace) -> Option<&Name> {
+    workplace.named_agent()?;
+    let name = workplace.agent_name();
+    let lead = name.as_str().eq_ignore_ascii_case(LEAD);
+    (!lead).then_some(name)
+}
+
+/// What entering answers.
+pub fn entered_json(record: &VisitRecord, created: &Created) -> Value {
+    let mut tree = to_json(&created.entry);
+    tree["created"] = created.created.into();
+    json!({"worktree": tree, "session": record})
+}
+
+/// What leaving answers.
+pub fn left_json(left: &Left) -> Value {
+    json!({
+        "worktree": left.entry.as_ref().map(to_json),
+        "session": left.record,
+        "removed": left.removed.is_some(),
+    })
+}
+
+/// A worktree as JSON.
+pub fn to_json(entry: &Entry) -> Value {
+    let mut map = Map::new();
+    map.insert("name".into(), entry.name.clone().into());
+    map.insert("path".into(), entry.path.clone().into());
+    map.insert("branch".into(), json!(entry.branch));
+    map.insert("base".into(), json!(entry.base));
+    map.insert("status".into(), entry.status.as_str().into());
+    map.insert("task_id".into(), json!(entry.task_id));
+    map.insert("agent".into(), json!(entry.agent));
+    map.insert("createdAt".into(), entry.created_at.clone().into());
+    map.insert("lastUsedAt".into(), entry.last_used_at.clone().into());
+    if entry.hook_based {
+        map.insert("hookBased".into(), true.into());
+    }
+    if let Some(doing) = entry.under_way() {
+        map.insert("underWay".into(), doing.into());
+    }
+    if let Some(landed) = entry.merged.as_ref().filter(|landed| !landed.pending) {
+        map.insert(
+            "merged".into(),
+            json!({"into": landed.into, "commit": landed.commit, "head": landed.head, "at": landed.at}),
+        );
+    }
+    if let Some(trash) = &entry.trash {
+        let undoable = !trash.emptied;
+        let refs = format!("refs/ccb/rescue/{}/", trash.id);
+        map.insert(
+            "removed".into(),
+            json!({"at": trash.at, "id": trash.id, "undoable": undoable, "rescueRefs": refs}),
+        );
+    }
+    map.into()
+}

@@ -1,0 +1,55 @@
+//! Where a command finds the types of agents.
+
+use std::path::{Path, PathBuf};
+
+use store::Failure;
+use swarm::definitions::{Definitions, Problem, Source, Sources};
+
+use crate::workplace::Workplace;
+
+/// Where whoever manages this machine keeps definitions; the place Claude Code uses.
+const MANAGED: &str = if cfg!(target_os = "macos") {
+    "/Library/Application Support/ClaudeCode/.claude/agents"
+} else {
+    "/etc/claude-code/.claude/agents"
+};
+
+/// All types there are. What a person typed wrong is an error; what is wrong with files is in
+/// the answer.
+pub fn load(agents: Option<&str>, workplace: &Workplace) -> Result<Definitions, Failure> {
+    let sources = Sources {
+        managed: Some(MANAGED.into()),
+        json: agents.map(str::to_owned),
+        project: project_directories(workplace),
+        user: Some(workplace.home().agents()),
+        deny: workplace.agent_settings().deny.clone(),
+    };
+    let definitions = Definitions::load(&sources);
+    let typed = |problem: &&Problem| problem.source == Source::Flag;
+    match definitions.problems.iter().find(typed) {
+        Some(problem) => {
+            let error = Failure::usage("bad_definition", problem.to_string());
+            Err(error.with_hint(
+                r#"for example --agents '{"reviewer": {"description": "reviews code", "prompt": "You review code."}}'"#,
+            ))
+        }
+        None => Ok(definitions),
+    }
+}
+
+/// From here up to the root of this working tree. A linked tree without definitions of its own
+/// (they may not be checked in) has those of the main tree.
+fn project_directories(workplace: &Workplace) -> Vec<PathBuf> {
+    let here = &workplace.directory;
+    let here = here.canonicalize().unwrap_or_else(|_| here.clone());
+    let root = here.ancestors().find(|dir| dir.join(".git").exists());
+    let mut dirs = Sources::project_directories(&here, root);
+    let has_own = |root: &Path| root.join(".claude/agents").is_dir();
+    if let (Some(root), Some(main)) = (root, workplace.main_tree())
+        && root != main
+        && !has_own(root)
+    {
+        dirs.push(main.join(".claude/agents"));
+    }
+    dirs
+}

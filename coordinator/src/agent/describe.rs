@@ -1,0 +1,427 @@
+//! What an agent is to be: what was asked for, its definition and the settings together.
+//!
+//! The command line and the `Agent` tool ask in different forms; from here on they are one.
+
+use std::path::PathBuf;
+
+use crate::identity::Standing;
+use crate::run::{DefinedHooks, Isolation, LaunchPlan, Prove, Spawn};
+use store::Failure;
+use store::name::Name;
+use store::settings::AgentLimits;
+use swarm::LEAD;
+use swarm::definitions::{self, Definition, Definitions, Found, PermissionMode};
+use swarm::fork::may_fork;
+use swarm::memory;
+use swarm::model::ModelChoice;
+use swarm::run::{Meta, RuntimeSpec};
+use swarm::runtime::{McpServer, OWN_SERVER, RuntimeKind};
+use swarm::tools::ToolFilter;
+use swarm::trust::Item;
+use taskboard::Task;
+use worktrees::{Base, SetUp};
+
+use super::bounds::{Bounds, Share, own_tools};
+use super::definition_keys;
+use super::role::Role;
+use super::runtimes::runtime;
+use crate::env;
+use crate::workplace::Workplace;
+
+/// The type of an agent nobody gave one.
+const GENERAL: &str = "general-purpose";
+/// Types that take no part in a team, so they get none of its tools.
+const ALONE: &[&str] = &["Explore", "Plan", "worker"];
+
+/// What was asked for.
+#[derive(Debug, Default)]
+pub struct Wish {
+    /// What it is to do.
+    pub prompt: Option<String>,
+    /// The same in a few words.
+    pub description: Option<String>,
+    /// Its definition.
+    pub agent_type: Option<String>,
+    /// The agent it is to be a copy of.
+    pub fork: Option<String>,
+    /// What runs it.
+    pub runtime: Option<String>,
+    /// By what it is addressed.
+    pub name: Option<String>,
+    /// It becomes a member of the team.
+    pub teammate: bool,
+    /// Which of our tools it gets.
+    pub role: Role,
+    /// It must have its plan approved first.
+    pub plan_mode: bool,
+    /// Nobody waits for it.
+    pub background: bool,
+    /// It gets a worktree of its own, like this.
+    pub worktree: Option<(Base, SetUp)>,
+    /// It works here.
+    pub cwd: Option<PathBuf>,
+    /// Its model.
+    pub model: Option<String>,
+    /// The call comes from a coordinator, which does not choose models.
+    pub coordinator: bool,
+    /// The task it is for.
+    pub task: Option<Task>,
+    /// The tool call that asks for it.
+    pub tool_use_id: Option<String>,
+    /// Variables it gets or is passed on.
+    pub env: Vec<String>,
+    /// What it may use.
+    pub limits: AgentLimits,
+}
+
+/// Puts together what an agent is to be.
+pub fn describe(
+    wish: &Wish,
+    definitions: &Definitions,
+    workplace: &Workplace,
+) -> Result<Spawn, Failure> {
+    let agent_type = wish.agent_type.as_deref().unwrap_or(GENERAL);
+    let found = definitions.get(agent_type)?;
+    let definition = &found.definition;
+    let parent_run = wish
+        .fork
+        .as_deref()
+        .map(|of| forked(of, workplace))
+        .transpose()?;
+    let runtime = match &parent_run {
+        Some(parent) => parent.runtime.clone(),
+        None => runtime(wish, workplace)?,
+    };
+    let bounds = Bounds::of_caller(workplace)?;
+    bounds.check_runtime(&runtime)?;
+    let shell = !runtime.kind.has_model();
+    let prompt = prompt(wish, definition, shell)?;
+    let description = match (&wish.description, &wish.task) {
+        (Some(text), _) => text.clone(),
+        (None, Some(task)) => task.subject.clone(),
+        (None, None) => prompt.trim_start().chars().take(60).collect(),
+    };
+    let name = wish.name.as_deref();
+    let name = name.map(|name| Name::new("agent", name)).transpose()?;
+    let mut plan = match &parent_run {
+        Some(parent) => fork_plan(parent, wish, workplace),
+        None => plan(wish, found, shell, workplace)?,
+    };
+    let share = match &parent_run {
+        Some(parent) => {
+            let tools = ToolFilter::new(plan.tools.clone(), plan.disallowed_tools.clone());
+            let mode = parent.permission_mode.as_deref().unwrap_or_default();
+            bounds.share(&tools, PermissionMode::parse(mode).unwrap_or_default())
+        }
+        None => own_share(&bounds, wish, definition, &runtime, &mut plan)?,
+    };
+    share.put_into(&mut plan);
+    Ok(Spawn {
+        description,
+        agent_type: definition.name.to_string(),
+        name,
+        teammate: wish.teammate,
+        lead: wish.role.leads(),
+        plan_mode: wish.plan_mode,
+        fork: parent_run.is_some(),
+        model: match &parent_run {
+            Some(parent) => parent.model.clone(),
+            None => model(wish, definition, workplace),
+        },
+        permission_mode: Some(share.mode.as_str().to_owned()),
+        isolation: isolation(wish, definition, workplace)?,
+        task: wish.task.as_ref().map(|task| task.id),
+        background: wish.background || definition.background,
+        parent: parent(workplace)?,
+        tool_use_id: wish.tool_use_id.clone(),
+        plan,
+        runtime,
+        prompt,
+    })
+}
+
+/// What the agent gets of its definition's tools and mode, and of ours.
+fn own_share(
+    bounds: &Bounds,
+    wish: &Wish,
+    definition: &Definition,
+    runtime: &RuntimeSpec,
+    plan: &mut LaunchPlan,
+) -> Result<Share, Failure> {
+    let tools = ToolFilter::of(definition);
+    let mut share = bounds.share(&tools, permission_mode(wish, definition, runtime));
+    if wish.role == Role::Coordinator {
+        // None of its own that reads, edits or runs; those it starts have them.
+        let given = bounds.share(&tools, definition.permission_mode);
+        plan.grants = Some(given.to_grants());
+        let ours = ToolFilter::new(Some(vec![format!("mcp__{OWN_SERVER}")]), Vec::new());
+        share = bounds.share(&ours.within(&tools), share.mode);
+    }
+    let alone = ALONE.contains(&definition.name.as_str()) || wish.role == Role::Worker;
+    let shell = !runtime.kind.has_model();
+    if !alone && !shell && !own_tools(wish.role, &share.tools).is_empty() {
+        plan.mcp_servers.insert(0, own_server(wish.role)?);
+    }
+    Ok(share)
+}
+
+/// What it may do without asking. A coordinator has no tools that would ask; where a program
+/// cannot be told so, it is kept to reading, and what it asks for is refused.
+fn permission_mode(wish: &Wish, definition: &Definition, runtime: &RuntimeSpec) -> PermissionMode {
+    match (wish.plan_mode, wish.role) {
+        (true, _) => PermissionMode::Plan,
+        (false, Role::Coordinator) => match runtime.kind {
+            RuntimeKind::Codex => PermissionMode::Plan,
+            // In their plan modes some are left without ours, too.
+            RuntimeKind::Acp if !can_be_held(runtime) => PermissionMode::Plan,
+            _ => PermissionMode::Ask,
+        },
+        (false, _) => definition.permission_mode,
+    }
+}
+
+/// Whether the program can be kept from its own tools.
+fn can_be_held(runtime: &RuntimeSpec) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = runtime.find(&path);
+    found.is_ok_and(|runtime| runtime.abilities().read_only)
+}
+
+/// The agent that is to be copied, if it can be.
+fn forked(of: &str, workplace: &Workplace) -> Result<Meta, Failure> {
+    let agents = workplace.agents()?;
+    let parent = agents.find(of)?;
+    let refused = |message: String, hint: &str| {
+        let error = Failure::usage("cannot_fork", message);
+        Err(error.with_hint(hint))
+    };
+    let prompt = agents.run(&parent.agent_id).prompt()?;
+    if let Err(error) = may_fork(parent.fork, &prompt) {
+        return refused(error.to_string(), "fork the agent it is a copy of");
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let spec = &parent.runtime;
+    let can = spec
+        .find(&path)
+        .is_ok_and(|runtime| runtime.abilities().fork);
+    if !can {
+        let message = format!(
+            "the runtime {:?} of {of} cannot copy a conversation",
+            spec.name
+        );
+        return refused(
+            message,
+            "start a new agent with --type and tell it what it needs to know",
+        );
+    }
+    if parent.session.is_none() {
+        let message = format!("{of} has no conversation yet that could be copied");
+        return refused(message, "wait until it has begun");
+    }
+    Ok(parent)
+}
+
+/// A copy is told exactly what its original was told, so that its requests begin with the same
+/// bytes.
+fn fork_plan(parent: &Meta, wish: &Wish, workplace: &Workplace) -> LaunchPlan {
+    let mut plan = LaunchPlan {
+        fork_of: parent.session.clone(),
+        fork_from: Some(parent.cwd.clone()),
+        ..parent.launch.clone()
+    };
+    let turns = plan.max_turns;
+    plan.limit(&limits(wish, turns, workplace));
+    let standing = Standing::of(parent);
+    plan.role = Some(standing);
+    if standing.leads() {
+        // A team has one lead: a copy of it takes part like any other.
+        plan.role = Some(Standing::Teammate);
+        let own = plan.mcp_servers.iter_mut().filter(|it| it.name == "ccb");
+        for arg in own.flat_map(|server| &mut server.args) {
+            if arg == Role::Lead.as_str() || arg == Role::Coordinator.as_str() {
+                *arg = Role::Teammate.as_str().to_owned();
+            }
+        }
+    }
+    plan
+}
+
+/// What it may use: what was said for this one, else what the settings say. An agent cannot give
+/// another one more than they do.
+fn limits(wish: &Wish, turns: Option<u32>, workplace: &Workplace) -> AgentLimits {
+    let settings = workplace.settings().limits.agent;
+    let definition = AgentLimits {
+        turns,
+        ..AgentLimits::default()
+    };
+    match workplace.run() {
+        Some(_) => wish.limits.or(definition).and(settings),
+        None => wish.limits.or(definition.and(settings)),
+    }
+}
+
+/// Whoever is inside an agent started this one; everybody else stands in for the lead.
+fn parent(workplace: &Workplace) -> Result<Name, Failure> {
+    match workplace.run() {
+        Some(_) => Ok(workplace.agent_name().clone()),
+        None => Ok(Name::new("agent", LEAD)?),
+    }
+}
+
+fn prompt(wish: &Wish, definition: &Definition, shell: bool) -> Result<String, Failure> {
+    let task = wish.task.as_ref();
+    let command = task.and_then(Task::run_command).map(str::to_owned);
+    let prompt = match (wish.prompt.clone(), command, task) {
+        (Some(text), _, _) => text,
+        (None, Some(command), _) => command,
+        (None, None, Some(task)) if !shell => {
+            format!("{}\n\n{}", task.subject, task.description)
+        }
+        (None, None, Some(task)) => {
+            let message = format!("task {} has no command to run", task.id);
+            return Err(Failure::usage("no_prompt", message)
+                .with_hint("give the command as PROMPT, or `ccb task update ID --run CMD`"));
+        }
+        (None, None, None) => {
+            return Err(Failure::usage("no_prompt", "say what it is to do")
+                .with_hint("give a PROMPT, or --task ID of a task that has a command"));
+        }
+    };
+    Ok(match &definition.initial_prompt {
+        Some(first) if !shell => format!("{first}\n\n{prompt}"),
+        _ => prompt,
+    })
+}
+
+fn model(wish: &Wish, definition: &Definition, workplace: &Workplace) -> Option<String> {
+    let everywhere = env::var(env::SUBAGENT_MODEL);
+    let parent = workplace
+        .run()
+        .and_then(|id| workplace.agents().ok()?.find(id).ok())
+        .and_then(|meta| meta.model);
+    let choice = ModelChoice {
+        everywhere: everywhere.as_deref(),
+        call: wish.model.as_deref(),
+        definition: definition.model.as_deref(),
+        parent: parent.as_deref(),
+        fork: false,
+        coordinator: wish.coordinator,
+    };
+    choice.resolve()
+}
+
+fn isolation(
+    wish: &Wish,
+    definition: &Definition,
+    workplace: &Workplace,
+) -> Result<Isolation, Failure> {
+    if let Some((base, set_up)) = &wish.worktree {
+        let (base, set_up) = (base.clone(), set_up.clone());
+        return Ok(Isolation::Worktree { base, set_up });
+    }
+    match (&wish.cwd, definition.isolation) {
+        (Some(dir), _) => Ok(Isolation::Directory(workplace.directory.join(dir))),
+        (None, Some(definitions::Isolation::Worktree)) => {
+            let (base, set_up) = workplace.usual_tree()?;
+            Ok(Isolation::Worktree { base, set_up })
+        }
+        (None, None) => Ok(Isolation::Directory(workplace.directory.clone())),
+    }
+}
+
+fn plan(
+    wish: &Wish,
+    found: &Found,
+    shell: bool,
+    workplace: &Workplace,
+) -> Result<LaunchPlan, Failure> {
+    let definition = &found.definition;
+    let settings = workplace.agent_settings();
+    let mut plan = LaunchPlan {
+        redact_env: settings.redact.clone(),
+        role: Some(standing(wish, definition)),
+        worker: wish.role == Role::Worker,
+        // It is done when the task's check says so, too.
+        prove: match &wish.task {
+            Some(task) => workplace.board().check_of(task)?.map(|verify| Prove {
+                verify: Some(verify),
+                ..Prove::default()
+            }),
+            None => None,
+        },
+        ..LaunchPlan::default()
+    };
+    for setting in &settings.env {
+        // A repository does not get at the user's environment by asking for it.
+        if workplace.may_use(&setting.file, |_| Item::environment(setting))? {
+            plan.pass_env.push(setting.pattern.clone());
+        }
+    }
+    for given in &wish.env {
+        match given.split_once('=') {
+            Some(("", _)) => {
+                let message = format!("--env {given:?}: a variable needs a name");
+                return Err(Failure::usage("bad_env", message));
+            }
+            Some((name, value)) => {
+                plan.env.insert(name.to_owned(), value.to_owned());
+            }
+            None => plan.pass_env.push(given.clone()),
+        }
+    }
+    let turns = definition.max_turns.filter(|_| !shell);
+    plan.limit(&limits(wish, turns, workplace));
+    plan.hooks = (!definition.hooks.is_empty()).then(|| DefinedHooks {
+        source: found.source.clone(),
+        events: definition.hooks.clone(),
+    });
+    plan.config_of = definition_keys::config_of(workplace);
+    if shell {
+        return Ok(plan);
+    }
+    plan.system_prompt = Some(system_prompt(definition, workplace));
+    plan.effort = definition.effort.map(|effort| effort.to_string());
+    definition_keys::apply(found, &mut plan, workplace)?;
+    Ok(plan)
+}
+
+/// What it is in its team: what it was asked to be, but no more than its type has tools for.
+fn standing(wish: &Wish, definition: &Definition) -> Standing {
+    match wish.role {
+        Role::Lead => Standing::Lead,
+        Role::Coordinator => Standing::Coordinator,
+        Role::Teammate if !ALONE.contains(&definition.name.as_str()) => Standing::Teammate,
+        Role::Teammate | Role::Worker => Standing::Worker,
+    }
+}
+
+/// The definition's prompt, and what the agent remembers.
+fn system_prompt(definition: &Definition, workplace: &Workplace) -> String {
+    let mut prompt = definition.prompt.clone();
+    let home = workplace.home().path();
+    let dir = definition
+        .memory
+        .and_then(|scope| memory::directory(&definition.name, scope, home, workplace.main_tree()));
+    if let (Some(scope), Some(dir)) = (definition.memory, dir) {
+        match memory::read(&dir) {
+            Ok(content) => {
+                let notes = memory::prompt(scope, &dir, &content);
+                prompt = format!("{prompt}\n\n{notes}");
+            }
+            Err(error) => tracing::warn!(%error, "the agent's memory cannot be read"),
+        }
+    }
+    prompt
+}
+
+/// The board and the mail, as tools.
+fn own_server(role: Role) -> Result<McpServer, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::failed("io", format!("cannot tell where ccb is: {error}")))?;
+    Ok(McpServer {
+        name: OWN_SERVER.into(),
+        command: program.to_string_lossy().into_owned(),
+        args: vec!["mcp".into(), "--role".into(), role.as_str().into()],
+        ..McpServer::default()
+    })
+}

@@ -1,0 +1,17 @@
+//! What an agent is: everything between "somebody wants one" and what is started.
+//!
+//! [`describe`] puts together what was asked for, the definition and the settings; [`bounds`] keeps
+//! it to what whoever asks has itself; [`TaskCrew`] does so for tasks of a session or a plan.
+
+pub mod bounds;
+mod crew;
+mod definition_keys;
+pub mod definitions;
+mod describe;
+mod role;
+mod runtimes;
+
+pub use crew::{PlanCrew, TaskCrew};
+pub use describe::{Wish, describe};
+pub use role::{PLAN, Role};
+pub use runtimes::session_runtime;

@@ -1,0 +1,112 @@
+//! What runs an agent: a runtime of the settings, or one everybody has.
+
+use store::Failure;
+use store::settings::RuntimeSettings;
+use swarm::run::RuntimeSpec;
+use swarm::runtime::{self, RuntimeError, RuntimeKind};
+use swarm::trust::{Item, Places};
+use taskboard::Task;
+
+use super::describe::Wish;
+use crate::workplace::Workplace;
+
+/// What runs the agents of a session: what was named, else the usual one, else the shell,
+/// because a session can do without a model.
+pub fn session_runtime(named: Option<&str>, workplace: &Workplace) -> Result<RuntimeSpec, Failure> {
+    match (named, &workplace.agent_settings().default_runtime) {
+        (Some(name), _) => find_runtime(name, workplace),
+        (None, Some(name)) => find_runtime(name, workplace),
+        (None, None) => installed(workplace).or_else(|_| find_runtime("shell", workplace)),
+    }
+}
+
+/// What runs an agent that is wished for.
+pub(super) fn runtime(wish: &Wish, workplace: &Workplace) -> Result<RuntimeSpec, Failure> {
+    let command = wish.task.as_ref().and_then(Task::run_command);
+    match &wish.runtime {
+        Some(name) => find_runtime(name, workplace),
+        None if wish.prompt.is_none() && command.is_some() => find_runtime("shell", workplace),
+        None => match (
+            own_runtime(workplace),
+            &workplace.agent_settings().default_runtime,
+        ) {
+            (Some(own), _) => Ok(own),
+            (None, Some(name)) => find_runtime(name, workplace),
+            (None, None) => installed(workplace),
+        },
+    }
+}
+
+/// What runs the agent that asks: what it starts runs on the same program unless said otherwise.
+/// Never the shell, for which a prompt is a command.
+fn own_runtime(workplace: &Workplace) -> Option<RuntimeSpec> {
+    let own = workplace.agents().ok()?.find(workplace.run()?).ok()?;
+    Some(own.runtime).filter(|runtime| runtime.kind.has_model())
+}
+
+/// The first of the agents everybody knows that is installed. Never the shell: what is meant
+/// for a model must not be run as a command.
+fn installed(workplace: &Workplace) -> Result<RuntimeSpec, Failure> {
+    let models = runtime::built_in()
+        .filter(|name| runtime::kind_of(name).is_some_and(RuntimeKind::has_model));
+    let mut found = models.filter_map(|name| find_runtime(name, workplace).ok());
+    found.next().ok_or_else(|| {
+        let message = "no agent program is installed that could run it";
+        Failure::usage("no_runtime", message).with_hint(
+            "install one, such as Claude Code; --runtime shell runs PROMPT as a command; \
+             agents.defaultRuntime sets one for good",
+        )
+    })
+}
+
+/// The runtime of this name: one of the settings, or one everybody has.
+fn find_runtime(name: &str, workplace: &Workplace) -> Result<RuntimeSpec, Failure> {
+    let configured = workplace.runtimes();
+    if let Some(runtime) = configured.get(name) {
+        let item = |places: Places<'_>| Item::runtime(name, runtime, places);
+        if !workplace.may_use(&runtime.file, item)? {
+            return Err(not_trusted(name, runtime, workplace));
+        }
+        let mut command = runtime.command.clone();
+        command.extend(runtime.args.iter().cloned());
+        return Ok(RuntimeSpec {
+            name: name.to_owned(),
+            kind: runtime.kind,
+            command,
+            env: runtime.env.clone(),
+        });
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    match runtime::from_spec(name, None, None, &path) {
+        Ok(_) => Ok(RuntimeSpec {
+            name: name.to_owned(),
+            kind: runtime::kind_of(name).unwrap_or_default(),
+            ..RuntimeSpec::default()
+        }),
+        Err(RuntimeError::UnknownName { .. }) => {
+            let mut known: Vec<String> = configured.keys().cloned().collect();
+            known.extend(runtime::built_in().map(str::to_owned));
+            let hint = match store::nearest(name, known.iter().map(String::as_str)) {
+                Some(near) => format!("did you mean {near:?}?"),
+                None => "`runtimes` in the settings adds others".into(),
+            };
+            let message = format!("there is no runtime {name:?}");
+            Err(Failure::usage("unknown_runtime", message).with_hint(hint))
+        }
+        Err(error) => Err(Failure::usage("no_runtime", error.to_string())),
+    }
+}
+
+fn not_trusted(name: &str, runtime: &RuntimeSettings, workplace: &Workplace) -> Failure {
+    Failure::refused(
+        "not_trusted",
+        format!(
+            "runtime {name:?} comes from {}, and what a repository brings along is not run unasked",
+            runtime.file.display()
+        ),
+    )
+    .with_hint(format!(
+        "look at it and run `ccb trust`, or put it into {}",
+        workplace.own_settings().display()
+    ))
+}

@@ -1,0 +1,44 @@
+//! The environment variables ccb reads, named once.
+
+use std::path::PathBuf;
+
+/// Where all state is, before `CLAUDE_CONFIG_DIR` and `~/.claude`.
+pub const HOME: &str = "CCB_HOME";
+/// Claude Code's own directory.
+pub const CLAUDE_CONFIG_DIR: &str = "CLAUDE_CONFIG_DIR";
+/// The task list to use.
+pub const TASK_LIST: &str = "CLAUDE_CODE_TASK_LIST_ID";
+/// The team whose list to use.
+pub const TEAM: &str = "CLAUDE_CODE_TEAM_NAME";
+/// The session whose list to use.
+pub const SESSION: &str = "CLAUDE_CODE_SESSION_ID";
+/// Who is calling.
+pub const AGENT: &str = "CCB_AGENT";
+/// Set inside an agent the engine started: its identity is fixed.
+pub const RUN_ID: &str = "CCB_RUN_ID";
+/// Which start of that run this is: an agent that was resumed has another.
+pub const RUN_TOKEN: &str = "CCB_RUN_TOKEN";
+
+/// Set inside a hook.
+pub const HOOK: &str = swarm::hooks::IN_HOOK;
+/// The model every agent uses, whatever it or its caller says.
+pub const SUBAGENT_MODEL: &str = "CLAUDE_CODE_SUBAGENT_MODEL";
+
+/// Sessions are led by a coordinator.
+pub const COORDINATOR_MODE: &str = "CLAUDE_CODE_COORDINATOR_MODE";
+/// Set where GitHub runs us, which shows annotations.
+pub const GITHUB_ACTIONS: &str = "GITHUB_ACTIONS";
+/// The file whose content GitHub shows on the page of a job.
+pub const GITHUB_STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";
+
+/// A variable's value; an empty one counts as unset.
+pub fn var(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// A variable that names a path, which need not be text; an empty one counts as unset.
+pub fn path(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name)
+        .filter(|value| !value.is_empty())
+        .map(PathBuf::from)
+}

@@ -1,0 +1,223 @@
+//! What an agent may do with each command. People may do everything.
+//!
+//! One table, which docs/mcp.md shows; a test compares the two and looks whether every command is
+//! in it. Where a word says `own`, the command itself looks whose the thing is.
+
+use store::Failure;
+
+use crate::workplace::Workplace;
+
+/// Who calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Who {
+    /// Nobody of ours: a person, or a program that is none of our agents.
+    Person,
+    /// An agent that leads its team.
+    Lead,
+    /// One that leads it by planning alone.
+    Coordinator,
+    /// An agent that takes part in a team.
+    Teammate,
+    /// An agent with one piece of work.
+    Worker,
+    /// An agent, but nobody knows which.
+    Unknown,
+}
+
+impl Who {
+    /// Whether it decides for its team: what tasks are checked by, who works on them.
+    pub fn decides(self) -> bool {
+        matches!(self, Self::Person | Self::Lead | Self::Coordinator)
+    }
+
+    fn in_words(self) -> &'static str {
+        match self {
+            Self::Person => "a person",
+            Self::Lead => "the lead",
+            Self::Coordinator => "the coordinator",
+            Self::Teammate => "a teammate",
+            Self::Worker => "a worker",
+            Self::Unknown => "an agent nobody knows",
+        }
+    }
+}
+
+/// What the table says about one command and one sort of agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Say {
+    /// It may.
+    Yes,
+    /// What is its own: its tasks, requests to it, agents it started.
+    Own,
+    /// It may not.
+    No,
+}
+
+use Say::{No, Own, Yes};
+
+/// A command, or one with a flag that matters, and what lead, teammate and worker may do.
+pub type Row = (&'static str, [Say; 3]);
+
+/// Looks, and changes nothing.
+const READ: [Say; 3] = [Yes, Yes, Yes];
+const LEAD: [Say; 3] = [Yes, No, No];
+const TEAM: [Say; 3] = [Yes, Yes, No];
+const ALL_OWN: [Say; 3] = [Own, Own, Own];
+const NOBODY: [Say; 3] = [No, No, No];
+
+/// What starts or resumes a session.
+pub const SESSION: &str = "--team NAME [PROMPT]";
+
+/// Commands that only look, which also work on another list and for an agent nobody knows.
+pub const READING: &[Row] = &[
+    ("task list", READ),
+    ("task show", READ),
+    ("task graph", READ),
+    ("task watch", READ),
+    ("mail requests", READ),
+    ("worktree list", READ),
+    ("worktree status", READ),
+    ("worktree events", READ),
+    ("worktree gc", READ),
+    ("worktree pool list", READ),
+    ("agent list", READ),
+    ("agent show", READ),
+    ("agent logs", READ),
+    ("agent output", READ),
+    ("agent types", READ),
+    ("team list", READ),
+    ("team show", READ),
+    ("team limits", READ),
+    ("fanout merge-reports", READ),
+    ("fanout schema", READ),
+    ("status", READ),
+    ("doctor", READ),
+    ("trust --show", READ),
+    ("completions", READ),
+    ("man", READ),
+];
+
+/// Commands that change something.
+pub const CHANGING: &[Row] = &[
+    (SESSION, NOBODY),
+    ("task create", TEAM),
+    ("task update", [Yes, Own, Own]),
+    ("task update --force", LEAD),
+    ("task claim", TEAM),
+    ("task next", TEAM),
+    ("task done", ALL_OWN),
+    ("task done --force", LEAD),
+    ("task release", ALL_OWN),
+    ("task release --force", LEAD),
+    ("task rm", [Yes, Own, No]),
+    ("task rm --force", LEAD),
+    ("task block", TEAM),
+    ("task unblock", LEAD),
+    ("task reset", LEAD),
+    ("mail send", READ),
+    ("mail inbox", ALL_OWN),
+    ("mail read", ALL_OWN),
+    ("mail ack", ALL_OWN),
+    ("mail watch", ALL_OWN),
+    ("mail approve", ALL_OWN),
+    ("mail reject", ALL_OWN),
+    ("worktree create", TEAM),
+    ("worktree run", READ),
+    ("worktree bind", TEAM),
+    ("worktree unbind", TEAM),
+    ("worktree keep", TEAM),
+    ("worktree remove", TEAM),
+    ("worktree remove --discard", LEAD),
+    ("worktree undo", TEAM),
+    ("worktree merge", LEAD),
+    ("worktree gc --yes", LEAD),
+    ("worktree enter", TEAM),
+    ("worktree exit", TEAM),
+    ("worktree pool fill", TEAM),
+    ("agent spawn", [Yes, Own, No]),
+    ("agent send", TEAM),
+    ("agent stop", [Yes, Own, No]),
+    ("agent resume", [Yes, Own, No]),
+    ("team create", NOBODY),
+    ("team join", NOBODY),
+    ("team leave", NOBODY),
+    ("team delete", [Own, No, No]),
+    ("team limits --reset", NOBODY),
+    ("fanout", NOBODY),
+    ("fanout run", NOBODY),
+    ("fanout init", READ),
+    ("fanout apply", NOBODY),
+    ("mcp", ALL_OWN),
+    ("doctor --fix", NOBODY),
+    ("trust", NOBODY),
+    ("demo", NOBODY),
+];
+
+fn says(command: &str, who: Who) -> Say {
+    let column = match who {
+        Who::Person => return Yes,
+        Who::Lead | Who::Coordinator => 0,
+        Who::Teammate => 1,
+        Who::Worker => 2,
+        Who::Unknown => {
+            let reads = READING.iter().any(|(name, _)| *name == command);
+            return if reads { Yes } else { No };
+        }
+    };
+    let mut row = rows().filter(|(name, _)| *name == command);
+    // A command nobody thought of is nobody's but a person's.
+    row.next().map_or(No, |(_, says)| says[column])
+}
+
+/// Refuses a command that is none of the caller's business.
+pub fn check(command: &str, workplace: &Workplace) -> Result<(), Failure> {
+    let who = workplace.who();
+    if says(command, who) == No {
+        return Err(not_for(
+            workplace,
+            &format!("`ccb {command}`"),
+            CHANGING
+                .iter()
+                .any(|(name, says)| *name == command && says[0] != No),
+        ));
+    }
+    let reads = READING.iter().any(|(name, _)| *name == command);
+    if let Some(list) = workplace.foreign_list().filter(|_| !reads) {
+        return Err(not_yours(
+            format!(
+                "the tasks of {} are not on the list {list}, which it can only look at",
+                workplace.agent()
+            ),
+            "leave out --list",
+        ));
+    }
+    Ok(())
+}
+
+/// The error for something that is somebody else's to do: the lead's, or a person's alone.
+pub fn not_for(workplace: &Workplace, what: &str, lead_may: bool) -> Failure {
+    let who = workplace.who().in_words();
+    let whose = match lead_may {
+        true => "its lead and the person who runs ccb",
+        false => "the person who runs ccb",
+    };
+    let message = match workplace.who() {
+        Who::Unknown => format!("this is {who}, and {what} is for {whose}"),
+        _ => format!("{} is {who}, and {what} is for {whose}", workplace.agent()),
+    };
+    let hint = match workplace.who().decides() {
+        true => "ask the person who started you",
+        false => "ask with: ccb mail send team-lead TEXT",
+    };
+    not_yours(message, hint)
+}
+
+/// A refusal because of who calls.
+pub fn not_yours(message: String, hint: &str) -> Failure {
+    Failure::refused("not_yours", message).with_hint(hint)
+}
+
+/// Every row of the table.
+pub fn rows() -> impl Iterator<Item = &'static Row> {
+    READING.iter().chain(CHANGING)
+}

@@ -1,0 +1,159 @@
+//! What a coordinator is told: our text, or the user's, or the repository's.
+
+use std::path::Path;
+
+use crate::agent::Role;
+use store::Failure;
+use swarm::run::RuntimeSpec;
+use swarm::runtime::{OWN_SERVER, RuntimeKind};
+use swarm::trust::{COORDINATOR, Item, Places};
+
+use super::Session;
+use crate::workplace::Workplace;
+
+/// Our own text.
+const USUAL: &str = include_str!("coordinator.md");
+/// The user's, in the home.
+const FILE: &str = "coordinator.md";
+/// The longest that is read.
+const MAX: usize = 256 * 1024;
+
+/// What the coordinator of `session` is told, with everything filled in.
+pub(super) fn text(session: &Session, runtime: &RuntimeSpec) -> Result<String, Failure> {
+    let template = template(session.coordinator_prompt.as_deref(), &session.workplace)?;
+    let scratchpad = session
+        .workplace
+        .home()
+        .team(&session.team)
+        .join("scratchpad");
+    let prefix = prefix(runtime);
+    let tools = Role::Coordinator.tools();
+    let tools: Vec<String> = tools
+        .iter()
+        .map(|tool| format!("`{prefix}{tool}`"))
+        .collect();
+    let mut text = template
+        .replace("{mates}", &session.record.mates.to_string())
+        .replace("{scratchpad}", &scratchpad.to_string_lossy())
+        .replace(
+            "{into}",
+            session.record.into.as_deref().unwrap_or("(no branch)"),
+        )
+        .replace("{worker_tools}", worker_tools(session))
+        .replace("{tools}", &tools.join(", "));
+    for tool in Role::Coordinator.tools() {
+        text = text.replace(&format!("{{{tool}}}"), &format!("{prefix}{tool}"));
+    }
+    Ok(text)
+}
+
+/// The flag's file, else the repository's if the user trusts it, else the user's, else ours.
+fn template(given: Option<&Path>, workplace: &Workplace) -> Result<String, Failure> {
+    if let Some(file) = given {
+        let file = workplace.directory.join(file);
+        return read(&file)?.ok_or_else(|| {
+            let message = format!("{}: there is no such file", file.display());
+            Failure::usage("no_such_file", message)
+        });
+    }
+    if let Some(root) = workplace.main_tree()
+        && let Some(text) = read(&root.join(COORDINATOR))?
+    {
+        let trusted = match (workplace.trust(), Item::coordinator(Places::one(root))) {
+            (Some(trust), Some(item)) => trust.granted()?.contains(&item.id()),
+            _ => false,
+        };
+        if !trusted {
+            return Err(Failure::refused(
+                "not_trusted",
+                format!(
+                    "{COORDINATOR} comes with the repository, and nobody is told what a \
+                     repository says unasked"
+                ),
+            )
+            .with_hint(
+                "look at it and run `ccb trust`, or name another with --coordinator-prompt",
+            ));
+        }
+        return Ok(text);
+    }
+    let own = read(&workplace.home().path().join(FILE))?;
+    Ok(own.unwrap_or_else(|| USUAL.to_owned()))
+}
+
+fn read(file: &Path) -> Result<Option<String>, Failure> {
+    let wrong = |why: &str| {
+        let message = format!("{}: {why}", file.display());
+        Failure::usage("bad_coordinator_prompt", message)
+    };
+    let Some(bytes) = store::atomic::read(file)? else {
+        return Ok(None);
+    };
+    if bytes.len() > MAX {
+        return Err(wrong("longer than 256 KiB"));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| wrong("not valid UTF-8"))?;
+    match text.trim().is_empty() {
+        true => Err(wrong("it is empty")),
+        false => Ok(Some(text)),
+    }
+}
+
+/// What this runtime puts before the names of our tools.
+fn prefix(runtime: &RuntimeSpec) -> String {
+    match (runtime.kind, runtime.name.as_str()) {
+        (RuntimeKind::Lines, _) => String::new(),
+        (_, "opencode") => format!("{OWN_SERVER}_"),
+        _ => format!("mcp__{OWN_SERVER}__"),
+    }
+}
+
+fn worker_tools(session: &Session) -> &'static str {
+    match session.commands_only {
+        true => "a shell: each is given commands, not words",
+        false => {
+            "everything its program offers for reading, searching, editing and running commands"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_names_every_tool_as_the_runtime_does() {
+        for tool in Role::Coordinator.tools() {
+            assert!(
+                USUAL.contains(&format!("{{{tool}}}")),
+                "{tool} is not explained"
+            );
+        }
+        for (kind, name, expected) in [
+            (RuntimeKind::Claude, "claude", "mcp__ccb__"),
+            (RuntimeKind::Codex, "codex", "mcp__ccb__"),
+            (RuntimeKind::Acp, "opencode", "ccb_"),
+            (RuntimeKind::Lines, "mine", ""),
+        ] {
+            let spec = RuntimeSpec {
+                kind,
+                name: name.into(),
+                ..RuntimeSpec::default()
+            };
+            assert_eq!(prefix(&spec), expected, "{kind}");
+        }
+    }
+
+    #[test]
+    fn the_text_says_what_the_engine_holds_it_to() {
+        for word in [
+            "Paths:",
+            "Verify:",
+            "<task-notification>",
+            "based on your findings",
+            "{mates}",
+        ] {
+            assert!(USUAL.contains(word), "{word}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! What a person decides, carried out; and the lead's mail, where the person leads.
+
+use std::sync::Arc;
+
+use mailbox::{Consumer, Mailbox, Priority};
+use store::Failure;
+use store::name::Name;
+use swarm::LEAD;
+use taskboard::NewTask;
+
+use super::{Decision, Session, SessionEvent, SessionUi};
+use crate::actions;
+use crate::engine::{Control, Level};
+use crate::run::Agents;
+use crate::workplace::Workplace;
+
+/// How many messages are shown at once.
+const BATCH: usize = 64;
+
+/// Where a person's decisions arrive.
+pub(super) struct Desk {
+    /// Reads the lead's mail where no agent does.
+    mail: Option<Consumer>,
+    mailbox: Mailbox,
+    workplace: Workplace,
+    control: Arc<Control>,
+    ui: Arc<dyn SessionUi>,
+    leads: bool,
+}
+
+impl Desk {
+    pub(super) fn new(
+        session: &Session,
+        control: Arc<Control>,
+        ui: Arc<dyn SessionUi>,
+    ) -> Result<Self, Failure> {
+        let leads = session.record.lead.is_none();
+        let mailbox = session.workplace.mailbox()?;
+        let lead = Name::new("agent", LEAD)?;
+        let mail = match leads {
+            true => match mailbox.inbox(&lead)?.consumer() {
+                Ok(mail) => Some(mail),
+                Err(error) => {
+                    let text = format!("the lead's mail is read elsewhere: {error}");
+                    ui.show(&SessionEvent::Note(&text));
+                    None
+                }
+            },
+            false => None,
+        };
+        let mut workplace = session.workplace.clone();
+        workplace.act_as(lead);
+        Ok(Self {
+            mail,
+            mailbox,
+            workplace,
+            control,
+            ui,
+            leads,
+        })
+    }
+
+    /// Carries out what was decided, and shows what has come.
+    pub(super) fn look(&mut self, agents: &Agents) {
+        for decision in self.ui.decisions() {
+            if let Err(error) = self.carry_out(decision, agents) {
+                self.note(&error.in_a_line());
+            }
+        }
+        if let Some(mail) = &mut self.mail {
+            mail.bell().hush();
+            let shown = mail.take(BATCH).map_err(Failure::from).and_then(|batch| {
+                let seqs: Vec<u64> = batch.messages.iter().map(|message| message.seq).collect();
+                for message in &batch.messages {
+                    self.ui.show(&SessionEvent::Message(message));
+                }
+                mail.delivered(&seqs)?;
+                mail.ack(&seqs)?;
+                Ok(())
+            });
+            if let Err(error) = shown {
+                self.note(&error.in_a_line());
+            }
+        }
+    }
+
+    fn note(&self, text: &str) {
+        self.ui.show(&SessionEvent::Note(text));
+    }
+
+    fn carry_out(&self, decision: Decision, agents: &Agents) -> Result<(), Failure> {
+        match decision {
+            Decision::Say(text) => self.say(&text, agents)?,
+            Decision::Write { to, text } => self.write_to(&to, &text, agents)?,
+            Decision::Quit => self.control.want(Level::Stop, "you wanted to end"),
+            Decision::ShowTasks => {
+                let snapshot = self.workplace.board().snapshot()?;
+                self.ui.show(&SessionEvent::Tasks(&snapshot));
+            }
+            Decision::ShowAgents => {
+                let (mut all, _) = agents.list()?;
+                all.retain(|listed| listed.alive);
+                self.ui.show(&SessionEvent::Agents(&all));
+            }
+            Decision::Stop(name) => {
+                let meta = agents.find(&name)?;
+                agents.stop(&meta, LEAD, Some("the lead wants it".into()), None)?;
+                self.note(&format!("stopped {name}"));
+            }
+            Decision::Answer {
+                request,
+                approve,
+                why,
+            } => self.answer(&request, approve, why)?,
+        }
+        Ok(())
+    }
+
+    fn say(&self, text: &str, agents: &Agents) -> Result<(), Failure> {
+        if !self.leads {
+            return self.write_to(LEAD, text, agents);
+        }
+        let task = NewTask {
+            subject: text.to_owned(),
+            ..NewTask::default()
+        };
+        let created = actions::task::create(task, &self.workplace)?;
+        self.note(&format!("task {} is on the board", created.id));
+        Ok(())
+    }
+
+    fn write_to(&self, name: &str, text: &str, agents: &Agents) -> Result<(), Failure> {
+        let from = Name::new("agent", "user")?;
+        let meta = agents.find(name)?;
+        let summary = text
+            .lines()
+            .next()
+            .map(|line| line.chars().take(200).collect());
+        agents.send(&meta, &from, text.to_owned(), summary, Priority::Next)?;
+        Ok(())
+    }
+
+    /// Answers the request whose id begins like this; the only one if nothing is said.
+    fn answer(&self, id: &str, approve: bool, why: Option<String>) -> Result<(), Failure> {
+        let all = self.mailbox.requests()?;
+        let open: Vec<_> = all
+            .requests
+            .iter()
+            .filter(|request| request.state == mailbox::RequestState::Pending)
+            .filter(|request| request.id.starts_with(id) || request.from.as_str() == id)
+            .collect();
+        let [request] = open.as_slice() else {
+            let message = match open.len() {
+                0 => format!("no open request {id:?}"),
+                several => format!("{several} open requests begin with {id:?}"),
+            };
+            return Err(Failure::usage("no_request", message));
+        };
+        let lead = Name::new("agent", LEAD)?;
+        self.mailbox.answer(&request.id, &lead, approve, why)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,159 @@
+//! `session.json` of a team: what a session needs to go on.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use store::StoreError;
+use store::atomic::{self, Durability};
+use store::home::{Home, create_private_dir};
+use store::lock::{DEFAULT_TIMEOUT, FileLock};
+use store::name::Name;
+
+use crate::visit::VisitError;
+
+/// The version of the file we write.
+const VERSION: u64 = 1;
+/// Under which what a team's session is like stands.
+const KEY: &str = "session";
+
+/// What a session of a team is like; flags of a later start replace it piece by piece.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TeamSession {
+    /// Unique.
+    pub session_id: String,
+    /// `team` or `coordinator`.
+    pub mode: String,
+    /// What it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// What runs the lead; none for the person at the terminal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lead: Option<String>,
+    /// What runs the mates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<String>,
+    /// How many mates there are.
+    pub mates: usize,
+    /// `auto`, `ask` or `never`.
+    pub merge: String,
+    /// The branch finished work goes to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub into: Option<String>,
+    /// What must succeed on everything that lands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verify: Option<String>,
+    /// How often a task is tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u16>,
+    /// How long a check may take, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verify_timeout: Option<u64>,
+    /// After how many failures nothing new is begun.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_failures: Option<u16>,
+    /// The model mates use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Mates work in the main tree.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_worktrees: bool,
+    /// The run of the lead, if it is an agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lead_run: Option<String>,
+    /// When it began, RFC 3339.
+    pub started_at: String,
+    /// When it was ended, by itself or by somebody; not if it was killed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<String>,
+    /// What a later version wrote.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+impl TeamSession {
+    /// Whether its lead does nothing itself.
+    pub fn has_coordinator(&self) -> bool {
+        self.mode == "coordinator"
+    }
+
+    /// The name of the team of a session that was given none.
+    pub fn team_of(session_id: &str) -> String {
+        let start: String = session_id.chars().take(8).collect();
+        format!("session-{start}")
+    }
+}
+
+/// One team's `session.json`.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionFile<'a> {
+    /// Where all state is.
+    pub home: &'a Home,
+    /// Whose it is.
+    pub team: &'a Name,
+}
+
+impl SessionFile<'_> {
+    /// What the team's session is like, if there was one.
+    pub fn session(&self) -> Result<Option<TeamSession>, VisitError> {
+        match self.load()?.remove(KEY) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => serde_json::from_value(value)
+                .map(Some)
+                .map_err(|error| self.unreadable(&error)),
+        }
+    }
+
+    /// Writes down what it is like.
+    pub fn put_session(&self, session: &TeamSession) -> Result<(), VisitError> {
+        let _lock = self.lock()?;
+        let mut file = self.load()?;
+        let value = serde_json::to_value(session).map_err(|error| self.unreadable(&error))?;
+        file.insert(KEY.into(), value);
+        self.save(file)
+    }
+
+    fn path(&self) -> PathBuf {
+        self.home.team(self.team).join("session.json")
+    }
+
+    pub(crate) fn lock(&self) -> Result<FileLock, VisitError> {
+        let dir = self.home.team(self.team);
+        create_private_dir(&dir.join(".ccb/tmp"))?;
+        let lock = dir.join(".ccb/session.lock");
+        Ok(FileLock::exclusive(&lock, "the session", DEFAULT_TIMEOUT)?)
+    }
+
+    pub(crate) fn load(&self) -> Result<Map<String, Value>, VisitError> {
+        let Some(bytes) = atomic::read(&self.path())? else {
+            return Ok(Map::new());
+        };
+        let file: Map<String, Value> =
+            serde_json::from_slice(&bytes).map_err(|error| self.unreadable(&error))?;
+        match file.get("v").and_then(Value::as_u64) {
+            Some(found) if found > VERSION => Err(StoreError::NewerVersion {
+                path: self.path(),
+                found,
+                known: VERSION,
+            }
+            .into()),
+            _ => Ok(file),
+        }
+    }
+
+    pub(crate) fn save(&self, mut file: Map<String, Value>) -> Result<(), VisitError> {
+        file.insert("v".into(), VERSION.into());
+        let text = format!("{:#}\n", Value::Object(file));
+        let tmp = self.home.team(self.team).join(".ccb/tmp");
+        atomic::replace(&tmp, &self.path(), text.as_bytes(), Durability::Full)?;
+        Ok(())
+    }
+
+    pub(crate) fn unreadable(&self, error: &serde_json::Error) -> VisitError {
+        VisitError::Unreadable {
+            path: self.path(),
+            why: error.to_string(),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Following a session that somebody else directs.
+
+use std::time::Duration;
+
+use store::Failure;
+use store::lock::wait_until_free;
+
+use super::{Session, SessionEvent, SessionFile, SessionUi, unlanded};
+use crate::fanout::Verdict;
+
+/// How often is looked whether to go on.
+const SLICE: Duration = Duration::from_millis(200);
+
+/// Shows what happens on the board until whoever directs the session is done (`Some`) or gone
+/// with work left (`None`).
+pub(super) fn follow(
+    session: &Session,
+    who: &str,
+    ui: &dyn SessionUi,
+) -> Result<Option<Verdict>, Failure> {
+    let note = |text: &str| ui.show(&SessionEvent::Note(text));
+    note(&format!(
+        "team {} is directed by another process ({who}); following it",
+        session.team
+    ));
+    let board = session.workplace.board();
+    let mut watch = board.watch(None)?;
+    let lock = crate::engine::director_lock(&session.workplace.agents()?);
+    loop {
+        if let Some(number) = ui.signal() {
+            return Ok(Some(Verdict::Interrupted(number)));
+        }
+        let free = wait_until_free(&lock, SLICE)?;
+        for change in watch.poll()? {
+            let subject = change
+                .task
+                .as_ref()
+                .and_then(|task| task["subject"].as_str())
+                .unwrap_or_default()
+                .to_owned();
+            note(&format!("{} #{} {subject}", change.op, change.id));
+        }
+        if free {
+            let file = SessionFile {
+                home: session.workplace.home(),
+                team: &session.team,
+            };
+            let over = file.session()?.is_some_and(|now| now.ended_at.is_some());
+            let snapshot = board.snapshot()?;
+            let open = snapshot
+                .tasks()
+                .any(|task| !task.is_internal() && task.status != taskboard::Status::Completed);
+            if !over && (open || !unlanded(session)?.is_empty()) {
+                note("whoever directed it is gone; taking over");
+                return Ok(None);
+            }
+            return Ok(Some(match open {
+                true => Verdict::Failed,
+                false => Verdict::Done,
+            }));
+        }
+        watch.wait(Duration::ZERO);
+    }
+}

@@ -1,0 +1,331 @@
+//! A session of a team: a lead, mates, and a board they work off.
+//!
+//! Everything a session is lives on disk: the board, the roster, the runs, `session.json`. So
+//! the same call begins it, goes on with it after whatever happened, and follows one that
+//! somebody else directs. What it shows and who decides is behind [`SessionUi`].
+
+mod close;
+mod coordinator_prompt;
+mod desk;
+mod file;
+mod follow;
+mod lead;
+mod oversee;
+mod record;
+mod ui;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use store::Failure;
+use store::name::Name;
+use swarm::{LEAD, NewMember, TeamError};
+use taskboard::TaskId;
+use worktrees::Strategy;
+
+pub use self::file::{SessionFile, TeamSession};
+use self::oversee::Overseer;
+pub use self::record::{Merge, Request};
+pub use self::ui::{Decision, ParkedTask, SessionEvent, SessionUi, Summary};
+use crate::actions::team as team_actions;
+use crate::agent::{Role, TaskCrew, definitions};
+use crate::engine::{
+    BaseOf, Closed, Control, Ending, Engine, EngineError, EngineEvent, Landings, Level, Limits,
+    Seat, Setup, Stand,
+};
+use crate::fanout::Verdict;
+use crate::fleet::Gate;
+use crate::workplace::Workplace;
+
+/// What a session is made of.
+#[derive(Debug)]
+pub struct Session {
+    /// Where it works.
+    pub workplace: Workplace,
+    /// Its team.
+    pub team: Name,
+    /// What is written down of it.
+    pub record: TeamSession,
+    /// What happens with finished work.
+    pub merge: Merge,
+    attempts: usize,
+    verify_timeout: Duration,
+    trees: bool,
+    /// Mates run commands and nothing else.
+    commands_only: bool,
+    /// A file with what the coordinator is told.
+    coordinator_prompt: Option<PathBuf>,
+    /// The team is there for this session alone.
+    own_team: bool,
+}
+
+/// Begins a session, goes on with it, or follows it.
+pub fn run(
+    request: &Request,
+    workplace: &mut Workplace,
+    ui: &Arc<dyn SessionUi>,
+) -> Result<Verdict, Failure> {
+    let id = match request.coordinator && workplace.named_team().is_none() {
+        true => Some(own_team(workplace)?),
+        false => None,
+    };
+    let session = record::prepare(request, id, workplace)?;
+    ui.show(&SessionEvent::Begun(&session));
+    loop {
+        match direct(&session, ui) {
+            Err(Stopped::Directed(who)) => {
+                if let Some(verdict) = follow::follow(&session, &who, ui.as_ref())? {
+                    return Ok(verdict);
+                }
+                // Whoever directed it is gone, and something is left to do.
+            }
+            Err(Stopped::Failed(error)) => return Err(error),
+            Ok(verdict) => return Ok(verdict),
+        }
+    }
+}
+
+/// Leads a team of the session's own; returns the session's id.
+fn own_team(workplace: &mut Workplace) -> Result<String, Failure> {
+    let id = uuid::Uuid::new_v4().to_string();
+    workplace.lead(&Name::new("team", &TeamSession::team_of(&id))?);
+    Ok(id)
+}
+
+/// Why a session was not directed to its end.
+enum Stopped {
+    /// Somebody else does that.
+    Directed(String),
+    Failed(Failure),
+}
+
+impl<E: Into<Failure>> From<E> for Stopped {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// Directs the session until nothing is left to do or somebody ends it.
+fn direct(session: &Session, ui: &Arc<dyn SessionUi>) -> Result<Verdict, Stopped> {
+    let mut landing_only = false;
+    let mut looked = false;
+    if session.trees {
+        // Without its list of worktrees it would fail task after task.
+        session.workplace.trees()?.list()?;
+    }
+    loop {
+        let control = Arc::new(Control::default());
+        let mut engine = match Engine::new(setup(session, landing_only)?, Arc::clone(&control)) {
+            Ok(engine) => engine,
+            Err(EngineError::Taken { who, .. }) => return Err(Stopped::Directed(who)),
+            Err(error) => return Err(error.into()),
+        };
+        enlist(session)?;
+        if !std::mem::replace(&mut looked, true) {
+            for finding in crate::doctor(&session.workplace.agents()?, true)? {
+                ui.show(&SessionEvent::Finding(&finding));
+            }
+            for finding in unreadable_tasks(session)? {
+                ui.show(&SessionEvent::Finding(&finding));
+            }
+        }
+        let overseer = Overseer::start(session, Arc::clone(&control), ui)?;
+        let ending = engine.run(&mut |event: EngineEvent| {
+            if event == EngineEvent::Tick {
+                return;
+            }
+            overseer.heard(&event);
+            lead::told(session, &event);
+            ui.show(&SessionEvent::Engine(&event));
+        })?;
+        let asked_to_end = overseer.finish();
+        drop(engine);
+        if asked_to_end.is_some() || control.level() >= Level::Stop {
+            return Ok(close::close(session, &ending, asked_to_end, ui.as_ref())?);
+        }
+        let unlanded = unlanded(session)?;
+        let more = matches!(ending.stand, Stand::Waiting(_)) && ending.stopped.is_none();
+        if more {
+            continue;
+        }
+        if landing_only {
+            // What could not land may have become work.
+            landing_only = false;
+            if something_ready(session)? {
+                continue;
+            }
+        } else if !unlanded.is_empty() && session.merge == Merge::Ask {
+            if ui.may_land(
+                session.record.into.as_deref().unwrap_or_default(),
+                &unlanded,
+            )? {
+                landing_only = true;
+                continue;
+            }
+        } else if ending.stopped.is_some() && something_ready(session)? {
+            // It came in just when everything seemed done.
+            continue;
+        }
+        return Ok(close::close(session, &ending, None, ui.as_ref())?);
+    }
+}
+
+/// Whether somebody could begin something.
+fn something_ready(session: &Session) -> Result<bool, Failure> {
+    let board = session.workplace.board();
+    let snapshot = board.snapshot()?;
+    let possible = |task: &taskboard::Task| {
+        !task.is_internal()
+            && snapshot.is_ready(task)
+            && (task.run_command().is_some() || !session.commands_only)
+    };
+    Ok(snapshot.tasks().any(possible))
+}
+
+/// Tasks nobody can read: the session cannot do them, and does not end well without them.
+fn unreadable_tasks(session: &Session) -> Result<Vec<crate::Finding>, Failure> {
+    let board = session.workplace.board();
+    if !board.dir().is_dir() {
+        return Ok(Vec::new());
+    }
+    let snapshot = board.snapshot()?;
+    let finding = |(id, bad): (&TaskId, &taskboard::Unreadable)| crate::Finding {
+        kind: "unreadable",
+        message: format!(
+            "task {id} is unreadable ({}); `ccb doctor --fix` keeps its file and parks the task",
+            bad.detail
+        ),
+        fixed: None,
+    };
+    Ok(snapshot.unreadable().iter().map(finding).collect())
+}
+
+/// Tasks that are done and whose trees hold what is on no other branch.
+fn unlanded(session: &Session) -> Result<Vec<TaskId>, Failure> {
+    if !session.trees {
+        return Ok(Vec::new());
+    }
+    let agents = session.workplace.agents()?;
+    Ok(crate::engine::unlanded(&agents)?)
+}
+
+fn setup(session: &Session, landing_only: bool) -> Result<Setup, Failure> {
+    let workplace = &session.workplace;
+    let (_, set_up) = workplace.usual_tree()?;
+    let into = session.record.into.clone().unwrap_or_default();
+    let landings =
+        (session.trees && (session.merge == Merge::Auto || landing_only)).then(|| Landings {
+            into: into.clone(),
+            strategy: Strategy::Merge,
+            check: session.record.verify.clone(),
+            set_up: set_up.clone(),
+            conflicts_become_tasks: true,
+        });
+    let seats = match landing_only {
+        true => Vec::new(),
+        false => mates(session)?,
+    };
+    Ok(Setup {
+        agents: workplace.agents()?,
+        crew: Box::new(TaskCrew {
+            workplace: workplace.clone(),
+            definitions: definitions::load(None, workplace)?,
+            runtime: session.record.runtime.clone(),
+            model: session.record.model.clone(),
+            set_up,
+            role: match session.record.has_coordinator() {
+                true => Role::Worker,
+                false => Role::Teammate,
+            },
+            env: Vec::new(),
+        }),
+        limits: Limits {
+            at_once: session.record.mates,
+            max_failures: session.record.max_failures.map(usize::from),
+            ..Limits::default()
+        },
+        seats,
+        base: match session.trees {
+            true => BaseOf::Branch(into),
+            false => BaseOf::NoTrees,
+        },
+        landings,
+        parent: Name::new("agent", LEAD)?,
+        quiet: session.record.lead.is_none(),
+        linger: !landing_only,
+        verify_timeout: session.verify_timeout,
+        max_attempts: session.attempts,
+        gate: Some(gate(workplace.agents()?)),
+    })
+}
+
+/// What the limits of the team say.
+pub fn gate(agents: crate::run::Agents) -> crate::engine::Gate {
+    Box::new(move || match agents.fleet().gate() {
+        Ok(Gate::Paused { reason, .. }) => {
+            Some(Closed::ForNow(format!("the provider refuses: {reason}")))
+        }
+        Ok(Gate::Spent { what }) => Some(Closed::ForGood(what)),
+        // How fast agents are started is seen to when one is.
+        Ok(_) => None,
+        Err(error) => Some(Closed::ForNow(error.to_string())),
+    })
+}
+
+fn mates(session: &Session) -> Result<Vec<Seat>, Failure> {
+    let seat = |number: usize| -> Result<Seat, Failure> {
+        Ok(Seat {
+            name: Some(Name::new("agent", &format!("mate-{number}"))?),
+            commands_only: session.commands_only,
+        })
+    };
+    (1..=session.record.mates).map(seat).collect()
+}
+
+/// Writes the mates into the roster, before any of them starts.
+fn enlist(session: &Session) -> Result<(), Failure> {
+    let team = session.workplace.team_named(session.team.clone());
+    let roster = team.enter()?;
+    for seat in mates(session)? {
+        let Some(name) = seat
+            .name
+            .filter(|name| roster.member(name.as_str()).is_none())
+        else {
+            continue;
+        };
+        let member = NewMember {
+            cwd: Some(team_actions::directory(&session.workplace)?),
+            model: session.record.model.clone(),
+            ..NewMember::new(name)
+        };
+        match team.join(&member) {
+            Ok(_) | Err(TeamError::AlreadyMember { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// How things stand when the engine has ended.
+fn verdict_of(session: &Session, ending: &Ending) -> Result<Verdict, Failure> {
+    if ending.spent.is_some() {
+        return Ok(Verdict::Budget);
+    }
+    let board = session.workplace.board();
+    let snapshot = board.snapshot()?;
+    let mut open = snapshot
+        .tasks()
+        .filter(|task| !task.is_internal() && task.status != taskboard::Status::Completed);
+    // A conflict that nobody here can solve is left to land, and nothing has failed.
+    let unreadable = !snapshot.unreadable().is_empty();
+    if unreadable || open.any(|task| !crate::engine::is_conflict(task)) {
+        return Ok(Verdict::Failed);
+    }
+    let left = !ending.not_landed.is_empty()
+        || (session.merge != Merge::Never && !unlanded(session)?.is_empty());
+    Ok(match left {
+        true => Verdict::Conflicts,
+        false => Verdict::Done,
+    })
+}

@@ -1,0 +1,180 @@
+//! Watches what the engine does not: signals, the person at the terminal, the lead, and whether
+//! everything is done.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::engine::{Control, EngineEvent, Level};
+use mailbox::{IdleNotification, IdleReason, Mailbox};
+use store::Failure;
+use store::name::Name;
+
+use super::desk::Desk;
+use super::lead::Lead;
+use super::{Session, SessionEvent, SessionUi};
+
+/// How often is looked.
+const EVERY: Duration = Duration::from_millis(100);
+/// How often in a row everything must look done.
+const LOOKS: u32 = 3;
+
+#[derive(Debug, Default)]
+struct Watched {
+    at_rest: AtomicBool,
+    over: AtomicBool,
+    signal: AtomicU8,
+}
+
+/// Watches a session until it is told to finish.
+#[derive(Debug)]
+pub(super) struct Overseer {
+    state: Arc<Watched>,
+    /// How a lead that is an agent learns who has nothing to do.
+    mail: Option<Activity>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Overseer {
+    pub(super) fn start(
+        session: &Session,
+        control: Arc<Control>,
+        ui: &Arc<dyn SessionUi>,
+    ) -> Result<Self, Failure> {
+        let state = Arc::new(Watched::default());
+        let mut lead = match &session.record.lead {
+            Some(_) => Some(Lead::start(session)?),
+            None => None,
+        };
+        let mut desk = Desk::new(session, Arc::clone(&control), Arc::clone(ui))?;
+        let (watched, ui) = (Arc::clone(&state), Arc::clone(ui));
+        let agents = session.workplace.agents()?;
+        let thread = std::thread::spawn(move || {
+            let mut quiet = 0;
+            while !watched.over.load(Ordering::SeqCst) {
+                if let Some(number) = ui.signal() {
+                    watched.signal.store(number, Ordering::SeqCst);
+                    let level = match control.level() {
+                        Level::GoOn | Level::Finish => Level::Stop,
+                        Level::Stop | Level::Force => Level::Force,
+                    };
+                    control.want(level, "interrupted");
+                    let at_once = level == Level::Force;
+                    ui.show(&SessionEvent::Stopping { at_once });
+                }
+                desk.look(&agents);
+                let leading = lead.as_mut().is_some_and(|lead| lead.is_busy(&agents));
+                let resting = watched.at_rest.load(Ordering::SeqCst);
+                let done = resting && !leading && !ui.is_attended() && !anybody_at_work(&agents);
+                quiet = if done { quiet + 1 } else { 0 };
+                // Several times, because a message may be on its way between two who look idle.
+                if quiet >= LOOKS {
+                    control.want(Level::Finish, "nothing is left to do");
+                }
+                std::thread::sleep(EVERY);
+            }
+        });
+        let mail = match &session.record.lead {
+            Some(_) => Some(Activity(session.workplace.mailbox()?)),
+            None => None,
+        };
+        Ok(Self {
+            state,
+            mail,
+            thread: Some(thread),
+        })
+    }
+
+    /// Takes note of what the engine says.
+    pub(super) fn heard(&self, event: &EngineEvent) {
+        match event {
+            EngineEvent::AtRest(_) => self.state.at_rest.store(true, Ordering::SeqCst),
+            EngineEvent::Started { name, .. } => {
+                self.state.at_rest.store(false, Ordering::SeqCst);
+                if let (Some(mail), Some(name)) = (&self.mail, name) {
+                    mail.busy(name);
+                }
+            }
+            EngineEvent::Idle {
+                name,
+                task,
+                failure,
+            } => {
+                if let Some(mail) = &self.mail {
+                    mail.idle(name, &task.to_string(), failure.as_deref());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Stops watching; the signal that came, if one did.
+    pub(super) fn finish(mut self) -> Option<u8> {
+        self.end();
+        match self.state.signal.load(Ordering::SeqCst) {
+            0 => None,
+            number => Some(number),
+        }
+    }
+
+    fn end(&mut self) {
+        self.state.over.store(true, Ordering::SeqCst);
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
+        }
+    }
+}
+
+impl Drop for Overseer {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Tells the lead who is at work, on the edge.
+#[derive(Debug)]
+struct Activity(Mailbox);
+
+impl Activity {
+    fn busy(&self, mate: &str) {
+        let noted = Name::new("agent", mate).map(|mate| self.0.note_busy(&mate));
+        if let Ok(Err(error)) = noted {
+            tracing::warn!(%error, "nobody is told that {mate} is at work");
+        }
+    }
+
+    fn idle(&self, mate: &str, task: &str, failure: Option<&str>) {
+        let notification = IdleNotification {
+            idle_reason: match failure {
+                Some(_) => IdleReason::Failed,
+                None => IdleReason::Available,
+            },
+            finished_tasks: match failure {
+                Some(_) => Vec::new(),
+                None => vec![task.to_owned()],
+            },
+            failure_reason: failure.map(str::to_owned),
+        };
+        let names =
+            Name::new("agent", mate).and_then(|m| Ok((m, Name::new("agent", swarm::LEAD)?)));
+        let noted = names.map(|(mate, lead)| self.0.note_idle(&mate, &lead, notification));
+        if let Ok(Err(error)) = noted {
+            tracing::warn!(%error, "nobody is told that {mate} is idle");
+        }
+    }
+}
+
+/// Whether an agent that somebody started beside the board is not done yet.
+fn anybody_at_work(agents: &crate::run::Agents) -> bool {
+    let ids = swarm::run::active(agents.runs_dir()).unwrap_or_default();
+    ids.iter().any(|id| {
+        let run = agents.run(id);
+        let Ok(meta) = run.meta() else {
+            return false;
+        };
+        let leads = meta.address() == swarm::LEAD;
+        let idle = meta.state == swarm::run::RunState::Idle || meta.state.is_terminal();
+        !leads && !idle && run.is_alive().unwrap_or(false)
+    })
+}

@@ -1,0 +1,290 @@
+//! What a session is like: what was said now, else what was said when it began, else the usual.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::actions::team as team_actions;
+use crate::agent;
+use crate::run::Prove;
+use store::Failure;
+use store::clock::{Clock, SystemClock, rfc3339};
+use swarm::TeamError;
+
+use super::{Session, SessionFile, TeamSession};
+use crate::workplace::Workplace;
+
+/// What happens with finished work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Merge {
+    /// It lands as soon as it is done.
+    Auto,
+    /// It lands at the end, if somebody says so.
+    Ask,
+    /// It stays on its branches.
+    Never,
+}
+
+impl Merge {
+    /// All of them, with what each means.
+    pub const ALL: [(Self, &'static str); 3] = [
+        (Self::Auto, "It lands as soon as it is done"),
+        (Self::Ask, "It lands at the end, if you say so"),
+        (Self::Never, "It stays on its branches"),
+    ];
+
+    /// The one of this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        let mut all = Self::ALL.into_iter().map(|(merge, _)| merge);
+        all.find(|merge| merge.as_str() == name)
+    }
+
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Ask => "ask",
+            Self::Never => "never",
+        }
+    }
+}
+
+/// What was said when the session was begun, or taken up again; nothing means as before.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// What the team is to do.
+    pub prompt: Option<String>,
+    /// A coordinator leads, if the session is new.
+    pub coordinator: bool,
+    /// A session without a coordinator is not what was meant.
+    pub only_coordinator: bool,
+    /// A file with what the coordinator is told.
+    pub coordinator_prompt: Option<PathBuf>,
+    /// How many mates work at once.
+    pub mates: Option<u16>,
+    /// What runs the mates.
+    pub runtime: Option<String>,
+    /// What runs the lead; `me` is the person.
+    pub lead: Option<String>,
+    /// The model mates use.
+    pub model: Option<String>,
+    /// What happens with finished work.
+    pub merge: Option<Merge>,
+    /// Somebody is there who can be asked about it.
+    pub attended: bool,
+    /// The branch it lands on.
+    pub into: Option<String>,
+    /// What must succeed on everything that lands.
+    pub verify: Option<String>,
+    /// How often a task is tried.
+    pub attempts: Option<u16>,
+    /// How long a check may take.
+    pub verify_timeout: Option<Duration>,
+    /// After how many failures nothing new is begun.
+    pub max_failures: Option<u16>,
+    /// Mates work in the main tree.
+    pub no_worktrees: bool,
+}
+
+/// How many mates there are where nobody says.
+const MATES: usize = 4;
+/// Says that the lead is a person.
+const PERSON: &str = "me";
+
+/// Finds or makes the team, and writes down what its session is like.
+///
+/// `id` is the session's, where its team is named after it.
+pub(super) fn prepare(
+    request: &Request,
+    id: Option<String>,
+    workplace: &Workplace,
+) -> Result<Session, Failure> {
+    let team = workplace.team()?;
+    let roster = workplace.team_named(team.clone());
+    match roster.enter() {
+        Ok(_) => {}
+        Err(TeamError::NotFound { .. }) => {
+            team_actions::create(team.as_str(), request.prompt.clone(), workplace)?;
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let file = SessionFile {
+        home: workplace.home(),
+        team: &team,
+    };
+    let before = file.session()?;
+    let mut record = before.clone().unwrap_or_default();
+    let now = rfc3339(SystemClock.now_ms());
+    if before.is_none() {
+        record.session_id = id.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+        record.mode = match request.coordinator {
+            true => "coordinator".into(),
+            false => "team".into(),
+        };
+        record.mates = MATES;
+        record.started_at = now;
+    }
+    check_mode(request, &record, &team)?;
+    record.ended_at = None;
+    if let Some(mates) = request.mates {
+        record.mates = usize::from(mates);
+    }
+    let runtime = request.runtime.clone().or(record.runtime.take());
+    let spec = agent::session_runtime(runtime.as_deref(), workplace)?;
+    let commands_only = !spec.kind.has_model();
+    record.runtime = Some(spec.name);
+    record.lead = lead(request, &record, commands_only, workplace)?;
+    if record.has_coordinator() && record.lead.is_none() {
+        let message = "a coordinator is a model, and there is none";
+        return Err(Failure::usage("no_lead", message)
+            .with_hint("name its runtime with --lead, or that of all with --runtime"));
+    }
+    check_number(&record, workplace)?;
+    if let Some(prompt) = request.prompt.clone() {
+        if record.lead.is_none() && commands_only {
+            let message = "a PROMPT takes a lead that is a model, and there is none";
+            return Err(Failure::usage("no_lead", message).with_hint(
+                "name one with --lead, or put commands on the board: \
+                 `ccb --team NAME task create SUBJECT --run CMD --verify CMD`",
+            ));
+        }
+        record.prompt = Some(prompt);
+    }
+    let merge = merge(request, &record)?;
+    record.merge = merge.as_str().to_owned();
+    // Said once, it holds for as long as the session goes on.
+    record.verify = request.verify.clone().or(record.verify);
+    record.attempts = request.attempts.or(record.attempts);
+    record.verify_timeout = request
+        .verify_timeout
+        .map(|time| time.as_secs())
+        .or(record.verify_timeout);
+    record.max_failures = request.max_failures.or(record.max_failures);
+    record.model = request.model.clone().or(record.model);
+    record.no_worktrees |= request.no_worktrees;
+    let trees = !record.no_worktrees && workplace.trees().is_ok();
+    if trees {
+        record.into = Some(branch(request, &record, workplace)?);
+    }
+    file.put_session(&record)?;
+    Ok(Session {
+        workplace: workplace.clone(),
+        team: team.clone(),
+        coordinator_prompt: request.coordinator_prompt.clone(),
+        own_team: record.has_coordinator()
+            && TeamSession::team_of(&record.session_id) == team.as_str(),
+        merge,
+        attempts: record.attempts.map_or(Prove::ATTEMPTS, usize::from),
+        verify_timeout: record
+            .verify_timeout
+            .map_or(Prove::TIMEOUT, Duration::from_secs),
+        trees,
+        commands_only,
+        record,
+    })
+}
+
+/// Refuses more mates than may run.
+fn check_number(record: &TeamSession, workplace: &Workplace) -> Result<(), Failure> {
+    let wanted = record.mates + usize::from(record.lead.is_some());
+    match workplace.agent_settings().max_agents {
+        Some(most) if wanted > most => {
+            let message = format!("{wanted} agents are wanted, and no more than {most} may run");
+            Err(Failure::usage("too_many", message)
+                .with_hint("ask for fewer with --mates, or raise agents.maxAgents"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses what does not go together with a coordinator, or with a session that has none.
+fn check_mode(
+    request: &Request,
+    record: &TeamSession,
+    team: &store::name::Name,
+) -> Result<(), Failure> {
+    if record.has_coordinator() && request.no_worktrees {
+        let message = "a coordinator's workers each need a worktree";
+        return Err(Failure::usage("usage", message).with_hint("leave out --no-worktrees"));
+    }
+    if request.only_coordinator && !record.has_coordinator() {
+        let message = format!("team {team} has a session without a coordinator");
+        return Err(Failure::usage("other_mode", message).with_hint(
+            "a session keeps its mode: choose another team, or leave out --coordinator",
+        ));
+    }
+    Ok(())
+}
+
+/// What runs the lead, if an agent leads.
+fn lead(
+    request: &Request,
+    record: &TeamSession,
+    commands_only: bool,
+    workplace: &Workplace,
+) -> Result<Option<String>, Failure> {
+    let wanted = match (&request.lead, &record.lead) {
+        (Some(given), _) if given == PERSON => return Ok(None),
+        (Some(given), _) => given.clone(),
+        (None, Some(before)) => before.clone(),
+        (None, None) if record.has_coordinator() => {
+            if commands_only {
+                return Ok(None);
+            }
+            record.runtime.clone().unwrap_or_default()
+        }
+        // Going on with a session that a person led.
+        (None, None) if record.prompt.is_some() && request.prompt.is_none() => return Ok(None),
+        (None, None) if commands_only || request.prompt.is_none() => return Ok(None),
+        (None, None) => record.runtime.clone().unwrap_or_default(),
+    };
+    let spec = agent::session_runtime(Some(&wanted), workplace)?;
+    if !spec.kind.has_model() {
+        let message = "the lead cannot be a shell: it has to decide";
+        return Err(Failure::usage("bad_lead", message)
+            .with_hint("name a model's runtime with --lead, or `--lead me`"));
+    }
+    Ok(Some(spec.name))
+}
+
+fn merge(request: &Request, record: &TeamSession) -> Result<Merge, Failure> {
+    if let Some(merge) = request.merge {
+        return Ok(merge);
+    }
+    if !record.merge.is_empty() {
+        return Merge::parse(&record.merge).ok_or_else(|| {
+            let message = format!("session.json: merge: there is no {:?}", record.merge);
+            Failure::usage("bad_session", message)
+        });
+    }
+    Ok(match request.attended {
+        true => Merge::Ask,
+        false => Merge::Auto,
+    })
+}
+
+/// The branch finished work goes to.
+fn branch(
+    request: &Request,
+    record: &TeamSession,
+    workplace: &Workplace,
+) -> Result<String, Failure> {
+    let given = request.into.clone().or_else(|| record.into.clone());
+    let trees = workplace.trees()?;
+    let branch = match given {
+        Some(branch) => branch,
+        None => {
+            let here = trees.whereabouts(trees.main_tree())?;
+            here.branch.ok_or_else(|| {
+                Failure::usage("no_branch", "the main worktree is on no branch")
+                    .with_hint("say with --into where finished work goes")
+            })?
+        }
+    };
+    trees
+        .resolve(&format!("refs/heads/{branch}"))
+        .map_err(|_| {
+            Failure::usage("no_branch", format!("there is no branch {branch:?}"))
+                .with_hint("make it with `git branch`, with at least one commit")
+        })?;
+    Ok(branch)
+}

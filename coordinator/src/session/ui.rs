@@ -1,0 +1,125 @@
+//! Who is at the other end of a session: what happened goes out, what a person decided comes in.
+//!
+//! A session knows nothing of terminals. Lines on a terminal, a live view and a page are each a
+//! [`SessionUi`].
+
+use mailbox::Message;
+use store::Failure;
+use taskboard::{Snapshot, TaskId};
+
+use super::Session;
+use crate::Finding;
+use crate::engine::{EngineEvent, LeftTree, Stand, StayingTree};
+use crate::fanout::Verdict;
+use crate::run::Listed;
+
+/// Shows a session, and passes on what a person decides.
+pub trait SessionUi: Send + Sync {
+    /// Something happened, or was asked to be shown.
+    fn show(&self, event: &SessionEvent<'_>);
+
+    /// What the person has decided since the last call. Never waits.
+    fn decisions(&self) -> Vec<Decision>;
+
+    /// Whether somebody is there who may still decide something.
+    fn is_attended(&self) -> bool;
+
+    /// Whether the work on these tasks is to land on `into` now; waits for the answer.
+    fn may_land(&self, into: &str, tasks: &[TaskId]) -> Result<bool, Failure>;
+
+    /// The signal that came since the last call, if one did.
+    fn signal(&self) -> Option<u8>;
+}
+
+/// Something that happened in a session.
+#[derive(Debug)]
+pub enum SessionEvent<'a> {
+    /// It begins, or goes on.
+    Begun(&'a Session),
+    /// What the engine says: who began what, how it ended, what landed, what it cost.
+    Engine(&'a EngineEvent),
+    /// What the look at the start has found.
+    Finding(&'a Finding),
+    /// Somebody wrote to the lead, which is the person.
+    Message(&'a Message),
+    /// The board, as it was asked for.
+    Tasks(&'a Snapshot),
+    /// Who is there, as it was asked for.
+    Agents(&'a [Listed]),
+    /// Everybody is asked to stop, or ended at once.
+    Stopping {
+        /// At once.
+        at_once: bool,
+    },
+    /// Something else, in words.
+    Note(&'a str),
+    /// It is over.
+    Ended(&'a Summary),
+}
+
+/// What a person wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// Something for the lead; a task where the person leads.
+    Say(String),
+    /// A message to an agent.
+    Write {
+        /// Its name.
+        to: String,
+        /// What it says.
+        text: String,
+    },
+    /// To see the board.
+    ShowTasks,
+    /// To see who is there.
+    ShowAgents,
+    /// That an agent stops; its task is free again.
+    Stop(String),
+    /// An answer to a request.
+    Answer {
+        /// Its id, or the beginning of it, or who asks.
+        request: String,
+        /// Yes or no.
+        approve: bool,
+        /// Why.
+        why: Option<String>,
+    },
+    /// That the session ends; it can go on later.
+    Quit,
+}
+
+/// How a session ended, and what is left.
+#[derive(Debug)]
+pub struct Summary {
+    /// The team.
+    pub team: String,
+    /// Whether everything is done.
+    pub verdict: Verdict,
+    /// How things stand.
+    pub stand: Stand,
+    /// How many tasks there are.
+    pub total: usize,
+    /// How many of them are completed.
+    pub completed: usize,
+    /// Those that failed too often.
+    pub parked: Vec<ParkedTask>,
+    /// Those whose work is on no other branch than their own.
+    pub unlanded: Vec<TaskId>,
+    /// What workers left in their trees.
+    pub left: Vec<LeftTree>,
+    /// Trees of tasks that are still there.
+    pub staying: Vec<StayingTree>,
+    /// Why it was ended from outside, if it was.
+    pub stopped: Option<String>,
+}
+
+/// A task that failed too often.
+#[derive(Debug)]
+pub struct ParkedTask {
+    /// Its id.
+    pub id: TaskId,
+    /// What it is about.
+    pub subject: String,
+    /// What went wrong.
+    pub reason: String,
+}

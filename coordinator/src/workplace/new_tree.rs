@@ -1,0 +1,109 @@
+//! What a new working tree is to be like: what was asked for, else the settings.
+
+use std::time::Duration;
+
+use store::Failure;
+use store::settings::{BaseRef, SetUpCommand};
+use swarm::trust::Item;
+use worktrees::{Base, SetUp};
+
+use super::Workplace;
+
+/// How long a set-up command may take.
+const SET_UP_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// What was asked for.
+#[derive(Debug, Clone, Default)]
+pub struct TreeWish {
+    /// The branch, tag or commit to start from.
+    pub base: Option<String>,
+    /// Only these paths are checked out; none means what the settings say.
+    pub sparse: Vec<String>,
+    /// What is run in it.
+    pub set_up: SetUpWish,
+}
+
+/// What is run in a new tree.
+#[derive(Debug, Clone, Default)]
+pub enum SetUpWish {
+    /// What the settings say.
+    #[default]
+    Usual,
+    /// This command.
+    Command(String),
+    /// Nothing.
+    Nothing,
+}
+
+/// What a new tree is to be like, all things considered.
+#[derive(Debug)]
+pub struct NewTree {
+    /// What it starts from.
+    pub base: Base,
+    /// What it gets besides its files.
+    pub set_up: SetUp,
+}
+
+impl Workplace {
+    /// What a new tree is to be like.
+    pub fn new_tree(&self, wish: &TreeWish) -> Result<NewTree, Failure> {
+        let mut set_up = self.set_up(&wish.set_up)?;
+        if !wish.sparse.is_empty() {
+            set_up.sparse_paths.clone_from(&wish.sparse);
+        }
+        let base = self.tree_base(wish.base.as_deref());
+        Ok(NewTree { base, set_up })
+    }
+
+    /// The same when nothing but the settings says so.
+    pub fn usual_tree(&self) -> Result<(Base, SetUp), Failure> {
+        let NewTree { base, set_up } = self.new_tree(&TreeWish::default())?;
+        Ok((base, set_up))
+    }
+
+    /// What a new tree starts from.
+    pub fn tree_base(&self, given: Option<&str>) -> Base {
+        match (given, self.worktree_settings().base_ref) {
+            (Some(base), _) => Base::Given(base.to_owned()),
+            (None, BaseRef::Head) => Base::Head,
+            (None, BaseRef::Fresh) => Base::Fresh,
+        }
+    }
+
+    /// What a new tree gets besides its files.
+    pub fn set_up(&self, wish: &SetUpWish) -> Result<SetUp, Failure> {
+        let settings = self.worktree_settings();
+        let command = match (wish, &settings.set_up) {
+            (SetUpWish::Nothing, _) => None,
+            (SetUpWish::Command(command), _) => Some(command.clone()),
+            (SetUpWish::Usual, Some(setting)) if !may_run(setting, self)? => {
+                return Err(not_trusted(setting, self));
+            }
+            (SetUpWish::Usual, setting) => setting.as_ref().map(|it| it.command.clone()),
+        };
+        Ok(SetUp {
+            sparse_paths: settings.sparse_paths.clone(),
+            symlink_directories: settings.symlink_directories.clone(),
+            copy_directories: settings.copy_directories.clone(),
+            command,
+            command_timeout: SET_UP_TIMEOUT,
+        })
+    }
+}
+
+fn may_run(setting: &SetUpCommand, workplace: &Workplace) -> Result<bool, Failure> {
+    workplace.may_use(&setting.file, |places| Item::set_up(setting, places))
+}
+
+fn not_trusted(setting: &SetUpCommand, workplace: &Workplace) -> Failure {
+    let message = format!(
+        "{} wants `{}` to be run in every new worktree, and what a repository brings along is \
+         not run unasked",
+        setting.file.display(),
+        setting.command
+    );
+    Failure::refused("not_trusted", message).with_hint(format!(
+            "look at it and run `ccb trust`, say so with --setup CMD, go without with --no-setup, or put it into {}",
+            workplace.own_settings().display()
+        ))
+}
