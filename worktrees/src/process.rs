@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -38,6 +39,18 @@ pub(crate) fn forget_git(command: &mut Command) {
             command.env_remove(name);
         }
     }
+}
+
+/// A shell command in a worktree, as checks and set-ups run.
+pub(crate) fn shell(command: &str, tree: &Path, main: &Path) -> Command {
+    let mut shell = Command::new("sh");
+    forget_git(&mut shell);
+    shell
+        .args(["-c", command])
+        .current_dir(tree)
+        .env("CCB_WORKTREE", tree)
+        .env("CCB_MAIN_TREE", main);
+    shell
 }
 
 /// A program whose output is captured; it can be run more than once.

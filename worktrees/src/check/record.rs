@@ -78,14 +78,7 @@ impl CheckState {
 
     /// Whether the directory of this name is a check tree, whatever is left of it.
     pub(crate) fn is_ours(layout: &Layout, name: &str) -> bool {
-        let marked = || {
-            layout
-                .trees()
-                .join(name)
-                .join(".git")
-                .join(MARKER)
-                .is_file()
-        };
-        Self::path(layout, name).exists() || marked()
+        let marker = layout.trees().join(name).join(".git").join(MARKER);
+        Self::path(layout, name).exists() || marker.is_file()
     }
 }

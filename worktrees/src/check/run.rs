@@ -2,7 +2,6 @@
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -86,13 +85,8 @@ impl Trees {
         };
         let (stdout, stderr, log) =
             CheckLog::open(output, &self.options.secret_filter).map_err(not_run)?;
-        let mut shell = Command::new("sh");
-        process::forget_git(&mut shell);
+        let mut shell = process::shell(&check.command, tree.path(), &self.layout.main);
         shell
-            .args(["-c", &check.command])
-            .current_dir(tree.path())
-            .env("CCB_WORKTREE", tree.path())
-            .env("CCB_MAIN_TREE", &self.layout.main)
             // It reads nothing. If we are killed, nobody gets the tree before the check has ended.
             .stdin(tree.lock()?)
             .stdout(stdout)

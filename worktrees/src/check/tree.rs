@@ -22,7 +22,7 @@ use crate::create::{SetUp, setup};
 use crate::error::TreeError;
 use crate::fault;
 use crate::git::{Git, index_times, path_from, zero_split};
-use crate::layout::Layout;
+use crate::layout::{Layout, entries, name_of};
 use crate::registry::Registry;
 use crate::slug::Slug;
 use crate::trees::Trees;
@@ -150,10 +150,7 @@ impl Trees {
 
     /// The names of the check trees there are.
     pub fn check_trees(&self) -> Vec<String> {
-        let names = |dir: PathBuf| {
-            let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-            entries.map(|entry| entry.file_name().to_string_lossy().into_owned())
-        };
+        let names = |dir: PathBuf| entries(&dir).into_iter().map(|path| name_of(&path));
         let trees = names(self.layout.trees());
         let states = names(self.layout.checks());
         let states = states.filter_map(|name| Some(name.strip_suffix(".json")?.to_owned()));

@@ -4,7 +4,7 @@
 //! through a symlink that was committed into it.
 
 use std::path::{Component, Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -76,12 +76,6 @@ impl From<TreeError> for SetUpFailure {
             why: error.to_string(),
             log: None,
         }
-    }
-}
-
-impl From<store::StoreError> for SetUpFailure {
-    fn from(error: store::StoreError) -> Self {
-        TreeError::from(error).into()
     }
 }
 
@@ -210,20 +204,12 @@ impl SetUp {
             why,
             log: Some(log.to_owned()),
         };
-        let output = open_private(log)?;
+        let output = open_private(log).map_err(TreeError::from)?;
         let errors = output
             .try_clone()
             .map_err(|error| failed(format!("its log cannot be used: {error}")))?;
-        let mut shell = Command::new("sh");
-        process::forget_git(&mut shell);
-        shell
-            .args(["-c", command])
-            .current_dir(tree)
-            .env("CCB_WORKTREE", tree)
-            .env("CCB_MAIN_TREE", &layout.main)
-            .stdin(Stdio::null())
-            .stdout(output)
-            .stderr(errors);
+        let mut shell = process::shell(command, tree, &layout.main);
+        shell.stdin(Stdio::null()).stdout(output).stderr(errors);
         let finished = process::run(shell, self.command_timeout)
             .map_err(|error| failed(format!("`{command}` cannot be run: {error}")))?;
         if finished.timed_out {

@@ -10,6 +10,7 @@ use crate::check::CheckState;
 use crate::doctor::Whose;
 use crate::error::TreeError;
 use crate::git::files;
+use crate::layout::{entries, name_of};
 use crate::registry::{Entry, Registry, Status};
 use crate::slug::Slug;
 use crate::trees::Trees;
@@ -27,59 +28,90 @@ pub struct TreeFinding {
     pub fixed: Option<String>,
 }
 
+/// What the doctor has found so far.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    /// Whether it repairs what it finds.
+    pub(crate) fix: bool,
+    found: Vec<TreeFinding>,
+}
+
+impl Findings {
+    pub(crate) fn new(fix: bool) -> Self {
+        let found = Vec::new();
+        Self { fix, found }
+    }
+
+    /// Adds what nothing is done about here.
+    pub(crate) fn add(&mut self, kind: &'static str, name: &str, message: String) {
+        self.found.push(TreeFinding {
+            kind,
+            name: name.to_owned(),
+            message,
+            fixed: None,
+        });
+    }
+
+    /// Adds what `repair` may do something about. That says what it did, if it could.
+    pub(crate) fn repair(
+        &mut self,
+        kind: &'static str,
+        name: &str,
+        message: String,
+        repair: impl FnOnce() -> Result<Option<String>, TreeError>,
+    ) -> Result<(), TreeError> {
+        let fixed = if self.fix { repair()? } else { None };
+        self.add(kind, name, message);
+        if let Some(last) = self.found.last_mut() {
+            last.fixed = fixed;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn into_list(self) -> Vec<TreeFinding> {
+        self.found
+    }
+}
+
 impl Trees {
     /// Compares the registry with git and the disk. With `fix`, trees that are not registered
     /// are, and a registry that cannot be read is set aside for a new one.
     pub fn doctor(&self, fix: bool) -> Result<Vec<TreeFinding>, TreeError> {
-        let mut findings = Vec::new();
-        let registry = match Registry::load(&self.layout) {
-            Ok(registry) => registry,
-            Err(error @ TreeError::Registry { .. }) => {
-                let mut finding = finding("registry_unreadable", "index.json", error.to_string());
-                if !fix {
-                    return Ok(vec![finding]);
-                }
+        let mut findings = Findings::new(fix);
+        if let Err(error) = Registry::load(&self.layout) {
+            if !matches!(error, TreeError::Registry { .. }) {
+                return Err(error);
+            }
+            let message = error.to_string();
+            findings.repair("registry_unreadable", "index.json", message, || {
                 let aside = format!("index.json.unreadable-{}", self.now_ms());
                 let path = self.layout.registry();
                 atomic::rename(&path, &path.with_file_name(&aside))?;
-                finding.fixed = Some(format!("set aside as {aside}"));
-                findings.push(finding);
-                Registry::default()
+                Ok(Some(format!("set aside as {aside}")))
+            })?;
+            if !fix {
+                return Ok(findings.into_list());
             }
-            Err(error) => return Err(error),
-        };
-        findings.extend(self.heal(fix, Whose::All)?);
-        let registry = match fix {
-            true => Registry::load(&self.layout)?,
-            false => registry,
-        };
-        for entry in &registry.worktrees {
-            self.check_entry(entry, fix, &mut findings)?;
         }
-        for pooled in &registry.pool {
-            self.check_entry(&pooled.tree, fix, &mut findings)?;
+        self.check_power_cut(Whose::All, &mut findings)?;
+        let registry = Registry::load(&self.layout)?;
+        let pooled = registry.pool.iter().map(|pooled| &pooled.tree);
+        for entry in registry.worktrees.iter().chain(pooled) {
+            self.check_entry(entry, &mut findings)?;
         }
-        // What was half done is not any more.
-        let registry = match fix {
-            true => Registry::load(&self.layout)?,
-            false => registry,
-        };
-        self.check_disk(&registry, fix, &mut findings)?;
-        self.check_leftovers(&registry, fix, &mut findings)?;
+        // What was half done may not be so any more.
+        let registry = Registry::load(&self.layout)?;
+        self.check_disk(&registry, &mut findings)?;
+        self.check_leftovers(&registry, &mut findings)?;
         self.check_trash(&registry, &mut findings);
-        Ok(findings)
+        Ok(findings.into_list())
     }
 
-    fn check_entry(
-        &self,
-        entry: &Entry,
-        fix: bool,
-        findings: &mut Vec<TreeFinding>,
-    ) -> Result<(), TreeError> {
+    fn check_entry(&self, entry: &Entry, findings: &mut Findings) -> Result<(), TreeError> {
         let slug = match entry.slug() {
             Ok(slug) => slug,
             Err(error) => {
-                findings.push(finding("bad_entry", &entry.name, error.to_string()));
+                findings.add("bad_entry", &entry.name, error.to_string());
                 return Ok(());
             }
         };
@@ -88,16 +120,16 @@ impl Trees {
                 let message = format!(
                     "{doing} was interrupted; the next command that changes trees settles it"
                 );
-                let mut finding = finding("half_done", &entry.name, message);
-                if fix {
+                findings.repair("half_done", &entry.name, message, || {
                     self.settle(&slug)?;
-                    finding.fixed = Some("finished or taken back, whichever loses nothing".into());
-                }
-                findings.push(finding);
+                    Ok(Some(
+                        "finished or taken back, whichever loses nothing".into(),
+                    ))
+                })?;
             }
             return Ok(());
         }
-        let mut add = |kind, message: String| findings.push(finding(kind, &entry.name, message));
+        let mut add = |kind, message: String| findings.add(kind, &entry.name, message);
         match entry.status {
             Status::Removed => {
                 let trash = entry.trash.as_ref().filter(|trash| !trash.emptied);
@@ -122,11 +154,10 @@ impl Trees {
                 } else if let Err(why) = files::admin_of(&self.layout, entry.path()) {
                     add("not_ours", format!("{}: {why}", entry.path));
                 }
-                if let Some(branch) = &entry.branch {
-                    let reference = format!("refs/heads/{branch}");
-                    if self.layout.history().tip(&reference)?.is_none() {
-                        add("branch_missing", format!("its branch {branch} is gone"));
-                    }
+                if let Some(branch) = &entry.branch
+                    && self.layout.tip_of(branch)?.is_none()
+                {
+                    add("branch_missing", format!("its branch {branch} is gone"));
                 }
             }
         }
@@ -134,52 +165,30 @@ impl Trees {
     }
 
     /// What is on the disk and in git, but not in the registry.
-    fn check_disk(
-        &self,
-        registry: &Registry,
-        fix: bool,
-        findings: &mut Vec<TreeFinding>,
-    ) -> Result<(), TreeError> {
+    fn check_disk(&self, registry: &Registry, findings: &mut Findings) -> Result<(), TreeError> {
         let known = registry.paths();
-        let mut dirs: Vec<_> = std::fs::read_dir(self.layout.trees())
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|entry| entry.path())
-            .collect();
-        dirs.sort();
-        self.check_check_trees(fix, findings)?;
+        let dirs = entries(&self.layout.trees());
+        self.check_check_trees(findings)?;
         let unknown = |dir: &&PathBuf| !known.contains(dir.as_path()) && !self.is_check_tree(dir);
         for dir in dirs.iter().filter(unknown) {
-            let name = dir
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
+            let name = name_of(dir);
             match files::admin_of(&self.layout, dir) {
                 Ok(admin) => {
                     let message = format!("{} is a worktree that is not registered", dir.display());
-                    let mut finding = finding("not_registered", &name, message);
-                    if fix {
+                    findings.repair("not_registered", &name, message, || {
                         self.adopt(&name, dir, &admin)?;
-                        finding.fixed = Some(
-                            "registered; its base is not known, so it counts as changed".into(),
-                        );
-                    }
-                    findings.push(finding);
+                        let done = "registered; its base is not known, so it counts as changed";
+                        Ok(Some(done.into()))
+                    })?;
                 }
-                Err(why) => self.check_stray_directory(dir, &why, fix, findings)?,
+                Err(why) => self.check_stray_directory(dir, &why, findings)?,
             }
         }
         Ok(())
     }
 
     /// Check trees whose check was cut short.
-    fn check_check_trees(
-        &self,
-        fix: bool,
-        findings: &mut Vec<TreeFinding>,
-    ) -> Result<(), TreeError> {
+    fn check_check_trees(&self, findings: &mut Findings) -> Result<(), TreeError> {
         for name in self.check_trees() {
             let slug = Slug::new(&name)?;
             let left = CheckState::load(&self.layout, &name).is_none_or(|state| state.busy);
@@ -187,12 +196,10 @@ impl Trees {
                 continue;
             }
             let message = "a check in it was interrupted; the next check deletes it";
-            let mut finding = finding("check_tree_left", &name, message.into());
-            if fix {
+            findings.repair("check_tree_left", &name, message.into(), || {
                 self.drop_check_trees(false)?;
-                finding.fixed = Some("deleted; it held nobody's work".into());
-            }
-            findings.push(finding);
+                Ok(Some("deleted; it held nobody's work".into()))
+            })?;
         }
         Ok(())
     }
@@ -212,32 +219,19 @@ impl Trees {
         section.save()
     }
 
-    fn check_trash(&self, registry: &Registry, findings: &mut Vec<TreeFinding>) {
+    fn check_trash(&self, registry: &Registry, findings: &mut Findings) {
         let ids: BTreeSet<&str> = registry
             .worktrees
             .iter()
             .filter_map(|entry| Some(entry.trash.as_ref()?.id.as_str()))
             .collect();
         let busy = registry.worktrees.iter().any(|entry| entry.op.is_some());
-        let dirs = std::fs::read_dir(self.layout.trash())
-            .into_iter()
-            .flatten()
-            .flatten();
-        for dir in dirs {
-            let name = dir.file_name().to_string_lossy().into_owned();
+        for dir in entries(&self.layout.trash()) {
+            let name = name_of(&dir);
             if !ids.contains(name.as_str()) && !busy {
-                let message = format!("{} belongs to no removed worktree", dir.path().display());
-                findings.push(finding("trash_unknown", &name, message));
+                let message = format!("{} belongs to no removed worktree", dir.display());
+                findings.add("trash_unknown", &name, message);
             }
         }
-    }
-}
-
-pub(crate) fn finding(kind: &'static str, name: &str, message: String) -> TreeFinding {
-    TreeFinding {
-        kind,
-        name: name.to_owned(),
-        message,
-        fixed: None,
     }
 }

@@ -5,9 +5,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::doctor::{TreeFinding, finding, is_bare};
+use crate::doctor::{Findings, is_bare};
 use crate::error::TreeError;
 use crate::git::{Head, admin, files, locks};
+use crate::layout::name_of;
 use crate::registry::Registry;
 use crate::trees::Trees;
 
@@ -21,39 +22,33 @@ impl Trees {
     pub(crate) fn check_leftovers(
         &self,
         registry: &Registry,
-        fix: bool,
-        findings: &mut Vec<TreeFinding>,
+        findings: &mut Findings,
     ) -> Result<(), TreeError> {
-        self.check_locks(fix, findings);
+        self.check_locks(findings)?;
         // Whoever is in the middle of something makes and removes the same.
         if registry.worktrees.iter().all(|entry| entry.op.is_none()) {
-            self.check_records(registry, fix, findings)?;
-            self.check_branches(registry, fix, findings)?;
+            self.check_records(registry, findings)?;
+            self.check_branches(registry, findings)?;
         }
         Ok(())
     }
 
-    fn check_locks(&self, fix: bool, findings: &mut Vec<TreeFinding>) {
+    fn check_locks(&self, findings: &mut Findings) -> Result<(), TreeError> {
         for lock in locks::left(&self.layout) {
             let message = format!(
                 "{} was left by a git that was killed, and keeps others from working",
                 lock.display()
             );
-            let mut found = finding("git_lock_left", &name_of(&lock), message);
-            if fix && locks::clear(&lock, true) {
-                found.fixed = Some("removed: no process has it".into());
-            }
-            findings.push(found);
+            findings.repair("git_lock_left", &name_of(&lock), message, || {
+                let cleared = locks::clear(&lock, true);
+                Ok(cleared.then(|| "removed: no process has it".into()))
+            })?;
         }
+        Ok(())
     }
 
     /// git's records of trees of ours whose directory is gone, and which we know nothing of.
-    fn check_records(
-        &self,
-        registry: &Registry,
-        fix: bool,
-        findings: &mut Vec<TreeFinding>,
-    ) -> Result<(), TreeError> {
+    fn check_records(&self, registry: &Registry, findings: &mut Findings) -> Result<(), TreeError> {
         let known = registry.paths();
         for record in admin::all(&self.layout) {
             let name = name_of(&record);
@@ -77,12 +72,15 @@ impl Trees {
                     format!("git has a record of {name}, whose directory is gone"),
                 ),
             };
-            let mut found = finding(kind, &name, message);
-            if fix && (half_made || self.is_kept_elsewhere(&record)?) {
+            findings.repair(kind, &name, message, || {
+                if !half_made && !self.is_kept_elsewhere(&record)? {
+                    return Ok(None);
+                }
                 store::tree::delete(&record)?;
-                found.fixed = Some("the record is deleted; it held nothing of its own".into());
-            }
-            findings.push(found);
+                Ok(Some(
+                    "the record is deleted; it held nothing of its own".into(),
+                ))
+            })?;
         }
         Ok(())
     }
@@ -109,8 +107,7 @@ impl Trees {
     fn check_branches(
         &self,
         registry: &Registry,
-        fix: bool,
-        findings: &mut Vec<TreeFinding>,
+        findings: &mut Findings,
     ) -> Result<(), TreeError> {
         let references = self
             .layout
@@ -140,12 +137,10 @@ impl Trees {
                 continue;
             }
             let message = format!("{branch} has no worktree, and nothing that is not elsewhere");
-            let mut found = finding("branch_left", branch, message);
-            if fix {
+            findings.repair("branch_left", branch, message, || {
                 admin::delete_ref(&self.layout, reference, &tip)?;
-                found.fixed = Some(format!("deleted; it stood at {tip}"));
-            }
-            findings.push(found);
+                Ok(Some(format!("deleted; it stood at {tip}")))
+            })?;
         }
         Ok(())
     }
@@ -155,8 +150,7 @@ impl Trees {
         &self,
         dir: &Path,
         why: &str,
-        fix: bool,
-        findings: &mut Vec<TreeFinding>,
+        findings: &mut Findings,
     ) -> Result<(), TreeError> {
         let empty = dir.is_dir() && is_bare(dir);
         let what = match empty {
@@ -167,17 +161,12 @@ impl Trees {
             "{} is no worktree of this repository: {what}",
             dir.display()
         );
-        let mut found = finding("stray_directory", &name_of(dir), message);
-        if fix && empty {
+        findings.repair("stray_directory", &name_of(dir), message, || {
+            if !empty {
+                return Ok(None);
+            }
             store::tree::delete(dir)?;
-            found.fixed = Some("deleted".into());
-        }
-        findings.push(found);
-        Ok(())
+            Ok(Some("deleted".into()))
+        })
     }
-}
-
-fn name_of(path: &Path) -> String {
-    let name = path.file_name().unwrap_or_default();
-    name.to_string_lossy().into_owned()
 }

@@ -7,8 +7,8 @@ mod leftovers;
 mod power_cut;
 mod recover;
 
+pub(crate) use findings::Findings;
 pub use findings::TreeFinding;
-pub(crate) use findings::finding;
 pub use power_cut::Whose;
 pub(crate) use power_cut::has_no_text;
 pub(crate) use recover::{is_bare, unlock};

@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use store::atomic;
 use store::lock::FileLock;
 
-use crate::doctor::{TreeFinding, finding};
+use crate::doctor::{Findings, TreeFinding};
 use crate::error::TreeError;
 use crate::git::{admin, files};
+use crate::layout::name_of;
 use crate::lease::Lease;
 use crate::registry::{Entry, Registry, Status, Trashed};
 use crate::remove::next_id;
@@ -31,48 +32,53 @@ pub enum Whose {
 impl Trees {
     /// Looks for what a power cut tore; with `fix`, moves it out of the way.
     pub fn heal(&self, fix: bool, whose: Whose) -> Result<Vec<TreeFinding>, TreeError> {
-        let mut findings = Vec::new();
+        let mut findings = Findings::new(fix);
+        self.check_power_cut(whose, &mut findings)?;
+        Ok(findings.into_list())
+    }
+
+    pub(crate) fn check_power_cut(
+        &self,
+        whose: Whose,
+        findings: &mut Findings,
+    ) -> Result<(), TreeError> {
         let empty = empty_objects(&self.layout.common);
         if !empty.is_empty() {
             let message = format!("{} objects of git have no content", empty.len());
-            let mut finding = finding("empty_objects", "objects", message);
-            if fix {
+            findings.repair("empty_objects", "objects", message, || {
                 for path in &empty {
                     atomic::remove(path)?;
                 }
-                finding.fixed = Some("removed: whoever needs them writes them again".into());
-            }
-            findings.push(finding);
+                Ok(Some("removed: whoever needs them writes them again".into()))
+            })?;
         }
         for entry in Registry::load(&self.layout)?.worktrees {
             let wanted = whose == Whose::All || entry.agent.is_some();
             let settled = entry.is_live() && entry.op.is_none() && !entry.hook_based;
             if wanted && settled && self.is_torn(&entry) {
-                findings.extend(self.repair_torn(&entry, fix)?);
+                self.check_torn(&entry, findings)?;
             }
         }
-        Ok(findings)
+        Ok(())
     }
 
-    /// None if somebody is at work in it, or it is whole by now.
-    fn repair_torn(&self, entry: &Entry, fix: bool) -> Result<Option<TreeFinding>, TreeError> {
+    /// Nothing is found if somebody is at work in it, or it is whole by now.
+    fn check_torn(&self, entry: &Entry, findings: &mut Findings) -> Result<(), TreeError> {
         let slug = entry.slug()?;
         let Some(_lock) = FileLock::try_exclusive(&self.layout.tree_lock(&slug))? else {
-            return Ok(None);
+            return Ok(());
         };
         let Ok(_nobody_inside) = Lease::exclude_holders(&self.layout, &slug) else {
-            return Ok(None);
+            return Ok(());
         };
         if !self.is_torn(entry) {
-            return Ok(None);
+            return Ok(());
         }
         let message = format!("{} was torn by a power cut; git cannot open it", entry.path);
-        let mut finding = finding("torn_tree", &entry.name, message);
-        if fix {
+        findings.repair("torn_tree", &entry.name, message, || {
             let aside = self.set_torn_aside(&slug)?;
-            finding.fixed = Some(format!("moved to {}", aside.display()));
-        }
-        Ok(Some(finding))
+            Ok(Some(format!("moved to {}", aside.display())))
+        })
     }
 
     /// Whether git's files about the tree have lost their content.
@@ -160,12 +166,12 @@ impl Trees {
         let removed = section.entry(slug)?;
         removed.op = None;
         removed.status = Status::Removed;
-        let name = records.first().and_then(|admin| admin.file_name());
         removed.trash = Some(Trashed {
             id,
             at,
-            admin: name
-                .map(|name| name.to_string_lossy().into_owned())
+            admin: records
+                .first()
+                .map(|admin| name_of(admin))
                 .unwrap_or_default(),
             branch_tip: None,
             clean: false,

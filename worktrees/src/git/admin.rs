@@ -2,28 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use store::atomic;
-
 use crate::error::TreeError;
 use crate::git::{Git, Head, files, line};
-use crate::layout::Layout;
+use crate::layout::{Layout, entries};
 
 /// git's directory for the tree at `path`, also if that is gone.
 pub(crate) fn find(layout: &Layout, path: &Path) -> Option<PathBuf> {
-    let dot_git = path.join(".git");
-    all(layout).into_iter().find(|admin| {
-        let text = atomic::read(&admin.join("gitdir")).ok().flatten();
-        let text = text.and_then(|bytes| String::from_utf8(bytes).ok());
-        text.is_some_and(|text| admin.join(text.trim()) == dot_git)
-    })
+    let of_path = |admin: &PathBuf| files::tree_of(admin).as_deref() == Some(path);
+    all(layout).into_iter().find(of_path)
 }
 
 /// git's directories of all linked trees.
 pub(crate) fn all(layout: &Layout) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(layout.admin_dirs()).into_iter().flatten();
-    let mut dirs: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    dirs.sort();
-    dirs
+    entries(&layout.admin_dirs())
 }
 
 /// What an interrupted `git worktree add` for this name left that names no tree yet.

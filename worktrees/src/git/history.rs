@@ -39,12 +39,8 @@ impl History {
     /// The full name of the commit `spec` means here.
     pub(crate) fn resolve(&self, spec: &str) -> Result<String, TreeError> {
         let wanted = format!("{spec}^{{commit}}");
-        if let Some(found) = self
-            .opened
-            .as_ref()
-            .and_then(|repo| repo.revparse_single(&wanted).ok())
-        {
-            return Ok(found.id().to_string());
+        if let Some(found) = self.parse(&wanted) {
+            return Ok(found);
         }
         let answer = Git::at(&self.dir, "rev-parse")
             .args(["--verify", "--end-of-options", &wanted])
@@ -60,6 +56,12 @@ impl History {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// What `spec` means, if libgit2 can tell.
+    fn parse(&self, spec: &str) -> Option<String> {
+        let found = self.opened.as_ref()?.revparse_single(spec).ok()?;
+        Some(found.id().to_string())
     }
 
     /// Where the ref stands, `None` if there is no such ref.
@@ -139,12 +141,8 @@ impl History {
     /// The name of the files of `commit`, all together.
     pub(crate) fn tree_of(&self, commit: &str) -> Result<String, TreeError> {
         let spec = format!("{commit}^{{tree}}");
-        let found = self
-            .opened
-            .as_ref()
-            .and_then(|repo| repo.revparse_single(&spec).ok());
-        if let Some(found) = found {
-            return Ok(found.id().to_string());
+        if let Some(found) = self.parse(&spec) {
+            return Ok(found);
         }
         Git::at(&self.dir, "rev-parse")
             .args(["--verify", "--end-of-options", &spec])

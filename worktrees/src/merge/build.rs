@@ -172,14 +172,13 @@ impl Builder<'_> {
 
     /// The commits the target does not have, oldest first.
     fn own_commits(&self) -> Result<Vec<Commit>, TreeError> {
-        let bytes = self
+        let lines = self
             .layout
             .git("rev-list")
             .args(["--reverse", "--topo-order", "--parents"])
             .args([self.head, &format!("^{}", self.target.tip)])
-            .run()?;
-        let text = String::from_utf8_lossy(&bytes);
-        let parse = |line: &str| {
+            .lines()?;
+        let parse = |line: &String| {
             let mut oids = line.split(' ').map(str::to_owned);
             let oid = oids.next()?;
             Some(Commit {
@@ -187,7 +186,7 @@ impl Builder<'_> {
                 parents: oids.collect(),
             })
         };
-        Ok(text.lines().filter_map(parse).collect())
+        Ok(lines.iter().filter_map(parse).collect())
     }
 
     fn raw(&self, commit: &str) -> Result<Vec<u8>, TreeError> {

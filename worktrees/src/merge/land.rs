@@ -265,16 +265,9 @@ impl Trees {
         reached(fault::MERGE_NOTED);
         let timeout = self.options.checkout_timeout;
         let step = landing.target.advance(&self.layout, &commit, turn, timeout);
-        match step {
-            Ok(TargetMove::Moved) => {}
-            Ok(TargetMove::MovedByOthers) => {
-                self.note(slug, entry.merged.clone())?;
-                return Ok(None);
-            }
-            Err(error) => {
-                self.note(slug, entry.merged.clone())?;
-                return Err(error);
-            }
+        if !matches!(step, Ok(TargetMove::Moved)) {
+            self.note(slug, entry.merged.clone())?;
+            return step.map(|_| None);
         }
         reached(fault::MERGE_MOVED);
         // If this fails the note stays what it is: a landing the target itself has to confirm.

@@ -12,6 +12,15 @@ use crate::git::{Git, History, line, path_from, zero_split};
 /// How long git may take to make or apply patches.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
+/// Has `git diff-tree` print the paths that differ.
+pub(crate) const NAMES_ONLY: [&str; 5] = [
+    "-r",
+    "-z",
+    "--name-only",
+    "--no-renames",
+    "--end-of-options",
+];
+
 /// Who commits, where the environment says so and not a configuration file.
 const IDENTITY: [&str; 2] = ["GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
 
@@ -64,13 +73,7 @@ pub fn files(
         .iter()
         .map(|glob| format!(":(top,glob,exclude){glob}"));
     let bytes = Git::at(dir, "diff-tree")
-        .args([
-            "-r",
-            "-z",
-            "--name-only",
-            "--no-renames",
-            "--end-of-options",
-        ])
+        .args(NAMES_ONLY)
         .args([line(&nothing).as_str(), commit, "--"])
         .args(wanted.chain(unwanted))
         .timeout(TIMEOUT)
@@ -124,28 +127,12 @@ fn mails(dir: &Path, range: &str) -> Result<Vec<u8>, TreeError> {
         "format.attach=",
         "core.quotePath=true",
     ];
+    const FORM: &str = "--stdout --binary --full-index --no-signature --no-cover-letter \
+        --no-numbered --no-thread --no-renames --no-ext-diff --no-textconv \
+        --src-prefix=a/ --dst-prefix=b/ --no-base --end-of-options";
     Git::with_config(dir, "format-patch", &plain)
-        .args([
-            "--stdout",
-            "--binary",
-            "--full-index",
-            "--no-signature",
-            "--no-cover-letter",
-        ])
-        .args([
-            "--no-numbered",
-            "--no-thread",
-            "--no-renames",
-            "--no-ext-diff",
-            "--no-textconv",
-        ])
-        .args([
-            "--src-prefix=a/",
-            "--dst-prefix=b/",
-            "--no-base",
-            "--end-of-options",
-            range,
-        ])
+        .args(FORM.split_whitespace())
+        .arg(range)
         .timeout(TIMEOUT)
         .run()
 }
@@ -189,11 +176,9 @@ pub fn apply(dir: &Path, files: &[PathBuf], three_way: bool) -> Result<Applied, 
             why: "a `git am` or `git rebase` is under way; end it first".into(),
         });
     }
-    let mut git =
-        with_identity(Git::at(dir, "am")).args(["--quiet", "--keep-cr", "--keep-non-patch"]);
-    if three_way {
-        git = git.arg("--3way");
-    }
+    let git = with_identity(Git::at(dir, "am"))
+        .args(["--quiet", "--keep-cr", "--keep-non-patch"])
+        .args(three_way.then_some("--3way"));
     match git.arg("--").args(files).timeout(TIMEOUT).once().run() {
         Ok(_) => Ok(Applied::All {
             commit: resolve(dir, "HEAD")?,
@@ -224,12 +209,10 @@ pub fn check(
         .env("GIT_INDEX_FILE", &index)
         .run()?;
     for file in files {
-        let mut git = Git::at(dir, "apply")
+        let git = Git::at(dir, "apply")
             .args(["--cached", "--binary", "--whitespace=nowarn"])
+            .args(three_way.then_some("--3way"))
             .env("GIT_INDEX_FILE", &index);
-        if three_way {
-            git = git.arg("--3way");
-        }
         match git.arg("--").arg(file).timeout(TIMEOUT).once().run() {
             Ok(_) => {}
             Err(TreeError::Git { stderr, .. }) => {

@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::changes::{self, Changes};
 use crate::error::TreeError;
 use crate::git::{Git, History, line};
+use crate::merge::patch::NAMES_ONLY;
 use crate::merge::{Builder, Built, Strategy, Target};
 use crate::registry::Entry;
 use crate::slug::Slug;
@@ -190,13 +191,7 @@ impl Trees {
         let bytes = self
             .layout
             .git("diff-tree")
-            .args([
-                "-r",
-                "-z",
-                "--name-only",
-                "--no-renames",
-                "--end-of-options",
-            ])
+            .args(NAMES_ONLY)
             .args([from, to])
             .run()?;
         let names = crate::git::zero_split(&bytes);

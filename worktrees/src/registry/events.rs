@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use store::atomic;
 use store::clock::rfc3339;
 use store::lock::FileLock;
@@ -70,22 +70,22 @@ impl Event {
     }
 
     fn to_json(&self, now_ms: i64) -> Value {
-        let mut task = Map::new();
+        let mut line = json!({
+            "event": self.name,
+            "ts": rfc3339(now_ms),
+            "task": {},
+            "worktree": self.worktree,
+        });
         if let Some(EventTask { id, status }) = &self.task {
-            task.insert("id".into(), id.clone().into());
+            line["task"]["id"] = id.clone().into();
             if let Some(status) = status {
-                task.insert("status".into(), status.clone().into());
+                line["task"]["status"] = status.clone().into();
             }
         }
-        let mut line = Map::new();
-        line.insert("event".into(), self.name.clone().into());
-        line.insert("ts".into(), rfc3339(now_ms).into());
-        line.insert("task".into(), task.into());
-        line.insert("worktree".into(), self.worktree.clone());
         if let Some(error) = &self.error {
-            line.insert("error".into(), error.clone().into());
+            line["error"] = error.clone().into();
         }
-        line.into()
+        line
     }
 }
 

@@ -9,6 +9,7 @@ use crate::changes::Changes;
 use crate::error::TreeError;
 use crate::fault;
 use crate::git::{Head, admin, files};
+use crate::layout::name_of;
 use crate::registry::{Entry, Op, Section, Status, Trashed};
 use crate::remove::{Rescue, rescue};
 use crate::slug::Slug;
@@ -70,10 +71,7 @@ impl Trees {
         removed.trash = Some(Trashed {
             id,
             at,
-            admin: admin
-                .file_name()
-                .map(|name| name.to_string_lossy().into_owned())
-                .unwrap_or_default(),
+            admin: name_of(&admin),
             branch_tip,
             clean: clean && !late,
             rescue_ignored,

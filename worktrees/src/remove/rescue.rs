@@ -13,7 +13,7 @@ use crate::changes::{Changes, State, reflog_commits};
 use crate::error::TreeError;
 use crate::git::files::{is_oid, is_zero};
 use crate::git::{Git, admin, line, zero_split};
-use crate::layout::Layout;
+use crate::layout::{Layout, entries, name_of};
 use crate::registry::Entry;
 
 /// All rescue refs of a removed tree begin with this.
@@ -261,12 +261,11 @@ pub(crate) fn commit(
 
 /// The rescue refs of one removed tree with where they stand.
 pub(crate) fn refs_of(layout: &Layout, id: &str) -> Result<Vec<(String, String)>, TreeError> {
-    let bytes = layout
+    let lines = layout
         .git("for-each-ref")
         .args(["--format=%(refname) %(objectname)", &prefix(id)])
-        .run()?;
-    let text = String::from_utf8_lossy(&bytes);
-    let pairs = text.lines().filter_map(|line| line.split_once(' '));
+        .lines()?;
+    let pairs = lines.iter().filter_map(|line| line.split_once(' '));
     Ok(pairs
         .map(|(name, oid)| (name.to_owned(), oid.to_owned()))
         .collect())
@@ -274,18 +273,13 @@ pub(crate) fn refs_of(layout: &Layout, id: &str) -> Result<Vec<(String, String)>
 
 /// The highest number in the names of rescue refs and trash directories.
 pub(crate) fn highest_number(layout: &Layout) -> Result<u64, TreeError> {
-    let bytes = layout
+    let refs = layout
         .git("for-each-ref")
         .args(["--format=%(refname:lstrip=3)", "refs/ccb/rescue/"])
-        .run()?;
-    let text = String::from_utf8_lossy(&bytes);
-    let in_refs = text.lines().filter_map(|name| name.split('/').next());
-    let in_trash: Vec<String> = std::fs::read_dir(layout.trash())
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect();
+        .lines()?;
+    let in_refs = refs.iter().filter_map(|name| name.split('/').next());
+    let in_trash = entries(&layout.trash());
+    let in_trash: Vec<String> = in_trash.iter().map(|dir| name_of(dir)).collect();
     let number = |name: &str| name.rsplit_once('-').and_then(|(_, n)| n.parse().ok());
     let all = in_refs.chain(in_trash.iter().map(String::as_str));
     Ok(all.filter_map(number).max().unwrap_or(0))
