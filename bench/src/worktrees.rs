@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use worktrees::{CreateRequest, RemoveRequest, Slug, State, TreeOptions, Trees};
+use worktrees::{ChangeState, CreateRequest, RemoveRequest, Slug, TreeOptions, Trees};
 
 use crate::args::Options;
 use crate::environment::Place;
@@ -169,7 +169,7 @@ fn one_round(trees: &Trees, main: &Path, round: usize, times: &mut Times) -> Res
         let started = Instant::now();
         let changes = trees.changes(&slug)?;
         times.changes.ccb.push(started.elapsed());
-        if changes.state != State::Clean {
+        if changes.state != ChangeState::Clean {
             return Err(format!("a new tree is {}", changes.describe()).into());
         }
     }

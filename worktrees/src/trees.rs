@@ -16,7 +16,7 @@ use crate::error::TreeError;
 use crate::layout::Layout;
 use crate::lease::Lease;
 use crate::registry::{
-    Entry, Event, EventTask, Registry, Section, Status, events, not_found, removed,
+    Entry, Event, EventTask, Registry, Section, TreeStatus, events, not_found, removed,
 };
 use crate::repository::Repository;
 use crate::slug::Slug;
@@ -203,7 +203,7 @@ impl Trees {
         more: impl FnOnce(&mut Entry),
     ) -> Result<Entry, TreeError> {
         let entry = self.section()?.edit(slug, |entry| {
-            entry.status = Status::Kept;
+            entry.status = TreeStatus::Kept;
             more(entry);
         })?;
         self.emit(&Event::of("worktree.keep", &entry));
@@ -334,7 +334,7 @@ impl Trees {
         let slug = entry.slug().ok();
         let touched = slug.and_then(|slug| modified_ms(&self.layout.lease(&slug)));
         // A removed tree's lease file may belong to a later one of the same name.
-        if entry.status == Status::Removed {
+        if entry.status == TreeStatus::Removed {
             return noted;
         }
         noted.max(touched)

@@ -9,7 +9,7 @@ use store::atomic;
 use store::name::Name;
 use swarm::run::RunError;
 use swarm::{LEAD, NewMember, NewTeam, Team, TeamError};
-use worktrees::Whose;
+use worktrees::HealScope;
 
 use super::Finding;
 use crate::run::{AgentError, Agents};
@@ -38,7 +38,7 @@ fn repository(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) {
     let Ok(trees) = agents.trees() else {
         return;
     };
-    match trees.heal(fix, Whose::Agents) {
+    match trees.heal(fix, HealScope::Agents) {
         Ok(found) => findings.extend(found.into_iter().map(|found| Finding {
             kind: found.kind,
             message: format!("worktree {}: {}", found.name, found.message),

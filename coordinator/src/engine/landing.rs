@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 
 use taskboard::{NewTask, Status, Task, TaskFacts, TaskId};
-use worktrees::{After, Check, MergeRequest, SetUp, Slug, Strategy, TreeError, Trees};
+use worktrees::{AfterCheck, Check, MergeRequest, MergeStrategy, SetUp, Slug, TreeError, Trees};
 
 use super::aside::is_workers;
 use super::base::is_commit_checked;
@@ -20,7 +20,7 @@ pub struct Landings {
     /// The branch.
     pub into: String,
     /// What the branch gets.
-    pub strategy: Strategy,
+    pub strategy: MergeStrategy,
     /// Something that has to pass on every merged result, besides the task's own check.
     pub check: Option<String>,
     /// What a tree gets in which a check runs.
@@ -119,7 +119,7 @@ pub(super) fn queued(task: &Task, trees: &Trees) -> Option<Queued> {
     let slug = Slug::new(&result.worktree?).ok()?;
     let entry = trees.get(&slug).ok()?;
     // Its agent may have gone on since something of it landed.
-    let is_on_branch = |landed: &worktrees::Landed| {
+    let is_on_branch = |landed: &worktrees::LandingRecord| {
         !landed.pending && result.commit.as_ref().is_none_or(|c| *c == landed.head)
     };
     if entry.merged.as_ref().is_some_and(is_on_branch) {
@@ -176,7 +176,7 @@ impl Shared {
                 .join(" && "),
             timeout: self.verify_timeout,
             set_up: landings.set_up.clone(),
-            after: After::Keep,
+            after: AfterCheck::Keep,
             stop,
         });
         let request = MergeRequest {

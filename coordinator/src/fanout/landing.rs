@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
 use taskboard::{Attempt, Caller};
-use worktrees::{After, Check, SetUp, Slug, TreeError, Trees};
+use worktrees::{AfterCheck, Check, SetUp, Slug, TreeError, Trees};
 
 use super::board::Prepared;
 use super::event::FanoutEvent;
@@ -371,7 +371,7 @@ impl Queue<'_> {
             command: format!("sh {}", quoted(&file.path().to_string_lossy())),
             timeout: self.options.verify_timeout,
             set_up: self.set_up.clone(),
-            after: After::Keep,
+            after: AfterCheck::Keep,
             stop: build.stop,
         };
         let checked = self.trees.check_result(&build.label, commit, &check);

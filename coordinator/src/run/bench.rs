@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use swarm::run::{CheckDir, Prove, ServiceError};
-use worktrees::{After, Sealed, SetUp, Slug, TreeError};
+use worktrees::{AfterCheck, Sealed, SetUp, Slug, TreeError};
 
 use super::ports::{EngineServices, port, tree_port};
 use crate::engine::director_lock;
@@ -55,10 +55,10 @@ impl EngineServices {
 
     /// While somebody directs the team there will be more checks, and whoever that is clears up
     /// at the end.
-    pub(super) fn after_check(&self) -> After {
+    pub(super) fn after_check(&self) -> AfterCheck {
         match store::lock::is_held(&director_lock(&self.agents)) {
-            Ok(true) => After::Keep,
-            _ => After::Leave,
+            Ok(true) => AfterCheck::Keep,
+            _ => AfterCheck::Leave,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use store::clock::parse_rfc3339;
 use swarm::run::{Exit, ExitStatus, Meta, Proof, RunDir};
-use worktrees::{Snapshot, Stray};
+use worktrees::{Stray, TreeSnapshot};
 
 use super::engine::Agents;
 
@@ -18,7 +18,7 @@ const SEARCHED: u64 = 32 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Before {
     /// What is in the tree of one that may not change it.
-    tree: Option<Snapshot>,
+    tree: Option<TreeSnapshot>,
     /// Its program is kept from writing, not only told.
     held: bool,
 }
@@ -27,7 +27,7 @@ impl Before {
     /// Looks before the agent of `meta` starts. `held`: its program can be kept from writing.
     pub(super) fn look(meta: &Meta, held: bool) -> Self {
         let read_only = meta.launch.reach.is_read_only();
-        let tree = read_only.then(|| Snapshot::take(&meta.cwd)).flatten();
+        let tree = read_only.then(|| TreeSnapshot::take(&meta.cwd)).flatten();
         Self { tree, held }
     }
 
@@ -48,7 +48,7 @@ impl Before {
         if !own_tree && self.held {
             return;
         }
-        let changed = match Snapshot::take(&meta.cwd) {
+        let changed = match TreeSnapshot::take(&meta.cwd) {
             Some(now) => before.changed(&now),
             None => return,
         };

@@ -8,7 +8,7 @@ use store::fault::reached;
 use store::name::Name;
 use swarm::run::{Meta, RunDir, RunError, RunState};
 use taskboard::BoardError;
-use worktrees::{Base, Mode};
+use worktrees::{Base, CreateMode};
 
 use super::engine::Agents;
 use super::error::AgentError;
@@ -154,7 +154,7 @@ impl Agents {
         }
         if let Some(tree) = &meta.worktree {
             let set_up = serde_json::from_value(tree.set_up.clone()).unwrap_or_default();
-            self.make_tree(Base::Head, set_up, Mode::Resume, meta)?;
+            self.make_tree(Base::Head, set_up, CreateMode::Resume, meta)?;
         }
         if let (true, Some(name)) = (meta.teammate, &meta.name) {
             self.roster().set_active(name, true)?;

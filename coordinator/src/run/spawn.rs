@@ -9,7 +9,7 @@ use store::name::Name;
 use swarm::run::{LaunchPlan, Meta, RunDir, RunError, RunState, RuntimeSpec, TreeOf, tmp_dir};
 use swarm::{AgentId, LEAD, NewMember};
 use taskboard::{ClaimRequest, LeaseTerm, TaskId};
-use worktrees::{Base, CreateRequest, Mode, SetUp, Slug};
+use worktrees::{Base, CreateMode, CreateRequest, SetUp, Slug};
 
 use super::engine::Agents;
 use super::error::AgentError;
@@ -168,7 +168,7 @@ impl Agents {
             self.claim(task, meta)?;
         }
         if let Isolation::Worktree { base, set_up } = &spawn.isolation {
-            self.make_tree(base.clone(), set_up.clone(), Mode::Exclusive, meta)?;
+            self.make_tree(base.clone(), set_up.clone(), CreateMode::Exclusive, meta)?;
         }
         create_private_dir(&self.home.team(&self.team).join("scratchpad"))?;
         meta.port_base = ports_block::take(&self.home, run)?;
@@ -195,7 +195,7 @@ impl Agents {
         &self,
         base: Base,
         set_up: SetUp,
-        mode: Mode,
+        mode: CreateMode,
         meta: &mut Meta,
     ) -> Result<(), AgentError> {
         let slug = Slug::new(&format!("agent-{}", meta.agent_id))?;

@@ -22,7 +22,7 @@ use store::Failure;
 use store::name::Name;
 use swarm::{LEAD, NewMember, TeamError};
 use taskboard::TaskId;
-use worktrees::Strategy;
+use worktrees::MergeStrategy;
 
 pub use self::file::{SessionFile, TeamSession};
 use self::oversee::Overseer;
@@ -217,7 +217,7 @@ fn setup(session: &Session, landing_only: bool) -> Result<Setup, Failure> {
     let landings =
         (session.trees && (session.merge == Merge::Auto || landing_only)).then(|| Landings {
             into: into.clone(),
-            strategy: Strategy::Merge,
+            strategy: MergeStrategy::Merge,
             check: session.record.verify.clone(),
             set_up: set_up.clone(),
             conflicts_become_tasks: true,

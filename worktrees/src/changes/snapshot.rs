@@ -9,13 +9,13 @@ use crate::git::{Git, path_from, zero_split};
 /// The files of a working tree: its commit's content, and every file git sees as changed.
 /// Ignored files do not count, so a build changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Snapshot {
+pub struct TreeSnapshot {
     top: PathBuf,
     tree: String,
     files: BTreeMap<PathBuf, u64>,
 }
 
-impl Snapshot {
+impl TreeSnapshot {
     /// Of the working tree around `dir`; none if git cannot tell.
     pub fn take(dir: &Path) -> Option<Self> {
         let found = ChangedFiles::around(dir)?;

@@ -17,7 +17,7 @@ use crate::registry::{Entry, Placed};
 
 /// Whether there is anything to lose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum State {
+pub enum ChangeState {
     /// Nothing but the base.
     Clean,
     /// Something.
@@ -27,7 +27,7 @@ pub enum State {
     Unknown,
 }
 
-impl State {
+impl ChangeState {
     /// The word in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -62,7 +62,7 @@ pub struct Changes {
     /// A merge, rebase, cherry-pick, revert or bisect that is not finished.
     pub in_progress: Option<&'static str>,
     /// All of it in one word.
-    pub state: State,
+    pub state: ChangeState,
     /// Why it is unknown.
     pub reason: Option<String>,
     /// The commit HEAD is at.
@@ -121,16 +121,16 @@ impl Changes {
             commits: 0,
             ..self.clone()
         };
-        self.state != State::Unknown
+        self.state != ChangeState::Unknown
             && self.head.as_deref() == Some(commit)
-            && rest.judged().state == State::Clean
+            && rest.judged().state == ChangeState::Clean
     }
 
     /// Whether there are commits and nothing else that could be lost.
     pub(crate) fn are_only_commits(&self) -> bool {
         let mut rest = self.clone();
         rest.commits = 0;
-        self.state == State::Changed && rest.describe() == "none"
+        self.state == ChangeState::Changed && rest.describe() == "none"
     }
 
     /// All of it in a few words.
@@ -163,7 +163,7 @@ impl Changes {
     }
 
     pub(crate) fn unknown(mut self, reason: impl Into<String>) -> Self {
-        self.state = State::Unknown;
+        self.state = ChangeState::Unknown;
         self.reason = Some(reason.into());
         self
     }
@@ -173,9 +173,9 @@ impl Changes {
             || self.stashes + self.nested + self.unmerged > 0
             || self.in_progress.is_some();
         self.state = if anything {
-            State::Changed
+            ChangeState::Changed
         } else {
-            State::Clean
+            ChangeState::Clean
         };
         self
     }

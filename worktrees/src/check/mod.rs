@@ -11,4 +11,4 @@ mod tree;
 pub(crate) use record::CheckState;
 pub(crate) use repository::MARKER;
 pub use run::Check;
-pub use tree::{After, CheckTree};
+pub use tree::{AfterCheck, CheckTree};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use store::atomic::open_private;
 
 use crate::check::log::CheckLog;
-use crate::check::{After, CheckTree};
+use crate::check::{AfterCheck, CheckTree};
 use crate::create::SetUp;
 use crate::error::TreeError;
 use crate::process;
@@ -25,7 +25,7 @@ pub struct Check<'a> {
     /// What the tree gets besides its files.
     pub set_up: SetUp,
     /// What becomes of the tree afterwards.
-    pub after: After,
+    pub after: AfterCheck,
     /// Ends it when set.
     pub stop: &'a AtomicBool,
 }

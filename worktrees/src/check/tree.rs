@@ -49,7 +49,7 @@ pub struct CheckTree {
 
 /// What becomes of a check tree after its check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum After {
+pub enum AfterCheck {
     /// It stays for the next check, unless there are more than can be of use.
     Keep,
     /// It goes if it was made for this check.
@@ -196,11 +196,11 @@ impl CheckTree {
     }
 
     /// The check is over, and so is everything it started.
-    pub fn release(mut self, after: After) {
+    pub fn release(mut self, after: AfterCheck) {
         reached(fault::CHECK_OVER);
         let number = self.name.strip_prefix(PREFIX).and_then(|n| n.parse().ok());
         let of_use = number.is_some_and(|number: usize| number <= kept_between_checks());
-        if (after == After::Leave && self.new) || !of_use {
+        if (after == AfterCheck::Leave && self.new) || !of_use {
             self.delete();
             return;
         }

@@ -1,6 +1,6 @@
 //! The commit a new tree starts from.
 
-use crate::create::{Base, CreateRequest, Mode};
+use crate::create::{Base, CreateMode, CreateRequest};
 use crate::error::TreeError;
 use crate::git::{Git, History, admin};
 use crate::registry::{Registry, removed};
@@ -14,7 +14,7 @@ impl Trees {
         slug: &Slug,
         request: &CreateRequest<'_>,
     ) -> Result<String, TreeError> {
-        if request.mode == Mode::Resume {
+        if request.mode == CreateMode::Resume {
             let registry = Registry::load(&self.layout)?;
             let before = match registry.last_removed(slug) {
                 Some(entry) => Some(entry.clone()),

@@ -9,5 +9,5 @@ mod request;
 pub(crate) mod setup;
 
 pub(crate) use new::{SPARSE, created_event};
-pub use request::{Base, CreateHook, CreateRequest, Created, Mode};
+pub use request::{Base, CreateHook, CreateMode, CreateRequest, Created};
 pub use setup::SetUp;

@@ -18,7 +18,7 @@ use store::lock::FileLock;
 use store::tree::touch;
 
 use crate::changes::head_commit;
-use crate::create::{CreateRequest, Created, Mode, SetUp, setup};
+use crate::create::{CreateMode, CreateRequest, Created, SetUp, setup};
 use crate::error::TreeError;
 use crate::fault;
 use crate::git::{Git, index_times};
@@ -97,9 +97,9 @@ impl Trees {
         }
         let same_agent = entry.agent.is_some() && entry.agent == request.agent;
         let theirs = match request.mode {
-            Mode::GetOrCreate => false,
-            Mode::Exclusive => true,
-            Mode::Resume => !same_agent,
+            CreateMode::GetOrCreate => false,
+            CreateMode::Exclusive => true,
+            CreateMode::Resume => !same_agent,
         };
         if theirs {
             return Err(TreeError::Exists {

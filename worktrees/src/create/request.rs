@@ -20,7 +20,7 @@ pub struct CreateRequest<'a> {
     /// The directory the caller is in: its HEAD is the usual base.
     pub from: &'a Path,
     /// What to do if it is there already.
-    pub mode: Mode,
+    pub mode: CreateMode,
     /// The agent it is for.
     pub agent: Option<String>,
     /// The list and the id of the task it is made for.
@@ -40,7 +40,7 @@ impl<'a> CreateRequest<'a> {
             name,
             base: Base::Head,
             from,
-            mode: Mode::GetOrCreate,
+            mode: CreateMode::GetOrCreate,
             agent: None,
             task: None,
             set_up: SetUp::default(),
@@ -75,7 +75,7 @@ pub enum Base {
 
 /// What to do if a tree of that name is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum CreateMode {
     /// Take it.
     GetOrCreate,
     /// Refuse: the caller wants it for itself.

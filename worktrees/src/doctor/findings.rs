@@ -7,11 +7,11 @@ use store::atomic;
 use store::lock::FileLock;
 
 use crate::check::CheckState;
-use crate::doctor::Whose;
+use crate::doctor::HealScope;
 use crate::error::TreeError;
 use crate::git::files;
 use crate::layout::{entries, name_of};
-use crate::registry::{Entry, Registry, Status};
+use crate::registry::{Entry, Registry, TreeStatus};
 use crate::slug::Slug;
 use crate::trees::Trees;
 
@@ -93,7 +93,7 @@ impl Trees {
                 return Ok(findings.into_list());
             }
         }
-        self.check_power_cut(Whose::All, &mut findings)?;
+        self.check_power_cut(HealScope::All, &mut findings)?;
         let registry = Registry::load(&self.layout)?;
         let pooled = registry.pool.iter().map(|pooled| &pooled.tree);
         for entry in registry.worktrees.iter().chain(pooled) {
@@ -131,7 +131,7 @@ impl Trees {
         }
         let mut add = |kind, message: String| findings.add(kind, &entry.name, message);
         match entry.status {
-            Status::Removed => {
+            TreeStatus::Removed => {
                 let trash = entry.trash.as_ref().filter(|trash| !trash.emptied);
                 if let Some(trash) = trash
                     && !self.layout.trash().join(&trash.id).exists()

@@ -15,14 +15,14 @@ use crate::error::TreeError;
 use crate::git::{admin, files};
 use crate::layout::name_of;
 use crate::lease::Lease;
-use crate::registry::{Entry, Registry, Status, Trashed};
+use crate::registry::{Entry, Registry, Trashed, TreeStatus};
 use crate::remove::next_id;
 use crate::slug::Slug;
 use crate::trees::Trees;
 
-/// Whose trees are looked at.
+/// Whose worktrees are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
+pub enum HealScope {
     /// Those made for agents: nobody comes back to them.
     Agents,
     /// All.
@@ -31,7 +31,7 @@ pub enum Whose {
 
 impl Trees {
     /// Looks for what a power cut tore; with `fix`, moves it out of the way.
-    pub fn heal(&self, fix: bool, whose: Whose) -> Result<Vec<TreeFinding>, TreeError> {
+    pub fn heal(&self, fix: bool, whose: HealScope) -> Result<Vec<TreeFinding>, TreeError> {
         let mut findings = Findings::new(fix);
         self.check_power_cut(whose, &mut findings)?;
         Ok(findings.into_list())
@@ -39,7 +39,7 @@ impl Trees {
 
     pub(crate) fn check_power_cut(
         &self,
-        whose: Whose,
+        whose: HealScope,
         findings: &mut Findings,
     ) -> Result<(), TreeError> {
         let empty = empty_objects(&self.layout.common);
@@ -53,7 +53,7 @@ impl Trees {
             })?;
         }
         for entry in Registry::load(&self.layout)?.worktrees {
-            let wanted = whose == Whose::All || entry.agent.is_some();
+            let wanted = whose == HealScope::All || entry.agent.is_some();
             let settled = entry.is_live() && entry.op.is_none() && !entry.hook_based;
             if wanted && settled && self.is_torn(&entry) {
                 self.check_torn(&entry, findings)?;
@@ -165,7 +165,7 @@ impl Trees {
         let at = self.now();
         let removed = section.entry(slug)?;
         removed.op = None;
-        removed.status = Status::Removed;
+        removed.status = TreeStatus::Removed;
         removed.trash = Some(Trashed {
             id,
             at,

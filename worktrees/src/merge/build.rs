@@ -6,7 +6,7 @@ use std::cell::OnceCell;
 use crate::error::TreeError;
 use crate::git::{admin, zero_split};
 use crate::layout::Layout;
-use crate::merge::{Strategy, Target};
+use crate::merge::{MergeStrategy, Target};
 
 /// What is to be made.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub(crate) enum Built {
 }
 
 impl Builder<'_> {
-    pub(crate) fn build(&self, strategy: Strategy) -> Result<Built, TreeError> {
+    pub(crate) fn build(&self, strategy: MergeStrategy) -> Result<Built, TreeError> {
         let history = self.layout.history();
         let tip = &self.target.tip;
         let commits = history.count_beyond(tip, &[self.head.to_owned()])?;
@@ -47,17 +47,17 @@ impl Builder<'_> {
         }
         let follows = history.is_ancestor(tip, self.head)?;
         let as_it_is = match strategy {
-            Strategy::Merge => self.message.is_none(),
-            Strategy::Rebase => true,
-            Strategy::Squash => false,
+            MergeStrategy::Merge => self.message.is_none(),
+            MergeStrategy::Rebase => true,
+            MergeStrategy::Squash => false,
         };
         let oid = if follows && as_it_is {
             Some(self.head.to_owned())
         } else {
             match strategy {
-                Strategy::Merge => Some(self.merge()?),
-                Strategy::Squash => self.squash()?,
-                Strategy::Rebase => self.rebase()?,
+                MergeStrategy::Merge => Some(self.merge()?),
+                MergeStrategy::Squash => self.squash()?,
+                MergeStrategy::Rebase => self.rebase()?,
             }
         };
         Ok(oid.map_or(Built::Nothing, |oid| Built::Commit { oid, commits }))

@@ -15,7 +15,7 @@ use crate::error::TreeError;
 use crate::git::{Git, files, locks, path_from, zero_split};
 use crate::layout::Layout;
 use crate::merge::Target;
-use crate::registry::{Entry, Landed, Registry};
+use crate::registry::{Entry, LandingRecord, Registry};
 use crate::trees::Trees;
 
 impl Trees {
@@ -35,7 +35,7 @@ impl Trees {
 
     /// Gives each file of the checkout that git may have left half way the content the branch
     /// has for it.
-    fn settle_landing(&self, entry: &Entry, landed: &Landed) -> Result<(), TreeError> {
+    fn settle_landing(&self, entry: &Entry, landed: &LandingRecord) -> Result<(), TreeError> {
         let target = Target::find(&self.layout, Some(&landed.into))?;
         let Some(dir) = target.checkout.as_deref().filter(|dir| dir.is_dir()) else {
             return Ok(());

@@ -18,7 +18,7 @@ use crate::check::Check;
 use crate::error::TreeError;
 use crate::fault;
 use crate::merge::{Builder, Built, Target, TargetMove};
-use crate::registry::{Entry, Event, Landed};
+use crate::registry::{Entry, Event, LandingRecord};
 use crate::slug::Slug;
 use crate::trees::Trees;
 
@@ -27,7 +27,7 @@ const MAX_ATTEMPTS: usize = 5;
 
 /// What the target gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Strategy {
+pub enum MergeStrategy {
     /// The tree's commits, joined by a merge commit unless the target can just follow.
     #[default]
     Merge,
@@ -37,7 +37,7 @@ pub enum Strategy {
     Rebase,
 }
 
-impl Strategy {
+impl MergeStrategy {
     /// The word on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -54,7 +54,7 @@ pub struct MergeRequest<'a> {
     /// The branch; the one the main tree is on if there is none.
     pub into: Option<String>,
     /// What the target gets.
-    pub strategy: Strategy,
+    pub strategy: MergeStrategy,
     /// Of the merge or squash commit.
     pub message: Option<String>,
     /// What must pass on the result before the target moves.
@@ -67,7 +67,7 @@ pub struct MergeRequest<'a> {
 
 /// What became of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum MergeOutcome {
     /// The target has moved.
     Landed,
     /// It would move, without a conflict.
@@ -82,7 +82,7 @@ pub struct Merged {
     /// As registered now.
     pub entry: Entry,
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: MergeOutcome,
     /// The branch.
     pub into: String,
     /// Where the branch stood.
@@ -105,7 +105,7 @@ impl Trees {
         if request.dry_run {
             let entry = self.get(slug)?;
             let landing = self.prepare(&entry, request)?;
-            return Ok(landing.merged(entry, Outcome::WouldLand, None));
+            return Ok(landing.merged(entry, MergeOutcome::WouldLand, None));
         }
         let busy = request.check.as_ref().map_or(Duration::ZERO, |c| c.timeout);
         let patience = self.options.checkout_timeout + busy;
@@ -148,7 +148,7 @@ impl Trees {
                     landed.pending = false;
                     self.note(slug, Some(landed.clone()))?;
                 }
-                return Ok(landing.merged(entry, Outcome::NothingToDo, None));
+                return Ok(landing.merged(entry, MergeOutcome::NothingToDo, None));
             };
             reached(fault::MERGE_BUILT);
             let mut log = None;
@@ -158,7 +158,7 @@ impl Trees {
                 reached(fault::MERGE_CHECKED);
             }
             if let Some(entry) = self.move_target(slug, entry, &landing, turn)? {
-                return Ok(landing.merged(entry, Outcome::Landed, log));
+                return Ok(landing.merged(entry, MergeOutcome::Landed, log));
             }
             branch = landing.target.branch;
             tracing::info!(branch, "it was moved by somebody else; starting over");
@@ -250,7 +250,7 @@ impl Trees {
         let Some(commit) = landing.commit() else {
             return Ok(None);
         };
-        let mut landed = Landed {
+        let mut landed = LandingRecord {
             into: landing.target.branch.clone(),
             commit: commit.clone(),
             from: Some(landing.target.tip.clone()),
@@ -284,7 +284,7 @@ impl Trees {
     }
 
     /// The tree may be removed by somebody while it lands; then there is nothing to note.
-    fn note(&self, slug: &Slug, landed: Option<Landed>) -> Result<(), TreeError> {
+    fn note(&self, slug: &Slug, landed: Option<LandingRecord>) -> Result<(), TreeError> {
         let mut section = self.section()?;
         match section.registry.find_mut(slug) {
             Some(entry) => {
@@ -328,10 +328,10 @@ impl Landing {
         }
     }
 
-    fn merged(self, entry: Entry, outcome: Outcome, log: Option<PathBuf>) -> Merged {
+    fn merged(self, entry: Entry, outcome: MergeOutcome, log: Option<PathBuf>) -> Merged {
         let before = self.target.tip.clone();
         let (outcome, after, commits) = match self.built {
-            Built::Nothing => (Outcome::NothingToDo, before.clone(), 0),
+            Built::Nothing => (MergeOutcome::NothingToDo, before.clone(), 0),
             Built::Commit { oid, commits } => (outcome, oid, commits),
         };
         Merged {

@@ -11,6 +11,6 @@ mod seal;
 mod target;
 
 pub(crate) use build::{Builder, Built};
-pub use land::{MergeRequest, Merged, Outcome, Strategy};
+pub use land::{MergeOutcome, MergeRequest, MergeStrategy, Merged};
 pub use seal::Sealed;
 pub(crate) use target::{Target, TargetMove};

@@ -7,7 +7,7 @@ use crate::changes::{self, Changes};
 use crate::error::TreeError;
 use crate::git::{Git, History, line};
 use crate::merge::patch::NAMES_ONLY;
-use crate::merge::{Builder, Built, Strategy, Target};
+use crate::merge::{Builder, Built, MergeStrategy, Target};
 use crate::registry::Entry;
 use crate::slug::Slug;
 use crate::trees::Trees;
@@ -174,7 +174,7 @@ impl Trees {
                 now_ms: self.now_ms(),
                 committer: OnceCell::new(),
             };
-            if let Built::Commit { oid, .. } = builder.build(Strategy::Merge)? {
+            if let Built::Commit { oid, .. } = builder.build(MergeStrategy::Merge)? {
                 at = oid;
             }
         }

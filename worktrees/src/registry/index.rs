@@ -15,7 +15,7 @@ use store::lock::FileLock;
 
 use crate::error::TreeError;
 use crate::layout::Layout;
-use crate::registry::op::{Landed, Op, Pooled};
+use crate::registry::op::{LandingRecord, Op, Pooled};
 use crate::slug::Slug;
 
 /// The version we write.
@@ -24,7 +24,7 @@ pub(crate) const VERSION: u64 = 1;
 /// How it stands with a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum TreeStatus {
     /// In use.
     Active,
     /// Somebody decided that it stays.
@@ -33,7 +33,7 @@ pub enum Status {
     Removed,
 }
 
-impl Status {
+impl TreeStatus {
     /// The word in the file.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -110,7 +110,7 @@ pub struct Entry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_for: Option<String>,
     /// How it stands.
-    pub status: Status,
+    pub status: TreeStatus,
     /// When it was made.
     pub created_at: String,
     /// When it was last asked for, as far as this file knows.
@@ -126,7 +126,7 @@ pub struct Entry {
     pub trash: Option<Trashed>,
     /// Where its commits went, once merged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub merged: Option<Landed>,
+    pub merged: Option<LandingRecord>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) placed: Vec<Placed>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -152,7 +152,7 @@ impl Entry {
             task_list: None,
             agent: None,
             made_for: None,
-            status: Status::Active,
+            status: TreeStatus::Active,
             created_at: now.clone(),
             last_used_at: now,
             hook_based: false,
@@ -186,7 +186,7 @@ impl Entry {
             self.op,
             Some(Op::Creating | Op::Scratch | Op::Filling | Op::Taking { .. })
         );
-        self.status != Status::Removed && !half_made
+        self.status != TreeStatus::Removed && !half_made
     }
 
     /// Whether it is there for our own purposes and none of the user's.
@@ -254,13 +254,13 @@ impl Registry {
 
     pub(crate) fn find_mut(&mut self, slug: &Slug) -> Option<&mut Entry> {
         let mut all = self.worktrees.iter_mut();
-        all.find(|entry| entry.status != Status::Removed && entry.name == slug.as_str())
+        all.find(|entry| entry.status != TreeStatus::Removed && entry.name == slug.as_str())
     }
 
     /// All trees that are there or in the making.
     pub(crate) fn there(&self) -> impl Iterator<Item = &Entry> {
         let all = self.worktrees.iter();
-        all.filter(|entry| entry.status != Status::Removed)
+        all.filter(|entry| entry.status != TreeStatus::Removed)
     }
 
     /// Where they and the trees of the pool are.
@@ -272,7 +272,7 @@ impl Registry {
     /// Forgets the tree of this name; removed ones stay listed.
     pub(crate) fn forget(&mut self, slug: &Slug) {
         self.worktrees
-            .retain(|entry| entry.status == Status::Removed || entry.name != slug.as_str());
+            .retain(|entry| entry.status == TreeStatus::Removed || entry.name != slug.as_str());
     }
 
     /// Whether the name is, or would be taken for, that of a tree that is there.
@@ -285,7 +285,7 @@ impl Registry {
     /// The last tree of this name that was removed.
     pub(crate) fn last_removed(&self, slug: &Slug) -> Option<&Entry> {
         let mut all = self.worktrees.iter().rev();
-        all.find(|entry| entry.status == Status::Removed && entry.name == slug.as_str())
+        all.find(|entry| entry.status == TreeStatus::Removed && entry.name == slug.as_str())
     }
 
     /// The entry of the tree that is in this directory of the trash.
@@ -424,7 +424,7 @@ mod tests {
         let limit = Duration::from_secs(10);
         let mut section = Section::new(&layout, Durability::Relaxed, limit).unwrap();
         let slug = Slug::new("a").unwrap();
-        section.entry(&slug).unwrap().status = Status::Active;
+        section.entry(&slug).unwrap().status = TreeStatus::Active;
         section.save().unwrap();
         drop(section);
         let saved: Value =

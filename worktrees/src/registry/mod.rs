@@ -8,7 +8,7 @@ pub(crate) mod removed;
 
 pub(crate) use events::Event;
 pub use events::EventTask;
-pub use index::{Entry, Status, Trashed};
+pub use index::{Entry, Trashed, TreeStatus};
 pub(crate) use index::{Placed, Registry, Section, is_false, not_found};
-pub use op::Landed;
+pub use op::LandingRecord;
 pub(crate) use op::{Op, Pooled};

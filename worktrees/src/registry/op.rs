@@ -69,7 +69,7 @@ pub(crate) struct Pooled {
 /// Where the commits of a tree went.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Landed {
+pub struct LandingRecord {
     /// The branch, without `refs/heads/`.
     pub into: String,
     /// The commit it was moved to.

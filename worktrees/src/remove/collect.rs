@@ -4,11 +4,11 @@ use store::clock::parse_rfc3339;
 use store::lock::FileLock;
 use store::{Category, Explain};
 
-use crate::changes::{self, Changes, State};
+use crate::changes::{self, ChangeState, Changes};
 use crate::error::TreeError;
 use crate::git::line;
 use crate::lease::Lease;
-use crate::registry::{Entry, Registry, Status, removed};
+use crate::registry::{Entry, Registry, TreeStatus, removed};
 use crate::remove::{RemoveRequest, Removed};
 use crate::slug::Slug;
 use crate::trees::{Trees, modified_ms};
@@ -31,7 +31,7 @@ pub enum AgentEnd {
 
 /// What `gc` thinks of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum GcVerdict {
     /// It can go: nothing was done in it.
     Unchanged,
     /// It can go: everything done in it is part of this.
@@ -45,11 +45,11 @@ pub enum Verdict {
 
 /// A tree as `gc` sees it.
 #[derive(Debug)]
-pub struct Candidate {
+pub struct GcCandidate {
     /// The tree.
     pub entry: Entry,
     /// What is to become of it.
-    pub verdict: Verdict,
+    pub verdict: GcVerdict,
 }
 
 impl Trees {
@@ -63,7 +63,7 @@ impl Trees {
     /// The same, where somebody has just looked and found this.
     pub fn agent_left(&self, slug: &Slug, changes: Changes) -> Result<AgentEnd, TreeError> {
         let entry = self.get(slug)?;
-        if entry.hook_based || changes.state != State::Clean {
+        if entry.hook_based || changes.state != ChangeState::Clean {
             return self.kept(slug, changes, None);
         }
         match self.remove(slug, &RemoveRequest::default()) {
@@ -91,7 +91,7 @@ impl Trees {
 
     /// Every tree that has not been used for as long as the options say, and whether it can
     /// go. Changes nothing.
-    pub fn gc_candidates(&self) -> Result<Vec<Candidate>, TreeError> {
+    pub fn gc_candidates(&self) -> Result<Vec<GcCandidate>, TreeError> {
         let limit = self.days_ago(self.options.gc_days);
         let registry = Registry::load(&self.layout)?;
         let mut candidates = Vec::new();
@@ -100,7 +100,7 @@ impl Trees {
                 continue;
             }
             let verdict = self.verdict(&entry);
-            candidates.push(Candidate { entry, verdict });
+            candidates.push(GcCandidate { entry, verdict });
         }
         Ok(candidates)
     }
@@ -116,36 +116,36 @@ impl Trees {
         let Ok(_nobody_inside) = Lease::exclude_holders(&self.layout, slug) else {
             return Ok(None);
         };
-        if recent || matches!(self.judge(&entry), Verdict::Stays(_)) {
+        if recent || matches!(self.judge(&entry), GcVerdict::Stays(_)) {
             return Ok(None);
         }
         self.remove_as_found(slug, &entry, &RemoveRequest::default())
             .map(Some)
     }
 
-    fn verdict(&self, entry: &Entry) -> Verdict {
+    fn verdict(&self, entry: &Entry) -> GcVerdict {
         let held = entry.slug().and_then(|slug| self.is_held(&slug));
         match held {
             Ok(false) => self.judge(entry),
-            Ok(true) => Verdict::Stays("somebody works in it".into()),
-            Err(error) => Verdict::Stays(error.to_string()),
+            Ok(true) => GcVerdict::Stays("somebody works in it".into()),
+            Err(error) => GcVerdict::Stays(error.to_string()),
         }
     }
 
     /// What is in the tree, whoever may hold it.
-    fn judge(&self, entry: &Entry) -> Verdict {
+    fn judge(&self, entry: &Entry) -> GcVerdict {
         if entry.hook_based {
-            return Verdict::Stays("it was made by a hook".into());
+            return GcVerdict::Stays("it was made by a hook".into());
         }
         if let Some(task) = &entry.task_id {
-            return Verdict::Stays(format!("it belongs to task {task}"));
+            return GcVerdict::Stays(format!("it belongs to task {task}"));
         }
         let changes = changes::of(&self.layout, entry);
-        if changes.state == State::Clean {
-            return Verdict::Unchanged;
+        if changes.state == ChangeState::Clean {
+            return GcVerdict::Unchanged;
         }
         if let Some(into) = self.landed_in(entry, &changes) {
-            return Verdict::Merged { into };
+            return GcVerdict::Merged { into };
         }
         // Only commits can be merged; everything else is in no other place.
         let tips: Vec<String> = self.tips(entry, &changes);
@@ -153,7 +153,7 @@ impl Trees {
             for target in ["HEAD", "refs/remotes/origin/HEAD"] {
                 match self.contains_all(target, &tips) {
                     Ok(true) => {
-                        return Verdict::Merged {
+                        return GcVerdict::Merged {
                             into: target.to_owned(),
                         };
                     }
@@ -162,7 +162,7 @@ impl Trees {
                 }
             }
         }
-        Verdict::Stays(changes.describe())
+        GcVerdict::Stays(changes.describe())
     }
 
     fn tips(&self, entry: &Entry, changes: &Changes) -> Vec<String> {
@@ -217,7 +217,7 @@ impl Trees {
                 .trash
                 .as_ref()
                 .is_none_or(|trash| trash.emptied && !self.layout.trash().join(&trash.id).exists());
-            !(entry.status == Status::Removed && entry.op.is_none() && gone && !recent(entry))
+            !(entry.status == TreeStatus::Removed && entry.op.is_none() && gone && !recent(entry))
         });
         if section.registry.worktrees.len() == before {
             return Ok(());

@@ -10,7 +10,7 @@ use crate::error::TreeError;
 use crate::fault;
 use crate::git::{Head, admin, files};
 use crate::layout::name_of;
-use crate::registry::{Entry, Op, Section, Status, Trashed};
+use crate::registry::{Entry, Op, Section, Trashed, TreeStatus};
 use crate::remove::{Rescue, rescue};
 use crate::slug::Slug;
 use crate::trees::Trees;
@@ -67,7 +67,7 @@ impl Trees {
         let at = self.now();
         let removed = section.entry(slug)?;
         removed.op = None;
-        removed.status = Status::Removed;
+        removed.status = TreeStatus::Removed;
         removed.trash = Some(Trashed {
             id,
             at,

@@ -9,7 +9,7 @@ mod start;
 mod trash;
 mod undo;
 
-pub use collect::{AgentEnd, Candidate, Verdict};
+pub use collect::{AgentEnd, GcCandidate, GcVerdict};
 pub(crate) use rescue::Rescue;
 pub(crate) use start::{MOVING, next_id};
 pub use start::{RemoveHook, RemoveRequest, Removed};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use store::atomic::{self, Stamp};
 
-use crate::changes::{Changes, State, reflog_commits};
+use crate::changes::{ChangeState, Changes, reflog_commits};
 use crate::error::TreeError;
 use crate::git::files::{is_oid, is_zero};
 use crate::git::{Git, admin, line, zero_split};
@@ -82,7 +82,7 @@ impl Rescue<'_> {
     /// A commit with what is staged; `None` if that is the same as HEAD.
     fn index(&self, admin: &Path) -> Result<Option<String>, TreeError> {
         let changes = self.changes;
-        let unknown = changes.state == State::Unknown;
+        let unknown = changes.state == ChangeState::Unknown;
         if changes.staged + changes.unmerged == 0 && !unknown {
             return Ok(None);
         }

@@ -11,12 +11,12 @@ use store::atomic;
 use store::fault::reached;
 use store::tree::device;
 
-use crate::changes::{self, Changes, State};
+use crate::changes::{self, ChangeState, Changes};
 use crate::error::TreeError;
 use crate::fault;
 use crate::git::{admin, files};
 use crate::lease::Lease;
-use crate::registry::{Entry, Event, Op, Section, Status};
+use crate::registry::{Entry, Event, Op, Section, TreeStatus};
 use crate::remove::{Rescue, rescue};
 use crate::slug::Slug;
 use crate::trees::Trees;
@@ -167,7 +167,7 @@ impl Trees {
         discard: bool,
     ) -> Result<(), TreeError> {
         // What has landed is not lost with the tree.
-        let nothing = changes.state == State::Clean || discard;
+        let nothing = changes.state == ChangeState::Clean || discard;
         if nothing || self.landed_in(entry, changes).is_some() {
             return Ok(());
         }
@@ -244,7 +244,7 @@ impl Trees {
             admin: admin.clone().unwrap_or_default(),
             seen,
             branch_tip: branch_tip.clone(),
-            clean: changes.state == State::Clean,
+            clean: changes.state == ChangeState::Clean,
             rescue_ignored: request.rescue_ignored,
             kept_elsewhere,
         });
@@ -330,7 +330,7 @@ impl Trees {
             why,
         })?;
         let mut section = self.section()?;
-        let entry = section.edit(slug, |entry| entry.status = Status::Removed)?;
+        let entry = section.edit(slug, |entry| entry.status = TreeStatus::Removed)?;
         Ok(Removed {
             entry,
             changes: Changes::default(),

@@ -19,7 +19,7 @@ use crate::error::TreeError;
 use crate::fault;
 use crate::git::{Git, admin, path_from, zero_split};
 use crate::layout::Layout;
-use crate::registry::{Entry, Registry, Status, Trashed, removed};
+use crate::registry::{Entry, Registry, Trashed, TreeStatus, removed};
 use crate::remove::rescue::{commit, prefix, refs_of, tree_of_index_info, write_blobs};
 use crate::trees::Trees;
 
@@ -62,7 +62,7 @@ impl Trees {
                 |trash: &&Trashed| !trash.emptied || self.layout.trash().join(&trash.id).exists();
             let trash = entry.trash.as_ref().filter(there);
             let at = trash.and_then(|trash| parse_rfc3339(&trash.at));
-            entry.status == Status::Removed
+            entry.status == TreeStatus::Removed
                 && entry.op.is_none()
                 && at.is_some_and(|at| at <= limit)
         };

@@ -9,7 +9,7 @@ use crate::doctor::unlock;
 use crate::error::TreeError;
 use crate::fault;
 use crate::git::admin;
-use crate::registry::{Entry, Event, Op, Registry, Section, Status, Trashed};
+use crate::registry::{Entry, Event, Op, Registry, Section, Trashed, TreeStatus};
 use crate::remove::MOVING;
 use crate::slug::Slug;
 use crate::trees::Trees;
@@ -102,7 +102,7 @@ impl Trees {
         let now = self.now();
         let entry = edit_trashed(&mut section, &trash.id, |entry| {
             entry.op = None;
-            entry.status = Status::Active;
+            entry.status = TreeStatus::Active;
             entry.trash = None;
             // Whoever brings it back wants it, whatever it was made for.
             entry.made_for = None;

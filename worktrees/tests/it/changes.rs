@@ -1,7 +1,7 @@
 //! What counts as a change: everything that could be lost.
 
 use store::Explain;
-use worktrees::{Changes, State};
+use worktrees::{ChangeState, Changes};
 
 use crate::repo::{TestRepo, git, git_command, slug, write};
 
@@ -12,7 +12,7 @@ fn changes(repo: &TestRepo) -> Changes {
 fn tree() -> TestRepo {
     let repo = TestRepo::new();
     repo.create("x");
-    assert_eq!(changes(&repo).state, State::Clean);
+    assert_eq!(changes(&repo).state, ChangeState::Clean);
     repo
 }
 
@@ -31,7 +31,7 @@ fn files_staged_untracked_and_commits_are_counted() {
         (found.files, found.staged, found.untracked, found.commits),
         (2, 1, 2, 0)
     );
-    assert_eq!(found.state, State::Changed);
+    assert_eq!(found.state, ChangeState::Changed);
     assert_eq!(
         repo.trees().ignored(&slug("x")).unwrap(),
         [std::path::Path::new("out.ignored")]
@@ -40,7 +40,7 @@ fn files_staged_untracked_and_commits_are_counted() {
     git(&at, &["commit", "-qm", "all"]);
     let found = changes(&repo);
     assert_eq!((found.files, found.untracked, found.commits), (0, 0, 1));
-    assert_eq!(found.state, State::Changed);
+    assert_eq!(found.state, ChangeState::Changed);
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn commits_that_only_the_reflog_knows_count() {
     git(&at, &["reset", "-q", "--hard", "HEAD~1"]);
     let found = changes(&repo);
     assert_eq!((found.commits, found.unreferenced), (0, 1));
-    assert_eq!(found.state, State::Changed);
+    assert_eq!(found.state, ChangeState::Changed);
 }
 
 #[test]
@@ -81,7 +81,10 @@ fn work_on_another_branch_or_on_none_counts() {
     let at = repo.tree("x");
     git(&at, &["checkout", "-q", "--detach"]);
     let found = changes(&repo);
-    assert!(found.detached && found.state == State::Clean, "{found:?}");
+    assert!(
+        found.detached && found.state == ChangeState::Clean,
+        "{found:?}"
+    );
     git(&at, &["commit", "-q", "--allow-empty", "-m", "detached"]);
     assert_eq!(changes(&repo).commits, 1);
     git(&at, &["checkout", "-q", "worktree/x"]);
@@ -105,7 +108,7 @@ fn unfinished_merges_rebases_and_bisects_count() {
     repo.git(&["commit", "-qam", "theirs"]);
     git(&at, &["cherry-pick", "--no-commit", "main"]);
     git(&at, &["reset", "-q", "--hard"]);
-    assert_eq!(changes(&repo).state, State::Clean);
+    assert_eq!(changes(&repo).state, ChangeState::Clean);
     write(&at.join("readme"), "ours\n");
     git(&at, &["commit", "-qam", "ours"]);
     assert!(
@@ -140,7 +143,7 @@ fn stashes_and_repositories_inside_count() {
     let found = changes(&repo);
     assert_eq!(
         (found.files, found.stashes, found.state),
-        (0, 1, State::Changed)
+        (0, 1, ChangeState::Changed)
     );
     git(&at, &["stash", "drop", "-q"]);
 
@@ -149,7 +152,7 @@ fn stashes_and_repositories_inside_count() {
     let found = changes(&repo);
     assert_eq!(
         (found.nested, found.state),
-        (1, State::Changed),
+        (1, ChangeState::Changed),
         "{found:?}"
     );
 }
@@ -183,7 +186,7 @@ fn what_cannot_be_read_is_unknown() {
         let repo = tree();
         damage(&repo.tree("x"), &repo.main().join(".git/worktrees/x"));
         let found = changes(&repo);
-        assert_eq!(found.state, State::Unknown, "{what}: {found:?}");
+        assert_eq!(found.state, ChangeState::Unknown, "{what}: {found:?}");
         assert!(found.reason.is_some(), "{what}");
         let error = repo
             .trees()
@@ -202,5 +205,5 @@ fn what_cannot_be_read_is_unknown() {
 fn an_index_lock_of_somebody_does_not_matter_to_looking() {
     let repo = tree();
     write(&repo.main().join(".git/worktrees/x/index.lock"), "");
-    assert_eq!(changes(&repo).state, State::Clean);
+    assert_eq!(changes(&repo).state, ChangeState::Clean);
 }

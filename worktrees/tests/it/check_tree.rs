@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use worktrees::{After, CheckTree, Repository, SetUp, TreeOptions, Trees};
+use worktrees::{AfterCheck, CheckTree, Repository, SetUp, TreeOptions, Trees};
 
 use crate::repo::{TestRepo, git, write};
 
@@ -79,7 +79,7 @@ fn a_second_check_finds_the_commit_and_what_the_first_left_ignored() {
     git(&path, &["tag", "mine"]);
     std::fs::remove_file(path.join("src/lib")).unwrap();
     let kept = std::fs::metadata(path.join(".gitignore")).unwrap();
-    tree.release(After::Keep);
+    tree.release(AfterCheck::Keep);
 
     let tree = take(&repo, &second);
     assert_eq!(tree.path(), path, "the same one again");
@@ -96,7 +96,7 @@ fn a_second_check_finds_the_commit_and_what_the_first_left_ignored() {
     // Whatever runs there belongs to the repository.
     let found = Repository::discover(&path.join("src")).unwrap();
     assert_eq!(found.main_tree.as_deref(), Some(repo.main()));
-    tree.release(After::Keep);
+    tree.release(AfterCheck::Keep);
 
     assert_eq!(repo.surroundings(), before, "the repository is as it was");
     assert_eq!(repo.trees().list().unwrap().len(), 0, "nobody's worktree");
@@ -114,7 +114,7 @@ fn somebody_elses_directory_of_that_name_is_left_alone() {
     repo.create("ccb-check-2");
     let taken = take(&repo, &first);
     assert_eq!(taken.path(), repo.tree("ccb-check-3"));
-    taken.release(After::Keep);
+    taken.release(AfterCheck::Keep);
     repo.trees().drop_check_trees(true).unwrap();
     assert!(repo.tree("ccb-check-1").join("mine").exists());
     assert!(repo.tree("ccb-check-2").join("readme").exists());
@@ -139,7 +139,7 @@ fn many_checks_at_once_have_each_a_tree_and_few_stay() {
                     assert_exact(repo, &path, commit, &[], &about);
                     write(&path.join("litter"), "x");
                     assert!(busy.lock().unwrap().remove(&path));
-                    tree.release(After::Keep);
+                    tree.release(AfterCheck::Keep);
                 }
             });
         }
@@ -165,7 +165,7 @@ fn a_tree_whose_check_was_cut_short_is_not_used_again() {
     assert_ne!(other.path(), path, "something may still run there");
     assert!(!path.exists());
     assert_exact(&repo, other.path(), &second, &[], "another");
-    other.release(After::Leave);
+    other.release(AfterCheck::Leave);
     assert_eq!(repo.trees().check_trees(), Vec::<String>::new());
     // The doctor and whoever makes a tree next clear up as well.
     drop(take(&repo, &first));
@@ -205,7 +205,7 @@ fn the_set_up_is_there_and_follows_the_main_tree() {
             &["status", "--porcelain", "--", "node_modules"],
         );
         assert_eq!(status, "");
-        tree.release(After::Keep);
+        tree.release(AfterCheck::Keep);
     };
     look(["one", "module"]);
     look(["one", "module"]);
@@ -218,7 +218,7 @@ fn the_set_up_is_there_and_follows_the_main_tree() {
         !tree.path().join("key.ignored").exists(),
         "gone there, gone here"
     );
-    tree.release(After::Keep);
+    tree.release(AfterCheck::Keep);
     // Only some paths, and then all of them again.
     let sparse = SetUp {
         sparse_paths: vec!["docs".into()],
@@ -228,11 +228,11 @@ fn the_set_up_is_there_and_follows_the_main_tree() {
         let tree = repo.trees().check_tree(&commit, &sparse).unwrap();
         assert!(tree.path().join("readme").exists());
         assert!(!tree.path().join("src").exists());
-        tree.release(After::Keep);
+        tree.release(AfterCheck::Keep);
     }
     let tree = take(&repo, &commit);
     assert!(tree.path().join("src/lib").exists());
-    tree.release(After::Keep);
+    tree.release(AfterCheck::Keep);
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn repositories_of_every_form_can_be_checked() {
             let tree = take(&repo, commit);
             assert_exact(&repo, tree.path(), commit, &[], &format!("{format:?}"));
             assert_eq!(git(tree.path(), &["rev-parse", "main"]).trim(), second);
-            tree.release(After::Keep);
+            tree.release(AfterCheck::Keep);
         }
         // Bits are found in an index of any form.
         let tree = repo.tree("ccb-check-1");
@@ -256,7 +256,7 @@ fn repositories_of_every_form_can_be_checked() {
         write(&tree.join("readme"), "hidden\n");
         let tree = take(&repo, &second);
         assert_exact(&repo, tree.path(), &second, &[], &format!("{format:?}"));
-        tree.release(After::Keep);
+        tree.release(AfterCheck::Keep);
     }
 }
 
@@ -272,7 +272,7 @@ fn submodules_shallow_and_sparse_repositories_do_not_get_in_the_way() {
         !tree.path().join("src").exists(),
         "sparse like the main tree"
     );
-    tree.release(After::Keep);
+    tree.release(AfterCheck::Keep);
     repo.trees().drop_check_trees(true).unwrap();
     repo.git(&["sparse-checkout", "disable"]);
     // A submodule: its directory is there and empty, as in any worktree.
@@ -293,7 +293,7 @@ fn submodules_shallow_and_sparse_repositories_do_not_get_in_the_way() {
         let tree = take(&repo, commit);
         assert_eq!(tree.path().join("sub").is_dir(), *commit == with);
         assert_eq!(git(tree.path(), &["status", "--porcelain"]), "");
-        tree.release(After::Keep);
+        tree.release(AfterCheck::Keep);
     }
     // A clone without history.
     let shallow = repo.beside("shallow");
@@ -314,5 +314,5 @@ fn submodules_shallow_and_sparse_repositories_do_not_get_in_the_way() {
     assert_eq!(git(tree.path(), &["log", "--format=%s"]), "submodule\n");
     let origin = git(tree.path(), &["remote", "get-url", "origin"]);
     assert_eq!(origin.trim(), from);
-    tree.release(After::Keep);
+    tree.release(AfterCheck::Keep);
 }

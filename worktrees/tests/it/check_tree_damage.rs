@@ -3,7 +3,7 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use worktrees::After;
+use worktrees::AfterCheck;
 
 use crate::check_tree::{assert_exact, take, two_commits};
 use crate::repo::{TestRepo, git, git_command, write};
@@ -128,16 +128,16 @@ fn whatever_is_done_to_an_idle_check_tree_the_next_check_is_exact() {
     for (about, damage) in DAMAGES {
         let repo = TestRepo::new();
         let (first, second) = two_commits(&repo);
-        take(&repo, &first).release(After::Keep);
+        take(&repo, &first).release(AfterCheck::Keep);
         let tree = repo.tree("ccb-check-1");
         damage(&repo, &tree);
         let taken = take(&repo, &second);
         assert_exact(&repo, taken.path(), &second, &[], about);
         assert!(!repo.main().join("hook").exists(), "{about}");
-        taken.release(After::Keep);
+        taken.release(AfterCheck::Keep);
         let taken = take(&repo, &first);
         assert_exact(&repo, taken.path(), &first, &[], about);
-        taken.release(After::Keep);
+        taken.release(AfterCheck::Keep);
         assert_eq!(repo.git(&["status", "--porcelain"]), "", "{about}");
         repo.trees().drop_check_trees(true).unwrap();
         assert_eq!(repo.trees().check_trees(), Vec::<String>::new(), "{about}");

@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 use store::Explain;
 
-use worktrees::{Base, CreateRequest, Mode, TreeOptions, Trees};
+use worktrees::{Base, CreateMode, CreateRequest, TreeOptions, Trees};
 
 use crate::repo::{TestRepo, git, slug, write};
 
@@ -123,12 +123,21 @@ fn an_agents_tree_is_its_own() {
         agent: Some(agent.into()),
         ..CreateRequest::new(Some(slug("agent-a1")), repo.main())
     };
-    let made = trees.create(&request(Mode::Exclusive, "a1")).unwrap();
-    let error = trees.create(&request(Mode::Exclusive, "a1")).unwrap_err();
+    let made = trees.create(&request(CreateMode::Exclusive, "a1")).unwrap();
+    let error = trees
+        .create(&request(CreateMode::Exclusive, "a1"))
+        .unwrap_err();
     assert_eq!(error.kind(), "exists");
-    let error = trees.create(&request(Mode::Resume, "b2")).unwrap_err();
+    let error = trees
+        .create(&request(CreateMode::Resume, "b2"))
+        .unwrap_err();
     assert_eq!(error.kind(), "exists");
-    assert!(!trees.create(&request(Mode::Resume, "a1")).unwrap().created);
+    assert!(
+        !trees
+            .create(&request(CreateMode::Resume, "a1"))
+            .unwrap()
+            .created
+    );
 
     // Removed as unchanged; the main tree goes on; the agent comes back to where it was.
     trees
@@ -136,7 +145,7 @@ fn an_agents_tree_is_its_own() {
         .unwrap();
     repo.write("readme", "two\n");
     repo.git(&["commit", "-qam", "second"]);
-    let back = trees.create(&request(Mode::Resume, "a1")).unwrap();
+    let back = trees.create(&request(CreateMode::Resume, "a1")).unwrap();
     assert!(back.created);
     assert_eq!(back.entry.base, made.entry.base);
     assert_eq!(back.entry.path, made.entry.path);

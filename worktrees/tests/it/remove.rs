@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 use store::Explain;
 
-use worktrees::{RemoveRequest, Removed, Status, TreeError};
+use worktrees::{RemoveRequest, Removed, TreeError, TreeStatus};
 
 use crate::repo::{TestRepo, git, git_command, slug, write};
 
@@ -29,14 +29,14 @@ fn a_clean_tree_goes_with_its_branch_and_comes_back() {
     repo.create("x");
     write(&repo.tree("x").join("cache.ignored"), "cached");
     let removed = remove(&repo, false).unwrap();
-    assert_eq!(removed.entry.status, Status::Removed);
+    assert_eq!(removed.entry.status, TreeStatus::Removed);
     assert!(!repo.tree("x").exists());
     assert!(repo.tree_branches().is_empty());
     repo.check_sound();
     assert_eq!(repo.surroundings(), before);
 
     let back = repo.trees().undo(&slug("x")).unwrap();
-    assert_eq!(back.status, Status::Active);
+    assert_eq!(back.status, TreeStatus::Active);
     assert_eq!(repo.git_in("x", &["status", "--porcelain"]), "");
     assert!(repo.tree("x").join("cache.ignored").exists());
     assert_eq!(repo.tree_branches(), ["worktree/x"]);
@@ -72,7 +72,10 @@ fn a_tree_with_changes_is_refused_with_the_counts() {
         "{error}"
     );
     assert!(repo.tree("x").join("new").exists());
-    assert_eq!(repo.trees().get(&slug("x")).unwrap().status, Status::Active);
+    assert_eq!(
+        repo.trees().get(&slug("x")).unwrap().status,
+        TreeStatus::Active
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::time::{Duration, SystemTime};
 use store::Explain;
 
-use worktrees::{CreateRequest, Mode, RemoveRequest, State, Status};
+use worktrees::{ChangeState, CreateMode, CreateRequest, RemoveRequest, TreeStatus};
 
 use crate::repo::{TestRepo, git, slug, write};
 
@@ -57,7 +57,7 @@ fn git_need_not_read_the_files_of_a_new_tree_again() {
     repo.git_in("x", &["diff-files", "--quiet"]);
     assert_eq!(
         repo.trees().changes(&slug("x")).unwrap().state,
-        State::Clean
+        ChangeState::Clean
     );
     repo.check_sound();
 }
@@ -234,7 +234,10 @@ fn a_tree_whose_commit_is_kept_leaves_nothing_but_a_line() {
         assert!(!repo.tree(name).exists());
         let listed = repo.trees().list().unwrap();
         let last = listed.last().unwrap();
-        assert_eq!((last.name.as_str(), last.status), (name, Status::Removed));
+        assert_eq!(
+            (last.name.as_str(), last.status),
+            (name, TreeStatus::Removed)
+        );
         assert_eq!(last.base, base);
     }
     assert_eq!(rescued(&repo), "");
@@ -254,7 +257,7 @@ fn a_tree_whose_commit_is_kept_leaves_nothing_but_a_line() {
     let base = repo.trees().list().unwrap()[0].base.clone();
     repo.git(&["commit", "-q", "--allow-empty", "-m", "later"]);
     let mut request = CreateRequest::new(Some(slug("a")), repo.main());
-    request.mode = Mode::Resume;
+    request.mode = CreateMode::Resume;
     let again = repo.trees().create(&request).unwrap();
     assert_eq!(again.entry.base, base);
     repo.check_sound();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use store::Explain;
 
 use store::clock::{Clock, ManualClock, SystemClock};
-use worktrees::{AgentEnd, RemoveRequest, TreeOptions, Trees, Verdict};
+use worktrees::{AgentEnd, GcVerdict, RemoveRequest, TreeOptions, Trees};
 
 use crate::repo::{TestRepo, git, slug, write};
 
@@ -74,9 +74,9 @@ fn only_what_is_provably_not_needed_is_collected() {
         .into_iter()
         .map(|candidate| {
             let verdict = match candidate.verdict {
-                Verdict::Unchanged => "unchanged".to_owned(),
-                Verdict::Merged { into } => format!("merged into {into}"),
-                Verdict::Stays(_) => "stays".to_owned(),
+                GcVerdict::Unchanged => "unchanged".to_owned(),
+                GcVerdict::Merged { into } => format!("merged into {into}"),
+                GcVerdict::Stays(_) => "stays".to_owned(),
             };
             (candidate.entry.name, verdict)
         })

@@ -1,7 +1,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 use store::Failure;
-use worktrees::{Slug, Trees, Verdict};
+use worktrees::{GcVerdict, Slug, Trees};
 
 use super::to_json;
 use crate::context::Context;
@@ -44,9 +44,9 @@ pub(crate) fn run(args: &GcArgs, context: &mut Context) -> Result<Exit, Failure>
     for candidate in trees.gc_candidates()? {
         let name = &candidate.entry.name;
         let (why, into) = match &candidate.verdict {
-            Verdict::Unchanged => ("unchanged".to_owned(), None),
-            Verdict::Merged { into } => (format!("merged into {into}"), Some(into.clone())),
-            Verdict::Stays(why) => {
+            GcVerdict::Unchanged => ("unchanged".to_owned(), None),
+            GcVerdict::Merged { into } => (format!("merged into {into}"), Some(into.clone())),
+            GcVerdict::Stays(why) => {
                 let why = clean_line(why);
                 rows.push(json!({"worktree": to_json(&candidate.entry), "stays": why}));
                 lines.push(format!(

@@ -5,7 +5,7 @@ use coordinator::binding::Binder;
 use serde_json::{Value, json};
 use store::Failure;
 use store::clock::{Clock, SystemClock, parse_rfc3339};
-use worktrees::{Changes, Entry, State, Status, Trees};
+use worktrees::{ChangeState, Changes, Entry, TreeStatus, Trees};
 
 use super::{reconcile, to_json};
 use crate::context::Context;
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &ListArgs, context: &mut Context) -> Result<Exit, Failur
     let entries = trees.list()?;
     let shown: Vec<Entry> = entries
         .into_iter()
-        .filter(|entry| args.all || entry.status != Status::Removed)
+        .filter(|entry| args.all || entry.status != TreeStatus::Removed)
         .collect();
     let rows = look(&trees, &shown, args.quick);
     let json = || {
@@ -107,9 +107,9 @@ fn cells(row: &Row) -> [Cell; 8] {
         None => (String::new(), PLAIN),
         Some(changes) => {
             let style = match changes.state {
-                State::Clean => GREEN,
-                State::Changed => YELLOW,
-                State::Unknown => RED,
+                ChangeState::Clean => GREEN,
+                ChangeState::Changed => YELLOW,
+                ChangeState::Unknown => RED,
             };
             (changes.describe(), style)
         }

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use store::Failure;
 use store::duration::DurationFormat;
-use worktrees::{After, Check, MergeRequest, Merged, Outcome, Strategy};
+use worktrees::{AfterCheck, Check, MergeOutcome, MergeRequest, MergeStrategy, Merged};
 
 use super::create::SetUpArgs;
 use super::signals::Signals;
@@ -51,7 +51,7 @@ enum How {
     Rebase,
 }
 
-impl From<How> for Strategy {
+impl From<How> for MergeStrategy {
     fn from(how: How) -> Self {
         match how {
             How::Merge => Self::Merge,
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &MergeArgs, context: &mut Context) -> Result<Exit, Failu
             command: command.clone(),
             timeout: args.check_timeout,
             set_up: context.set_up(&args.set_up.wish())?,
-            after: After::Leave,
+            after: AfterCheck::Leave,
             stop: &signals.stop,
         }),
     };
@@ -106,11 +106,11 @@ pub(crate) fn run(args: &MergeArgs, context: &mut Context) -> Result<Exit, Failu
     Ok(Exit::Done)
 }
 
-fn answer(merged: &Merged, strategy: Strategy) -> Value {
+fn answer(merged: &Merged, strategy: MergeStrategy) -> Value {
     let outcome = match merged.outcome {
-        Outcome::Landed => "landed",
-        Outcome::WouldLand => "would_land",
-        Outcome::NothingToDo => "nothing_to_do",
+        MergeOutcome::Landed => "landed",
+        MergeOutcome::WouldLand => "would_land",
+        MergeOutcome::NothingToDo => "nothing_to_do",
     };
     json!({
         "worktree": to_json(&merged.entry),
@@ -127,7 +127,7 @@ fn answer(merged: &Merged, strategy: Strategy) -> Value {
     })
 }
 
-fn words(merged: &Merged, strategy: Strategy) -> String {
+fn words(merged: &Merged, strategy: MergeStrategy) -> String {
     let name = &merged.entry.name;
     let into = clean_line(&merged.into);
     let short = |oid: &str| oid.get(..12).unwrap_or(oid).to_owned();
@@ -136,22 +136,22 @@ fn words(merged: &Merged, strategy: Strategy) -> String {
         n => format!("{n} commits"),
     };
     let how = match strategy {
-        Strategy::Merge => "",
-        Strategy::Squash => " as one",
-        Strategy::Rebase => " made again on top of it",
+        MergeStrategy::Merge => "",
+        MergeStrategy::Squash => " as one",
+        MergeStrategy::Rebase => " made again on top of it",
     };
     let (before, after) = (short(&merged.before), short(&merged.after));
     let moved = format!("\n  {DIM}{into} {before} → {after}{DIM:#}");
     match merged.outcome {
-        Outcome::Landed => format!(
+        MergeOutcome::Landed => format!(
             "{GREEN}✔{GREEN:#} {BOLD}{name}{BOLD:#}: {count} landed on {BOLD}{into}{BOLD:#}{how}\
              {moved}\n  {DIM}the worktree stays; `ccb worktree remove {name}` takes it \
              away{DIM:#}"
         ),
-        Outcome::WouldLand => {
+        MergeOutcome::WouldLand => {
             format!("{BOLD}{name}{BOLD:#}: {count} would land on {into}{how}, without a conflict")
         }
-        Outcome::NothingToDo => {
+        MergeOutcome::NothingToDo => {
             format!("{BOLD}{name}{BOLD:#}: {into} has everything already")
         }
     }

@@ -1,7 +1,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 use store::Failure;
-use worktrees::State;
+use worktrees::ChangeState;
 
 use super::{slug, to_json};
 use crate::context::Context;
@@ -39,14 +39,14 @@ pub(crate) fn run(args: &StatusArgs, context: &mut Context) -> Result<Exit, Fail
     };
     let text = || {
         let style = match changes.state {
-            State::Clean => GREEN,
-            State::Changed => YELLOW,
-            State::Unknown => RED,
+            ChangeState::Clean => GREEN,
+            ChangeState::Changed => YELLOW,
+            ChangeState::Unknown => RED,
         };
         let mut lines = vec![
             format!("{BOLD}{}{BOLD:#} {}", entry.name, clean_line(&entry.path)),
             match changes.state {
-                State::Clean => format!("  {style}clean{style:#}"),
+                ChangeState::Clean => format!("  {style}clean{style:#}"),
                 state => format!(
                     "  {style}{}{style:#}: {}",
                     state.as_str(),
