@@ -17,7 +17,7 @@ store::fault_points! {
     REFILL_FILLED = "refill.filled";
     /// It is written down that a tree is being removed; it is as it was.
     REMOVE_RECORDED = "removal.recorded";
-    /// What git could forget is held by refs of ours.
+    /// Refs of ours hold what git could forget.
     REMOVE_RESCUED = "removal.rescued";
     /// git is told to leave the tree's directory among its own alone.
     REMOVE_LOCKED = "removal.locked";
@@ -55,7 +55,7 @@ store::fault_points! {
     MERGE_NOTED = "merge.noted";
     /// The target has moved.
     MERGE_MOVED = "merge.moved";
-    /// That is on the disk.
+    /// The moved target is on the disk.
     MERGE_DURABLE = "merge.durable";
     /// A tree for the pool is whole, but not in it.
     POOL_FILLED = "pool.filled";

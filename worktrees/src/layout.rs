@@ -81,7 +81,7 @@ impl Layout {
         self.ours.join("trash")
     }
 
-    /// What is known of check trees.
+    /// The records of check trees.
     pub(crate) fn checks(&self) -> PathBuf {
         self.ours.join("checks")
     }

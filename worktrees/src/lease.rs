@@ -1,4 +1,4 @@
-//! Who works in a tree.
+//! Leases: who works in a worktree.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::error::TreeError;
 use crate::layout::Layout;
 use crate::slug::Slug;
 
-/// Whoever only asks whether a tree is held has it alone for a moment; that is waited out.
+/// A process that asks whether a worktree is held takes its lease for a moment; wait that long.
 const PROBE_WAIT: Duration = Duration::from_millis(200);
 
 /// Says that somebody works in a tree, until it is dropped or its process ends.

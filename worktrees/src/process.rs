@@ -21,18 +21,18 @@ pub(crate) struct Finished {
     pub(crate) stderr: Vec<u8>,
 }
 
-/// What a program finds on its standard input.
+/// The standard input of a program.
 #[derive(Debug)]
 pub(crate) enum Input {
     /// Nothing.
     Nothing,
-    /// This.
+    /// These bytes.
     Bytes(Vec<u8>),
-    /// Nothing; but as long as it runs, this lock is taken, even if we die.
+    /// Nothing; the lock stays taken until the program ends, even if this process dies.
     Lock(std::fs::File),
 }
 
-/// Takes away the variables by which whoever calls us, such as a hook, points git elsewhere.
+/// Removes the environment variables by which a caller, such as a hook, points git elsewhere.
 pub(crate) fn forget_git(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("GIT_") {

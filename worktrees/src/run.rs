@@ -10,7 +10,7 @@ use crate::process;
 use crate::slug::Slug;
 use crate::trees::Trees;
 
-/// What is to be run.
+/// A command to run in a worktree.
 #[derive(Debug)]
 pub struct RunRequest<'a> {
     /// The program and its arguments.
@@ -32,9 +32,9 @@ pub struct Ran {
     pub status: ExitStatus,
     /// It was killed because it took too long, or because it did not stop when asked.
     pub timed_out: bool,
-    /// What it printed, if that was asked for.
+    /// Its standard output, if captured.
     pub stdout: Vec<u8>,
-    /// What it complained about, if that was asked for.
+    /// Its standard error, if captured.
     pub stderr: Vec<u8>,
 }
 

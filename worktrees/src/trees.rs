@@ -39,7 +39,7 @@ pub struct TreeOptions {
     pub gc_days: u32,
     /// How many bytes of a tree's files are kept as a ref when the trash is emptied.
     pub rescue_max_bytes: u64,
-    /// What is taken out of the output of checks before it is written.
+    /// Removes secrets from the output of checks before it is written.
     pub secret_filter: SecretFilter,
 }
 
@@ -153,12 +153,12 @@ impl Trees {
         Ok(registry.worktrees.iter().find(inside).cloned())
     }
 
-    /// What has been done in the tree.
+    /// The changes in the worktree since its base.
     pub fn changes(&self, slug: &Slug) -> Result<Changes, TreeError> {
         Ok(changes::of(&self.layout, &self.get(slug)?))
     }
 
-    /// What has been done in the tree of an entry that was just listed.
+    /// The same for an entry that was just listed.
     pub fn changes_of(&self, entry: &Entry) -> Changes {
         changes::of(&self.layout, entry)
     }

@@ -8,7 +8,7 @@ use crate::git::{Git, path_from, zero_split};
 /// How many files are named.
 const MAX_NAMED: usize = 5;
 
-/// What is in the tree `of` and hidden from git, but not in `check`, in describe; `None` if there
+/// What is in the tree `of` and hidden from git, but not in `check`, in words; `None` if there
 /// is nothing, or if git cannot tell.
 pub(crate) fn describe(of: &Path, check: &Path) -> Option<String> {
     let found = marked(of).and_then(|mut found| {

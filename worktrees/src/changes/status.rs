@@ -1,4 +1,4 @@
-//! What has been done in a tree, as a typed answer.
+//! The changes in a worktree, as a typed answer.
 //!
 //! One `git status`, and the small files git keeps. What cannot be read makes the answer
 //! *unknown*, and unknown counts as changed: only a tree that is known to hold nothing of its
@@ -38,12 +38,12 @@ impl ChangeState {
     }
 }
 
-/// What differs between a tree and the commit it started from.
+/// The differences between a worktree and the commit it started from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
     /// Tracked files that are modified or staged.
     pub files: usize,
-    /// Those whose change is staged.
+    /// The tracked files whose change is staged.
     pub staged: usize,
     /// Files git does not know and does not ignore.
     pub untracked: usize,
@@ -61,7 +61,7 @@ pub struct Changes {
     pub unmerged: usize,
     /// A merge, rebase, cherry-pick, revert or bisect that is not finished.
     pub in_progress: Option<&'static str>,
-    /// All of it in one word.
+    /// The summary.
     pub state: ChangeState,
     /// Why it is unknown.
     pub reason: Option<String>,
@@ -69,7 +69,7 @@ pub struct Changes {
     pub head: Option<String>,
     /// The branch HEAD is on, without `refs/heads/`.
     pub branch: Option<String>,
-    /// What is not committed: the paths of `files` and `untracked`, as git names them.
+    /// The uncommitted paths, those of `files` and `untracked`, as git names them.
     pub(crate) paths: Vec<Vec<u8>>,
 }
 
@@ -133,7 +133,7 @@ impl Changes {
         self.state == ChangeState::Changed && rest.describe() == "none"
     }
 
-    /// All of it in a few words.
+    /// A short description for people.
     pub fn describe(&self) -> String {
         let counts = [
             (self.files, "changed file", "changed files"),
@@ -204,7 +204,7 @@ pub(crate) fn of(layout: &Layout, entry: &Entry) -> Changes {
     }
 }
 
-/// What one `git status` says.
+/// Reads one `git status`.
 fn read_status(entry: &Entry, changes: &mut Changes) -> Result<(), TreeError> {
     let bytes = Git::at(entry.path(), "status")
         .args(["--porcelain=v2", "-z", "--branch", "--no-renames"])

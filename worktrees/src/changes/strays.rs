@@ -14,7 +14,7 @@ use crate::git::{Head, History, admin, files};
 use crate::registry::{Entry, Registry};
 use crate::trees::{Trees, modified_ms};
 
-/// What our own branches are called.
+/// The branches of our worktrees begin with this.
 const BRANCH_PREFIX: &str = "worktree/";
 /// File times lag behind the clock by a tick of the kernel, at most this long. A longer allowance
 /// would take what an agent made just before for the next one's.

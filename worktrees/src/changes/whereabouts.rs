@@ -1,4 +1,4 @@
-//! What is checked out in some directory of the repository.
+//! The branch and commit that a directory of the repository has checked out.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub struct Whereabouts {
 }
 
 impl Trees {
-    /// What the working tree that `dir` is in has checked out.
+    /// The branch and commit of the working tree that `dir` is in.
     pub fn whereabouts(&self, dir: &Path) -> Result<Whereabouts, TreeError> {
         let (on_branch, bytes) = Git::at(dir, "symbolic-ref")
             .args(["--quiet", "--short", "HEAD"])

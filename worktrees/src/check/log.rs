@@ -11,7 +11,7 @@ use store::secret_filter::SecretFilter;
 
 /// A longer line is looked at in pieces.
 const MAX_LINE: u64 = 1024 * 1024;
-/// Something the check started may hold its output open; it is not waited for long.
+/// How long to wait if a process that the check started keeps its output open.
 const WAIT_AFTER_END: Duration = Duration::from_millis(500);
 
 /// The two ends a check writes to.
@@ -20,7 +20,7 @@ pub(crate) struct CheckLog {
 }
 
 impl CheckLog {
-    /// What a check is to have as standard output and error.
+    /// Standard output and standard error for a check.
     pub(crate) fn open(log: File, filter: &SecretFilter) -> io::Result<(Stdio, Stdio, Self)> {
         if filter.is_none() {
             let errors = log.try_clone()?;

@@ -1,4 +1,4 @@
-//! What is known of a check tree: `checks/<name>.json`.
+//! The record of a check tree: `checks/<name>.json`.
 //!
 //! The file says that the directory of this name is ours, so that one that is damaged can be
 //! told from somebody else's. It is derived: without it the tree is thrown away.
@@ -16,7 +16,7 @@ use crate::layout::Layout;
 
 const VERSION: u64 = 1;
 
-/// What is known of one tree.
+/// The record of one check tree.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct CheckState {

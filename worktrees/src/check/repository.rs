@@ -34,7 +34,7 @@ const KEPT_FILES: &[&str] = &[
     "refs",
 ];
 
-/// Said to every git command of ours in a check tree: what is ignored and how files look is
+/// Given to every git command of ours in a check tree: what is ignored and how files look is
 /// decided by the commit alone.
 pub(crate) const CHECK_CONFIG: &[&str] = &[
     "core.excludesFile=/dev/null",
@@ -48,7 +48,7 @@ const COPIED_SETTINGS: &str = "^(user\\.(name|email)|extensions\\.partialclone|\
     remote\\..*\\.(url|fetch|promisor|partialclonefilter)|\
     core\\.(sparsecheckout|sparsecheckoutcone|ignorecase|precomposeunicode))$";
 
-/// What is the same for all checks in one tree; found out when the tree is made.
+/// Facts that hold for all checks in one check tree; read when the tree is made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Traits {

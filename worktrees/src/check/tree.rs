@@ -29,7 +29,7 @@ use crate::trees::Trees;
 
 /// The names of all check trees begin with this.
 const PREFIX: &str = "ccb-check-";
-/// More checks at once are a mistake.
+/// A limit that only a mistake reaches.
 const MAX_CHECK_TREES: usize = 10_000;
 
 /// A tree that is ours for one check.
@@ -109,7 +109,7 @@ impl Trees {
                 lock,
             };
             if state.as_ref().is_some_and(|state| state.busy) {
-                // Whatever ran in it may still be at it: this place is left alone for now.
+                // A process of the last check may still run there: another directory is used.
                 tree.delete();
                 continue;
             }

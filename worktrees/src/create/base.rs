@@ -21,7 +21,7 @@ impl Trees {
                 None => removed::last(&self.layout, slug)?,
             };
             let before = before.filter(|entry| entry.agent == request.agent);
-            // What has landed is on its branch, and more work builds on that.
+            // If the earlier work has landed, more work builds on the branch it landed on.
             let landed = before.as_ref().and_then(|entry| entry.merged.as_ref());
             if let Some(landed) = landed.filter(|landed| !landed.pending) {
                 let branch = format!("refs/heads/{}", landed.into);

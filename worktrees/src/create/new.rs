@@ -27,11 +27,11 @@ use crate::registry::{Entry, Event, Op, Registry, Section, not_found};
 use crate::slug::Slug;
 use crate::trees::Trees;
 
-/// Said to single commands instead of the configuration, which all trees share; git goes on
+/// Given to single commands instead of the configuration, which all worktrees share; git continues
 /// from what the index says.
 pub(crate) const SPARSE: &[&str] = &["core.sparseCheckout=true", "core.sparseCheckoutCone=false"];
 
-/// How often a tree is begun whose making somebody interrupts.
+/// How often the creation of a worktree is started if git is killed during it.
 const MAX_TRIES: usize = 3;
 
 impl Trees {
@@ -150,7 +150,7 @@ impl Trees {
         self.with_events("worktree.create", &entry, make, created_event)
     }
 
-    /// What the registry will say about the tree.
+    /// The registry entry of the new worktree.
     fn draft(&self, slug: &Slug, request: &CreateRequest<'_>) -> Result<Entry, TreeError> {
         let path = self.layout.tree(slug);
         if path.to_str().is_none() {

@@ -1,4 +1,4 @@
-//! What is asked for when a tree is wanted, and the answer.
+//! The request for a worktree, and the answer.
 
 use std::path::Path;
 
@@ -95,7 +95,7 @@ pub struct Created {
     pub head: Option<String>,
     /// Held for the caller, if it asked for that.
     pub lease: Option<Lease>,
-    /// What the set-up has to say.
+    /// Notes of the set-up for the user.
     pub notes: Vec<String>,
     /// How long it took.
     pub duration_ms: u64,

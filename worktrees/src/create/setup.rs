@@ -79,13 +79,13 @@ impl From<TreeError> for SetUpFailure {
     }
 }
 
-/// What the set-up did.
+/// The result of a set-up.
 #[derive(Debug, Default)]
 pub(crate) struct SetUpResult {
     pub(crate) placed: Vec<Placed>,
     /// Files and directories that are copies of those in the main tree.
     pub(crate) copied: Vec<String>,
-    /// For those who want to know more.
+    /// Notes for the user.
     pub(crate) notes: Vec<String>,
 }
 
@@ -168,7 +168,7 @@ impl SetUp {
         Ok(done)
     }
 
-    /// Those directories.
+    /// The directories that are linked or copied.
     pub(crate) fn directories(&self) -> Vec<String> {
         let all = self
             .symlink_directories

@@ -15,7 +15,7 @@ use crate::registry::{Entry, Registry, TreeStatus};
 use crate::slug::Slug;
 use crate::trees::Trees;
 
-/// What is wrong.
+/// A problem the doctor found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeFinding {
     /// A stable word for programs.
@@ -24,7 +24,7 @@ pub struct TreeFinding {
     pub name: String,
     /// In words.
     pub message: String,
-    /// What was done about it.
+    /// How it was repaired.
     pub fixed: Option<String>,
 }
 
@@ -99,7 +99,7 @@ impl Trees {
         for entry in registry.worktrees.iter().chain(pooled) {
             self.check_entry(entry, &mut findings)?;
         }
-        // What was half done may not be so any more.
+        // Interrupted operations may be finished now.
         let registry = Registry::load(&self.layout)?;
         self.check_disk(&registry, &mut findings)?;
         self.check_leftovers(&registry, &mut findings)?;
@@ -164,7 +164,7 @@ impl Trees {
         Ok(())
     }
 
-    /// What is on the disk and in git, but not in the registry.
+    /// Worktrees that are on the disk and in git, but not in the registry.
     fn check_disk(&self, registry: &Registry, findings: &mut Findings) -> Result<(), TreeError> {
         let known = registry.paths();
         let dirs = entries(&self.layout.trees());

@@ -1,6 +1,5 @@
-//! What killed processes leave in git's own files: locks nobody has, records of trees that are
-//! gone, branches of trees that are gone, empty directories. None of it holds anything of
-//! anybody's, so it can go.
+//! Leftovers of killed processes in git's own files: locks nobody has, records and branches of
+//! worktrees that are gone, empty directories. They hold nobody's work, so they are removed.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -25,7 +24,7 @@ impl Trees {
         findings: &mut Findings,
     ) -> Result<(), TreeError> {
         self.check_locks(findings)?;
-        // Whoever is in the middle of something makes and removes the same.
+        // An operation under way makes and removes the same records and branches.
         if registry.worktrees.iter().all(|entry| entry.op.is_none()) {
             self.check_records(registry, findings)?;
             self.check_branches(registry, findings)?;

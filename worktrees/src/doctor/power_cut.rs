@@ -1,4 +1,4 @@
-//! What a power cut left of git's own files: objects without content, and trees that git cannot
+//! Damage to git's own files by a power cut: objects without content, and worktrees git cannot
 //! open because a record, an index or a ref has none.
 //!
 //! What we promised is synced before it is said, so this is what nobody was told of: work of

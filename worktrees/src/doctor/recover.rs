@@ -1,4 +1,4 @@
-//! What a crash left half done is finished or taken back by whoever comes next.
+//! The next command finishes or undoes what a crash interrupted.
 //!
 //! An entry with an `op` whose tree lock is free has lost its maker.
 

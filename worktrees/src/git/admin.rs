@@ -17,7 +17,7 @@ pub(crate) fn all(layout: &Layout) -> Vec<PathBuf> {
     entries(&layout.admin_dirs())
 }
 
-/// What an interrupted `git worktree add` for this name left that names no tree yet.
+/// Records that an interrupted `git worktree add` for this name left, and that name no worktree.
 pub(crate) fn unfinished(layout: &Layout, flat: &str) -> Vec<PathBuf> {
     // git appends a number where the plain name is taken.
     let ours = |dir: &PathBuf| {

@@ -27,7 +27,7 @@ const CONFIG: &[&str] = &[
     // Code of the repository that would run on our behalf.
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
-    // Work behind our back that would outlive the call and its locks.
+    // Background work that would outlive the call and its locks.
     "gc.auto=0",
     "maintenance.auto=false",
     // Questions nobody is there to answer.
@@ -103,25 +103,25 @@ impl Git {
         self
     }
 
-    /// What it reads on standard input.
+    /// Gives it these bytes on standard input.
     pub(crate) fn input(mut self, bytes: Vec<u8>) -> Self {
         self.input = Input::Bytes(bytes);
         self
     }
 
-    /// If we are killed meanwhile, nobody gets this lock before git has ended.
+    /// The lock stays taken until git has ended, even if this process is killed.
     pub(crate) fn holding(mut self, lock: &FileLock) -> Result<Self, TreeError> {
         self.input = Input::Lock(lock.handle()?);
         Ok(self)
     }
 
-    /// What it does cannot just be done again; whoever calls sees to it if it is killed.
+    /// It is not started again if it is killed; the caller has to handle that.
     pub(crate) fn once(mut self) -> Self {
         self.once = true;
         self
     }
 
-    /// A git of ours was killed here: the locks in its way are that one's.
+    /// If `killed`, a git of ours was killed here, and locks in the way are its locks.
     pub(crate) fn after_kill(mut self, killed: bool) -> Self {
         self.after_kill = killed;
         self
@@ -231,7 +231,7 @@ fn failure(verb: String, finished: &Finished) -> TreeError {
     }
 }
 
-/// What git printed as one line of text.
+/// The output of git as one line of text.
 pub(crate) fn line(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).trim().to_owned()
 }

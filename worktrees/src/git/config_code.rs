@@ -1,4 +1,4 @@
-//! What in a repository's own git configuration makes git run programs.
+//! The entries of a repository's own git configuration that make git run programs.
 //!
 //! `.git/config` is no file of the repository, so nobody reviews it, and whoever worked in the
 //! repository may have changed it. Git runs what it names whenever it does the thing the entry is
@@ -14,7 +14,7 @@ use crate::git::{Git, zero_split};
 pub struct ConfigCode {
     /// The entry's name, such as `filter.lfs.smudge`.
     pub key: String,
-    /// What it says.
+    /// The entry's value.
     pub value: String,
     /// It also runs when ccb calls git; if not, ccb switches it off or never does what needs it.
     pub by_ccb: bool,

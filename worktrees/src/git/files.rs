@@ -1,4 +1,4 @@
-//! What git's own small files say, read without starting git.
+//! Reads git's own small files without starting git.
 
 use std::path::{Path, PathBuf};
 
@@ -96,7 +96,7 @@ pub(crate) fn is_oid(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Whether it is the one that stands for nothing.
+/// Whether it is the all-zero name, which stands for no object.
 pub(crate) fn is_zero(oid: &str) -> bool {
     oid.bytes().all(|byte| byte == b'0')
 }
@@ -106,7 +106,7 @@ fn text_file(path: &Path) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// What is in the middle of being done in the tree, in git's words.
+/// The unfinished operation in the worktree, in git's words.
 pub(crate) fn in_progress(admin: &Path) -> Option<&'static str> {
     [
         ("rebase-merge", "rebase"),

@@ -19,11 +19,11 @@ use crate::layout::Layout;
 use crate::process::Finished;
 use crate::repository::Repository;
 
-/// How long whoever may have the lock is waited for.
+/// How long to wait for processes that may hold the lock.
 const HOLDER_WAIT: Duration = Duration::from_secs(2);
-/// How long a lock that people share, and that nobody here has, is watched.
+/// How long to watch a lock that people share and no process here holds, before it is removed.
 const WATCH_TIME: Duration = Duration::from_secs(10);
-/// How often is looked.
+/// Time between two looks at a lock.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The lock that kept git from doing what it was asked, if one did.
@@ -99,7 +99,7 @@ pub(crate) fn left(layout: &Layout) -> Vec<PathBuf> {
             return false;
         };
         let nobody = holders(path, &layout.common).is_some_and(|held| held.is_empty());
-        // Whoever had it may have ended well meanwhile, and somebody else may have it now.
+        // The holder may have finished meanwhile, and another process may have it now.
         nobody && FileId::of(path) == Some(first)
     });
     found
@@ -116,7 +116,7 @@ fn is_abandoned(path: &Path, common: &Path, watch: Duration) -> LockState {
     let Some(first) = FileId::of(path) else {
         return LockState::Gone;
     };
-    // Whoever made it is among these, or gone.
+    // The process that made it is among these, or has ended.
     let Some(mut holders) = holders(path, common) else {
         return LockState::Held;
     };
@@ -148,7 +148,7 @@ fn is_ours(common: &Path, path: &Path) -> bool {
     let Ok(inside) = path.strip_prefix(common) else {
         return false;
     };
-    // What is below `ccb` are worktrees for checks.
+    // Below `ccb` are worktrees for checks.
     let ours = ["refs/heads/worktree", "refs/ccb", "ccb"];
     if ours.iter().any(|dir| inside.starts_with(dir)) {
         return true;
@@ -165,7 +165,7 @@ fn is_ours(common: &Path, path: &Path) -> bool {
     })
 }
 
-/// What a file is as long as nobody makes it anew.
+/// Tells a file from another one made later at the same path.
 #[derive(Debug, PartialEq, Eq)]
 struct FileId {
     inode: u64,

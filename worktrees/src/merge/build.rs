@@ -8,7 +8,7 @@ use crate::git::{admin, zero_split};
 use crate::layout::Layout;
 use crate::merge::{MergeStrategy, Target};
 
-/// What is to be made.
+/// Everything a landing is built from.
 #[derive(Debug)]
 pub(crate) struct Builder<'a> {
     pub(crate) layout: &'a Layout,
@@ -20,11 +20,11 @@ pub(crate) struct Builder<'a> {
     pub(crate) head: &'a str,
     pub(crate) message: Option<&'a str>,
     pub(crate) now_ms: i64,
-    /// Asked for once.
+    /// Found when first needed.
     pub(crate) committer: OnceCell<String>,
 }
 
-/// What came of it.
+/// The result of building.
 #[derive(Debug)]
 pub(crate) enum Built {
     /// The target has it all.
@@ -127,7 +127,7 @@ impl Builder<'_> {
             at = self.write(&tree, &[&at], &headers, message)?;
             tree_at = tree;
         }
-        // What was decided in merge commits is in none of the others.
+        // Changes made in merge commits are in none of the other commits.
         let merges = commits.iter().any(|commit| commit.parents.len() != 1);
         if merges && tree_at != whole {
             return Err(TreeError::NotMergeable {
@@ -193,7 +193,7 @@ impl Builder<'_> {
         self.layout.git("cat-file").args(["commit", commit]).run()
     }
 
-    /// Who git says commits here, or we if nobody told it.
+    /// The committer git is configured with, or ccb if there is none.
     fn committer(&self) -> &str {
         self.committer.get_or_init(|| {
             let said = self.layout.git("var").arg("GIT_COMMITTER_IDENT").line();

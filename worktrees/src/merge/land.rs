@@ -25,7 +25,7 @@ use crate::trees::Trees;
 /// How often a landing starts over because somebody else moved the target.
 const MAX_ATTEMPTS: usize = 5;
 
-/// What the target gets.
+/// How the commits are put onto the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MergeStrategy {
     /// The tree's commits, joined by a merge commit unless the target can just follow.
@@ -53,7 +53,7 @@ impl MergeStrategy {
 pub struct MergeRequest<'a> {
     /// The branch; the one the main tree is on if there is none.
     pub into: Option<String>,
-    /// What the target gets.
+    /// How the commits are put onto the target.
     pub strategy: MergeStrategy,
     /// Of the merge or squash commit.
     pub message: Option<String>,
@@ -65,7 +65,7 @@ pub struct MergeRequest<'a> {
     pub dry_run: bool,
 }
 
-/// What became of it.
+/// The result of a landing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MergeOutcome {
     /// The target has moved.
@@ -81,7 +81,7 @@ pub enum MergeOutcome {
 pub struct Merged {
     /// As registered now.
     pub entry: Entry,
-    /// What became of it.
+    /// The result of a landing.
     pub outcome: MergeOutcome,
     /// The branch.
     pub into: String,
@@ -141,7 +141,7 @@ impl Trees {
         for _ in 0..MAX_ATTEMPTS {
             let landing = self.prepare(entry, request)?;
             let Some(commit) = landing.commit() else {
-                // Who brought it there may have died before it was on the disk.
+                // The process that landed it may have died before it was on the disk.
                 self.make_durable()?;
                 let mut entry = entry.clone();
                 if let Some(landed) = entry.merged.as_mut().filter(|landed| landed.pending) {

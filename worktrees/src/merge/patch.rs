@@ -24,7 +24,7 @@ pub(crate) const NAMES_ONLY: [&str; 5] = [
 /// Who commits, where the environment says so and not a configuration file.
 const IDENTITY: [&str; 2] = ["GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
 
-/// What became of patches that were to be applied.
+/// The result of applying patches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Applied {
     /// All of them were; the commit they end in.
@@ -120,7 +120,7 @@ pub fn format(dir: &Path, base: &str, commit: &str) -> Result<Vec<u8>, TreeError
 }
 
 fn mails(dir: &Path, range: &str) -> Result<Vec<u8>, TreeError> {
-    // What a user's settings would change in them is set back.
+    // Overrides settings of the user that would change the format.
     let plain = [
         "diff.noprefix=false",
         "diff.mnemonicPrefix=false",

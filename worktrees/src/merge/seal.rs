@@ -1,4 +1,4 @@
-//! What has been done in a tree as one commit: what is checked, and what can land.
+//! Commits everything that was done in a worktree, so that it can be checked and landed.
 
 use std::cell::OnceCell;
 use std::path::Path;

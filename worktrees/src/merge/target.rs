@@ -24,7 +24,7 @@ pub(crate) struct Target {
     pub(crate) checkout: Option<PathBuf>,
 }
 
-/// What became of an attempt to move it.
+/// The result of an attempt to move it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum TargetMove {
     Moved,

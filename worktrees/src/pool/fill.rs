@@ -42,7 +42,7 @@ pub struct PoolTree {
     pub created_at: String,
 }
 
-/// What filling the pool did.
+/// The result of filling the pool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Refilled {
     /// How many trees were made.

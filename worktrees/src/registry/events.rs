@@ -1,4 +1,4 @@
-//! What happened to trees, one line each: `events.jsonl`.
+//! The log of events about worktrees, one line each: `events.jsonl`.
 //!
 //! A record for people and for tools that follow along; nothing is decided by it. An event
 //! that cannot be written is reported in the trace and otherwise passed over.
@@ -18,7 +18,7 @@ use crate::registry::Entry;
 
 /// A file larger than this is moved to `events.1.jsonl`, replacing the one before.
 const ROTATE_AT: u64 = 4 * 1024 * 1024;
-/// Nobody holds the lock for longer than a write takes.
+/// A holder needs the lock only for one write.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A task as an event names it; its status is the caller's to know.

@@ -21,15 +21,15 @@ use crate::slug::Slug;
 /// The version we write.
 pub(crate) const VERSION: u64 = 1;
 
-/// How it stands with a tree.
+/// Whether a worktree is in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TreeStatus {
     /// In use.
     Active,
-    /// Somebody decided that it stays.
+    /// It is kept until somebody removes it.
     Kept,
-    /// Gone; perhaps still in the trash.
+    /// Removed; it may still be in the trash.
     Removed,
 }
 
@@ -109,7 +109,7 @@ pub struct Entry {
     /// nobody takes the tree for something else, also when the task is done in another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_for: Option<String>,
-    /// How it stands.
+    /// Whether it is in use.
     pub status: TreeStatus,
     /// When it was made.
     pub created_at: String,
@@ -165,7 +165,7 @@ impl Entry {
         }
     }
 
-    /// Its name, checked: a registry somebody edited must not lead us astray.
+    /// Its name, checked: somebody may have edited the registry.
     pub(crate) fn slug(&self) -> Result<Slug, TreeError> {
         Slug::new(&self.name)
     }
@@ -194,7 +194,7 @@ impl Entry {
         matches!(self.op, Some(Op::Scratch | Op::Filling))
     }
 
-    /// What is being done to it by somebody, in one word.
+    /// The operation under way, in one word.
     pub fn under_way(&self) -> Option<&'static str> {
         self.op.as_ref().map(|op| match op {
             Op::Creating => "creating",
@@ -352,7 +352,7 @@ impl<'a> Section<'a> {
         self.durability
     }
 
-    /// Writes the list; what it says from now on is so.
+    /// Writes the registry.
     pub(crate) fn save(&mut self) -> Result<(), TreeError> {
         self.registry.v = VERSION;
         let mut bytes =

@@ -21,7 +21,7 @@ pub(crate) enum Op {
         id: String,
         /// Its directory among git's.
         admin: PathBuf,
-        /// What HEAD, index and reflogs were like when they were rescued.
+        /// The fingerprint of HEAD, index and reflogs when they were rescued.
         seen: u64,
         /// Where its branch stood.
         branch_tip: Option<String>,

@@ -13,7 +13,7 @@ use crate::remove::{RemoveRequest, Removed};
 use crate::slug::Slug;
 use crate::trees::{Trees, modified_ms};
 
-/// What became of an agent's tree when the agent ended.
+/// The result of tidying up after an agent.
 #[derive(Debug)]
 pub enum AgentEnd {
     /// Nothing was in it, so it is gone with its branch.
@@ -29,7 +29,7 @@ pub enum AgentEnd {
     },
 }
 
-/// What `gc` thinks of a tree.
+/// Whether `gc` may remove a worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GcVerdict {
     /// It can go: nothing was done in it.
@@ -48,7 +48,7 @@ pub enum GcVerdict {
 pub struct GcCandidate {
     /// The tree.
     pub entry: Entry,
-    /// What is to become of it.
+    /// Whether it may be removed.
     pub verdict: GcVerdict,
 }
 
@@ -132,7 +132,7 @@ impl Trees {
         }
     }
 
-    /// What is in the tree, whoever may hold it.
+    /// The verdict by what is in the worktree, not by who holds it.
     fn judge(&self, entry: &Entry) -> GcVerdict {
         if entry.hook_based {
             return GcVerdict::Stays("it was made by a hook".into());

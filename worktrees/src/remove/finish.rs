@@ -15,7 +15,7 @@ use crate::remove::{Rescue, rescue};
 use crate::slug::Slug;
 use crate::trees::Trees;
 
-/// What became of a removed tree's branch.
+/// The state of a removed worktree's branch.
 #[derive(Debug)]
 enum RemovedBranch {
     /// It is gone, and stood here.
@@ -75,7 +75,7 @@ impl Trees {
             branch_tip,
             clean: clean && !late,
             rescue_ignored,
-            // Said before they are deleted: what is half gone must not be brought back.
+            // Marked before they are deleted: a half deleted worktree must not be brought back.
             emptied: kept_elsewhere && !late && branch_kept.is_none(),
         });
         let removed = removed.clone();

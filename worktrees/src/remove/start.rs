@@ -71,7 +71,7 @@ pub(crate) struct InspectedTree {
     changes: Changes,
 }
 
-/// What git must not do with the tree's record while its directory is elsewhere.
+/// The reason of the lock that keeps git from pruning the record while the directory is moved.
 pub(crate) const MOVING: &str = "ccb is moving it";
 
 impl Trees {
@@ -166,7 +166,7 @@ impl Trees {
         changes: &Changes,
         discard: bool,
     ) -> Result<(), TreeError> {
-        // What has landed is not lost with the tree.
+        // Landed work is not lost with the worktree.
         let nothing = changes.state == ChangeState::Clean || discard;
         if nothing || self.landed_in(entry, changes).is_some() {
             return Ok(());

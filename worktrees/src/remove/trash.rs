@@ -101,7 +101,7 @@ impl Trees {
     }
 
     fn delete_trashed(&self, trash: &Trashed) -> Result<(), TreeError> {
-        // Said first: what is half deleted must not be brought back.
+        // Marked first: a half deleted worktree must not be brought back.
         let mut section = self.section()?;
         if let Some(trash) = section
             .registry

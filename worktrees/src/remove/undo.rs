@@ -104,7 +104,7 @@ impl Trees {
             entry.op = None;
             entry.status = TreeStatus::Active;
             entry.trash = None;
-            // Whoever brings it back wants it, whatever it was made for.
+            // Somebody wants it now, whatever it was made for.
             entry.made_for = None;
             entry.last_used_at = now;
         })?;
