@@ -56,7 +56,7 @@ impl Repository {
     }
 
     /// The bare repository that `start` is in, if it is in one.
-    pub fn bare_at(start: &Path) -> Option<PathBuf> {
+    pub(crate) fn bare_at(start: &Path) -> Option<PathBuf> {
         let start = start.canonicalize().ok()?;
         let found = start.ancestors().find(|dir| looks_like_git_dir(dir))?;
         Some(found.to_owned())

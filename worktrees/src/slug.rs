@@ -66,7 +66,7 @@ impl Slug {
     }
 
     /// Whether both would be the same where case does not count.
-    pub fn clashes_with(&self, other: &str) -> bool {
+    pub(crate) fn clashes_with(&self, other: &str) -> bool {
         self.0.eq_ignore_ascii_case(other)
     }
 }

@@ -143,16 +143,6 @@ impl Trees {
         }
     }
 
-    /// The tree that `dir` is in, if it is one of ours.
-    pub fn containing(&self, dir: &Path) -> Result<Option<Entry>, TreeError> {
-        let Ok(dir) = dir.canonicalize() else {
-            return Ok(None);
-        };
-        let registry = Registry::load(&self.layout)?;
-        let inside = |entry: &&Entry| entry.is_live() && dir.starts_with(entry.path());
-        Ok(registry.worktrees.iter().find(inside).cloned())
-    }
-
     /// The changes in the worktree since its base.
     pub fn changes(&self, slug: &Slug) -> Result<Changes, TreeError> {
         Ok(changes::of(&self.layout, &self.get(slug)?))
