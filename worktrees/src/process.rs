@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -131,7 +131,7 @@ fn start(
         let stdout = read_all(stdout);
         let stderr = errors.join().unwrap_or_default();
         // Only looks: the process id stays taken, so that the watcher cannot hit another one.
-        wait_without_reaping(&child);
+        wait_without_reaping(pid);
         drop(done);
         let timed_out = watch.join().unwrap_or(false);
         Ok(Finished {
@@ -180,10 +180,8 @@ fn signal(pid: Option<Pid>, signal: Signal) {
     }
 }
 
-fn wait_without_reaping(child: &Child) {
-    let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else {
-        return;
-    };
+fn wait_without_reaping(pid: Option<Pid>) {
+    let Some(pid) = pid else { return };
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(pid), options) {}
 }

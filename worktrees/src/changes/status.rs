@@ -405,8 +405,7 @@ pub(crate) fn ignored(tree: &Path) -> Result<Vec<PathBuf>, TreeError> {
 /// The commit HEAD of the tree is at, without a process where that is possible.
 pub(crate) fn head_commit(layout: &Layout, tree: &Path, admin: &Path) -> Option<String> {
     match files::head(layout, admin) {
-        Head::Branch(_, tip) => tip,
-        Head::Detached(oid) => Some(oid),
         Head::Elsewhere => History::open(tree).resolve("HEAD").ok(),
+        head => head.commit(),
     }
 }

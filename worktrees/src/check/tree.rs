@@ -63,24 +63,17 @@ impl Trees {
         set_up.check()?;
         self.layout.create_dirs()?;
         let mut tree = self.take_check_tree(commit)?;
-        let prepared = tree.prepare(commit, set_up, self);
-        match prepared {
-            Ok(()) => Ok(tree),
-            Err(error) if tree.new => {
-                tree.delete();
-                Err(error)
-            }
-            Err(error) => {
-                // Damaged in a way that git does not get over.
-                tracing::info!(tree = tree.name, %error, "the check tree is made anew");
-                tree.make_anew(commit)?;
-                let prepared = tree.prepare(commit, set_up, self);
-                if prepared.is_err() {
-                    tree.delete();
-                }
-                prepared.map(|()| tree)
-            }
+        let mut prepared = tree.prepare(commit, set_up, self);
+        if let (Err(error), false) = (&prepared, tree.new) {
+            // Damaged in a way that git cannot repair.
+            tracing::info!(tree = tree.name, %error, "the check tree is made anew");
+            tree.make_anew(commit)?;
+            prepared = tree.prepare(commit, set_up, self);
         }
+        if prepared.is_err() {
+            tree.delete();
+        }
+        prepared.map(|()| tree)
     }
 
     /// The first tree nobody uses, or a new one.

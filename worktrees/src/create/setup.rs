@@ -153,8 +153,7 @@ impl SetUp {
 
     /// The directories that are linked.
     pub(crate) fn linked(&self) -> Vec<String> {
-        let all = self.symlink_directories.iter();
-        all.map(|dir| dir.trim_matches('/').to_owned()).collect()
+        trimmed(self.symlink_directories.iter())
     }
 
     /// Only what is slow: the directories that are linked or copied.
@@ -170,11 +169,8 @@ impl SetUp {
 
     /// The directories that are linked or copied.
     pub(crate) fn directories(&self) -> Vec<String> {
-        let all = self
-            .symlink_directories
-            .iter()
-            .chain(&self.copy_directories);
-        all.map(|dir| dir.trim_matches('/').to_owned()).collect()
+        let all = self.symlink_directories.iter();
+        trimmed(all.chain(&self.copy_directories))
     }
 
     fn link_and_copy(
@@ -223,6 +219,10 @@ impl SetUp {
         }
         Ok(())
     }
+}
+
+fn trimmed<'a>(dirs: impl Iterator<Item = &'a String>) -> Vec<String> {
+    dirs.map(|dir| dir.trim_matches('/').to_owned()).collect()
 }
 
 /// Whether `path` is relative and goes nowhere but down, and not into git's own files.

@@ -17,6 +17,17 @@ pub(crate) enum Head {
     Elsewhere,
 }
 
+impl Head {
+    /// The commit, as far as these files say.
+    pub(crate) fn commit(self) -> Option<String> {
+        match self {
+            Self::Branch(_, tip) => tip,
+            Self::Detached(oid) => Some(oid),
+            Self::Elsewhere => None,
+        }
+    }
+}
+
 /// The directory among git's that belongs to the tree at `tree`, if each points to the other
 /// and both to this repository; else what is wrong.
 pub(crate) fn admin_of(layout: &Layout, tree: &Path) -> Result<PathBuf, String> {

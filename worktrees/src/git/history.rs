@@ -15,15 +15,6 @@ pub(crate) struct History {
     opened: Option<Repository>,
 }
 
-impl std::fmt::Debug for History {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("History")
-            .field("dir", &self.dir)
-            .field("libgit2", &self.opened.is_some())
-            .finish()
-    }
-}
-
 impl History {
     /// `dir` is a working tree or anything inside one.
     pub(crate) fn open(dir: &Path) -> Self {

@@ -116,10 +116,7 @@ impl Trees {
         )?;
         self.recover_others(slug);
         self.settle_landings()?;
-        {
-            let _lock = self.tree_lock(slug)?;
-            self.recover(slug)?;
-        }
+        self.settle(slug)?;
         let entry = self.get(slug)?;
         let land = || self.land(slug, &entry, request, &turn);
         self.with_events("worktree.merge", &entry, land, |merged| {

@@ -8,7 +8,7 @@ use store::fault::reached;
 use crate::changes::Changes;
 use crate::error::TreeError;
 use crate::fault;
-use crate::git::{Head, admin, files};
+use crate::git::{admin, files};
 use crate::layout::name_of;
 use crate::registry::{Entry, Op, Section, Trashed, TreeStatus};
 use crate::remove::{Rescue, rescue};
@@ -95,13 +95,8 @@ impl Trees {
         if !admin.is_dir() || rescue::seen(&self.layout, entry, admin) == before {
             return Ok(false);
         }
-        let head = match files::head(&self.layout, admin) {
-            Head::Branch(_, tip) => tip,
-            Head::Detached(oid) => Some(oid),
-            Head::Elsewhere => None,
-        };
         let changes = Changes {
-            head,
+            head: files::head(&self.layout, admin).commit(),
             ..Changes::default()
         };
         let rescue = Rescue {

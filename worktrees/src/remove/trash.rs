@@ -32,22 +32,13 @@ pub struct Overdue {
     pub stays: Option<String>,
 }
 
-/// Why a directory stays in the trash.
+/// Why a directory stays in the trash, in words.
 #[derive(Debug)]
-enum NotEmptied {
-    Stays(String),
-    Error(TreeError),
-}
+struct Stays(String);
 
-impl From<TreeError> for NotEmptied {
-    fn from(error: TreeError) -> Self {
-        Self::Error(error)
-    }
-}
-
-impl From<store::StoreError> for NotEmptied {
-    fn from(error: store::StoreError) -> Self {
-        Self::Error(error.into())
+impl<E: std::error::Error> From<E> for Stays {
+    fn from(error: E) -> Self {
+        Self(error.to_string())
     }
 }
 
@@ -80,17 +71,13 @@ impl Trees {
             else {
                 continue;
             };
-            let stays = match self.empty(&entry, &trash) {
-                Ok(()) => None,
-                Err(NotEmptied::Stays(why)) => Some(why),
-                Err(NotEmptied::Error(error)) => Some(error.to_string()),
-            };
+            let stays = self.empty(&entry, &trash).err().map(|stays| stays.0);
             done.push(Overdue { entry, stays });
         }
         Ok(done)
     }
 
-    fn empty(&self, entry: &Entry, trash: &Trashed) -> Result<(), NotEmptied> {
+    fn empty(&self, entry: &Entry, trash: &Trashed) -> Result<(), Stays> {
         let dir = self.layout.trash().join(&trash.id);
         let tree = dir.join("tree");
         if tree.exists() && !trash.emptied {
@@ -123,7 +110,7 @@ impl Trees {
     }
 
     /// Makes `refs/ccb/rescue/<id>/files`, unless the files are those of a commit we have.
-    fn keep_files(&self, entry: &Entry, trash: &Trashed, dir: &Path) -> Result<(), NotEmptied> {
+    fn keep_files(&self, entry: &Entry, trash: &Trashed, dir: &Path) -> Result<(), Stays> {
         let refs = refs_of(&self.layout, &trash.id)?;
         let find = |what: &str| {
             let name = format!("{}/{what}", prefix(&trash.id));
@@ -154,12 +141,7 @@ impl Trees {
     }
 
     /// The git tree of the files below `tree`.
-    fn snapshot(
-        &self,
-        tree: &Path,
-        admin: &Path,
-        with_ignored: bool,
-    ) -> Result<String, NotEmptied> {
+    fn snapshot(&self, tree: &Path, admin: &Path, with_ignored: bool) -> Result<String, Stays> {
         check_snapshot_possible(tree)?;
         let paths = self.files_to_keep(tree, admin, with_ignored)?;
         let mut entries: Vec<(PathBuf, &str, String)> = Vec::new();
@@ -190,9 +172,7 @@ impl Trees {
             }
             if bytes > self.options.rescue_max_bytes {
                 let limit = self.options.rescue_max_bytes;
-                return Err(NotEmptied::Stays(format!(
-                    "its files are larger than {limit} bytes"
-                )));
+                return Err(Stays(format!("its files are larger than {limit} bytes")));
             }
         }
         let names: Vec<PathBuf> = plain.iter().map(|(path, _)| path.clone()).collect();
@@ -236,8 +216,8 @@ impl Trees {
     }
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> NotEmptied {
-    NotEmptied::Stays(format!("{} cannot be read: {error}", path.display()))
+fn unreadable(path: &Path, error: &std::io::Error) -> Stays {
+    Stays(format!("{} cannot be read: {error}", path.display()))
 }
 
 fn write_blob(layout: &Layout, content: Vec<u8>) -> Result<String, TreeError> {
@@ -249,7 +229,7 @@ fn write_blob(layout: &Layout, content: Vec<u8>) -> Result<String, TreeError> {
 }
 
 /// A repository inside has a history of its own; another file system is not ours.
-fn check_snapshot_possible(tree: &Path) -> Result<(), NotEmptied> {
+fn check_snapshot_possible(tree: &Path) -> Result<(), Stays> {
     let here = device(tree)?;
     let mut found = None;
     walk(tree, &mut |path, meta| {
@@ -263,7 +243,7 @@ fn check_snapshot_possible(tree: &Path) -> Result<(), NotEmptied> {
         Ok(found.is_none())
     })?;
     match found {
-        Some(why) => Err(NotEmptied::Stays(why.into())),
+        Some(why) => Err(Stays(why.into())),
         None => Ok(()),
     }
 }
