@@ -8,8 +8,8 @@ mod status;
 mod strays;
 mod whereabouts;
 
-pub use snapshot::TreeSnapshot;
-pub use status::{ChangeState, Changes, fingerprint_of};
-pub(crate) use status::{ChangedFiles, head_commit, ignored, of, reflog_commits};
+pub use snapshot::{TreeSnapshot, fingerprint_of};
+pub use status::{ChangeState, Changes};
+pub(crate) use status::{head_commit, ignored, of, reflog_commits};
 pub use strays::Stray;
 pub use whereabouts::Whereabouts;

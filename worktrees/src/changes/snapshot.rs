@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::changes::ChangedFiles;
 use crate::git::{Git, path_from, zero_split};
 
 /// The files of a working tree: its commit's content, and every file git sees as changed.
@@ -43,4 +42,56 @@ impl TreeSnapshot {
         }
         changed.into_iter().collect()
     }
+}
+
+/// What differs from the last commit in a working tree.
+struct ChangedFiles {
+    /// Its top directory.
+    top: PathBuf,
+    /// The name of all files of the commit together; a repository without a commit has none.
+    tree: Option<String>,
+    /// What `git status` prints of each file, and a fingerprint of its content (0 for none).
+    records: Vec<(Vec<u8>, u64)>,
+}
+
+impl ChangedFiles {
+    /// Of the working tree around `dir`; none if git cannot tell.
+    fn around(dir: &Path) -> Option<Self> {
+        let top = Git::at(dir, "rev-parse").arg("--show-toplevel").line();
+        let top = path_from(top.ok()?.as_bytes());
+        let tree = Git::at(&top, "rev-parse").arg("HEAD^{tree}").line().ok();
+        let bytes = Git::at(&top, "status")
+            .args(["--porcelain=v1", "-z", "--no-renames"])
+            .args(["--untracked-files=all"])
+            .run()
+            .ok()?;
+        let records = zero_split(&bytes).map(|record| {
+            let file = top.join(Self::path(record));
+            let content = file.is_file().then(|| store::atomic::read(&file));
+            let content = content.and_then(|read| read.ok().flatten());
+            let print = content.map_or(0, |bytes| store::fingerprint(&bytes));
+            (record.to_owned(), print)
+        });
+        let records = records.collect();
+        Some(Self { top, tree, records })
+    }
+
+    /// The path in a record.
+    fn path(record: &[u8]) -> PathBuf {
+        path_from(record.get(3..).unwrap_or_default())
+    }
+}
+
+/// A fingerprint of what is in the working tree around `dir`: its commit's content, and every
+/// file git sees as changed. None if git cannot tell.
+pub fn fingerprint_of(dir: &Path) -> Option<String> {
+    let files = ChangedFiles::around(dir)?;
+    let mut seen = files.tree?.into_bytes();
+    seen.push(b'\n');
+    for (record, print) in files.records {
+        seen.extend(record);
+        // The content, not the time: whoever writes the same again has changed nothing.
+        seen.extend_from_slice(&print.to_le_bytes());
+    }
+    Some(format!("{:016x}", store::fingerprint(&seen)))
 }

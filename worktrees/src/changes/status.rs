@@ -332,58 +332,6 @@ fn reflog_by_git(tree: &Path, branch: Option<&str>) -> Result<Vec<String>, TreeE
     Ok(oids)
 }
 
-/// What differs from the last commit in a working tree.
-pub(crate) struct ChangedFiles {
-    /// Its top directory.
-    pub(crate) top: PathBuf,
-    /// The name of all files of the commit together; a repository without a commit has none.
-    pub(crate) tree: Option<String>,
-    /// What `git status` prints of each file, and a fingerprint of its content (0 for none).
-    pub(crate) records: Vec<(Vec<u8>, u64)>,
-}
-
-impl ChangedFiles {
-    /// Of the working tree around `dir`; none if git cannot tell.
-    pub(crate) fn around(dir: &Path) -> Option<Self> {
-        let top = Git::at(dir, "rev-parse").arg("--show-toplevel").line();
-        let top = path_from(top.ok()?.as_bytes());
-        let tree = Git::at(&top, "rev-parse").arg("HEAD^{tree}").line().ok();
-        let bytes = Git::at(&top, "status")
-            .args(["--porcelain=v1", "-z", "--no-renames"])
-            .args(["--untracked-files=all"])
-            .run()
-            .ok()?;
-        let records = zero_split(&bytes).map(|record| {
-            let file = top.join(Self::path(record));
-            let content = file.is_file().then(|| store::atomic::read(&file));
-            let content = content.and_then(|read| read.ok().flatten());
-            let print = content.map_or(0, |bytes| store::fingerprint(&bytes));
-            (record.to_owned(), print)
-        });
-        let records = records.collect();
-        Some(Self { top, tree, records })
-    }
-
-    /// The path in a record.
-    pub(crate) fn path(record: &[u8]) -> PathBuf {
-        path_from(record.get(3..).unwrap_or_default())
-    }
-}
-
-/// A fingerprint of what is in the working tree around `dir`: its commit's content, and every
-/// file git sees as changed. None if git cannot tell.
-pub fn fingerprint_of(dir: &Path) -> Option<String> {
-    let files = ChangedFiles::around(dir)?;
-    let mut seen = files.tree?.into_bytes();
-    seen.push(b'\n');
-    for (record, print) in files.records {
-        seen.extend(record);
-        // The content, not the time: whoever writes the same again has changed nothing.
-        seen.extend_from_slice(&print.to_le_bytes());
-    }
-    Some(format!("{:016x}", store::fingerprint(&seen)))
-}
-
 fn count_entries(dir: &Path) -> usize {
     std::fs::read_dir(dir).map_or(0, Iterator::count)
 }
