@@ -1,9 +1,7 @@
 //! What is sent, and what arrives.
 
-use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::clock::rfc3339;
 use store::name::Name;
@@ -19,35 +17,17 @@ pub const MAX_SUMMARY: usize = 1024;
 /// The longest body of a protocol message, in bytes of JSON.
 pub const MAX_BODY: usize = 512 * 1024;
 
-/// How soon a message is to be read.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum Priority {
-    /// Interrupts the current step.
-    Now,
-    /// At the next opportunity.
-    #[default]
-    Next,
-    /// When nothing else is there; what notifications have.
-    Later,
-}
-
-impl Priority {
-    /// Its name in files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Now => "now",
-            Self::Next => "next",
-            Self::Later => "later",
-        }
-    }
-}
-
-impl fmt::Display for Priority {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+store::words! {
+    /// How soon a message is to be read.
+    #[derive(Default, PartialOrd, Ord)]
+    pub enum Priority {
+        /// Interrupts the current step.
+        Now = "now",
+        /// At the next opportunity.
+        #[default]
+        Next = "next",
+        /// When nothing else is there; what notifications have.
+        Later = "later",
     }
 }
 
@@ -55,15 +35,10 @@ impl FromStr for Priority {
     type Err = MailError;
 
     fn from_str(text: &str) -> Result<Self> {
-        match text {
-            "now" => Ok(Self::Now),
-            "next" => Ok(Self::Next),
-            "later" => Ok(Self::Later),
-            _ => Err(MailError::invalid(
-                format!("priority {text:?}"),
-                "it must be now, next or later",
-            )),
-        }
+        Self::parse(text).ok_or_else(|| {
+            let what = format!("priority {text:?}");
+            MailError::invalid(what, "it must be now, next or later")
+        })
     }
 }
 

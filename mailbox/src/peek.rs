@@ -17,25 +17,15 @@ use crate::line;
 use crate::marks::Marks;
 use crate::message::Message;
 
-/// How far a message has got.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MessageState {
-    /// Nobody has read it.
-    Queued,
-    /// Its reader has it.
-    Delivered,
-    /// It is dealt with.
-    Acknowledged,
-}
-
-impl MessageState {
-    /// Its name in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Delivered => "delivered",
-            Self::Acknowledged => "acknowledged",
-        }
+store::words! {
+    /// How far a message has got.
+    pub enum MessageState {
+        /// Nobody has read it.
+        Queued = "queued",
+        /// Its reader has it.
+        Delivered = "delivered",
+        /// It is dealt with.
+        Acknowledged = "acknowledged",
     }
 }
 

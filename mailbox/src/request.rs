@@ -12,29 +12,17 @@ use crate::error::{MailError, Result};
 use crate::line::VERSION;
 use crate::protocol::Question;
 
-/// What became of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RequestState {
-    /// It waits for its answer.
-    Pending,
-    /// Yes.
-    Approved,
-    /// No.
-    Rejected,
-    /// Nobody answered in time.
-    Expired,
-}
-
-impl RequestState {
-    /// Its name in files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Approved => "approved",
-            Self::Rejected => "rejected",
-            Self::Expired => "expired",
-        }
+store::words! {
+    /// What became of a request.
+    pub enum RequestState {
+        /// It waits for its answer.
+        Pending = "pending",
+        /// Yes.
+        Approved = "approved",
+        /// No.
+        Rejected = "rejected",
+        /// Nobody answered in time.
+        Expired = "expired",
     }
 }
 

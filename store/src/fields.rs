@@ -24,32 +24,46 @@ pub type Read<T> = Result<T, FieldError>;
 #[derive(Debug, Clone)]
 pub struct Fields<'a> {
     map: &'a Map<String, Value>,
-    /// What comes before a key in its name; none: keys stand in quotes, and `null` is as good as
-    /// nothing.
-    section: Option<String>,
+    /// What comes before a key in its name.
+    prefix: String,
+    /// Names stand without quotes, and `null` is a value.
+    settings: bool,
 }
 
 impl<'a> Fields<'a> {
-    /// Those of an object by itself. Keys stand in quotes, and `null` counts as absent.
+    /// Those of an object. Names stand in quotes, and `null` counts as absent.
     pub fn new(map: &'a Map<String, Value>) -> Self {
-        Self { map, section: None }
+        Self::of(map, "", false)
     }
 
-    /// Those of a section of a settings file, whose keys are named as in `agents.env`.
-    pub fn of_section(map: &'a Map<String, Value>, section: &str) -> Self {
+    /// Those of an object within others, whose names begin with `prefix`.
+    pub fn within(map: &'a Map<String, Value>, prefix: &str) -> Self {
+        Self::of(map, prefix, false)
+    }
+
+    /// Those of a settings file. Names stand without quotes, and `null` is a value.
+    pub fn of_settings(map: &'a Map<String, Value>) -> Self {
+        Self::of(map, "", true)
+    }
+
+    fn of(map: &'a Map<String, Value>, prefix: &str, settings: bool) -> Self {
         Self {
             map,
-            section: Some(section.to_owned()),
+            prefix: prefix.to_owned(),
+            settings,
         }
     }
 
     /// A field's name in errors.
     pub fn name(&self, key: &str) -> String {
-        match self.section.as_deref() {
-            None => format!("\"{key}\""),
-            Some("") => key.to_owned(),
-            Some(section) => format!("{section}.{key}"),
+        match self.settings {
+            true => format!("{}{key}", self.prefix),
+            false => self.quoted(key),
         }
+    }
+
+    fn quoted(&self, key: &str) -> String {
+        format!("\"{}{key}\"", self.prefix)
     }
 
     /// An error about `key`.
@@ -70,16 +84,12 @@ impl<'a> Fields<'a> {
         let Some(key) = self.map.keys().find(|key| !known.contains(&key.as_str())) else {
             return Ok(());
         };
-        let quoted = |key: &str| match self.section {
-            None => self.name(key),
-            Some(_) => format!("\"{}\"", self.name(key)),
-        };
         let tail = match crate::nearest(key, known.iter().copied()) {
-            Some(near) => format!("did you mean {}?", quoted(near)),
-            None if self.section.is_some() => format!("known here: {}", known.join(", ")),
+            Some(near) => format!("did you mean {}?", self.quoted(near)),
+            None if self.settings => format!("known here: {}", known.join(", ")),
             None => format!("known are {}", known.join(", ")),
         };
-        Err(self.wrong(key, format!("unknown key {}; {tail}", quoted(key))))
+        Err(self.wrong(key, format!("unknown key {}; {tail}", self.quoted(key))))
     }
 
     /// All keys, in their order.
@@ -90,7 +100,7 @@ impl<'a> Fields<'a> {
     /// A field as it is.
     pub fn value(&self, key: &str) -> Option<&'a Value> {
         let value = self.map.get(key);
-        value.filter(|value| self.section.is_some() || !value.is_null())
+        value.filter(|value| self.settings || !value.is_null())
     }
 
     /// Whether a field is there and `null`.
@@ -117,10 +127,11 @@ impl<'a> Fields<'a> {
         self.read(key, "an object", Value::as_object)
     }
 
-    /// The fields of an object within a section.
+    /// The fields of an object within this one.
     pub fn section(&self, key: &str) -> Read<Option<Fields<'a>>> {
         let map = self.object(key)?;
-        Ok(map.map(|map| Self::of_section(map, &self.name(key))))
+        let prefix = format!("{}{key}.", self.prefix);
+        Ok(map.map(|map| Self::of(map, &prefix, self.settings)))
     }
 
     /// True or false.
@@ -182,9 +193,12 @@ impl<'a> Fields<'a> {
         let words: Vec<&str> = all.iter().map(|one| as_str(*one)).collect();
         let near = crate::nearest(word, words.iter().copied());
         let near = near.map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
-        let (name, words) = (self.name(key), words.join(", "));
-        let why = format!("{name} is {value}; it must be one of {words}{near}");
-        Err(self.wrong(key, why))
+        let words = match words.as_slice() {
+            [one, other] => format!("{one:?} or {other:?}"),
+            words => format!("one of {}", words.join(", ")),
+        };
+        let name = self.name(key);
+        Err(self.wrong(key, format!("{name} is {value}; it must be {words}{near}")))
     }
 
     /// A list of `of` (a plural, for the error).
@@ -204,21 +218,22 @@ mod tests {
 
     #[test]
     fn errors_name_the_field_as_its_file_does() {
-        let map = json!({"maxTurns": "x", "colour": null, "list": ["a", 1], "word": "rde"});
+        let agents = json!({"maxTurns": "x", "list": ["a", 1], "word": "rde"});
+        let map = json!({"agents": agents});
         let map = map.as_object().unwrap();
         let why = |error: FieldError| error.why;
-        let (plain, section) = (Fields::new(map), Fields::of_section(map, "agents"));
+        let plain = Fields::new(map).section("agents").unwrap().unwrap();
+        let settings = Fields::of_settings(map).section("agents").unwrap().unwrap();
         assert_eq!(
             plain.number("maxTurns", 1..=9).map_err(why).unwrap_err(),
-            "\"maxTurns\" must be a number from 1 to 9"
+            "\"agents.maxTurns\" must be a number from 1 to 9"
         );
         assert_eq!(
-            section.boolean("maxTurns").map_err(why).unwrap_err(),
+            settings.boolean("maxTurns").map_err(why).unwrap_err(),
             "agents.maxTurns must be true or false"
         );
-        let unknown = section
-            .check_keys(&["maxTurn", "list", "word"])
-            .unwrap_err();
+        let unknown = settings.check_keys(&["maxTurn", "list", "word"]);
+        let unknown = unknown.unwrap_err();
         assert_eq!(unknown.key, "maxTurns");
         assert!(unknown.why.contains("did you mean \"agents.maxTurn\"?"));
         assert!(plain.strings("list", "names").is_err());
@@ -232,7 +247,7 @@ mod tests {
         let map = json!({"a": null});
         let map = map.as_object().unwrap();
         assert_eq!(Fields::new(map).boolean("a"), Ok(None));
-        assert!(Fields::of_section(map, "s").boolean("a").is_err());
-        assert!(Fields::of_section(map, "s").is_null("a"));
+        assert!(Fields::of_settings(map).boolean("a").is_err());
+        assert!(Fields::of_settings(map).is_null("a"));
     }
 }

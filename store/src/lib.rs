@@ -17,6 +17,7 @@
 //! | [`clock`] | time that tests can set |
 //! | [`fields`] | fields of an object, read with errors that name the key |
 //! | [`duration`] | one way to write lengths of time, everywhere |
+//! | [`words!`] | enums whose values are words in files, each written once |
 //! | [`settings`] | layered settings with errors that name the nearest key |
 //! | [`tree`] | whole directories: copied, measured and deleted without leaving them |
 //! | [`secret_filter`] | what must not be written down is taken out of texts before they are |
@@ -60,10 +61,14 @@ pub mod shared_log;
 pub mod tree;
 pub mod watch;
 mod watchdog;
+mod words;
 
 pub use error::{Result, StoreError};
 pub use failure::{Category, Explain, Facts, Failure};
 pub use fault::FAULT_POINTS;
+/// For [`words!`].
+#[doc(hidden)]
+pub use serde;
 
 /// 64-bit FNV-1a: a stable fingerprint for noticing that bytes changed.
 ///

@@ -8,8 +8,6 @@
 //! The names are Claude Code's on every runtime. Ours are among them, with or without the
 //! prefix of our server (`Agent`, `mcp__ccb__Agent`).
 
-use serde::{Deserialize, Serialize};
-
 use crate::definitions::{Definition, McpServer};
 use crate::runtime::OWN_SERVER;
 
@@ -20,19 +18,20 @@ pub struct ToolFilter {
     disallowed: Vec<String>,
 }
 
-/// How far an agent's tools reach into the files it works on.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Reach {
-    /// It has a tool that edits.
-    #[default]
-    Edits,
-    /// It has none, but its `tools` name `Bash`: it runs commands, and each that does more than
-    /// read is asked about. Nothing may have changed in its tree when it ends.
-    Runs,
-    /// It reads. What would write is withheld or refused, and nothing may have changed when it
-    /// ends.
-    Reads,
+store::words! {
+    /// How far an agent's tools reach into the files it works on.
+    #[derive(Default)]
+    pub enum Reach {
+        /// It has a tool that edits.
+        #[default]
+        Edits = "edits",
+        /// It has none, but its `tools` name `Bash`: it runs commands, and each that does more than
+        /// read is asked about. Nothing may have changed in its tree when it ends.
+        Runs = "runs",
+        /// It reads. What would write is withheld or refused, and nothing may have changed when it
+        /// ends.
+        Reads = "reads",
+    }
 }
 
 impl Reach {

@@ -37,48 +37,30 @@ pub struct Finding {
     pub fixed: Option<String>,
 }
 
-/// The sorts of things the doctor finds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FindingKind {
-    /// A task file that cannot be read as a task.
-    Unreadable,
-    /// An edge on one side only.
-    HalfEdge,
-    /// Tasks that wait for each other in a circle. Only a person can say which edge is wrong.
-    Cycle,
-    /// `.highwatermark` is not a number. No reason to stop: ids are derived without it.
-    HighWater,
-    /// A change that an interrupted command began.
-    UnfinishedChange,
-    /// A lock directory nobody refreshes.
-    StaleLock,
-    /// A temporary file nobody will come back for.
-    OldTemporary,
-    /// A file whose name looks like a task's but is not.
-    StrayFile,
-    /// A task whose file says another check than was written down. Only a person can say which
-    /// is right.
-    CheckChanged,
-    /// A task of whose check nothing is written down.
-    CheckUnrecorded,
-}
-
-impl FindingKind {
-    /// A stable word for programs.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Unreadable => "unreadable",
-            Self::HalfEdge => "half_edge",
-            Self::Cycle => "cycle",
-            Self::HighWater => "high_water",
-            Self::UnfinishedChange => "unfinished_change",
-            Self::StaleLock => "stale_lock",
-            Self::OldTemporary => "old_temporary",
-            Self::StrayFile => "stray_file",
-            Self::CheckChanged => "check_changed",
-            Self::CheckUnrecorded => "check_unrecorded",
-        }
+store::words! {
+    /// The sorts of things the doctor finds.
+    pub enum FindingKind {
+        /// A task file that cannot be read as a task.
+        Unreadable = "unreadable",
+        /// An edge on one side only.
+        HalfEdge = "half_edge",
+        /// Tasks that wait for each other in a circle. Only a person can say which edge is wrong.
+        Cycle = "cycle",
+        /// `.highwatermark` is not a number. No reason to stop: ids are derived without it.
+        HighWater = "high_water",
+        /// A change that an interrupted command began.
+        UnfinishedChange = "unfinished_change",
+        /// A lock directory nobody refreshes.
+        StaleLock = "stale_lock",
+        /// A temporary file nobody will come back for.
+        OldTemporary = "old_temporary",
+        /// A file whose name looks like a task's but is not.
+        StrayFile = "stray_file",
+        /// A task whose file says another check than was written down. Only a person can say which
+        /// is right.
+        CheckChanged = "check_changed",
+        /// A task of whose check nothing is written down.
+        CheckUnrecorded = "check_unrecorded",
     }
 }
 

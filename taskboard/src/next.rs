@@ -33,25 +33,15 @@ pub enum Next {
     Busy(Vec<TaskId>),
 }
 
-/// Why there is nothing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Nothing {
-    /// Every task is completed (or there is none).
-    AllDone,
-    /// What is left is being worked on, blocked, parked or assigned to others.
-    NothingReady,
-    /// What is left waits for itself in a circle.
-    Cycle,
-}
-
-impl Nothing {
-    /// A stable word for programs.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::AllDone => "all_done",
-            Self::NothingReady => "nothing_ready",
-            Self::Cycle => "cycle",
-        }
+store::words! {
+    /// Why there is nothing to do.
+    pub enum Nothing {
+        /// Every task is completed (or there is none).
+        AllDone = "all_done",
+        /// What is left is being worked on, blocked, parked or assigned to others.
+        NothingReady = "nothing_ready",
+        /// What is left waits for itself in a circle.
+        Cycle = "cycle",
     }
 }
 

@@ -1,6 +1,5 @@
 //! What a task is.
 
-use std::fmt;
 use std::str::FromStr;
 
 use serde_json::{Map, Value};
@@ -36,32 +35,17 @@ pub struct Task {
     pub(crate) extra: Map<String, Value>,
 }
 
-/// How far a task is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Status {
-    /// Not started.
-    #[default]
-    Pending,
-    /// Somebody works on it.
-    InProgress,
-    /// Done.
-    Completed,
-}
-
-impl Status {
-    /// The word in the file.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::InProgress => "in_progress",
-            Self::Completed => "completed",
-        }
-    }
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+store::words! {
+    /// How far a task is.
+    #[derive(Default, PartialOrd, Ord)]
+    pub enum Status {
+        /// Not started.
+        #[default]
+        Pending = "pending",
+        /// Somebody works on it.
+        InProgress = "in_progress",
+        /// Done.
+        Completed = "completed",
     }
 }
 
@@ -69,15 +53,10 @@ impl FromStr for Status {
     type Err = BoardError;
 
     fn from_str(text: &str) -> Result<Self, BoardError> {
-        match text {
-            "pending" => Ok(Self::Pending),
-            "in_progress" => Ok(Self::InProgress),
-            "completed" => Ok(Self::Completed),
-            _ => Err(BoardError::invalid(
-                format!("status {text:?}"),
-                "it must be pending, in_progress or completed",
-            )),
-        }
+        Self::parse(text).ok_or_else(|| {
+            let what = format!("status {text:?}");
+            BoardError::invalid(what, "it must be pending, in_progress or completed")
+        })
     }
 }
 

@@ -13,7 +13,6 @@
 
 use mailbox::{RunStatus, TaskNotification, WorktreeLeft};
 use store::atomic::{self, Durability};
-use store::clock::{Clock, SystemClock, rfc3339};
 use store::fault::reached;
 use store::name::Name;
 use swarm::run::{By, Exit, ExitStatus, Meta, Proof, RunDir, Told, TreeOutcome};
@@ -130,19 +129,8 @@ fn note_end(run: &RunDir, exit: &Exit) -> Result<Meta, AgentError> {
 /// The end of a run whose agent could not even be started.
 pub(super) fn failed_to_launch(meta: &Meta, status: ExitStatus, why: String) -> Exit {
     Exit {
-        v: 1,
-        life: meta.life,
-        status,
-        result: None,
-        error: Some(why),
-        reason: None,
-        notes: Vec::new(),
-        usage: swarm::runtime::Usage::default(),
         duration_ms: 0,
-        ended_at: rfc3339(SystemClock.now_ms()),
-        ending: None,
-        proof: None,
-        by: By::Host,
+        ..Exit::now(meta, status, Some(why), By::Host)
     }
 }
 

@@ -147,28 +147,22 @@ fn check_pattern(pattern: &str, section: &Fields<'_>) -> Read<()> {
     Err(section.wrong("env", why))
 }
 
-/// Whether agents share the user's configuration directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ConfigHome {
-    /// The user's: logins, resumed and forked conversations need it.
-    #[default]
-    Shared,
-    /// One for each agent.
-    Own,
+crate::words! {
+    /// Whether agents share the user's configuration directory.
+    #[derive(Default)]
+    pub enum ConfigHome {
+        /// The user's: logins, resumed and forked conversations need it.
+        #[default]
+        Shared = "shared",
+        /// One for each agent.
+        Own = "own",
+    }
 }
 
 impl ConfigHome {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Shared => "shared",
-            Self::Own => "own",
-        }
-    }
-
     pub(super) fn read(&mut self, section: &Fields<'_>) -> Read<()> {
         section.check_keys(&["configHome"])?;
-        let all = [Self::Shared, Self::Own];
-        set(self, section.word("configHome", &all, Self::as_str)?);
+        set(self, section.word("configHome", Self::ALL, Self::as_str)?);
         Ok(())
     }
 }

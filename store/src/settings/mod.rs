@@ -102,7 +102,7 @@ impl Settings {
         let Value::Object(root) = &root else {
             return Err(wrong("the file must be an object".into()));
         };
-        let read = self.read(&Fields::of_section(root, ""), path);
+        let read = self.read(&Fields::of_settings(root), path);
         read.map_err(|error| wrong(error.why))
     }
 

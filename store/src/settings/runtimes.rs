@@ -1,66 +1,33 @@
 //! `runtimes`: ways to run agents, by name.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
-
-use serde::{Deserialize, Serialize};
 
 use super::agents::{checked_name, is_variable};
 use crate::fields::{Fields, Read};
 
-/// How ccb talks to the program that runs an agent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RuntimeKind {
-    /// A shell command; its output is the result.
-    #[default]
-    Shell,
-    /// A program that prints events, one JSON document per line.
-    Lines,
-    /// Claude Code.
-    Claude,
-    /// Codex.
-    Codex,
-    /// Anything that speaks the Agent Client Protocol.
-    Acp,
+crate::words! {
+    /// How ccb talks to the program that runs an agent.
+    #[derive(Default)]
+    pub enum RuntimeKind {
+        /// A shell command; its output is the result.
+        #[default]
+        Shell = "shell",
+        /// A program that prints events, one JSON document per line.
+        Lines = "lines",
+        /// Claude Code.
+        Claude = "claude",
+        /// Codex.
+        Codex = "codex",
+        /// Anything that speaks the Agent Client Protocol.
+        Acp = "acp",
+    }
 }
 
 impl RuntimeKind {
-    /// All of them.
-    pub const ALL: [Self; 5] = [
-        Self::Shell,
-        Self::Lines,
-        Self::Claude,
-        Self::Codex,
-        Self::Acp,
-    ];
-
-    /// The word in files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Shell => "shell",
-            Self::Lines => "lines",
-            Self::Claude => "claude",
-            Self::Codex => "codex",
-            Self::Acp => "acp",
-        }
-    }
-
-    /// Reads what [`RuntimeKind::as_str`] writes.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
-    }
-
     /// Whether a model decides what the agent does; a shell runs its prompt as a command.
     pub fn has_model(self) -> bool {
         self != Self::Shell
-    }
-}
-
-impl fmt::Display for RuntimeKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 
@@ -99,9 +66,9 @@ pub(super) fn read(
 
 fn read_runtime(fields: &Fields<'_>, file: &Path) -> Read<RuntimeSettings> {
     fields.check_keys(&["args", "command", "env", "kind"])?;
-    let Some(kind) = fields.word("kind", &RuntimeKind::ALL, RuntimeKind::as_str)? else {
-        let all = RuntimeKind::ALL.map(RuntimeKind::as_str).join(", ");
-        return Err(fields.must_be("kind", &format!("one of {all}")));
+    let Some(kind) = fields.word("kind", RuntimeKind::ALL, RuntimeKind::as_str)? else {
+        let all: Vec<&str> = RuntimeKind::ALL.iter().map(|kind| kind.as_str()).collect();
+        return Err(fields.must_be("kind", &format!("one of {}", all.join(", "))));
     };
     let words = |key: &str| {
         let words = fields.strings(key, "words")?.unwrap_or_default();

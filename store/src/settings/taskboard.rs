@@ -3,22 +3,15 @@
 use super::{Settings, set};
 use crate::fields::{Fields, Read};
 
-/// How the task board locks its lists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum LockMode {
-    /// The file lock, and the lock directories other tools use on the same list.
-    #[default]
-    Shared,
-    /// The file lock alone: faster, but no other tool may write to the list.
-    Flock,
-}
-
-impl LockMode {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Shared => "shared",
-            Self::Flock => "flock",
-        }
+crate::words! {
+    /// How the task board locks its lists.
+    #[derive(Default)]
+    pub enum LockMode {
+        /// The file lock, and the lock directories other tools use on the same list.
+        #[default]
+        Shared = "shared",
+        /// The file lock alone: faster, but no other tool may write to the list.
+        Flock = "flock",
     }
 }
 
@@ -31,8 +24,7 @@ impl Settings {
 
     pub(super) fn read_taskboard(&mut self, section: &Fields<'_>) -> Read<()> {
         section.check_keys(&["durable", "lock", "lockTimeoutMs"])?;
-        let modes = [LockMode::Shared, LockMode::Flock];
-        let mode = section.word("lock", &modes, LockMode::as_str)?;
+        let mode = section.word("lock", LockMode::ALL, LockMode::as_str)?;
         set(&mut self.lock_mode, mode);
         set(&mut self.durable, section.boolean("durable")?);
         let timeout = section.millis("lockTimeoutMs", 1..=3_600_000)?;

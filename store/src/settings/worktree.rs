@@ -7,14 +7,16 @@ use serde_json::Value;
 use super::set;
 use crate::fields::{Fields, Read};
 
-/// The commit a new working tree starts from unless the call says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum BaseRef {
-    /// The caller's HEAD.
-    #[default]
-    Head,
-    /// The default branch of `origin`.
-    Fresh,
+crate::words! {
+    /// The commit a new working tree starts from unless the call says.
+    #[derive(Default)]
+    pub enum BaseRef {
+        /// The caller's HEAD.
+        #[default]
+        Head = "head",
+        /// The default branch of `origin`.
+        Fresh = "fresh",
+    }
 }
 
 /// A command from a settings file, and from which: what a repository brings along is not run
@@ -85,21 +87,11 @@ const KEYS: &[&str] = &[
 /// git gets slower with every tree, and each takes as much space as a checkout.
 const MAX_POOL: u64 = 64;
 
-impl BaseRef {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Head => "head",
-            Self::Fresh => "fresh",
-        }
-    }
-}
-
 impl WorktreeSettings {
     pub(super) fn read(&mut self, section: &Fields<'_>, file: &Path) -> Read<()> {
         section.check_keys(KEYS)?;
         set(&mut self.durable, section.boolean("durable")?);
-        let bases = [BaseRef::Head, BaseRef::Fresh];
-        let base = section.word("baseRef", &bases, BaseRef::as_str)?;
+        let base = section.word("baseRef", BaseRef::ALL, BaseRef::as_str)?;
         set(&mut self.base_ref, base);
         for (key, list) in [
             ("sparsePaths", &mut self.sparse_paths),

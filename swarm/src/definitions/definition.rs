@@ -176,28 +176,15 @@ pub enum Isolation {
     Worktree,
 }
 
-/// Who shares what an agent remembers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MemoryScope {
-    /// All projects of this user.
-    User,
-    /// Everybody who works on this repository.
-    Project,
-    /// This user in this repository.
-    Local,
-}
-
-impl MemoryScope {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::User, Self::Project, Self::Local];
-
-    /// The word in a definition.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Project => "project",
-            Self::Local => "local",
-        }
+store::words! {
+    /// Who shares what an agent remembers.
+    pub enum MemoryScope {
+        /// All projects of this user.
+        User = "user",
+        /// Everybody who works on this repository.
+        Project = "project",
+        /// This user in this repository.
+        Local = "local",
     }
 }
 

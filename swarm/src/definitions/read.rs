@@ -146,7 +146,7 @@ fn definition(fields: &Fields<'_>, name: Name, prompt: &str, prompt_is: &str) ->
         max_turns: fields.read("maxTurns", "a whole number above 0", above_zero)?,
         background: fields.read("background", "true or false", is_true)? == Some(true),
         isolation: isolation(fields)?,
-        memory: fields.word("memory", &MemoryScope::ALL, MemoryScope::as_str)?,
+        memory: fields.word("memory", MemoryScope::ALL, MemoryScope::as_str)?,
         mcp_servers: mcp_servers(fields)?,
         required_mcp_servers: names(fields, "requiredMcpServers")?.unwrap_or_default(),
         hooks: hooks(fields)?,

@@ -5,55 +5,27 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The moments at which hooks run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum HookEvent {
-    /// An agent is about to start. Can add to its context; a block prevents it.
-    SubagentStart,
-    /// An agent is about to end. A block makes it go on.
-    SubagentStop,
-    /// A task is about to be created. A block prevents it.
-    TaskCreated,
-    /// A task is about to be completed. A block prevents it.
-    TaskCompleted,
-    /// A teammate has nothing to do. A block makes it go on.
-    TeammateIdle,
-    /// A working tree is wanted. The hook makes it and says where.
-    WorktreeCreate,
-    /// A working tree that a hook made is to go.
-    WorktreeRemove,
+store::words! {
+    /// The moments at which hooks run.
+    pub enum HookEvent {
+        /// An agent is about to start. Can add to its context; a block prevents it.
+        SubagentStart = "SubagentStart",
+        /// An agent is about to end. A block makes it go on.
+        SubagentStop = "SubagentStop",
+        /// A task is about to be created. A block prevents it.
+        TaskCreated = "TaskCreated",
+        /// A task is about to be completed. A block prevents it.
+        TaskCompleted = "TaskCompleted",
+        /// A teammate has nothing to do. A block makes it go on.
+        TeammateIdle = "TeammateIdle",
+        /// A working tree is wanted. The hook makes it and says where.
+        WorktreeCreate = "WorktreeCreate",
+        /// A working tree that a hook made is to go.
+        WorktreeRemove = "WorktreeRemove",
+    }
 }
 
 impl HookEvent {
-    /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::SubagentStart,
-        Self::SubagentStop,
-        Self::TaskCreated,
-        Self::TaskCompleted,
-        Self::TeammateIdle,
-        Self::WorktreeCreate,
-        Self::WorktreeRemove,
-    ];
-
-    /// The name in settings.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::SubagentStart => "SubagentStart",
-            Self::SubagentStop => "SubagentStop",
-            Self::TaskCreated => "TaskCreated",
-            Self::TaskCompleted => "TaskCompleted",
-            Self::TeammateIdle => "TeammateIdle",
-            Self::WorktreeCreate => "WorktreeCreate",
-            Self::WorktreeRemove => "WorktreeRemove",
-        }
-    }
-
-    /// Reads what [`HookEvent::as_str`] writes.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|event| event.as_str() == text)
-    }
-
     /// Whether a block means that something does not happen. Where it is not known what such a
     /// hook would have said (time-out, killed, not started), it has blocked.
     pub fn is_veto(self) -> bool {

@@ -1,8 +1,9 @@
 //! How a run ended: `exit.json`, written once per life.
 
 use serde::{Deserialize, Serialize};
+use store::clock::{Clock, SystemClock, parse_rfc3339, rfc3339};
 
-use super::meta::RunState;
+use super::meta::{Meta, RunState, VERSION};
 use crate::process::Ending;
 use crate::runtime::Usage;
 
@@ -37,41 +38,30 @@ impl ExitStatus {
     }
 }
 
-/// What ended a run that might have gone on: what can be done about it differs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ExitReason {
-    /// A limit on turns, time, tokens or money. It can be resumed.
-    Limit,
-    /// The provider refuses for now. It can be resumed later.
-    Quota,
-    /// The same failure again, and nothing had changed.
-    NoProgress,
-}
-
-impl ExitReason {
-    /// Its name in files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Limit => "limit",
-            Self::Quota => "quota",
-            Self::NoProgress => "no_progress",
-        }
+store::words! {
+    /// What ended a run that might have gone on: what can be done about it differs.
+    pub enum ExitReason {
+        /// A limit on turns, time, tokens or money. It can be resumed.
+        Limit = "limit",
+        /// The provider refuses for now. It can be resumed later.
+        Quota = "quota",
+        /// The same failure again, and nothing had changed.
+        NoProgress = "no_progress",
     }
 }
 
-/// Who wrote down how a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum By {
-    /// Its host, as it should be.
-    Host,
-    /// Its guard, because the host died.
-    Guard,
-    /// Somebody who found it with nobody left.
-    Sweep,
-    /// Whoever started it, because it could not be started.
-    Starter,
+store::words! {
+    /// Who wrote down how a run ended.
+    pub enum By {
+        /// Its host, as it should be.
+        Host = "host",
+        /// Its guard, because the host died.
+        Guard = "guard",
+        /// Somebody who found it with nobody left.
+        Sweep = "sweep",
+        /// Whoever started it, because it could not be started.
+        Starter = "starter",
+    }
 }
 
 /// The content of `exit.json`.
@@ -200,30 +190,41 @@ impl From<Ending> for CheckEnd {
     }
 }
 
-/// Where a check ran, and so what it says something about.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum CheckPlace {
-    /// On the commit, in a worktree of its own that no agent works in.
-    #[serde(rename = "commit")]
-    Commit,
-    /// Where the agent worked, with whatever else is there. So did all checks of earlier
-    /// versions, which did not say so.
-    #[default]
-    #[serde(rename = "in place")]
-    InPlace,
-}
-
-impl CheckPlace {
-    /// Its name in files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Commit => "commit",
-            Self::InPlace => "in place",
-        }
+store::words! {
+    /// Where a check ran, and so what it says something about.
+    #[derive(Default)]
+    pub enum CheckPlace {
+        /// On the commit, in a worktree of its own that no agent works in.
+        Commit = "commit",
+        /// Where the agent worked, with whatever else is there. So did all checks of earlier
+        /// versions, which did not say so.
+        #[default]
+        InPlace = "in place",
     }
 }
 
 impl Exit {
+    /// The end of this life of a run, now, with nothing to show for it.
+    pub fn now(meta: &Meta, status: ExitStatus, error: Option<String>, by: By) -> Self {
+        let now = SystemClock.now_ms();
+        let started = parse_rfc3339(&meta.started_at).unwrap_or(now);
+        Self {
+            v: VERSION,
+            life: meta.life,
+            status,
+            result: None,
+            error,
+            reason: None,
+            notes: Vec::new(),
+            usage: Usage::default(),
+            duration_ms: u64::try_from(now.saturating_sub(started)).unwrap_or(0),
+            ended_at: rfc3339(now),
+            ending: None,
+            proof: None,
+            by,
+        }
+    }
+
     /// Whether its program, or its check, was killed by somebody: not by us, who would say so.
     pub fn was_killed(&self) -> bool {
         let check = self.proof.as_ref().and_then(|proof| proof.check.as_ref());

@@ -82,7 +82,7 @@ pub enum HostError {
     Io(#[from] io::Error),
     /// The rest of the engine.
     #[error(transparent)]
-    Port(#[from] ServiceError),
+    Service(#[from] ServiceError),
 }
 
 /// Supervises the agent of `run` until it has ended and everything is done. Standard input is
@@ -117,9 +117,9 @@ pub fn host(
                 .permission_mode
                 .clone_from(&life.meta.permission_mode);
         }
-        let mut ears = Ears::new(&life)?;
-        let may = ears.wait_for_turn(&mut life).await?
-            && may_start(&mut life, &mut launch, &processes, &mut ears).await?;
+        let mut inputs = HostInputs::new(&life)?;
+        let may = inputs.wait_for_turn(&mut life).await?
+            && may_start(&mut life, &mut launch, &processes, &mut inputs).await?;
         if may {
             life.prompt(&launch.prompt);
             life.about_to_launch();
@@ -128,7 +128,7 @@ pub fn host(
                 Ok(agent) => {
                     reached(fault::RUN_LAUNCHED);
                     life.launched(&processes, &others);
-                    live(&mut life, agent, &processes, &mut ears, said).await?;
+                    live(&mut life, agent, &processes, &mut inputs, said).await?;
                 }
                 Err(error) => life.not_launched(&launch_words(&error)),
             }
@@ -160,7 +160,7 @@ fn launch_words(error: &LaunchError) -> String {
 }
 
 /// What a host listens to besides its agent.
-struct Ears {
+struct HostInputs {
     control: pipe::Receiver,
     mail: Option<pipe::Receiver>,
     guard: pipe::Sender,
@@ -169,7 +169,7 @@ struct Ears {
     terminate: Signals,
 }
 
-impl Ears {
+impl HostInputs {
     fn new(life: &Life<'_>) -> Result<Self, HostError> {
         let control = life.run.bell()?;
         let mail = life.mail_bell().transpose()?;
@@ -237,7 +237,7 @@ async fn may_start(
     life: &mut Life<'_>,
     launch: &mut Launch,
     processes: &Processes,
-    ears: &mut Ears,
+    inputs: &mut HostInputs,
 ) -> Result<bool, HostError> {
     let run = life.run.clone();
     let (number, grace) = (life.meta.life, life.options.grace);
@@ -247,7 +247,7 @@ async fn may_start(
             required::servers(launch, processes).await?;
             life.ask_to_start().await
         } => answer,
-        why = ears.stopped(&run, number) => {
+        why = inputs.stopped(&run, number) => {
             life.stopping.begin(why, grace, false);
             return Ok(false);
         }
@@ -284,7 +284,7 @@ async fn live(
     life: &mut Life<'_>,
     mut agent: Agent,
     processes: &Processes,
-    ears: &mut Ears,
+    inputs: &mut HostInputs,
     mut said: UnboundedReceiver<Said>,
 ) -> Result<(), HostError> {
     let mut tick = interval_at(Instant::now() + TICK, TICK);
@@ -312,21 +312,21 @@ async fn live(
                 Some(event) => life.event(event, &agent.orders).await,
             },
             Some(said) = said.recv() => life.hooks_said(said, &agent.orders).await,
-            heard = rung(Some(&ears.control)) => {
+            heard = rung(Some(&inputs.control)) => {
                 heard?;
                 life.look_for_stop(&agent.orders, processes);
                 life.look_at_gate(&agent.orders).await;
             }
-            heard = rung(ears.mail.as_ref()) => {
+            heard = rung(inputs.mail.as_ref()) => {
                 heard?;
                 life.fetch_mail(&agent.orders).await;
             }
-            ready = ears.guard.ready(Interest::ERROR), if ears.guarded => {
+            ready = inputs.guard.ready(Interest::ERROR), if inputs.guarded => {
                 ready?;
-                ears.guarded = false;
+                inputs.guarded = false;
                 life.stop(Why::GuardDied, &agent.orders, processes);
             }
-            _ = ears.terminate.recv() => life.stop(terminated(), &agent.orders, processes),
+            _ = inputs.terminate.recv() => life.stop(terminated(), &agent.orders, processes),
             () = at(due) => life.due(&agent.orders, processes).await,
             _ = tick.tick() => life.tick(&agent.orders, processes),
         }

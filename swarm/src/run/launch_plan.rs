@@ -154,18 +154,18 @@ pub struct LaunchPlan {
     pub other: Map<String, Value>,
 }
 
-/// What an agent is in its team, from which follows what it may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Standing {
-    /// Leads the team.
-    Lead,
-    /// Leads it by planning and delegating alone.
-    Coordinator,
-    /// Takes part in the team.
-    Teammate,
-    /// Does one piece of work.
-    Worker,
+store::words! {
+    /// What an agent is in its team, from which follows what it may do.
+    pub enum Standing {
+        /// Leads the team.
+        Lead = "lead",
+        /// Leads it by planning and delegating alone.
+        Coordinator = "coordinator",
+        /// Takes part in the team.
+        Teammate = "teammate",
+        /// Does one piece of work.
+        Worker = "worker",
+    }
 }
 
 impl Standing {

@@ -5,7 +5,6 @@ use std::path::Path;
 use super::meta::Meta;
 use super::run_dir::{RunDir, RunError};
 use crate::AgentId;
-use crate::process::Mark;
 
 /// Names those runs for which there is something left to do.
 pub(super) const ACTIVE: &str = ".active";
@@ -14,13 +13,6 @@ pub(super) const ACTIVE: &str = ".active";
 /// somebody died before all was done.
 pub fn active(runs: &Path) -> Result<Vec<String>, RunError> {
     names(&runs.join(ACTIVE))
-}
-
-/// The run among those under way whose mark this is: whose process somebody is, whatever its
-/// environment says.
-pub fn bearing(runs: &Path, mark: Mark) -> Result<Option<String>, RunError> {
-    let mut ids = active(runs)?.into_iter();
-    Ok(ids.find(|id| Mark::of_run(id) == mark))
 }
 
 /// All runs there are, oldest first, and the directories that could not be read.

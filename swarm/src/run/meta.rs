@@ -15,47 +15,33 @@ use crate::runtime::{Runtime, RuntimeError, RuntimeKind, Usage, from_spec};
 /// The version of the format that this code writes.
 pub(crate) const VERSION: u64 = 1;
 
-/// How far a run is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RunState {
-    /// Written down; no process yet.
-    #[default]
-    Registered,
-    /// Its host is up.
-    Starting,
-    /// It works.
-    Running,
-    /// Its turn is over; it waits for mail.
-    Idle,
-    /// It takes in nothing more.
-    Ending,
-    /// It did what it was asked.
-    Completed,
-    /// It did not.
-    Failed,
-    /// Somebody stopped it.
-    Killed,
-    /// It is gone, and nobody knows why.
-    Lost,
+store::words! {
+    /// How far a run is.
+    #[derive(Default)]
+    pub enum RunState {
+        /// Written down; no process yet.
+        #[default]
+        Registered = "registered",
+        /// Its host is up.
+        Starting = "starting",
+        /// It works.
+        Running = "running",
+        /// Its turn is over; it waits for mail.
+        Idle = "idle",
+        /// It takes in nothing more.
+        Ending = "ending",
+        /// It did what it was asked.
+        Completed = "completed",
+        /// It did not.
+        Failed = "failed",
+        /// Somebody stopped it.
+        Killed = "killed",
+        /// It is gone, and nobody knows why.
+        Lost = "lost",
+    }
 }
 
 impl RunState {
-    /// Its name in files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Registered => "registered",
-            Self::Starting => "starting",
-            Self::Running => "running",
-            Self::Idle => "idle",
-            Self::Ending => "ending",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Killed => "killed",
-            Self::Lost => "lost",
-        }
-    }
-
     /// Whether nothing comes after it, in this life.
     pub fn is_terminal(self) -> bool {
         matches!(
@@ -118,18 +104,18 @@ pub struct TreeOutcome {
     pub why: String,
 }
 
-/// Whether the parent knows that the run has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Told {
-    /// Somebody who waits for the result passes it on.
-    Waiting,
-    /// That has happened.
-    Delivered,
-    /// A notification is in its inbox.
-    Posted,
-    /// There is nobody to tell.
-    Nobody,
+store::words! {
+    /// Whether the parent knows that the run has ended.
+    pub enum Told {
+        /// Somebody who waits for the result passes it on.
+        Waiting = "waiting",
+        /// That has happened.
+        Delivered = "delivered",
+        /// A notification is in its inbox.
+        Posted = "posted",
+        /// There is nobody to tell.
+        Nobody = "nobody",
+    }
 }
 
 /// Everything about a run but its prompt and what happened in it.

@@ -3,10 +3,8 @@
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
-use store::clock::{Clock, SystemClock, parse_rfc3339, rfc3339};
-
 use super::exit::{By, Exit, ExitStatus};
-use super::meta::{Meta, VERSION};
+use super::meta::Meta;
 use super::run_dir::RunDir;
 use super::transcript::{Entry, Record};
 
@@ -17,22 +15,10 @@ const MAX_TEXT: usize = 16 * 1024;
 
 /// The end of a life as far as its files tell.
 pub(super) fn exit(run: &RunDir, meta: &Meta, status: ExitStatus, error: String, by: By) -> Exit {
-    let now = SystemClock.now_ms();
-    let started = parse_rfc3339(&meta.started_at).unwrap_or(now);
     Exit {
-        v: VERSION,
-        life: meta.life,
-        status,
         result: partial_text(run, meta.life),
-        error: Some(error),
-        reason: None,
-        notes: Vec::new(),
         usage: meta.usage.since(&meta.used_before),
-        duration_ms: u64::try_from(now.saturating_sub(started)).unwrap_or(0),
-        ended_at: rfc3339(now),
-        ending: None,
-        proof: None,
-        by,
+        ..Exit::now(meta, status, Some(error), by)
     }
 }
 

@@ -1,10 +1,8 @@
 //! How a life ended, once it has.
 
-use store::clock::{Clock, SystemClock, parse_rfc3339, rfc3339};
-
 use super::exit::{By, Exit, ExitReason, ExitStatus};
 use super::life::Life;
-use super::meta::{RunState, VERSION};
+use super::meta::RunState;
 use super::partial::partial_text;
 use super::stop::Why;
 use super::transcript::Entry;
@@ -16,8 +14,6 @@ impl Life<'_> {
     pub(super) fn exit(&mut self) -> Exit {
         let (status, error) = self.verdict();
         let reason = self.reason(status);
-        let now = SystemClock.now_ms();
-        let started = parse_rfc3339(&self.meta.started_at).unwrap_or(now);
         let turn = self.last_turn.as_ref().map(|turn| turn.text.clone());
         let result = turn.filter(|text| !text.is_empty());
         self.record.add(Entry::Ended {
@@ -27,19 +23,11 @@ impl Life<'_> {
         // What was used is written down with the end.
         self.write_meta();
         Exit {
-            v: VERSION,
-            life: self.meta.life,
-            status,
             result: result.or_else(|| partial_text(&self.run, self.meta.life)),
-            error,
             reason,
-            notes: Vec::new(),
             usage: self.used,
-            duration_ms: u64::try_from(now.saturating_sub(started)).unwrap_or(0),
-            ended_at: rfc3339(now),
             ending: self.ending,
-            proof: None,
-            by: By::Host,
+            ..Exit::now(&self.meta, status, error, By::Host)
         }
     }
 

@@ -23,6 +23,9 @@ const MAX_ERROR_LINE: usize = 64 * 1024;
 /// more: it asks without listening.
 const UNREAD: usize = 1024;
 
+/// How many questions of a program may be open. One that asks more is told no.
+pub(super) const OPEN_QUESTIONS: usize = 256;
+
 /// What a translator wants done.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Step {

@@ -203,7 +203,9 @@ impl Team {
         document: &Document,
         roster: &Roster,
     ) -> Result<(), TeamError> {
-        let found = document.version().map_err(|detail| self.corrupt(detail))?;
+        let found = document
+            .version()
+            .map_err(|error| self.corrupt(error.why))?;
         if found > VERSION {
             return Err(TeamError::Store(StoreError::NewerVersion {
                 path: self.config_path(),

@@ -5,6 +5,7 @@
 //! `ccb`, of the roster and of a member.
 
 use serde_json::{Map, Value, json};
+use store::fields::{FieldError, Fields, Read};
 use store::name::Name;
 
 use crate::agent_id::AgentId;
@@ -117,33 +118,26 @@ impl Document {
             return Err("it is not a JSON object".into());
         };
         let document = Self(map);
-        document.read(team)?;
+        document.read(team).map_err(|error| error.why)?;
         Ok(document)
     }
 
     /// What it says. Fails only where a key has the wrong type, which [`Self::parse`] has
     /// made sure of.
-    pub(super) fn read(&self, team: &Name) -> Result<Roster, String> {
-        let root = Fields("", &self.0);
-        let ours = root.object("ccb")?;
-        let ours = ours.map(|map| Fields("ccb.", map));
-        let ours_text = |key| ours.as_ref().map_or(Ok(None), |ours| ours.text(key));
+    pub(super) fn read(&self, team: &Name) -> Read<Roster> {
+        let root = Fields::new(&self.0);
+        let ours = root.section("ccb")?;
+        let ours_text = |key| ours.as_ref().map_or(Ok(None), |ours| text(ours, key));
         self.version()?;
-        let members = match present(&self.0, "members") {
-            None => &Vec::new(),
-            Some(Value::Array(members)) => members,
-            Some(_) => return Err("\"members\" is not a list".into()),
-        };
-        let members: Result<Vec<Member>, String> = members
-            .iter()
-            .map(|value| Member::read(team, value))
-            .collect();
+        let members = root.read("members", "a list", Value::as_array)?;
+        let members = members.into_iter().flatten();
+        let members: Read<Vec<Member>> = members.map(|value| Member::read(team, value)).collect();
         Ok(Roster {
             name: team.to_string(),
-            description: root.text("description")?,
-            created_at: root.milliseconds("createdAt")?,
-            lead_agent_id: root.text("leadAgentId")?,
-            lead_session_id: root.text("leadSessionId")?,
+            description: text(&root, "description")?,
+            created_at: milliseconds(&root, "createdAt")?,
+            lead_agent_id: text(&root, "leadAgentId")?,
+            lead_session_id: text(&root, "leadSessionId")?,
             members: members?,
             repository: ours_text("repository")?,
             deleting_since: ours_text("deletingSince")?,
@@ -152,12 +146,10 @@ impl Document {
     }
 
     /// The format it was written in; files of other tools have none.
-    pub(super) fn version(&self) -> Result<u64, String> {
-        let ours = Fields("", &self.0).object("ccb")?;
-        match ours.and_then(|ours| present(ours, "v")) {
-            None => Ok(VERSION),
-            Some(v) => v.as_u64().ok_or_else(|| "\"ccb.v\" is not a number".into()),
-        }
+    pub(super) fn version(&self) -> Read<u64> {
+        let ours = Fields::new(&self.0).section("ccb")?;
+        let v = ours.map_or(Ok(None), |ours| ours.read("v", "a number", Value::as_u64));
+        Ok(v?.unwrap_or(VERSION))
     }
 
     pub(super) fn to_bytes(&self) -> Vec<u8> {
@@ -225,28 +217,32 @@ impl Document {
 }
 
 impl Member {
-    pub(super) fn read(team: &Name, value: &Value) -> Result<Self, String> {
-        let Value::Object(map) = value else {
-            return Err("a member is not a JSON object".into());
+    pub(super) fn read(team: &Name, value: &Value) -> Read<Self> {
+        let wrong = |why: &str| FieldError {
+            key: "members".into(),
+            why: why.into(),
         };
-        let fields = Fields("members.", map);
-        let name = fields.text("name")?.ok_or("a member has no \"name\"")?;
-        let ours = fields.object("ccb")?.map(|map| Fields("members.ccb.", map));
-        let agent_id = fields.text("agentId")?;
+        let Value::Object(map) = value else {
+            return Err(wrong("a member is not a JSON object"));
+        };
+        let fields = Fields::within(map, "members.");
+        let text = |key: &str| text(&fields, key);
+        let name = text("name")?.ok_or_else(|| wrong("a member has no \"name\""))?;
+        let ours = fields.section("ccb")?;
         Ok(Self {
-            agent_id: agent_id.unwrap_or_else(|| AgentId::member(&name, team).to_string()),
+            agent_id: text("agentId")?.unwrap_or_else(|| AgentId::member(&name, team).to_string()),
             name,
-            agent_type: fields.text("agentType")?,
-            model: fields.text("model")?,
-            color: fields.text("color")?,
-            cwd: fields.text("cwd")?,
-            worktree_path: fields.text("worktreePath")?,
-            backend_type: fields.text("backendType")?,
-            is_active: fields.flag("isActive")?.unwrap_or(false),
-            joined_at: fields.milliseconds("joinedAt")?,
-            plan_mode_required: fields.flag("planModeRequired")?.unwrap_or(false),
-            mode: fields.text("mode")?,
-            run: ours.map_or(Ok(None), |ours| ours.text("run"))?,
+            agent_type: text("agentType")?,
+            model: text("model")?,
+            color: text("color")?,
+            cwd: text("cwd")?,
+            worktree_path: text("worktreePath")?,
+            backend_type: text("backendType")?,
+            is_active: fields.boolean("isActive")? == Some(true),
+            joined_at: milliseconds(&fields, "joinedAt")?,
+            plan_mode_required: fields.boolean("planModeRequired")? == Some(true),
+            mode: text("mode")?,
+            run: ours.map_or(Ok(None), |ours| self::text(&ours, "run"))?,
             value: value.clone(),
         })
     }
@@ -342,42 +338,13 @@ pub(super) fn set(map: &mut Map<String, Value>, key: &str, value: Option<Value>)
     }
 }
 
-fn present<'a>(map: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {
-    map.get(key).filter(|value| !value.is_null())
+/// Any text, also an empty one.
+fn text(fields: &Fields<'_>, key: &str) -> Read<Option<String>> {
+    fields.read(key, "text", |value| value.as_str().map(str::to_owned))
 }
 
-/// The keys of an object and what stands before them in errors.
-struct Fields<'a>(&'static str, &'a Map<String, Value>);
-
-impl<'a> Fields<'a> {
-    fn typed<T>(
-        &self,
-        key: &str,
-        what: &str,
-        read: impl Fn(&'a Value) -> Option<T>,
-    ) -> Result<Option<T>, String> {
-        let Some(value) = present(self.1, key) else {
-            return Ok(None);
-        };
-        let wrong = || format!("\"{}{key}\" is not {what}", self.0);
-        read(value).map(Some).ok_or_else(wrong)
-    }
-
-    fn text(&self, key: &str) -> Result<Option<String>, String> {
-        self.typed(key, "a string", |value| value.as_str().map(str::to_owned))
-    }
-
-    fn flag(&self, key: &str) -> Result<Option<bool>, String> {
-        self.typed(key, "true or false", Value::as_bool)
-    }
-
-    fn object(&self, key: &str) -> Result<Option<&'a Map<String, Value>>, String> {
-        self.typed(key, "an object", Value::as_object)
-    }
-
-    fn milliseconds(&self, key: &str) -> Result<Option<i64>, String> {
-        // JavaScript may write a fraction.
-        let whole = |value: &Value| value.as_i64().or(value.as_f64().map(|ms| ms as i64));
-        self.typed(key, "a number", whole)
-    }
+fn milliseconds(fields: &Fields<'_>, key: &str) -> Read<Option<i64>> {
+    // JavaScript may write a fraction.
+    let whole = |value: &Value| value.as_i64().or(value.as_f64().map(|ms| ms as i64));
+    fields.read(key, "a number", whole)
 }

@@ -7,27 +7,20 @@ use store::lock::is_held;
 use super::{Member, Roster, Team, names_in};
 use crate::error::TeamError;
 
-/// How it is known that somebody is alive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Life {
-    /// Its run holds its lock.
-    Running,
-    /// Somebody is attached to its inbox.
-    Reading,
-    /// It joined as active, has no run of ours, and has not left.
-    Joined,
+store::words! {
+    /// How it is known that somebody is alive.
+    #[derive(PartialOrd, Ord)]
+    pub enum Life {
+        /// Its run holds its lock.
+        Running = "running",
+        /// Somebody is attached to its inbox.
+        Reading = "reading",
+        /// It joined as active, has no run of ours, and has not left.
+        Joined = "joined",
+    }
 }
 
 impl Life {
-    /// A stable word for programs.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Reading => "reading",
-            Self::Joined => "joined",
-        }
-    }
-
     /// What comes after a name in a sentence.
     pub fn in_words(self) -> &'static str {
         match self {

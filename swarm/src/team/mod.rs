@@ -153,7 +153,7 @@ impl Team {
     fn understood(&self, document: &Document) -> Result<Roster, TeamError> {
         document
             .read(&self.name)
-            .map_err(|detail| self.corrupt(detail))
+            .map_err(|error| self.corrupt(error.why))
     }
 
     fn corrupt(&self, detail: String) -> TeamError {

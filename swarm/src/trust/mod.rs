@@ -23,43 +23,27 @@ use scripts::Script;
 use crate::definitions::{Definitions, Found, McpServer};
 use crate::hooks::{Hook, HookEvent, Hooks};
 
-/// What kind of thing a repository brings along.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A hook of ours.
-    Hook,
-    /// Hooks of an agent that its runtime runs.
-    AgentHooks,
-    /// An MCP server of an agent.
-    AgentServer,
-    /// A way to run agents.
-    Runtime,
-    /// A command for every new working tree.
-    SetUp,
-    /// A variable agents get to see.
-    Environment,
-    /// An MCP server of the repository.
-    Server,
-    /// What the repository configures for an agent's program itself.
-    ProgramSettings,
-    /// What a coordinator is told.
-    Coordinator,
-}
-
-impl Kind {
-    /// A stable word for programs.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Hook => "hook",
-            Self::AgentHooks => "agent-hooks",
-            Self::AgentServer => "agent-mcp-server",
-            Self::Runtime => "runtime",
-            Self::SetUp => "setup",
-            Self::Environment => "environment",
-            Self::Server => "mcp-server",
-            Self::ProgramSettings => "program-settings",
-            Self::Coordinator => "coordinator",
-        }
+store::words! {
+    /// What kind of thing a repository brings along.
+    pub enum Kind {
+        /// A hook of ours.
+        Hook = "hook",
+        /// Hooks of an agent that its runtime runs.
+        AgentHooks = "agent-hooks",
+        /// An MCP server of an agent.
+        AgentServer = "agent-mcp-server",
+        /// A way to run agents.
+        Runtime = "runtime",
+        /// A command for every new working tree.
+        SetUp = "setup",
+        /// A variable agents get to see.
+        Environment = "environment",
+        /// An MCP server of the repository.
+        Server = "mcp-server",
+        /// What the repository configures for an agent's program itself.
+        ProgramSettings = "program-settings",
+        /// What a coordinator is told.
+        Coordinator = "coordinator",
     }
 }
 

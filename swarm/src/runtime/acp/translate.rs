@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::super::refusal::failed_turn;
 use super::super::rpc::{Calls, Incoming, NO_METHOD, read};
-use super::super::translator::{Step, Steps, Translator};
+use super::super::translator::{OPEN_QUESTIONS, Step, Steps, Translator};
 use super::super::{
     Event, Launch, Message, Messages, OWN_SERVER, Order, Stream, TurnEnd, TurnStatus, Usage,
 };
@@ -17,8 +17,6 @@ use super::turn::{Turn, usage};
 
 /// The version of the protocol we speak.
 pub(super) const VERSION: u64 = 1;
-/// How many questions may be open.
-const OPEN_QUESTIONS: usize = 256;
 
 /// What a request was for.
 #[derive(Debug)]

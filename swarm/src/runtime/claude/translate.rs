@@ -5,12 +5,10 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::super::translator::{Step, Steps, Translator};
+use super::super::translator::{OPEN_QUESTIONS, Step, Steps, Translator};
 use super::super::{Event, Launch, Message, OWN_SERVER, Order, Start, Stream, Usage};
 use super::outcome::{Costs, Turn, not_logged_in, turn_end};
 
-/// How many questions may be open. A program that asks more is told no.
-const OPEN_QUESTIONS: usize = 256;
 /// After how many refusals of the login a turn is broken off. The first may be a token that is
 /// just being renewed.
 const REFUSALS: u64 = 2;

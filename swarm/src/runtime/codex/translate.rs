@@ -7,14 +7,12 @@ use uuid::Uuid;
 
 use super::super::refusal::failed_turn;
 use super::super::rpc::{Calls, Incoming, read};
-use super::super::translator::{Step, Steps, Translator};
+use super::super::translator::{OPEN_QUESTIONS, Step, Steps, Translator};
 use super::super::{Event, Launch, Message, Order, Stream, TurnEnd, TurnStatus, Usage};
 use super::approvals::{Asked, Question, asked};
 use super::items::Items;
 use super::options::{not_possible, opening, turn_permissions};
 
-/// How many questions may be open.
-const OPEN_QUESTIONS: usize = 256;
 /// How to log in.
 const LOGIN: &str = "run `codex login`, or set the key its provider wants";
 

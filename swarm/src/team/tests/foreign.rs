@@ -75,15 +75,15 @@ fn what_is_no_roster_says_why_and_is_left_alone() {
         ("", "empty"),
         ("{", "EOF"),
         ("[]", "not a JSON object"),
-        (r#"{"members":{}}"#, "\"members\" is not a list"),
+        (r#"{"members":{}}"#, "\"members\" must be a list"),
         (r#"{"members":[1]}"#, "not a JSON object"),
         (r#"{"members":[{}]}"#, "no \"name\""),
         (
             r#"{"members":[{"name":"a","isActive":1}]}"#,
-            "\"members.isActive\" is not true or false",
+            "\"members.isActive\" must be true or false",
         ),
-        (r#"{"ccb":{"v":"x"}}"#, "\"ccb.v\" is not a number"),
-        (r#"{"createdAt":"x"}"#, "\"createdAt\" is not a number"),
+        (r#"{"ccb":{"v":"x"}}"#, "\"ccb.v\" must be a number"),
+        (r#"{"createdAt":"x"}"#, "\"createdAt\" must be a number"),
     ] {
         let name = Name::new("team", "fixers").unwrap();
         let error = Document::parse(&name, text.as_bytes()).unwrap_err();
