@@ -1,0 +1,17 @@
+//! What the sources must keep to, as functions that return what is wrong.
+//!
+//! | module | rule |
+//! |---|---|
+//! | [`paths`] | every path that ARCHITECTURE.md names exists |
+//! | [`crates`] | crates depend downwards only |
+//! | [`cycles`] | the top modules of a crate do not import each other in a circle |
+//! | [`thin`] | `cli` has no policy: it does not import what would let it decide |
+//!
+//! [`sources`] reads the imports of a crate. `tests/workspace.rs` applies the rules to this
+//! repository.
+
+pub mod crates;
+pub mod cycles;
+pub mod paths;
+pub mod sources;
+pub mod thin;

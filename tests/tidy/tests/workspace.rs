@@ -1,0 +1,76 @@
+//! The rules, applied to this repository.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tidy::{crates, cycles, paths, sources, thin};
+
+/// Crates whose top modules have no circles; the others have some today.
+const WITHOUT_CIRCLES: [&str; 1] = ["store"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn assert_none(problems: &[String]) {
+    assert!(problems.is_empty(), "\n{}", problems.join("\n"));
+}
+
+#[test]
+fn every_path_in_the_architecture_exists() {
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    assert_none(&paths::missing(&text, &root()));
+}
+
+#[test]
+fn crates_depend_downwards() {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args([
+        "metadata",
+        "--no-deps",
+        "--offline",
+        "--format-version",
+        "1",
+    ]);
+    let output = cargo.current_dir(root()).output().unwrap();
+    let metadata = serde_json::from_slice(&output.stdout).unwrap();
+    assert_none(&crates::not_downwards(&metadata));
+}
+
+#[test]
+fn top_modules_import_each_other_in_one_direction() {
+    let mut problems = Vec::new();
+    for name in WITHOUT_CIRCLES {
+        let circles = cycles::find(&sources::read(&root().join(name)).unwrap());
+        problems.extend(
+            circles
+                .into_iter()
+                .map(|circle| format!("{name}: {circle}")),
+        );
+    }
+    assert_none(&problems);
+}
+
+#[test]
+fn the_command_line_decides_nothing() {
+    let sources = sources::read(&root().join("cli")).unwrap();
+    assert_none(&thin::denied(&sources, thin::DENIED));
+}
+
+/// For a look: the circles of every crate. Run it with `--ignored --nocapture`.
+#[test]
+#[ignore = "prints, checks nothing"]
+fn print_circles() {
+    for name in [
+        "store",
+        "taskboard",
+        "mailbox",
+        "worktrees",
+        "swarm",
+        "coordinator",
+        "cli",
+    ] {
+        let circles = cycles::find(&sources::read(&root().join(name)).unwrap());
+        println!("{name}: {} circles\n{}", circles.len(), circles.join("\n"));
+    }
+}
