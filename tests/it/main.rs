@@ -82,6 +82,8 @@ mod team_concurrency;
 mod team_crash;
 /// Teams: who is alive, and the end of a team.
 mod team_delete;
+/// What a person at a terminal sees, and can type.
+mod terminal;
 /// `ccb worktree …`: the answers, the exit codes, tasks bound to trees.
 mod tree_commands;
 /// A crash at every step of making, removing and bringing back a tree.
@@ -180,6 +182,8 @@ mod session_lead;
 
 /// The binary the tests run.
 pub const CCB: &str = env!("CARGO_BIN_EXE_ccb-under-test");
+/// Runs a program as the leader of a terminal's session.
+pub const ON_TERMINAL: &str = env!("CARGO_BIN_EXE_on-terminal");
 /// An agent that speaks the Agent Client Protocol.
 pub const FAKE_ACP: &str = env!("CARGO_BIN_EXE_fake-acp");
 /// The other tool that shares its files.

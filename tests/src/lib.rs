@@ -33,6 +33,7 @@ pub mod script;
 mod talk;
 mod team_files;
 pub mod team_session;
+pub mod terminal;
 mod wait;
 mod workplace;
 

@@ -1,0 +1,22 @@
+//! Runs a program on the terminal that its own standard input is, as the session's leader, so that
+//! Ctrl-C and hanging up reach it as they would from a terminal window.
+
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    let Some(program) = words.next() else {
+        eprintln!("usage: on-terminal PROGRAM [ARGUMENT]...");
+        return ExitCode::from(2);
+    };
+    let taken = rustix::process::setsid()
+        .and_then(|_| rustix::process::ioctl_tiocsctty(rustix::stdio::stdin()));
+    if let Err(error) = taken {
+        eprintln!("on-terminal: {error}");
+        return ExitCode::from(2);
+    }
+    let error = Command::new(program).args(words).exec();
+    eprintln!("on-terminal: {error}");
+    ExitCode::from(2)
+}

@@ -1,0 +1,235 @@
+//! A program in a pseudo-terminal: keys go in, and what a person would see comes out.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::num::NonZeroU16;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+/// Only reached when something hangs.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A terminal, and the program that runs in it. Dropping it hangs up and ends the program.
+#[derive(Debug)]
+pub struct Terminal {
+    child: Child,
+    keys: File,
+    shown: Arc<Shown>,
+}
+
+/// What the reading thread and the test share.
+struct Shown {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    parser: vt100::Parser,
+    /// No process has the terminal any more.
+    closed: bool,
+}
+
+/// What is on a terminal's screen at one moment.
+#[derive(Clone)]
+pub struct Screen(vt100::Screen);
+
+impl Terminal {
+    /// Starts `command` in a terminal of this size. It gets the variables that the command sets,
+    /// and no others but `TERM`. `on_terminal` is the program of that name.
+    pub fn start(on_terminal: &str, command: &Command, columns: u16, rows: u16) -> Self {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let ours = openpt(flags).expect("a terminal");
+        grantpt(&ours).expect("a terminal");
+        unlockpt(&ours).expect("a terminal");
+        let size = Winsize {
+            ws_col: columns,
+            ws_row: rows,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        tcsetwinsize(&ours, size).expect("a terminal's size");
+        let theirs = || Stdio::from(ioctl_tiocgptpeer(&ours, flags).expect("a terminal"));
+
+        let mut started = Command::new(on_terminal);
+        let set = command.get_envs();
+        started
+            .arg(command.get_program())
+            .args(command.get_args())
+            .env_clear()
+            .env("TERM", "xterm-256color")
+            .envs(set.filter_map(|(name, value)| Some((name, value?))))
+            .stdin(theirs())
+            .stdout(theirs())
+            .stderr(theirs());
+        if let Some(dir) = command.get_current_dir() {
+            started.current_dir(dir);
+        }
+        let child = started.spawn().expect("the program starts");
+        // It holds their end of the terminal, whose last closing is to be seen.
+        drop(started);
+
+        let size = |number| NonZeroU16::new(number).expect("a size");
+        let keys = File::from(ours);
+        let output = keys.try_clone().expect("a terminal");
+        let shown = Arc::new(Shown {
+            state: Mutex::new(State {
+                parser: vt100::Parser::new(size(rows), size(columns), 0),
+                closed: false,
+            }),
+            changed: Condvar::new(),
+        });
+        let for_reader = Arc::clone(&shown);
+        std::thread::spawn(move || for_reader.follow(output));
+        Self { child, keys, shown }
+    }
+
+    /// Types this. `"\r"` is Enter, `"\x03"` is Ctrl-C, `"\x04"` is Ctrl-D.
+    pub fn type_keys(&mut self, keys: &str) {
+        let typed = self.keys.write_all(keys.as_bytes());
+        typed.expect("a terminal takes keys");
+    }
+
+    /// The screen as it is now.
+    pub fn screen(&self) -> Screen {
+        self.shown.lock().screen()
+    }
+
+    /// Waits until the screen is as wanted. Fails with the screen if the program ends before.
+    pub fn wait_for(&self, what: &str, wanted: impl Fn(&Screen) -> bool) -> Screen {
+        let (screen, is_so) = self.shown.wait(|state| wanted(&state.screen()));
+        assert!(is_so, "waited for {what}:\n{screen:?}");
+        screen
+    }
+
+    /// Waits until this text is on the screen.
+    pub fn wait_for_text(&self, text: &str) -> Screen {
+        self.wait_for(text, |screen| screen.text().contains(text))
+    }
+
+    /// Waits until the program has ended and nothing of it has the terminal; returns its exit code
+    /// and what it left on the screen.
+    pub fn end(&mut self) -> (Option<i32>, Screen) {
+        let (screen, _) = self.shown.wait(|state| state.closed);
+        assert!(self.shown.lock().closed, "it goes on:\n{screen:?}");
+        let status = self.child.wait().expect("its end");
+        (status.code(), screen)
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+impl Shown {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Draws everything that comes, until no process has the terminal.
+    fn follow(&self, mut output: File) {
+        let mut buffer = [0; 4096];
+        // The last closing is an error, not an end.
+        while let Ok(count @ 1..) = output.read(&mut buffer) {
+            self.lock().parser.process(&buffer[..count]);
+            self.changed.notify_all();
+        }
+        self.lock().closed = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits until it is so, nothing more can come, or the limit is reached.
+    fn wait(&self, is_so: impl Fn(&State) -> bool) -> (Screen, bool) {
+        let end = Instant::now() + LIMIT;
+        let mut state = self.lock();
+        loop {
+            let so = is_so(&state);
+            let left = end.saturating_duration_since(Instant::now());
+            if so || state.closed || left.is_zero() {
+                return (state.screen(), so);
+            }
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl State {
+    fn screen(&self) -> Screen {
+        Screen(self.parser.screen().clone())
+    }
+}
+
+impl Screen {
+    /// What can be read on it; rows end where their text does.
+    pub fn text(&self) -> String {
+        self.0.contents()
+    }
+
+    /// Its rows from top to bottom.
+    pub fn rows(&self) -> Vec<String> {
+        let (_, columns) = self.0.size();
+        self.0.rows(0, columns.get()).collect()
+    }
+
+    /// The rows that go on in the next one because they were too wide.
+    pub fn wrapped(&self) -> Vec<String> {
+        let rows = self.rows().into_iter().zip(0..);
+        let wrapped = rows.filter(|(_, number)| self.0.row_wrapped(*number));
+        wrapped.map(|(row, _)| row).collect()
+    }
+
+    /// Whether the cursor can be seen.
+    pub fn has_cursor(&self) -> bool {
+        !self.0.hide_cursor()
+    }
+
+    /// The colour in which `text` begins where it is first.
+    pub fn colour_of(&self, text: &str) -> vt100::Color {
+        let first = text.chars().next().map(String::from).unwrap_or_default();
+        for (row, number) in self.rows().iter().zip(0..) {
+            let Some(at) = row.find(text) else { continue };
+            // A row's characters are not its cells where some are wide.
+            let (_, columns) = self.0.size();
+            let before = row[..at].matches(&first).count();
+            let mut same = (0..columns.get())
+                .filter_map(|column| self.0.cell(number, column))
+                .filter(|cell| cell.contents() == first);
+            return same.nth(before).expect("a cell").fgcolor();
+        }
+        panic!("no {text:?} in\n{self:?}");
+    }
+
+    /// Whether anything on it has a colour.
+    pub fn has_colours(&self) -> bool {
+        let (rows, columns) = self.0.size();
+        let mut cells = (0..rows.get())
+            .flat_map(|row| (0..columns.get()).filter_map(move |column| self.0.cell(row, column)));
+        cells.any(|cell| cell.fgcolor() != vt100::Color::Default)
+    }
+}
+
+/// As it looks, in a frame.
+impl std::fmt::Debug for Screen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (_, columns) = self.0.size();
+        let edge = "-".repeat(usize::from(columns.get()));
+        writeln!(f, "+{edge}+")?;
+        for row in self.rows() {
+            writeln!(f, "|{row}")?;
+        }
+        write!(f, "+{edge}+")
+    }
+}
+
+impl std::fmt::Debug for Shown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.lock().screen().fmt(f)
+    }
+}
