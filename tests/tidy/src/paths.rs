@@ -26,7 +26,8 @@ pub fn missing(text: &str, root: &Path) -> Vec<String> {
             let mut beside: Vec<PathBuf> = Vec::new();
             for span in spans(cell) {
                 let from_root = starts_at_root(&span, root);
-                if !from_root && !(table && looks_like_a_path(&span)) {
+                let is_short = table && looks_like_a_path(&span);
+                if !from_root && !is_short {
                     continue;
                 }
                 let all = written_out(&span);

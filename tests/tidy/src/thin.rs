@@ -2,19 +2,66 @@
 
 use crate::sources::Source;
 
-/// Paths `cli` may not name, and what it uses instead. The beginning of a path stands for all below.
-pub const DENIED: &[(&str, &str)] = &[];
+/// Where something is decided, and the paths to it that `cli` may not name. The beginning of a path
+/// stands for all below it.
+pub const DENIED: &[(&str, &[&str])] = &[
+    (
+        "how a session is directed is coordinator::session's business",
+        &[
+            "coordinator::engine::Control",
+            "coordinator::engine::Crew",
+            "coordinator::engine::Engine",
+            "coordinator::engine::Gate",
+            "coordinator::engine::Job",
+            "coordinator::engine::Level",
+            "coordinator::engine::Limits",
+            "coordinator::engine::Seat",
+            "coordinator::engine::Setup",
+            "coordinator::progress",
+        ],
+    ),
+    (
+        "what an agent is given is coordinator::agent's business",
+        &[
+            "coordinator::run::DefinedHooks",
+            "coordinator::run::Grants",
+            "coordinator::run::Isolation",
+            "coordinator::run::Surroundings",
+            "swarm::environment",
+            "swarm::fork",
+            "swarm::model",
+            "swarm::starter",
+        ],
+    ),
+    (
+        "starting and supervising agents is coordinator::run's business",
+        &[
+            "swarm::process",
+            "swarm::run::LaunchPlan",
+            "swarm::run::RuntimeSpec",
+            "swarm::run::active",
+            "swarm::runtime",
+        ],
+    ),
+    (
+        "who acts is coordinator::workplace's business",
+        &["coordinator::identity"],
+    ),
+];
 
 /// The denied paths that the sources name.
-pub fn denied(sources: &[Source], list: &[(&str, &str)]) -> Vec<String> {
+pub fn denied(sources: &[Source], list: &[(&str, &[&str])]) -> Vec<String> {
     let mut found = Vec::new();
     for source in sources {
         for path in &source.paths {
             let path = path.join("::");
-            for (denied, instead) in list {
-                let below = path.strip_prefix(denied);
-                if below.is_some_and(|rest| rest.is_empty() || rest.starts_with("::")) {
-                    found.push(format!("{} names {path}: {instead}", source.file.display()));
+            let is_below = |denied: &&&str| {
+                let rest = path.strip_prefix(**denied);
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+            };
+            for (why, paths) in list {
+                if paths.iter().any(|denied| is_below(&denied)) {
+                    found.push(format!("{} names {path}: {why}", source.file.display()));
                 }
             }
         }
@@ -37,7 +84,7 @@ mod tests {
                 .into_iter()
                 .collect(),
         };
-        let found = denied(&[source], &[("x::y", "use w")]);
-        assert_eq!(found, ["src/a.rs names x::y::Z: use w"]);
+        let found = denied(&[source], &[("it decides", &["x::y"])]);
+        assert_eq!(found, ["src/a.rs names x::y::Z: it decides"]);
     }
 }
