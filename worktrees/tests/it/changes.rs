@@ -163,17 +163,17 @@ fn what_cannot_be_read_is_unknown() {
     type Damage = fn(&std::path::Path, &std::path::Path);
     let damage: [(&str, Damage); 6] = [
         ("a broken .git", |at, _| {
-            write(&at.join(".git"), "gitdir: /nowhere\n")
+            write(&at.join(".git"), "gitdir: /nowhere\n");
         }),
         ("a .git directory", |at, _| {
             std::fs::remove_file(at.join(".git")).unwrap();
             git(at, &["init", "-q"]);
         }),
         ("a damaged index", |_, admin| {
-            write(&admin.join("index"), "damaged")
+            write(&admin.join("index"), "damaged");
         }),
         ("no reflog", |_, admin| {
-            std::fs::remove_file(admin.join("logs/HEAD")).unwrap()
+            std::fs::remove_file(admin.join("logs/HEAD")).unwrap();
         }),
         ("a HEAD to nowhere", |_, admin| {
             write(&admin.join("HEAD"), "ref: refs/heads/nothing\n");

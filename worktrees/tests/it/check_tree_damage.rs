@@ -13,29 +13,29 @@ type Damage = (&'static str, fn(&TestRepo, &Path));
 
 const DAMAGES: &[Damage] = &[
     ("no .git", |_, tree| {
-        std::fs::remove_dir_all(tree.join(".git")).unwrap()
+        std::fs::remove_dir_all(tree.join(".git")).unwrap();
     }),
     ("a .git file", |_, tree| {
         std::fs::remove_dir_all(tree.join(".git")).unwrap();
         write(&tree.join(".git"), "gitdir: nowhere\n");
     }),
     ("no directory", |_, tree| {
-        std::fs::remove_dir_all(tree).unwrap()
+        std::fs::remove_dir_all(tree).unwrap();
     }),
     ("a garbage index", |_, tree| {
-        write(&tree.join(".git/index"), "DIRC garbage")
+        write(&tree.join(".git/index"), "DIRC garbage");
     }),
     ("an empty index", |_, tree| {
-        write(&tree.join(".git/index"), "")
+        write(&tree.join(".git/index"), "");
     }),
     ("no index", |_, tree| {
-        std::fs::remove_file(tree.join(".git/index")).unwrap()
+        std::fs::remove_file(tree.join(".git/index")).unwrap();
     }),
     ("a stale lock", |_, tree| {
-        write(&tree.join(".git/index.lock"), "")
+        write(&tree.join(".git/index.lock"), "");
     }),
     ("HEAD nowhere", |_, tree| {
-        write(&tree.join(".git/HEAD"), "ref: refs/x\n")
+        write(&tree.join(".git/HEAD"), "ref: refs/x\n");
     }),
     ("garbage refs", |_, tree| {
         write(&tree.join(".git/packed-refs"), "garbage\n");
@@ -112,10 +112,10 @@ const DAMAGES: &[Damage] = &[
     ("a garbage state", |repo, _| write(&state(repo), "garbage")),
     ("an empty state", |repo, _| write(&state(repo), "")),
     ("no state", |repo, _| {
-        std::fs::remove_file(state(repo)).unwrap()
+        std::fs::remove_file(state(repo)).unwrap();
     }),
     ("a state of a newer version", |repo, _| {
-        write(&state(repo), "{\"v\":9}")
+        write(&state(repo), "{\"v\":9}");
     }),
 ];
 
