@@ -5,12 +5,11 @@ use serde::{Deserialize, Serialize};
 use store::clock::rfc3339;
 
 use crate::board::{Board, Caller};
-use crate::change::{Change, Edited};
+use crate::change::Edited;
 use crate::error::{BoardError, Refusal};
 use crate::facts::{Parked, TaskResult};
 use crate::id::TaskId;
-use crate::index::Index;
-use crate::section::{ListDir, Section};
+use crate::section::ListDir;
 use crate::task::{Status, Task};
 
 /// How many tries are remembered with a task.
@@ -75,30 +74,18 @@ impl Board {
     ) -> Result<Task, BoardError> {
         let mut attempt = attempt.clone();
         attempt.at = rfc3339(self.now_ms());
-        let changed = self.change(Change {
-            list: ListDir::Leave,
-            choose: |section: &mut Section<'_>| Ok(Ok::<_, BoardError>(section.read(id)?)),
-            edit: |_: &Index, before: &Task| {
-                let known = before.attempts().iter().any(|it| it.run == attempt.run);
-                if known {
-                    return Ok(Edited {
-                        op: "update",
-                        task: before.clone(),
-                    });
-                }
-                caller.check_token(before)?;
-                if before.status == Status::Completed && !caller.force {
-                    return Err(BoardError::refused(before, Refusal::AlreadyResolved));
-                }
-                caller.check_owner(before)?;
-                Ok(Edited {
-                    op: "attempt",
-                    task: after(before, &attempt, enough),
-                })
-            },
-            then: |_: &Index| (),
-        })?;
-        changed.map(|(task, ())| task)
+        self.edit(id, ListDir::Leave, |_, before| {
+            let known = before.attempts().iter().any(|it| it.run == attempt.run);
+            if known {
+                return Ok(Edited::new("update", before.clone()));
+            }
+            caller.check_token(before)?;
+            if before.status == Status::Completed && !caller.force {
+                return Err(BoardError::refused(before, Refusal::AlreadyResolved));
+            }
+            caller.check_owner(before)?;
+            Ok(Edited::new("attempt", after(before, &attempt, enough)))
+        })
     }
 }
 

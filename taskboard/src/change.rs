@@ -16,6 +16,7 @@ use store::atomic::Durability;
 
 use crate::board::Board;
 use crate::error::BoardError;
+use crate::id::TaskId;
 use crate::index::Index;
 use crate::patience::Patience;
 use crate::prepared::Prepared;
@@ -47,7 +48,29 @@ enum First<R> {
     Prepare(Box<(Edited, Entry)>),
 }
 
+impl Edited {
+    pub(crate) fn new(op: &'static str, task: Task) -> Self {
+        Self { op, task }
+    }
+}
+
 impl Board {
+    /// Changes task `id` as `edit` says, which is called again before the change is made.
+    pub(crate) fn edit(
+        &self,
+        id: TaskId,
+        list: ListDir,
+        edit: impl FnMut(&Index, &Task) -> Result<Edited, BoardError>,
+    ) -> Result<Task, BoardError> {
+        let changed = self.change(Change {
+            list,
+            choose: |section: &mut Section<'_>| Ok(Ok::<_, BoardError>(section.read(id)?)),
+            edit,
+            then: |_: &Index| (),
+        })?;
+        Ok(changed?.0)
+    }
+
     /// Carries out a change and returns the task as it is now, with what `then` said.
     pub(crate) fn change<X, R, Choose, Edit, Then>(
         &self,

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::board::{Board, Caller};
-use crate::change::{Change, Edited};
+use crate::change::Edited;
 use crate::error::{BoardError, Refusal};
 use crate::facts::Lease;
 use crate::id::TaskId;
 use crate::index::{Index, Slim};
-use crate::section::{ListDir, Section};
+use crate::section::ListDir;
 use crate::task::{Status, Task, check_line};
 
 /// Who wants a task, and on what terms.
@@ -59,48 +59,32 @@ impl Board {
     pub fn claim(&self, id: TaskId, request: &ClaimRequest) -> Result<Claimed, BoardError> {
         check_line("agent", &request.agent)?;
         let now = self.now_ms();
-        let changed = self.change(Change {
-            list: if request.check_busy {
-                ListDir::Take
-            } else {
-                ListDir::Leave
-            },
-            choose: |section: &mut Section<'_>| Ok(Ok::<_, BoardError>(section.read(id)?)),
-            edit: |index: &Index, task: &Task| {
-                check_claim(index, task, request, Busy::OwnsUnfinished)?;
-                let mut task = task.clone();
-                start(&mut task, request, now);
-                Ok(Edited { op: "claim", task })
-            },
-            then: |_: &Index| (),
+        let list = match request.check_busy {
+            true => ListDir::Take,
+            false => ListDir::Leave,
+        };
+        let task = self.edit(id, list, |index, task| {
+            check_claim(index, task, request, Busy::OwnsUnfinished)?;
+            let mut task = task.clone();
+            start(&mut task, request, now);
+            Ok(Edited::new("claim", task))
         })?;
-        changed.map(|(task, ())| {
-            let token = task.lease().map(|lease| lease.token);
-            Claimed { task, token }
-        })
+        let token = task.lease().map(|lease| lease.token);
+        Ok(Claimed { task, token })
     }
 
     /// Gives a task back: pending, no owner, no lease.
     pub fn release(&self, id: TaskId, caller: &Caller) -> Result<Task, BoardError> {
-        let changed = self.change(Change {
-            list: ListDir::Leave,
-            choose: |section: &mut Section<'_>| Ok(Ok::<_, BoardError>(section.read(id)?)),
-            edit: |_: &Index, task: &Task| {
-                caller.check_token(task)?;
-                if task.status == Status::Completed {
-                    return Err(BoardError::refused(task, Refusal::AlreadyResolved));
-                }
-                caller.check_owner(task)?;
-                let mut task = task.clone();
-                task.make_pending();
-                Ok(Edited {
-                    op: "release",
-                    task,
-                })
-            },
-            then: |_: &Index| (),
-        })?;
-        changed.map(|(task, ())| task)
+        self.edit(id, ListDir::Leave, |_, task| {
+            caller.check_token(task)?;
+            if task.status == Status::Completed {
+                return Err(BoardError::refused(task, Refusal::AlreadyResolved));
+            }
+            caller.check_owner(task)?;
+            let mut task = task.clone();
+            task.make_pending();
+            Ok(Edited::new("release", task))
+        })
     }
 
     /// Returns everything unfinished that `agent` owns; used when the agent is gone.

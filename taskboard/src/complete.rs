@@ -115,10 +115,7 @@ impl Board {
                 if result.is_some() {
                     task.set_result(result);
                 }
-                Ok(Edited {
-                    op: "complete",
-                    task,
-                })
+                Ok(Edited::new("complete", task))
             },
             then: |index: &Index| (unblocked(index, id), nudge(index)),
         })?;

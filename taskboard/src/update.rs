@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::board::{Board, Caller, Hooks};
-use crate::change::{Change, Edited};
+use crate::change::Edited;
 use crate::claim::{Busy, ClaimRequest, LeaseTerm, check_claim, start};
 use crate::complete::Completed;
 use crate::error::{BoardError, Refusal};
@@ -12,7 +12,7 @@ use crate::id::TaskId;
 use crate::index::Index;
 use crate::intent::insert;
 use crate::ready::Dependencies;
-use crate::section::{ListDir, Section};
+use crate::section::ListDir;
 use crate::task::{Status, Task, check_description, check_line};
 
 /// What is to change; everything left out stays.
@@ -173,13 +173,9 @@ impl Board {
             return Ok(completed);
         }
         let now = self.now_ms();
-        let changed = self.change(Change {
-            list: ListDir::Leave,
-            choose: |section: &mut Section<'_>| Ok(Ok::<_, BoardError>(section.read(id)?)),
-            edit: |index: &Index, before: &Task| update.apply(index, before, caller, now),
-            then: |_: &Index| (),
+        let task = self.edit(id, ListDir::Leave, |index, before| {
+            update.apply(index, before, caller, now)
         })?;
-        let (task, ()) = changed?;
         self.complete_edges(id, update);
         Ok(Completed {
             task,

@@ -2,14 +2,14 @@
 //! task as well is up to whoever knows both.
 
 use crate::board::{Board, Caller};
-use crate::change::{Change, Edited};
+use crate::change::Edited;
 use crate::claim::{Busy, ClaimRequest, check_claim, start};
 use crate::complete;
 use crate::error::BoardError;
 use crate::id::TaskId;
 use crate::index::Index;
 use crate::ready::Dependencies;
-use crate::section::{ListDir, Section};
+use crate::section::ListDir;
 use crate::task::{Status, Task, check_line};
 
 impl Board {
@@ -65,17 +65,8 @@ impl Board {
         id: TaskId,
         mut edit: impl FnMut(&Index, &Task) -> Result<Task, BoardError>,
     ) -> Result<Task, BoardError> {
-        let changed = self.change(Change {
-            list: ListDir::Leave,
-            choose: |section: &mut Section<'_>| Ok(Ok::<_, BoardError>(section.read(id)?)),
-            edit: |index: &Index, before: &Task| {
-                Ok(Edited {
-                    op: "update",
-                    task: edit(index, before)?,
-                })
-            },
-            then: |_: &Index| (),
-        })?;
-        Ok(changed?.0)
+        self.edit(id, ListDir::Leave, |index, before| {
+            Ok(Edited::new("update", edit(index, before)?))
+        })
     }
 }
