@@ -128,7 +128,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The fields of an object within this one.
-    pub fn section(&self, key: &str) -> Read<Option<Fields<'a>>> {
+    pub fn section(&self, key: &str) -> Read<Option<Self>> {
         let map = self.object(key)?;
         let prefix = format!("{}{key}.", self.prefix);
         Ok(map.map(|map| Self::of(map, &prefix, self.settings)))
