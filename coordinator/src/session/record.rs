@@ -154,10 +154,8 @@ pub(super) fn prepare(
     // Said once, it holds for as long as the session goes on.
     record.verify = request.verify.clone().or(record.verify);
     record.attempts = request.attempts.or(record.attempts);
-    record.verify_timeout = request
-        .verify_timeout
-        .map(|time| time.as_secs())
-        .or(record.verify_timeout);
+    let verify_timeout = request.verify_timeout.map(|time| time.as_secs());
+    record.verify_timeout = verify_timeout.or(record.verify_timeout);
     record.max_failures = request.max_failures.or(record.max_failures);
     record.model = request.model.clone().or(record.model);
     record.no_worktrees |= request.no_worktrees;
