@@ -232,14 +232,16 @@ impl Checks<'_> {
         for (_, bytes) in redactor.rest() {
             log.write(&bytes).ok();
         }
-        Ok(match (stopped, turn, ending.into()) {
-            (Some(outcome), _, _) => outcome,
-            (None, Some(_), CheckEnd::Passed) => Outcome::Passed,
-            (None, Some(turn), end) => Outcome::Failed(end, words(&turn)),
-            (None, None, _) => {
-                Outcome::Failed(CheckEnd::Unknown, "it ended without a result".into())
-            }
-        })
+        Ok(stopped.unwrap_or_else(|| outcome(turn.as_ref(), ending)))
+    }
+}
+
+/// What a check that ended by itself came to.
+fn outcome(turn: Option<&TurnEnd>, ending: Ending) -> Outcome {
+    match (turn, ending.into()) {
+        (Some(_), CheckEnd::Passed) => Outcome::Passed,
+        (Some(turn), end) => Outcome::Failed(end, words(turn)),
+        (None, _) => Outcome::Failed(CheckEnd::Unknown, "it ended without a result".into()),
     }
 }
 
