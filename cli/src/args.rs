@@ -3,22 +3,7 @@
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{ArgAction, Args, Parser};
-
-use crate::commands::Command;
-use crate::session::SessionArgs;
-
-/// Runs many coding agents on one git repository at once, safely.
-#[derive(Debug, Parser)]
-#[command(name = "ccb", version, max_term_width = 100)]
-pub(crate) struct Cli {
-    #[command(flatten)]
-    pub(crate) global: Global,
-    #[command(flatten)]
-    pub(crate) session: SessionArgs,
-    #[command(subcommand)]
-    pub(crate) command: Option<Command>,
-}
+use clap::{ArgAction, Args};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]

@@ -5,8 +5,7 @@ use std::ops::{Deref, DerefMut};
 use coordinator::workplace::{Asked, Workplace};
 use store::Failure;
 
-use crate::args::Cli;
-use crate::commands::Command;
+use crate::args::Global;
 use crate::output::Output;
 
 /// A workplace and an output.
@@ -17,15 +16,15 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    pub(crate) fn new(cli: &Cli, out: Output) -> Result<Self, Failure> {
-        let global = &cli.global;
+    /// `repairs`: a roster that nobody can read keeps nobody out.
+    pub(crate) fn new(global: &Global, repairs: bool, out: Output) -> Result<Self, Failure> {
         let asked = Asked {
             team: global.team.clone(),
             list: global.list.clone(),
             agent: global.agent.clone(),
             home: global.home.clone(),
             directory: global.directory.clone(),
-            repairs: matches!(cli.command, Some(Command::Doctor(_))),
+            repairs,
         };
         let workplace = Workplace::open(&asked)?;
         Ok(Self { out, workplace })

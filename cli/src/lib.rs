@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches};
 use store::{Category, Failure};
 
-use crate::args::Cli;
+use crate::commands::Cli;
 use crate::context::Context;
 use crate::exit::{CLOSED_STDOUT, Exit};
 use crate::output::Output;
@@ -58,8 +58,8 @@ fn run(args: &[OsString], json: bool) -> u8 {
     };
     let command = rights::command(&matches);
     start_logging(&cli);
-    let result =
-        Context::new(&cli, out).and_then(|mut context| commands::run(&cli, &command, &mut context));
+    let result = Context::new(&cli.global, cli.repairs(), out)
+        .and_then(|mut context| commands::run(&cli, &command, &mut context));
     match result {
         Ok(exit) => exit.code(),
         Err(error) if error.kind() == CLOSED_STDOUT => Exit::Done.code(),

@@ -31,7 +31,7 @@ mod tests {
     use coordinator::rights::Say::{self, No, Own, Yes};
 
     use super::*;
-    use crate::args::Cli;
+    use crate::commands::Cli;
 
     /// Every command that does something, as the table names it.
     fn leaves(command: &Command, path: &str, found: &mut Vec<String>) {

@@ -2,7 +2,7 @@ use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 use store::Failure;
 
-use crate::args::Cli;
+use super::Cli;
 use crate::context::Context;
 use crate::exit::Exit;
 

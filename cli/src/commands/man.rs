@@ -4,7 +4,7 @@ use clap::{Args, CommandFactory};
 use serde_json::json;
 use store::Failure;
 
-use crate::args::Cli;
+use super::Cli;
 use crate::context::Context;
 use crate::exit::Exit;
 

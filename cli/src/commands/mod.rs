@@ -14,13 +14,26 @@ mod team;
 mod trust;
 pub(crate) mod worktree;
 
-use clap::{CommandFactory, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use store::Failure;
 
-use crate::args::Cli;
+use crate::args::Global;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::session;
+use crate::session::SessionArgs;
+
+/// Runs many coding agents on one git repository at once, safely.
+#[derive(Debug, Parser)]
+#[command(name = "ccb", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(flatten)]
+    pub(crate) session: SessionArgs,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
 
 /// What `ccb` can do.
 #[derive(Debug, Subcommand)]
@@ -56,6 +69,13 @@ pub(crate) enum Command {
     Completions(completions::CompletionsArgs),
     /// Print the manual as a man page, or write one page per command
     Man(man::ManArgs),
+}
+
+impl Cli {
+    /// Whether it is about repairs.
+    pub(crate) fn repairs(&self) -> bool {
+        matches!(self.command, Some(Command::Doctor(_)))
+    }
 }
 
 /// Runs what was asked for, which `name` stands for in the table of rights.

@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 use coordinator::agent::Role;
+use coordinator::agent::service::{
+    AgentInput, AgentOutput, AgentResult, AgentService, Known, Wait,
+};
 use coordinator::workplace::Workplace;
 use serde_json::{Value, json};
 use store::{Category, Failure};
@@ -10,7 +13,6 @@ use taskboard::TaskId;
 
 use super::answer::Answer;
 use super::arguments::Arguments;
-use super::port::{AgentInput, AgentOutput, AgentPort, AgentResult, Known, Wait};
 
 /// How many agents an error names.
 const SHOWN: usize = 8;
@@ -21,15 +23,15 @@ pub(super) fn spawn(
     arguments: &Arguments,
     role: Role,
     context: &Workplace,
-    port: &dyn AgentPort,
+    service: &dyn AgentService,
     wait: &Wait,
 ) -> Result<Answer, Failure> {
     let input = input(arguments, role, context)?;
-    let spawned = port.spawn(&input, wait)?;
+    let spawned = service.spawn(&input, context, wait)?;
     let result = &spawned.result;
     Ok(Answer {
         receipt: spawned.receipt,
-        ..Answer::new(words(result), result.to_json())
+        ..Answer::new(words(result), result_json(result))
     })
 }
 
@@ -200,10 +202,11 @@ fn words(result: &AgentResult) -> String {
 pub(super) fn stop(
     arguments: &Arguments,
     role: Role,
-    port: &dyn AgentPort,
+    context: &Workplace,
+    service: &dyn AgentService,
 ) -> Result<Answer, Failure> {
-    let id = agent_id(arguments, role, port)?;
-    let stopped = port.stop(&id)?;
+    let id = agent_id(arguments, role, context, service)?;
+    let stopped = service.stop(&id, context)?;
     let text = format!("Stopped agent {id} ({}).", stopped.description);
     let json = json!({
         "message": text,
@@ -217,13 +220,14 @@ pub(super) fn stop(
 pub(super) fn output(
     arguments: &Arguments,
     role: Role,
-    port: &dyn AgentPort,
+    context: &Workplace,
+    service: &dyn AgentService,
     wait: &Wait,
 ) -> Result<Answer, Failure> {
-    let id = agent_id(arguments, role, port)?;
+    let id = agent_id(arguments, role, context, service)?;
     let block = arguments.flag("block").unwrap_or(true);
     let timeout = arguments.number("timeout").unwrap_or(TIMEOUT_MS);
-    let output = port.output(&id, block, Duration::from_millis(timeout), wait)?;
+    let output = service.output(&id, block, Duration::from_millis(timeout), context, wait)?;
     let retrieval = match (output.ended, block) {
         (true, _) => "success",
         (false, true) => "timeout",
@@ -253,7 +257,12 @@ fn to_json(id: &str, output: &AgentOutput) -> Value {
 }
 
 /// An agent's id or name: not a task's, and for a teammate one of its own agents'.
-fn agent_id(arguments: &Arguments, role: Role, port: &dyn AgentPort) -> Result<String, Failure> {
+fn agent_id(
+    arguments: &Arguments,
+    role: Role,
+    context: &Workplace,
+    service: &dyn AgentService,
+) -> Result<String, Failure> {
     let id = arguments.text("task_id");
     if id.trim_start_matches('#').parse::<TaskId>().is_ok() {
         return Err(Failure::new(
@@ -263,7 +272,7 @@ fn agent_id(arguments: &Arguments, role: Role, port: &dyn AgentPort) -> Result<S
         )
         .with_hint(format!(
             "{}; TaskUpdate changes tasks on the board",
-            shown(port)?
+            shown(context, service)?
         )));
     }
     let own = |known: &Known| {
@@ -271,18 +280,18 @@ fn agent_id(arguments: &Arguments, role: Role, port: &dyn AgentPort) -> Result<S
         let address = id.split('@').next().unwrap_or(&id);
         known.id == id || name.is_some_and(|name| name.eq_ignore_ascii_case(address))
     };
-    if role == Role::Teammate && !port.agents()?.iter().any(own) {
+    if role == Role::Teammate && !service.agents(context)?.iter().any(own) {
         return Err(
             Failure::refused("not_yours", format!("{id} is not an agent you started"))
-                .with_hint(shown(port)?),
+                .with_hint(shown(context, service)?),
         );
     }
     Ok(id)
 }
 
 /// The agents there are, in a few words: those that run, else the latest.
-fn shown(port: &dyn AgentPort) -> Result<String, Failure> {
-    let agents = port.agents()?;
+fn shown(context: &Workplace, service: &dyn AgentService) -> Result<String, Failure> {
+    let agents = service.agents(context)?;
     let alive: Vec<&Known> = agents.iter().filter(|known| known.alive).collect();
     let chosen = match alive.is_empty() {
         true => agents.iter().collect(),
@@ -297,4 +306,74 @@ fn shown(port: &dyn AgentPort) -> Result<String, Failure> {
         true => "there are no agents of yours".to_owned(),
         false => format!("your agents: {}", names.join(", ")),
     })
+}
+
+/// As Claude Code's `Agent` answers.
+pub(super) fn result_json(result: &AgentResult) -> Value {
+    match result {
+        AgentResult::Completed {
+            status,
+            content,
+            agent_id,
+            usage,
+            worktree,
+            note,
+        } => {
+            let mut json = json!({
+                "status": status,
+                "content": [{"type": "text", "text": content}],
+            });
+            put(&mut json, "agentId", agent_id.clone());
+            if let Some(usage) = usage {
+                json["totalTokens"] = usage.total_tokens.into();
+                json["totalToolUseCount"] = usage.tool_uses.into();
+                json["totalDurationMs"] = usage.duration_ms.into();
+            }
+            if let Some((path, branch)) = worktree {
+                json["worktree"] = json!({"worktreePath": path, "worktreeBranch": branch});
+            }
+            put(&mut json, "note", note.clone());
+            json
+        }
+        AgentResult::AsyncLaunched {
+            agent_id,
+            description,
+            prompt,
+            output_file,
+            can_read_output_file,
+            note,
+        } => {
+            let mut json = json!({
+                "status": "async_launched",
+                "agentId": agent_id,
+                "description": description,
+                "prompt": prompt,
+                "outputFile": output_file,
+                "canReadOutputFile": can_read_output_file,
+            });
+            put(&mut json, "note", note.clone());
+            json
+        }
+        AgentResult::TeammateSpawned {
+            teammate_id,
+            name,
+            team_name,
+            note,
+        } => {
+            let mut json = json!({
+                "status": "teammate_spawned",
+                "teammate_id": teammate_id,
+                "name": name,
+                "team_name": team_name,
+            });
+            put(&mut json, "note", note.clone());
+            json
+        }
+    }
+}
+
+fn put(json: &mut Value, key: &str, value: Option<String>) {
+    if let Some(value) = value {
+        json[key] = value.into();
+    }
 }

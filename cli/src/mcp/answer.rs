@@ -4,7 +4,7 @@ use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::Value;
 use store::Failure;
 
-use super::port::Receipt;
+use coordinator::agent::service::Receipt;
 
 /// The answer to a call that did what it was asked.
 pub(crate) struct Answer {

@@ -2,6 +2,7 @@
 
 use coordinator::actions::mail::{self, Letter, Reached};
 use coordinator::actions::recipients;
+use coordinator::agent::service::{AgentService, Messaged};
 use coordinator::workplace::Workplace;
 use mailbox::{Mode, Plan, Question, Shutdown};
 use serde_json::{Map, Value, json};
@@ -10,13 +11,12 @@ use swarm::LEAD;
 
 use super::answer::Answer;
 use super::arguments::Arguments;
-use super::port::AgentPort;
 use super::seat::Seat;
 
 pub(super) fn send(
     arguments: &Arguments,
     context: &Workplace,
-    port: &dyn AgentPort,
+    service: &dyn AgentService,
 ) -> Result<Answer, Failure> {
     let to = arguments.text("to");
     if let Some(message) = arguments.object("message") {
@@ -40,9 +40,9 @@ pub(super) fn send(
     };
     // An agent that ccb runs may have ended, and then goes on.
     if letter.to != "*"
-        && let Some(answer) = port.message(&letter)?
+        && let Some(messaged) = service.message(&letter, context)?
     {
-        return Ok(answer);
+        return Ok(went_to_agent(&letter, &messaged, context));
     }
     let sent = mail::send(letter, context)?;
     let text = match sent.reached() {
@@ -53,6 +53,27 @@ pub(super) fn send(
         }
     };
     Ok(Answer::new(text, sent.to_json()))
+}
+
+/// What is answered when the text went to an agent that ccb runs.
+fn went_to_agent(letter: &Letter, messaged: &Messaged, context: &Workplace) -> Answer {
+    let to = &messaged.to;
+    let words = match messaged.resumed {
+        true => format!("Sent to {to}. It had ended, and goes on in the background."),
+        false => format!("Sent to {to}."),
+    };
+    let json = json!({"message": {
+        "id": messaged.posted.id.to_string(),
+        "from": context.agent(),
+        "to": to,
+        "kind": "message",
+        "priority": messaged.priority.as_str(),
+        "text": letter.text,
+        "summary": letter.summary,
+        "seq": messaged.posted.seq,
+        "resumed": messaged.resumed,
+    }});
+    Answer::new(words, json)
 }
 
 /// A request, or the answer to one.

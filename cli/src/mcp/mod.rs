@@ -12,11 +12,9 @@ mod agents;
 mod answer;
 mod arguments;
 mod board;
-mod engine;
 mod fault;
 mod lines;
 mod messages;
-mod port;
 mod post;
 mod receipts;
 mod seat;
@@ -25,7 +23,6 @@ mod teams;
 mod tool;
 mod transport;
 mod trees;
-mod workers;
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -39,15 +36,14 @@ use tokio::sync::watch;
 
 pub use fault::FAULT_POINTS as MCP_FAULT_POINTS;
 
-use self::engine::Engine;
-use self::port::AgentPort;
 use self::post::{Lookout, Post};
 use self::receipts::Receipts;
 use self::seat::Seat;
 use self::server::Server;
 use self::transport::{Client, Mailroom};
 use crate::exit::Exit;
-use coordinator::agent::Role;
+use coordinator::agent::service::AgentService;
+use coordinator::agent::{OwnAgents, Role};
 use coordinator::workplace::Workplace;
 use store::Failure;
 
@@ -62,7 +58,7 @@ pub(crate) fn serve(role: Role, context: Workplace) -> Result<Exit, Failure> {
     if let Err(error) = seat.join() {
         tracing::warn!(error = error.message(), "not on the team's roster");
     }
-    let agents = Arc::new(Engine::new(Arc::clone(&seat)));
+    let agents = Arc::new(OwnAgents::new(role));
     serve_on(&seat, agents, std::io::stdin(), std::io::stdout())?;
     Ok(Exit::Done)
 }
@@ -70,7 +66,7 @@ pub(crate) fn serve(role: Role, context: Workplace) -> Result<Exit, Failure> {
 /// Serves one client until it goes. Calls that are under way then are finished.
 fn serve_on(
     seat: &Arc<Seat>,
-    port: Arc<dyn AgentPort>,
+    agents: Arc<dyn AgentService>,
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
 ) -> Result<(), Failure> {
@@ -80,7 +76,7 @@ fn serve_on(
         receipts: Receipts::default(),
     };
     let client = Arc::new(watch::Sender::new(Client::There));
-    let server = Server::new(Arc::clone(seat), port, &room, client.subscribe())?;
+    let server = Server::new(Arc::clone(seat), agents, &room, client.subscribe())?;
     let level = server.level();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()

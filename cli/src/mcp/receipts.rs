@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::model::RequestId;
 
-use super::port::Receipt;
+use coordinator::agent::service::Receipt;
 
 /// Receipts of answers that are on their way, by the request they answer. One whose answer is
 /// never written is dropped.

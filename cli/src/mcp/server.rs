@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use coordinator::agent::PLAN;
 use coordinator::agent::bounds;
+use coordinator::agent::service::{AgentService, Wait};
 use coordinator::workplace::Workplace;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelledNotificationParam, CustomRequest,
@@ -23,7 +24,6 @@ use tokio::sync::{Mutex, watch};
 
 use super::answer::{Answer, to_result};
 use super::arguments::Arguments;
-use super::port::{AgentPort, Wait};
 use super::post::Post;
 use super::receipts::Receipts;
 use super::seat::Seat;
@@ -55,7 +55,7 @@ pub(crate) struct Server {
 /// Everything a call needs.
 struct Desk {
     seat: Arc<Seat>,
-    port: Arc<dyn AgentPort>,
+    agents: Arc<dyn AgentService>,
     post: Arc<Post>,
     catalogue: Catalogue,
     /// What its definition leaves the client, if it is an agent of ours.
@@ -76,7 +76,7 @@ impl Level {
 impl Server {
     pub(crate) fn new(
         seat: Arc<Seat>,
-        port: Arc<dyn AgentPort>,
+        service: Arc<dyn AgentService>,
         room: &Mailroom,
         client: watch::Receiver<Client>,
     ) -> Result<Self, Failure> {
@@ -84,7 +84,7 @@ impl Server {
         let filter = filter_of(&seat.context())?;
         let desk = Desk {
             seat,
-            port,
+            agents: service,
             post: Arc::clone(&room.post),
             catalogue,
             filter,
@@ -179,16 +179,16 @@ impl Desk {
         self.seat.check_run()?;
         let arguments = &Arguments::check(tool, arguments)?;
         let context = &*self.seat.context();
-        let (seat, port, role) = (&*self.seat, &*self.port, self.seat.role);
+        let (seat, service, role) = (&*self.seat, &*self.agents, self.seat.role);
         match name {
             "TaskCreate" => board::create(arguments, context),
             "TaskGet" => board::get(arguments, context),
             "TaskList" => board::list(context),
             "TaskUpdate" => board::update(arguments, context),
-            "Agent" => agents::spawn(arguments, role, context, port, wait),
-            "SendMessage" => messages::send(arguments, context, port),
-            "TaskStop" => agents::stop(arguments, role, port),
-            "TaskOutput" => agents::output(arguments, role, port, wait),
+            "Agent" => agents::spawn(arguments, role, context, service, wait),
+            "SendMessage" => messages::send(arguments, context, service),
+            "TaskStop" => agents::stop(arguments, role, context, service),
+            "TaskOutput" => agents::output(arguments, role, context, service, wait),
             "TeamCreate" => teams::create(arguments, context, seat),
             "TeamDelete" => teams::delete(context, seat, &self.post),
             PLAN => messages::exit_plan_mode(arguments, context, seat),

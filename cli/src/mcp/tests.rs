@@ -7,10 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use coordinator::actions::mail::Letter;
+use coordinator::agent::service::{
+    AgentInput, AgentOutput, AgentResult, AgentUsage, Known, Messaged, Spawned, Wait,
+};
+use mailbox::{Posted, Priority};
 use serde_json::{Value, json};
 
-use super::answer::Answer;
-use super::port::{AgentInput, AgentOutput, AgentResult, AgentUsage, Known, Spawned, Wait};
 use super::*;
 
 const AGENT: &str = "a0123456789abcdef";
@@ -58,8 +60,8 @@ impl Fake {
     }
 }
 
-impl AgentPort for Fake {
-    fn spawn(&self, input: &AgentInput, wait: &Wait) -> Result<Spawned, Failure> {
+impl AgentService for Fake {
+    fn spawn(&self, input: &AgentInput, _: &Workplace, wait: &Wait) -> Result<Spawned, Failure> {
         self.asked.lock().unwrap().push(input.clone());
         if input.description == "wait" {
             until(|| wait.is_over());
@@ -71,8 +73,8 @@ impl AgentPort for Fake {
             receipt: Some(Box::new(move || arrived.store(true, Ordering::SeqCst))),
         })
     }
-    fn stop(&self, id: &str) -> Result<AgentOutput, Failure> {
-        self.output(id, false, Duration::ZERO, &Wait::default())
+    fn stop(&self, id: &str, workplace: &Workplace) -> Result<AgentOutput, Failure> {
+        self.output(id, false, Duration::ZERO, workplace, &Wait::default())
     }
 
     fn output(
@@ -80,6 +82,7 @@ impl AgentPort for Fake {
         id: &str,
         block: bool,
         timeout: Duration,
+        _: &Workplace,
         wait: &Wait,
     ) -> Result<AgentOutput, Failure> {
         if id != AGENT {
@@ -95,12 +98,21 @@ impl AgentPort for Fake {
         })
     }
 
-    fn message(&self, letter: &Letter) -> Result<Option<Answer>, Failure> {
+    fn message(&self, letter: &Letter, _: &Workplace) -> Result<Option<Messaged>, Failure> {
         let known = letter.to == AGENT;
-        Ok(known.then(|| Answer::new("It goes on.", json!({"message": {"resumed": true}}))))
+        Ok(known.then(|| Messaged {
+            to: AGENT.into(),
+            posted: Posted {
+                id: uuid::Uuid::nil(),
+                seq: 1,
+                already: false,
+            },
+            priority: Priority::default(),
+            resumed: true,
+        }))
     }
 
-    fn agents(&self) -> Result<Vec<Known>, Failure> {
+    fn agents(&self, _: &Workplace) -> Result<Vec<Known>, Failure> {
         Ok(vec![Known {
             id: AGENT.into(),
             name: Some("scout".into()),
@@ -138,7 +150,7 @@ impl Connection {
         let port = Arc::new(Fake::default());
         let (to_server, input) = UnixStream::pair().unwrap();
         let (output, from_server) = UnixStream::pair().unwrap();
-        let agents: Arc<dyn AgentPort> = Arc::clone(&port) as _;
+        let agents: Arc<dyn AgentService> = Arc::clone(&port) as _;
         let server = std::thread::spawn(move || serve_on(&seat, agents, input, output));
         Self {
             port,
@@ -349,7 +361,7 @@ fn a_message_to_an_agent_lets_it_go_on() {
     let (text, json) = lead.call("SendMessage", &call);
     assert_eq!(
         (text.as_str(), &json["message"]["resumed"]),
-        ("It goes on.", &json!(true))
+        ("Sent to a0123456789abcdef. It had ended, and goes on in the background.", &json!(true))
     );
     let call = json!({"to": "nobody", "message": "wake up", "summary": "wake up"});
     let (_, json) = lead.call("SendMessage", &call);

@@ -9,6 +9,7 @@ use std::io::{self, BufReader, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 
+use coordinator::agent::service::Receipt;
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientNotification, ContentBlock, JsonRpcMessage, RequestId, ServerJsonRpcMessage, ServerResult,
@@ -21,7 +22,6 @@ use tokio::sync::{Notify, mpsc as channel, oneshot, watch};
 
 use super::fault;
 use super::lines::{Line, Lines, MAX_LINE, is_id};
-use super::port::Receipt;
 use super::post::{Parcel, Post};
 use super::receipts::Receipts;
 

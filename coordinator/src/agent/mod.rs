@@ -1,17 +1,22 @@
 //! What an agent is: everything between "somebody wants one" and what is started.
 //!
 //! [`describe`] puts together what was asked for, the definition and the settings; [`bounds`] keeps
-//! it to what whoever asks has itself; [`TaskCrew`] does so for tasks of a session or a plan.
+//! it to what whoever asks has itself; [`TaskCrew`] does so for tasks of a session or a plan, [`OwnAgents`]
+//! for whoever asks with the tool `Agent`, and `workers` is what a coordinator is held to.
 
 pub mod bounds;
 mod crew;
 mod definition_keys;
 pub mod definitions;
 mod describe;
+mod own_agents;
 mod role;
 mod runtimes;
+pub mod service;
+mod workers;
 
 pub use crew::{PlanCrew, TaskCrew};
 pub use describe::{Wish, describe};
+pub use own_agents::OwnAgents;
 pub use role::{PLAN, Role};
 pub use runtimes::session_runtime;

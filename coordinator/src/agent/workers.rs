@@ -4,21 +4,21 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-use coordinator::agent::Role;
-use coordinator::agent::definitions;
-use coordinator::agent::{self, Wish};
-use coordinator::engine::{WorkerTask, base_of_all, may_begin};
-use coordinator::run::{Agents, Spawn};
-use coordinator::session::{SessionFile, TeamSession};
-use coordinator::workplace::Workplace;
+use crate::agent::Role;
+use crate::agent::definitions;
+use crate::agent::{Wish, describe};
+use crate::engine::{WorkerTask, base_of_all, may_begin};
+use crate::run::{Agents, Spawn};
+use crate::session::{SessionFile, TeamSession};
+use crate::workplace::Workplace;
 use store::Failure;
 use swarm::LEAD;
 use swarm::run::Meta;
 use taskboard::{Caller, Task};
 use worktrees::Base;
 
-use super::engine::under_way;
-use super::port::{AgentInput, Spawned};
+use super::own_agents::under_way;
+use super::service::{AgentInput, Spawned};
 
 /// The type of a worker for which none was named.
 const USUAL_TYPE: &str = "worker";
@@ -59,19 +59,19 @@ impl Workers {
     pub(super) fn spawn(
         &self,
         input: &AgentInput,
-        context: &Workplace,
+        workplace: &Workplace,
         agents: &Agents,
     ) -> Result<Spawned, Failure> {
         self.check_understood(&input.prompt)?;
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let session = session(context)?;
+        let session = session(workplace)?;
         check_number(session.as_ref(), agents)?;
         let task = header(input);
-        let board = context.board();
+        let board = workplace.board();
         if let Some(other) = may_begin(&task.paths, &board)? {
             return Err(in_the_way(&task.paths, &other));
         }
-        let mut spawn = request(input, session.as_ref(), context, agents)?;
+        let mut spawn = request(input, session.as_ref(), workplace, agents)?;
         let id = task.create(&board)?;
         spawn.task = Some(id);
         spawn.plan.prove = Some(task.prove(id, &board));
@@ -93,7 +93,7 @@ impl Workers {
         &self,
         meta: &Meta,
         text: &str,
-        context: &Workplace,
+        workplace: &Workplace,
         agents: &Agents,
     ) -> Result<(), Failure> {
         self.check_understood(text)?;
@@ -101,8 +101,8 @@ impl Workers {
         if meta.address() == LEAD || agents.is_alive(meta)? {
             return Ok(());
         }
-        check_number(session(context)?.as_ref(), agents)?;
-        let board = context.board();
+        check_number(session(workplace)?.as_ref(), agents)?;
+        let board = workplace.board();
         let paths = meta
             .task_id
             .as_ref()
@@ -142,10 +142,10 @@ impl Workers {
     }
 }
 
-fn session(context: &Workplace) -> Result<Option<TeamSession>, Failure> {
-    let team = context.team()?;
+fn session(workplace: &Workplace) -> Result<Option<TeamSession>, Failure> {
+    let team = workplace.team()?;
     let file = SessionFile {
-        home: context.home(),
+        home: workplace.home(),
         team: &team,
     };
     Ok(file.session()?)
@@ -224,12 +224,12 @@ fn header(input: &AgentInput) -> WorkerTask {
 fn request(
     input: &AgentInput,
     session: Option<&TeamSession>,
-    context: &Workplace,
+    workplace: &Workplace,
     agents: &Agents,
 ) -> Result<Spawn, Failure> {
-    let worktree = match context.trees() {
+    let worktree = match workplace.trees() {
         Ok(_) => {
-            let (base, set_up) = context.usual_tree()?;
+            let (base, set_up) = workplace.usual_tree()?;
             let base = match session.and_then(|session| session.into.as_ref()) {
                 Some(into) => Base::Given(base_of_all(into, agents)?),
                 None => base,
@@ -251,10 +251,10 @@ fn request(
         coordinator: true,
         ..Wish::default()
     };
-    let definitions = definitions::load(None, context)?;
-    let spawn = agent::describe(&wish, &definitions, context)?;
+    let definitions = definitions::load(None, workplace)?;
+    let spawn = describe(&wish, &definitions, workplace)?;
     Ok(Spawn {
-        parent: context.agent_name().clone(),
+        parent: workplace.agent_name().clone(),
         ..spawn
     })
 }

@@ -1,27 +1,21 @@
-//! The agents that ccb runs.
+//! The agents that ccb runs for an agent or a client that asks for them.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use coordinator::actions::mail::Letter;
-use coordinator::agent::Role;
-use coordinator::agent::bounds;
-use coordinator::agent::definitions;
-use coordinator::agent::{self, Wish};
-use coordinator::run::{Agents, Launched, Listed, Outcome, Spawn};
-use coordinator::workplace::Workplace;
-use serde_json::json;
 use store::Failure;
 use swarm::AgentId;
 use swarm::run::tail_of_output;
 
-use super::answer::Answer;
-use super::port::{
-    AgentInput, AgentOutput, AgentPort, AgentResult, AgentUsage, Known, Spawned, Wait,
+use super::describe::{Wish, describe};
+use super::service::{
+    AgentInput, AgentOutput, AgentResult, AgentService, AgentUsage, Known, Messaged, Spawned, Wait,
 };
-use super::seat::Seat;
 use super::workers::Workers;
+use super::{Role, bounds, definitions};
+use crate::actions::mail::Letter;
+use crate::run::{Launched, Listed, Outcome, Spawn};
+use crate::workplace::Workplace;
 
 /// How often a wait looks whether somebody still waits.
 const SLICE: Duration = Duration::from_millis(200);
@@ -32,39 +26,39 @@ const USUAL_TYPE: &str = "general-purpose";
 /// Agents with one answer, to which nobody writes afterwards.
 const ONE_SHOT: [&str; 2] = ["Explore", "Plan"];
 
-/// Runs agents for the one at this seat.
+/// Runs agents for one of this role.
 #[derive(Debug)]
-pub(crate) struct Engine {
-    seat: Arc<Seat>,
+pub struct OwnAgents {
+    role: Role,
     workers: Workers,
 }
 
-impl Engine {
-    pub(crate) fn new(seat: Arc<Seat>) -> Self {
+impl OwnAgents {
+    /// For somebody who is this in its team.
+    pub fn new(role: Role) -> Self {
         Self {
-            seat,
+            role,
             workers: Workers::default(),
         }
     }
-
-    fn agents(&self) -> Result<(Arc<Workplace>, Agents), Failure> {
-        let context = self.seat.context();
-        let agents = context.agents()?;
-        Ok((context, agents))
-    }
 }
 
-impl AgentPort for Engine {
-    fn spawn(&self, input: &AgentInput, wait: &Wait) -> Result<Spawned, Failure> {
-        let (context, agents) = self.agents()?;
-        if self.seat.role == Role::Coordinator {
-            return self.workers.spawn(input, &context, &agents);
+impl AgentService for OwnAgents {
+    fn spawn(
+        &self,
+        input: &AgentInput,
+        workplace: &Workplace,
+        wait: &Wait,
+    ) -> Result<Spawned, Failure> {
+        let agents = workplace.agents()?;
+        if self.role == Role::Coordinator {
+            return self.workers.spawn(input, workplace, &agents);
         }
         let note = match &input.subagent_type {
             Some(_) => None,
             None => Some(format!("Its type is {USUAL_TYPE}.")),
         };
-        let spawn = request(input, self.seat.role, &context)?;
+        let spawn = request(input, self.role, workplace)?;
         let note = match (note, bounds::warning(&spawn)) {
             (Some(note), Some(warning)) => Some(format!("{note} {warning}")),
             (note, warning) => note.or(warning),
@@ -89,7 +83,7 @@ impl AgentPort for Engine {
                     receipt: Some(Box::new(receipt)),
                 });
             }
-            let long = context.agent_settings().auto_background;
+            let long = workplace.agent_settings().auto_background;
             if wait.is_over() || started.elapsed() >= long {
                 let result = under_way(&launched, input, Some("It takes long.".into()));
                 let ended = agents.to_background(launched)?;
@@ -99,10 +93,10 @@ impl AgentPort for Engine {
         }
     }
 
-    fn stop(&self, id: &str) -> Result<AgentOutput, Failure> {
-        let (context, agents) = self.agents()?;
+    fn stop(&self, id: &str, workplace: &Workplace) -> Result<AgentOutput, Failure> {
+        let agents = workplace.agents()?;
         let meta = agents.find(id)?;
-        let outcome = agents.stop(&meta, context.agent(), None, None)?;
+        let outcome = agents.stop(&meta, workplace.agent(), None, None)?;
         Ok(ended(&outcome))
     }
 
@@ -111,9 +105,10 @@ impl AgentPort for Engine {
         id: &str,
         block: bool,
         timeout: Duration,
+        workplace: &Workplace,
         wait: &Wait,
     ) -> Result<AgentOutput, Failure> {
-        let (_, agents) = self.agents()?;
+        let agents = workplace.agents()?;
         let meta = agents.find(id)?;
         let run = agents.run(&meta.agent_id);
         let started = Instant::now();
@@ -134,42 +129,31 @@ impl AgentPort for Engine {
         })
     }
 
-    fn message(&self, letter: &Letter) -> Result<Option<Answer>, Failure> {
-        let (context, agents) = self.agents()?;
+    fn message(&self, letter: &Letter, workplace: &Workplace) -> Result<Option<Messaged>, Failure> {
+        let agents = workplace.agents()?;
         let Some(meta) = agents.addressed(&letter.to)? else {
             return Ok(None);
         };
-        if self.seat.role == Role::Coordinator {
+        if self.role == Role::Coordinator {
             self.workers
-                .may_go_on(&meta, &letter.text, &context, &agents)?;
+                .may_go_on(&meta, &letter.text, workplace, &agents)?;
         }
-        let (from, text) = (context.agent_name(), letter.text.clone());
+        let (from, text) = (workplace.agent_name(), letter.text.clone());
         let priority = letter.priority.unwrap_or_default();
         let sent = agents.send(&meta, from, text, letter.summary.clone(), priority)?;
-        let to = sent.meta.address();
-        let words = match sent.resumed {
-            true => format!("Sent to {to}. It had ended, and goes on in the background."),
-            false => format!("Sent to {to}."),
-        };
-        let json = json!({"message": {
-            "id": sent.posted.id.to_string(),
-            "from": from.as_str(),
-            "to": to,
-            "kind": "message",
-            "priority": priority.as_str(),
-            "text": letter.text,
-            "summary": letter.summary,
-            "seq": sent.posted.seq,
-            "resumed": sent.resumed,
-        }});
-        Ok(Some(Answer::new(words, json)))
+        Ok(Some(Messaged {
+            to: sent.meta.address().to_owned(),
+            posted: sent.posted,
+            priority,
+            resumed: sent.resumed,
+        }))
     }
 
-    fn agents(&self) -> Result<Vec<Known>, Failure> {
-        let (context, agents) = self.agents()?;
-        let all = self.seat.role != Role::Teammate;
+    fn agents(&self, workplace: &Workplace) -> Result<Vec<Known>, Failure> {
+        let agents = workplace.agents()?;
+        let all = self.role != Role::Teammate;
         let (listed, _) = agents.list()?;
-        let own = |listed: &Listed| all || listed.meta.parent == context.agent();
+        let own = |listed: &Listed| all || listed.meta.parent == workplace.agent();
         let known = listed.into_iter().filter(own).map(|listed| Known {
             id: listed.meta.agent_id,
             name: listed.meta.name,
@@ -180,7 +164,7 @@ impl AgentPort for Engine {
 }
 
 /// What the engine is asked for.
-fn request(input: &AgentInput, role: Role, context: &Workplace) -> Result<Spawn, Failure> {
+fn request(input: &AgentInput, role: Role, workplace: &Workplace) -> Result<Spawn, Failure> {
     let wish = Wish {
         prompt: Some(input.prompt.clone()),
         description: Some(input.description.clone()),
@@ -190,7 +174,7 @@ fn request(input: &AgentInput, role: Role, context: &Workplace) -> Result<Spawn,
         plan_mode: input.plan,
         background: input.run_in_background,
         worktree: match input.worktree {
-            true => Some(context.usual_tree()?),
+            true => Some(workplace.usual_tree()?),
             false => None,
         },
         cwd: input.cwd.clone().map(PathBuf::from),
@@ -198,12 +182,12 @@ fn request(input: &AgentInput, role: Role, context: &Workplace) -> Result<Spawn,
         coordinator: role == Role::Coordinator,
         ..Wish::default()
     };
-    let definitions = definitions::load(None, context)?;
-    let spawn = agent::describe(&wish, &definitions, context)?;
+    let definitions = definitions::load(None, workplace)?;
+    let spawn = describe(&wish, &definitions, workplace)?;
     Ok(Spawn {
         background: spawn.background || spawn.teammate,
         // Whoever asked is told, also one that is no agent of ours.
-        parent: context.agent_name().clone(),
+        parent: workplace.agent_name().clone(),
         ..spawn
     })
 }

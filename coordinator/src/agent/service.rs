@@ -1,0 +1,205 @@
+//! What an agent or a client asks for when it wants others to work: the agents' own tools.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use mailbox::{Posted, Priority};
+use store::Failure;
+
+use crate::actions::mail::Letter;
+use crate::workplace::Workplace;
+
+/// What an agent is to be; checked for what the role may ask.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AgentInput {
+    /// What it is to do, in a few words.
+    pub description: String,
+    /// What it is to do.
+    pub prompt: String,
+    /// Its definition.
+    pub subagent_type: Option<String>,
+    /// Its model.
+    pub model: Option<String>,
+    /// Nobody waits for it.
+    pub run_in_background: bool,
+    /// By what it is addressed.
+    pub name: Option<String>,
+    /// The team it becomes a member of; only together with a name.
+    pub team: Option<String>,
+    /// It has to have its plan approved first.
+    pub plan: bool,
+    /// It gets a working tree of its own.
+    pub worktree: bool,
+    /// It works here.
+    pub cwd: Option<String>,
+}
+
+/// What became of a spawn.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AgentResult {
+    /// It ran and has ended, well or not.
+    Completed {
+        /// How: `completed`, `failed`, `killed`, `lost`.
+        status: &'static str,
+        /// What it said last.
+        content: String,
+        /// Absent for agents nobody can write to afterwards.
+        agent_id: Option<String>,
+        /// What it used up.
+        usage: Option<AgentUsage>,
+        /// Its tree, where it left changes: path and branch.
+        worktree: Option<(String, Option<String>)>,
+        /// What is to be known besides, e.g. which type was taken.
+        note: Option<String>,
+    },
+    /// It runs in the background.
+    AsyncLaunched {
+        /// Its id.
+        agent_id: String,
+        /// What it does, in a few words.
+        description: String,
+        /// What it was told.
+        prompt: String,
+        /// Where what it says is written.
+        output_file: String,
+        /// The caller may read that.
+        can_read_output_file: bool,
+        /// What is to be known besides.
+        note: Option<String>,
+    },
+    /// It is a member of the team now.
+    TeammateSpawned {
+        /// `name@team`.
+        teammate_id: String,
+        /// Its name.
+        name: String,
+        /// The team.
+        team_name: String,
+        /// What is to be known besides.
+        note: Option<String>,
+    },
+}
+
+/// What an agent used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AgentUsage {
+    /// Tokens of all kinds.
+    pub total_tokens: u64,
+    /// Calls of tools.
+    pub tool_uses: u64,
+    /// How long it took.
+    pub duration_ms: u64,
+}
+
+/// What an agent has said so far.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentOutput {
+    /// Its state: `running`, `idle`, `completed`, `failed`, `killed`, `lost`.
+    pub status: String,
+    /// What it does, in a few words.
+    pub description: String,
+    /// The result where it has ended, else the end of its output.
+    pub output: String,
+    /// Whether it has ended.
+    pub ended: bool,
+}
+
+/// An agent that can be stopped and looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: Option<String>,
+    /// It runs.
+    pub alive: bool,
+}
+
+/// What became of a spawn, and what is to be done when that has arrived.
+pub struct Spawned {
+    /// What became of it.
+    pub result: AgentResult,
+    /// What is to be done when that has arrived.
+    pub receipt: Option<Receipt>,
+}
+
+impl Spawned {
+    /// Nothing is to be done afterwards.
+    pub fn new(result: AgentResult) -> Self {
+        Self {
+            result,
+            receipt: None,
+        }
+    }
+}
+
+/// A text that an agent has, or goes on with.
+#[derive(Debug, Clone)]
+pub struct Messaged {
+    /// To whom it went.
+    pub to: String,
+    /// As what.
+    pub posted: Posted,
+    /// How soon it is to be read.
+    pub priority: Priority,
+    /// The agent had ended, and goes on.
+    pub resumed: bool,
+}
+
+/// Done when an answer has been written out; dropped if it never is.
+pub type Receipt = Box<dyn FnOnce() + Send>;
+
+/// Somebody who runs agents for whoever is at `workplace`. Every call may block; the ones that
+/// wait look at `wait`.
+pub trait AgentService: Send + Sync {
+    /// Starts an agent; in the foreground, until it ends or goes on in the background.
+    fn spawn(
+        &self,
+        input: &AgentInput,
+        workplace: &Workplace,
+        wait: &Wait,
+    ) -> Result<Spawned, Failure>;
+
+    /// Stops a running agent and says how it ended.
+    fn stop(&self, id: &str, workplace: &Workplace) -> Result<AgentOutput, Failure>;
+
+    /// What an agent has said; with `block` after it has ended, or after `timeout`.
+    fn output(
+        &self,
+        id: &str,
+        block: bool,
+        timeout: Duration,
+        workplace: &Workplace,
+        wait: &Wait,
+    ) -> Result<AgentOutput, Failure>;
+
+    /// Delivers a text to an agent that it knows; one that has ended goes on. `None` if it is
+    /// for somebody else.
+    fn message(&self, letter: &Letter, workplace: &Workplace) -> Result<Option<Messaged>, Failure>;
+
+    /// The agents this caller may stop and look at, oldest first.
+    fn agents(&self, workplace: &Workplace) -> Result<Vec<Known>, Failure>;
+}
+
+/// Lets long waits end when nobody waits for them any more.
+#[derive(Debug, Clone, Default)]
+pub struct Wait(Arc<AtomicBool>);
+
+impl Wait {
+    /// Nobody waits any more.
+    pub fn end(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Whether nobody waits any more.
+    pub fn is_over(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+impl std::fmt::Debug for Spawned {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Spawned").field(&self.result).finish()
+    }
+}
