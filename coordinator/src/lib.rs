@@ -8,8 +8,8 @@
 pub mod actions;
 pub mod agent;
 pub mod binding;
+pub mod director;
 mod doctor;
-pub mod engine;
 pub mod env;
 pub mod fanout;
 pub mod fleet;

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
-use coordinator::engine::director_lock;
+use coordinator::director::director_lock;
 use coordinator::session::{SessionFile, TeamSession};
 use mailbox::{Request, RequestState};
 use serde_json::{Value, json};

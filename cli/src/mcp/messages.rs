@@ -11,7 +11,7 @@ use swarm::LEAD;
 
 use super::answer::Answer;
 use super::arguments::Arguments;
-use super::seat::Seat;
+use super::membership::Membership;
 
 pub(super) fn send(
     arguments: &Arguments,
@@ -160,9 +160,9 @@ fn missing(name: &str, kind: &str) -> Failure {
 pub(super) fn exit_plan_mode(
     arguments: &Arguments,
     context: &Workplace,
-    seat: &Seat,
+    member: &Membership,
 ) -> Result<Answer, Failure> {
-    if !seat.plans() {
+    if !member.plans() {
         return Err(Failure::refused(
             "not_in_plan_mode",
             format!("{} is not in plan mode", context.agent()),

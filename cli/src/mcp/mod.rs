@@ -14,10 +14,10 @@ mod arguments;
 mod board;
 mod fault;
 mod lines;
+mod membership;
 mod messages;
 mod post;
 mod receipts;
-mod seat;
 mod server;
 mod teams;
 mod tool;
@@ -36,9 +36,9 @@ use tokio::sync::watch;
 
 pub use fault::FAULT_POINTS as MCP_FAULT_POINTS;
 
+use self::membership::Membership;
 use self::post::{Lookout, Post};
 use self::receipts::Receipts;
-use self::seat::Seat;
 use self::server::Server;
 use self::transport::{Client, Mailroom};
 use crate::exit::Exit;
@@ -52,31 +52,31 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// Serves one client on standard input and output until it goes.
 pub(crate) fn serve(role: Role, context: Workplace) -> Result<Exit, Failure> {
-    let seat = Arc::new(Seat::new(role, context)?);
+    let member = Arc::new(Membership::new(role, context)?);
     // Fails like any command if the team cannot be used at all.
-    seat.context().team()?;
-    if let Err(error) = seat.join() {
+    member.context().team()?;
+    if let Err(error) = member.join() {
         tracing::warn!(error = error.message(), "not on the team's roster");
     }
     let agents = Arc::new(OwnAgents::new(role));
-    serve_on(&seat, agents, std::io::stdin(), std::io::stdout())?;
+    serve_on(&member, agents, std::io::stdin(), std::io::stdout())?;
     Ok(Exit::Done)
 }
 
 /// Serves one client until it goes. Calls that are under way then are finished.
 fn serve_on(
-    seat: &Arc<Seat>,
+    member: &Arc<Membership>,
     agents: Arc<dyn AgentService>,
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
 ) -> Result<(), Failure> {
-    let post = Arc::new(Post::new(Arc::clone(seat)));
+    let post = Arc::new(Post::new(Arc::clone(member)));
     let room = Mailroom {
         post: Arc::clone(&post),
         receipts: Receipts::default(),
     };
     let client = Arc::new(watch::Sender::new(Client::There));
-    let server = Server::new(Arc::clone(seat), agents, &room, client.subscribe())?;
+    let server = Server::new(Arc::clone(member), agents, &room, client.subscribe())?;
     let level = server.level();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -86,13 +86,13 @@ fn serve_on(
     runtime.block_on(async {
         // Without the ritual at the beginning: a client may ask in any order, and is answered.
         let running = serve_directly(server, stdio, None);
-        if seat.role != Role::Worker {
-            let (seat, peer) = (Arc::clone(seat), running.peer().clone());
+        if member.role != Role::Worker {
+            let (member, peer) = (Arc::clone(member), running.peer().clone());
             let runtime = tokio::runtime::Handle::current();
             // Ends with the process.
             std::thread::spawn(move || {
                 post.open();
-                announce(&seat, &peer, &level, &runtime);
+                announce(&member, &peer, &level, &runtime);
             });
         }
         if let Err(error) = running.waiting().await {
@@ -107,12 +107,12 @@ fn serve_on(
 
 /// Tells the client of mail that arrives while it does not call.
 fn announce(
-    seat: &Arc<Seat>,
+    member: &Arc<Membership>,
     peer: &Peer<RoleServer>,
     level: &server::Level,
     runtime: &tokio::runtime::Handle,
 ) {
-    let mut lookout = Lookout::new(Arc::clone(seat));
+    let mut lookout = Lookout::new(Arc::clone(member));
     loop {
         for mail in lookout.wait(LOOK) {
             // Before the handshake there is nobody to tell, and afterwards not everybody cares.

@@ -14,7 +14,7 @@ use store::Failure;
 use store::fifo::Bell;
 use store::name::Name;
 
-use super::seat::Seat;
+use super::membership::Membership;
 
 /// About how many bytes of mail go with one result; the rest goes with the next.
 const ENOUGH: usize = 32 << 10;
@@ -24,12 +24,12 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 /// The caller's inbox.
 #[derive(Debug)]
 pub(crate) struct Post {
-    seat: Arc<Seat>,
-    state: Mutex<State>,
+    member: Arc<Membership>,
+    state: Mutex<Reading>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Reading {
     reader: Option<Reader>,
     /// The caller was told that somebody else reads its mail.
     told: bool,
@@ -50,9 +50,9 @@ pub(crate) struct Parcel {
 }
 
 impl Post {
-    pub(crate) fn new(seat: Arc<Seat>) -> Self {
+    pub(crate) fn new(member: Arc<Membership>) -> Self {
         Self {
-            seat,
+            member,
             state: Mutex::default(),
         }
     }
@@ -60,7 +60,7 @@ impl Post {
     /// What waits for the caller.
     pub(crate) fn collect(&self) -> Parcel {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        match state.collect(&self.seat) {
+        match state.collect(&self.member) {
             Ok(parcel) => parcel,
             Err(error) => {
                 tracing::warn!(error = error.message(), "mail stays where it is");
@@ -94,16 +94,16 @@ impl Post {
     /// somebody is there.
     pub(crate) fn open(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Err(error) = state.attend(&self.seat) {
+        if let Err(error) = state.attend(&self.member) {
             tracing::debug!(error = error.message(), "not reading mail yet");
         }
     }
 }
 
-impl State {
-    fn collect(&mut self, seat: &Seat) -> Result<Parcel, Failure> {
-        let context = seat.context();
-        match self.attend(seat) {
+impl Reading {
+    fn collect(&mut self, member: &Membership) -> Result<Parcel, Failure> {
+        let context = member.context();
+        match self.attend(member) {
             Ok(()) => {}
             Err(error) => {
                 let Some(MailError::BeingRead { inbox, holder }) = error.of() else {
@@ -149,8 +149,8 @@ impl State {
     }
 
     /// Holds the inbox of the team the caller is in, if it has one there.
-    fn attend(&mut self, seat: &Seat) -> Result<(), Failure> {
-        let context = seat.context();
+    fn attend(&mut self, member: &Membership) -> Result<(), Failure> {
+        let context = member.context();
         let team = context.team()?;
         if self
             .reader
@@ -190,16 +190,16 @@ fn is_member(context: &Workplace, team: &Name) -> bool {
 /// Notices mail while nobody calls.
 #[derive(Debug)]
 pub(crate) struct Lookout {
-    seat: Arc<Seat>,
+    member: Arc<Membership>,
     bell: Option<(Name, Bell)>,
     /// The last message that was announced.
     last: u64,
 }
 
 impl Lookout {
-    pub(crate) fn new(seat: Arc<Seat>) -> Self {
+    pub(crate) fn new(member: Arc<Membership>) -> Self {
         Self {
-            seat,
+            member,
             bell: None,
             last: 0,
         }
@@ -216,7 +216,7 @@ impl Lookout {
     }
 
     fn look(&mut self, limit: Duration) -> Result<Vec<Value>, Failure> {
-        let context = self.seat.context();
+        let context = self.member.context();
         if context.run().is_some() {
             // The host listens, and passes everything on; a ring is heard by one only.
             std::thread::park_timeout(limit);

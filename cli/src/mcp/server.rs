@@ -24,9 +24,9 @@ use tokio::sync::{Mutex, watch};
 
 use super::answer::{Answer, to_result};
 use super::arguments::Arguments;
+use super::membership::Membership;
 use super::post::Post;
 use super::receipts::Receipts;
-use super::seat::Seat;
 use super::tool::Catalogue;
 use super::transport::{Client, Mailroom};
 use super::{agents, board, messages, teams, trees};
@@ -54,7 +54,7 @@ pub(crate) struct Server {
 
 /// Everything a call needs.
 struct Desk {
-    seat: Arc<Seat>,
+    member: Arc<Membership>,
     agents: Arc<dyn AgentService>,
     post: Arc<Post>,
     catalogue: Catalogue,
@@ -75,15 +75,15 @@ impl Level {
 
 impl Server {
     pub(crate) fn new(
-        seat: Arc<Seat>,
+        member: Arc<Membership>,
         service: Arc<dyn AgentService>,
         room: &Mailroom,
         client: watch::Receiver<Client>,
     ) -> Result<Self, Failure> {
-        let catalogue = Catalogue::new(seat.role)?;
-        let filter = filter_of(&seat.context())?;
+        let catalogue = Catalogue::new(member.role)?;
+        let filter = filter_of(&member.context())?;
         let desk = Desk {
-            seat,
+            member,
             agents: service,
             post: Arc::clone(&room.post),
             catalogue,
@@ -143,7 +143,7 @@ impl Server {
 
     /// Says so if the client would see another list now.
     async fn tell_if_changed(&self, context: &RequestContext<RoleServer>) {
-        let plans = self.desk.seat.plans();
+        let plans = self.desk.member.plans();
         if self.listed_plan.swap(plans, Ordering::Relaxed) != plans {
             // It finds out when it looks, at the latest.
             context.peer.notify_tool_list_changed().await.ok();
@@ -154,8 +154,8 @@ impl Server {
 impl Desk {
     /// The names of the tools the client has now.
     fn tools(&self) -> Vec<&'static str> {
-        let mut tools = bounds::own_tools(self.seat.role, &self.filter);
-        if tools.contains(&PLAN) && !self.seat.plans() {
+        let mut tools = bounds::own_tools(self.member.role, &self.filter);
+        if tools.contains(&PLAN) && !self.member.plans() {
             tools.retain(|name| *name != PLAN);
         }
         tools
@@ -176,10 +176,10 @@ impl Desk {
         let Some(tool) = self.catalogue.get(name) else {
             return Err(Failure::internal(format!("{name} has no definition")));
         };
-        self.seat.check_run()?;
+        self.member.check_run()?;
         let arguments = &Arguments::check(tool, arguments)?;
-        let context = &*self.seat.context();
-        let (seat, service, role) = (&*self.seat, &*self.agents, self.seat.role);
+        let context = &*self.member.context();
+        let (member, service, role) = (&*self.member, &*self.agents, self.member.role);
         match name {
             "TaskCreate" => board::create(arguments, context),
             "TaskGet" => board::get(arguments, context),
@@ -189,9 +189,9 @@ impl Desk {
             "SendMessage" => messages::send(arguments, context, service),
             "TaskStop" => agents::stop(arguments, role, context, service),
             "TaskOutput" => agents::output(arguments, role, context, service, wait),
-            "TeamCreate" => teams::create(arguments, context, seat),
-            "TeamDelete" => teams::delete(context, seat, &self.post),
-            PLAN => messages::exit_plan_mode(arguments, context, seat),
+            "TeamCreate" => teams::create(arguments, context, member),
+            "TeamDelete" => teams::delete(context, member, &self.post),
+            PLAN => messages::exit_plan_mode(arguments, context, member),
             "EnterWorktree" => trees::enter(arguments, context),
             "ExitWorktree" => trees::exit(arguments, context),
             other => Err(Failure::internal(format!("{other} does nothing"))),
@@ -200,7 +200,7 @@ impl Desk {
 
     /// What to say about a tool the client does not have.
     fn no_such_tool(&self, name: &str) -> ErrorData {
-        let role = self.seat.role;
+        let role = self.member.role;
         let tools = self.tools();
         let message = if role.tools().contains(&name) && !self.filter.permits_own(name) {
             format!("{name} is not for you: your definition leaves you without it")
@@ -247,8 +247,8 @@ impl ServerHandler for Server {
         let mut info = ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("ccb", env!("CARGO_PKG_VERSION")));
         info.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
-        let context = self.desk.seat.context();
-        let role = self.desk.seat.role;
+        let context = self.desk.member.context();
+        let role = self.desk.member.role;
         if !role.tools().is_empty() {
             let team = context
                 .team()

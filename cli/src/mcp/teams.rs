@@ -7,13 +7,13 @@ use store::name::Name;
 
 use super::answer::Answer;
 use super::arguments::Arguments;
+use super::membership::Membership;
 use super::post::Post;
-use super::seat::Seat;
 
 pub(super) fn create(
     arguments: &Arguments,
     context: &Workplace,
-    seat: &Seat,
+    member: &Membership,
 ) -> Result<Answer, Failure> {
     let name = Name::new("team", &arguments.text("team_name"))?;
     if let Some(other) = context.named_team().filter(|other| *other != name.as_str()) {
@@ -24,7 +24,7 @@ pub(super) fn create(
         .with_hint("a session has one team: go on with that, or delete it first"));
     }
     let roster = team::create(name.as_str(), arguments.optional("description"), context)?;
-    seat.take_team(&name);
+    member.take_team(&name);
     let dir = context.home().team(&name).join("config.json");
     let mut json = serde_json::json!({ "team": roster.to_json() });
     json["team_name"] = name.as_str().into();
@@ -37,12 +37,16 @@ pub(super) fn create(
     Ok(Answer::new(text, json))
 }
 
-pub(super) fn delete(context: &Workplace, seat: &Seat, post: &Post) -> Result<Answer, Failure> {
+pub(super) fn delete(
+    context: &Workplace,
+    member: &Membership,
+    post: &Post,
+) -> Result<Answer, Failure> {
     let name = context.team()?;
     // We are at our own inbox, which would count as a living member.
     post.close();
     let deleted = team::delete(name.as_str(), false, context)?;
-    seat.drop_team();
+    member.drop_team();
     let mut text = format!("Team {name} deleted with {} tasks.", deleted.tasks);
     for tree in deleted.trees.iter().filter(|tree| !tree.removed) {
         let why = tree.why.as_deref().unwrap_or_default();

@@ -146,12 +146,12 @@ impl Connection {
     fn new(role: Role, agent: &str) -> Self {
         let home = tempfile::tempdir().unwrap();
         let context = Workplace::for_tests(home.path(), "crew", agent).unwrap();
-        let seat = Arc::new(Seat::new(role, context).unwrap());
+        let member = Arc::new(Membership::new(role, context).unwrap());
         let port = Arc::new(Fake::default());
         let (to_server, input) = UnixStream::pair().unwrap();
         let (output, from_server) = UnixStream::pair().unwrap();
         let agents: Arc<dyn AgentService> = Arc::clone(&port) as _;
-        let server = std::thread::spawn(move || serve_on(&seat, agents, input, output));
+        let server = std::thread::spawn(move || serve_on(&member, agents, input, output));
         Self {
             port,
             to_server,
@@ -361,7 +361,10 @@ fn a_message_to_an_agent_lets_it_go_on() {
     let (text, json) = lead.call("SendMessage", &call);
     assert_eq!(
         (text.as_str(), &json["message"]["resumed"]),
-        ("Sent to a0123456789abcdef. It had ended, and goes on in the background.", &json!(true))
+        (
+            "Sent to a0123456789abcdef. It had ended, and goes on in the background.",
+            &json!(true)
+        )
     );
     let call = json!({"to": "nobody", "message": "wake up", "summary": "wake up"});
     let (_, json) = lead.call("SendMessage", &call);

@@ -55,7 +55,7 @@ pub(crate) enum Client {
     Gone,
 }
 
-/// The client's end of the world.
+/// Where the client reads and writes.
 #[derive(Debug)]
 pub(crate) struct Stdio {
     lines: channel::Receiver<Line>,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use coordinator::engine::{EngineEvent, LeftTree, Stand, StayingTree, TaskEnd};
+use coordinator::director::{DirectorEvent, LeftTree, Stand, StayingTree, TaskEnd};
 use coordinator::fanout::Verdict;
 use coordinator::session::{ParkedTask, Summary};
 use serde_json::{Value, json};
@@ -14,9 +14,9 @@ use crate::output::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, clean_line};
 /// How many trees are named at the end; the rest is counted.
 const NAMED: usize = 10;
 
-pub(super) fn event_json(event: &EngineEvent) -> Value {
+pub(super) fn event_json(event: &DirectorEvent) -> Value {
     match event {
-        EngineEvent::Started {
+        DirectorEvent::Started {
             task,
             subject,
             agent,
@@ -27,7 +27,7 @@ pub(super) fn event_json(event: &EngineEvent) -> Value {
             "event": "started", "task": task, "subject": subject, "agent": agent, "name": name,
             "attempt": attempt, "adopted": adopted,
         }),
-        EngineEvent::Ended {
+        DirectorEvent::Ended {
             task,
             agent,
             end,
@@ -50,10 +50,10 @@ pub(super) fn event_json(event: &EngineEvent) -> Value {
             }
             json
         }
-        EngineEvent::Landed { task, into, commit } => {
+        DirectorEvent::Landed { task, into, commit } => {
             json!({"event": "landed", "task": task, "into": into, "commit": commit})
         }
-        EngineEvent::NotLanded {
+        DirectorEvent::NotLanded {
             task,
             files,
             why,
@@ -61,22 +61,22 @@ pub(super) fn event_json(event: &EngineEvent) -> Value {
         } => json!({
             "event": "not_landed", "task": task, "files": files, "why": why, "became": became,
         }),
-        EngineEvent::Idle {
+        DirectorEvent::Idle {
             name,
             task,
             failure,
         } => json!({"event": "idle", "name": name, "task": task, "failure": failure}),
-        EngineEvent::AtRest(stand) => json!({"event": "at_rest", "stand": stand_words(stand)}),
-        EngineEvent::Paused(why) => json!({"event": "paused", "why": why}),
-        EngineEvent::Resumed => json!({"event": "resumed"}),
-        EngineEvent::Note(text) => json!({"event": "note", "text": text}),
+        DirectorEvent::AtRest(stand) => json!({"event": "at_rest", "stand": stand_words(stand)}),
+        DirectorEvent::Paused(why) => json!({"event": "paused", "why": why}),
+        DirectorEvent::Resumed => json!({"event": "resumed"}),
+        DirectorEvent::Note(text) => json!({"event": "note", "text": text}),
         other => json!({"event": "other", "text": format!("{other:?}")}),
     }
 }
 
-pub(super) fn event_text(event: &EngineEvent) -> String {
+pub(super) fn event_text(event: &DirectorEvent) -> String {
     match event {
-        EngineEvent::Started {
+        DirectorEvent::Started {
             task,
             subject,
             agent,
@@ -95,7 +95,7 @@ pub(super) fn event_text(event: &EngineEvent) -> String {
                 clean_line(subject)
             )
         }
-        EngineEvent::Ended {
+        DirectorEvent::Ended {
             task, end, took, ..
         } => {
             let seconds = took.as_secs_f64();
@@ -125,11 +125,11 @@ pub(super) fn event_text(event: &EngineEvent) -> String {
                 TaskEnd::Taken => format!("{DIM}#{task} is somebody else's now{DIM:#}"),
             }
         }
-        EngineEvent::Landed { task, into, commit } => {
+        DirectorEvent::Landed { task, into, commit } => {
             let commit = commit.get(..10).unwrap_or(commit);
             format!("{GREEN}⇥{GREEN:#} #{task} is on {into} {DIM}{commit}{DIM:#}")
         }
-        EngineEvent::NotLanded {
+        DirectorEvent::NotLanded {
             task,
             files,
             why,
@@ -146,10 +146,10 @@ pub(super) fn event_text(event: &EngineEvent) -> String {
                 clean_line(&short(why))
             )
         }
-        EngineEvent::AtRest(stand) => format!("{DIM}{}{DIM:#}", clean_line(&stand_words(stand))),
-        EngineEvent::Paused(why) => format!("{YELLOW}paused:{YELLOW:#} {}", clean_line(why)),
-        EngineEvent::Resumed => "it goes on".into(),
-        EngineEvent::Note(text) => clean_line(text),
+        DirectorEvent::AtRest(stand) => format!("{DIM}{}{DIM:#}", clean_line(&stand_words(stand))),
+        DirectorEvent::Paused(why) => format!("{YELLOW}paused:{YELLOW:#} {}", clean_line(why)),
+        DirectorEvent::Resumed => "it goes on".into(),
+        DirectorEvent::Note(text) => clean_line(text),
         other => format!("{other:?}"),
     }
 }

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
 
 use coordinator::Finding;
-use coordinator::engine::EngineEvent;
+use coordinator::director::DirectorEvent;
 use coordinator::run::Listed;
 use coordinator::session::{Decision, Session, SessionEvent, SessionUi};
 use mailbox::Message;
@@ -89,9 +89,9 @@ impl View {
         );
     }
 
-    fn engine(&self, event: &EngineEvent) {
+    fn engine(&self, event: &DirectorEvent) {
         // What follows from the lines before it is for programs.
-        if !self.json && matches!(event, EngineEvent::Idle { .. }) {
+        if !self.json && matches!(event, DirectorEvent::Idle { .. }) {
             return;
         }
         self.say(|| event_json(event), || event_text(event));
@@ -164,7 +164,7 @@ impl SessionUi for View {
     fn show(&self, event: &SessionEvent<'_>) {
         match event {
             SessionEvent::Begun(session) => self.begun(session),
-            SessionEvent::Engine(event) => self.engine(event),
+            SessionEvent::Director(event) => self.engine(event),
             SessionEvent::Finding(finding) => self.finding(finding),
             SessionEvent::Message(message) => self.message(message),
             SessionEvent::Tasks(snapshot) => self.tasks(snapshot),

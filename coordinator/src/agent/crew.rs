@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::engine::{Crew, Job, Terms};
+use crate::director::{Crew, Job, Terms};
 use crate::fanout::{PlannedTask, TaskIsolation, planned_as};
 use crate::run::Spawn;
 use store::settings::AgentLimits;

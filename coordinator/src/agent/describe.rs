@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use crate::identity::Standing;
-use crate::run::{DefinedHooks, Isolation, LaunchPlan, Prove, Spawn};
+use crate::run::{DefinedHooks, WorksIn, LaunchPlan, Prove, Spawn};
 use store::Failure;
 use store::name::Name;
 use store::settings::AgentLimits;
@@ -314,18 +314,18 @@ fn isolation(
     wish: &Wish,
     definition: &Definition,
     workplace: &Workplace,
-) -> Result<Isolation, Failure> {
+) -> Result<WorksIn, Failure> {
     if let Some((base, set_up)) = &wish.worktree {
         let (base, set_up) = (base.clone(), set_up.clone());
-        return Ok(Isolation::Worktree { base, set_up });
+        return Ok(WorksIn::Worktree { base, set_up });
     }
     match (&wish.cwd, definition.isolation) {
-        (Some(dir), _) => Ok(Isolation::Directory(workplace.directory.join(dir))),
+        (Some(dir), _) => Ok(WorksIn::Directory(workplace.directory.join(dir))),
         (None, Some(definitions::Isolation::Worktree)) => {
             let (base, set_up) = workplace.usual_tree()?;
-            Ok(Isolation::Worktree { base, set_up })
+            Ok(WorksIn::Worktree { base, set_up })
         }
-        (None, None) => Ok(Isolation::Directory(workplace.directory.clone())),
+        (None, None) => Ok(WorksIn::Directory(workplace.directory.clone())),
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::agent::Role;
 use crate::agent::definitions;
 use crate::agent::{Wish, describe};
-use crate::engine::{WorkerTask, base_of_all, may_begin};
+use crate::director::{WorkerTask, base_of_all, may_begin};
 use crate::run::{Agents, Spawn};
 use crate::session::{SessionFile, TeamSession};
 use crate::workplace::Workplace;

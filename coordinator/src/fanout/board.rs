@@ -14,7 +14,7 @@ use super::error::FanoutError;
 use super::plan::TaskIsolation;
 use super::run::{MARK, planned_as};
 use super::task::{PlannedTask, Work};
-use crate::engine::{commit_of, is_commit_checked};
+use crate::director::{commit_of, is_commit_checked};
 use crate::run::Agents;
 
 /// How many proven tasks of earlier versions of the plan are kept.

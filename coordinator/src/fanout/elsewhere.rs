@@ -11,7 +11,7 @@ use worktrees::Trees;
 use super::board::{BUNDLE, engine, is_proven};
 use super::error::FanoutError;
 use super::run::planned_as;
-use crate::engine::commit_of;
+use crate::director::commit_of;
 use crate::run::Agents;
 
 /// Results by the content keys of their tasks.

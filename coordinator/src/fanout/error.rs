@@ -4,7 +4,7 @@ use store::{Category, Explain, Facts, StoreError};
 use taskboard::BoardError;
 use worktrees::TreeError;
 
-use crate::engine::EngineError;
+use crate::director::DirectorError;
 use crate::run::AgentError;
 
 /// Why a plan, its inputs or its results cannot be used.
@@ -74,7 +74,7 @@ pub enum FanoutError {
     },
     /// The engine could not go on.
     #[error(transparent)]
-    Engine(#[from] EngineError),
+    Director(#[from] DirectorError),
     /// Git, or a working tree.
     #[error(transparent)]
     Tree(#[from] TreeError),
@@ -87,7 +87,7 @@ impl Explain for FanoutError {
     fn facts(&self) -> Facts {
         use Category::{Conflict, Invalid, Refused};
         match self {
-            Self::Engine(error) => error.facts(),
+            Self::Director(error) => error.facts(),
             Self::Tree(error) => error.facts(),
             Self::Store(error) => error.facts(),
             Self::Plan { hint, .. } => Facts::new(Invalid, "bad_plan").maybe_hint(hint.clone()),
@@ -114,12 +114,12 @@ impl Explain for FanoutError {
 
 impl From<BoardError> for FanoutError {
     fn from(error: BoardError) -> Self {
-        Self::Engine(error.into())
+        Self::Director(error.into())
     }
 }
 
 impl From<AgentError> for FanoutError {
     fn from(error: AgentError) -> Self {
-        Self::Engine(error.into())
+        Self::Director(error.into())
     }
 }

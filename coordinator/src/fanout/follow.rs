@@ -21,9 +21,9 @@ use super::preview::tool;
 use super::report::TaskReport;
 use super::run::{Equipment, Events, Interrupted, RunOptions, skipped};
 use super::task::PlannedTask;
-use crate::engine::{
-    BaseOf, Closed, Control, Engine, EngineError, EngineEvent, Gate as Asked, Level, Limits, Seat,
-    Setup, Stand, TaskEnd, put_away_superseded,
+use crate::director::{
+    BaseOf, Closed, Control, Director, DirectorError, DirectorEvent, Gate as Asked, Level, Limits,
+    Seat, Setup, Stand, TaskEnd, put_away_superseded,
 };
 use crate::fleet::Gate;
 use crate::run::{Agents, Prove};
@@ -67,7 +67,7 @@ impl Follow<'_> {
         let interrupted = Arc::clone(&stage.interrupted);
         let spent = Arc::new(Mutex::new(None));
         let setup = self.setup(stage, &spent)?;
-        let mut engine = Engine::new(setup, Arc::clone(&control))?;
+        let mut engine = Director::new(setup, Arc::clone(&control))?;
         let ending = engine.run(&mut |event| {
             self.look(&control, &interrupted);
             self.hear(event, &control, &keeper);
@@ -109,7 +109,7 @@ impl Follow<'_> {
             },
             base: BaseOf::Fixed(options.base.clone()),
             landings: None,
-            parent: Name::new("agent", LEAD).map_err(EngineError::from)?,
+            parent: Name::new("agent", LEAD).map_err(DirectorError::from)?,
             quiet: true,
             linger: false,
             verify_timeout: options.verify_timeout,
@@ -207,9 +207,9 @@ impl Follow<'_> {
         }
     }
 
-    fn hear(&mut self, event: EngineEvent, control: &Control, keeper: &Keeper) {
+    fn hear(&mut self, event: DirectorEvent, control: &Control, keeper: &Keeper) {
         match event {
-            EngineEvent::Started {
+            DirectorEvent::Started {
                 task,
                 agent,
                 attempt,
@@ -229,7 +229,7 @@ impl Follow<'_> {
                     });
                 }
             }
-            EngineEvent::Ended {
+            DirectorEvent::Ended {
                 task,
                 agent,
                 end,
@@ -242,10 +242,10 @@ impl Follow<'_> {
                     self.task_ended(at, agent.as_deref(), end, control, keeper);
                 }
             }
-            EngineEvent::Paused(why) => self.events.event(&FanoutEvent::Paused { why }),
-            EngineEvent::Resumed => self.events.event(&FanoutEvent::Resumed),
-            EngineEvent::Note(text) => self.note(text),
-            EngineEvent::Tick => {
+            DirectorEvent::Paused(why) => self.events.event(&FanoutEvent::Paused { why }),
+            DirectorEvent::Resumed => self.events.event(&FanoutEvent::Resumed),
+            DirectorEvent::Note(text) => self.note(text),
+            DirectorEvent::Tick => {
                 self.tell_checks();
                 self.events.event(&FanoutEvent::Tick);
             }

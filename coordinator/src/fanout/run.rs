@@ -30,7 +30,7 @@ use super::report::{Landing, Report, TaskReport};
 use super::results::Results;
 use super::shard::Shard;
 use super::task::PlannedTask;
-use crate::engine::{Crew, EngineError, director_lock};
+use crate::director::{Crew, DirectorError, director_lock};
 use crate::run::Agents;
 
 /// What happens with proven results.
@@ -256,7 +256,7 @@ fn alone(agents: &Agents) -> Result<FileLock, FanoutError> {
     }
     match FileLock::try_exclusive(&path)? {
         Some(lock) => Ok(lock),
-        None => Err(FanoutError::Engine(EngineError::Taken {
+        None => Err(FanoutError::Director(DirectorError::Taken {
             team: agents.team_name().to_string(),
             who: FileLock::describe_holder(&path),
         })),

@@ -33,7 +33,7 @@ use swarm::runtime::Usage;
 use crate::run::fault;
 
 pub use state::Gate;
-use state::{State, VERSION};
+use state::{FleetState, VERSION};
 pub use swarm::run::FleetOptions;
 
 /// Why the governor cannot be asked.
@@ -266,15 +266,15 @@ impl Fleet {
         self.dir.join("fleet.json")
     }
 
-    fn read(&self) -> Result<State, FleetError> {
+    fn read(&self) -> Result<FleetState, FleetError> {
         Ok(self.look()?.unwrap_or_else(|| self.rebuilt()))
     }
 
     /// What the file says; none if it cannot be read.
-    fn look(&self) -> Result<Option<State>, FleetError> {
+    fn look(&self) -> Result<Option<FleetState>, FleetError> {
         let path = self.path();
         let Some(bytes) = atomic::read(&path)? else {
-            return Ok(Some(State::default()));
+            return Ok(Some(FleetState::default()));
         };
         let Ok(value) = serde_json::from_slice::<Value>(&bytes) else {
             return Ok(None);
@@ -302,14 +302,14 @@ impl Fleet {
     }
 
     /// The account as the runs have it.
-    fn rebuilt(&self) -> State {
+    fn rebuilt(&self) -> FleetState {
         let path = self.path();
         tracing::warn!(path = %path.display(), "unreadable, built again from the runs");
         match swarm::run::all(&self.runs) {
-            Ok((metas, _)) => State::rebuilt(&metas),
+            Ok((metas, _)) => FleetState::rebuilt(&metas),
             Err(error) => {
                 tracing::warn!(%error, "the runs cannot be read either: a new account");
-                State::default()
+                FleetState::default()
             }
         }
     }
@@ -318,7 +318,7 @@ impl Fleet {
     fn change<T>(
         &self,
         durability: Durability,
-        change: impl FnOnce(&mut State, i64) -> T,
+        change: impl FnOnce(&mut FleetState, i64) -> T,
     ) -> Result<T, FleetError> {
         create_private_dir(&self.dir)?;
         let lock = self.dir.join("fleet.lock");

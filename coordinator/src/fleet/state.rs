@@ -104,7 +104,7 @@ struct Calm {
 /// What the governor remembers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct State {
+pub(super) struct FleetState {
     v: u64,
     /// What was used before the account was opened.
     before: Usage,
@@ -127,7 +127,7 @@ pub(super) struct State {
     other: Map<String, Value>,
 }
 
-impl State {
+impl FleetState {
     /// What the runs say they have used, where the account itself is lost. A pause is forgotten:
     /// if it is not over, the next refusal begins another.
     pub(super) fn rebuilt(runs: &[Meta]) -> Self {

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use swarm::AgentId;
 use swarm::run::{ExitStatus, Meta};
 
-use super::engine::Listed;
-use super::engine::state_word;
+use super::agents::Listed;
+use super::agents::state_word;
 use super::finish::task_vetoed;
 use super::start::Launched;
 use super::wait::Outcome;

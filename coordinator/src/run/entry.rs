@@ -13,11 +13,11 @@ use swarm::run::{
 };
 use swarm::starter::{self, Environment, Starter};
 
-use super::engine::Agents;
+use super::agents::Agents;
 use super::error::AgentError;
 use super::finish;
-use super::ports::EngineServices;
 use super::run_hooks::{self, RunHooks};
+use super::services::RunServices;
 use super::start::{HOST, OWN_PROGRAM};
 
 /// Runs the guard of the run in `dir` to its end.
@@ -81,7 +81,7 @@ pub fn host_main(dir: &Path) -> Result<(), AgentError> {
         give_up: agents.options.fleet.give_up(),
         ..HostOptions::default()
     };
-    let mut ports = EngineServices::new(agents, run.clone(), &meta).with_hooks(hooks);
+    let mut ports = RunServices::new(agents, run.clone(), &meta).with_hooks(hooks);
     let failed = |error: swarm::run::HostError| AgentError::NotStarted {
         id: meta.agent_id.clone(),
         why: error.to_string(),
@@ -113,7 +113,7 @@ pub fn host_main(dir: &Path) -> Result<(), AgentError> {
 }
 
 /// What has to be there before the agent starts.
-fn prepare(meta: &Meta, config: Option<&Path>, ports: &mut EngineServices) -> Result<(), String> {
+fn prepare(meta: &Meta, config: Option<&Path>, ports: &mut RunServices) -> Result<(), String> {
     if let Some(config) = config {
         for name in CONFIG_HOMES {
             let dir = config.join(name.to_lowercase());

@@ -19,7 +19,7 @@ use swarm::run::{By, Exit, ExitStatus, Meta, Proof, RunDir, Told, TreeOutcome};
 use taskboard::TaskId;
 use worktrees::{AgentEnd, Changes, Slug, TreeError};
 
-use super::engine::Agents;
+use super::agents::Agents;
 use super::error::AgentError;
 use super::fault;
 use super::finish_tasks::{Settled, settle_tasks};

@@ -3,7 +3,7 @@
 use swarm::run::{Exit, ExitReason, ExitStatus, Meta, Proof, RunState};
 use taskboard::{Attempt, Board, BoardError, Caller, Hooks, Task, TaskId, TaskResult, Veto};
 
-use super::engine::Agents;
+use super::agents::Agents;
 use super::error::AgentError;
 use crate::progress::{Others, Patience, Progress, judge, lost_too_often};
 

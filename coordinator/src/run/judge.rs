@@ -7,7 +7,7 @@ use store::clock::parse_rfc3339;
 use swarm::run::{Exit, ExitStatus, Meta, Proof, RunDir};
 use worktrees::{Stray, TreeSnapshot};
 
-use super::engine::Agents;
+use super::agents::Agents;
 
 /// How many names of files are said.
 const SHOWN: usize = 5;

@@ -5,20 +5,20 @@
 //! trees: the ports a host needs, the entry points of guard and host, and everything a person
 //! or a model can do with agents.
 
+mod agents;
 mod answer;
-mod bench;
-mod engine;
+mod check_place;
 mod entry;
 mod error;
 pub(crate) mod fault;
 mod finish;
 mod finish_tasks;
 mod judge;
-mod ports;
-mod ports_block;
+mod network_ports;
 mod reconcile;
 mod resume;
 mod run_hooks;
+mod services;
 mod spawn;
 mod start;
 mod stop;
@@ -26,13 +26,13 @@ mod wait;
 
 pub(crate) use start::OWN_PROGRAM;
 
-pub use engine::{Agents, Listed, Surroundings};
+pub use agents::{Agents, Listed, Surroundings};
 pub use entry::{guard_main, host_main};
 pub use error::AgentError;
 pub use fault::FAULT_POINTS;
 pub use reconcile::Settled;
 pub use resume::Sent;
-pub use spawn::{Isolation, Spawn};
+pub use spawn::{WorksIn, Spawn};
 pub use start::{GUARD, HOST, Launched};
 pub use swarm::run::{DefinedHooks, Grants, LaunchPlan, Prove};
 pub use wait::Outcome;

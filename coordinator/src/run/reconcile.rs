@@ -8,7 +8,7 @@ use swarm::run::{self, By, ExitStatus, Meta, RunDir, RunError, Told, exit_of_dea
 
 use worktrees::Slug;
 
-use super::engine::Agents;
+use super::agents::Agents;
 use super::error::AgentError;
 use super::finish;
 

@@ -10,7 +10,7 @@ use swarm::run::{Meta, RunDir, RunError, RunState};
 use taskboard::BoardError;
 use worktrees::{Base, CreateMode};
 
-use super::engine::Agents;
+use super::agents::Agents;
 use super::error::AgentError;
 use super::fault;
 use super::start::Launched;

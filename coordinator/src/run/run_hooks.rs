@@ -7,7 +7,7 @@ use swarm::hooks::{HookEvent, HookInput, Hooks};
 use swarm::run::{DefinedHooks, HookCall, LaunchPlan, Meta, RunDir};
 use swarm::trust::Item;
 
-use super::engine::Agents;
+use super::agents::Agents;
 use crate::hooks::{Surrounding, not_trusted_words};
 
 /// Variables that say where an agent belongs; its hooks belong there, too.

@@ -11,10 +11,10 @@ use swarm::{AgentId, LEAD, NewMember};
 use taskboard::{ClaimRequest, LeaseTerm, TaskId};
 use worktrees::{Base, CreateMode, CreateRequest, SetUp, Slug};
 
-use super::engine::Agents;
+use super::agents::Agents;
 use super::error::AgentError;
 use super::start::Launched;
-use super::{fault, ports_block};
+use super::{fault, network_ports};
 use crate::binding::Binder;
 
 /// The longest description.
@@ -26,7 +26,7 @@ const MAX_PROMPT: usize = 8 * 1024 * 1024;
 
 /// Where an agent works.
 #[derive(Debug, Clone)]
-pub enum Isolation {
+pub enum WorksIn {
     /// Here, like everybody else.
     Directory(PathBuf),
     /// In a working tree of its own.
@@ -64,7 +64,7 @@ pub struct Spawn {
     /// What it may do without asking.
     pub permission_mode: Option<String>,
     /// Where it works.
-    pub isolation: Isolation,
+    pub isolation: WorksIn,
     /// The task it is for.
     pub task: Option<TaskId>,
     /// Whoever started it does not wait for its result.
@@ -118,8 +118,8 @@ impl Agents {
         let now = rfc3339(SystemClock.now_ms());
         let slug = format!("agent-{id}");
         let (cwd, worktree) = match &spawn.isolation {
-            Isolation::Directory(dir) => (dir.clone(), None),
-            Isolation::Worktree { .. } => (
+            WorksIn::Directory(dir) => (dir.clone(), None),
+            WorksIn::Worktree { .. } => (
                 PathBuf::new(),
                 // Its name is written down before it is made, so that it is found.
                 Some(TreeOf {
@@ -167,11 +167,11 @@ impl Agents {
         if let Some(task) = spawn.task {
             self.claim(task, meta)?;
         }
-        if let Isolation::Worktree { base, set_up } = &spawn.isolation {
+        if let WorksIn::Worktree { base, set_up } = &spawn.isolation {
             self.make_tree(base.clone(), set_up.clone(), CreateMode::Exclusive, meta)?;
         }
         create_private_dir(&self.home.team(&self.team).join("scratchpad"))?;
-        meta.port_base = ports_block::take(&self.home, run)?;
+        meta.port_base = network_ports::take(&self.home, run)?;
         meta.state = RunState::Starting;
         run.write_meta(meta)?;
         Ok(())
@@ -381,7 +381,7 @@ fn check(spawn: &Spawn) -> Result<(), AgentError> {
     if spawn.plan_mode && !spawn.teammate {
         return invalid("only a teammate can be started in plan mode");
     }
-    if let Isolation::Directory(dir) = &spawn.isolation
+    if let WorksIn::Directory(dir) = &spawn.isolation
         && !dir.is_dir()
     {
         let why = format!("{}: there is no such directory", dir.display());

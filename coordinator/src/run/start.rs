@@ -12,7 +12,7 @@ use swarm::environment::for_supervisors;
 use swarm::run::{By, Held, Meta, RunDir, Waiter, exit_of_dead};
 use swarm::starter;
 
-use super::engine::Agents;
+use super::agents::Agents;
 use super::error::AgentError;
 use super::{fault, finish};
 

@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use store::clock::{Clock, SystemClock, rfc3339};
 use swarm::run::{Meta, StopRequest};
 
-use super::engine::{Agents, state_word};
+use super::agents::{Agents, state_word};
 use super::error::AgentError;
 use super::wait::Outcome;
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use store::fault::reached;
 use swarm::run::{Exit, Meta, RunDir, Told, Waiter};
 
-use super::engine::Agents;
+use super::agents::Agents;
 use super::entry::FINISHING;
 use super::error::AgentError;
 use super::fault;

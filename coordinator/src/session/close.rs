@@ -11,7 +11,7 @@ use super::{
     ParkedTask, Session, SessionEvent, SessionFile, SessionUi, Summary, unlanded, verdict_of,
 };
 use crate::actions::team as team_actions;
-use crate::engine::{Ending, LeftTree};
+use crate::director::{Ending, LeftTree};
 use crate::fanout::Verdict;
 use crate::run::{AgentError, Agents};
 
@@ -37,7 +37,7 @@ pub(super) fn close(
         note(&format!("a worktree for checks is left: {error}"));
     }
     let trees = match session.record.has_coordinator() {
-        true => crate::engine::left_trees(&agents)?,
+        true => crate::director::left_trees(&agents)?,
         false => Vec::new(),
     };
     let verdict = match signal {
@@ -136,7 +136,7 @@ fn summary(
         parked: parked.collect(),
         unlanded: unlanded(session)?,
         left,
-        staying: crate::engine::staying_trees(agents)?,
+        staying: crate::director::staying_trees(agents)?,
         stopped: ending.stopped.clone(),
     })
 }

@@ -10,7 +10,7 @@ use taskboard::NewTask;
 
 use super::{Decision, Session, SessionEvent, SessionUi};
 use crate::actions;
-use crate::engine::{Control, Level};
+use crate::director::{Control, Level};
 use crate::run::Agents;
 use crate::workplace::Workplace;
 

@@ -25,7 +25,7 @@ pub(super) fn follow(
     ));
     let board = session.workplace.board();
     let mut watch = board.watch(None)?;
-    let lock = crate::engine::director_lock(&session.workplace.agents()?);
+    let lock = crate::director::director_lock(&session.workplace.agents()?);
     loop {
         if let Some(number) = ui.signal() {
             return Ok(Some(Verdict::Interrupted(number)));

@@ -1,7 +1,7 @@
 //! The lead, where it is an agent: started once, resumed with its conversation, never twice.
 
 use crate::agent::{self, Role, Wish, definitions};
-use crate::engine::{EngineEvent, is_workers};
+use crate::director::{DirectorEvent, is_workers};
 use crate::run::Agents;
 use mailbox::{Body, Draft};
 use store::Failure;
@@ -114,8 +114,8 @@ impl Lead {
 }
 
 /// Tells the lead what only the engine knows: that finished work did not land.
-pub(super) fn told(session: &Session, event: &EngineEvent) {
-    let EngineEvent::NotLanded {
+pub(super) fn told(session: &Session, event: &DirectorEvent) {
+    let DirectorEvent::NotLanded {
         task,
         files,
         why,

@@ -30,9 +30,9 @@ pub use self::record::{Merge, Request};
 pub use self::ui::{Decision, ParkedTask, SessionEvent, SessionUi, Summary};
 use crate::actions::team as team_actions;
 use crate::agent::{Role, TaskCrew, definitions};
-use crate::engine::{
-    BaseOf, Closed, Control, Ending, Engine, EngineError, EngineEvent, Landings, Level, Limits,
-    Seat, Setup, Stand,
+use crate::director::{
+    BaseOf, Closed, Control, Director, DirectorError, DirectorEvent, Ending, Landings, Level,
+    Limits, Seat, Setup, Stand,
 };
 use crate::fanout::Verdict;
 use crate::fleet::Gate;
@@ -116,9 +116,9 @@ fn direct(session: &Session, ui: &Arc<dyn SessionUi>) -> Result<Verdict, Stopped
     }
     loop {
         let control = Arc::new(Control::default());
-        let mut engine = match Engine::new(setup(session, landing_only)?, Arc::clone(&control)) {
+        let mut engine = match Director::new(setup(session, landing_only)?, Arc::clone(&control)) {
             Ok(engine) => engine,
-            Err(EngineError::Taken { who, .. }) => return Err(Stopped::Directed(who)),
+            Err(DirectorError::Taken { who, .. }) => return Err(Stopped::Directed(who)),
             Err(error) => return Err(error.into()),
         };
         enlist(session)?;
@@ -131,13 +131,13 @@ fn direct(session: &Session, ui: &Arc<dyn SessionUi>) -> Result<Verdict, Stopped
             }
         }
         let overseer = Overseer::start(session, Arc::clone(&control), ui)?;
-        let ending = engine.run(&mut |event: EngineEvent| {
-            if event == EngineEvent::Tick {
+        let ending = engine.run(&mut |event: DirectorEvent| {
+            if event == DirectorEvent::Tick {
                 return;
             }
             overseer.heard(&event);
             lead::told(session, &event);
-            ui.show(&SessionEvent::Engine(&event));
+            ui.show(&SessionEvent::Director(&event));
         })?;
         let asked_to_end = overseer.finish();
         drop(engine);
@@ -207,7 +207,7 @@ fn unlanded(session: &Session) -> Result<Vec<TaskId>, Failure> {
         return Ok(Vec::new());
     }
     let agents = session.workplace.agents()?;
-    Ok(crate::engine::unlanded(&agents)?)
+    Ok(crate::director::unlanded(&agents)?)
 }
 
 fn setup(session: &Session, landing_only: bool) -> Result<Setup, Failure> {
@@ -261,7 +261,7 @@ fn setup(session: &Session, landing_only: bool) -> Result<Setup, Failure> {
 }
 
 /// What the limits of the team say.
-pub fn gate(agents: crate::run::Agents) -> crate::engine::Gate {
+pub fn gate(agents: crate::run::Agents) -> crate::director::Gate {
     Box::new(move || match agents.fleet().gate() {
         Ok(Gate::Paused { reason, .. }) => {
             Some(Closed::ForNow(format!("the provider refuses: {reason}")))
@@ -319,7 +319,7 @@ fn verdict_of(session: &Session, ending: &Ending) -> Result<Verdict, Failure> {
         .filter(|task| !task.is_internal() && task.status != taskboard::Status::Completed);
     // A conflict that nobody here can solve is left to land, and nothing has failed.
     let unreadable = !snapshot.unreadable().is_empty();
-    if unreadable || open.any(|task| !crate::engine::is_conflict(task)) {
+    if unreadable || open.any(|task| !crate::director::is_conflict(task)) {
         return Ok(Verdict::Failed);
     }
     let left = !ending.not_landed.is_empty()

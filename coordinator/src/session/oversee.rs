@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::engine::{Control, EngineEvent, Level};
+use crate::director::{Control, DirectorEvent, Level};
 use mailbox::{IdleNotification, IdleReason, Mailbox};
 use store::Failure;
 use store::name::Name;
@@ -87,16 +87,16 @@ impl Overseer {
     }
 
     /// Takes note of what the engine says.
-    pub(super) fn heard(&self, event: &EngineEvent) {
+    pub(super) fn heard(&self, event: &DirectorEvent) {
         match event {
-            EngineEvent::AtRest(_) => self.state.at_rest.store(true, Ordering::SeqCst),
-            EngineEvent::Started { name, .. } => {
+            DirectorEvent::AtRest(_) => self.state.at_rest.store(true, Ordering::SeqCst),
+            DirectorEvent::Started { name, .. } => {
                 self.state.at_rest.store(false, Ordering::SeqCst);
                 if let (Some(mail), Some(name)) = (&self.mail, name) {
                     mail.busy(name);
                 }
             }
-            EngineEvent::Idle {
+            DirectorEvent::Idle {
                 name,
                 task,
                 failure,

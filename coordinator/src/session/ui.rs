@@ -9,7 +9,7 @@ use taskboard::{Snapshot, TaskId};
 
 use super::Session;
 use crate::Finding;
-use crate::engine::{EngineEvent, LeftTree, Stand, StayingTree};
+use crate::director::{DirectorEvent, LeftTree, Stand, StayingTree};
 use crate::fanout::Verdict;
 use crate::run::Listed;
 
@@ -37,7 +37,7 @@ pub enum SessionEvent<'a> {
     /// It begins, or goes on.
     Begun(&'a Session),
     /// What the engine says: who began what, how it ended, what landed, what it cost.
-    Engine(&'a EngineEvent),
+    Director(&'a DirectorEvent),
     /// What the look at the start has found.
     Finding(&'a Finding),
     /// Somebody wrote to the lead, which is the person.

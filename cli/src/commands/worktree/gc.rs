@@ -122,10 +122,10 @@ fn superseded(
     rows: &mut Vec<Value>,
     lines: &mut Vec<String>,
 ) -> Result<(), Failure> {
-    for one in coordinator::engine::superseded(&context.agents()?)? {
+    for one in coordinator::director::superseded(&context.agents()?)? {
         let (name, task) = (&one.entry.name, one.task);
         let removed = match yes {
-            true => coordinator::engine::discard(trees, &one.entry).map(|()| true),
+            true => coordinator::director::discard(trees, &one.entry).map(|()| true),
             false => Ok(false),
         };
         let mut row = json!({"worktree": to_json(&one.entry), "reason": "superseded"});

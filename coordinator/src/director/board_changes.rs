@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::work::{Said, Shared};
 
-/// They are looked at this often at most: what the engine does itself it knows at once.
+/// They are looked at this often at most: what the director does itself it knows at once.
 const AT_MOST_EVERY: Duration = Duration::from_millis(50);
 /// And this often at least it is looked whether to go on.
 const PATIENCE: Duration = Duration::from_millis(100);

@@ -21,7 +21,7 @@ use swarm::tools::Reach;
 use taskboard::{Status, TaskId};
 use worktrees::{Changes, CheckTree, Lease, Slug, TreeError};
 
-use super::engine::Agents;
+use super::agents::Agents;
 use super::error::AgentError;
 use super::finish;
 use super::judge::Before;
@@ -39,7 +39,7 @@ const QUESTION_DEADLINE: Duration = Duration::from_secs(120);
 
 /// The rest of the engine, as a host sees it.
 #[derive(Debug)]
-pub(super) struct EngineServices {
+pub(super) struct RunServices {
     pub(super) agents: Agents,
     run: RunDir,
     pub(super) meta: Meta,
@@ -54,7 +54,7 @@ pub(super) struct EngineServices {
     before: Before,
 }
 
-impl EngineServices {
+impl RunServices {
     pub(super) fn new(agents: Agents, run: RunDir, meta: &Meta) -> Self {
         Self {
             agents,
@@ -114,7 +114,7 @@ pub(super) fn tree_port(error: TreeError) -> ServiceError {
     }
 }
 
-impl HostServices for EngineServices {
+impl HostServices for RunServices {
     fn mail(&mut self) -> Result<Box<dyn Mail>, ServiceError> {
         let inbox = self.agents.mailbox().inbox(&self.own_name()?);
         let consumer = inbox.and_then(|inbox| inbox.consumer()).map_err(port)?;

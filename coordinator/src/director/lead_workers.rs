@@ -2,7 +2,7 @@
 //!
 //! Each has a task of its own that no list shows. So everything that holds for tasks holds for
 //! it: what it did is committed, checked and landed, its files are its own as long as it works,
-//! and nothing of it is forgotten when somebody is killed. The engine gives such a task to
+//! and nothing of it is forgotten when somebody is killed. The director gives such a task to
 //! nobody; whether a worker that failed goes on is for the lead to say.
 
 use serde_json::Map;
@@ -11,8 +11,8 @@ use taskboard::{Board, Caller, NewTask, Status, Task, TaskFacts, TaskId, Update}
 use worktrees::{Slug, TreeError, Trees};
 
 use super::base::commit_of;
+use super::inputs::overlap;
 use super::landing::queued;
-use super::view::overlap;
 use super::work::Shared;
 use crate::run::{AgentError, Agents, Prove};
 

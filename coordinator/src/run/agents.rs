@@ -46,7 +46,7 @@ pub struct Agents {
     pub(super) runs: PathBuf,
     /// Whoever starts agents here, and whose secrets are not written down.
     pub(super) starter: Starter,
-    /// One for all who use these agents: it knows the board by heart.
+    /// One for all who use these agents: it keeps the board in memory.
     board: Arc<Board>,
 }
 

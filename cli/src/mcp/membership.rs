@@ -15,13 +15,13 @@ use coordinator::workplace::Workplace;
 
 /// One client's place. Its identity is fixed; its team can change if it leads one.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct Membership {
     pub(crate) role: Role,
     context: Mutex<Arc<Workplace>>,
 }
 
-impl Seat {
-    /// The seat of `role`, as far as the context tells who that is.
+impl Membership {
+    /// The member of `role`, as far as the context tells who that is.
     pub(crate) fn new(role: Role, mut context: Workplace) -> Result<Self, Failure> {
         if context.named_agent().is_none() {
             match role {

@@ -1,12 +1,12 @@
-//! The board as the engine knows it: kept up to date by changes, so that looking at it costs
+//! The board as the director knows it: kept up to date by changes, so that looking at it costs
 //! nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use taskboard::{Board, BoardError, Status, Task, TaskId};
 
-use super::aside::is_workers;
-use super::view::{TaskView, Tasks};
+use super::inputs::{TaskView, Tasks};
+use super::lead_workers::is_workers;
 use crate::progress::rests_until;
 
 /// What is known of a board.

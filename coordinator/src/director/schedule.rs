@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use taskboard::{Dependencies, Status, TaskId, rank};
 
-use super::view::{Limits, SeatView, TaskView, Tasks, Waiting, overlap};
+use super::inputs::{Limits, SeatView, TaskView, Tasks, Waiting, overlap};
 
 /// Everything scheduling looks at.
 #[derive(Debug, Clone, Copy)]

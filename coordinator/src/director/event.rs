@@ -1,4 +1,4 @@
-//! What an engine tells whoever runs it.
+//! What an director tells whoever runs it.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use taskboard::TaskId;
 /// counts is on disk.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub enum EngineEvent {
+pub enum DirectorEvent {
     /// An agent was started for a task, or found at work on it.
     Started {
         /// The task.
@@ -23,7 +23,7 @@ pub enum EngineEvent {
         name: Option<String>,
         /// Counts from 1.
         attempt: usize,
-        /// It was at work already, for an engine that is gone.
+        /// It was at work already, for an director that is gone.
         adopted: bool,
     },
     /// The work on a task has ended.

@@ -147,7 +147,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Puts away the trees of work that has landed and that were in use then, or whose engine
+    /// Puts away the trees of work that has landed and that were in use then, or whose director
     /// was killed, and of attempts that came to nothing. Returns what stays although it could go,
     /// and why.
     pub(super) fn put_away_landed(&self, into: &str) -> Result<Vec<String>, AgentError> {

@@ -1,4 +1,4 @@
-//! What the engine makes of what it hears: agents that start and end, work that lands.
+//! What the director makes of what it hears: agents that start and end, work that lands.
 
 use std::sync::Arc;
 use std::thread;
@@ -7,13 +7,13 @@ use std::time::Instant;
 use taskboard::TaskId;
 
 use super::control::Level;
-use super::event::{EngineEvent, TaskEnd};
+use super::event::{DirectorEvent, TaskEnd};
 use super::landing::{Landed, Landing, next_to_land, queued};
-use super::looper::{BREATHER, Engine};
+use super::main_loop::{BREATHER, Director};
 use super::work::{Ended, Said, WorkEnd};
 
-impl Engine {
-    pub(super) fn hear(&mut self, said: Said, tell: &mut dyn FnMut(EngineEvent)) {
+impl Director {
+    pub(super) fn hear(&mut self, said: Said, tell: &mut dyn FnMut(DirectorEvent)) {
         match said {
             Said::Started {
                 seat,
@@ -26,7 +26,7 @@ impl Engine {
                     place.meta = Some((*meta).clone());
                 }
                 if let Some(task) = meta.task_id.as_ref().and_then(|id| id.parse().ok()) {
-                    tell(EngineEvent::Started {
+                    tell(DirectorEvent::Started {
                         task,
                         subject: meta.description.clone(),
                         agent: meta.agent_id.clone(),
@@ -43,10 +43,10 @@ impl Engine {
                 self.proving = None;
                 self.mirror.refresh(&self.shared.board, task);
                 tell(match proved {
-                    Ok(()) => EngineEvent::Note(format!("task {task} is done: its check passes")),
+                    Ok(()) => DirectorEvent::Note(format!("task {task} is done: its check passes")),
                     Err(why) => {
                         let text = format!("task {task} was said to be done, and is not: {why}");
-                        EngineEvent::Note(text)
+                        DirectorEvent::Note(text)
                     }
                 });
             }
@@ -65,7 +65,7 @@ impl Engine {
         }
     }
 
-    fn ended(&mut self, ended: Ended, tell: &mut dyn FnMut(EngineEvent)) {
+    fn ended(&mut self, ended: Ended, tell: &mut dyn FnMut(DirectorEvent)) {
         let Ended {
             seat,
             task,
@@ -85,7 +85,9 @@ impl Engine {
         let end = match end {
             WorkEnd::Task(end) => end,
             WorkEnd::NotNow(why) => {
-                tell(EngineEvent::Note(format!("task {task} has to wait: {why}")));
+                tell(DirectorEvent::Note(format!(
+                    "task {task} has to wait: {why}"
+                )));
                 self.closed_until = Some((Instant::now() + BREATHER, why));
                 return;
             }
@@ -94,7 +96,7 @@ impl Engine {
                 Some(pause) => {
                     let ms = pause.as_millis();
                     let text = format!("task {task} is begun again in {ms} ms: {why}");
-                    tell(EngineEvent::Note(text));
+                    tell(DirectorEvent::Note(text));
                     return;
                 }
                 None => {
@@ -116,7 +118,7 @@ impl Engine {
             TaskEnd::Parked { .. } => self.failed += 1,
             _ => {}
         }
-        tell(EngineEvent::Ended {
+        tell(DirectorEvent::Ended {
             task,
             agent,
             end,
@@ -127,7 +129,7 @@ impl Engine {
         self.look_aside(task);
     }
 
-    /// Work of an earlier engine that is done and not on the branch.
+    /// Work of an earlier director that is done and not on the branch.
     pub(super) fn find_unlanded(&mut self) {
         if self.landings.is_none() {
             return;
@@ -185,7 +187,7 @@ impl Engine {
         }));
     }
 
-    fn landed(&mut self, landing: Landing, tell: &mut dyn FnMut(EngineEvent)) {
+    fn landed(&mut self, landing: Landing, tell: &mut dyn FnMut(DirectorEvent)) {
         let task = landing.task;
         self.landing = None;
         self.landing_paths.clear();
@@ -194,7 +196,7 @@ impl Engine {
             if let Some(pause) = self.landing_rests.again(task, Instant::now()) {
                 let ms = pause.as_millis();
                 let text = format!("task {task} lands in {ms} ms, once more: {why}");
-                tell(EngineEvent::Note(text));
+                tell(DirectorEvent::Note(text));
                 return;
             }
             outcome = Landed::Left(why);
@@ -205,7 +207,7 @@ impl Engine {
             .landings
             .as_ref()
             .map_or_else(String::new, |landings| landings.into.clone());
-        let not_landed = |files: Vec<String>, why: String, became| EngineEvent::NotLanded {
+        let not_landed = |files: Vec<String>, why: String, became| DirectorEvent::NotLanded {
             task,
             files,
             why,
@@ -215,7 +217,7 @@ impl Engine {
             Landed::Hindered(_) => {}
             Landed::At(commit) => {
                 self.not_landed.remove(&task);
-                tell(EngineEvent::Landed { task, into, commit });
+                tell(DirectorEvent::Landed { task, into, commit });
                 self.look_aside(task);
             }
             Landed::Nothing => {}

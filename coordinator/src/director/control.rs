@@ -1,9 +1,9 @@
-//! Ending an engine from outside.
+//! Ending an director from outside.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// How much an engine is to hurry.
+/// How much an director is to hurry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// It goes on.
@@ -16,7 +16,7 @@ pub enum Level {
     Force,
 }
 
-/// Tells an engine what is wanted of it; shared with whoever listens to signals and people.
+/// Tells an director what is wanted of it; shared with whoever listens to signals and people.
 #[derive(Debug, Default)]
 pub struct Control {
     level: AtomicU8,

@@ -1,4 +1,4 @@
-//! Who works: the engine decides what is done, its crew what an agent for it is like.
+//! Who works: the director decides what is done, its crew what an agent for it is like.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ pub struct Terms {
 
 /// Knows what an agent for a task is like: its runtime, model, tools and surroundings.
 pub trait Crew: Send + Sync {
-    /// The agent for `job`. What the engine itself decides (the task, who is told, what has to
+    /// The agent for `job`. What the director itself decides (the task, who is told, what has to
     /// be shown) it fills in afterwards.
     fn agent_for(&self, job: &Job<'_>) -> Result<Spawn, String>;
 

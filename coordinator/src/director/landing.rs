@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicBool;
 use taskboard::{NewTask, Status, Task, TaskFacts, TaskId};
 use worktrees::{AfterCheck, Check, MergeRequest, MergeStrategy, SetUp, Slug, TreeError, Trees};
 
-use super::aside::is_workers;
 use super::base::is_commit_checked;
+use super::lead_workers::is_workers;
 use super::work::Shared;
 use crate::run::{AgentError, Agents};
 
@@ -162,7 +162,7 @@ impl Shared {
         let slug = Slug::new(name)?;
         let trees = self.agents.trees()?;
         // Checked already if the result has the files of the commit the check has passed on, and
-        // that is the engine's own word.
+        // that is the director's own word.
         let verify = self.board.check_of(&task)?;
         let passed = is_commit_checked(&result) && self.board.believes(&task)?;
         let proven = result.commit.filter(|_| passed && landings.check.is_none());

@@ -1,7 +1,7 @@
 //! The work on one task, from its start to its end, on a thread of its own.
 //!
 //! Nothing here has to be remembered: the run says on disk how it ended, its host completes
-//! the task or gives it back. An engine that is killed meanwhile loses the wait and no more.
+//! the task or gives it back. An director that is killed meanwhile loses the wait and no more.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -31,7 +31,7 @@ pub(super) struct Shared {
     pub(super) base: BaseOf,
     /// Who is told of an agent's end.
     pub(super) parent: Name,
-    /// The results are passed on by whoever runs the engine, so nobody else has to be told.
+    /// The results are passed on by whoever runs the director, so nobody else has to be told.
     pub(super) quiet: bool,
     pub(super) verify_timeout: Duration,
     pub(super) max_attempts: usize,
@@ -157,7 +157,7 @@ impl Shared {
         said.send(Said::Ended(Box::new(ended))).ok();
     }
 
-    /// Waits for an agent that somebody else started: an engine that is gone, or the lead.
+    /// Waits for an agent that somebody else started: an director that is gone, or the lead.
     pub(super) fn adopt(
         &self,
         id: TaskId,

@@ -5,10 +5,10 @@ use std::ffi::OsString;
 use swarm::run::{CheckDir, Prove, ServiceError};
 use worktrees::{AfterCheck, Sealed, SetUp, Slug, TreeError};
 
-use super::ports::{EngineServices, port, tree_port};
-use crate::engine::director_lock;
+use super::services::{RunServices, port, tree_port};
+use crate::director::director_lock;
 
-impl EngineServices {
+impl RunServices {
     /// What the agent did as a commit, if it has a tree of its own. A check needs one in any
     /// case, whether or not whoever started the agent asked for it.
     pub(super) fn seal_tree(&self, prove: &Prove) -> Result<Option<Sealed>, ServiceError> {

@@ -13,18 +13,18 @@ use store::name::Name;
 use swarm::run::Meta;
 use taskboard::TaskId;
 
-use super::aside::Aside;
+use super::board_changes::Watching;
 use super::control::{Control, Level};
 use super::crew::Seat;
-use super::event::EngineEvent;
+use super::event::DirectorEvent;
+use super::inputs::{Limits, SeatView};
 use super::landing::{Landings, Queued};
+use super::lead_workers::Aside;
 use super::mirror::Mirror;
 use super::rests::Rests;
 use super::schedule::{Plan, Snapshot, Stand, schedule};
-use super::setup::{Closed, Ending, EngineError, Gate, Setup};
+use super::setup::{Closed, DirectorError, Ending, Gate, Setup};
 use super::trouble::{Then, Trouble};
-use super::view::{Limits, SeatView};
-use super::watching::Watching;
 use super::work::{Ended, Said, Shared, WorkEnd};
 use crate::run::{AgentError, Agents};
 
@@ -32,7 +32,7 @@ use crate::run::{AgentError, Agents};
 const TICK: Duration = Duration::from_millis(100);
 /// How long nothing is begun after something could not be begun.
 pub(super) const BREATHER: Duration = Duration::from_secs(1);
-/// How long an engine that was killed may still seem to be there.
+/// How long an director that was killed may still seem to be there.
 const AFTER_DEATH: Duration = Duration::from_secs(5);
 /// How often trees are put away at the end, if some cannot be.
 const TIDYING: usize = 4;
@@ -51,7 +51,7 @@ pub(super) struct Place {
 }
 
 /// Works a board off.
-pub struct Engine {
+pub struct Director {
     pub(super) shared: Arc<Shared>,
     pub(super) control: Arc<Control>,
     pub(super) places: Vec<Place>,
@@ -79,21 +79,21 @@ pub struct Engine {
     pub(super) threads: Vec<JoinHandle<()>>,
     pub(super) said: Sender<Said>,
     pub(super) heard: Receiver<Said>,
-    /// Held as long as this engine directs the team.
+    /// Held as long as this director directs the team.
     _seat_of_the_director: FileLock,
 }
 
-impl std::fmt::Debug for Engine {
+impl std::fmt::Debug for Director {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Engine")
+        f.debug_struct("Director")
             .field("queue", &self.queue)
             .finish_non_exhaustive()
     }
 }
 
-impl Engine {
-    /// An engine for a team that no other directs.
-    pub fn new(setup: Setup, control: Arc<Control>) -> Result<Self, EngineError> {
+impl Director {
+    /// An director for a team that no other directs.
+    pub fn new(setup: Setup, control: Arc<Control>) -> Result<Self, DirectorError> {
         let lock = direct(&setup.agents)?;
         setup.agents.reconcile()?;
         let board = Arc::clone(setup.agents.board());
@@ -151,7 +151,7 @@ impl Engine {
     }
 
     /// Goes on where the last one ended, until nothing can be done or somebody ends it.
-    pub fn run(&mut self, tell: &mut dyn FnMut(EngineEvent)) -> Result<Ending, EngineError> {
+    pub fn run(&mut self, tell: &mut dyn FnMut(DirectorEvent)) -> Result<Ending, DirectorError> {
         self.adopt()?;
         self.find_unlanded();
         let watching = Watching::start(&self.shared, self.said.clone());
@@ -166,7 +166,7 @@ impl Engine {
 
     /// Puts away what is not needed any more, and says what stays all the same. Somebody may be at
     /// it for a moment, or kill a git of ours, so it is not given up at once.
-    fn put_away(&self, tell: &mut dyn FnMut(EngineEvent)) -> Result<(), EngineError> {
+    fn put_away(&self, tell: &mut dyn FnMut(DirectorEvent)) -> Result<(), DirectorError> {
         let Some(landings) = &self.landings else {
             return Ok(());
         };
@@ -179,12 +179,12 @@ impl Engine {
             stay = self.shared.put_away_landed(&landings.into)?;
         }
         for stays in stay {
-            tell(EngineEvent::Note(stays));
+            tell(DirectorEvent::Note(stays));
         }
         Ok(())
     }
 
-    fn go(&mut self, tell: &mut dyn FnMut(EngineEvent)) -> Ending {
+    fn go(&mut self, tell: &mut dyn FnMut(DirectorEvent)) -> Ending {
         let mut said_at_rest = false;
         loop {
             while let Ok(said) = self.heard.try_recv() {
@@ -214,7 +214,7 @@ impl Engine {
                     return self.ending(plan.stand, level);
                 }
                 if !said_at_rest && self.linger {
-                    tell(EngineEvent::AtRest(plan.stand));
+                    tell(DirectorEvent::AtRest(plan.stand));
                     said_at_rest = true;
                 }
             } else {
@@ -224,18 +224,25 @@ impl Engine {
                 Ok(said) => self.hear(said, tell),
                 // We hold a sender ourselves: it does not happen.
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                    tell(EngineEvent::Tick);
+                    tell(DirectorEvent::Tick);
                 }
             }
         }
     }
 
     /// Something cannot be read or written.
-    pub(super) fn is_broken(&mut self, task: TaskId, why: &str, tell: &mut dyn FnMut(EngineEvent)) {
+    pub(super) fn is_broken(
+        &mut self,
+        task: TaskId,
+        why: &str,
+        tell: &mut dyn FnMut(DirectorEvent),
+    ) {
         let now = Instant::now();
         self.closed_until = Some((now + BREATHER, why.to_owned()));
         match self.trouble.again(now) {
-            Then::Say => tell(EngineEvent::Note(format!("task {task} has to wait: {why}"))),
+            Then::Say => tell(DirectorEvent::Note(format!(
+                "task {task} has to wait: {why}"
+            ))),
             Then::GiveUp if self.places.iter().all(|place| place.at.is_none()) => {
                 let why = format!("nothing could be begun for two minutes: {why}");
                 self.control.want(Level::Finish, &why);
@@ -245,14 +252,14 @@ impl Engine {
     }
 
     /// Says who has just become idle: on the edge, once.
-    fn tell_idle(&mut self, tell: &mut dyn FnMut(EngineEvent)) {
+    fn tell_idle(&mut self, tell: &mut dyn FnMut(DirectorEvent)) {
         for place in &mut self.places {
             if place.at.is_some() {
                 place.did = None;
                 continue;
             }
             if let (Some((task, failure)), Some(name)) = (place.did.take(), &place.seat.name) {
-                tell(EngineEvent::Idle {
+                tell(DirectorEvent::Idle {
                     name: name.to_string(),
                     task,
                     failure,
@@ -271,7 +278,7 @@ impl Engine {
     }
 
     /// Decides what happens next.
-    fn plan(&mut self, level: Level, tell: &mut dyn FnMut(EngineEvent)) -> Plan {
+    fn plan(&mut self, level: Level, tell: &mut dyn FnMut(DirectorEvent)) -> Plan {
         let closed = if level > Level::GoOn {
             Some(self.control.why())
         } else {
@@ -313,7 +320,7 @@ impl Engine {
     }
 
     /// Why nothing may be begun now; said when it changes.
-    fn closed(&mut self, tell: &mut dyn FnMut(EngineEvent)) -> Option<String> {
+    fn closed(&mut self, tell: &mut dyn FnMut(DirectorEvent)) -> Option<String> {
         if let Some((until, why)) = &self.closed_until {
             if Instant::now() < *until {
                 return Some(why.clone());
@@ -330,8 +337,8 @@ impl Engine {
             }
         };
         match (&closed, self.paused) {
-            (Some(why), false) => tell(EngineEvent::Paused(why.clone())),
-            (None, true) => tell(EngineEvent::Resumed),
+            (Some(why), false) => tell(DirectorEvent::Paused(why.clone())),
+            (None, true) => tell(DirectorEvent::Resumed),
             _ => {}
         }
         self.paused = closed.is_some();
@@ -389,8 +396,8 @@ impl Engine {
         }
     }
 
-    /// Takes over the agents of an engine that is gone.
-    fn adopt(&mut self) -> Result<(), EngineError> {
+    /// Takes over the agents of an director that is gone.
+    fn adopt(&mut self) -> Result<(), DirectorError> {
         for id in swarm::run::active(self.shared.agents.runs_dir()).map_err(AgentError::from)? {
             let run = self.shared.agents.run(&id);
             let Ok(meta) = run.meta() else {
@@ -483,15 +490,15 @@ pub fn director_lock(agents: &Agents) -> std::path::PathBuf {
     agents.runs_dir().with_file_name(".ccb").join("engine.lock")
 }
 
-/// One engine per team at a time.
-fn direct(agents: &Agents) -> Result<FileLock, EngineError> {
+/// One director per team at a time.
+fn direct(agents: &Agents) -> Result<FileLock, DirectorError> {
     let path = director_lock(agents);
     if let Some(dir) = path.parent() {
         store::home::create_private_dir(dir)?;
     }
     match FileLock::try_exclusive_after_death(&path, AFTER_DEATH)? {
         Some(lock) => Ok(lock),
-        None => Err(EngineError::Taken {
+        None => Err(DirectorError::Taken {
             team: agents.team_name().to_string(),
             who: FileLock::describe_holder(&path),
         }),

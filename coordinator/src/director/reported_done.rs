@@ -8,7 +8,7 @@ use worktrees::Slug;
 
 use super::work::Shared;
 use crate::progress::Patience;
-use crate::run::{AgentError, Isolation, LaunchPlan, Prove, Spawn};
+use crate::run::{AgentError, WorksIn, LaunchPlan, Prove, Spawn};
 
 /// How long one wait for a check takes at most; then it is waited for again.
 const ROUND: Duration = Duration::from_secs(3600);
@@ -43,7 +43,7 @@ impl Shared {
             fork: false,
             model: None,
             permission_mode: None,
-            isolation: Isolation::Directory(self.where_done(&task)),
+            isolation: WorksIn::Directory(self.where_done(&task)),
             task: None,
             background: false,
             parent: self.parent.clone(),

@@ -1,4 +1,4 @@
-//! What an engine is told, and what it says at the end.
+//! What an director is told, and what it says at the end.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use worktrees::TreeError;
 
 use super::base::BaseOf;
 use super::crew::{Crew, Seat};
+use super::inputs::Limits;
 use super::landing::Landings;
 use super::schedule::Stand;
-use super::view::Limits;
 use crate::run::{AgentError, Agents};
 
 /// Why nothing may be begun.
@@ -26,7 +26,7 @@ pub enum Closed {
 /// Says why nothing may be begun, if so.
 pub type Gate = Box<dyn Fn() -> Option<Closed> + Send>;
 
-/// What an engine needs to know.
+/// What an director needs to know.
 pub struct Setup {
     /// The agents of the team whose board is worked off.
     pub agents: Agents,
@@ -63,10 +63,10 @@ impl std::fmt::Debug for Setup {
     }
 }
 
-/// Why an engine could not go on.
+/// Why an director could not go on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum EngineError {
+pub enum DirectorError {
     /// There is one already.
     #[error("team {team} is directed by another process ({who})")]
     Taken {
@@ -89,7 +89,7 @@ pub enum EngineError {
     Store(#[from] store::StoreError),
 }
 
-impl Explain for EngineError {
+impl Explain for DirectorError {
     fn facts(&self) -> Facts {
         match self {
             Self::Taken { .. } => {
