@@ -63,7 +63,7 @@ impl From<&Failure> for Exit {
 pub(crate) const CLOSED_STDOUT: &str = "closed_stdout";
 
 /// Why nothing could be printed.
-pub(crate) fn not_printed(error: io::Error) -> Failure {
+pub(crate) fn not_printed(error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::failed(CLOSED_STDOUT, "standard output was closed"),
         _ => Failure::failed("io", format!("cannot write to standard output: {error}")),

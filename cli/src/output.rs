@@ -36,7 +36,7 @@ impl Output {
         let mut stdout = io::stdout().lock();
         writeln!(stdout, "{value}")
             .and_then(|()| stdout.flush())
-            .map_err(not_printed)
+            .map_err(|error| not_printed(&error))
     }
 
     /// Text for people; colours are dropped where they do not belong.
@@ -44,7 +44,7 @@ impl Output {
         let mut stdout = anstream::stdout().lock();
         writeln!(stdout, "{text}")
             .and_then(|()| stdout.flush())
-            .map_err(not_printed)
+            .map_err(|error| not_printed(&error))
     }
 
     /// The one or the other.

@@ -31,7 +31,10 @@ fn bad_settings() {
             "\"shared\" or \"flock\"",
         ),
         ("{\"taskboard\":{\"durable\":1}}", "true or false"),
-        ("{\"taskboard\":{\"lockTimeoutMs\":0}}", "from 1 to"),
+        (
+            "{\"taskboard\":{\"lockTimeoutMs\":0}}",
+            "at least 1ms, at most 1h",
+        ),
         ("{\"taskboard\":[]}", "must be an object"),
         ("{", "ccb.json"),
         ("", "ccb.json"),

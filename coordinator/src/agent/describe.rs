@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use crate::identity::Standing;
-use crate::run::{DefinedHooks, WorksIn, LaunchPlan, Prove, Spawn};
+use crate::run::{DefinedHooks, LaunchPlan, Prove, Spawn, WorksIn};
 use store::Failure;
 use store::name::Name;
 use store::settings::AgentLimits;

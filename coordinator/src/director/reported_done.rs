@@ -8,7 +8,7 @@ use worktrees::Slug;
 
 use super::work::Shared;
 use crate::progress::Patience;
-use crate::run::{AgentError, WorksIn, LaunchPlan, Prove, Spawn};
+use crate::run::{AgentError, LaunchPlan, Prove, Spawn, WorksIn};
 
 /// How long one wait for a check takes at most; then it is waited for again.
 const ROUND: Duration = Duration::from_secs(3600);

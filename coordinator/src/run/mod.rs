@@ -32,7 +32,7 @@ pub use error::AgentError;
 pub use fault::FAULT_POINTS;
 pub use reconcile::Settled;
 pub use resume::Sent;
-pub use spawn::{WorksIn, Spawn};
+pub use spawn::{Spawn, WorksIn};
 pub use start::{GUARD, HOST, Launched};
 pub use swarm::run::{DefinedHooks, Grants, LaunchPlan, Prove};
 pub use wait::Outcome;
