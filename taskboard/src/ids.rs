@@ -73,7 +73,7 @@ impl Section<'_> {
     /// Reserves `count` ids: nobody, ccb or another tool, will be given any of them again.
     pub(crate) fn reserve_ids(&mut self, count: usize) -> Result<Vec<TaskId>, Stop> {
         let held = self.take_dirs(ListDir::Take, &[])?;
-        let last = self.last_id()?;
+        let last = self.last_id_on_disk()?;
         let ids: Option<Vec<TaskId>> = (1..=count as u64)
             .map(|n| TaskId::new(last.saturating_add(n)))
             .collect();
@@ -92,6 +92,19 @@ impl Section<'_> {
             HighWater::At(mark) => Ok(in_use.max(mark)),
             HighWater::Absent | HighWater::Unreadable => Ok(in_use.max(self.other_evidence()?)),
         }
+    }
+
+    /// The same, with what another tool has made since the section began. It may be so quick that
+    /// the directory's time says nothing; its ids follow each other, and one whose task is deleted
+    /// again is in the mark.
+    fn last_id_on_disk(&mut self) -> Result<u64, BoardError> {
+        let mut last = self.last_id()?;
+        while let Some(next) = TaskId::new(last.saturating_add(1))
+            && self.board.task_path(next).exists()
+        {
+            last = next.get();
+        }
+        Ok(last)
     }
 
     /// The highest id that anything but the mark and the history knows of.

@@ -24,6 +24,22 @@ impl Bystander {
         self.0.try_wait().unwrap().is_none()
     }
 
+    /// Waits until a process that starts now counts as younger: their times come in ticks.
+    fn await_younger(&self) {
+        let started = |child: &Child| {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+            let (_, fields) = stat.rsplit_once(')').unwrap();
+            let started = fields.split_ascii_whitespace().nth(19).unwrap();
+            started.parse::<u64>().unwrap()
+        };
+        wait_until(LONG, "the kernel's clock to tick", || {
+            let mut now = Command::new("true").spawn().unwrap();
+            let younger = started(&now) > started(&self.0);
+            now.wait().unwrap();
+            younger
+        });
+    }
+
     fn set_limit(&self, soft: u64) {
         let pid = Pid::from_child(&self.0);
         let limit = Rlimit {
@@ -74,6 +90,7 @@ fn a_daemon_that_hides_does_not_outlive_host_and_guard() {
     let up = home.path().join("up");
     // One bears the mark by accident; the run did not start it, for it is older.
     let mut older = Bystander::new();
+    older.await_younger();
     let daemon = Script::new().pids(&pids_dir).hidden_daemon().touch(&up);
     let id = home.spawn_fake(&daemon.hang(), &[]);
     wait_until(LONG, "the daemon to be up", || up.exists());

@@ -6,6 +6,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use coordinator::session::Decision;
+use store::Failure;
 
 pub(super) const HELP: &str =
     "  TEXT           tell the lead; where you lead: put it on the board as a task
@@ -58,10 +59,20 @@ impl Typed {
         lines.try_iter().collect()
     }
 
-    /// The next line; none if nobody types any more.
-    pub(super) fn next(&self) -> Option<String> {
+    /// The next line. Whoever has ended its input can still answer at the terminal.
+    pub(super) fn next(&self) -> Result<String, Failure> {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.recv().ok()
+        if let Ok(line) = lines.recv() {
+            return Ok(line);
+        }
+        let mut line = String::new();
+        match std::io::stdin().lock().read_line(&mut line) {
+            Ok(_) => Ok(line),
+            Err(error) => {
+                let message = format!("cannot read the answer: {error}");
+                Err(Failure::failed("io", message))
+            }
+        }
     }
 }
 

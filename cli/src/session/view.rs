@@ -208,7 +208,7 @@ impl SessionUi for View {
             "{BOLD}Land the work on {} on {into}? [y/N]{BOLD:#}",
             ids.join(", ")
         ));
-        let line = typed.next().unwrap_or_default();
+        let line = typed.next()?;
         Ok(matches!(line.trim(), "y" | "Y" | "yes" | "j" | "ja"))
     }
 
