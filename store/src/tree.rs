@@ -4,7 +4,7 @@
 //! system mounted inside is not entered. What is deleted was checked by its descriptor, so
 //! that nobody can swap a directory for a link in between.
 
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr};
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -31,7 +31,8 @@ pub enum Copied {
     Whole,
 }
 
-/// Deletes `path` and everything below it. One that is gone already is fine.
+/// Deletes `path` and everything below it. What is gone already is fine, also if somebody else
+/// deletes it at the same time.
 ///
 /// Refuses, having deleted what came before, where another file system is mounted inside.
 pub fn delete(path: &Path) -> Result<()> {
@@ -40,12 +41,25 @@ pub fn delete(path: &Path) -> Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error).context("delete", path),
     };
-    if !meta.is_dir() {
-        return std::fs::remove_file(path).context("delete", path);
+    let deleted = match meta.is_dir() {
+        false => std::fs::remove_file(path),
+        true => delete_dir(path, meta.dev()),
+    };
+    unless_gone(deleted).context("delete", path)
+}
+
+fn delete_dir(path: &Path, device: u64) -> io::Result<()> {
+    let dir = open_dir(CWD, path.as_os_str())?;
+    delete_entries(&dir, device)?;
+    std::fs::remove_dir(path)
+}
+
+/// What is gone need not be deleted.
+fn unless_gone(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
     }
-    let dir = open_dir(CWD, path.as_os_str()).context("delete", path)?;
-    delete_entries(&dir, meta.dev()).context("delete", path)?;
-    std::fs::remove_dir(path).context("delete", path)
 }
 
 /// Opens a directory, first making it accessible if its owner had shut it.
@@ -73,17 +87,21 @@ fn delete_entries(dir: &OwnedFd, device: u64) -> io::Result<()> {
     for entry in Dir::read_from(dir)? {
         let entry = entry?;
         let name = entry.file_name();
-        if matches!(name.to_bytes(), b"." | b"..") {
-            continue;
+        if !matches!(name.to_bytes(), b"." | b"..") {
+            unless_gone(delete_entry(dir, name, device))?;
         }
-        let stat = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-            let inner = open_dir(dir, OsStr::from_bytes(name.to_bytes()))?;
-            delete_entries(&inner, device)?;
-            rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR)?;
-        } else {
-            rustix::fs::unlinkat(dir, name, AtFlags::empty())?;
-        }
+    }
+    Ok(())
+}
+
+fn delete_entry(dir: &OwnedFd, name: &CStr, device: u64) -> io::Result<()> {
+    let stat = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+        let inner = open_dir(dir, OsStr::from_bytes(name.to_bytes()))?;
+        delete_entries(&inner, device)?;
+        rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR)?;
+    } else {
+        rustix::fs::unlinkat(dir, name, AtFlags::empty())?;
     }
     Ok(())
 }
@@ -217,6 +235,26 @@ mod tests {
     fn write(path: &Path, text: &str) {
         let dir = path.parent().unwrap();
         replace(dir, path, text.as_bytes(), Durability::Relaxed).unwrap();
+    }
+
+    #[test]
+    fn several_delete_one_tree_at_the_same_time() {
+        let home = tempfile::tempdir().unwrap();
+        for round in 0..20 {
+            let root = home.path().join(round.to_string());
+            for n in 0..40 {
+                let dir = root.join(format!("{n}/deep"));
+                std::fs::create_dir_all(&dir).unwrap();
+                std::fs::File::create(dir.join("file")).unwrap();
+            }
+            std::thread::scope(|scope| {
+                let each = [(); 4].map(|()| scope.spawn(|| delete(&root)));
+                for thread in each {
+                    thread.join().unwrap().unwrap();
+                }
+            });
+            assert!(!root.exists());
+        }
     }
 
     #[test]

@@ -37,9 +37,10 @@ fn a_program_sees_the_size_and_gets_the_keys() {
 
 #[test]
 fn an_interrupt_is_a_key_and_colours_are_seen() {
-    let script = r"trap 'exit 3' INT; printf '\033[32mgo\033[0m\n'; cat";
+    // An interrupt between two commands would leave the shell waiting for the second.
+    let script = r"trap 'exit 3' INT; printf '\033[32mgo\033[0m\n'; sh -c 'echo up; exec cat'";
     let mut terminal = terminal(&shell(script));
-    let screen = terminal.wait_for_text("go");
+    let screen = terminal.wait_for_text("up");
     assert_eq!(screen.colour_of("go"), GREEN);
     terminal.type_keys("\x03");
     assert_eq!(terminal.end().0, Some(3));
