@@ -1,9 +1,10 @@
 //! What happens next: sessions, scheduling, notifications, merge, recovery, reports.
 //!
 //! The only crate that composes `swarm`, `taskboard`, `mailbox` and `worktrees`, which do not
-//! know each other. It works a board off with agents ([`engine`]), keeps tasks and working trees in
-//! step ([`binding`]), remembers for a session in a tree where it came from ([`session`]), gives
-//! hooks their say ([`hooks`]), knows whose process this is ([`identity`]), and deletes teams.
+//! know each other. A [`workplace`] says where somebody works and who it is; [`agent`] what an
+//! agent is given; [`run`] starts agents and sees to their end; the [`director`] works a board
+//! off with them; a [`session`] and a plan ([`fanout`]) use it. [`actions`] is what commands and
+//! tools both do, [`rights`] who may.
 
 pub mod actions;
 pub mod agent;
