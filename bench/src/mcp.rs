@@ -128,7 +128,7 @@ impl Server {
         };
         let hello = json!({
             "protocolVersion": "2025-11-25",
-            "capabilities": {},
+            "capabilities": {"experimental": {"ccb/json": {}}},
             "clientInfo": {"name": "ccb-bench", "version": "1"},
         });
         server.request("initialize", &hello)?;

@@ -78,7 +78,7 @@ pub use protocol::{
     Answered, Asked, IdleNotification, IdleReason, KINDS, Mode, Permission, Plan, Protocol,
     Question, Shutdown, TaskAssignment, TeammateTerminated,
 };
-pub use render::render;
+pub use render::{render, render_parts};
 pub use request::{Answer, Request, RequestState};
 pub use requests::{DEFAULT_DEADLINE, Requests};
 

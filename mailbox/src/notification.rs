@@ -31,7 +31,7 @@ use crate::inbox::Posted;
 use crate::mailbox::Mailbox;
 use crate::message::{Body, Draft};
 use crate::protocol::Protocol;
-use crate::xml::element;
+use crate::xml::write_part;
 
 /// The longest result that is sent along; the rest is in the output file.
 const MAX_RESULT: usize = 64 * 1024;
@@ -178,30 +178,30 @@ impl TaskNotification {
     /// The fixed text form.
     pub fn to_xml(&self) -> String {
         let mut xml = String::from("<task-notification>\n");
-        element(&mut xml, "task-id", &self.task_id);
+        write_part(&mut xml, "task-id", &self.task_id);
         if let Some(id) = &self.tool_use_id {
-            element(&mut xml, "tool-use-id", id);
+            write_part(&mut xml, "tool-use-id", id);
         }
-        element(&mut xml, "output-file", &self.output_file);
-        element(&mut xml, "status", self.status.word());
-        element(&mut xml, "summary", &self.summary());
+        write_part(&mut xml, "output-file", &self.output_file);
+        write_part(&mut xml, "status", self.status.word());
+        write_part(&mut xml, "summary", &self.summary());
         if let Some(result) = &self.result {
-            element(&mut xml, "result", result);
+            write_part(&mut xml, "result", result);
         }
         xml.push_str("<usage>\n");
-        element(
+        write_part(
             &mut xml,
             "total_tokens",
             &self.usage.total_tokens.to_string(),
         );
-        element(&mut xml, "tool_uses", &self.usage.tool_uses.to_string());
-        element(&mut xml, "duration_ms", &self.usage.duration_ms.to_string());
+        write_part(&mut xml, "tool_uses", &self.usage.tool_uses.to_string());
+        write_part(&mut xml, "duration_ms", &self.usage.duration_ms.to_string());
         xml.push_str("</usage>\n");
         if let Some(worktree) = &self.worktree {
             xml.push_str("<worktree>\n");
-            element(&mut xml, "worktreePath", &worktree.worktree_path);
+            write_part(&mut xml, "worktreePath", &worktree.worktree_path);
             if let Some(branch) = &worktree.worktree_branch {
-                element(&mut xml, "worktreeBranch", branch);
+                write_part(&mut xml, "worktreeBranch", branch);
             }
             xml.push_str("</worktree>\n");
         }

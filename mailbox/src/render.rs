@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! <teammate-message teammate_id="bob" color="blue" summary="Done">
-//! The words, escaped.
+//! The words, as they were written.
 //! </teammate-message>
 //! ```
 //!
@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::message::{Body, Message};
 use crate::protocol::Protocol;
-use crate::xml::{escape_attribute, escape_text};
+use crate::xml::{write_attribute, write_words};
 
 pub(crate) const OPEN: &str = "<teammate-message";
 pub(crate) const CLOSE: &str = "\n</teammate-message>";
@@ -28,36 +28,75 @@ pub fn render<'m>(
     messages.sort_by_key(|message| (message.priority, message.seq));
     let blocks: Vec<String> = messages
         .into_iter()
-        .map(|message| match &message.body {
-            Body::Protocol(Protocol::TaskNotification(notification)) => notification.to_xml(),
-            _ => render_message(message, color(&message.from)),
-        })
+        .map(|message| render_one(message, color(&message.from)))
         .collect();
     blocks.join("\n")
 }
 
-fn render_message(message: &Message, color: Option<String>) -> String {
-    let mut out = String::from(OPEN);
-    let mut attribute = |name: &str, value: &str| {
-        out.push_str(&format!(" {name}=\""));
-        escape_attribute(&mut out, value);
-        out.push('"');
+/// Renders one message in as many parts as it takes for none to be much longer than `limit`
+/// characters, for readers that cut what is longer. Each part says whose words it holds, and
+/// which part of how many it is.
+pub fn render_parts(message: &Message, color: Option<String>, limit: usize) -> Vec<String> {
+    let whole = render_one(message, color.clone());
+    if whole.chars().count() <= limit {
+        return vec![whole];
+    }
+    let words = words_of(message);
+    let letters: Vec<char> = words.chars().collect();
+    let chunks = letters.chunks(limit.max(1));
+    let of = chunks.len();
+    let part = |(n, chunk): (usize, &[char])| {
+        let part = format!("{} of {of}", n + 1);
+        enclose(
+            message,
+            color.as_deref(),
+            Some(&part),
+            &String::from_iter(chunk),
+        )
     };
-    attribute("teammate_id", &message.from);
-    if let Some(color) = color {
-        attribute("color", &color);
+    chunks.enumerate().map(part).collect()
+}
+
+fn render_one(message: &Message, color: Option<String>) -> String {
+    match &message.body {
+        Body::Protocol(Protocol::TaskNotification(notification)) => notification.to_xml(),
+        _ => enclose(message, color.as_deref(), None, &words_of(message)),
     }
-    if let Some(summary) = &message.summary {
-        attribute("summary", summary);
+}
+
+/// What a message says, written so that it cannot be taken for anything else.
+fn words_of(message: &Message) -> String {
+    let mut words = String::new();
+    match (&message.body, message.text()) {
+        (Body::Protocol(Protocol::TaskNotification(notification)), _) => {
+            return notification.to_xml();
+        }
+        (_, Some(text)) => write_words(&mut words, text),
+        (_, None) => write_words(&mut words, &typed(message).to_string()),
     }
-    if message.redelivered {
-        attribute("redelivered", "true");
+    words
+}
+
+/// Words with their sender around them.
+fn enclose(message: &Message, color: Option<&str>, part: Option<&str>, words: &str) -> String {
+    let mut out = String::from(OPEN);
+    let redelivered = message.redelivered.then_some("true");
+    let attributes = [
+        ("teammate_id", Some(message.from.as_str())),
+        ("color", color),
+        ("summary", message.summary.as_deref()),
+        ("redelivered", redelivered),
+        ("part", part),
+    ];
+    for (name, value) in attributes {
+        if let Some(value) = value {
+            out.push_str(&format!(" {name}=\""));
+            write_attribute(&mut out, value);
+            out.push('"');
+        }
     }
     out.push_str(">\n");
-    match message.text() {
-        Some(text) => escape_text(&mut out, text),
-        None => escape_text(&mut out, &typed(message).to_string()),
-    }
+    out.push_str(words);
     out.push_str(CLOSE);
     out
 }

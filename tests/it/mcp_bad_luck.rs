@@ -92,9 +92,8 @@ fn a_client_that_vanishes_leaves_whole_calls() {
         .iter()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
         .filter_map(|answer| {
-            answer["result"]["structuredContent"]["task"]["id"]
-                .as_str()
-                .map(str::to_owned)
+            let words = answer["result"]["content"][0]["text"].as_str()?;
+            Some(words.strip_prefix("Task #")?.split_once(' ')?.0.to_owned())
         })
         .collect();
     assert_eq!(ids.len(), 20);

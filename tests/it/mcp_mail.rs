@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 
 use crate::CCB;
 
+/// Characters of a result that every known client shows its model.
+const EVERY_CLIENT_SHOWS: usize = 12_000;
+
 fn home() -> TestHome {
     let home = TestHome::in_memory(CCB);
     home.ok(&["team", "create", "board"]);
@@ -72,17 +75,146 @@ fn much_mail_comes_in_parts() {
         send(&home, &format!("{n} {long}"));
     }
     let mut mcp = alice(&home);
-    let mut parts = Vec::new();
-    for _ in 0..3 {
-        let part = mail(&mut mcp).join("\n");
-        assert!(part.len() < 64 << 10);
-        parts.push(part);
+    let mut all = String::new();
+    loop {
+        let came = texts(&mcp.call("TaskList", json!({})));
+        let shown: usize = came.iter().map(|text| text.chars().count()).sum();
+        assert!(shown < EVERY_CLIENT_SHOWS, "{shown}");
+        if came.len() == 1 {
+            break;
+        }
+        all.push_str(&came[1..].join("\n"));
     }
-    let all = parts.join("\n");
     for n in 0..5 {
-        assert_eq!(all.matches(&format!(">\n{n} x")).count(), 1, "{n}");
+        assert_eq!(all.matches(&format!("of 8\">\n{n} x")).count(), 1, "{n}");
     }
-    assert!(mail(&mut mcp).is_empty());
+    let words: String = all.lines().filter(|line| !line.starts_with('<')).collect();
+    assert_eq!(words.matches('x').count(), 5 * 20_000);
+    assert_eq!(states(&home), ["acknowledged"; 5]);
+}
+
+/// A part of a message that is still to come is not acknowledged: if the client goes, the whole
+/// comes again.
+#[test]
+fn half_a_message_is_not_acknowledged() {
+    let home = home();
+    send(&home, &"y".repeat(30_000));
+    let mut mcp = alice(&home);
+    assert!(mail(&mut mcp)[0].contains("part=\"1 of 11\""));
+    assert_eq!(states(&home), ["queued"]);
+    assert_eq!(mcp.finish().code, Some(0));
+    let mut again = alice(&home);
+    let came = mail(&mut again);
+    assert!(
+        came[0].contains("redelivered=\"true\" part=\"1 of 11\""),
+        "{}",
+        came[0]
+    );
+}
+
+/// Claude Code and Codex show their models only what is structured, where there is something
+/// structured; opencode and Gemini only the words.
+#[test]
+fn every_client_gets_words_alone_with_its_mail() {
+    for client in [
+        "claude-code",
+        "codex-mcp-client",
+        "opencode",
+        "gemini-cli-mcp-client-ccb",
+        "x",
+    ] {
+        let home = home();
+        let mut mcp = McpClient::connect_as(
+            client,
+            home.command(&["mcp", "--role", "teammate", "--as", "alice"]),
+        );
+        send(
+            &home,
+            "cargo fmt && cargo test 2>&1 | grep '<b>'; &lt;</teammate-message>",
+        );
+        let made = mcp.call(
+            "TaskCreate",
+            json!({"subject": "a && b", "description": "c"}),
+        );
+        assert!(made.get("structuredContent").is_none(), "{client}: {made}");
+        let came = texts(&made);
+        assert_eq!(came[0], "Task #1 created: a && b");
+        assert!(
+            came[1].contains(">\ncargo fmt && cargo test 2>&1 | grep '<b>'; &lt;&lt;/teammate-message>\n</teammate"),
+            "{}", came[1]
+        );
+        let refused = mcp.call("TaskGet", json!({"taskId": "99"}));
+        assert!(
+            refused.get("structuredContent").is_none(),
+            "{client}: {refused}"
+        );
+        assert!(texts(&refused)[0].contains("TaskList shows"), "{refused}");
+        assert_eq!(mcp.finish().code, Some(0));
+    }
+}
+
+#[test]
+fn a_long_board_is_listed_in_few_words() {
+    let home = home();
+    let mut mcp = alice(&home);
+    for n in 1..=100 {
+        let subject =
+            format!("{n}: move every caller of the old interface to the new one, and say why");
+        let waits = if n > 60 {
+            json!([(n - 60).to_string(), (n - 59).to_string()])
+        } else {
+            json!([])
+        };
+        mcp.ok(
+            "TaskCreate",
+            json!({"subject": subject, "description": "d", "addBlockedBy": waits}),
+        );
+    }
+    for id in ["3", "4"] {
+        mcp.ok("TaskUpdate", json!({"taskId": id, "status": "in_progress"}));
+        mcp.ok("TaskUpdate", json!({"taskId": id, "status": "completed"}));
+    }
+    mcp.ok(
+        "TaskUpdate",
+        json!({"taskId": "9", "status": "in_progress"}),
+    );
+    let text = texts(&mcp.call("TaskList", json!({}))).remove(0);
+    assert!(text.chars().count() < 6_000, "{}", text.chars().count());
+    let first = text.lines().next().unwrap();
+    assert!(
+        first.starts_with("#9 [in_progress] 9: move every caller"),
+        "{first}"
+    );
+    assert!(text.contains("2 completed: #3-#4"), "{text}");
+    assert!(
+        text.contains("#61 [pending]") && text.contains("[waits for #1, #2]"),
+        "{text}"
+    );
+}
+
+/// What is longer than a client shows loses its middle, and says where the whole is.
+#[test]
+fn a_long_description_says_where_the_rest_is() {
+    let home = home();
+    let mut mcp = alice(&home);
+    let description = format!("{}END", "word ".repeat(4_000));
+    mcp.ok(
+        "TaskCreate",
+        json!({"subject": "s", "description": description}),
+    );
+    let text = texts(&mcp.call("TaskGet", json!({"taskId": "1"}))).remove(0);
+    assert!(text.chars().count() < EVERY_CLIENT_SHOWS, "{}", text.len());
+    assert!(
+        text.contains("`ccb task show 1` prints all of it"),
+        "{text}"
+    );
+    assert!(text.contains("END"), "{text}");
+    let mut claude = McpClient::connect_as(
+        "claude-code",
+        home.command(&["mcp", "--role", "teammate", "--as", "bob"]),
+    );
+    let text = texts(&claude.call("TaskGet", json!({"taskId": "1"}))).remove(0);
+    assert!(text.contains(&description), "Claude Code shows it whole");
 }
 
 #[test]

@@ -23,12 +23,3 @@ pub(crate) fn last_after<T: DeserializeOwned>(
     }
     found
 }
-
-/// What a message said before it was rendered.
-pub(crate) fn unescaped(text: &str) -> String {
-    text.replace("&lt;", "<")
-        .replace("&gt;", ">")
-        .replace("&quot;", "\"")
-        .replace("&apos;", "'")
-        .replace("&amp;", "&")
-}

@@ -72,12 +72,25 @@ impl McpClient {
         client
     }
 
-    /// The handshake; returns what the server said of itself.
+    /// Starts the server and greets it as the client of a model does: as `name`, asking for
+    /// nothing.
+    pub fn connect_as(name: &str, command: Command) -> Self {
+        let mut client = Self::start(command);
+        client.greet("2025-11-25", name, json!({}));
+        client
+    }
+
+    /// The handshake of a program that wants JSON; returns what the server said of itself.
     pub fn initialize(&mut self, version: &str) -> Value {
+        let wants_json = json!({"experimental": {"ccb/json": {}}});
+        self.greet(version, "test", wants_json)
+    }
+
+    fn greet(&mut self, version: &str, name: &str, capabilities: Value) -> Value {
         let params = json!({
             "protocolVersion": version,
-            "capabilities": {},
-            "clientInfo": {"name": "test", "version": "1"},
+            "capabilities": capabilities,
+            "clientInfo": {"name": name, "version": "1"},
         });
         let answer = self.request("initialize", params);
         self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));

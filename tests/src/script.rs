@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::marked::{last_after, unescaped};
+use crate::marked::last_after;
 
 /// A script begins after this.
 const MARK: &str = "<<AGENT ";
@@ -208,8 +208,7 @@ impl Script {
 
     /// The last script in `text` that is not part of another one.
     pub fn find(text: &str) -> Option<Result<Self, String>> {
-        // In a message it is escaped.
-        let found = last_after(text, MARK).or_else(|| last_after(&unescaped(text), MARK))?;
+        let found = last_after(text, MARK)?;
         Some(found.map_err(|error| error.to_string()))
     }
 }

@@ -29,9 +29,16 @@ pub(super) fn spawn(
     let input = input(arguments, role, context)?;
     let spawned = service.spawn(&input, context, wait)?;
     let result = &spawned.result;
+    let mut answer = Answer::new(words(result), result_json(result));
+    if let AgentResult::Completed {
+        agent_id: Some(id), ..
+    } = result
+    {
+        answer = answer.printed_by(&format!("ccb agent output {id}"));
+    }
     Ok(Answer {
         receipt: spawned.receipt,
-        ..Answer::new(words(result), result_json(result))
+        ..answer
     })
 }
 
@@ -243,7 +250,7 @@ pub(super) fn output(
     };
     let text = format!("Agent {id} ({}): {state}\n{said}", output.description);
     let json = json!({"retrieval_status": retrieval, "task": to_json(&id, &output)});
-    Ok(Answer::new(text, json))
+    Ok(Answer::new(text, json).printed_by(&format!("ccb agent output {id}")))
 }
 
 fn to_json(id: &str, output: &AgentOutput) -> Value {
@@ -338,7 +345,6 @@ pub(super) fn result_json(result: &AgentResult) -> Value {
         AgentResult::AsyncLaunched {
             agent_id,
             description,
-            prompt,
             output_file,
             can_read_output_file,
             note,
@@ -347,7 +353,6 @@ pub(super) fn result_json(result: &AgentResult) -> Value {
                 "status": "async_launched",
                 "agentId": agent_id,
                 "description": description,
-                "prompt": prompt,
                 "outputFile": output_file,
                 "canReadOutputFile": can_read_output_file,
             });

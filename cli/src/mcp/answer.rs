@@ -1,4 +1,4 @@
-//! What a tool answers: words for a model, JSON for programs.
+//! What a tool answers: words for a model, and JSON for a program that asks for it.
 
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::Value;
@@ -6,9 +6,13 @@ use store::Failure;
 
 use coordinator::agent::service::Receipt;
 
+use super::audience::{Audience, fit};
+
 /// The answer to a call that did what it was asked.
 pub(crate) struct Answer {
     pub(crate) text: String,
+    /// Where the text can be read if it is too long for the client.
+    pub(crate) whole: String,
     /// The same JSON as `--json` prints, and what clients expect besides.
     pub(crate) json: Value,
     /// Done when it has been written out.
@@ -19,30 +23,45 @@ impl Answer {
     pub(crate) fn new(text: impl Into<String>, json: Value) -> Self {
         Self {
             text: text.into(),
+            whole: "the middle is left out".into(),
             json,
             receipt: None,
+        }
+    }
+
+    /// The whole text can be had by this command.
+    pub(crate) fn printed_by(self, command: &str) -> Self {
+        Self {
+            whole: format!("`{command}` prints all of it"),
+            ..self
         }
     }
 }
 
 /// The one mapping from what happened to what the client gets.
-pub(crate) fn to_result(outcome: Result<Answer, Failure>) -> CallToolResult {
-    match outcome {
+pub(crate) fn to_result(outcome: Result<Answer, Failure>, audience: &Audience) -> CallToolResult {
+    let block = |text, whole: &str| {
+        let text = fit(text, audience.room_for_words(), whole);
+        vec![ContentBlock::text(text)]
+    };
+    let (mut result, json) = match outcome {
         Ok(answer) => {
-            let mut result = CallToolResult::success(vec![ContentBlock::text(answer.text)]);
-            result.structured_content = Some(answer.json);
-            result
+            let block = block(answer.text, &answer.whole);
+            (CallToolResult::success(block), answer.json)
         }
         Err(error) => {
             let mut text = error.message().to_owned();
             if let Some(hint) = hint(&error) {
                 text = format!("{text}. {}", sentence(&hint));
             }
-            let mut result = CallToolResult::error(vec![ContentBlock::text(text)]);
-            result.structured_content = Some(error.to_json());
-            result
+            let block = block(text, "the middle is left out");
+            (CallToolResult::error(block), error.to_json())
         }
+    };
+    if audience.wants_json() {
+        result.structured_content = Some(json);
     }
+    result
 }
 
 /// What to do next, in words of tools where the command line's would lead astray.

@@ -8,6 +8,7 @@ use taskboard::{NewTask, Reference, Snapshot, Status, Task, TaskId, Update};
 
 use super::answer::Answer;
 use super::arguments::Arguments;
+use super::task_lines::{ids, line};
 
 pub(super) fn create(arguments: &Arguments, context: &Workplace) -> Result<Answer, Failure> {
     let waits_for = all_ids(&arguments.texts("addBlockedBy"))?;
@@ -30,32 +31,8 @@ pub(super) fn get(arguments: &Arguments, context: &Workplace) -> Result<Answer, 
     let snapshot = task::show(id, context)?;
     let task = snapshot.require(id)?;
     let json = json!({ "task": task.to_json() });
-    Ok(Answer::new(describe(&snapshot, task), json))
-}
-
-pub(super) fn list(context: &Workplace) -> Result<Answer, Failure> {
-    let listing = task::list(context)?;
-    let snapshot = &listing.snapshot;
-    let tasks: Vec<&Task> = snapshot
-        .tasks()
-        .filter(|task| !task.is_internal())
-        .collect();
-    let mut lines: Vec<String> = tasks.iter().map(|task| line(snapshot, task)).collect();
-    for id in snapshot.unreadable().keys() {
-        lines.push(format!(
-            "#{id} [unreadable] its file is damaged; tell the lead"
-        ));
-    }
-    for cycle in &listing.cycles {
-        lines.push(format!(
-            "Tasks {} wait for each other: tell the lead",
-            ids(cycle)
-        ));
-    }
-    if lines.is_empty() {
-        lines.push("No tasks. TaskCreate makes one.".into());
-    }
-    Ok(Answer::new(lines.join("\n"), listing.to_json(&tasks)))
+    let answer = Answer::new(describe(&snapshot, task), json);
+    Ok(answer.printed_by(&format!("ccb task show {id}")))
 }
 
 pub(super) fn update(arguments: &Arguments, context: &Workplace) -> Result<Answer, Failure> {
@@ -105,22 +82,6 @@ pub(super) fn update(arguments: &Arguments, context: &Workplace) -> Result<Answe
     Ok(Answer::new(text, json!({ "task": task.to_json() })))
 }
 
-/// A task in one line.
-fn line(snapshot: &Snapshot, task: &Task) -> String {
-    let mut text = format!("#{} [{}] {}", task.id, task.status, task.subject);
-    if let Some(owner) = &task.owner {
-        text.push_str(&format!(" (owner: {owner})"));
-    }
-    let open = snapshot.open_blockers(task.id);
-    if task.status != Status::Completed && !open.is_empty() {
-        text.push_str(&format!(" [waits for {}]", ids(&open)));
-    }
-    if task.parked().is_some() {
-        text.push_str(" [parked]");
-    }
-    text
-}
-
 /// A task with everything about it.
 fn describe(snapshot: &Snapshot, task: &Task) -> String {
     let mut lines = vec![line(snapshot, task)];
@@ -143,11 +104,6 @@ fn describe(snapshot: &Snapshot, task: &Task) -> String {
         .collect();
     field("Metadata", metadata.join(" "));
     lines.join("\n")
-}
-
-fn ids(ids: &[TaskId]) -> String {
-    let ids: Vec<String> = ids.iter().map(|id| format!("#{id}")).collect();
-    ids.join(", ")
 }
 
 /// A task's id. Models write it as they read it.

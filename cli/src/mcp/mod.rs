@@ -11,6 +11,7 @@
 mod agents;
 mod answer;
 mod arguments;
+mod audience;
 mod board;
 mod fault;
 mod lines;
@@ -19,6 +20,7 @@ mod messages;
 mod post;
 mod receipts;
 mod server;
+mod task_lines;
 mod teams;
 mod tool;
 mod transport;
@@ -36,6 +38,7 @@ use tokio::sync::watch;
 
 pub use fault::FAULT_POINTS as MCP_FAULT_POINTS;
 
+use self::audience::Audience;
 use self::membership::Membership;
 use self::post::{Lookout, Post};
 use self::receipts::Receipts;
@@ -74,6 +77,7 @@ fn serve_on(
     let room = Mailroom {
         post: Arc::clone(&post),
         receipts: Receipts::default(),
+        audience: Audience::default(),
     };
     let client = Arc::new(watch::Sender::new(Client::There));
     let server = Server::new(Arc::clone(member), agents, &room, client.subscribe())?;

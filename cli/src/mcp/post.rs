@@ -2,22 +2,23 @@
 //!
 //! What waits in the caller's inbox is put behind the result of its next call, and acknowledged
 //! when that result has been written out. If the client vanishes before, the next reader gets
-//! it again, marked. Nothing here fails a call: a client without its mail still works.
+//! it again, marked. No more goes with a result than the client shows its model; the rest comes
+//! with the next ones. Nothing here fails a call: a client without its mail still works.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use coordinator::workplace::Workplace;
-use mailbox::{Consumer, MailError, Mailbox, MessageState, render};
+use mailbox::{Consumer, MailError, Mailbox, MessageState, render_parts};
 use serde_json::{Value, json};
 use store::Failure;
 use store::fifo::Bell;
 use store::name::Name;
 
+use super::audience::Audience;
 use super::membership::Membership;
 
-/// About how many bytes of mail go with one result; the rest goes with the next.
-const ENOUGH: usize = 32 << 10;
 /// A result does not wait longer than this for its mail.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -39,6 +40,16 @@ struct Reading {
 struct Reader {
     team: Name,
     consumer: Consumer,
+    /// What was taken from the inbox and has not gone out yet.
+    waiting: VecDeque<Part>,
+}
+
+/// A message, or one part of a long one.
+#[derive(Debug)]
+struct Part {
+    text: String,
+    /// The message, if this is the last of it.
+    ends: Option<u64>,
 }
 
 /// What goes with one result.
@@ -57,10 +68,10 @@ impl Post {
         }
     }
 
-    /// What waits for the caller.
-    pub(crate) fn collect(&self) -> Parcel {
+    /// What waits for the caller, as much as there is room for beside so many characters.
+    pub(crate) fn collect(&self, audience: &Audience, words: usize) -> Parcel {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        match state.collect(&self.member) {
+        match state.collect(&self.member, audience, words) {
             Ok(parcel) => parcel,
             Err(error) => {
                 tracing::warn!(error = error.message(), "mail stays where it is");
@@ -101,7 +112,12 @@ impl Post {
 }
 
 impl Reading {
-    fn collect(&mut self, member: &Membership) -> Result<Parcel, Failure> {
+    fn collect(
+        &mut self,
+        member: &Membership,
+        audience: &Audience,
+        words: usize,
+    ) -> Result<Parcel, Failure> {
         let context = member.context();
         match self.attend(member) {
             Ok(()) => {}
@@ -127,24 +143,41 @@ impl Reading {
             return Ok(Parcel::default());
         };
         self.told = false;
-        let mut messages = Vec::new();
-        let mut size = 0;
-        while size < ENOUGH {
-            let batch = reader.consumer.take(1)?;
-            let Some(message) = batch.messages.into_iter().next() else {
-                break;
-            };
-            size += message.to_json().to_string().len();
-            messages.push(message);
-        }
-        let mut parcel = Parcel::default();
-        if messages.is_empty() {
-            return Ok(parcel);
-        }
-        parcel.seqs = messages.iter().map(|message| message.seq).collect();
         let roster = context.team_named(reader.team.clone()).roster().ok();
         let color = |name: &str| roster.as_ref()?.member(name)?.color.clone();
-        parcel.texts.push(render(&messages, color));
+        let mut parcel = Parcel::default();
+        let mut room = audience.room_beside(words);
+        loop {
+            if reader.waiting.is_empty() {
+                let batch = reader.consumer.take(1)?;
+                let Some(message) = batch.messages.first() else {
+                    break;
+                };
+                let parts = render_parts(message, color(&message.from), audience.room_for_mail());
+                let last = parts.len() - 1;
+                let part = |(n, text)| Part {
+                    text,
+                    ends: (n == last).then_some(message.seq),
+                };
+                reader
+                    .waiting
+                    .extend(parts.into_iter().enumerate().map(part));
+            }
+            let length = |part: &Part| part.text.chars().count();
+            let fits = reader
+                .waiting
+                .front()
+                .is_some_and(|part| length(part) <= room);
+            let Some(part) = reader
+                .waiting
+                .pop_front_if(|_| fits || parcel.texts.is_empty())
+            else {
+                break;
+            };
+            room = room.saturating_sub(length(&part));
+            parcel.seqs.extend(part.ends);
+            parcel.texts.push(part.text);
+        }
         Ok(parcel)
     }
 
@@ -168,7 +201,11 @@ impl Reading {
         // A name that was mistyped must not make one.
         if inbox.exists() || is_member(&context, &team) {
             let consumer = inbox.consumer()?;
-            self.reader = Some(Reader { team, consumer });
+            self.reader = Some(Reader {
+                team,
+                consumer,
+                waiting: VecDeque::new(),
+            });
         }
         Ok(())
     }

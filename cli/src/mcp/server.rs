@@ -24,12 +24,13 @@ use tokio::sync::{Mutex, watch};
 
 use super::answer::{Answer, to_result};
 use super::arguments::Arguments;
+use super::audience::Audience;
 use super::membership::Membership;
 use super::post::Post;
 use super::receipts::Receipts;
 use super::tool::Catalogue;
 use super::transport::{Client, Mailroom};
-use super::{agents, board, messages, teams, trees};
+use super::{agents, board, messages, task_lines, teams, trees};
 
 /// Tools that wait for agents, or for a working tree and its set-up. Others do not wait for them.
 const LONG: [&str; 5] = [
@@ -48,6 +49,7 @@ pub(crate) struct Server {
     client: watch::Receiver<Client>,
     level: Level,
     receipts: Receipts,
+    audience: Audience,
     /// Whether the list that was shown last had the tool for plans.
     listed_plan: AtomicBool,
 }
@@ -95,6 +97,7 @@ impl Server {
             client,
             level: Level::default(),
             receipts: room.receipts.clone(),
+            audience: room.audience.clone(),
             listed_plan: AtomicBool::new(false),
         })
     }
@@ -183,7 +186,7 @@ impl Desk {
         match name {
             "TaskCreate" => board::create(arguments, context),
             "TaskGet" => board::get(arguments, context),
-            "TaskList" => board::list(context),
+            "TaskList" => task_lines::list(context),
             "TaskUpdate" => board::update(arguments, context),
             "Agent" => agents::spawn(arguments, role, context, service, wait),
             "SendMessage" => messages::send(arguments, context, service),
@@ -309,7 +312,7 @@ impl ServerHandler for Server {
         if let Some(receipt) = receipt.filter(|_| !context.ct.is_cancelled()) {
             self.receipts.put(context.id.clone(), receipt);
         }
-        Ok(to_result(answer).into())
+        Ok(to_result(answer, &self.audience).into())
     }
 
     async fn on_cancelled(

@@ -39,7 +39,6 @@ impl Fake {
             return AgentResult::AsyncLaunched {
                 agent_id: AGENT.into(),
                 description: input.description.clone(),
-                prompt: input.prompt.clone(),
                 output_file: "/runs/output.log".into(),
                 can_read_output_file: true,
                 note: Some("Its type is general-purpose.".into()),
@@ -152,13 +151,24 @@ impl Connection {
         let (output, from_server) = UnixStream::pair().unwrap();
         let agents: Arc<dyn AgentService> = Arc::clone(&port) as _;
         let server = std::thread::spawn(move || serve_on(&member, agents, input, output));
-        Self {
+        let mut connection = Self {
             port,
             to_server,
             from_server: BufReader::new(from_server),
             server,
             _home: home,
-        }
+        };
+        let hello = json!({
+            "jsonrpc": "2.0", "id": 0, "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {"experimental": {"ccb/json": {}}},
+                "clientInfo": {"name": "test", "version": "1"},
+            },
+        });
+        writeln!(connection.to_server, "{hello}").unwrap();
+        connection.next();
+        connection
     }
 
     fn begin(&mut self, id: u64, tool: &str, arguments: &Value) {

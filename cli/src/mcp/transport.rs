@@ -12,7 +12,8 @@ use std::thread::JoinHandle;
 use coordinator::agent::service::Receipt;
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientNotification, ContentBlock, JsonRpcMessage, RequestId, ServerJsonRpcMessage, ServerResult,
+    ClientNotification, ClientRequest, ContentBlock, JsonRpcMessage, RequestId,
+    ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -20,6 +21,7 @@ use serde_json::{Value, json};
 use store::fault::reached;
 use tokio::sync::{Notify, mpsc as channel, oneshot, watch};
 
+use super::audience::Audience;
 use super::fault;
 use super::lines::{Line, Lines, MAX_LINE, is_id};
 use super::post::{Parcel, Post};
@@ -62,6 +64,7 @@ pub(crate) struct Stdio {
     out: mpsc::SyncSender<Outgoing>,
     client: watch::Receiver<Client>,
     open: Arc<Open>,
+    audience: Audience,
 }
 
 #[derive(Debug)]
@@ -99,12 +102,14 @@ pub(crate) fn start(
         });
     });
     let state = Arc::clone(client);
+    let audience = room.audience.clone();
     let writer = std::thread::spawn(move || write(output, &to_client, &room, &state));
     let stdio = Stdio {
         lines,
         out,
         client: watched,
         open: Arc::default(),
+        audience,
     };
     (stdio, writer)
 }
@@ -178,6 +183,7 @@ fn write(
 pub(crate) struct Mailroom {
     pub(crate) post: Arc<Post>,
     pub(crate) receipts: Receipts,
+    pub(crate) audience: Audience,
 }
 
 impl Mailroom {
@@ -190,11 +196,16 @@ impl Mailroom {
         let ServerResult::CallToolResult(result) = &mut response.result else {
             return (Parcel::default(), receipt);
         };
-        let parcel = self.post.collect();
+        let words: usize = result.content.iter().map(characters).sum();
+        let parcel = self.post.collect(&self.audience, words);
         let blocks = parcel.texts.iter().map(ContentBlock::text);
         result.content.extend(blocks);
         (parcel, receipt)
     }
+}
+
+fn characters(block: &ContentBlock) -> usize {
+    block.as_text().map_or(0, |text| text.text.chars().count())
 }
 
 impl Stdio {
@@ -356,6 +367,11 @@ impl Transport<RoleServer> for Stdio {
                 Line::Whole(line) => {
                     if let Some(message) = self.understand(&line) {
                         self.open.note(&message);
+                        if let JsonRpcMessage::Request(request) = &message
+                            && let ClientRequest::InitializeRequest(first) = &request.request
+                        {
+                            self.audience.learn(&first.params);
+                        }
                         return Some(message);
                     }
                 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use store::Failure;
 use swarm::AgentId;
 use swarm::run::tail_of_output;
+use swarm::tools::SHELL;
 
 use super::describe::{Wish, describe};
 use super::service::{
@@ -41,6 +42,18 @@ impl OwnAgents {
             workers: Workers::default(),
         }
     }
+
+    /// Whether the caller has a tool to read a file with.
+    fn reads_files(&self, workplace: &Workplace) -> Result<bool, Failure> {
+        if self.role == Role::Coordinator {
+            return Ok(false);
+        }
+        let Some(run) = workplace.run() else {
+            return Ok(true);
+        };
+        let filter = workplace.agents()?.run(run).meta()?.launch.filter();
+        Ok(filter.permits("Read") || filter.permits(SHELL))
+    }
 }
 
 impl AgentService for OwnAgents {
@@ -66,7 +79,11 @@ impl AgentService for OwnAgents {
         let background = spawn.background;
         let launched = agents.spawn(&spawn)?;
         if background {
-            return Ok(Spawned::new(under_way(&launched, input, note)));
+            return Ok(Spawned::new(under_way(
+                &launched,
+                self.reads_files(workplace)?,
+                note,
+            )));
         }
         let started = Instant::now();
         loop {
@@ -85,7 +102,8 @@ impl AgentService for OwnAgents {
             }
             let long = workplace.agent_settings().auto_background;
             if wait.is_over() || started.elapsed() >= long {
-                let result = under_way(&launched, input, Some("It takes long.".into()));
+                let note_now = Some("It takes long.".into());
+                let result = under_way(&launched, self.reads_files(workplace)?, note_now);
                 let ended = agents.to_background(launched)?;
                 let result = ended.map_or(result, |outcome| completed(&outcome, note));
                 return Ok(Spawned::new(result));
@@ -194,7 +212,7 @@ fn request(input: &AgentInput, role: Role, workplace: &Workplace) -> Result<Spaw
 
 pub(super) fn under_way(
     launched: &Launched,
-    input: &AgentInput,
+    can_read_output_file: bool,
     note: Option<String>,
 ) -> AgentResult {
     let meta = &launched.meta;
@@ -209,9 +227,8 @@ pub(super) fn under_way(
     AgentResult::AsyncLaunched {
         agent_id: meta.agent_id.clone(),
         description: meta.description.clone(),
-        prompt: input.prompt.clone(),
         output_file: launched.run.output_path().to_string_lossy().into_owned(),
-        can_read_output_file: true,
+        can_read_output_file,
         note,
     }
 }

@@ -59,8 +59,6 @@ pub enum AgentResult {
         agent_id: String,
         /// What it does, in a few words.
         description: String,
-        /// What it was told.
-        prompt: String,
         /// Where what it says is written.
         output_file: String,
         /// The caller may read that.

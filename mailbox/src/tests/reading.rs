@@ -1,12 +1,9 @@
-//! Reads what models are shown, to prove that it says exactly what was sent.
-
-use proptest::prelude::*;
+//! Reads what models are shown, to prove that nobody's words can be taken for ours.
 
 use crate::notification::{RunStatus, TaskNotification, Usage, WorktreeLeft};
 use crate::render::{CLOSE, OPEN};
-use crate::xml::{escape_attribute, escape_text};
 
-/// One element of a rendered batch, read back.
+/// One element of a rendered batch, with its texts as they were written.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Rendered {
     /// What somebody said.
@@ -122,30 +119,6 @@ impl TaskNotification {
     }
 }
 
-/// Takes escaping back; `None` if something is not as [`escape`] writes it.
-fn unescape(text: &str) -> Option<String> {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(start) = rest.find(['&', '<', '>']) {
-        out.push_str(&rest[..start]);
-        let (entity, after) = rest[start..].strip_prefix('&')?.split_once(';')?;
-        out.push(match entity {
-            "amp" => '&',
-            "lt" => '<',
-            "gt" => '>',
-            "quot" => '"',
-            "apos" => '\'',
-            _ => {
-                let digits = entity.strip_prefix("#x")?;
-                char::from_u32(u32::from_str_radix(digits, 16).ok()?)?
-            }
-        });
-        rest = after;
-    }
-    out.push_str(rest);
-    Some(out)
-}
-
 /// Reads what was written, from left to right.
 #[derive(Debug)]
 struct Reader<'t> {
@@ -174,9 +147,8 @@ impl<'t> Reader<'t> {
     /// The text up to `end`, which is gone past, too.
     fn text_until(&mut self, end: &str) -> Option<String> {
         let (text, rest) = self.rest.split_once(end)?;
-        let text = unescape(text)?;
         self.rest = rest;
-        Some(text)
+        Some(text.to_owned())
     }
 
     /// The content of the element `name` with its newline, if that is what comes next.
@@ -201,38 +173,5 @@ impl<'t> Reader<'t> {
             self.rest = before;
         }
         found
-    }
-}
-
-fn escaped(text: &str) -> String {
-    let mut out = String::new();
-    escape_text(&mut out, text);
-    out
-}
-
-#[test]
-fn what_was_not_escaped_by_us_is_not_taken() {
-    for bad in [
-        "<",
-        "a>b",
-        "&",
-        "&bogus;",
-        "&#x110000;",
-        "&#xD800;",
-        "&#65;",
-        "&amp",
-    ] {
-        assert_eq!(unescape(bad), None, "{bad}");
-    }
-}
-
-proptest! {
-    #[test]
-    fn any_text_comes_back(text in any::<String>()) {
-        prop_assert_eq!(unescape(&escaped(&text)).unwrap(), text.clone());
-        let mut attribute = String::new();
-        escape_attribute(&mut attribute, &text);
-        prop_assert!(!attribute.contains(['"', '<', '>', '\n']));
-        prop_assert_eq!(unescape(&attribute).unwrap(), text);
     }
 }

@@ -1,9 +1,10 @@
-//! What a model sees says exactly what was sent.
+//! What a model sees says what was sent, by whom it was sent.
 
 use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::reading::{Rendered, parse_rendered};
+use crate::xml::{write_attribute, write_part, write_words};
 use crate::{
     Body, Message, Priority, Protocol, RunStatus, Shutdown, TaskNotification, Usage, WorktreeLeft,
     render,
@@ -93,11 +94,45 @@ fn color(from: &str) -> Option<String> {
     (from.len() % 2 == 1).then(|| format!("blue{from}"))
 }
 
+/// How a text is written where a model sees it.
+fn written(text: &str, write: impl Fn(&mut String, &str)) -> String {
+    let mut out = String::new();
+    write(&mut out, text);
+    out
+}
+
+fn attribute(text: &str) -> String {
+    written(text, write_attribute)
+}
+
+/// A text within a part of a notification.
+fn inside(text: &str) -> String {
+    let part = written(text, |out, text| write_part(out, "x", text));
+    part["<x>".len()..part.len() - "</x>\n".len()].to_owned()
+}
+
+/// The notification with its texts as they are written.
+fn shown(notification: &TaskNotification) -> TaskNotification {
+    let optional = |text: &Option<String>| text.as_deref().map(inside);
+    TaskNotification {
+        task_id: inside(&notification.task_id),
+        tool_use_id: optional(&notification.tool_use_id),
+        output_file: inside(&notification.output_file),
+        description: inside(&notification.description),
+        result: optional(&notification.result),
+        worktree: notification.worktree.as_ref().map(|tree| WorktreeLeft {
+            worktree_path: inside(&tree.worktree_path),
+            worktree_branch: optional(&tree.worktree_branch),
+        }),
+        ..notification.clone()
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
     #[test]
-    fn a_batch_comes_back_exactly(
+    fn a_batch_is_read_as_the_messages_it_was_made_of(
         texts in prop::collection::vec(text_message(), 0..4),
         notifications in prop::collection::vec(notification(), 0..3),
     ) {
@@ -114,14 +149,14 @@ proptest! {
             .into_iter()
             .map(|message| match &message.body {
                 Body::Protocol(Protocol::TaskNotification(notification)) => {
-                    Rendered::Notification(Box::new(notification.clone()))
+                    Rendered::Notification(Box::new(shown(notification)))
                 }
                 _ => Rendered::Message {
-                    teammate_id: message.from.clone(),
-                    color: color(&message.from),
-                    summary: message.summary.clone(),
+                    teammate_id: attribute(&message.from),
+                    color: color(&message.from).as_deref().map(attribute),
+                    summary: message.summary.as_deref().map(attribute),
                     redelivered: message.redelivered,
-                    text: message.text().unwrap().to_owned(),
+                    text: written(message.text().unwrap(), write_words),
                 },
             })
             .collect();
@@ -134,9 +169,28 @@ proptest! {
     }
 
     #[test]
-    fn a_notification_comes_back_exactly(notification in notification()) {
+    fn a_notification_is_read_as_what_it_was_made_of(notification in notification()) {
         let xml = notification.to_xml();
-        prop_assert_eq!(TaskNotification::from_xml(&xml), Some(notification));
+        prop_assert_eq!(TaskNotification::from_xml(&xml), Some(shown(&notification)));
+    }
+
+    /// Only a `<` and what steers a terminal are ever changed.
+    #[test]
+    fn what_is_changed_can_be_told(text in hostile()) {
+        let mut rest = text.as_str();
+        let mut seen = written(&text, write_words);
+        while let Some(c) = rest.chars().next() {
+            let reference = format!("&#x{:X};", u32::from(c));
+            let as_seen = match c {
+                '<' if seen.starts_with("&lt;") => "&lt;".to_owned(),
+                c if seen.starts_with(c) => c.to_string(),
+                _ => reference,
+            };
+            prop_assert!(seen.starts_with(&as_seen), "{seen:?} is not {rest:?}");
+            seen.drain(..as_seen.len());
+            rest = &rest[c.len_utf8()..];
+        }
+        prop_assert_eq!(seen, "");
     }
 
     #[test]
@@ -163,6 +217,25 @@ proptest! {
     }
 }
 
+/// The form that is documented.
+const NOTIFICATION: &str = "<task-notification>
+<task-id>a0123456789abcdef</task-id>
+<tool-use-id>toolu_01</tool-use-id>
+<output-file>/t/runs/a0/output.log</output-file>
+<status>completed</status>
+<summary>Agent \"Fix <the> build\" completed</summary>
+<result>Done & \"dusted\"</result>
+<usage>
+<total_tokens>1</total_tokens>
+<tool_uses>2</tool_uses>
+<duration_ms>3</duration_ms>
+</usage>
+<worktree>
+<worktreePath>/t/w</worktreePath>
+<worktreeBranch>worktree/w</worktreeBranch>
+</worktree>
+</task-notification>";
+
 #[test]
 fn the_form_is_the_documented_one() {
     let notification = TaskNotification {
@@ -182,24 +255,7 @@ fn the_form_is_the_documented_one() {
             worktree_branch: Some("worktree/w".into()),
         }),
     };
-    let expected = "<task-notification>
-<task-id>a0123456789abcdef</task-id>
-<tool-use-id>toolu_01</tool-use-id>
-<output-file>/t/runs/a0/output.log</output-file>
-<status>completed</status>
-<summary>Agent \"Fix &lt;the&gt; build\" completed</summary>
-<result>Done &amp; \"dusted\"</result>
-<usage>
-<total_tokens>1</total_tokens>
-<tool_uses>2</tool_uses>
-<duration_ms>3</duration_ms>
-</usage>
-<worktree>
-<worktreePath>/t/w</worktreePath>
-<worktreeBranch>worktree/w</worktreeBranch>
-</worktree>
-</task-notification>";
-    assert_eq!(notification.to_xml(), expected);
+    assert_eq!(notification.to_xml(), NOTIFICATION);
     let lost = TaskNotification {
         status: RunStatus::Lost,
         ..notification
@@ -219,7 +275,47 @@ fn what_machines_say_is_json_with_its_type() {
     assert_eq!(
         render([&asked], |_| Some("red".into())),
         "<teammate-message teammate_id=\"bob\" color=\"red\" summary=\"stop\">\n\
-         {\"type\":\"shutdown_request\",\"requestId\":\"r1\",\"reason\":\"done &lt;here&gt;\"}\n\
+         {\"type\":\"shutdown_request\",\"requestId\":\"r1\",\"reason\":\"done <here>\"}\n\
          </teammate-message>"
     );
+}
+
+#[test]
+fn a_long_message_comes_in_parts_that_each_say_whose_they_are() {
+    let text = "é && ".repeat(2_000);
+    let mut long = message(1, Body::Text(text.clone()));
+    long.summary = Some("much".into());
+    assert_eq!(
+        crate::render_parts(&long, None, 20_000),
+        [render([&long], |_| None)]
+    );
+    let parts = crate::render_parts(&long, None, 3_000);
+    assert_eq!(parts.len(), 4);
+    let mut together = String::new();
+    for (n, part) in (1..).zip(&parts) {
+        let open =
+            format!("<teammate-message teammate_id=\"bob\" summary=\"much\" part=\"{n} of 4\">\n");
+        let words = part.strip_prefix(&open).unwrap();
+        together.push_str(words.strip_suffix("\n</teammate-message>").unwrap());
+    }
+    assert_eq!(together, text);
+}
+
+#[test]
+fn the_parts_of_a_notification_hold_all_of_it() {
+    let ended = TaskNotification {
+        result: Some("x".repeat(5_000)),
+        ..TaskNotification::from_xml(NOTIFICATION).unwrap()
+    };
+    let xml = ended.to_xml();
+    let ended = message(1, Body::Protocol(Protocol::TaskNotification(ended)));
+    let parts = crate::render_parts(&ended, None, 2_000);
+    let words = |part: &String| {
+        let (_, words) = part.split_once(">\n").unwrap();
+        words
+            .strip_suffix("\n</teammate-message>")
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(parts.iter().map(words).collect::<String>(), xml);
 }

@@ -6,12 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::conversation::{Conversation, Role};
-use crate::marked::{last_after, unescaped};
+use crate::marked::last_after;
 
 /// A script begins after this; what follows is a JSON list of [`Step`]s.
 pub const MARK: &str = "<<SCRIPT ";
-/// The same as a message shows it.
-const IN_A_MESSAGE: &str = "&lt;&lt;SCRIPT ";
 
 /// One answer of the model. What is not given is not done.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -230,9 +228,6 @@ pub fn prompt(words: &str, steps: &[Step]) -> String {
 /// The last script in `text` that is not part of another one.
 fn find(text: &str) -> Option<Vec<Value>> {
     let read = |text: &str| last_after(text, MARK).and_then(Result::ok);
-    if text.contains(IN_A_MESSAGE) {
-        return read(&unescaped(text));
-    }
     // Some programs quote the quotes in a prompt from the command line.
     read(text).or_else(|| read(&text.replace("\\\"", "\"")))
 }
