@@ -14,7 +14,7 @@ pub(crate) fn main(args: &[OsString]) -> Option<ExitCode> {
     let dir = Path::new(dir);
     let run: fn(&Path) -> Result<(), coordinator::run::AgentError> = match role.to_str()? {
         GUARD => guard_main,
-        coordinator::hooks::WORKER => |_| coordinator::hooks::hooks_main(),
+        coordinator::hooks::WORKER => |_| coordinator::run::hooks_main(),
         HOST => host_main,
         _ => return None,
     };

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+/// This very program, also if another file has taken its place since it was started.
+pub(crate) const OWN_PROGRAM: &str = "/proc/self/exe";
 /// Where all state is, before `CLAUDE_CONFIG_DIR` and `~/.claude`.
 pub const HOME: &str = "CCB_HOME";
 /// Claude Code's own directory.

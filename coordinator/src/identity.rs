@@ -14,6 +14,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use store::Failure;
 use store::home::Home;
 use store::name::Name;
 use swarm::AgentId;
@@ -23,6 +24,41 @@ use swarm::run::{Meta, RunDir};
 use crate::run::{GUARD, HOST};
 
 pub use swarm::run::Standing;
+
+/// Who calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Who {
+    /// Nobody of ours: a person, or a program that is none of our agents.
+    Person,
+    /// An agent that leads its team.
+    Lead,
+    /// One that leads it by planning alone.
+    Coordinator,
+    /// An agent that takes part in a team.
+    Teammate,
+    /// An agent with one piece of work.
+    Worker,
+    /// An agent, but nobody knows which.
+    Unknown,
+}
+
+impl Who {
+    /// Whether it decides for its team: what tasks are checked by, who works on them.
+    pub fn decides(self) -> bool {
+        matches!(self, Self::Person | Self::Lead | Self::Coordinator)
+    }
+
+    pub(crate) fn in_words(self) -> &'static str {
+        match self {
+            Self::Person => "a person",
+            Self::Lead => "the lead",
+            Self::Coordinator => "the coordinator",
+            Self::Teammate => "a teammate",
+            Self::Worker => "a worker",
+            Self::Unknown => "an agent nobody knows",
+        }
+    }
+}
 
 /// The run a process is part of.
 #[derive(Debug, Clone)]
@@ -100,6 +136,11 @@ pub fn by_id(home: &Home, team: Option<&str>, id: &str) -> Option<Inside> {
         id: id.as_str().to_owned(),
         meta: Some(Box::new(meta)),
     })
+}
+
+/// A refusal because of who calls.
+pub fn not_yours(message: String, hint: &str) -> Failure {
+    Failure::refused("not_yours", message).with_hint(hint)
 }
 
 #[cfg(test)]

@@ -5,42 +5,8 @@
 
 use store::Failure;
 
-use crate::workplace::Workplace;
-
-/// Who calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Who {
-    /// Nobody of ours: a person, or a program that is none of our agents.
-    Person,
-    /// An agent that leads its team.
-    Lead,
-    /// One that leads it by planning alone.
-    Coordinator,
-    /// An agent that takes part in a team.
-    Teammate,
-    /// An agent with one piece of work.
-    Worker,
-    /// An agent, but nobody knows which.
-    Unknown,
-}
-
-impl Who {
-    /// Whether it decides for its team: what tasks are checked by, who works on them.
-    pub fn decides(self) -> bool {
-        matches!(self, Self::Person | Self::Lead | Self::Coordinator)
-    }
-
-    fn in_words(self) -> &'static str {
-        match self {
-            Self::Person => "a person",
-            Self::Lead => "the lead",
-            Self::Coordinator => "the coordinator",
-            Self::Teammate => "a teammate",
-            Self::Worker => "a worker",
-            Self::Unknown => "an agent nobody knows",
-        }
-    }
-}
+pub use crate::identity::not_yours;
+use crate::workplace::{Who, Workplace};
 
 /// What the table says about one command and one sort of agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -210,11 +176,6 @@ pub fn not_for(workplace: &Workplace, what: &str, lead_may: bool) -> Failure {
         false => "ask with: ccb mail send team-lead TEXT",
     };
     not_yours(message, hint)
-}
-
-/// A refusal because of who calls.
-pub fn not_yours(message: String, hint: &str) -> Failure {
-    Failure::refused("not_yours", message).with_hint(hint)
 }
 
 /// Every row of the table.

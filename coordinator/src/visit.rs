@@ -5,18 +5,16 @@
 //! made before that is written and taken away before that is cleared, so a crash leaves a tree
 //! nobody is in, or a record of a tree that is gone; both are put right by the next call.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use store::home::Home;
-use store::lock::FileLock;
 use store::name::Name;
-use store::{Category, Explain, Facts, StoreError};
+use store::{Category, Explain, Facts};
 use swarm::AgentId;
 use worktrees::{CreateRequest, Created, Entry, RemoveRequest, Removed, Slug, TreeError, Trees};
 
-use crate::session::SessionFile;
+use crate::session_file::{SessionFile, SessionFileError};
 
 /// The keys under which records of trees stand.
 const RECORDS: [&str; 2] = ["worktree", "worktrees"];
@@ -32,9 +30,9 @@ pub enum VisitError {
     /// The trees said no.
     #[error(transparent)]
     Tree(#[from] TreeError),
-    /// A file or a lock.
+    /// What is known of the session.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    File(#[from] SessionFileError),
     /// One tree at a time.
     #[error("this session is in worktree {name:?} already")]
     InTree {
@@ -60,29 +58,20 @@ pub enum VisitError {
         /// The one it works in.
         repository: String,
     },
-    /// Somebody wrote something else into it.
-    #[error("{} cannot be read: {why}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
 }
 
 impl Explain for VisitError {
     fn facts(&self) -> Facts {
-        use Category::{Failed, NotFound, Refused};
+        use Category::{NotFound, Refused};
         match self {
             Self::Tree(error) => error.facts(),
-            Self::Store(error) => error.facts(),
+            Self::File(error) => error.facts(),
             Self::InTree { .. } => Facts::new(Refused, "in_worktree")
                 .hint("leave it first with `ccb worktree exit --keep`, or be another --team"),
             Self::InNone => Facts::new(NotFound, "not_in_worktree"),
             Self::NotYours { .. } => Facts::new(Refused, "not_yours"),
             Self::OtherRepository { .. } => Facts::new(Refused, "other_repository")
                 .hint("leave its worktree there first, or be another --team"),
-            Self::Unreadable { .. } => Facts::new(Failed, "session_unreadable"),
         }
     }
 }
@@ -122,10 +111,10 @@ pub struct VisitRecord {
 /// One team's session, seen from one repository.
 #[derive(Debug)]
 pub struct Visit<'a> {
-    /// Where all state is.
-    pub home: &'a Home,
+    /// What is known of the team's session.
+    pub file: SessionFile,
     /// Whose session it is.
-    pub team: &'a Name,
+    pub team: Name,
     /// The member whose session it is; none for the lead's.
     pub member: Option<&'a Name>,
     /// The caller's session, if it has an id.
@@ -148,7 +137,7 @@ pub struct Left {
 impl Visit<'_> {
     /// The tree the session is in, if that is still there.
     pub fn current(&self) -> Result<Option<VisitRecord>, VisitError> {
-        let record = self.record(&self.load()?)?;
+        let record = self.record(&self.file.load()?)?;
         Ok(record.filter(|record| self.tree_of(record).is_some()))
     }
 
@@ -159,8 +148,8 @@ impl Visit<'_> {
         request: &CreateRequest<'_>,
         cwd: &Path,
     ) -> Result<(VisitRecord, Created), VisitError> {
-        let _lock = self.lock()?;
-        let mut file = self.load()?;
+        let _lock = self.file.lock()?;
+        let mut file = self.file.load()?;
         self.check_repository(&file)?;
         if let Some(record) = self.record(&file)?
             && self.tree_of(&record).is_some()
@@ -189,11 +178,11 @@ impl Visit<'_> {
             creation_duration_ms: created.created.then_some(created.duration_ms),
             used_sparse_paths: entry.sparse.then_some(true),
         };
-        let json = serde_json::to_value(&record).map_err(|error| self.unreadable(&error))?;
+        let json = serde_json::to_value(&record).map_err(|error| self.file.unreadable(&error))?;
         let repository = self.trees.common_dir().to_string_lossy().into_owned();
         file.insert("repository".into(), repository.into());
         self.put(&mut file, Some(json));
-        self.save(file)?;
+        self.file.save(file)?;
         Ok((record, created))
     }
 
@@ -214,8 +203,8 @@ impl Visit<'_> {
         &self,
         end: impl FnOnce(&Slug) -> Result<(Entry, Option<Removed>), TreeError>,
     ) -> Result<Left, VisitError> {
-        let _lock = self.lock()?;
-        let mut file = self.load()?;
+        let _lock = self.file.lock()?;
+        let mut file = self.file.load()?;
         self.check_repository(&file)?;
         let record = self.record(&file)?.ok_or(VisitError::InNone)?;
         self.check_owner(&record)?;
@@ -227,7 +216,7 @@ impl Visit<'_> {
             None => (None, None),
         };
         self.put(&mut file, None);
-        self.save(file)?;
+        self.file.save(file)?;
         Ok(Left {
             record,
             entry,
@@ -274,7 +263,7 @@ impl Visit<'_> {
             None | Some(Value::Null) => Ok(None),
             Some(value) => serde_json::from_value(value.clone())
                 .map(Some)
-                .map_err(|error| self.unreadable(&error)),
+                .map_err(|error| self.file.unreadable(&error).into()),
         }
     }
 
@@ -306,31 +295,8 @@ impl Visit<'_> {
     fn own_id(&self) -> String {
         match (&self.id, self.member) {
             (Some(id), _) => id.clone(),
-            (None, Some(name)) => AgentId::member(name, self.team).to_string(),
+            (None, Some(name)) => AgentId::member(name, &self.team).to_string(),
             (None, None) => self.team.to_string(),
         }
-    }
-
-    fn file(&self) -> SessionFile<'_> {
-        SessionFile {
-            home: self.home,
-            team: self.team,
-        }
-    }
-
-    fn lock(&self) -> Result<FileLock, VisitError> {
-        self.file().lock()
-    }
-
-    fn load(&self) -> Result<Map<String, Value>, VisitError> {
-        self.file().load()
-    }
-
-    fn save(&self, file: Map<String, Value>) -> Result<(), VisitError> {
-        self.file().save(file)
-    }
-
-    fn unreadable(&self, error: &serde_json::Error) -> VisitError {
-        self.file().unreadable(error)
     }
 }

@@ -278,7 +278,7 @@ fn every_point_of_a_run_is_visited_by_some_scenario() {
     }
     let declared = swarm::FAULT_POINTS
         .iter()
-        .chain(coordinator::run::FAULT_POINTS)
+        .chain(coordinator::FAULT_POINTS)
         .map(|point| point.name())
         .filter(|name| !name.starts_with("team."));
     let missed: Vec<&str> = declared.filter(|name| !visited.contains(*name)).collect();

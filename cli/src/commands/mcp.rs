@@ -1,6 +1,7 @@
 use clap::Args;
 use coordinator::agent::Role;
-use coordinator::rights::{Who, not_yours};
+use coordinator::rights::not_yours;
+use coordinator::workplace::Who;
 use store::Failure;
 
 use crate::args::one_of;

@@ -1,8 +1,7 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
-use coordinator::director::director_lock;
-use coordinator::session::{SessionFile, TeamSession};
+use coordinator::session_file::{SessionFile, TeamSession};
 use mailbox::{Request, RequestState};
 use serde_json::{Value, json};
 use store::Failure;
@@ -50,10 +49,7 @@ pub(crate) fn run(_: &StatusArgs, context: &mut Context) -> Result<Exit, Failure
 
 fn look(context: &Context) -> Result<Standing, Failure> {
     let team = context.team()?;
-    let file = SessionFile {
-        home: context.home(),
-        team: &team,
-    };
+    let file = SessionFile::new(context.home(), &team);
     let agents = context.agents()?;
     let (all, _) = agents.list()?;
     let requests = context.mailbox()?.requests()?.requests;
@@ -69,7 +65,7 @@ fn look(context: &Context) -> Result<Standing, Failure> {
     let alive = all.into_iter().filter(|listed| listed.alive);
     Ok(Standing {
         session: file.session()?,
-        directed: store::lock::is_held(&director_lock(&agents))?,
+        directed: agents.are_directed()?,
         counts: counts(context)?,
         alive: alive.map(|listed| listed.meta).collect(),
         requests: requests

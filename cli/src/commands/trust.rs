@@ -2,7 +2,8 @@
 
 use clap::Args;
 use coordinator::agent::definitions;
-use coordinator::rights::{Who, not_yours};
+use coordinator::rights::not_yours;
+use coordinator::workplace::Who;
 use coordinator::workplace::hooks;
 use serde_json::{Value, json};
 use store::Failure;

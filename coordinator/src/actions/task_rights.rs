@@ -6,8 +6,8 @@
 use store::Failure;
 use taskboard::{Caller, Status, TaskId, Update};
 
-use crate::rights::{Who, not_for, not_yours};
-use crate::workplace::Workplace;
+use crate::rights::{not_for, not_yours};
+use crate::workplace::{Who, Workplace};
 
 /// Refuses a change that is not the caller's to make.
 pub(super) fn may_update(

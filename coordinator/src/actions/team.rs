@@ -7,8 +7,8 @@ use store::name::Name;
 use swarm::{NewTeam, Roster, Team};
 
 use crate::env;
-use crate::rights::{Who, not_yours};
-use crate::workplace::Workplace;
+use crate::rights::not_yours;
+use crate::workplace::{Who, Workplace};
 
 /// The team of this name, if that is one.
 pub fn team(name: &str, workplace: &Workplace) -> Result<Team, Failure> {

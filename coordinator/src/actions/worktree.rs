@@ -7,8 +7,9 @@ use serde_json::{Map, Value, json};
 use store::Failure;
 use store::name::Name;
 use swarm::LEAD;
-use worktrees::{CreateRequest, Created, Entry, RemoveRequest};
+use worktrees::{CreateRequest, Created, Entry, RemoveRequest, Trees};
 
+use crate::session_file::SessionFile;
 use crate::visit::{Left, Visit, VisitRecord};
 use crate::workplace::Workplace;
 use crate::workplace::hooks::TreeRemover;
@@ -31,28 +32,13 @@ pub fn enter(
     workplace: &Workplace,
 ) -> Result<(VisitRecord, Created), Failure> {
     let trees = workplace.trees()?;
-    let team = workplace.team()?;
-    let visit = Visit {
-        home: workplace.home(),
-        team: &team,
-        member: member(workplace),
-        id: Workplace::session_id(),
-        trees: &trees,
-    };
-    Ok(visit.enter(request, &workplace.directory)?)
+    Ok(visit(workplace, &trees)?.enter(request, &workplace.directory)?)
 }
 
 /// Leaves the tree the session is in.
 pub fn leave(how: Leave, workplace: &Workplace) -> Result<Left, Failure> {
     let trees = workplace.trees()?;
-    let team = workplace.team()?;
-    let visit = Visit {
-        home: workplace.home(),
-        team: &team,
-        member: member(workplace),
-        id: Workplace::session_id(),
-        trees: &trees,
-    };
+    let visit = visit(workplace, &trees)?;
     Ok(match how {
         Leave::Keep => visit.leave_and_keep()?,
         Leave::Remove { discard } => {
@@ -93,6 +79,17 @@ pub fn fill_behind(created: &Created, workplace: &Workplace) {
     if let Err(error) = started {
         tracing::warn!(%error, "the pool is not filled");
     }
+}
+
+fn visit<'a>(workplace: &'a Workplace, trees: &'a Trees) -> Result<Visit<'a>, Failure> {
+    let team = workplace.team()?;
+    Ok(Visit {
+        file: SessionFile::new(workplace.home(), &team),
+        team,
+        member: member(workplace),
+        id: Workplace::session_id(),
+        trees,
+    })
 }
 
 /// A member has a session of its own; the lead's is the team's.

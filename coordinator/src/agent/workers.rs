@@ -9,7 +9,7 @@ use crate::agent::definitions;
 use crate::agent::{Wish, describe};
 use crate::director::{WorkerTask, base_of_all, may_begin};
 use crate::run::{Agents, Spawn};
-use crate::session::{SessionFile, TeamSession};
+use crate::session_file::{SessionFile, TeamSession};
 use crate::workplace::Workplace;
 use store::Failure;
 use swarm::LEAD;
@@ -144,10 +144,7 @@ impl Workers {
 
 fn session(workplace: &Workplace) -> Result<Option<TeamSession>, Failure> {
     let team = workplace.team()?;
-    let file = SessionFile {
-        home: workplace.home(),
-        team: &team,
-    };
+    let file = SessionFile::new(workplace.home(), &team);
     Ok(file.session()?)
 }
 

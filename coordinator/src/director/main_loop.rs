@@ -485,14 +485,9 @@ impl Director {
     }
 }
 
-/// The file whose lock the process holds that directs the team.
-pub fn director_lock(agents: &Agents) -> std::path::PathBuf {
-    agents.runs_dir().with_file_name(".ccb").join("engine.lock")
-}
-
 /// One director per team at a time.
 fn direct(agents: &Agents) -> Result<FileLock, DirectorError> {
-    let path = director_lock(agents);
+    let path = agents.director_lock();
     if let Some(dir) = path.parent() {
         store::home::create_private_dir(dir)?;
     }

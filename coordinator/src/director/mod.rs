@@ -38,7 +38,7 @@ pub use event::{DirectorEvent, TaskEnd};
 pub use inputs::{Limits, SeatView, TaskView, Tasks};
 pub use landing::{Landings, is_conflict, unlanded};
 pub use lead_workers::{LeftTree, WorkerTask, base_of_all, is_workers, left_trees, may_begin};
-pub use main_loop::{Director, director_lock};
+pub use main_loop::Director;
 pub(crate) use put_away::put_away_superseded;
 pub use put_away::{StayingTree, Superseded, discard, staying_trees, superseded};
 pub use schedule::{Plan, Snapshot, Stand, Why, schedule};

@@ -13,8 +13,7 @@ use worktrees::HealScope;
 
 use super::Finding;
 use crate::run::{AgentError, Agents};
-use crate::session::SessionFile;
-use crate::visit::VisitError;
+use crate::session_file::{SessionFile, SessionFileError};
 
 /// Looks at each of them; with `fix`, sees to it that nobody stumbles over it again.
 pub(super) fn files(
@@ -86,15 +85,12 @@ fn rebuild(team: &Team, inboxes: &Path) -> Result<usize, TeamError> {
 
 /// What the session is like: the next start says it anew.
 fn session(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) -> Result<(), AgentError> {
-    let file = SessionFile {
-        home: agents.home(),
-        team: agents.team_name(),
-    };
+    let file = SessionFile::new(agents.home(), agents.team_name());
     let Err(error) = file.session() else {
         return Ok(());
     };
     let mut finding = Finding::new("unreadable_session", error.to_string());
-    if let (true, VisitError::Unreadable { path, .. }) = (fix, &error) {
+    if let (true, SessionFileError::Unreadable { path, .. }) = (fix, &error) {
         let aside = atomic::set_unreadable_aside(path)?;
         finding.fixed = Some(format!(
             "moved to {}; the next session begins with its flags alone",

@@ -30,7 +30,7 @@ use super::report::{Landing, Report, TaskReport};
 use super::results::Results;
 use super::shard::Shard;
 use super::task::PlannedTask;
-use crate::director::{Crew, DirectorError, director_lock};
+use crate::director::{Crew, DirectorError};
 use crate::run::Agents;
 
 /// What happens with proven results.
@@ -250,7 +250,7 @@ fn whole(
 
 /// One run of a plan at a time: the board and the results are its own.
 fn alone(agents: &Agents) -> Result<FileLock, FanoutError> {
-    let path = director_lock(agents).with_file_name("fanout.lock");
+    let path = agents.director_lock().with_file_name("fanout.lock");
     if let Some(dir) = path.parent() {
         store::home::create_private_dir(dir)?;
     }

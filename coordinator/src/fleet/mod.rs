@@ -30,7 +30,7 @@ use store::{Category, Explain, Facts};
 use swarm::run::{RunDir, active};
 use swarm::runtime::Usage;
 
-use crate::run::fault;
+use crate::fault;
 
 pub use state::Gate;
 use state::{FleetState, VERSION};

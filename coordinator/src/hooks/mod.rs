@@ -3,10 +3,9 @@
 //! `swarm` finds hooks, runs them and understands their answers. Here they get a say: on tasks
 //! ([`BoardHooks`]), on trees ([`TreeHooks`]) and, in the host of a run, on agents. What changes
 //! the board or makes a tree is a short command, so a process of its own runs its hooks
-//! ([`hooks_main`]); an agent's host runs those of its agent itself, where they end with it.
+//! ([`crate::run::hooks_main`]); an agent's host runs those of its agent itself, where they end with it.
 
 mod board;
-mod late;
 mod trees;
 
 use std::io::{BufRead, BufReader, Write};
@@ -14,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use store::home::Home;
 use swarm::hooks::{Done, Hook, HookEvent, HookFiles, HookInput, Hooks, Job, Outcome};
 use swarm::process::MARKER;
@@ -22,10 +22,9 @@ use swarm::trust::{Item, Places, Trust};
 use worktrees::Repository;
 
 pub use board::BoardHooks;
-pub use late::{Tell, hooks_main};
 pub use trees::{TreeHookError, TreeHooks};
 
-use crate::run::OWN_PROGRAM;
+use crate::env::OWN_PROGRAM;
 
 /// How a process is called that runs hooks for another.
 pub const WORKER: &str = "__hooks";
@@ -51,6 +50,19 @@ pub struct HookSource {
     pub in_hook: bool,
     /// Whose environment hooks get.
     pub starter: Starter,
+}
+
+/// Who hears of what a hook says that nobody waited for.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Tell {
+    /// All state.
+    pub home: PathBuf,
+    /// The team.
+    pub team: String,
+    /// Who caused it.
+    pub agent: String,
+    /// The run that is.
+    pub run: Option<String>,
 }
 
 /// What is to be run at an event.

@@ -144,6 +144,16 @@ impl Agents {
         &self.team
     }
 
+    /// The file whose lock the process holds that directs the team.
+    pub(crate) fn director_lock(&self) -> PathBuf {
+        self.runs.with_file_name(".ccb").join("engine.lock")
+    }
+
+    /// Whether a process directs the team.
+    pub fn are_directed(&self) -> Result<bool, AgentError> {
+        Ok(store::lock::is_held(&self.director_lock())?)
+    }
+
     /// Who says whether another one may be started, and what all have used.
     pub fn fleet(&self) -> Fleet {
         Fleet::open(&self.home.team(&self.team), self.options.fleet.clone())

@@ -6,7 +6,6 @@ use swarm::run::{CheckDir, Prove, ServiceError};
 use worktrees::{AfterCheck, Sealed, SetUp, Slug, TreeError};
 
 use super::services::{RunServices, port, tree_port};
-use crate::director::director_lock;
 
 impl RunServices {
     /// What the agent did as a commit, if it has a tree of its own. A check needs one in any
@@ -56,7 +55,7 @@ impl RunServices {
     /// While somebody directs the team there will be more checks, and whoever that is clears up
     /// at the end.
     pub(super) fn after_check(&self) -> AfterCheck {
-        match store::lock::is_held(&director_lock(&self.agents)) {
+        match self.agents.are_directed() {
             Ok(true) => AfterCheck::Keep,
             _ => AfterCheck::Leave,
         }

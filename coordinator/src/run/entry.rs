@@ -18,7 +18,8 @@ use super::error::AgentError;
 use super::finish;
 use super::run_hooks::{self, RunHooks};
 use super::services::RunServices;
-use super::start::{HOST, OWN_PROGRAM};
+use super::start::HOST;
+use crate::env::OWN_PROGRAM;
 
 /// Runs the guard of the run in `dir` to its end.
 pub fn guard_main(dir: &Path) -> Result<(), AgentError> {

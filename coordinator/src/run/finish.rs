@@ -21,8 +21,8 @@ use worktrees::{AgentEnd, Changes, Slug, TreeError};
 
 use super::agents::Agents;
 use super::error::AgentError;
-use super::fault;
 use super::finish_tasks::{Settled, settle_tasks};
+use crate::fault;
 
 /// Finishes a run that ended like this, unless it is written down that it ended otherwise.
 ///

@@ -10,10 +10,10 @@ mod answer;
 mod check_place;
 mod entry;
 mod error;
-pub(crate) mod fault;
 mod finish;
 mod finish_tasks;
 mod judge;
+mod late_hooks;
 mod network_ports;
 mod reconcile;
 mod resume;
@@ -24,12 +24,10 @@ mod start;
 mod stop;
 mod wait;
 
-pub(crate) use start::OWN_PROGRAM;
-
 pub use agents::{Agents, Listed, Surroundings};
 pub use entry::{guard_main, host_main};
 pub use error::AgentError;
-pub use fault::FAULT_POINTS;
+pub use late_hooks::hooks_main;
 pub use reconcile::Settled;
 pub use resume::Sent;
 pub use spawn::{Spawn, WorksIn};

@@ -12,8 +12,8 @@ use worktrees::{Base, CreateMode};
 
 use super::agents::Agents;
 use super::error::AgentError;
-use super::fault;
 use super::start::Launched;
+use crate::fault;
 
 /// How long an agent that is about to end may take to do so.
 const ENDING: Duration = Duration::from_secs(60);

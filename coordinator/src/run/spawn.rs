@@ -13,9 +13,10 @@ use worktrees::{Base, CreateMode, CreateRequest, SetUp, Slug};
 
 use super::agents::Agents;
 use super::error::AgentError;
+use super::network_ports;
 use super::start::Launched;
-use super::{fault, network_ports};
 use crate::binding::Binder;
+use crate::fault;
 
 /// The longest description.
 const MAX_DESCRIPTION: usize = 200;

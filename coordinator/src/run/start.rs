@@ -14,10 +14,10 @@ use swarm::starter;
 
 use super::agents::Agents;
 use super::error::AgentError;
-use super::{fault, finish};
+use super::finish;
+use crate::env::OWN_PROGRAM;
+use crate::fault;
 
-/// This very program, also if another file has taken its place since it was started.
-pub(crate) const OWN_PROGRAM: &str = "/proc/self/exe";
 /// The first argument of a guard; the second is its run's directory.
 pub const GUARD: &str = "__guard";
 /// The same of a host.

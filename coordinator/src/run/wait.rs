@@ -8,8 +8,8 @@ use swarm::run::{Exit, Meta, RunDir, Told, Waiter};
 use super::agents::Agents;
 use super::entry::FINISHING;
 use super::error::AgentError;
-use super::fault;
 use super::start::Launched;
+use crate::fault;
 
 /// How a run ended, for the one who waited.
 #[derive(Debug, Clone)]

@@ -7,9 +7,7 @@ use store::clock::{Clock, SystemClock, rfc3339};
 use swarm::LEAD;
 use taskboard::Status;
 
-use super::{
-    ParkedTask, Session, SessionEvent, SessionFile, SessionUi, Summary, unlanded, verdict_of,
-};
+use super::{ParkedTask, Session, SessionEvent, SessionUi, Summary, unlanded, verdict_of};
 use crate::actions::team as team_actions;
 use crate::director::{Ending, LeftTree};
 use crate::fanout::Verdict;
@@ -49,10 +47,7 @@ pub(super) fn close(
         },
     };
     let mut record = session.record.clone();
-    let file = SessionFile {
-        home: session.workplace.home(),
-        team: &session.team,
-    };
+    let file = session.file();
     if let Some(now) = file.session()? {
         // The lead may have been started since.
         record.lead_run = now.lead_run;

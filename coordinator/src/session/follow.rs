@@ -5,7 +5,7 @@ use std::time::Duration;
 use store::Failure;
 use store::lock::wait_until_free;
 
-use super::{Session, SessionEvent, SessionFile, SessionUi, unlanded};
+use super::{Session, SessionEvent, SessionUi, unlanded};
 use crate::fanout::Verdict;
 
 /// How often is looked whether to go on.
@@ -25,7 +25,7 @@ pub(super) fn follow(
     ));
     let board = session.workplace.board();
     let mut watch = board.watch(None)?;
-    let lock = crate::director::director_lock(&session.workplace.agents()?);
+    let lock = session.workplace.agents()?.director_lock();
     loop {
         if let Some(number) = ui.signal() {
             return Ok(Some(Verdict::Interrupted(number)));
@@ -41,10 +41,7 @@ pub(super) fn follow(
             note(&format!("{} #{} {subject}", change.op, change.id));
         }
         if free {
-            let file = SessionFile {
-                home: session.workplace.home(),
-                team: &session.team,
-            };
+            let file = session.file();
             let over = file.session()?.is_some_and(|now| now.ended_at.is_some());
             let snapshot = board.snapshot()?;
             let open = snapshot

@@ -9,7 +9,7 @@ use store::name::Name;
 use swarm::LEAD;
 use swarm::run::{ExitStatus, Meta, RunState};
 
-use super::{Session, SessionFile, coordinator_prompt};
+use super::{Session, coordinator_prompt};
 use crate::workplace::Workplace;
 
 /// What a lead is told about its part.
@@ -36,10 +36,7 @@ impl Lead {
         let agents = workplace.agents()?;
         agents.reconcile()?;
         // It may have been started since the session was looked at.
-        let file = SessionFile {
-            home: workplace.home(),
-            team: &session.team,
-        };
+        let file = session.file();
         let known = file.session()?.and_then(|now| now.lead_run);
         let lead = swarm::AgentId::parse(known.as_deref().unwrap_or_default())
             .and_then(|id| agents.run(id.as_str()).meta().ok());
@@ -193,11 +190,7 @@ fn begin(session: &Session, agents: &Agents) -> Result<String, Failure> {
     let launched = agents.spawn(&spawn)?;
     let mut record = session.record.clone();
     record.lead_run = Some(launched.meta.agent_id.clone());
-    SessionFile {
-        home: workplace.home(),
-        team: &session.team,
-    }
-    .put_session(&record)?;
+    session.file().put_session(&record)?;
     Ok(launched.meta.agent_id)
 }
 

@@ -7,7 +7,6 @@
 mod close;
 mod coordinator_prompt;
 mod desk;
-mod file;
 mod follow;
 mod lead;
 mod oversee;
@@ -24,7 +23,6 @@ use swarm::{LEAD, NewMember, TeamError};
 use taskboard::TaskId;
 use worktrees::MergeStrategy;
 
-pub use self::file::{SessionFile, TeamSession};
 use self::oversee::Overseer;
 pub use self::record::{Merge, Request};
 pub use self::ui::{Decision, ParkedTask, SessionEvent, SessionUi, Summary};
@@ -36,6 +34,7 @@ use crate::director::{
 };
 use crate::fanout::Verdict;
 use crate::fleet::Gate;
+use crate::session_file::{SessionFile, TeamSession};
 use crate::workplace::Workplace;
 
 /// What a session is made of.
@@ -58,6 +57,12 @@ pub struct Session {
     coordinator_prompt: Option<PathBuf>,
     /// The team is there for this session alone.
     own_team: bool,
+}
+
+impl Session {
+    fn file(&self) -> SessionFile {
+        SessionFile::new(self.workplace.home(), &self.team)
+    }
 }
 
 /// Begins a session, goes on with it, or follows it.

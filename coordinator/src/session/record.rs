@@ -10,7 +10,8 @@ use store::Failure;
 use store::clock::{Clock, SystemClock, rfc3339};
 use swarm::TeamError;
 
-use super::{Session, SessionFile, TeamSession};
+use super::Session;
+use crate::session_file::{SessionFile, TeamSession};
 use crate::workplace::Workplace;
 
 /// What happens with finished work.
@@ -107,10 +108,7 @@ pub(super) fn prepare(
         }
         Err(error) => return Err(error.into()),
     }
-    let file = SessionFile {
-        home: workplace.home(),
-        team: &team,
-    };
+    let file = SessionFile::new(workplace.home(), &team);
     let before = file.session()?;
     let mut record = before.clone().unwrap_or_default();
     let now = rfc3339(SystemClock.now_ms());

@@ -27,7 +27,7 @@ use self::names::{agent_name, home_path, led_team, list_name, own_name, working_
 pub use self::new_tree::{NewTree, SetUpWish, TreeWish};
 use self::own::Own;
 use crate::env;
-use crate::rights::Who;
+pub use crate::identity::Who;
 use crate::run::{Agents, Surroundings};
 
 /// What was said for this one call, by flags.

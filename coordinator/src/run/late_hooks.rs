@@ -1,9 +1,6 @@
 //! What hooks say that nobody waited for: told by mail.
 
-use std::path::PathBuf;
-
 use mailbox::{Body, Draft, MailOptions, Mailbox, Priority};
-use serde::{Deserialize, Serialize};
 use store::home::Home;
 use store::name::Name;
 use swarm::LEAD;
@@ -11,20 +8,8 @@ use swarm::hooks::{Late, work};
 use swarm::run::RunDir;
 use swarm::starter::Starter;
 
-use crate::run::{AgentError, Agents};
-
-/// Who hears of it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Tell {
-    /// All state.
-    pub home: PathBuf,
-    /// The team.
-    pub team: String,
-    /// Who caused it.
-    pub agent: String,
-    /// The run that is.
-    pub run: Option<String>,
-}
+use super::{AgentError, Agents};
+use crate::hooks::Tell;
 
 /// Runs hooks for another process, which it hears of on standard input.
 pub fn hooks_main() -> Result<(), AgentError> {

@@ -4,13 +4,11 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use store::StoreError;
 use store::atomic::{self, Durability};
 use store::home::{Home, create_private_dir};
 use store::lock::{DEFAULT_TIMEOUT, FileLock};
 use store::name::Name;
-
-use crate::visit::VisitError;
+use store::{Category, Explain, Facts, StoreError};
 
 /// The version of the file we write.
 const VERSION: u64 = 1;
@@ -85,18 +83,47 @@ impl TeamSession {
     }
 }
 
-/// One team's `session.json`.
-#[derive(Debug, Clone, Copy)]
-pub struct SessionFile<'a> {
-    /// Where all state is.
-    pub home: &'a Home,
-    /// Whose it is.
-    pub team: &'a Name,
+/// Why a session's file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionFileError {
+    /// A file or a lock.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Somebody wrote something else into it.
+    #[error("{} cannot be read: {why}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
 }
 
-impl SessionFile<'_> {
+impl Explain for SessionFileError {
+    fn facts(&self) -> Facts {
+        match self {
+            Self::Store(error) => error.facts(),
+            Self::Unreadable { .. } => Facts::new(Category::Failed, "session_unreadable"),
+        }
+    }
+}
+
+/// One team's `session.json`.
+#[derive(Debug)]
+pub struct SessionFile {
+    /// The team's directory.
+    dir: PathBuf,
+}
+
+impl SessionFile {
+    /// Of this team.
+    pub fn new(home: &Home, team: &Name) -> Self {
+        let dir = home.team(team);
+        Self { dir }
+    }
+
     /// What the team's session is like, if there was one.
-    pub fn session(&self) -> Result<Option<TeamSession>, VisitError> {
+    pub fn session(&self) -> Result<Option<TeamSession>, SessionFileError> {
         match self.load()?.remove(KEY) {
             None | Some(Value::Null) => Ok(None),
             Some(value) => serde_json::from_value(value)
@@ -106,7 +133,7 @@ impl SessionFile<'_> {
     }
 
     /// Writes down what it is like.
-    pub fn put_session(&self, session: &TeamSession) -> Result<(), VisitError> {
+    pub fn put_session(&self, session: &TeamSession) -> Result<(), SessionFileError> {
         let _lock = self.lock()?;
         let mut file = self.load()?;
         let value = serde_json::to_value(session).map_err(|error| self.unreadable(&error))?;
@@ -115,17 +142,16 @@ impl SessionFile<'_> {
     }
 
     fn path(&self) -> PathBuf {
-        self.home.team(self.team).join("session.json")
+        self.dir.join("session.json")
     }
 
-    pub(crate) fn lock(&self) -> Result<FileLock, VisitError> {
-        let dir = self.home.team(self.team);
-        create_private_dir(&dir.join(".ccb/tmp"))?;
-        let lock = dir.join(".ccb/session.lock");
+    pub(crate) fn lock(&self) -> Result<FileLock, SessionFileError> {
+        create_private_dir(&self.dir.join(".ccb/tmp"))?;
+        let lock = self.dir.join(".ccb/session.lock");
         Ok(FileLock::exclusive(&lock, "the session", DEFAULT_TIMEOUT)?)
     }
 
-    pub(crate) fn load(&self) -> Result<Map<String, Value>, VisitError> {
+    pub(crate) fn load(&self) -> Result<Map<String, Value>, SessionFileError> {
         let Some(bytes) = atomic::read(&self.path())? else {
             return Ok(Map::new());
         };
@@ -142,16 +168,16 @@ impl SessionFile<'_> {
         }
     }
 
-    pub(crate) fn save(&self, mut file: Map<String, Value>) -> Result<(), VisitError> {
+    pub(crate) fn save(&self, mut file: Map<String, Value>) -> Result<(), SessionFileError> {
         file.insert("v".into(), VERSION.into());
         let text = format!("{:#}\n", Value::Object(file));
-        let tmp = self.home.team(self.team).join(".ccb/tmp");
+        let tmp = self.dir.join(".ccb/tmp");
         atomic::replace(&tmp, &self.path(), text.as_bytes(), Durability::Full)?;
         Ok(())
     }
 
-    pub(crate) fn unreadable(&self, error: &serde_json::Error) -> VisitError {
-        VisitError::Unreadable {
+    pub(crate) fn unreadable(&self, error: &serde_json::Error) -> SessionFileError {
+        SessionFileError::Unreadable {
             path: self.path(),
             why: error.to_string(),
         }
