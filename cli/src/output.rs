@@ -1,9 +1,11 @@
 //! The owner of standard output.
 
+use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
 use serde_json::Value;
+use store::clock::{Clock, SystemClock, parse_rfc3339};
 use store::{Category, Failure};
 
 use crate::exit::{Exit, not_printed};
@@ -58,6 +60,22 @@ impl Output {
         } else {
             self.text(&text())
         }
+    }
+
+    /// The one or the other, which is all there is to say: it is done.
+    pub(crate) fn done(
+        &mut self,
+        json: impl FnOnce() -> Value,
+        text: impl FnOnce() -> String,
+    ) -> Result<Exit, Failure> {
+        self.answer(json, text)?;
+        Ok(Exit::Done)
+    }
+
+    /// Something that is wrong and does not keep the command from its work; on stderr.
+    pub(crate) fn warn(&mut self, text: impl Display) {
+        let text = clean_line(&text.to_string());
+        self.note(&format!("{YELLOW}warning:{YELLOW:#} {text}"));
     }
 
     /// Something the user should know that is not the answer; on stderr.
@@ -152,6 +170,26 @@ pub(crate) fn log_writer() -> impl Write {
         }
     }
     Log
+}
+
+/// How long ago that was, in a few characters.
+pub(crate) fn age(since: &str) -> String {
+    let Some(since) = parse_rfc3339(since) else {
+        return String::new();
+    };
+    // A clock that was set back shows nothing below zero.
+    let seconds = SystemClock.now_ms().saturating_sub(since).max(0) / 1000;
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m", seconds / 60),
+        3600..86_400 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// A commit, as much of its name as people need.
+pub(crate) fn short_commit(commit: &str) -> &str {
+    commit.get(..12).unwrap_or(commit)
 }
 
 /// How wide the terminal is, if stdout is one.

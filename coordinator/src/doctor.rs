@@ -5,12 +5,14 @@ mod damaged;
 
 use std::collections::BTreeMap;
 
+use store::Failure;
 use swarm::LEAD;
 use swarm::run::RunError;
 use taskboard::{Status, Task};
 use worktrees::{Entry, Slug};
 
 use crate::run::{AgentError, Agents};
+use crate::workplace::Workplace;
 
 /// Something that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +33,39 @@ impl Finding {
             fixed: None,
         }
     }
+}
+
+impl From<worktrees::TreeFinding> for Finding {
+    fn from(found: worktrees::TreeFinding) -> Self {
+        Self {
+            kind: found.kind,
+            message: format!("worktree {}: {}", found.name, found.message),
+            fixed: found.fixed,
+        }
+    }
+}
+
+impl From<taskboard::Finding> for Finding {
+    fn from(found: taskboard::Finding) -> Self {
+        Self {
+            kind: found.kind.as_str(),
+            message: found.message,
+            fixed: found.fixed,
+        }
+    }
+}
+
+/// Looks at everything there is at a workplace: the board, the trees, and what the team has.
+pub fn doctor_of_all(workplace: &Workplace, fix: bool) -> Result<Vec<Finding>, Failure> {
+    let mut findings: Vec<Finding> = Vec::new();
+    findings.extend(workplace.board().doctor(fix)?.into_iter().map(Into::into));
+    // Runs, roster, requests, and whether all of them agree come after what they stand on.
+    // Outside of a repository there are no trees to look at.
+    if let Ok(trees) = workplace.trees() {
+        findings.extend(trees.doctor(fix)?.into_iter().map(Into::into));
+    }
+    findings.extend(doctor(&workplace.agents_to_repair()?, fix)?);
+    Ok(findings)
 }
 
 /// Looks at everything a team has; with `fix`, puts right what is safe to.

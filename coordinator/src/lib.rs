@@ -26,6 +26,6 @@ mod team_delete;
 pub mod visit;
 pub mod workplace;
 
-pub use doctor::{Finding, doctor};
+pub use doctor::{Finding, doctor, doctor_of_all};
 pub use fault::FAULT_POINTS;
 pub use team_delete::{DeleteError, Deleted, TreeEnd, delete_team};

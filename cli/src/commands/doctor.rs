@@ -13,42 +13,10 @@ pub(crate) struct DoctorArgs {
     fix: bool,
 }
 
-/// Something that is not as it should be, on the board or among the trees.
-struct Found {
-    kind: &'static str,
-    message: String,
-    fixed: Option<String>,
-}
-
 /// Exit 0 if nothing is left to do, 1 if something is.
 pub(crate) fn run(args: &DoctorArgs, context: &mut Context) -> Result<Exit, Failure> {
     let board = context.board();
-    let mut findings: Vec<Found> = Vec::new();
-    for finding in board.doctor(args.fix)? {
-        findings.push(Found {
-            kind: finding.kind.as_str(),
-            message: finding.message,
-            fixed: finding.fixed,
-        });
-    }
-    // Runs, roster, requests, and whether all of them agree come after what they stand on.
-    // Outside of a repository there are no trees to look at.
-    if let Ok(trees) = context.trees() {
-        for finding in trees.doctor(args.fix)? {
-            findings.push(Found {
-                kind: finding.kind,
-                message: format!("worktree {}: {}", finding.name, finding.message),
-                fixed: finding.fixed,
-            });
-        }
-    }
-    for finding in coordinator::doctor(&context.agents_to_repair()?, args.fix)? {
-        findings.push(Found {
-            kind: finding.kind,
-            message: finding.message,
-            fixed: finding.fixed,
-        });
-    }
+    let findings = coordinator::doctor_of_all(context, args.fix)?;
     let left = findings
         .iter()
         .filter(|finding| finding.fixed.is_none())

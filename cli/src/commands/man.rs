@@ -30,7 +30,7 @@ pub(crate) fn run(args: &ManArgs, context: &mut Context) -> Result<Exit, Failure
     made.map_err(|error| Failure::failed("io", format!("{}: {error}", dir.display())))?;
     clap_mangen::generate_to(command, &dir)
         .map_err(|error| Failure::failed("io", format!("{}: {error}", dir.display())))?;
-    context.out.answer(
+    context.out.done(
         || json!({"directory": dir.to_string_lossy()}),
         || {
             format!(
@@ -39,8 +39,7 @@ pub(crate) fn run(args: &ManArgs, context: &mut Context) -> Result<Exit, Failure
                 dir.display()
             )
         },
-    )?;
-    Ok(Exit::Done)
+    )
 }
 
 fn page(command: &clap::Command) -> Result<Vec<u8>, Failure> {

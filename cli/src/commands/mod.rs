@@ -12,6 +12,7 @@ mod status;
 mod task;
 mod team;
 mod trust;
+mod watch;
 pub(crate) mod worktree;
 
 use clap::{CommandFactory, Parser, Subcommand};

@@ -43,8 +43,7 @@ struct Standing {
 /// Shows how everything stands: session, tasks, agents, requests, trees.
 pub(crate) fn run(_: &StatusArgs, context: &mut Context) -> Result<Exit, Failure> {
     let standing = look(context)?;
-    context.out.answer(|| standing.json(), || standing.text())?;
-    Ok(Exit::Done)
+    context.out.done(|| standing.json(), || standing.text())
 }
 
 fn look(context: &Context) -> Result<Standing, Failure> {

@@ -94,10 +94,7 @@ pub(crate) fn run(args: &TrustArgs, context: &mut Context) -> Result<Exit, Failu
         },
     )?;
     for problem in &repository_hooks.problems {
-        let text = clean_line(&problem.to_string());
-        context
-            .out
-            .note(&format!("{YELLOW}warning:{YELLOW:#} {text}"));
+        context.out.warn(problem);
     }
     Ok(Exit::Done)
 }
@@ -115,14 +112,13 @@ fn only_for_people(context: &Context) -> Result<(), Failure> {
 
 fn revoke(trust: &Trust, context: &mut Context) -> Result<Exit, Failure> {
     let was = trust.revoke()?;
-    context.out.answer(
+    context.out.done(
         || json!({"repository": trust.repository().to_string_lossy(), "revoked": was}),
         || match was {
             true => format!("{GREEN}✔{GREEN:#} nothing of this repository is trusted any more"),
             false => "nothing of this repository was trusted".into(),
         },
-    )?;
-    Ok(Exit::Done)
+    )
 }
 
 fn git_json(entry: &ConfigCode) -> Value {

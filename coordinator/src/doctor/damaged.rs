@@ -38,11 +38,7 @@ fn repository(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) {
         return;
     };
     match trees.heal(fix, HealScope::Agents) {
-        Ok(found) => findings.extend(found.into_iter().map(|found| Finding {
-            kind: found.kind,
-            message: format!("worktree {}: {}", found.name, found.message),
-            fixed: found.fixed,
-        })),
+        Ok(found) => findings.extend(found.into_iter().map(Finding::from)),
         Err(error) => tracing::warn!(%error, "the trees are not looked at"),
     }
 }

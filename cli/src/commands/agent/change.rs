@@ -8,7 +8,7 @@ use store::Failure;
 use store::duration::DurationFormat;
 use swarm::run::Meta;
 
-use super::output::{self, Waiting};
+use super::output;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{BOLD, DIM, GREEN};
@@ -43,7 +43,7 @@ pub(crate) fn send(args: &SendArgs, context: &mut Context) -> Result<Exit, Failu
     let sent = agents.send(&meta, &from, args.text.clone(), Some(summary), priority)?;
     let name = sent.meta.address().to_owned();
     let alone = !sent.meta.runtime.kind.has_model();
-    context.out.answer(
+    context.out.done(
         || {
             json!({"message": {
                 "id": sent.posted.id, "seq": sent.posted.seq, "to": name,
@@ -58,8 +58,7 @@ pub(crate) fn send(args: &SendArgs, context: &mut Context) -> Result<Exit, Failu
             };
             format!("{GREEN}✔{GREEN:#} sent to {BOLD}{name}{BOLD:#} {DIM}({what}){DIM:#}")
         },
-    )?;
-    Ok(Exit::Done)
+    )
 }
 
 #[derive(Debug, Args)]
@@ -88,7 +87,7 @@ pub(crate) fn stop(args: &StopArgs, context: &mut Context) -> Result<Exit, Failu
     let by = context.agent().to_owned();
     let outcome = agents.stop(&meta, &by, args.reason.clone(), args.grace)?;
     let word = outcome.exit.status.as_str();
-    context.out.answer(
+    context.out.done(
         || json!({ "agent": outcome.to_json() }),
         || {
             format!(
@@ -96,8 +95,7 @@ pub(crate) fn stop(args: &StopArgs, context: &mut Context) -> Result<Exit, Failu
                 outcome.meta.address()
             )
         },
-    )?;
-    Ok(Exit::Done)
+    )
 }
 
 /// An agent that does not lead controls those it started.
@@ -146,16 +144,13 @@ pub(crate) fn resume(args: &ResumeArgs, context: &mut Context) -> Result<Exit, F
         return Err(running());
     };
     if !args.background {
-        let waiting = Waiting {
-            limit: Some(context.agent_settings().auto_background),
-        };
-        return output::wait_and_print(&agents, launched, &waiting, context);
+        let limit = Some(context.agent_settings().auto_background);
+        return output::wait_and_print(&agents, launched, limit, context);
     }
     let answer = launched.to_json(&run.prompt()?);
     let name = launched.meta.address().to_owned();
-    context.out.answer(
+    context.out.done(
         || json!({ "agent": answer }),
         || format!("{GREEN}✔{GREEN:#} {BOLD}{name}{BOLD:#} goes on"),
-    )?;
-    Ok(Exit::Done)
+    )
 }

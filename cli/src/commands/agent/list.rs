@@ -2,11 +2,10 @@ use clap::Args;
 use coordinator::run::Listed;
 use serde_json::json;
 use store::Failure;
-use store::clock::{Clock, SystemClock, parse_rfc3339};
 
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::output::{BOLD, DIM, GREEN, PLAIN, RED, YELLOW, clean_line, terminal_width};
+use crate::output::{BOLD, DIM, GREEN, PLAIN, RED, YELLOW, age, terminal_width};
 use crate::table::{self, Cell};
 
 #[derive(Debug, Args)]
@@ -37,10 +36,7 @@ pub(crate) fn run(args: &ListArgs, context: &mut Context) -> Result<Exit, Failur
         },
     )?;
     for problem in problems {
-        let message = clean_line(&problem.to_string());
-        context
-            .out
-            .note(&format!("{YELLOW}warning:{YELLOW:#} {message}"));
+        context.out.warn(problem);
     }
     Ok(Exit::Done)
 }
@@ -80,21 +76,6 @@ fn row(agent: &Listed) -> [Cell; 9] {
         Cell::new(&meta.description, PLAIN),
         Cell::new(tree.unwrap_or_default(), DIM),
     ]
-}
-
-/// How long ago that was, in a few characters.
-pub(super) fn age(since: &str) -> String {
-    let Some(since) = parse_rfc3339(since) else {
-        return String::new();
-    };
-    // A clock that was set back shows nothing below zero.
-    let seconds = SystemClock.now_ms().saturating_sub(since).max(0) / 1000;
-    match seconds {
-        0..60 => format!("{seconds}s"),
-        60..3600 => format!("{}m", seconds / 60),
-        3600..86_400 => format!("{}h", seconds / 3600),
-        _ => format!("{}d", seconds / 86_400),
-    }
 }
 
 fn short_count(count: u64) -> String {

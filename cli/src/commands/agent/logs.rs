@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::Value;
 use store::Failure;
 use store::watch::DirWatch;
-use swarm::run::{Entry, Record, RunDir, read_transcript};
+use swarm::run::{Entry, Record, read_transcript};
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -60,12 +60,8 @@ pub(crate) fn run(args: &LogsArgs, context: &mut Context) -> Result<Exit, Failur
         if let Some(exit) = signals.came() {
             return Ok(exit);
         }
-        wait(watch, &run);
+        watch.wait(SLICE);
     }
-}
-
-fn wait(watch: &mut DirWatch, _run: &RunDir) {
-    watch.wait(SLICE);
 }
 
 fn print(record: &Record, context: &mut Context) -> Result<(), Failure> {

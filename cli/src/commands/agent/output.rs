@@ -70,24 +70,19 @@ pub(crate) fn run(args: &OutputArgs, context: &mut Context) -> Result<Exit, Fail
     })
 }
 
-/// How to wait.
-pub(super) struct Waiting {
-    /// After how long it goes on in the background.
-    pub(super) limit: Option<Duration>,
-}
-
-/// Waits for the result of an agent that was just started, and prints it.
+/// Waits for the result of an agent that was just started, and prints it. After `limit` the agent
+/// goes on in the background.
 pub(super) fn wait_and_print(
     agents: &Agents,
     launched: Launched,
-    waiting: &Waiting,
+    limit: Option<Duration>,
     context: &mut Context,
 ) -> Result<Exit, Failure> {
     let signals = Signals::catch()?;
     let started = Instant::now();
     let mut progress = Progress::new(&launched, context);
     loop {
-        let left = match waiting.limit {
+        let left = match limit {
             Some(limit) => limit.saturating_sub(started.elapsed()),
             None => SLICE,
         };
@@ -106,10 +101,7 @@ pub(super) fn wait_and_print(
             agents.delivered(&launched)?;
             return Ok(exit);
         }
-        if waiting
-            .limit
-            .is_some_and(|limit| started.elapsed() >= limit)
-        {
+        if limit.is_some_and(|limit| started.elapsed() >= limit) {
             progress.clear();
             return background(agents, launched, context);
         }
@@ -124,7 +116,7 @@ fn background(agents: &Agents, launched: Launched, context: &mut Context) -> Res
     if let Some(outcome) = agents.to_background(launched)? {
         return print(&outcome, context);
     }
-    context.out.answer(
+    context.out.done(
         || json!({ "agent": answer }),
         || {
             format!(
@@ -132,8 +124,7 @@ fn background(agents: &Agents, launched: Launched, context: &mut Context) -> Res
                  {DIM}`ccb agent output {id}` waits for its result{DIM:#}"
             )
         },
-    )?;
-    Ok(Exit::Done)
+    )
 }
 
 /// Prints how an agent ended.

@@ -3,10 +3,9 @@ use coordinator::run::Listed;
 use serde_json::json;
 use store::Failure;
 
-use super::list::age;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::output::{BOLD, DIM, clean_line, quoted};
+use crate::output::{BOLD, DIM, age, clean_line, quoted};
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
@@ -26,7 +25,7 @@ pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, Failur
     let exit = run.exit(listed.meta.life)?;
     let prompt = run.prompt()?;
     let meta = &listed.meta;
-    context.out.answer(
+    context.out.done(
         || {
             let mut agent = listed.to_json();
             agent["prompt"] = prompt.clone().into();
@@ -89,6 +88,5 @@ pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, Failur
             lines.push(quoted(prompt.trim_end()));
             lines.join("\n")
         },
-    )?;
-    Ok(Exit::Done)
+    )
 }

@@ -12,7 +12,7 @@ use coordinator::run::Spawn;
 use serde_json::json;
 use store::Failure;
 
-use super::output::{self, Waiting};
+use super::output;
 use crate::commands::task::id;
 use crate::commands::worktree::NewTree;
 use crate::context::Context;
@@ -94,11 +94,11 @@ pub(crate) fn run(
     let launched = start(&agents, &spawn, context)?;
     if !background {
         let limit = (!args.wait).then(|| context.agent_settings().auto_background);
-        return output::wait_and_print(&agents, launched, &Waiting { limit }, context);
+        return output::wait_and_print(&agents, launched, limit, context);
     }
     let answer = launched.to_json(&prompt);
     let meta = &launched.meta;
-    context.out.answer(
+    context.out.done(
         || json!({ "agent": answer }),
         || {
             let name = clean_line(meta.address());
@@ -108,8 +108,7 @@ pub(crate) fn run(
                 clean_line(&meta.description)
             )
         },
-    )?;
-    Ok(Exit::Done)
+    )
 }
 
 fn wish(args: &SpawnArgs, context: &Context) -> Result<Wish, Failure> {

@@ -10,7 +10,7 @@ use swarm::tools::ToolFilter;
 
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::output::{BOLD, DIM, PLAIN, RED, YELLOW, clean_line, quoted, terminal_width};
+use crate::output::{BOLD, DIM, PLAIN, RED, clean_line, quoted, terminal_width};
 use crate::table::{self, Cell};
 
 #[derive(Debug, Args)]
@@ -42,10 +42,7 @@ pub(crate) fn run(
     }
     if !context.out.is_json() {
         for problem in &all.problems {
-            let text = clean_line(&problem.to_string());
-            context
-                .out
-                .note(&format!("{YELLOW}warning:{YELLOW:#} {text}"));
+            context.out.warn(problem);
         }
     }
     let failed = args.strict && !all.problems.is_empty();

@@ -7,7 +7,7 @@ use store::Failure;
 
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::output::{BOLD, DIM, GREEN};
+use crate::output::{BOLD, DIM, GREEN, short_commit};
 
 #[derive(Debug, Args)]
 pub(crate) struct ApplyArgs {
@@ -28,12 +28,11 @@ pub(super) fn run(args: &ApplyArgs, context: &mut Context) -> Result<Exit, Failu
     };
     let dir = context.directory.join(&args.dir);
     let answer = apply(&dir, &context.directory, options)?;
-    let short = |commit: &str| commit.get(..12).unwrap_or(commit).to_owned();
     let count = match answer.tasks.len() {
         1 => "1 patch".to_owned(),
         n => format!("{n} patches"),
     };
-    context.out.answer(
+    context.out.done(
         || {
             json!({"apply": {
                 "applied": !args.check,
@@ -47,10 +46,9 @@ pub(super) fn run(args: &ApplyArgs, context: &mut Context) -> Result<Exit, Failu
             true => format!("{GREEN}✔{GREEN:#} {BOLD}{count}{BOLD:#} would apply"),
             false => format!(
                 "{GREEN}✔{GREEN:#} {BOLD}{count}{BOLD:#} applied\n  {DIM}{} → {}{DIM:#}",
-                short(&answer.before),
-                short(&answer.after)
+                short_commit(&answer.before),
+                short_commit(&answer.after)
             ),
         },
-    )?;
-    Ok(Exit::Done)
+    )
 }

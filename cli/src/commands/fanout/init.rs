@@ -39,7 +39,7 @@ pub(super) fn run(args: &InitArgs, context: &mut Context) -> Result<Exit, Failur
         .with_hint("name another file, or replace it with --force"));
     }
     let shown = args.path.display().to_string();
-    context.out.answer(
+    context.out.done(
         || json!({"plan": {"path": shown, "tool": tool, "verify": verify}}),
         || {
             format!(
@@ -47,8 +47,7 @@ pub(super) fn run(args: &InitArgs, context: &mut Context) -> Result<Exit, Failur
                  shows what it does, ccb fanout {shown} does it{DIM:#}"
             )
         },
-    )?;
-    Ok(Exit::Done)
+    )
 }
 
 /// What proves that a project of this kind is whole.

@@ -18,7 +18,7 @@ use super::plan::{Ready, ready};
 use super::view;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::output::{BOLD, DIM, YELLOW, clean_line, terminal_width};
+use crate::output::{BOLD, DIM, YELLOW, clean_line, short_commit, terminal_width};
 use crate::signals::Signals;
 use crate::table::{self, Cell};
 
@@ -239,7 +239,7 @@ fn unseen(ready: &Ready) -> Option<String> {
     if changed == 0 && unknown == 0 {
         return None;
     }
-    let base = ready.base.get(..12).unwrap_or(&ready.base);
+    let base = short_commit(&ready.base);
     Some(format!(
         "{changed} changed and {unknown} new files are not committed; tasks start from {base} \
          and do not see them"
@@ -254,15 +254,14 @@ fn dry_run(ready: Ready, context: &mut Context) -> Result<Exit, Failure> {
     if let Some(note) = note {
         preview.warnings.push(note);
     }
-    context.out.answer(
+    context.out.done(
         || {
             let mut json = preview.to_json();
             json["name"] = ready.name.clone().into();
             json
         },
         || words(&preview),
-    )?;
-    Ok(Exit::Done)
+    )
 }
 
 /// Whether a shell in `directory` would find this program.

@@ -106,8 +106,7 @@ pub(crate) fn read(args: &ReadArgs, context: &mut Context) -> Result<Exit, Failu
             return Err(nothing_there(seq, context));
         }
         let json = || json!({"messages": [], "acked": 0});
-        context.out.answer(json, || "no messages".to_owned())?;
-        return Ok(Exit::Done);
+        return context.out.done(json, || "no messages".to_owned());
     };
     let batch = match args.seq {
         Some(seq) => {
@@ -175,15 +174,13 @@ pub(crate) fn ack(args: &AckArgs, context: &mut Context) -> Result<Exit, Failure
         };
         format!("{GREEN}✔{GREEN:#} {count} acknowledged{unread}")
     };
-    context.out.answer(json, text)?;
-    Ok(Exit::Done)
+    context.out.done(json, text)
 }
 
 fn report_rejected(count: usize, context: &mut Context) {
     if count > 0 && !context.out.is_json() {
         let noun = if count == 1 { "line" } else { "lines" };
-        context.out.note(&format!(
-            "{YELLOW}warning:{YELLOW:#} {count} damaged {noun}; see rejected.jsonl in the inbox"
-        ));
+        let warning = format!("{count} damaged {noun}; see rejected.jsonl in the inbox");
+        context.out.warn(warning);
     }
 }

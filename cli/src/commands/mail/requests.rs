@@ -6,7 +6,7 @@ use store::Failure;
 
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::output::{CYAN, DIM, GREEN, PLAIN, RED, YELLOW, clean_line, terminal_width};
+use crate::output::{CYAN, DIM, GREEN, PLAIN, RED, clean_line, terminal_width};
 use crate::table::{self, Cell};
 
 #[derive(Debug, Args)]
@@ -62,11 +62,7 @@ pub(crate) fn list(args: &RequestsArgs, context: &mut Context) -> Result<Exit, F
     };
     context.out.answer(json, text)?;
     for (path, detail) in &found.unreadable {
-        let detail = clean_line(detail);
-        let path = path.display();
-        context
-            .out
-            .note(&format!("{YELLOW}warning:{YELLOW:#} {path}: {detail}"));
+        context.out.warn(format!("{}: {detail}", path.display()));
     }
     Ok(Exit::Done)
 }
@@ -118,6 +114,5 @@ fn answer(
     };
     context
         .out
-        .answer(|| json!({"request": request.to_json()}), text)?;
-    Ok(Exit::Done)
+        .done(|| json!({"request": request.to_json()}), text)
 }

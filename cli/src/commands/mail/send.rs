@@ -54,8 +54,7 @@ pub(crate) fn run(args: &SendArgs, context: &mut Context) -> Result<Exit, Failur
             format!("{GREEN}✔{GREEN:#} sent to {}", names.join(", "))
         }
     };
-    context.out.answer(|| sent.to_json(), text)?;
-    Ok(Exit::Done)
+    context.out.done(|| sent.to_json(), text)
 }
 
 fn message_id(text: &str) -> Result<Uuid, Failure> {

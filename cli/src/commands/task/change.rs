@@ -141,14 +141,10 @@ pub(crate) fn reset(args: &ResetArgs, context: &mut Context) -> Result<Exit, Fai
             board.name().as_str()
         )
     };
-    context.out.answer(|| json!({ "deleted": count }), text)?;
-    Ok(Exit::Done)
+    context.out.done(|| json!({ "deleted": count }), text)
 }
 
 fn changed(verb: &str, task: &Task, context: &mut Context) -> Result<Exit, Failure> {
     let text = || format!("{GREEN}✔{GREEN:#} {verb} {}", line(task));
-    context
-        .out
-        .answer(|| json!({ "task": task.to_json() }), text)?;
-    Ok(Exit::Done)
+    context.out.done(|| json!({ "task": task.to_json() }), text)
 }

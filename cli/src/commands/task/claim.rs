@@ -108,8 +108,7 @@ fn won(claimed: &Claimed, context: &mut Context) -> Result<Exit, Failure> {
             .unwrap_or_default();
         format!("{GREEN}✔{GREEN:#} claimed {}{token}", line(task))
     };
-    context.out.answer(json, text)?;
-    Ok(Exit::Done)
+    context.out.done(json, text)
 }
 
 /// A refusal is an answer under `--json`, and an error for people.

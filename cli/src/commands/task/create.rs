@@ -161,8 +161,7 @@ pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, Fail
             (Some(_), _) => format!("{GREEN}✔{GREEN:#} created {}", join(&ids)),
             _ => "nothing to create: there are no rows".into(),
         };
-        context.out.answer(json, text)?;
-        return Ok(Exit::Done);
+        return context.out.done(json, text);
     }
     let references = |texts: &[String]| -> Result<Vec<Reference>, BoardError> {
         Ok(ids(texts)?.into_iter().map(Reference::Id).collect())
@@ -179,8 +178,7 @@ pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, Fail
     let task = actions::create(new, context)?;
     let text = || format!("{GREEN}✔{GREEN:#} created {}", line(&task));
     let json = || json!({ "task": task.to_json() });
-    context.out.answer(json, text)?;
-    Ok(Exit::Done)
+    context.out.done(json, text)
 }
 
 /// A description given on the command line, or on standard input.

@@ -77,8 +77,7 @@ pub(super) fn answer(completed: &Completed, context: &mut Context) -> Result<Exi
         }
         text
     };
-    context.out.answer(json, text)?;
-    Ok(Exit::Done)
+    context.out.done(json, text)
 }
 
 /// Runs the task's own check in a directory.

@@ -6,7 +6,7 @@ use taskboard::{Snapshot, Status, Task};
 use super::join;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::output::{CYAN, DIM, GREEN, PLAIN, RED, YELLOW, clean_line, terminal_width};
+use crate::output::{CYAN, DIM, GREEN, PLAIN, RED, YELLOW, terminal_width};
 use crate::table::{self, Cell};
 
 #[derive(Debug, Args)]
@@ -62,16 +62,13 @@ pub(crate) fn run(args: &ListArgs, context: &mut Context) -> Result<Exit, Failur
     };
     context.out.answer(json, text)?;
     for (id, bad) in snapshot.unreadable() {
-        let detail = clean_line(&bad.detail);
-        context.out.note(&format!(
-            "{YELLOW}warning:{YELLOW:#} task {id} is unreadable ({detail}); see `ccb doctor`"
-        ));
+        let detail = &bad.detail;
+        let warning = format!("task {id} is unreadable ({detail}); see `ccb doctor`");
+        context.out.warn(warning);
     }
     for cycle in &listing.cycles {
         let ids = join(cycle);
-        context.out.note(&format!(
-            "{YELLOW}warning:{YELLOW:#} tasks {ids} wait for each other"
-        ));
+        context.out.warn(format!("tasks {ids} wait for each other"));
     }
     Ok(Exit::Done)
 }

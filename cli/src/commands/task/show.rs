@@ -22,11 +22,10 @@ pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, Failur
     let id = id(&args.id)?;
     let snapshot = actions::show(id, context)?;
     let task = snapshot.require(id)?;
-    context.out.answer(
+    context.out.done(
         || json!({ "task": task.to_json() }),
         || describe(&snapshot, task),
-    )?;
-    Ok(Exit::Done)
+    )
 }
 
 fn describe(snapshot: &Snapshot, task: &Task) -> String {

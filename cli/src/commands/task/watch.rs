@@ -1,60 +1,34 @@
-use std::time::Duration;
-
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 use store::Failure;
 use taskboard::Change;
 
+use crate::commands::watch::{self, Seen, Until};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{BOLD, DIM, clean_line};
-use crate::signals::Signals;
 
 #[derive(Debug, Args)]
 pub(crate) struct WatchArgs {
     /// Begin after this change instead of now; 0 begins with the first one
     #[arg(long, value_name = "SEQ")]
     since: Option<u64>,
-    /// End after this many changes
-    #[arg(long, value_name = "N")]
-    count: Option<u64>,
-    /// End after the changes there are
-    #[arg(long)]
-    no_follow: bool,
+    #[command(flatten)]
+    until: Until,
 }
 
-/// How soon a signal is noticed.
-const LOOK: Duration = Duration::from_millis(200);
-
 pub(crate) fn run(args: &WatchArgs, context: &mut Context) -> Result<Exit, Failure> {
-    let signals = Signals::catch()?;
     let board = context.board();
     let mut watch = board.watch(args.since)?;
-    let mut left = args.count.unwrap_or(u64::MAX);
-    let mut shown = watch.last();
-    let exit = loop {
-        for change in watch.poll()? {
-            if left == 0 {
-                break;
-            }
-            context
-                .out
-                .answer(|| change.to_json(), || describe(&change))?;
-            shown = change.seq;
-            left -= 1;
-        }
-        if left == 0 || args.no_follow {
-            break Exit::Done;
-        }
-        match signals.came() {
-            None => watch.wait(LOOK),
-            Some(exit) => break exit,
-        }
+    let seen = |change: &Change| Seen {
+        seq: change.seq,
+        json: change.to_json(),
+        text: describe(change),
     };
-    if context.out.is_json() {
-        context.out.json(&json!({"event": "end", "seq": shown}))?;
-    }
-    Ok(exit)
+    watch::print(&args.until, watch.last(), context, |wait| {
+        watch.wait(wait);
+        Ok(watch.poll()?.iter().map(seen).collect())
+    })
 }
 
 fn describe(change: &Change) -> String {

@@ -47,8 +47,7 @@ pub(crate) fn create(args: &CreateArgs, context: &mut Context) -> Result<Exit, F
     };
     context
         .out
-        .answer(|| json!({ "team": roster.to_json() }), text)?;
-    Ok(Exit::Done)
+        .done(|| json!({ "team": roster.to_json() }), text)
 }
 
 pub(crate) fn join(args: &JoinArgs, context: &mut Context) -> Result<Exit, Failure> {
@@ -84,6 +83,5 @@ fn answer(
         let color = color.map(|color| format!(" ({color})")).unwrap_or_default();
         format!("{GREEN}✔{GREEN:#} {BOLD}{name}{BOLD:#}{color} {verb} team {team}")
     };
-    context.out.answer(json, text)?;
-    Ok(Exit::Done)
+    context.out.done(json, text)
 }

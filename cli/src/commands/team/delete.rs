@@ -34,12 +34,10 @@ pub(crate) fn run(args: &DeleteArgs, context: &mut Context) -> Result<Exit, Fail
         context.out.note(&note);
     }
     for one in &deleted.living {
-        let name = clean_line(&one.name);
-        let note = format!(
-            "{YELLOW}warning:{YELLOW:#} {name} was alive {}; it has not been stopped",
-            one.why.in_words()
-        );
-        context.out.note(&note);
+        let (name, why) = (&one.name, one.why.in_words());
+        context
+            .out
+            .warn(format!("{name} was alive {why}; it has not been stopped"));
     }
     Ok(Exit::Done)
 }

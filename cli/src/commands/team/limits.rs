@@ -22,11 +22,10 @@ pub(crate) fn run(args: &LimitsArgs, context: &mut Context) -> Result<Exit, Fail
     }
     let account = fleet.account()?;
     let team = agents.team_name().as_str();
-    context.out.answer(
+    context.out.done(
         || json!({ "limits": to_json(&account, team) }),
         || text(&account, team),
-    )?;
-    Ok(Exit::Done)
+    )
 }
 
 fn to_json(account: &Account, team: &str) -> Value {

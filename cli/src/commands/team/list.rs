@@ -4,7 +4,7 @@ use swarm::{Listed, Roster};
 
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::output::{BOLD, DIM, PLAIN, RED, YELLOW, clean_line, terminal_width};
+use crate::output::{BOLD, DIM, PLAIN, RED, YELLOW, terminal_width};
 use crate::table::{self, Cell};
 
 pub(crate) fn run(context: &mut Context) -> Result<Exit, Failure> {
@@ -34,9 +34,7 @@ pub(crate) fn run(context: &mut Context) -> Result<Exit, Failure> {
     )?;
     for team in &teams {
         if let Err(error) = &team.roster {
-            let message = clean_line(&error.to_string());
-            let note = format!("{YELLOW}warning:{YELLOW:#} {message}");
-            context.out.note(&note);
+            context.out.warn(error);
         }
     }
     Ok(Exit::Done)

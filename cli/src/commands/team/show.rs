@@ -39,8 +39,7 @@ pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, Failur
             .collect(),
         roster,
     };
-    context.out.answer(|| view.json(), || view.text())?;
-    Ok(Exit::Done)
+    context.out.done(|| view.json(), || view.text())
 }
 
 /// How many messages nobody has read yet, where a member has an inbox.

@@ -1,11 +1,10 @@
 use clap::Args;
-use coordinator::binding::Binder;
 use serde_json::json;
 use store::Failure;
 use taskboard::Task;
-use worktrees::Entry;
+use worktrees::{Entry, Slug};
 
-use super::{NameArgs, reconcile, slug, to_json};
+use super::{NameArgs, binder, to_json};
 use crate::commands::task::{id, line};
 use crate::context::Context;
 use crate::exit::Exit;
@@ -21,26 +20,18 @@ pub(crate) struct BindArgs {
 }
 
 pub(crate) fn bind(args: &BindArgs, context: &mut Context) -> Result<Exit, Failure> {
-    let slug = slug(&args.name)?;
+    let slug = Slug::new(&args.name)?;
     let task = id(&args.task)?;
     let (board, trees) = (context.board(), context.trees()?);
-    let binder = Binder {
-        board: &board,
-        trees: &trees,
-    };
-    reconcile(&binder);
+    let binder = binder(&board, &trees);
     let (entry, task) = binder.bind(&slug, task, context.named_agent())?;
     answer(&entry, &task, "bound to", context)
 }
 
 pub(crate) fn unbind(args: &NameArgs, context: &mut Context) -> Result<Exit, Failure> {
-    let slug = slug(&args.name)?;
+    let slug = Slug::new(&args.name)?;
     let (board, trees) = (context.board(), context.trees()?);
-    let binder = Binder {
-        board: &board,
-        trees: &trees,
-    };
-    reconcile(&binder);
+    let binder = binder(&board, &trees);
     let (entry, task) = binder.unbind(&slug)?;
     answer(&entry, &task, "no longer bound to", context)
 }
@@ -54,6 +45,5 @@ fn answer(entry: &Entry, task: &Task, how: &str, context: &mut Context) -> Resul
             line(task)
         )
     };
-    context.out.answer(json, text)?;
-    Ok(Exit::Done)
+    context.out.done(json, text)
 }

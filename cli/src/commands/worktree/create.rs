@@ -8,11 +8,11 @@ use serde_json::json;
 use store::Failure;
 use worktrees::{CreateRequest, RemoveRequest, Slug, Trees};
 
-use super::{fill_behind, slug, to_json};
+use super::{fill_behind, to_json};
 use crate::commands::task::{id, line};
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::output::{BOLD, DIM, GREEN, clean_line};
+use crate::output::{BOLD, DIM, GREEN, clean_line, short_commit};
 
 /// What a new tree is to be like.
 #[derive(Debug, Default, Args)]
@@ -51,7 +51,7 @@ pub(crate) struct CreateArgs {
 
 pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, Failure> {
     let task = args.task.as_deref().map(id).transpose()?;
-    let name = args.name.as_deref().map(slug).transpose()?;
+    let name = args.name.as_deref().map(Slug::new).transpose()?;
     let trees = context.trees()?;
     let board = context.board();
     if let Some(task) = task {
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, Fail
             board: &board,
             trees: &trees,
         };
-        let slug = slug(&created.entry.name)?;
+        let slug = Slug::new(&created.entry.name)?;
         match binder.bind(&slug, task, context.named_agent()) {
             Ok((entry, task)) => {
                 created.entry = entry;
@@ -111,7 +111,7 @@ pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, Fail
             entry.name
         );
         if let (Some(branch), Some(base)) = (&entry.branch, &entry.base) {
-            let base = base.get(..12).unwrap_or(base);
+            let base = short_commit(base);
             text.push_str(&format!("\n  {DIM}branch {branch}, from {base}{DIM:#}"));
         }
         if let Some(task) = &bound {
@@ -119,8 +119,7 @@ pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, Fail
         }
         text
     };
-    context.out.answer(json, text)?;
-    Ok(Exit::Done)
+    context.out.done(json, text)
 }
 
 /// Removes a tree that has just been made and nobody has seen.

@@ -24,8 +24,7 @@ pub(crate) fn run(args: &EventsArgs, context: &mut Context) -> Result<Exit, Fail
             lines.join("\n")
         }
     };
-    context.out.answer(json, text)?;
-    Ok(Exit::Done)
+    context.out.done(json, text)
 }
 
 fn describe(event: &Value) -> String {

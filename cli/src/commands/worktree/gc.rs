@@ -110,8 +110,7 @@ pub(crate) fn run(args: &GcArgs, context: &mut Context) -> Result<Exit, Failure>
         }
         lines.join("\n")
     };
-    context.out.answer(json, text)?;
-    Ok(Exit::Done)
+    context.out.done(json, text)
 }
 
 /// Trees of attempts at tasks that another attempt has done, however young they are.

@@ -1,16 +1,14 @@
 use std::path::Path;
 
 use clap::Args;
-use coordinator::binding::Binder;
 use serde_json::{Value, json};
 use store::Failure;
-use store::clock::{Clock, SystemClock, parse_rfc3339};
 use worktrees::{ChangeState, Changes, Entry, TreeStatus, Trees};
 
-use super::{reconcile, to_json};
+use super::{binder, to_json};
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::output::{CYAN, DIM, GREEN, PLAIN, RED, YELLOW, terminal_width};
+use crate::output::{CYAN, DIM, GREEN, PLAIN, RED, YELLOW, age, terminal_width};
 use crate::table::{self, Cell};
 
 #[derive(Debug, Args)]
@@ -36,10 +34,7 @@ const AT_ONCE: usize = 4;
 pub(crate) fn run(args: &ListArgs, context: &mut Context) -> Result<Exit, Failure> {
     let trees = context.trees()?;
     let board = context.board();
-    reconcile(&Binder {
-        board: &board,
-        trees: &trees,
-    });
+    binder(&board, &trees);
     let entries = trees.list()?;
     let shown: Vec<Entry> = entries
         .into_iter()
@@ -72,8 +67,7 @@ pub(crate) fn run(args: &ListArgs, context: &mut Context) -> Result<Exit, Failur
         ];
         table::render(heads, &cells, 2, terminal_width())
     };
-    context.out.answer(json, text)?;
-    Ok(Exit::Done)
+    context.out.done(json, text)
 }
 
 fn look(trees: &Trees, entries: &[Entry], quick: bool) -> Vec<Row> {
@@ -114,28 +108,16 @@ fn cells(row: &Row) -> [Cell; 8] {
             (changes.describe(), style)
         }
     };
-    let age = parse_rfc3339(&entry.created_at).map(|at| age(SystemClock.now_ms() - at));
     [
         Cell::new(&entry.name, PLAIN),
         Cell::new(status, DIM),
         Cell::new(changes, style),
-        Cell::new(age.unwrap_or_default(), DIM),
+        Cell::new(age(&entry.created_at), DIM),
         Cell::new(entry.task_id.as_deref().unwrap_or_default(), PLAIN),
         Cell::new(entry.agent.as_deref().unwrap_or_default(), PLAIN),
         Cell::new(row.size.map(bytes).unwrap_or_default(), DIM),
         Cell::new(entry.branch.as_deref().unwrap_or_default(), DIM),
     ]
-}
-
-/// A time in its largest unit.
-pub(super) fn age(ms: i64) -> String {
-    let seconds = (ms / 1000).max(0);
-    let units = [(86_400, "d"), (3_600, "h"), (60, "m")];
-    let unit = units.iter().find(|(length, _)| seconds >= *length);
-    match unit {
-        Some((length, name)) => format!("{}{name}", seconds / length),
-        None => format!("{seconds}s"),
-    }
 }
 
 fn bytes(size: u64) -> String {

@@ -4,14 +4,14 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use store::Failure;
 use store::duration::DurationFormat;
-use worktrees::{AfterCheck, Check, MergeOutcome, MergeRequest, MergeStrategy, Merged};
+use worktrees::{AfterCheck, Check, MergeOutcome, MergeRequest, MergeStrategy, Merged, Slug};
 
 use super::create::SetUpArgs;
-use super::signals::Signals;
-use super::{slug, to_json};
+use super::to_json;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::output::{BOLD, DIM, GREEN, clean_line};
+use crate::output::{BOLD, DIM, GREEN, clean_line, short_commit};
+use crate::signals::Signals;
 
 #[derive(Debug, Args)]
 pub(crate) struct MergeArgs {
@@ -62,7 +62,7 @@ impl From<How> for MergeStrategy {
 }
 
 pub(crate) fn run(args: &MergeArgs, context: &mut Context) -> Result<Exit, Failure> {
-    let slug = slug(&args.name)?;
+    let slug = Slug::new(&args.name)?;
     if args
         .message
         .as_ref()
@@ -93,17 +93,16 @@ pub(crate) fn run(args: &MergeArgs, context: &mut Context) -> Result<Exit, Failu
     let merged = match trees.merge(&slug, &request) {
         Ok(merged) => merged,
         Err(error) => {
-            return match signals.exit() {
+            return match signals.came() {
                 Some(exit) => Ok(exit),
                 None => Err(error.into()),
             };
         }
     };
-    context.out.answer(
+    context.out.done(
         || answer(&merged, request.strategy),
         || words(&merged, request.strategy),
-    )?;
-    Ok(Exit::Done)
+    )
 }
 
 fn answer(merged: &Merged, strategy: MergeStrategy) -> Value {
@@ -130,7 +129,6 @@ fn answer(merged: &Merged, strategy: MergeStrategy) -> Value {
 fn words(merged: &Merged, strategy: MergeStrategy) -> String {
     let name = &merged.entry.name;
     let into = clean_line(&merged.into);
-    let short = |oid: &str| oid.get(..12).unwrap_or(oid).to_owned();
     let count = match merged.commits {
         1 => "1 commit".to_owned(),
         n => format!("{n} commits"),
@@ -140,7 +138,7 @@ fn words(merged: &Merged, strategy: MergeStrategy) -> String {
         MergeStrategy::Squash => " as one",
         MergeStrategy::Rebase => " made again on top of it",
     };
-    let (before, after) = (short(&merged.before), short(&merged.after));
+    let (before, after) = (short_commit(&merged.before), short_commit(&merged.after));
     let moved = format!("\n  {DIM}{into} {before} → {after}{DIM:#}");
     match merged.outcome {
         MergeOutcome::Landed => format!(

@@ -10,12 +10,12 @@ mod pool;
 mod remove;
 mod run;
 mod session;
-mod signals;
 mod status;
 
 use clap::{Args, Subcommand};
 use coordinator::binding::Binder;
-use worktrees::{Slug, TreeError};
+use taskboard::Board;
+use worktrees::Trees;
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -89,15 +89,12 @@ pub(crate) fn run(command: &WorktreeCommand, context: &mut Context) -> Result<Ex
     }
 }
 
-/// A name on the command line.
-fn slug(name: &str) -> Result<Slug, TreeError> {
-    Slug::new(name)
-}
-
-/// Brings trees in line with the board after a crash between the two. Only a courtesy: what
+/// Tasks and trees, brought in line after a crash between the two. That is only a courtesy: what
 /// fails here fails again, with a better message, where it matters.
-fn reconcile(binder: &Binder<'_>) {
+fn binder<'a>(board: &'a Board, trees: &'a Trees) -> Binder<'a> {
+    let binder = Binder { board, trees };
     if let Err(error) = binder.reconcile() {
         tracing::warn!(%error, "worktrees and tasks could not be compared");
     }
+    binder
 }

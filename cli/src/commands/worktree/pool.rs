@@ -5,7 +5,7 @@ use worktrees::{CreateRequest, SetUp};
 
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::output::{BOLD, CYAN, GREEN, clean_line};
+use crate::output::{BOLD, CYAN, GREEN, clean_line, short_commit};
 
 /// What can be done with the pool.
 #[derive(Debug, Subcommand)]
@@ -62,8 +62,7 @@ fn fill(count: Option<u16>, context: &mut Context) -> Result<Exit, Failure> {
         }
         text
     };
-    context.out.answer(json, text)?;
-    Ok(Exit::Done)
+    context.out.done(json, text)
 }
 
 fn list(context: &mut Context) -> Result<Exit, Failure> {
@@ -87,11 +86,10 @@ fn list(context: &mut Context) -> Result<Exit, Failure> {
             return format!("the pool is empty; {CYAN}`ccb worktree pool fill`{CYAN:#} fills it");
         }
         let line = |tree: &worktrees::PoolTree| {
-            let base = tree.base.get(..12).unwrap_or(&tree.base);
+            let base = short_commit(&tree.base);
             format!("{} {base}", clean_line(&tree.path))
         };
         pool.iter().map(line).collect::<Vec<_>>().join("\n")
     };
-    context.out.answer(json, text)?;
-    Ok(Exit::Done)
+    context.out.done(json, text)
 }

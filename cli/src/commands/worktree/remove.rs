@@ -1,12 +1,11 @@
 use clap::Args;
-use coordinator::binding::Binder;
 use coordinator::workplace::hooks::{BeforeDone, TreeRemover};
 use serde_json::{Value, json};
 use store::Failure;
 use taskboard::Hooks;
 use worktrees::{RemoveRequest, Slug, TreeError, Trees};
 
-use super::{NameArgs, reconcile, slug, to_json};
+use super::{NameArgs, binder, to_json};
 use crate::commands::task::done::Check;
 use crate::commands::task::line;
 use crate::context::Context;
@@ -32,13 +31,9 @@ pub(crate) struct RemoveArgs {
 }
 
 pub(crate) fn remove(args: &RemoveArgs, context: &mut Context) -> Result<Exit, Failure> {
-    let slug = slug(&args.name)?;
+    let slug = Slug::new(&args.name)?;
     let (board, trees) = (context.board(), context.trees()?);
-    let binder = Binder {
-        board: &board,
-        trees: &trees,
-    };
-    reconcile(&binder);
+    let binder = binder(&board, &trees);
     let ignored = ignored(&trees, &slug);
     if args.dry_run {
         return dry_run(args, &slug, &trees, &ignored, context);
@@ -106,8 +101,7 @@ pub(crate) fn remove(args: &RemoveArgs, context: &mut Context) -> Result<Exit, F
         }
         text
     };
-    context.out.answer(json, text)?;
-    Ok(Exit::Done)
+    context.out.done(json, text)
 }
 
 /// What git ignores in the tree, as far as it can tell.
@@ -151,20 +145,18 @@ fn dry_run(
         }
         text
     };
-    context.out.answer(json, text)?;
-    Ok(Exit::Done)
+    context.out.done(json, text)
 }
 
 pub(crate) fn keep(args: &NameArgs, context: &mut Context) -> Result<Exit, Failure> {
-    let entry = context.trees()?.keep(&slug(&args.name)?)?;
+    let entry = context.trees()?.keep(&Slug::new(&args.name)?)?;
     let json = || json!({ "worktree": to_json(&entry) });
     let text = || format!("{GREEN}✔{GREEN:#} {BOLD}{}{BOLD:#} stays", entry.name);
-    context.out.answer(json, text)?;
-    Ok(Exit::Done)
+    context.out.done(json, text)
 }
 
 pub(crate) fn undo(args: &NameArgs, context: &mut Context) -> Result<Exit, Failure> {
-    let slug = slug(&args.name)?;
+    let slug = Slug::new(&args.name)?;
     let entry = context.trees()?.undo(&slug).map_err(|error| match error {
         TreeError::Exists { .. } => {
             Failure::refused("exists", format!("worktree {:?} is there", slug.as_str()))
@@ -180,6 +172,5 @@ pub(crate) fn undo(args: &NameArgs, context: &mut Context) -> Result<Exit, Failu
             entry.name
         )
     };
-    context.out.answer(json, text)?;
-    Ok(Exit::Done)
+    context.out.done(json, text)
 }

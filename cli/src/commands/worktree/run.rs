@@ -7,12 +7,11 @@ use clap::Args;
 use serde_json::json;
 use store::duration::{DurationFormat, short};
 use store::{Category, Failure};
-use worktrees::RunRequest;
+use worktrees::{RunRequest, Slug};
 
-use super::signals::Signals;
-use super::slug;
 use crate::context::Context;
 use crate::exit::Exit;
+use crate::signals::Signals;
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
@@ -33,7 +32,7 @@ pub(crate) struct RunArgs {
 
 /// Passes the command's exit code on.
 pub(crate) fn run(args: &RunArgs, context: &mut Context) -> Result<Exit, Failure> {
-    let slug = slug(&args.name)?;
+    let slug = Slug::new(&args.name)?;
     let trees = context.trees()?;
     let signals = Signals::catch()?;
     let request = RunRequest {
@@ -45,7 +44,7 @@ pub(crate) fn run(args: &RunArgs, context: &mut Context) -> Result<Exit, Failure
         stop: &signals.stop,
     };
     let ran = trees.run(&slug, &request)?;
-    if let Some(exit) = signals.exit() {
+    if let Some(exit) = signals.came() {
         return Ok(exit);
     }
     // A command killed by a signal ends as a shell would report it.

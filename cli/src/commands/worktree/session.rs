@@ -2,10 +2,10 @@ use clap::Args;
 use coordinator::actions::worktree::{self, Leave};
 use coordinator::workplace::hooks::TreeMaker;
 use store::Failure;
-use worktrees::CreateRequest;
+use worktrees::{CreateRequest, Slug};
 
 use super::create::NewTree;
-use super::{fill_behind, slug};
+use super::fill_behind;
 use crate::context::Context;
 use crate::exit::Exit;
 
@@ -33,7 +33,7 @@ pub(crate) struct ExitArgs {
 
 /// Prints the path and nothing else, for `cd "$(ccb worktree enter x)"`.
 pub(crate) fn enter(args: &EnterArgs, context: &mut Context) -> Result<Exit, Failure> {
-    let name = args.name.as_deref().map(slug).transpose()?;
+    let name = args.name.as_deref().map(Slug::new).transpose()?;
     let directory = context.directory.clone();
     let request = args.new.request(name, &directory, context)?;
     let maker = TreeMaker::new(context)?;
@@ -45,8 +45,7 @@ pub(crate) fn enter(args: &EnterArgs, context: &mut Context) -> Result<Exit, Fai
     let (record, created) = worktree::enter(&request, context)?;
     fill_behind(&created, context);
     let json = || worktree::entered_json(&record, &created);
-    context.out.answer(json, || record.worktree_path.clone())?;
-    Ok(Exit::Done)
+    context.out.done(json, || record.worktree_path.clone())
 }
 
 /// Prints where the session came from and nothing else, for `cd "$(ccb worktree exit …)"`.
@@ -59,8 +58,5 @@ pub(crate) fn exit(args: &ExitArgs, context: &mut Context) -> Result<Exit, Failu
     };
     let left = worktree::leave(how, context)?;
     let json = || worktree::left_json(&left);
-    context
-        .out
-        .answer(json, || left.record.original_cwd.clone())?;
-    Ok(Exit::Done)
+    context.out.done(json, || left.record.original_cwd.clone())
 }

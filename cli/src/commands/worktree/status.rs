@@ -1,12 +1,12 @@
 use clap::Args;
 use serde_json::{Value, json};
 use store::Failure;
-use worktrees::ChangeState;
+use worktrees::{ChangeState, Slug};
 
-use super::{slug, to_json};
+use super::to_json;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::output::{BOLD, DIM, GREEN, RED, YELLOW, clean_line};
+use crate::output::{BOLD, DIM, GREEN, RED, YELLOW, clean_line, short_commit};
 
 #[derive(Debug, Args)]
 pub(crate) struct StatusArgs {
@@ -18,7 +18,7 @@ pub(crate) struct StatusArgs {
 }
 
 pub(crate) fn run(args: &StatusArgs, context: &mut Context) -> Result<Exit, Failure> {
-    let slug = slug(&args.name)?;
+    let slug = Slug::new(&args.name)?;
     let trees = context.trees()?;
     let entry = trees.get(&slug)?;
     let changes = trees.changes_of(&entry);
@@ -58,8 +58,7 @@ pub(crate) fn run(args: &StatusArgs, context: &mut Context) -> Result<Exit, Fail
             (Some(branch), false) => format!("on {}", clean_line(branch)),
             _ => "on no branch".to_owned(),
         };
-        let base = entry.base.as_deref().unwrap_or("unknown");
-        let base = base.get(..12).unwrap_or(base);
+        let base = entry.base.as_deref().map_or("unknown", short_commit);
         lines.push(format!("  {DIM}{at}, from {base}{DIM:#}"));
         if held {
             lines.push("  somebody works in it".into());
@@ -73,6 +72,5 @@ pub(crate) fn run(args: &StatusArgs, context: &mut Context) -> Result<Exit, Fail
         }
         lines.join("\n")
     };
-    context.out.answer(json, text)?;
-    Ok(Exit::Done)
+    context.out.done(json, text)
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use coordinator::fanout::{FanoutEvent, Progress, time};
 
 use super::Show;
-use crate::output::clean_line;
+use crate::output::{clean_line, short_commit};
 
 pub(super) struct Plain {
     now: fn() -> String,
@@ -73,10 +73,7 @@ impl Plain {
                 branch,
                 commit,
             } => {
-                format!(
-                    "{task}: landed on {branch} at {}",
-                    commit.get(..12).unwrap_or(commit)
-                )
+                format!("{task}: landed on {branch} at {}", short_commit(commit))
             }
             FanoutEvent::Paused { why } => format!("paused: {why}"),
             FanoutEvent::Resumed => "goes on".into(),
