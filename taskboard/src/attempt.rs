@@ -39,6 +39,18 @@ pub struct Attempt {
 impl Attempt {
     /// The status of a try whose program was killed by somebody, nobody knows who.
     pub const DIED: &str = "died";
+
+    /// One the task is to blame for.
+    pub fn new(run: String, status: &str, why: &str) -> Self {
+        Self {
+            run,
+            status: status.to_owned(),
+            why: why.to_owned(),
+            counts: true,
+            tree: None,
+            at: String::new(),
+        }
+    }
 }
 
 impl Task {

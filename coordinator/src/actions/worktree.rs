@@ -7,7 +7,10 @@ use serde_json::{Map, Value, json};
 use store::Failure;
 use store::name::Name;
 use swarm::LEAD;
-use worktrees::{CreateRequest, Created, Entry, RemoveRequest, Trees};
+use taskboard::TaskId;
+use worktrees::{CreateRequest, Created, Entry, RemoveRequest, TreeError, Trees};
+
+use crate::director;
 
 use crate::session_file::SessionFile;
 use crate::visit::{Left, Visit, VisitRecord};
@@ -98,6 +101,33 @@ fn member(workplace: &Workplace) -> Option<&Name> {
     let name = workplace.agent_name();
     let lead = name.as_str().eq_ignore_ascii_case(LEAD);
     (!lead).then_some(name)
+}
+
+/// A tree of an attempt at a task that another attempt has done.
+#[derive(Debug)]
+pub struct SupersededTree {
+    /// The tree.
+    pub entry: Entry,
+    /// The task.
+    pub task: TaskId,
+    /// Whether it was removed, or why it stays.
+    pub removed: Result<bool, TreeError>,
+}
+
+/// The trees of attempts at tasks that another attempt has done, however young they are; with
+/// `remove` they go to the trash.
+pub fn superseded(remove: bool, workplace: &Workplace) -> Result<Vec<SupersededTree>, Failure> {
+    let trees = workplace.trees()?;
+    let found = director::superseded(&workplace.agents()?)?.into_iter();
+    let trees = found.map(|one| SupersededTree {
+        removed: match remove {
+            true => director::discard(&trees, &one.entry).map(|()| true),
+            false => Ok(false),
+        },
+        entry: one.entry,
+        task: one.task,
+    });
+    Ok(trees.collect())
 }
 
 /// What entering answers.

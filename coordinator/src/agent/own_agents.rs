@@ -235,10 +235,7 @@ pub(super) fn under_way(
 
 fn completed(outcome: &Outcome, note: Option<String>) -> AgentResult {
     let Outcome { meta, exit } = outcome;
-    let tree = meta.worktree.as_ref().filter(|tree| {
-        let outcome = tree.outcome.as_ref();
-        outcome.is_none_or(|outcome| outcome.kept)
-    });
+    let tree = meta.worktree.as_ref().filter(|tree| tree.is_kept());
     // One with a tree has left something that can be spoken about.
     let one_shot = ONE_SHOT.contains(&meta.agent_type.as_str()) && tree.is_none();
     AgentResult::Completed {

@@ -8,7 +8,7 @@ use worktrees::{TreeError, Trees};
 
 /// Where trees for tasks start, before what they build on is added.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BaseOf {
+pub(crate) enum BaseOf {
     /// Always here: the same work gives the same result, whatever else is done meanwhile.
     Fixed(String),
     /// Where this branch stands when the work begins.

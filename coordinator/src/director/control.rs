@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// How much an director is to hurry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub(crate) enum Level {
     /// It goes on.
     GoOn,
     /// What is running may finish; nothing new is begun.
@@ -18,14 +18,14 @@ pub enum Level {
 
 /// Tells an director what is wanted of it; shared with whoever listens to signals and people.
 #[derive(Debug, Default)]
-pub struct Control {
+pub(crate) struct Control {
     level: AtomicU8,
     why: Mutex<String>,
 }
 
 impl Control {
     /// Wants `level`, unless more is wanted already.
-    pub fn want(&self, level: Level, why: &str) {
+    pub(crate) fn want(&self, level: Level, why: &str) {
         let before = self.level.fetch_max(level as u8, Ordering::SeqCst);
         if before < level as u8 {
             let mut reason = self.why.lock().unwrap_or_else(PoisonError::into_inner);
@@ -33,8 +33,18 @@ impl Control {
         }
     }
 
+    /// Wants everybody to stop, and at once if that was wanted before; says which.
+    pub(crate) fn interrupt(&self) -> Level {
+        let level = match self.level() {
+            Level::GoOn | Level::Finish => Level::Stop,
+            Level::Stop | Level::Force => Level::Force,
+        };
+        self.want(level, "interrupted");
+        level
+    }
+
     /// What is wanted.
-    pub fn level(&self) -> Level {
+    pub(crate) fn level(&self) -> Level {
         match self.level.load(Ordering::SeqCst) {
             0 => Level::GoOn,
             1 => Level::Finish,
@@ -44,7 +54,7 @@ impl Control {
     }
 
     /// Why.
-    pub fn why(&self) -> String {
+    pub(crate) fn why(&self) -> String {
         let why = self.why.lock().unwrap_or_else(PoisonError::into_inner);
         why.clone()
     }

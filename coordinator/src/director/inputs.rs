@@ -6,7 +6,7 @@ use taskboard::{Dependencies, Status, Task, TaskId};
 
 /// A task, as far as scheduling is concerned.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TaskView {
+pub(super) struct TaskView {
     /// Which.
     pub id: TaskId,
     /// How far it is.
@@ -29,12 +29,12 @@ pub struct TaskView {
 
 impl TaskView {
     /// Completed, and shown to be.
-    pub fn is_done(&self) -> bool {
+    pub(super) fn is_done(&self) -> bool {
         self.status == Status::Completed && !self.reported
     }
 
     /// What is to be seen of `task`.
-    pub fn of(task: &Task) -> Self {
+    pub(super) fn of(task: &Task) -> Self {
         Self {
             id: task.id,
             status: task.status,
@@ -50,7 +50,7 @@ impl TaskView {
 }
 
 /// All tasks of a list.
-pub type Tasks = BTreeMap<TaskId, TaskView>;
+pub(super) type Tasks = BTreeMap<TaskId, TaskView>;
 
 /// Who waits for whom among them. What is not proven is as open as what is not done.
 pub(super) struct Waiting<'a> {
@@ -78,7 +78,7 @@ impl Dependencies for Waiting<'_> {
 
 /// Somebody who can be given work.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SeatView {
+pub(super) struct SeatView {
     /// By what name it owns tasks, if it has one.
     pub name: Option<String>,
     /// What it is at.
@@ -91,7 +91,7 @@ pub struct SeatView {
 
 /// What must not be exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// So many work at once.
     pub at_once: usize,
     /// So many must have gone well before more than that many run.

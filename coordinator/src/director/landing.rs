@@ -16,7 +16,7 @@ use crate::run::{AgentError, Agents};
 
 /// Where finished work goes.
 #[derive(Debug, Clone)]
-pub struct Landings {
+pub(crate) struct Landings {
     /// The branch.
     pub into: String,
     /// What the branch gets.
@@ -86,7 +86,7 @@ pub(super) fn next_to_land(
 }
 
 /// The completed tasks of a team whose work is on no branch but their own.
-pub fn unlanded(agents: &Agents) -> Result<Vec<TaskId>, AgentError> {
+pub(crate) fn unlanded(agents: &Agents) -> Result<Vec<TaskId>, AgentError> {
     let board = agents.board();
     if !board.dir().is_dir() {
         return Ok(Vec::new());
@@ -106,7 +106,7 @@ fn conflict_of(task: &Task) -> Option<&str> {
 }
 
 /// Whether the task was made to solve a conflict.
-pub fn is_conflict(task: &Task) -> bool {
+pub(crate) fn is_conflict(task: &Task) -> bool {
     conflict_of(task).is_some()
 }
 

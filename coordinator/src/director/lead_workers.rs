@@ -22,14 +22,14 @@ const WORKER_OF: &str = "workerOf";
 const INTERNAL: &str = "_internal";
 
 /// Whether the task is a worker's own.
-pub fn is_workers(task: &Task) -> bool {
+pub(crate) fn is_workers(task: &Task) -> bool {
     let metadata = task.metadata.as_ref();
     task.is_internal() && metadata.is_some_and(|metadata| metadata.contains_key(WORKER_OF))
 }
 
 /// What is known of the work a worker is to do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct WorkerTask {
+pub(crate) struct WorkerTask {
     /// In a few words.
     pub subject: String,
     /// Who is told.
@@ -42,7 +42,7 @@ pub struct WorkerTask {
 
 impl WorkerTask {
     /// Puts it on the board.
-    pub fn create(&self, board: &Board) -> Result<TaskId, AgentError> {
+    pub(crate) fn create(&self, board: &Board) -> Result<TaskId, AgentError> {
         let facts = TaskFacts {
             paths: (!self.paths.is_empty()).then(|| self.paths.clone()),
             verify: self.verify.clone().map(Some),
@@ -63,7 +63,7 @@ impl WorkerTask {
     }
 
     /// What has to be shown of it.
-    pub fn prove(&self, id: TaskId, board: &Board) -> Prove {
+    pub(crate) fn prove(&self, id: TaskId, board: &Board) -> Prove {
         Prove {
             verify: self.verify.clone(),
             commit: Some(format!("{}\n\nTask: {}#{id}\n", self.subject, board.name())),
@@ -74,7 +74,7 @@ impl WorkerTask {
     }
 
     /// Opens the task of a worker that is about to go on, if it was done.
-    pub fn reopen(meta: &Meta, board: &Board) -> Result<(), AgentError> {
+    pub(crate) fn reopen(meta: &Meta, board: &Board) -> Result<(), AgentError> {
         let Some(id) = meta.task_id.as_ref().and_then(|id| id.parse().ok()) else {
             return Ok(());
         };
@@ -95,7 +95,7 @@ impl WorkerTask {
 
 /// The task that keeps a worker from changing `paths` now, if one does: somebody is at it, or
 /// will be as soon as anybody is free.
-pub fn may_begin(paths: &[String], board: &Board) -> Result<Option<Task>, AgentError> {
+pub(crate) fn may_begin(paths: &[String], board: &Board) -> Result<Option<Task>, AgentError> {
     if paths.is_empty() || !board.dir().is_dir() {
         return Ok(None);
     }
@@ -111,7 +111,7 @@ pub fn may_begin(paths: &[String], board: &Board) -> Result<Option<Task>, AgentE
 
 /// The commit a worker starts from that is to see everything that is done: the branch, and what
 /// has still to land on it. Where that contradicts itself, the branch alone.
-pub fn base_of_all(into: &str, agents: &Agents) -> Result<String, AgentError> {
+pub(crate) fn base_of_all(into: &str, agents: &Agents) -> Result<String, AgentError> {
     let trees = agents.trees()?;
     let tip = trees.resolve(&format!("refs/heads/{into}"))?;
     let board = agents.board();
@@ -179,7 +179,7 @@ pub struct LeftTree {
 
 /// The trees that ended agents of the team left with something in them and that do not land by
 /// themselves: of those that failed, were stopped or killed.
-pub fn left_trees(agents: &Agents) -> Result<Vec<LeftTree>, AgentError> {
+pub(crate) fn left_trees(agents: &Agents) -> Result<Vec<LeftTree>, AgentError> {
     let Ok(trees) = agents.trees() else {
         return Ok(Vec::new());
     };

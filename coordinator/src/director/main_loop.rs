@@ -50,8 +50,21 @@ pub(super) struct Place {
     pub(super) extra: bool,
 }
 
+impl Place {
+    fn new(seat: Seat) -> Self {
+        Self {
+            seat,
+            at: None,
+            did: None,
+            meta: None,
+            asked: Level::GoOn,
+            extra: false,
+        }
+    }
+}
+
 /// Works a board off.
-pub struct Director {
+pub(crate) struct Director {
     pub(super) shared: Arc<Shared>,
     pub(super) control: Arc<Control>,
     pub(super) places: Vec<Place>,
@@ -83,17 +96,9 @@ pub struct Director {
     _seat_of_the_director: FileLock,
 }
 
-impl std::fmt::Debug for Director {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Director")
-            .field("queue", &self.queue)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Director {
     /// An director for a team that no other directs.
-    pub fn new(setup: Setup, control: Arc<Control>) -> Result<Self, DirectorError> {
+    pub(crate) fn new(setup: Setup, control: Arc<Control>) -> Result<Self, DirectorError> {
         let lock = direct(&setup.agents)?;
         setup.agents.reconcile()?;
         let board = Arc::clone(setup.agents.board());
@@ -103,14 +108,6 @@ impl Director {
             Mirror::default()
         };
         let (said, heard) = mpsc::channel();
-        let place = |seat| Place {
-            seat,
-            at: None,
-            did: None,
-            meta: None,
-            asked: Level::GoOn,
-            extra: false,
-        };
         Ok(Self {
             shared: Arc::new(Shared {
                 agents: setup.agents,
@@ -123,7 +120,7 @@ impl Director {
                 max_attempts: setup.max_attempts,
             }),
             control,
-            places: setup.seats.into_iter().map(place).collect(),
+            places: setup.seats.into_iter().map(Place::new).collect(),
             limits: setup.limits,
             landings: setup.landings.map(Arc::new),
             linger: setup.linger,
@@ -151,7 +148,10 @@ impl Director {
     }
 
     /// Goes on where the last one ended, until nothing can be done or somebody ends it.
-    pub fn run(&mut self, tell: &mut dyn FnMut(DirectorEvent)) -> Result<Ending, DirectorError> {
+    pub(crate) fn run(
+        &mut self,
+        tell: &mut dyn FnMut(DirectorEvent),
+    ) -> Result<Ending, DirectorError> {
         self.adopt()?;
         self.find_unlanded();
         let watching = Watching::start(&self.shared, self.said.clone());
@@ -453,19 +453,14 @@ impl Director {
         if let Some(found) = self.places.iter().position(named) {
             return found;
         }
+        let name = meta.name.as_deref();
+        let seat = Seat {
+            name: name.and_then(|name| Name::new("agent", name).ok()),
+            commands_only: !meta.runtime.kind.has_model(),
+        };
         self.places.push(Place {
-            seat: Seat {
-                name: meta
-                    .name
-                    .as_deref()
-                    .and_then(|name| Name::new("agent", name).ok()),
-                commands_only: !meta.runtime.kind.has_model(),
-            },
-            at: None,
-            did: None,
-            meta: None,
-            asked: Level::GoOn,
             extra: true,
+            ..Place::new(seat)
         });
         self.places.len() - 1
     }

@@ -13,7 +13,7 @@ use crate::run::{AgentError, Agents};
 
 /// A tree of an attempt at a task, where another attempt did it and is on its branch.
 #[derive(Debug)]
-pub struct Superseded {
+pub(crate) struct Superseded {
     /// The tree.
     pub entry: Entry,
     /// The task.
@@ -24,7 +24,7 @@ pub struct Superseded {
 
 /// The trees of attempts that came to nothing, at tasks that are done and have landed. What is in
 /// them is superseded; they go to the trash, from which they can be brought back.
-pub fn superseded(agents: &Agents) -> Result<Vec<Superseded>, AgentError> {
+pub(crate) fn superseded(agents: &Agents) -> Result<Vec<Superseded>, AgentError> {
     let trees = agents.trees()?;
     let live = trees.list()?.into_iter().filter(Entry::is_live);
     let candidates: Vec<(Entry, String, TaskId)> = live
@@ -66,7 +66,7 @@ pub struct StayingTree {
 }
 
 /// The trees of the team's tasks that are still there, and why.
-pub fn staying_trees(agents: &Agents) -> Result<Vec<StayingTree>, AgentError> {
+pub(crate) fn staying_trees(agents: &Agents) -> Result<Vec<StayingTree>, AgentError> {
     let board = agents.board();
     let Ok(trees) = agents.trees() else {
         return Ok(Vec::new());
@@ -207,7 +207,7 @@ pub(crate) fn put_away_superseded(agents: &Agents, only: Option<TaskId>) -> Vec<
 }
 
 /// Moves a tree into the trash, whatever is in it: it can be brought back from there.
-pub fn discard(trees: &Trees, entry: &Entry) -> Result<(), TreeError> {
+pub(crate) fn discard(trees: &Trees, entry: &Entry) -> Result<(), TreeError> {
     let request = RemoveRequest {
         discard: true,
         ..RemoveRequest::default()

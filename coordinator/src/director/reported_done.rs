@@ -92,14 +92,7 @@ impl Shared {
         status: &str,
         why: &str,
     ) -> Result<(), BoardError> {
-        let attempt = Attempt {
-            run,
-            status: status.to_owned(),
-            why: why.to_owned(),
-            counts: true,
-            tree: None,
-            at: String::new(),
-        };
+        let attempt = Attempt::new(run, status, why);
         let patience = Patience {
             failed: self.max_attempts,
         };

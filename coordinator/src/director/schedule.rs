@@ -11,7 +11,7 @@ use super::inputs::{Limits, SeatView, TaskView, Tasks, Waiting, overlap};
 
 /// Everything scheduling looks at.
 #[derive(Debug, Clone, Copy)]
-pub struct Snapshot<'a> {
+pub(super) struct Snapshot<'a> {
     /// The board.
     pub tasks: &'a Tasks,
     /// Tasks whose files cannot be read: what waits for them waits.
@@ -44,7 +44,7 @@ impl<'a> Snapshot<'a> {
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
+pub(super) struct Plan {
     /// Which task is given to whom, by the seat's number.
     pub start: Vec<(TaskId, usize)>,
     /// Tasks that somebody says are done, whose checks are to be made.
@@ -82,7 +82,7 @@ pub enum Why {
 }
 
 /// Decides what happens next.
-pub fn schedule(snapshot: &Snapshot<'_>) -> Plan {
+pub(super) fn schedule(snapshot: &Snapshot<'_>) -> Plan {
     let busy = snapshot
         .seats
         .iter()

@@ -12,22 +12,38 @@ use super::crew::{Crew, Seat};
 use super::inputs::Limits;
 use super::landing::Landings;
 use super::schedule::Stand;
+use crate::fleet::{self, Fleet};
 use crate::run::{AgentError, Agents};
 
 /// Why nothing may be begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Closed {
+pub(crate) enum Closed {
     /// It will be possible again.
     ForNow(String),
     /// What may be used is used up: what runs may finish, nothing else is begun.
     ForGood(String),
 }
 
+impl Closed {
+    /// Why the team's limits, or its provider, let nothing be begun. How fast agents are started
+    /// is seen to when one is.
+    pub(crate) fn by(fleet: &Fleet) -> Option<Self> {
+        match fleet.gate() {
+            Ok(fleet::Gate::Paused { reason, .. }) => {
+                Some(Self::ForNow(format!("the provider refuses: {reason}")))
+            }
+            Ok(fleet::Gate::Spent { what }) => Some(Self::ForGood(what)),
+            Ok(_) => None,
+            Err(error) => Some(Self::ForNow(error.to_string())),
+        }
+    }
+}
+
 /// Says why nothing may be begun, if so.
-pub type Gate = Box<dyn Fn() -> Option<Closed> + Send>;
+pub(crate) type Gate = Box<dyn Fn() -> Option<Closed> + Send>;
 
 /// What an director needs to know.
-pub struct Setup {
+pub(crate) struct Setup {
     /// The agents of the team whose board is worked off.
     pub agents: Agents,
     /// What agents are like.
@@ -52,15 +68,6 @@ pub struct Setup {
     pub max_attempts: usize,
     /// Asked before anything is begun.
     pub gate: Option<Gate>,
-}
-
-impl std::fmt::Debug for Setup {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Setup")
-            .field("seats", &self.seats)
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
-    }
 }
 
 /// Why an director could not go on.
@@ -105,7 +112,7 @@ impl Explain for DirectorError {
 
 /// How it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ending {
+pub(crate) struct Ending {
     /// How things stand.
     pub stand: Stand,
     /// What was used up, if that ended it.

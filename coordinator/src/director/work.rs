@@ -366,14 +366,8 @@ impl Shared {
 
     /// Notes a failure that no run has noted.
     fn failed(&self, task: &Task, why: String, most: usize) -> WorkEnd {
-        let attempt = Attempt {
-            run: format!("engine-{}", uuid::Uuid::new_v4()),
-            status: "failed".into(),
-            why: why.clone(),
-            counts: true,
-            tree: None,
-            at: String::new(),
-        };
+        let run = format!("engine-{}", uuid::Uuid::new_v4());
+        let attempt = Attempt::new(run, "failed", &why);
         let patience = Patience { failed: most };
         let caller = Caller::new(task.owner.clone().unwrap_or_default());
         match self

@@ -13,7 +13,7 @@ use super::elsewhere;
 use super::error::FanoutError;
 use super::plan::TaskIsolation;
 use super::run::{MARK, planned_as};
-use super::task::{PlannedTask, Work};
+use super::task::{PlannedTask, Work, places};
 use crate::director::{commit_of, is_commit_checked};
 use crate::run::Agents;
 
@@ -212,11 +212,7 @@ fn create(
     prepared: &mut Prepared,
 ) -> Result<Vec<usize>, FanoutError> {
     let Wanted { tasks, without, .. } = wanted;
-    let places: HashMap<&str, usize> = tasks
-        .iter()
-        .enumerate()
-        .map(|(at, task)| (task.id.as_str(), at))
-        .collect();
+    let places = places(tasks);
     let old = prepared.ids.clone();
     let new: Vec<usize> = (0..tasks.len())
         .filter(|at| old[*at].is_none() && !without.contains_key(at))

@@ -9,11 +9,10 @@ use store::Explain;
 use store::name::Name;
 
 use super::error::FanoutError;
-use super::graph::Graph;
 use super::items::{self, Item, Source};
 use super::plan::{Foreach, TaskIsolation, TaskSpec};
 use super::read::PlanFile;
-use super::task::{PlannedTask, Work, sha256};
+use super::task::{PlannedTask, Work, graph, sha256};
 use super::template::{self, Values, Wrong};
 
 /// As many tasks as a plan may have.
@@ -79,11 +78,7 @@ fn reads_stdin(foreach: &Foreach) -> bool {
 
 /// Keys build on keys, so those of dependencies come first.
 fn give_keys(tasks: &mut [PlannedTask], basis: &Basis) {
-    let graph = Graph::new(
-        tasks
-            .iter()
-            .map(|task| (task.id.as_str(), &task.depends_on[..])),
-    );
+    let graph = graph(tasks);
     for at in graph.order() {
         let key = {
             let before = graph.before[at].iter();
@@ -344,11 +339,7 @@ impl Expansion<'_> {
             }
             self.tasks[at].depends_on = all.into_iter().collect();
         }
-        let graph = Graph::new(
-            self.tasks
-                .iter()
-                .map(|t| (t.id.as_str(), &t.depends_on[..])),
-        );
+        let graph = graph(&self.tasks);
         let Some(cycle) = graph.cycle() else {
             return Ok(());
         };

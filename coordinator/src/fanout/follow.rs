@@ -22,10 +22,9 @@ use super::report::TaskReport;
 use super::run::{Equipment, Events, Interrupted, RunOptions, skipped};
 use super::task::PlannedTask;
 use crate::director::{
-    BaseOf, Closed, Control, Director, DirectorError, DirectorEvent, Gate as Asked, Level, Limits,
-    Seat, Setup, Stand, TaskEnd, put_away_superseded,
+    BaseOf, Closed, Control, Director, DirectorError, DirectorEvent, Gate, Level, Limits, Seat,
+    Setup, Stand, TaskEnd, put_away_superseded,
 };
-use crate::fleet::Gate;
 use crate::run::{Agents, Prove};
 
 /// Why a run did not go on, if it did not.
@@ -119,7 +118,7 @@ impl Follow<'_> {
 
     /// Asked before anything is begun: whether there is money left, and whether the provider
     /// answers.
-    fn gate(&self, spent: &Arc<Mutex<Option<Skip>>>) -> Asked {
+    fn gate(&self, spent: &Arc<Mutex<Option<Skip>>>) -> Gate {
         let fleet = self.agents.fleet();
         let cost = move |fleet: &crate::fleet::Fleet| {
             let account = fleet.account();
@@ -143,13 +142,9 @@ impl Follow<'_> {
             {
                 return over(format!("the budget of ${budget:.2} is spent"));
             }
-            match fleet.gate() {
-                Ok(Gate::Paused { reason, .. }) => {
-                    Some(Closed::ForNow(format!("the provider refuses: {reason}")))
-                }
-                Ok(Gate::Spent { what }) => over(what),
-                Ok(_) => None,
-                Err(error) => Some(Closed::ForNow(error.to_string())),
+            match Closed::by(&fleet) {
+                Some(Closed::ForGood(what)) => over(what),
+                closed => closed,
             }
         })
     }
@@ -186,16 +181,11 @@ impl Follow<'_> {
     /// Looks whether somebody wants it to end, or the time is up.
     fn look(&mut self, control: &Control, interrupted: &Interrupted) {
         if let Some(signal) = interrupted() {
-            let level = match control.level() {
-                Level::GoOn | Level::Finish => Level::Stop,
-                Level::Stop | Level::Force => Level::Force,
-            };
             self.halt.signal = self.halt.signal.or(Some(signal));
-            let text = "interrupted: agents are asked to stop; the same command goes on later";
-            if level == Level::Stop {
+            if control.interrupt() == Level::Stop {
+                let text = "interrupted: agents are asked to stop; the same command goes on later";
                 self.note(text.into());
             }
-            control.want(level, "interrupted");
         }
         let late = |limit: Duration| self.began.elapsed() >= limit;
         if self.options.deadline.is_some_and(late) && self.halt.why.is_none() {

@@ -16,12 +16,11 @@ use worktrees::{AfterCheck, Check, SetUp, Slug, TreeError, Trees};
 
 use super::board::Prepared;
 use super::event::FanoutEvent;
-use super::graph::Graph;
 use super::keep::Done;
 use super::outcome::{Outcome, Skip};
 use super::report::{Landing, TaskReport};
 use super::run::{Events, Interrupted, Land, Landed, RunOptions};
-use super::task::PlannedTask;
+use super::task::{PlannedTask, graph, places};
 use crate::run::Agents;
 
 /// How much of what a failing check printed goes back with the task.
@@ -277,12 +276,7 @@ impl Queue<'_> {
         if !self.reports[at].outcome.is_success() {
             return true;
         }
-        let places: HashMap<&str, usize> = self
-            .tasks
-            .iter()
-            .enumerate()
-            .map(|(at, task)| (task.id.as_str(), at))
-            .collect();
+        let places = places(self.tasks);
         let on = self.tasks[at].depends_on.iter();
         let mut on = on.filter_map(|id| places.get(id.as_str()));
         let Some(missing) = on.find(|on| !self.reports[**on].outcome.is_success()) else {
@@ -297,7 +291,10 @@ impl Queue<'_> {
 
     fn left(&mut self, at: usize, files: Vec<String>) {
         let commit = self.done[at].commit.clone().unwrap_or_default();
-        let outcome = Outcome::Conflict { commit, files };
+        self.finished(at, Outcome::Conflict { commit, files });
+    }
+
+    fn finished(&mut self, at: usize, outcome: Outcome) {
         self.reports[at].outcome = outcome.clone();
         let task = self.tasks[at].id.clone();
         self.events.event(&FanoutEvent::Finished { task, outcome });
@@ -307,14 +304,8 @@ impl Queue<'_> {
     fn rejected(&mut self, at: usize, printed: &str) {
         let why = format!("together with the others the checks fail: {printed}");
         if let Some(id) = self.prepared.ids[at] {
-            let attempt = Attempt {
-                run: format!("landing-{}", uuid::Uuid::new_v4()),
-                status: "rejected".into(),
-                why: why.clone(),
-                counts: true,
-                tree: None,
-                at: String::new(),
-            };
+            let landing = format!("landing-{}", uuid::Uuid::new_v4());
+            let attempt = Attempt::new(landing, "rejected", &why);
             let caller = Caller::forced("engine");
             let board = self.agents.board();
             let noted = board.attempt_failed(id, &caller, &attempt, &|_| None);
@@ -322,10 +313,7 @@ impl Queue<'_> {
                 tracing::warn!(%error, "the task is not open again");
             }
         }
-        let outcome = Outcome::VerifyFailed { why };
-        self.reports[at].outcome = outcome.clone();
-        let task = self.tasks[at].id.clone();
-        self.events.event(&FanoutEvent::Finished { task, outcome });
+        self.finished(at, Outcome::VerifyFailed { why });
     }
 
     /// Checks what is there together with `batch`. A check of the whole that did not pass before
@@ -401,14 +389,6 @@ fn scratch_error(error: &std::io::Error) -> TreeError {
         what: "a temporary file".into(),
         why: error.to_string(),
     }
-}
-
-fn graph(tasks: &[PlannedTask]) -> Graph {
-    Graph::new(
-        tasks
-            .iter()
-            .map(|task| (task.id.as_str(), &task.depends_on[..])),
-    )
 }
 
 /// The checks of these tasks, each once, and the one of the whole.

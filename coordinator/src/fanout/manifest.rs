@@ -120,19 +120,16 @@ impl Loaded {
         };
         if !manifest.complete {
             let why = "the run that wrote it has not come to its end; run the plan again";
-            return Err(wrong(dir, why.into()));
+            return Err(wrong(dir, why));
         }
         let mut report = None;
         for entry in &manifest.files {
             let path = dir.join(&entry.path);
             let Some(bytes) = atomic::read(&path)? else {
-                return Err(wrong(&path, "the file is missing".into()));
+                return Err(wrong(&path, "the file is missing"));
             };
             if Entry::of(&entry.path, &bytes) != *entry {
-                return Err(wrong(
-                    &path,
-                    "the file is not the one that was written".into(),
-                ));
+                return Err(wrong(&path, "the file is not the one that was written"));
             }
             if entry.path == "report.json" {
                 report = Some(parse::<Report>(&path, &bytes)?);
@@ -147,7 +144,7 @@ impl Loaded {
             ));
         }
         let Some(report) = report else {
-            return Err(wrong(dir, "there is no report.json".into()));
+            return Err(wrong(dir, "there is no report.json"));
         };
         if report.v > REPORT_VERSION {
             return Err(wrong(
@@ -156,10 +153,7 @@ impl Loaded {
             ));
         }
         if report.base != manifest.base {
-            return Err(wrong(
-                dir,
-                "report and manifest have different bases".into(),
-            ));
+            return Err(wrong(dir, "report and manifest have different bases"));
         }
         Ok(Self {
             dir: dir.to_owned(),
@@ -174,10 +168,10 @@ fn parse<T: serde::de::DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T,
         .map_err(|error| wrong(path, format!("it cannot be read: {error}")))
 }
 
-pub(super) fn wrong(path: &Path, why: String) -> FanoutError {
+pub(super) fn wrong(path: &Path, why: impl Into<String>) -> FanoutError {
     FanoutError::Results {
         path: path.to_owned(),
-        why,
+        why: why.into(),
     }
 }
 

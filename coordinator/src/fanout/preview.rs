@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::graph::Graph;
-use super::task::{PlannedTask, Work};
+use super::task::{PlannedTask, Work, graph};
 
 /// The tasks with everything that can be said about them beforehand.
 #[derive(Debug, Clone)]
@@ -38,11 +37,7 @@ pub struct Worst {
 impl Preview {
     /// Of `tasks` that start from `base`. `finds` says whether there is a program of that name.
     pub fn new(base: &str, tasks: Vec<PlannedTask>, finds: &dyn Fn(&str) -> bool) -> Self {
-        let graph = Graph::new(
-            tasks
-                .iter()
-                .map(|task| (task.id.as_str(), &task.depends_on[..])),
-        );
+        let graph = graph(&tasks);
         let name = |at: &usize| tasks[*at].id.clone();
         let levels = graph.levels();
         let levels = levels

@@ -69,7 +69,7 @@ impl Results {
             None if holds_something => {
                 let why =
                     "there is something in it that is no result of ccb; name another directory";
-                return Err(wrong(dir, why.into()));
+                return Err(wrong(dir, why));
             }
             None => {}
         }
@@ -127,7 +127,7 @@ impl Results {
             let path = from.dir.join(file);
             match atomic::read(&path)?.filter(|_| listed) {
                 Some(bytes) => self.put(file, &bytes)?,
-                None => return Err(wrong(&path, "the manifest does not know this file".into())),
+                None => return Err(wrong(&path, "the manifest does not know this file")),
             }
         }
         Ok(())

@@ -21,7 +21,6 @@ use super::board;
 use super::error::FanoutError;
 use super::event::{FanoutEvent, PlannedEvent};
 use super::follow::{Follow, Halt};
-use super::graph::Graph;
 use super::keep::{self, Archive};
 use super::landing;
 use super::outcome::{Outcome, Skip};
@@ -29,7 +28,7 @@ use super::preview::tool;
 use super::report::{Landing, Report, TaskReport};
 use super::results::Results;
 use super::shard::Shard;
-use super::task::PlannedTask;
+use super::task::{PlannedTask, graph};
 use crate::director::{Crew, DirectorError};
 use crate::run::Agents;
 
@@ -278,11 +277,7 @@ pub(super) struct Landed {
 /// without a program, those that depend on them.
 fn missing_tools(tasks: &[PlannedTask], equipment: &Equipment) -> HashMap<usize, Option<String>> {
     let mut missing = HashMap::new();
-    let graph = Graph::new(
-        tasks
-            .iter()
-            .map(|task| (task.id.as_str(), &task.depends_on[..])),
-    );
+    let graph = graph(tasks);
     for at in graph.order() {
         let named = tasks[at].verify.as_deref().and_then(tool);
         // One with a path may be made by the task itself.
@@ -303,11 +298,7 @@ pub(super) fn skipped(
     ended: &[bool],
     why: &Skip,
 ) {
-    let graph = Graph::new(
-        tasks
-            .iter()
-            .map(|task| (task.id.as_str(), &task.depends_on[..])),
-    );
+    let graph = graph(tasks);
     for at in graph.order() {
         if ended[at] {
             continue;

@@ -1,7 +1,6 @@
 //! A plan in parts, for several machines.
 
-use super::graph::Graph;
-use super::task::PlannedTask;
+use super::task::{PlannedTask, graph};
 
 /// One part of several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,11 +22,7 @@ impl Shard {
     /// The tasks of this part. Tasks that depend on each other, also over others, are in the
     /// same; which one that is follows from their keys alone.
     pub fn select(self, tasks: Vec<PlannedTask>) -> Vec<PlannedTask> {
-        let graph = Graph::new(
-            tasks
-                .iter()
-                .map(|task| (task.id.as_str(), &task.depends_on[..])),
-        );
+        let graph = graph(&tasks);
         let component = graph.components();
         let mut smallest: Vec<Option<&str>> = vec![None; tasks.len()];
         for (task, root) in tasks.iter().zip(&component) {

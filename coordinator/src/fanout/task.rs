@@ -1,12 +1,13 @@
 //! A task as the engine gets it: everything decided, nothing left to look up in the plan.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::graph::Graph;
 use super::items::Origin;
 use super::plan::{Budget, TaskIsolation};
 
@@ -72,6 +73,18 @@ fn seconds<S: Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Er
 pub(super) fn sha256(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The places of tasks in the plan, by their ids.
+pub(super) fn places(tasks: &[PlannedTask]) -> HashMap<&str, usize> {
+    let each = tasks.iter().enumerate();
+    each.map(|(at, task)| (task.id.as_str(), at)).collect()
+}
+
+/// What waits for what among these.
+pub(super) fn graph(tasks: &[PlannedTask]) -> Graph {
+    let each = tasks.iter();
+    Graph::new(each.map(|task| (task.id.as_str(), &task.depends_on[..])))
 }
 
 impl PlannedTask {

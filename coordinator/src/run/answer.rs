@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use swarm::AgentId;
-use swarm::run::{ExitStatus, Meta};
+use swarm::run::ExitStatus;
 
 use super::agents::Listed;
 use super::agents::state_word;
@@ -61,18 +61,11 @@ impl Outcome {
         if let Some(why) = task_vetoed(meta) {
             answer["taskVetoed"] = why.into();
         }
-        if let Some(tree) = kept_tree(meta) {
-            answer["worktree"] = tree;
+        if let Some(tree) = meta.worktree.as_ref().filter(|tree| tree.is_kept()) {
+            answer["worktree"] = json!({"worktreePath": tree.path, "worktreeBranch": tree.branch});
         }
         answer
     }
-}
-
-/// The tree an agent left behind.
-fn kept_tree(meta: &Meta) -> Option<Value> {
-    let tree = meta.worktree.as_ref()?;
-    let kept = tree.outcome.as_ref().is_none_or(|outcome| outcome.kept);
-    kept.then(|| json!({"worktreePath": tree.path, "worktreeBranch": tree.branch}))
 }
 
 impl Listed {

@@ -271,6 +271,7 @@ fn notify(
             .collect();
         result.push_str(&format!("\n\n[free again: task {}]", ids.join(", ")));
     }
+    let kept = meta.worktree.as_ref().filter(|tree| tree.is_kept());
     let notification = TaskNotification {
         task_id: meta.agent_id.clone(),
         tool_use_id: meta.tool_use_id.clone(),
@@ -288,12 +289,9 @@ fn notify(
             tool_uses: exit.usage.tool_uses,
             duration_ms: exit.duration_ms,
         },
-        worktree: meta.worktree.as_ref().and_then(|tree| {
-            let kept = tree.outcome.as_ref().is_none_or(|outcome| outcome.kept);
-            kept.then(|| WorktreeLeft {
-                worktree_path: tree.path.clone(),
-                worktree_branch: tree.branch.clone(),
-            })
+        worktree: kept.map(|tree| WorktreeLeft {
+            worktree_path: tree.path.clone(),
+            worktree_branch: tree.branch.clone(),
         }),
     };
     let life = meta.life_id();

@@ -90,6 +90,15 @@ impl RunServices {
         Ok(())
     }
 
+    fn tell(&self, from: Name, to: Name, summary: &str, text: &str) -> Result<(), ServiceError> {
+        let draft = Draft {
+            summary: Some(summary.chars().take(200).collect()),
+            ..Draft::text(from, to, text)
+        };
+        self.agents.mailbox().send(&draft).map_err(port)?;
+        Ok(())
+    }
+
     fn own_name(&self) -> Result<Name, ServiceError> {
         name(self.meta.address())
     }
@@ -155,14 +164,7 @@ impl HostServices for RunServices {
     }
 
     fn tell_parent(&mut self, summary: &str, text: &str) -> Result<(), ServiceError> {
-        let from = self.own_name()?;
-        let to = name(&self.meta.parent)?;
-        let draft = Draft {
-            summary: Some(summary.chars().take(200).collect()),
-            ..Draft::new(from, to, Body::Text(text.to_owned()))
-        };
-        self.agents.mailbox().send(&draft).map_err(port)?;
-        Ok(())
+        self.tell(self.own_name()?, name(&self.meta.parent)?, summary, text)
     }
 
     fn mode_set(
@@ -186,12 +188,7 @@ impl HostServices for RunServices {
     }
 
     fn tell_agent(&mut self, summary: &str, text: &str) -> Result<(), ServiceError> {
-        let draft = Draft {
-            summary: Some(summary.chars().take(200).collect()),
-            ..Draft::new(name(LEAD)?, self.own_name()?, Body::Text(text.to_owned()))
-        };
-        self.agents.mailbox().send(&draft).map_err(port)?;
-        Ok(())
+        self.tell(name(LEAD)?, self.own_name()?, summary, text)
     }
 
     fn hooks(&mut self, event: HookEvent) -> Result<HookCall, ServiceError> {

@@ -29,11 +29,11 @@ pub use self::ui::{Decision, ParkedTask, SessionEvent, SessionUi, Summary};
 use crate::actions::team as team_actions;
 use crate::agent::{Role, TaskCrew, definitions};
 use crate::director::{
-    BaseOf, Closed, Control, Director, DirectorError, DirectorEvent, Ending, Landings, Level,
+    BaseOf, Closed, Control, Director, DirectorError, DirectorEvent, Ending, Gate, Landings, Level,
     Limits, Seat, Setup, Stand,
 };
 use crate::fanout::Verdict;
-use crate::fleet::Gate;
+use crate::fleet::Fleet;
 use crate::session_file::{SessionFile, TeamSession};
 use crate::workplace::Workplace;
 
@@ -261,21 +261,13 @@ fn setup(session: &Session, landing_only: bool) -> Result<Setup, Failure> {
         linger: !landing_only,
         verify_timeout: session.verify_timeout,
         max_attempts: session.attempts,
-        gate: Some(gate(workplace.agents()?)),
+        gate: Some(gate(workplace.agents()?.fleet())),
     })
 }
 
 /// What the limits of the team say.
-pub fn gate(agents: crate::run::Agents) -> crate::director::Gate {
-    Box::new(move || match agents.fleet().gate() {
-        Ok(Gate::Paused { reason, .. }) => {
-            Some(Closed::ForNow(format!("the provider refuses: {reason}")))
-        }
-        Ok(Gate::Spent { what }) => Some(Closed::ForGood(what)),
-        // How fast agents are started is seen to when one is.
-        Ok(_) => None,
-        Err(error) => Some(Closed::ForNow(error.to_string())),
-    })
+fn gate(fleet: Fleet) -> Gate {
+    Box::new(move || Closed::by(&fleet))
 }
 
 fn mates(session: &Session) -> Result<Vec<Seat>, Failure> {

@@ -55,12 +55,7 @@ impl Overseer {
             while !watched.over.load(Ordering::SeqCst) {
                 if let Some(number) = ui.signal() {
                     watched.signal.store(number, Ordering::SeqCst);
-                    let level = match control.level() {
-                        Level::GoOn | Level::Finish => Level::Stop,
-                        Level::Stop | Level::Force => Level::Force,
-                    };
-                    control.want(level, "interrupted");
-                    let at_once = level == Level::Force;
+                    let at_once = control.interrupt() == Level::Force;
                     ui.show(&SessionEvent::Stopping { at_once });
                 }
                 desk.look(&agents);

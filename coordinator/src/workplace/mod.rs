@@ -161,24 +161,15 @@ impl Workplace {
             // Not the name of a list either, which has been told where it matters.
             return Ok(());
         };
-        match asked.repairs {
-            true => self.check_here_if_readable(name),
-            false => self.check_here(name),
-        }
+        self.check_here(name, asked.repairs)
     }
 
-    /// Refuses a team of another repository, as far as anybody can tell.
-    fn check_here_if_readable(&self, team: Name) -> Result<(), Failure> {
-        match self.team_named(team).enter() {
-            Ok(_) | Err(TeamError::NotFound { .. } | TeamError::Corrupt { .. }) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Refuses a team of another repository. What has no roster belongs to none.
-    fn check_here(&self, team: Name) -> Result<(), Failure> {
+    /// Refuses a team of another repository. What has no roster belongs to none, and for `repairs`
+    /// neither does one whose roster nobody can read.
+    fn check_here(&self, team: Name, repairs: bool) -> Result<(), Failure> {
         match self.team_named(team).enter() {
             Ok(_) | Err(TeamError::NotFound { .. }) => Ok(()),
+            Err(TeamError::Corrupt { .. }) if repairs => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
@@ -227,14 +218,14 @@ impl Workplace {
     /// The agents of the team.
     pub fn agents(&self) -> Result<Agents, Failure> {
         let team = self.team()?;
-        self.check_here(team.clone())?;
+        self.check_here(team.clone(), false)?;
         Ok(self.agents_of(team))
     }
 
     /// The same for whoever repairs the team: a roster nobody can read keeps nobody out.
     pub fn agents_to_repair(&self) -> Result<Agents, Failure> {
         let team = self.team()?;
-        self.check_here_if_readable(team.clone())?;
+        self.check_here(team.clone(), true)?;
         Ok(self.agents_of(team))
     }
 
@@ -290,7 +281,7 @@ impl Workplace {
 
     /// The mail of a team; refused if that is another repository's.
     pub fn mailbox_of(&self, team: &Name, options: MailOptions) -> Result<Mailbox, Failure> {
-        self.check_here(team.clone())?;
+        self.check_here(team.clone(), false)?;
         Ok(Mailbox::new(&self.home, team, options))
     }
 

@@ -94,6 +94,13 @@ pub struct TreeOf {
     pub outcome: Option<TreeOutcome>,
 }
 
+impl TreeOf {
+    /// Whether it is still there, as far as anybody has said.
+    pub fn is_kept(&self) -> bool {
+        self.outcome.as_ref().is_none_or(|outcome| outcome.kept)
+    }
+}
+
 /// What became of a run's working tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -1,4 +1,5 @@
 use clap::Args;
+use coordinator::actions::worktree as actions;
 use serde_json::{Value, json};
 use store::Failure;
 use worktrees::{GcVerdict, Slug, Trees};
@@ -69,7 +70,7 @@ pub(crate) fn run(args: &GcArgs, context: &mut Context) -> Result<Exit, Failure>
             "{GREEN}✔{GREEN:#} {BOLD}{name}{BOLD:#} {verb}: {why}"
         ));
     }
-    superseded(args.yes, &trees, context, &mut rows, &mut lines)?;
+    superseded(args.yes, context, &mut rows, &mut lines)?;
     let checks = check_trees(args.yes, &trees, &mut lines)?;
     let mut trash: Vec<Value> = Vec::new();
     if args.yes {
@@ -113,36 +114,33 @@ pub(crate) fn run(args: &GcArgs, context: &mut Context) -> Result<Exit, Failure>
     context.out.done(json, text)
 }
 
-/// Trees of attempts at tasks that another attempt has done, however young they are.
+/// What becomes of trees of attempts at tasks that another attempt has done.
 fn superseded(
     yes: bool,
-    trees: &Trees,
     context: &Context,
     rows: &mut Vec<Value>,
     lines: &mut Vec<String>,
 ) -> Result<(), Failure> {
-    for one in coordinator::director::superseded(&context.agents()?)? {
+    for one in actions::superseded(yes, context)? {
         let (name, task) = (&one.entry.name, one.task);
-        let removed = match yes {
-            true => coordinator::director::discard(trees, &one.entry).map(|()| true),
-            false => Ok(false),
-        };
-        let mut row = json!({"worktree": to_json(&one.entry), "reason": "superseded"});
-        row["task"] = json!(task);
-        let why = format!("task {task} was done by another attempt, and has landed");
-        lines.push(match &removed {
+        let mut row =
+            json!({"worktree": to_json(&one.entry), "reason": "superseded", "task": task});
+        match one.removed {
             Ok(removed) => {
-                let verb = if *removed { "removed" } else { "can go" };
-                format!("{GREEN}✔{GREEN:#} {BOLD}{name}{BOLD:#} {verb}: {why}")
+                row["removed"] = removed.into();
+                let verb = if removed { "removed" } else { "can go" };
+                lines.push(format!(
+                    "{GREEN}✔{GREEN:#} {BOLD}{name}{BOLD:#} {verb}: task {task} was done by \
+                     another attempt, and has landed"
+                ));
             }
             Err(error) => {
-                let error = clean_line(&error.to_string());
-                format!("{YELLOW}!{YELLOW:#} {BOLD}{name}{BOLD:#} stays: {error}")
+                row["stays"] = error.to_string().into();
+                let why = clean_line(&error.to_string());
+                lines.push(format!(
+                    "{YELLOW}!{YELLOW:#} {BOLD}{name}{BOLD:#} stays: {why}"
+                ));
             }
-        });
-        match removed {
-            Ok(removed) => row["removed"] = removed.into(),
-            Err(error) => row["stays"] = error.to_string().into(),
         }
         rows.push(row);
     }
