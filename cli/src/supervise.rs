@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use coordinator::run::{GUARD, HOST, guard_main, host_main};
+use coordinator::run::{AgentError, GUARD, HOOKS, HOST, guard_main, hooks_main, host_main};
 
 /// Runs a guard or a host if that is what this process was started as.
 pub(crate) fn main(args: &[OsString]) -> Option<ExitCode> {
@@ -12,10 +12,10 @@ pub(crate) fn main(args: &[OsString]) -> Option<ExitCode> {
         return None;
     };
     let dir = Path::new(dir);
-    let run: fn(&Path) -> Result<(), coordinator::run::AgentError> = match role.to_str()? {
+    let run: fn(&Path) -> Result<(), AgentError> = match role.to_str()? {
         GUARD => guard_main,
-        coordinator::hooks::WORKER => |_| coordinator::run::hooks_main(),
         HOST => host_main,
+        HOOKS => |_| hooks_main(),
         _ => return None,
     };
     // Standard error is the run's own log.

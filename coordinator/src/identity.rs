@@ -23,7 +23,7 @@ use swarm::run::{Meta, RunDir};
 
 use crate::run::{GUARD, HOST};
 
-pub use swarm::run::Standing;
+pub(crate) use swarm::run::Standing;
 
 /// Who calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Who {
 
 /// The run a process is part of.
 #[derive(Debug, Clone)]
-pub struct Inside {
+pub(crate) struct Inside {
     /// The home the run is in.
     pub home: Home,
     /// The run's id.
@@ -73,7 +73,7 @@ pub struct Inside {
 }
 
 /// The innermost run above this process.
-pub fn by_ancestors() -> Option<Inside> {
+pub(crate) fn by_ancestors() -> Option<Inside> {
     // One whose files do not confirm it may be made up, or have spoilt its files.
     let mut unconfirmed = None;
     let confirmed = find_ancestor(|pid, command| {
@@ -117,7 +117,7 @@ fn supervised(command: &[OsString]) -> Option<(Home, RunDir)> {
 }
 
 /// The run with this id in any team of `home`; the one named `team` is looked at first.
-pub fn by_id(home: &Home, team: Option<&str>, id: &str) -> Option<Inside> {
+pub(crate) fn by_id(home: &Home, team: Option<&str>, id: &str) -> Option<Inside> {
     let id = AgentId::parse(id)?;
     let of_team = |team: &str| {
         let team = Name::new("team", team).ok()?;

@@ -2,28 +2,29 @@
 //!
 //! The only crate that composes `swarm`, `taskboard`, `mailbox` and `worktrees`, which do not
 //! know each other. A [`workplace`] says where somebody works and who it is; [`agent`] what an
-//! agent is given; [`run`] starts agents and sees to their end; the [`director`] works a board
-//! off with them; a [`session`] and a plan ([`fanout`]) use it. [`actions`] is what commands and
+//! agent is given; [`run`] starts agents and sees to their end; the director works a board
+//! off with them; a [`session`] and a plan ([`plans`], [`fanout`]) use it. [`actions`] is what commands and
 //! tools both do, [`rights`] who may.
 
 pub mod actions;
 pub mod agent;
 pub mod binding;
-pub mod director;
+mod director;
 mod doctor;
 pub mod env;
 pub mod fanout;
 mod fault;
 pub mod fleet;
-pub mod hooks;
-pub mod identity;
-pub mod progress;
+mod hooks;
+mod identity;
+pub mod plans;
+mod progress;
 pub mod rights;
 pub mod run;
 pub mod session;
 pub mod session_file;
 mod team_delete;
-pub mod visit;
+mod visit;
 pub mod workplace;
 
 pub use doctor::{Finding, doctor, doctor_of_all};

@@ -31,7 +31,7 @@ const WORDS: usize = 400;
 
 /// Whether trying again is of any use.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Progress {
+pub(crate) enum Progress {
     /// It may be.
     GoesOn,
     /// It is not.
@@ -47,7 +47,7 @@ pub enum Progress {
 ///
 /// Two failures are the same if their words are, but for numbers; a tree that cannot be looked at
 /// is taken for unchanged, because what stops an endless loop must not depend on it.
-pub fn judge(attempts: &[Attempt]) -> Progress {
+pub(crate) fn judge(attempts: &[Attempt]) -> Progress {
     // One that was killed did not fail in any way that could be compared.
     let told = |attempt: &&Attempt| attempt.status != Attempt::DIED;
     let attempts: Vec<&Attempt> = attempts.iter().filter(told).collect();
@@ -68,17 +68,17 @@ pub fn judge(attempts: &[Attempt]) -> Progress {
 
 /// How much is tried before a task waits for somebody to act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
+pub(crate) struct Patience {
     /// Attempts the task is to blame for.
     pub failed: usize,
 }
 
 impl Patience {
     /// It is tried as often as somebody wants it.
-    pub const ENDLESS: Self = Self { failed: usize::MAX };
+    pub(crate) const ENDLESS: Self = Self { failed: usize::MAX };
 
     /// Why a task with these attempts is not to be tried again, if so.
-    pub fn is_over(&self, attempts: &[Attempt]) -> Option<String> {
+    pub(crate) fn is_over(&self, attempts: &[Attempt]) -> Option<String> {
         let last = &attempts.last()?.why;
         let blamed: Vec<Attempt> = attempts.iter().filter(|it| it.counts).cloned().collect();
         if blamed.len() >= self.failed.max(1) {
@@ -96,7 +96,7 @@ impl Patience {
 
 /// What became of the agents of other tasks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Others {
+pub(crate) struct Others {
     /// They were lost as well.
     pub lost: usize,
     /// They did what they were asked.
@@ -105,7 +105,10 @@ pub struct Others {
 
 /// Why a task whose agents are lost is not to be tried again, if so. `others` says what became of
 /// other tasks' agents since then.
-pub fn lost_too_often(attempts: &[Attempt], others: &dyn Fn(&str) -> Others) -> Option<String> {
+pub(crate) fn lost_too_often(
+    attempts: &[Attempt],
+    others: &dyn Fn(&str) -> Others,
+) -> Option<String> {
     let row = lost_in_a_row(attempts);
     let (first, last) = (row.first()?, row.last()?);
     let times = row.len();
@@ -129,7 +132,7 @@ pub fn lost_too_often(attempts: &[Attempt], others: &dyn Fn(&str) -> Others) -> 
 }
 
 /// Until when (epoch ms) a task whose agents are lost is left alone, if it is.
-pub fn rests_until(attempts: &[Attempt]) -> Option<i64> {
+pub(crate) fn rests_until(attempts: &[Attempt]) -> Option<i64> {
     let row = lost_in_a_row(attempts);
     let since = parse_rfc3339(&row.last()?.at)?;
     let doubled = u32::try_from(row.len().checked_sub(LOST_BY_CHANCE + 1)?).ok()?;

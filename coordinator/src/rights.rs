@@ -4,6 +4,7 @@
 //! in it. Where a word says `own`, the command itself looks whose the thing is.
 
 use store::Failure;
+use swarm::run::Meta;
 
 pub use crate::identity::not_yours;
 use crate::workplace::{Who, Workplace};
@@ -176,6 +177,19 @@ pub fn not_for(workplace: &Workplace, what: &str, lead_may: bool) -> Failure {
         false => "ask with: ccb mail send team-lead TEXT",
     };
     not_yours(message, hint)
+}
+
+/// An agent that does not lead controls those it started.
+pub fn may_control(meta: &Meta, verb: &str, workplace: &Workplace) -> Result<(), Failure> {
+    if workplace.who().decides() || meta.parent == workplace.agent() {
+        return Ok(());
+    }
+    let message = format!(
+        "{} did not start {} and cannot {verb} it",
+        workplace.agent(),
+        meta.address()
+    );
+    Err(not_yours(message, "ask with: ccb mail send team-lead TEXT"))
 }
 
 /// Every row of the table.

@@ -26,7 +26,7 @@ fn key(member: &Name) -> String {
 
 /// Why a session did not enter or leave a tree.
 #[derive(Debug, thiserror::Error)]
-pub enum VisitError {
+pub(crate) enum VisitError {
     /// The trees said no.
     #[error(transparent)]
     Tree(#[from] TreeError),
@@ -110,7 +110,7 @@ pub struct VisitRecord {
 
 /// One team's session, seen from one repository.
 #[derive(Debug)]
-pub struct Visit<'a> {
+pub(crate) struct Visit<'a> {
     /// What is known of the team's session.
     pub file: SessionFile,
     /// Whose session it is.
@@ -136,14 +136,14 @@ pub struct Left {
 
 impl Visit<'_> {
     /// The tree the session is in, if that is still there.
-    pub fn current(&self) -> Result<Option<VisitRecord>, VisitError> {
+    pub(crate) fn current(&self) -> Result<Option<VisitRecord>, VisitError> {
         let record = self.record(&self.file.load()?)?;
         Ok(record.filter(|record| self.tree_of(record).is_some()))
     }
 
     /// Enters the tree that `request` names, which is made if it is not there; `cwd` is where
     /// the session comes back to. Entering the tree one is in changes nothing.
-    pub fn enter(
+    pub(crate) fn enter(
         &self,
         request: &CreateRequest<'_>,
         cwd: &Path,
@@ -187,12 +187,12 @@ impl Visit<'_> {
     }
 
     /// Leaves the tree, which stays.
-    pub fn leave_and_keep(&self) -> Result<Left, VisitError> {
+    pub(crate) fn leave_and_keep(&self) -> Result<Left, VisitError> {
         self.leave(|slug| Ok((self.trees.keep(slug)?, None)))
     }
 
     /// Leaves the tree, which goes; refused if it has changes, unless `request` says so.
-    pub fn leave_and_remove(&self, request: &RemoveRequest<'_>) -> Result<Left, VisitError> {
+    pub(crate) fn leave_and_remove(&self, request: &RemoveRequest<'_>) -> Result<Left, VisitError> {
         self.leave(|slug| {
             let removed = self.trees.remove(slug, request)?;
             Ok((removed.entry.clone(), Some(removed)))

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use coordinator::director::{DirectorEvent, LeftTree, Stand, StayingTree, TaskEnd};
 use coordinator::fanout::Verdict;
-use coordinator::session::{ParkedTask, Summary};
+use coordinator::session::{
+    DirectorEvent, LeftTree, ParkedTask, Stand, StayingTree, Summary, TaskEnd,
+};
 use serde_json::{Value, json};
 use swarm::run::{CheckPlace, Checked};
 

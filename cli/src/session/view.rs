@@ -4,9 +4,8 @@ use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
 
 use coordinator::Finding;
-use coordinator::director::DirectorEvent;
 use coordinator::run::Listed;
-use coordinator::session::{Decision, Session, SessionEvent, SessionUi};
+use coordinator::session::{Decision, DirectorEvent, Session, SessionEvent, SessionUi};
 use mailbox::Message;
 use serde_json::{Value, json};
 use store::Failure;

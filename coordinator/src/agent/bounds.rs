@@ -8,7 +8,10 @@ use swarm::run::{Meta, RunError, RuntimeSpec};
 use swarm::runtime::RuntimeKind;
 use swarm::tools::{Reach, ToolFilter};
 
+use super::describe::Wish;
+use crate::actions::recipients;
 use crate::agent::Role;
+use crate::rights::{not_for, not_yours};
 use crate::workplace::Workplace;
 
 /// What a teammate cannot do without: to say how far its task is, and to answer.
@@ -164,4 +167,24 @@ pub fn warning(spawn: &Spawn) -> Option<String> {
     let model = spawn.runtime.kind.has_model();
     let missing = missing_as_teammate(&filter).filter(|_| spawn.teammate && model);
     missing.map(|missing| format!("{}: {missing}", spawn.agent_type))
+}
+
+/// An agent that does not lead adds nobody to its team, and nobody it starts has the name of a
+/// member: mail to that one would be its mail.
+pub fn may_name(wish: &Wish, workplace: &Workplace) -> Result<(), Failure> {
+    let Some(name) = wish.name.as_deref().filter(|_| !workplace.who().decides()) else {
+        return Ok(());
+    };
+    if wish.teammate {
+        return Err(not_for(workplace, "adding members to the team", true));
+    }
+    let members = recipients::members(workplace)?;
+    let taken = |member: &recipients::Member| member.name.as_str().eq_ignore_ascii_case(name);
+    match members.iter().any(taken) {
+        true => Err(not_yours(
+            format!("{name} is a member of the team; an agent you start needs another name"),
+            "give another --name, or none",
+        )),
+        false => Ok(()),
+    }
 }

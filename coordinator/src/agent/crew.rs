@@ -20,7 +20,7 @@ const MAX_FAILURE: usize = 8 * 1024;
 
 /// Makes agents for tasks.
 #[derive(Debug)]
-pub struct TaskCrew {
+pub(crate) struct TaskCrew {
     /// Where they are started from.
     pub workplace: Workplace,
     /// The types of agents there are.
@@ -87,7 +87,7 @@ impl Crew for TaskCrew {
 
 /// Makes agents for the tasks of a plan, each with what the plan says about it.
 #[derive(Debug)]
-pub struct PlanCrew {
+pub(crate) struct PlanCrew {
     /// What holds for all tasks.
     pub crew: TaskCrew,
     /// By content key.

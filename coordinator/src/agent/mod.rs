@@ -15,7 +15,7 @@ mod runtimes;
 pub mod service;
 mod workers;
 
-pub use crew::{PlanCrew, TaskCrew};
+pub(crate) use crew::{PlanCrew, TaskCrew};
 pub use describe::{Wish, describe};
 pub use own_agents::OwnAgents;
 pub use role::{PLAN, Role};

@@ -203,7 +203,6 @@ fn request(input: &AgentInput, role: Role, workplace: &Workplace) -> Result<Spaw
     let definitions = definitions::load(None, workplace)?;
     let spawn = describe(&wish, &definitions, workplace)?;
     Ok(Spawn {
-        background: spawn.background || spawn.teammate,
         // Whoever asked is told, also one that is no agent of ours.
         parent: workplace.agent_name().clone(),
         ..spawn

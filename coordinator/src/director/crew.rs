@@ -9,7 +9,7 @@ use crate::run::Spawn;
 
 /// A place at which one agent works at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seat {
+pub(crate) struct Seat {
     /// By what name its agents own tasks; without one each has its id.
     pub name: Option<Name>,
     /// Its agents run commands and nothing else.
@@ -18,7 +18,7 @@ pub struct Seat {
 
 /// A task that is to be done now.
 #[derive(Debug, Clone)]
-pub struct Job<'a> {
+pub(crate) struct Job<'a> {
     /// The task.
     pub task: &'a Task,
     /// Who is to do it.
@@ -34,7 +34,7 @@ pub struct Job<'a> {
 
 /// What holds for one task and not for all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Terms {
+pub(crate) struct Terms {
     /// How often it is tried; none means as often as others.
     pub attempts: Option<usize>,
     /// How long its check may take; none means as long as others'.
@@ -42,7 +42,7 @@ pub struct Terms {
 }
 
 /// Knows what an agent for a task is like: its runtime, model, tools and surroundings.
-pub trait Crew: Send + Sync {
+pub(crate) trait Crew: Send + Sync {
     /// The agent for `job`. What the director itself decides (the task, who is told, what has to
     /// be shown) it fills in afterwards.
     fn agent_for(&self, job: &Job<'_>) -> Result<Spawn, String>;

@@ -34,7 +34,7 @@ pub use event::{DirectorEvent, TaskEnd};
 pub use lead_workers::LeftTree;
 pub use put_away::StayingTree;
 pub use schedule::{Stand, Why};
-pub use setup::DirectorError;
+pub(crate) use setup::DirectorError;
 
 pub(crate) use base::{BaseOf, commit_of, is_commit_checked};
 pub(crate) use control::{Control, Level};

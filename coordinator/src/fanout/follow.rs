@@ -111,7 +111,7 @@ impl Follow<'_> {
             parent: Name::new("agent", LEAD).map_err(DirectorError::from)?,
             quiet: true,
             linger: false,
-            verify_timeout: options.verify_timeout,
+            verify_timeout: Prove::TIMEOUT,
             max_attempts: Prove::ATTEMPTS,
         })
     }

@@ -21,7 +21,7 @@ use super::outcome::{Outcome, Skip};
 use super::report::{Landing, TaskReport};
 use super::run::{Events, Interrupted, Land, Landed, RunOptions};
 use super::task::{PlannedTask, graph, places};
-use crate::run::Agents;
+use crate::run::{Agents, Prove};
 
 /// How much of what a failing check printed goes back with the task.
 const PRINTED: u64 = 4096;
@@ -357,7 +357,7 @@ impl Queue<'_> {
         written.map_err(|error| scratch_error(&error))?;
         let check = Check {
             command: format!("sh {}", quoted(&file.path().to_string_lossy())),
-            timeout: self.options.verify_timeout,
+            timeout: Prove::TIMEOUT,
             set_up: self.set_up.clone(),
             after: AfterCheck::Keep,
             stop: build.stop,

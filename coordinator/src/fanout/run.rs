@@ -63,8 +63,6 @@ pub struct RunOptions {
     pub into: Option<String>,
     /// A command that has to pass on what lands, besides the checks of the tasks.
     pub check: Option<String>,
-    /// How long a check may take.
-    pub verify_timeout: Duration,
     /// Where the results go.
     pub out: PathBuf,
     /// Which part of the plan this is; `tasks` has only its tasks.
@@ -83,7 +81,7 @@ pub struct RunOptions {
 pub type Interrupted = Arc<dyn Fn() -> Option<u8> + Send + Sync>;
 
 /// What a plan is run with.
-pub struct Equipment {
+pub(crate) struct Equipment {
     /// The agents of the team the plan has for itself.
     pub agents: Agents,
     /// What agents for its tasks are like.
@@ -100,15 +98,6 @@ pub struct Equipment {
     pub interrupted: Interrupted,
 }
 
-impl std::fmt::Debug for Equipment {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Equipment")
-            .field("agents", &self.agents)
-            .field("top", &self.top)
-            .finish_non_exhaustive()
-    }
-}
-
 /// Who is told what happens.
 pub trait Events {
     /// Something happened.
@@ -119,13 +108,13 @@ pub trait Events {
 pub(super) const MARK: &str = "fanout";
 
 /// The id in the plan of a task on the board, and its content key.
-pub fn planned_as(task: &taskboard::Task) -> Option<(&str, &str)> {
+pub(crate) fn planned_as(task: &taskboard::Task) -> Option<(&str, &str)> {
     let mark = task.metadata.as_ref()?.get(MARK)?;
     Some((mark.get("id")?.as_str()?, mark.get("key")?.as_str()?))
 }
 
 /// Runs `tasks` to their end and says what became of them.
-pub fn run(
+pub(crate) fn run(
     tasks: &[PlannedTask],
     options: &RunOptions,
     equipment: Equipment,

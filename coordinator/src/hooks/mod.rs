@@ -21,8 +21,8 @@ use swarm::starter::Starter;
 use swarm::trust::{Item, Places, Trust};
 use worktrees::Repository;
 
-pub use board::BoardHooks;
-pub use trees::{TreeHookError, TreeHooks};
+pub(crate) use board::BoardHooks;
+pub(crate) use trees::{TreeHookError, TreeHooks};
 
 use crate::env::OWN_PROGRAM;
 
@@ -54,7 +54,7 @@ pub struct HookSource {
 
 /// Who hears of what a hook says that nobody waited for.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Tell {
+pub(crate) struct Tell {
     /// All state.
     pub home: PathBuf,
     /// The team.

@@ -155,6 +155,11 @@ impl AgentError {
         }
     }
 
+    /// Whether agents can be started again by themselves, only not now.
+    pub(super) fn is_for_now(&self) -> bool {
+        matches!(self, Self::Paused { .. } | Self::TooFast { .. })
+    }
+
     /// Why nothing can be started, if nothing can.
     pub(super) fn check(gate: Gate) -> Result<(), Self> {
         match gate {

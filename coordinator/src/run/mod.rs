@@ -24,6 +24,7 @@ mod start;
 mod stop;
 mod wait;
 
+pub use crate::hooks::WORKER as HOOKS;
 pub use agents::{Agents, Listed, Surroundings};
 pub use entry::{guard_main, host_main};
 pub use error::AgentError;
@@ -32,5 +33,5 @@ pub use reconcile::Settled;
 pub use resume::Sent;
 pub use spawn::{Spawn, WorksIn};
 pub use start::{GUARD, HOST, Launched};
-pub use swarm::run::{DefinedHooks, Grants, LaunchPlan, Prove};
+pub(crate) use swarm::run::{DefinedHooks, Grants, LaunchPlan, Prove};
 pub use wait::Outcome;

@@ -1,6 +1,7 @@
 //! Starting an agent: written down first, then its task, its tree, its processes.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use store::clock::{Clock, SystemClock, rfc3339};
 use store::fault::reached;
@@ -18,6 +19,8 @@ use super::start::Launched;
 use crate::binding::Binder;
 use crate::fault;
 
+/// How long one who waits sleeps at most until it asks again.
+const ASK_AGAIN: Duration = Duration::from_secs(60);
 /// The longest description.
 const MAX_DESCRIPTION: usize = 200;
 /// Who writes and acts in a team without being an agent: the person, and ccb itself.
@@ -113,6 +116,27 @@ impl Agents {
         }
         self.start(&run, held, &meta)?;
         Ok(Launched { run, meta, waiter })
+    }
+
+    /// The same. If nobody may start an agent at the moment, one who waits for the result anyway
+    /// waits for that, too, and `told` once why. Nothing is written down until then, so it can be
+    /// broken off.
+    pub fn spawn_when_possible(
+        &self,
+        spawn: &Spawn,
+        told: impl FnOnce(&AgentError),
+    ) -> Result<Launched, AgentError> {
+        let mut told = Some(told);
+        loop {
+            let error = match self.spawn(spawn) {
+                Err(error) if error.is_for_now() && !spawn.background => error,
+                launched => return launched,
+            };
+            if let Some(told) = told.take() {
+                told(&error);
+            }
+            self.fleet().wait(ASK_AGAIN)?;
+        }
     }
 
     fn describe(&self, spawn: &Spawn, id: &AgentId) -> Meta {

@@ -29,9 +29,10 @@ pub use self::ui::{Decision, ParkedTask, SessionEvent, SessionUi, Summary};
 use crate::actions::team as team_actions;
 use crate::agent::{Role, TaskCrew, definitions};
 use crate::director::{
-    BaseOf, Closed, Control, Director, DirectorError, DirectorEvent, Ending, Gate, Landings, Level,
-    Limits, Seat, Setup, Stand,
+    BaseOf, Closed, Control, Director, DirectorError, Ending, Gate, Landings, Level, Limits, Seat,
+    Setup,
 };
+pub use crate::director::{DirectorEvent, LeftTree, Stand, StayingTree, TaskEnd, Why};
 use crate::fanout::Verdict;
 use crate::fleet::Fleet;
 use crate::session_file::{SessionFile, TeamSession};

@@ -1,12 +1,11 @@
 use std::time::Duration;
 
 use clap::Args;
-use coordinator::rights::not_yours;
+use coordinator::rights::may_control;
 use mailbox::Priority;
 use serde_json::json;
 use store::Failure;
 use store::duration::DurationFormat;
-use swarm::run::Meta;
 
 use super::output;
 use crate::context::Context;
@@ -96,19 +95,6 @@ pub(crate) fn stop(args: &StopArgs, context: &mut Context) -> Result<Exit, Failu
             )
         },
     )
-}
-
-/// An agent that does not lead controls those it started.
-fn may_control(meta: &Meta, verb: &str, context: &Context) -> Result<(), Failure> {
-    if context.who().decides() || meta.parent == context.agent() {
-        return Ok(());
-    }
-    let message = format!(
-        "{} did not start {} and cannot {verb} it",
-        context.agent(),
-        meta.address()
-    );
-    Err(not_yours(message, "ask with: ccb mail send team-lead TEXT"))
 }
 
 #[derive(Debug, Args)]

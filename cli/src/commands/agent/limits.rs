@@ -1,18 +1,10 @@
-//! What one agent may use, and starting it when everybody may have to wait.
+//! What one agent may use.
 
 use std::time::Duration;
 
 use clap::Args;
-use coordinator::run::{AgentError, Agents, Launched, Spawn};
-use store::Failure;
 use store::duration::DurationFormat;
 use store::settings::{AgentLimits, MOST_USD};
-
-use crate::context::Context;
-use crate::output::clean_line;
-
-/// How long a waiting command sleeps at most until it asks again.
-const LOOK: Duration = Duration::from_secs(60);
 
 const DEADLINE: DurationFormat = DurationFormat::WITH_UNIT.at_least(Duration::from_millis(1));
 
@@ -48,31 +40,4 @@ fn money(text: &str) -> Result<f64, String> {
     let usd: Option<f64> = text.parse().ok();
     usd.filter(|usd| *usd > 0.0 && *usd <= MOST_USD)
         .ok_or_else(|| format!("must be a number above 0, at most {MOST_USD}"))
-}
-
-/// Starts an agent. If nobody may start one at the moment, whoever waits for the result anyway
-/// waits for that, too. Nothing is written down until then, so it can be broken off.
-pub(super) fn start(
-    agents: &Agents,
-    spawn: &Spawn,
-    context: &mut Context,
-) -> Result<Launched, Failure> {
-    let mut told = false;
-    loop {
-        let error = match agents.spawn(spawn) {
-            Ok(launched) => return Ok(launched),
-            Err(error) => error,
-        };
-        let waits = matches!(
-            error,
-            AgentError::Paused { .. } | AgentError::TooFast { .. }
-        );
-        if !waits || spawn.background {
-            return Err(error.into());
-        }
-        if !std::mem::replace(&mut told, true) {
-            context.out.note(&clean_line(&error.to_string()));
-        }
-        agents.fleet().wait(LOOK)?;
-    }
 }

@@ -1,14 +1,11 @@
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 
-use super::limits::{LimitArgs, start};
+use super::limits::LimitArgs;
 use clap::Args;
-use coordinator::actions::recipients;
 use coordinator::agent::bounds;
 use coordinator::agent::definitions;
 use coordinator::agent::{self, Wish};
-use coordinator::rights::{not_for, not_yours};
-use coordinator::run::Spawn;
 use serde_json::json;
 use store::Failure;
 
@@ -79,24 +76,20 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     let definitions = definitions::load(types, context)?;
     let wish = wish(args, context)?;
-    may_name(&wish, context)?;
+    bounds::may_name(&wish, context)?;
     let spawn = agent::describe(&wish, &definitions, context)?;
     if let Some(warning) = bounds::warning(&spawn) {
         tracing::warn!("{warning}");
     }
     let agents = context.agents()?;
-    let prompt = spawn.prompt.clone();
-    let background = spawn.background || spawn.teammate;
-    let spawn = Spawn {
-        background,
-        ..spawn
-    };
-    let launched = start(&agents, &spawn, context)?;
-    if !background {
+    let launched = agents.spawn_when_possible(&spawn, |error| {
+        context.out.note(&clean_line(&error.to_string()));
+    })?;
+    if !spawn.background {
         let limit = (!args.wait).then(|| context.agent_settings().auto_background);
         return output::wait_and_print(&agents, launched, limit, context);
     }
-    let answer = launched.to_json(&prompt);
+    let answer = launched.to_json(&spawn.prompt);
     let meta = &launched.meta;
     context.out.done(
         || json!({ "agent": answer }),
@@ -145,26 +138,6 @@ fn wish(args: &SpawnArgs, context: &Context) -> Result<Wish, Failure> {
         limits: args.limits.limits(),
         ..Wish::default()
     })
-}
-
-/// An agent that does not lead adds nobody to its team, and nobody it starts has the name of a
-/// member: mail to that one would be its mail.
-fn may_name(wish: &Wish, context: &Context) -> Result<(), Failure> {
-    let Some(name) = wish.name.as_deref().filter(|_| !context.who().decides()) else {
-        return Ok(());
-    };
-    if wish.teammate {
-        return Err(not_for(context, "adding members to the team", true));
-    }
-    let members = recipients::members(context)?;
-    let taken = |member: &recipients::Member| member.name.as_str().eq_ignore_ascii_case(name);
-    match members.iter().any(taken) {
-        true => Err(not_yours(
-            format!("{name} is a member of the team; an agent you start needs another name"),
-            "give another --name, or none",
-        )),
-        false => Ok(()),
-    }
 }
 
 fn from_stdin() -> Result<String, Failure> {

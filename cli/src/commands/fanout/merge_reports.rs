@@ -2,6 +2,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use coordinator::fanout::merge_results;
+use coordinator::plans::secrets;
 use serde_json::json;
 use store::Failure;
 
@@ -27,7 +28,7 @@ pub(super) fn run(args: &MergeArgs, context: &mut Context) -> Result<Exit, Failu
         .map(|dir| context.directory.join(dir))
         .collect();
     let out = args.out.as_ref().map(|out| context.directory.join(out));
-    let report = merge_results(&dirs, out.as_deref(), super::secrets(context))?;
+    let report = merge_results(&dirs, out.as_deref(), secrets(context))?;
     super::step_summary(&report);
     context.out.answer(
         || json!({"report": report, "out": out.as_ref().map(|out| out.to_string_lossy())}),

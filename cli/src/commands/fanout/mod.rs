@@ -3,19 +3,16 @@
 mod apply;
 mod init;
 mod merge_reports;
-mod plan;
 mod run;
 mod view;
 
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use coordinator::env;
 use coordinator::fanout::{Report, Verdict, markdown, schema, time};
 use store::Failure;
-use swarm::redact::{Secrets, secret_values};
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -60,12 +57,6 @@ pub(crate) fn run(args: &FanoutArgs, context: &mut Context) -> Result<Exit, Fail
             Ok(Exit::Done)
         }
     }
-}
-
-/// What may not be in any report.
-fn secrets(context: &Context) -> Arc<Secrets> {
-    let named = &context.agent_settings().redact;
-    Arc::new(Secrets::new(secret_values(std::env::vars_os(), named)))
 }
 
 /// A report in a few lines.

@@ -1,20 +1,15 @@
-use std::path::{Path, PathBuf};
+use std::io::Read;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use coordinator::agent::Role;
-use coordinator::agent::definitions;
-use coordinator::agent::{PlanCrew, TaskCrew};
-use coordinator::fanout::{Equipment, Land, Preview, RunOptions, Shard, Span};
-use coordinator::run::Prove;
+use coordinator::fanout::{Land, Preview, RunOptions, Shard, Span};
+use coordinator::plans::{Ready, is_there, ready};
 use serde_json::json;
 use store::Failure;
-use store::name::Name;
-use uuid::Uuid;
 use worktrees::patch;
 
-use super::plan::{Ready, ready};
 use super::view;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -97,16 +92,16 @@ pub(super) fn run(args: &RunArgs, context: &mut Context) -> Result<Exit, Failure
         let error = Failure::usage("usage", "say which plan to run");
         return Err(error.with_hint("`ccb fanout init` writes an example; then `ccb fanout FILE`"));
     };
-    let ready = ready(path, args.shard, args.allow_empty, context)?;
+    let ready = ready(path, args.shard, args.allow_empty, read_stdin, context)?;
     if args.dry_run {
         return dry_run(ready, context);
     }
     let signals = Signals::catch()?;
     let options = args.options(&ready, context)?;
-    let team = team_of(path, &ready, args.shard, context)?;
-    let equipment = equipment(&ready, &options, &team, signals, context)?;
+    let team = ready.team(context)?;
     let mut view = view::choose(args.ci, context);
-    let report = coordinator::fanout::run(&ready.tasks, &options, equipment, &mut view)?;
+    let interrupted = Arc::new(move || signals.take());
+    let report = ready.run(&options, &team, interrupted, &mut view, context)?;
     // The terminal is as it was before anything else is printed.
     drop(view);
     super::step_summary(&report);
@@ -158,7 +153,6 @@ impl RunArgs {
             },
             into: self.into.clone(),
             check: self.check.clone(),
-            verify_timeout: Prove::TIMEOUT,
             out: context.directory.join(&self.out),
             shard: self.shard,
             deadline: self.deadline,
@@ -169,68 +163,10 @@ impl RunArgs {
     }
 }
 
-/// The team a plan has for itself: the same for the same plan in the same repository, whatever
-/// it says now.
-fn team_of(
-    path: &Path,
-    ready: &Ready,
-    shard: Option<Shard>,
-    context: &Context,
-) -> Result<Name, Failure> {
-    if let Some(named) = context.named_team().filter(|_| context.team_is_explicit()) {
-        return Ok(Name::new("team", named)?);
-    }
-    let place = context.directory.join(path);
-    let place = place.canonicalize().unwrap_or(place);
-    let shard = shard.map(|shard| shard.to_string()).unwrap_or_default();
-    let whole = [
-        context.common_dir().unwrap_or_default(),
-        &place.to_string_lossy(),
-        &ready.name,
-        &shard,
-    ]
-    .join("\0");
-    let id = Uuid::new_v5(&Uuid::NAMESPACE_URL, whole.as_bytes());
-    let start: String = format!("fanout-{}", ready.name).chars().take(48).collect();
-    Ok(Name::derived(&start, &id.simple().to_string()[..8]))
-}
-
-/// Everything the plan is run with.
-fn equipment(
-    ready: &Ready,
-    options: &RunOptions,
-    team: &Name,
-    signals: Signals,
-    context: &Context,
-) -> Result<Equipment, Failure> {
-    let secrets = super::secrets(context);
-    let context = context.in_team(team);
-    let (_, set_up) = context.usual_tree()?;
-    let tasks = ready.tasks.iter();
-    let crew = PlanCrew {
-        tasks: tasks.map(|task| (task.key.clone(), task.clone())).collect(),
-        budget_usd: options.budget_usd,
-        crew: TaskCrew {
-            definitions: definitions::load(None, &context)?,
-            runtime: None,
-            model: None,
-            set_up: set_up.clone(),
-            // What they do shows in their trees: they have nobody to talk to.
-            role: Role::Worker,
-            env: Vec::new(),
-            workplace: context.clone(),
-        },
-    };
-    let directory = context.directory.clone();
-    Ok(Equipment {
-        agents: context.agents()?,
-        crew: Box::new(crew),
-        set_up,
-        top: patch::top(&context.directory)?,
-        secrets,
-        finds: Box::new(move |tool| is_there(tool, &directory)),
-        interrupted: Arc::new(move || signals.take()),
-    })
+fn read_stdin() -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// What is not committed is not in any tree, which surprises people.
@@ -262,15 +198,6 @@ fn dry_run(ready: Ready, context: &mut Context) -> Result<Exit, Failure> {
         },
         || words(&preview),
     )
-}
-
-/// Whether a shell in `directory` would find this program.
-fn is_there(tool: &str, directory: &std::path::Path) -> bool {
-    if tool.contains('/') {
-        return directory.join(tool).exists();
-    }
-    let paths = coordinator::env::path("PATH").unwrap_or_default();
-    std::env::split_paths(&paths).any(|dir| dir.join(tool).is_file())
 }
 
 fn words(preview: &Preview) -> String {

@@ -1,0 +1,265 @@
+//! Plans: read with everything they need, and run by a team of their own.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use store::Failure;
+use store::name::Name;
+use swarm::redact::{Secrets, secret_values};
+use uuid::Uuid;
+use worktrees::patch;
+
+use crate::agent::{PlanCrew, Role, TaskCrew, definitions};
+use crate::env;
+use crate::fanout::{
+    self, Basis, Equipment, Events, FanoutError, Interrupted, Plan, PlanFile, PlannedTask, Report,
+    RunOptions, Shard, Source, expand,
+};
+use crate::workplace::Workplace;
+
+/// Reads standard input to its end.
+pub type Stdin = fn() -> std::io::Result<Vec<u8>>;
+
+/// A plan, made into tasks.
+#[derive(Debug)]
+pub struct Ready {
+    /// Its file; `-` is standard input.
+    path: PathBuf,
+    /// Which part of it this is.
+    shard: Option<Shard>,
+    /// What it calls itself, or what its file is called.
+    pub name: String,
+    /// The commit everything starts from.
+    pub base: String,
+    /// Its tasks.
+    pub tasks: Vec<PlannedTask>,
+    /// How many files have changes that no task will see, and how many git does not know.
+    pub unseen: (usize, usize),
+}
+
+/// Reads the plan and everything it needs. Nothing is run.
+pub fn ready(
+    path: &Path,
+    shard: Option<Shard>,
+    allow_empty: bool,
+    stdin: Stdin,
+    workplace: &Workplace,
+) -> Result<Ready, Failure> {
+    let from_stdin = path == Path::new("-");
+    let (name, text) = if from_stdin {
+        ("standard input".to_owned(), read_stdin(stdin)?)
+    } else {
+        let shown = path.to_string_lossy().into_owned();
+        (
+            shown.clone(),
+            file(&workplace.directory.join(path), &shown)?,
+        )
+    };
+    let text = String::from_utf8(text)
+        .map_err(|_| Failure::usage("bad_plan", format!("{name}: the plan is not valid UTF-8")))?;
+    let plan = PlanFile::read(&name, &text)?;
+    let directory = &workplace.directory;
+    let top = patch::top(directory)?;
+    let base = plan.plan.defaults.base.as_deref().unwrap_or("HEAD");
+    let base = patch::resolve(&top, base)?;
+    let source = Disk {
+        top: &top,
+        directory,
+        base: &base,
+        stdin: (!from_stdin).then_some(stdin),
+    };
+    let basis = Basis {
+        base: base.clone(),
+        settings: agents_are(&plan.plan, workplace)?,
+        allow_empty,
+    };
+    let mut tasks = expand(&plan, &source, &basis)?;
+    if let Some(shard) = shard {
+        tasks = shard.select(tasks);
+    }
+    let stem = path
+        .file_stem()
+        .map(|stem| stem.to_string_lossy().into_owned());
+    let stem = stem
+        .filter(|_| !from_stdin)
+        .unwrap_or_else(|| "fanout".into());
+    Ok(Ready {
+        path: path.to_owned(),
+        shard,
+        name: plan.plan.name.clone().unwrap_or(stem),
+        unseen: patch::uncommitted(&top)?,
+        base,
+        tasks,
+    })
+}
+
+/// What agents are like that the plan wants: proven work counts only for the same ones.
+fn agents_are(plan: &Plan, workplace: &Workplace) -> Result<String, Failure> {
+    let specs = plan.tasks.iter();
+    let specs = specs.chain(plan.foreach.iter().map(|foreach| &foreach.task));
+    let (mut types, mut runtimes) = (BTreeSet::new(), BTreeSet::new());
+    let mut models = false;
+    for spec in specs.filter(|spec| spec.prompt.is_some()) {
+        models = true;
+        types.insert(spec.agent.as_ref().or(plan.defaults.agent.as_ref()));
+        runtimes.insert(spec.runtime.as_ref().or(plan.defaults.runtime.as_ref()));
+    }
+    if !models {
+        return Ok(String::new());
+    }
+    let definitions = definitions::load(None, workplace)?;
+    let mut text = format!(
+        "{:?} {:?}",
+        env::var(env::SUBAGENT_MODEL),
+        workplace.agent_settings().default_runtime
+    );
+    for name in types {
+        let name = name.map_or("general-purpose", String::as_str);
+        // One that is not there is told about when its task begins.
+        let found = definitions.get(name);
+        let found = found.map(|found| format!("{:?}", found.definition));
+        text.push_str(&format!("\n{name}: {}", found.unwrap_or_default()));
+    }
+    for name in runtimes.into_iter().flatten() {
+        let runtime = workplace.runtimes().get(name);
+        let runtime = runtime.map(|it| format!("{:?} {:?} {:?}", it.kind, it.command, it.args));
+        text.push_str(&format!("\n{name}: {}", runtime.unwrap_or_default()));
+    }
+    Ok(text)
+}
+
+/// The repository and the disk.
+struct Disk<'a> {
+    top: &'a Path,
+    directory: &'a Path,
+    base: &'a str,
+    /// None if the plan itself was read from it.
+    stdin: Option<Stdin>,
+}
+
+impl Source for Disk<'_> {
+    fn files(&self, globs: &[String], except: &[String]) -> Result<Vec<PathBuf>, FanoutError> {
+        if globs.is_empty() || globs.iter().any(|glob| glob.trim().is_empty()) {
+            return Err(FanoutError::Input {
+                what: "foreach, files".into(),
+                why: "there is an empty pattern".into(),
+            });
+        }
+        Ok(patch::files(self.top, self.base, globs, except)?)
+    }
+
+    fn read(&self, name: &str) -> Result<Vec<u8>, FanoutError> {
+        let wrong = |why: String| FanoutError::Input {
+            what: if name == "-" {
+                "standard input".into()
+            } else {
+                name.to_owned()
+            },
+            why,
+        };
+        if name != "-" {
+            let path = self.directory.join(name);
+            return std::fs::read(path).map_err(|error| wrong(error.to_string()));
+        }
+        let Some(stdin) = self.stdin else {
+            let why = "the plan itself was read from it; give the input a file";
+            return Err(wrong(why.into()));
+        };
+        read_stdin(stdin).map_err(|error| wrong(error.message().to_owned()))
+    }
+}
+
+fn read_stdin(stdin: Stdin) -> Result<Vec<u8>, Failure> {
+    stdin().map_err(|error| Failure::failed("io", format!("standard input: {error}")))
+}
+
+fn file(path: &Path, shown: &str) -> Result<Vec<u8>, Failure> {
+    std::fs::read(path).map_err(|error| {
+        let missing = error.kind() == std::io::ErrorKind::NotFound;
+        let message = match missing {
+            true => format!("there is no plan {shown}"),
+            false => format!("{shown}: {error}"),
+        };
+        let hint = "`ccb fanout init` writes an example".to_owned();
+        Failure::usage("no_plan", message).with_hint(hint)
+    })
+}
+
+impl Ready {
+    /// The team the plan has for itself: the same for the same plan in the same repository,
+    /// whatever it says now.
+    pub fn team(&self, workplace: &Workplace) -> Result<Name, Failure> {
+        let explicit = workplace.team_is_explicit();
+        if let Some(named) = workplace.named_team().filter(|_| explicit) {
+            return Ok(Name::new("team", named)?);
+        }
+        let place = workplace.directory.join(&self.path);
+        let place = place.canonicalize().unwrap_or(place);
+        let shard = self.shard.map(|shard| shard.to_string());
+        let whole = [
+            workplace.common_dir().unwrap_or_default(),
+            &place.to_string_lossy(),
+            &self.name,
+            &shard.unwrap_or_default(),
+        ]
+        .join("\0");
+        let id = Uuid::new_v5(&Uuid::NAMESPACE_URL, whole.as_bytes());
+        let start: String = format!("fanout-{}", self.name).chars().take(48).collect();
+        Ok(Name::derived(&start, &id.simple().to_string()[..8]))
+    }
+
+    /// Runs it in this team to its end and says what became of it.
+    pub fn run(
+        &self,
+        options: &RunOptions,
+        team: &Name,
+        interrupted: Interrupted,
+        events: &mut dyn Events,
+        workplace: &Workplace,
+    ) -> Result<Report, Failure> {
+        let workplace = workplace.in_team(team);
+        let (_, set_up) = workplace.usual_tree()?;
+        let tasks = self.tasks.iter();
+        let crew = PlanCrew {
+            tasks: tasks.map(|task| (task.key.clone(), task.clone())).collect(),
+            budget_usd: options.budget_usd,
+            crew: TaskCrew {
+                definitions: definitions::load(None, &workplace)?,
+                runtime: None,
+                model: None,
+                set_up: set_up.clone(),
+                // What they do shows in their trees: they have nobody to talk to.
+                role: Role::Worker,
+                env: Vec::new(),
+                workplace: workplace.clone(),
+            },
+        };
+        let directory = workplace.directory.clone();
+        let equipment = Equipment {
+            agents: workplace.agents()?,
+            crew: Box::new(crew),
+            set_up,
+            top: patch::top(&directory)?,
+            secrets: secrets(&workplace),
+            finds: Box::new(move |tool| is_there(tool, &directory)),
+            interrupted,
+        };
+        Ok(fanout::run(&self.tasks, options, equipment, events)?)
+    }
+}
+
+/// What may not be in any report.
+pub fn secrets(workplace: &Workplace) -> Arc<Secrets> {
+    let named = &workplace.agent_settings().redact;
+    Arc::new(Secrets::new(secret_values(std::env::vars_os(), named)))
+}
+
+/// Whether a shell in `directory` would find this program.
+pub fn is_there(tool: &str, directory: &Path) -> bool {
+    if tool.contains('/') {
+        return directory.join(tool).exists();
+    }
+    let paths = env::path("PATH").unwrap_or_default();
+    std::env::split_paths(&paths).any(|dir| dir.join(tool).is_file())
+}
