@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use coordinator::agent::Role;
 use coordinator::agent::service::{
-    AgentInput, AgentOutput, AgentResult, AgentService, Known, Wait,
+    AgentInput, AgentOutput, AgentResult, AgentService, Spawned, Wait,
 };
+use coordinator::run::Listed;
 use coordinator::workplace::Workplace;
 use serde_json::{Value, json};
 use store::{Category, Failure};
+use swarm::AgentId;
 use taskboard::TaskId;
 
 use super::answer::Answer;
@@ -28,11 +30,10 @@ pub(super) fn spawn(
 ) -> Result<Answer, Failure> {
     let input = input(arguments, role, context)?;
     let spawned = service.spawn(&input, context, wait)?;
-    let result = &spawned.result;
-    let mut answer = Answer::new(words(result), result_json(result));
+    let mut answer = Answer::new(words(&spawned), spawned.to_json());
     if let AgentResult::Completed {
         agent_id: Some(id), ..
-    } = result
+    } = &spawned.result
     {
         answer = answer.printed_by(&format!("ccb agent output {id}"));
     }
@@ -138,15 +139,14 @@ fn team(
     }
 }
 
-fn words(result: &AgentResult) -> String {
-    let (text, note) = match result {
+fn words(spawned: &Spawned) -> String {
+    let text = match &spawned.result {
         AgentResult::Completed {
             status,
             content,
             agent_id,
             usage,
             worktree,
-            note,
         } => {
             let mut text = match content.trim() {
                 "" => "(The agent ended without saying anything.)".to_owned(),
@@ -172,35 +172,27 @@ fn words(result: &AgentResult) -> String {
                     usage.total_tokens, usage.tool_uses, usage.duration_ms
                 ));
             }
-            (text, note)
+            text
         }
         AgentResult::AsyncLaunched {
             agent_id,
             output_file,
-            note,
             ..
-        } => {
-            let text = format!(
-                "Agent {agent_id} works in the background; a <task-notification> tells you when it \
+        } => format!(
+            "Agent {agent_id} works in the background; a <task-notification> tells you when it \
                  ends. Go on with something else and do not guess its result. Its output so far: \
                  {output_file}"
-            );
-            (text, note)
-        }
+        ),
         AgentResult::TeammateSpawned {
             teammate_id,
             name,
             team_name,
-            note,
-        } => {
-            let text = format!(
-                "{name} is in team {team_name} now (teammate_id: {teammate_id}). It takes tasks from \
+        } => format!(
+            "{name} is in team {team_name} now (teammate_id: {teammate_id}). It takes tasks from \
                  the board and answers SendMessage."
-            );
-            (text, note)
-        }
+        ),
     };
-    match note {
+    match &spawned.note {
         Some(note) => format!("{text}\n{note}"),
         None => text,
     }
@@ -282,10 +274,11 @@ fn agent_id(
             shown(context, service)?
         )));
     }
-    let own = |known: &Known| {
-        let name = known.name.as_deref();
-        let address = id.split('@').next().unwrap_or(&id);
-        known.id == id || name.is_some_and(|name| name.eq_ignore_ascii_case(address))
+    let team = context.team()?;
+    let address = AgentId::name_in(&id, team.as_str());
+    let own = |listed: &Listed| {
+        let name = listed.meta.name.as_deref();
+        listed.meta.agent_id == id || name.is_some_and(|name| name.eq_ignore_ascii_case(address))
     };
     if role == Role::Teammate && !service.agents(context)?.iter().any(own) {
         return Err(
@@ -299,86 +292,18 @@ fn agent_id(
 /// The agents there are, in a few words: those that run, else the latest.
 fn shown(context: &Workplace, service: &dyn AgentService) -> Result<String, Failure> {
     let agents = service.agents(context)?;
-    let alive: Vec<&Known> = agents.iter().filter(|known| known.alive).collect();
+    let alive: Vec<&Listed> = agents.iter().filter(|listed| listed.alive).collect();
     let chosen = match alive.is_empty() {
         true => agents.iter().collect(),
         false => alive,
     };
-    let address = |known: &&Known| match &known.name {
-        Some(name) => format!("{} ({name})", known.id),
-        None => known.id.clone(),
+    let address = |listed: &&Listed| match &listed.meta.name {
+        Some(name) => format!("{} ({name})", listed.meta.agent_id),
+        None => listed.meta.agent_id.clone(),
     };
     let names: Vec<String> = chosen.iter().rev().take(SHOWN).map(address).collect();
     Ok(match names.is_empty() {
         true => "there are no agents of yours".to_owned(),
         false => format!("your agents: {}", names.join(", ")),
     })
-}
-
-/// As Claude Code's `Agent` answers.
-pub(super) fn result_json(result: &AgentResult) -> Value {
-    match result {
-        AgentResult::Completed {
-            status,
-            content,
-            agent_id,
-            usage,
-            worktree,
-            note,
-        } => {
-            let mut json = json!({
-                "status": status,
-                "content": [{"type": "text", "text": content}],
-            });
-            put(&mut json, "agentId", agent_id.clone());
-            if let Some(usage) = usage {
-                json["totalTokens"] = usage.total_tokens.into();
-                json["totalToolUseCount"] = usage.tool_uses.into();
-                json["totalDurationMs"] = usage.duration_ms.into();
-            }
-            if let Some((path, branch)) = worktree {
-                json["worktree"] = json!({"worktreePath": path, "worktreeBranch": branch});
-            }
-            put(&mut json, "note", note.clone());
-            json
-        }
-        AgentResult::AsyncLaunched {
-            agent_id,
-            description,
-            output_file,
-            can_read_output_file,
-            note,
-        } => {
-            let mut json = json!({
-                "status": "async_launched",
-                "agentId": agent_id,
-                "description": description,
-                "outputFile": output_file,
-                "canReadOutputFile": can_read_output_file,
-            });
-            put(&mut json, "note", note.clone());
-            json
-        }
-        AgentResult::TeammateSpawned {
-            teammate_id,
-            name,
-            team_name,
-            note,
-        } => {
-            let mut json = json!({
-                "status": "teammate_spawned",
-                "teammate_id": teammate_id,
-                "name": name,
-                "team_name": team_name,
-            });
-            put(&mut json, "note", note.clone());
-            json
-        }
-    }
-}
-
-fn put(json: &mut Value, key: &str, value: Option<String>) {
-    if let Some(value) = value {
-        json[key] = value.into();
-    }
 }

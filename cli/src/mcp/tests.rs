@@ -8,10 +8,12 @@ use std::thread::JoinHandle;
 
 use coordinator::actions::mail::Letter;
 use coordinator::agent::service::{
-    AgentInput, AgentOutput, AgentResult, AgentUsage, Known, Messaged, Spawned, Wait,
+    AgentInput, AgentOutput, AgentResult, AgentUsage, Messaged, Spawned, Wait,
 };
+use coordinator::run::Listed;
 use mailbox::{Posted, Priority};
 use serde_json::{Value, json};
+use swarm::run::Meta;
 
 use super::*;
 
@@ -32,7 +34,6 @@ impl Fake {
                 teammate_id: format!("{name}@{team}"),
                 name: name.clone(),
                 team_name: team.clone(),
-                note: None,
             };
         }
         if input.run_in_background {
@@ -41,7 +42,6 @@ impl Fake {
                 description: input.description.clone(),
                 output_file: "/runs/output.log".into(),
                 can_read_output_file: true,
-                note: Some("Its type is general-purpose.".into()),
             };
         }
         AgentResult::Completed {
@@ -54,7 +54,6 @@ impl Fake {
                 duration_ms: 45,
             }),
             worktree: Some(("/tree".into(), Some("worktree/x".into()))),
-            note: None,
         }
     }
 }
@@ -68,6 +67,8 @@ impl AgentService for Fake {
         }
         let arrived = Arc::clone(&self.arrived);
         Ok(Spawned {
+            note: (input.run_in_background && input.team.is_none())
+                .then(|| "Its type is general-purpose.".into()),
             result: Self::result(input),
             receipt: Some(Box::new(move || arrived.store(true, Ordering::SeqCst))),
         })
@@ -111,12 +112,13 @@ impl AgentService for Fake {
         }))
     }
 
-    fn agents(&self, _: &Workplace) -> Result<Vec<Known>, Failure> {
-        Ok(vec![Known {
-            id: AGENT.into(),
+    fn agents(&self, _: &Workplace) -> Result<Vec<Listed>, Failure> {
+        let meta = Meta {
+            agent_id: AGENT.into(),
             name: Some("scout".into()),
-            alive: true,
-        }])
+            ..Meta::default()
+        };
+        Ok(vec![Listed { meta, alive: true }])
     }
 }
 

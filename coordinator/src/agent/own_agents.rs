@@ -10,7 +10,7 @@ use swarm::tools::SHELL;
 
 use super::describe::{Wish, describe};
 use super::service::{
-    AgentInput, AgentOutput, AgentResult, AgentService, AgentUsage, Known, Messaged, Spawned, Wait,
+    AgentInput, AgentOutput, AgentResult, AgentService, AgentUsage, Messaged, Spawned, Wait,
 };
 use super::workers::Workers;
 use super::{Role, bounds, definitions};
@@ -79,16 +79,13 @@ impl AgentService for OwnAgents {
         let background = spawn.background;
         let launched = agents.spawn(&spawn)?;
         if background {
-            return Ok(Spawned::new(under_way(
-                &launched,
-                self.reads_files(workplace)?,
-                note,
-            )));
+            let result = under_way(&launched, self.reads_files(workplace)?);
+            return Ok(Spawned::new(result, note));
         }
         let started = Instant::now();
         loop {
             if let Some(outcome) = agents.wait(&launched, SLICE)? {
-                let result = completed(&outcome, note);
+                let result = completed(&outcome);
                 // Its parent is told in another way unless the result arrives.
                 let receipt = move || {
                     if let Err(error) = agents.delivered(&launched) {
@@ -97,16 +94,17 @@ impl AgentService for OwnAgents {
                 };
                 return Ok(Spawned {
                     result,
+                    note,
                     receipt: Some(Box::new(receipt)),
                 });
             }
             let long = workplace.agent_settings().auto_background;
             if wait.is_over() || started.elapsed() >= long {
-                let note_now = Some("It takes long.".into());
-                let result = under_way(&launched, self.reads_files(workplace)?, note_now);
-                let ended = agents.to_background(launched)?;
-                let result = ended.map_or(result, |outcome| completed(&outcome, note));
-                return Ok(Spawned::new(result));
+                let result = under_way(&launched, self.reads_files(workplace)?);
+                return Ok(match agents.to_background(launched)? {
+                    Some(outcome) => Spawned::new(completed(&outcome), note),
+                    None => Spawned::new(result, Some("It takes long.".into())),
+                });
             }
         }
     }
@@ -167,17 +165,12 @@ impl AgentService for OwnAgents {
         }))
     }
 
-    fn agents(&self, workplace: &Workplace) -> Result<Vec<Known>, Failure> {
-        let agents = workplace.agents()?;
-        let all = self.role != Role::Teammate;
-        let (listed, _) = agents.list()?;
-        let own = |listed: &Listed| all || listed.meta.parent == workplace.agent();
-        let known = listed.into_iter().filter(own).map(|listed| Known {
-            id: listed.meta.agent_id,
-            name: listed.meta.name,
-            alive: listed.alive,
-        });
-        Ok(known.collect())
+    fn agents(&self, workplace: &Workplace) -> Result<Vec<Listed>, Failure> {
+        let (mut listed, _) = workplace.agents()?.list()?;
+        if self.role == Role::Teammate {
+            listed.retain(|listed| listed.meta.parent == workplace.agent());
+        }
+        Ok(listed)
     }
 }
 
@@ -209,18 +202,13 @@ fn request(input: &AgentInput, role: Role, workplace: &Workplace) -> Result<Spaw
     })
 }
 
-pub(super) fn under_way(
-    launched: &Launched,
-    can_read_output_file: bool,
-    note: Option<String>,
-) -> AgentResult {
+pub(super) fn under_way(launched: &Launched, can_read_output_file: bool) -> AgentResult {
     let meta = &launched.meta;
     if meta.teammate {
         return AgentResult::TeammateSpawned {
             teammate_id: AgentId::member(meta.address(), &meta.team).to_string(),
             name: meta.address().to_owned(),
             team_name: meta.team.clone(),
-            note,
         };
     }
     AgentResult::AsyncLaunched {
@@ -228,11 +216,10 @@ pub(super) fn under_way(
         description: meta.description.clone(),
         output_file: launched.run.output_path().to_string_lossy().into_owned(),
         can_read_output_file,
-        note,
     }
 }
 
-fn completed(outcome: &Outcome, note: Option<String>) -> AgentResult {
+fn completed(outcome: &Outcome) -> AgentResult {
     let Outcome { meta, exit } = outcome;
     let tree = meta.worktree.as_ref().filter(|tree| tree.is_kept());
     // One with a tree has left something that can be spoken about.
@@ -247,7 +234,6 @@ fn completed(outcome: &Outcome, note: Option<String>) -> AgentResult {
             duration_ms: exit.duration_ms,
         }),
         worktree: tree.map(|tree| (tree.path.clone(), tree.branch.clone())),
-        note,
     }
 }
 

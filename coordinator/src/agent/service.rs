@@ -5,9 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mailbox::{Posted, Priority};
+use serde::Serialize;
+use serde_json::{Value, json};
 use store::Failure;
 
 use crate::actions::mail::Letter;
+use crate::run::Listed;
 use crate::workplace::Workplace;
 
 /// What an agent is to be; checked for what the role may ask.
@@ -36,24 +39,29 @@ pub struct AgentInput {
 }
 
 /// What became of a spawn.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
 pub enum AgentResult {
     /// It ran and has ended, well or not.
+    #[serde(rename_all = "camelCase")]
     Completed {
         /// How: `completed`, `failed`, `killed`, `lost`.
+        #[serde(skip)]
         status: &'static str,
         /// What it said last.
         content: String,
         /// Absent for agents nobody can write to afterwards.
+        #[serde(skip_serializing_if = "Option::is_none")]
         agent_id: Option<String>,
         /// What it used up.
+        #[serde(flatten)]
         usage: Option<AgentUsage>,
         /// Its tree, where it left changes: path and branch.
+        #[serde(skip)]
         worktree: Option<(String, Option<String>)>,
-        /// What is to be known besides, e.g. which type was taken.
-        note: Option<String>,
     },
     /// It runs in the background.
+    #[serde(rename_all = "camelCase")]
     AsyncLaunched {
         /// Its id.
         agent_id: String,
@@ -63,8 +71,6 @@ pub enum AgentResult {
         output_file: String,
         /// The caller may read that.
         can_read_output_file: bool,
-        /// What is to be known besides.
-        note: Option<String>,
     },
     /// It is a member of the team now.
     TeammateSpawned {
@@ -74,19 +80,20 @@ pub enum AgentResult {
         name: String,
         /// The team.
         team_name: String,
-        /// What is to be known besides.
-        note: Option<String>,
     },
 }
 
 /// What an agent used up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct AgentUsage {
     /// Tokens of all kinds.
+    #[serde(rename = "totalTokens")]
     pub total_tokens: u64,
     /// Calls of tools.
+    #[serde(rename = "totalToolUseCount")]
     pub tool_uses: u64,
     /// How long it took.
+    #[serde(rename = "totalDurationMs")]
     pub duration_ms: u64,
 }
 
@@ -103,32 +110,46 @@ pub struct AgentOutput {
     pub ended: bool,
 }
 
-/// An agent that can be stopped and looked at.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Known {
-    /// Its id.
-    pub id: String,
-    /// Its name.
-    pub name: Option<String>,
-    /// It runs.
-    pub alive: bool,
-}
-
 /// What became of a spawn, and what is to be done when that has arrived.
 pub struct Spawned {
     /// What became of it.
     pub result: AgentResult,
+    /// What is to be known besides, e.g. which type was taken.
+    pub note: Option<String>,
     /// What is to be done when that has arrived.
     pub receipt: Option<Receipt>,
 }
 
 impl Spawned {
     /// Nothing is to be done afterwards.
-    pub fn new(result: AgentResult) -> Self {
+    pub fn new(result: AgentResult, note: Option<String>) -> Self {
         Self {
             result,
+            note,
             receipt: None,
         }
+    }
+
+    /// As Claude Code's `Agent` answers.
+    pub fn to_json(&self) -> Value {
+        let mut json = json!(self.result);
+        if let AgentResult::Completed {
+            status,
+            content,
+            worktree,
+            ..
+        } = &self.result
+        {
+            json["status"] = (*status).into();
+            json["content"] = json!([{"type": "text", "text": content}]);
+            if let Some((path, branch)) = worktree {
+                json["worktree"] = json!({"worktreePath": path, "worktreeBranch": branch});
+            }
+        }
+        if let Some(note) = &self.note {
+            json["note"] = note.as_str().into();
+        }
+        json
     }
 }
 
@@ -177,7 +198,7 @@ pub trait AgentService: Send + Sync {
     fn message(&self, letter: &Letter, workplace: &Workplace) -> Result<Option<Messaged>, Failure>;
 
     /// The agents this caller may stop and look at, oldest first.
-    fn agents(&self, workplace: &Workplace) -> Result<Vec<Known>, Failure>;
+    fn agents(&self, workplace: &Workplace) -> Result<Vec<Listed>, Failure>;
 }
 
 /// Lets long waits end when nobody waits for them any more.

@@ -78,7 +78,7 @@ impl Workers {
         match agents.spawn(&spawn) {
             Ok(launched) => {
                 let note = Some(note(&spawn, &task));
-                Ok(Spawned::new(under_way(&launched, false, note)))
+                Ok(Spawned::new(under_way(&launched, false), note))
             }
             Err(error) => {
                 let caller = Caller::forced(LEAD);
