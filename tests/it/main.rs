@@ -68,6 +68,8 @@ mod interop_files;
 mod nothing_left;
 /// Text of others cannot look like lines of ours.
 mod output_lines;
+/// Agents that agents start.
+mod own_agents;
 /// Whoever works on a task does not decide when it is done.
 mod own_check;
 /// Home, list, identity, output: what a command finds around it.

@@ -222,7 +222,16 @@ fn a_result_that_somebody_waited_for_is_not_told_again() {
     assert_eq!(so_far.code, Some(5), "{so_far:?}");
     assert_eq!(so_far.json()["agent"]["status"], "running");
     let waiting = home
-        .command(&["--json", "agent", "output", &id, "--timeout", "100000"])
+        .command(&[
+            "--json",
+            "--as",
+            "team-lead",
+            "agent",
+            "output",
+            &id,
+            "--timeout",
+            "100000",
+        ])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();

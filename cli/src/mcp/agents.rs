@@ -226,7 +226,8 @@ pub(super) fn output(
     let id = agent_id(arguments, role, context, service)?;
     let block = arguments.flag("block").unwrap_or(true);
     let timeout = arguments.number("timeout").unwrap_or(TIMEOUT_MS);
-    let output = service.output(&id, block, Duration::from_millis(timeout), context, wait)?;
+    let timeout_ms = Duration::from_millis(timeout);
+    let (output, receipt) = service.output(&id, block, timeout_ms, context, wait)?;
     let retrieval = match (output.ended, block) {
         (true, _) => "success",
         (false, true) => "timeout",
@@ -242,7 +243,8 @@ pub(super) fn output(
     };
     let text = format!("Agent {id} ({}): {state}\n{said}", output.description);
     let json = json!({"retrieval_status": retrieval, "task": to_json(&id, &output)});
-    Ok(Answer::new(text, json).printed_by(&format!("ccb agent output {id}")))
+    let answer = Answer::new(text, json).printed_by(&format!("ccb agent output {id}"));
+    Ok(Answer { receipt, ..answer })
 }
 
 fn to_json(id: &str, output: &AgentOutput) -> Value {

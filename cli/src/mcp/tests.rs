@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use coordinator::actions::mail::Letter;
 use coordinator::agent::service::{
-    AgentInput, AgentOutput, AgentResult, AgentUsage, Messaged, Spawned, Wait,
+    AgentInput, AgentOutput, AgentResult, AgentUsage, Messaged, Receipt, Spawned, Wait,
 };
 use coordinator::run::Listed;
 use mailbox::{Posted, Priority};
@@ -74,7 +74,8 @@ impl AgentService for Fake {
         })
     }
     fn stop(&self, id: &str, workplace: &Workplace) -> Result<AgentOutput, Failure> {
-        self.output(id, false, Duration::ZERO, workplace, &Wait::default())
+        let output = self.output(id, false, Duration::ZERO, workplace, &Wait::default());
+        output.map(|(output, _)| output)
     }
 
     fn output(
@@ -84,18 +85,19 @@ impl AgentService for Fake {
         timeout: Duration,
         _: &Workplace,
         wait: &Wait,
-    ) -> Result<AgentOutput, Failure> {
+    ) -> Result<(AgentOutput, Option<Receipt>), Failure> {
         if id != AGENT {
             return Err(Failure::usage("agent_not_found", format!("no agent {id}")));
         }
         let started = std::time::Instant::now();
         until(|| !block || wait.is_over() || started.elapsed() >= timeout);
-        Ok(AgentOutput {
+        let output = AgentOutput {
             status: "running".into(),
             description: "look around".into(),
             output: "so far".into(),
             ended: false,
-        })
+        };
+        Ok((output, None))
     }
 
     fn message(&self, letter: &Letter, _: &Workplace) -> Result<Option<Messaged>, Failure> {
@@ -247,7 +249,7 @@ fn an_agent_in_the_background_answers_with_where_to_look() {
     let call = json!({"description": "look", "prompt": "Look.", "run_in_background": true});
     let (text, json) = lead.call("Agent", &call);
     let expected = json!({
-        "status": "async_launched", "agentId": AGENT, "description": "look", "prompt": "Look.",
+        "status": "async_launched", "agentId": AGENT, "description": "look",
         "outputFile": "/runs/output.log", "canReadOutputFile": true,
         "note": "Its type is general-purpose.",
     });

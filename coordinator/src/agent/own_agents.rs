@@ -10,7 +10,8 @@ use swarm::tools::SHELL;
 
 use super::describe::{Wish, describe};
 use super::service::{
-    AgentInput, AgentOutput, AgentResult, AgentService, AgentUsage, Messaged, Spawned, Wait,
+    AgentInput, AgentOutput, AgentResult, AgentService, AgentUsage, Messaged, Receipt, Spawned,
+    Wait,
 };
 use super::workers::Workers;
 use super::{Role, bounds, definitions};
@@ -123,7 +124,7 @@ impl AgentService for OwnAgents {
         timeout: Duration,
         workplace: &Workplace,
         wait: &Wait,
-    ) -> Result<AgentOutput, Failure> {
+    ) -> Result<(AgentOutput, Option<Receipt>), Failure> {
         let agents = workplace.agents()?;
         let meta = agents.find(id)?;
         let run = agents.run(&meta.agent_id);
@@ -134,15 +135,23 @@ impl AgentService for OwnAgents {
                 break;
             }
         }
-        if let Some(outcome) = agents.output(&meta, Duration::ZERO)? {
-            return Ok(ended(&outcome));
+        if let Some(output) = agents.output(&meta, workplace.agent(), Duration::ZERO)? {
+            let said = ended(&output.outcome);
+            // Its parent is told in another way unless the answer arrives.
+            let receipt = move || {
+                if let Err(error) = output.passed_on() {
+                    tracing::warn!(%error, "a result that arrived is told again");
+                }
+            };
+            return Ok((said, Some(Box::new(receipt))));
         }
-        Ok(AgentOutput {
+        let so_far = AgentOutput {
             status: run.meta()?.state.as_str().to_owned(),
             description: meta.description,
             output: tail_of_output(&run, SO_FAR)?,
             ended: false,
-        })
+        };
+        Ok((so_far, None))
     }
 
     fn message(&self, letter: &Letter, workplace: &Workplace) -> Result<Option<Messaged>, Failure> {

@@ -183,7 +183,8 @@ pub trait AgentService: Send + Sync {
     /// Stops a running agent and says how it ended.
     fn stop(&self, id: &str, workplace: &Workplace) -> Result<AgentOutput, Failure>;
 
-    /// What an agent has said; with `block` after it has ended, or after `timeout`.
+    /// What an agent has said; with `block` after it has ended, or after `timeout`. And what is
+    /// to be done when that has arrived.
     fn output(
         &self,
         id: &str,
@@ -191,7 +192,7 @@ pub trait AgentService: Send + Sync {
         timeout: Duration,
         workplace: &Workplace,
         wait: &Wait,
-    ) -> Result<AgentOutput, Failure>;
+    ) -> Result<(AgentOutput, Option<Receipt>), Failure>;
 
     /// Delivers a text to an agent that it knows; one that has ended goes on. `None` if it is
     /// for somebody else.

@@ -18,7 +18,7 @@ use super::control::{Control, Level};
 use super::crew::{Crew, Job, Seat};
 use super::event::TaskEnd;
 use crate::progress::Patience;
-use crate::run::{AgentError, Agents, Outcome, Prove};
+use crate::run::{AgentError, Agents, Outcome, Output, Prove};
 
 /// How long one wait for a run's end takes at most; then it is waited for again.
 const ROUND: Duration = Duration::from_secs(3600);
@@ -177,8 +177,12 @@ impl Shared {
         said.send(started).ok();
         let mut usage = Usage::default();
         let outcome = self.wait(meta, &meta.agent_id);
+        let passed_on = || {
+            let output = self.agents.output(meta, &meta.parent, Duration::ZERO)?;
+            output.map_or(Ok(()), Output::passed_on)
+        };
         if self.quiet
-            && let Err(error) = self.agents.output(meta, Duration::ZERO)
+            && let Err(error) = passed_on()
         {
             tracing::warn!(%error, "somebody may be told again");
         }

@@ -9,7 +9,7 @@ use store::atomic::Durability;
 use store::home::Home;
 use store::name::Name;
 use store::settings::{LockMode, Settings};
-use swarm::run::{self, Exit, Meta, RunDir, RunError, RunOptions, RunState};
+use swarm::run::{self, Child, Exit, Meta, RunDir, RunError, RunOptions, RunState};
 use swarm::starter::Starter;
 use swarm::{Team, TeamOptions};
 use taskboard::{Board, BoardOptions};
@@ -188,6 +188,28 @@ impl Agents {
             listed.push(Listed { meta, alive });
         }
         Ok((listed, problems))
+    }
+
+    /// The agents that the agent of `meta` has started and that still run.
+    pub(super) fn running_children(&self, meta: &Meta) -> Result<Vec<Child>, AgentError> {
+        let mut children = Vec::new();
+        for id in run::active(&self.runs)? {
+            let run = self.run(&id);
+            let Ok(child) = run.meta() else { continue };
+            let own = child.parent.eq_ignore_ascii_case(meta.address());
+            if !own || child.agent_id == meta.agent_id {
+                continue;
+            }
+            // One that nobody sees to any more is finished, so that its parent hears of it.
+            self.reconcile_one(&run)?;
+            if run.is_alive()? {
+                children.push(Child {
+                    id,
+                    description: child.description,
+                });
+            }
+        }
+        Ok(children)
     }
 
     /// The agent `given` names, if there is one: by its id, its name, or `name@team`.

@@ -34,4 +34,4 @@ pub use resume::Sent;
 pub use spawn::{Spawn, WorksIn};
 pub use start::{GUARD, HOST, Launched};
 pub(crate) use swarm::run::{DefinedHooks, Grants, LaunchPlan, Prove};
-pub use wait::Outcome;
+pub use wait::{Outcome, Output};

@@ -13,7 +13,7 @@ use swarm::LEAD;
 use swarm::definitions::PermissionMode;
 use swarm::hooks::HookEvent;
 use swarm::run::{
-    Asked, Exit, HookCall, HostServices, Mail, MailMessage, MayBegin, Meta, ModeOrder,
+    Asked, Child, Exit, HookCall, HostServices, Mail, MailMessage, MayBegin, Meta, ModeOrder,
     PermissionAnswer, Proof, RunDir, Seal, ServiceError,
 };
 use swarm::runtime::Usage;
@@ -26,6 +26,7 @@ use super::error::AgentError;
 use super::finish;
 use super::judge::Before;
 use super::run_hooks::RunHooks;
+use super::stop::stop_request;
 use crate::fleet::Gate;
 
 /// How many messages are taken at once.
@@ -196,6 +197,24 @@ impl HostServices for RunServices {
             Some(hooks) if !self.agents.options.in_hook => Ok(hooks.call(event, &self.agents)),
             _ => Ok(HookCall::default()),
         }
+    }
+
+    fn children(&mut self) -> Result<Vec<Child>, ServiceError> {
+        self.agents.running_children(&self.meta).map_err(port)
+    }
+
+    fn stop_child(
+        &mut self,
+        child: &Child,
+        why: &str,
+        grace: Duration,
+    ) -> Result<(), ServiceError> {
+        let run = self.agents.run(&child.id);
+        let meta = run.meta().map_err(port)?;
+        let by = self.meta.address();
+        let why = Some(why.to_owned());
+        run.ask_to_stop(&stop_request(&meta, by, why, grace))
+            .map_err(port)
     }
 
     fn ask(&mut self, tool: &str, input: &Value) -> Result<Asked, ServiceError> {

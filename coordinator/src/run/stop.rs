@@ -15,6 +15,22 @@ const LENIENCE: Duration = Duration::from_secs(5);
 /// How long a guard may take to finish a run whose host was killed.
 const GUARD_TIME: Duration = Duration::from_secs(5);
 
+/// Asks the present life of a run to end.
+pub(super) fn stop_request(
+    meta: &Meta,
+    by: &str,
+    reason: Option<String>,
+    grace: Duration,
+) -> StopRequest {
+    StopRequest {
+        life: meta.life,
+        by: by.to_owned(),
+        at: rfc3339(SystemClock.now_ms()),
+        reason,
+        grace_ms: u64::try_from(grace.as_millis()).unwrap_or(u64::MAX),
+    }
+}
+
 impl Agents {
     /// Ends a running agent: asks, then insists, then forces. Returns how it ended; its parent
     /// is told as well.
@@ -36,13 +52,7 @@ impl Agents {
             });
         }
         let grace = grace.unwrap_or_else(|| self.grace());
-        run.ask_to_stop(&StopRequest {
-            life: meta.life,
-            by: by.to_owned(),
-            at: rfc3339(SystemClock.now_ms()),
-            reason,
-            grace_ms: u64::try_from(grace.as_millis()).unwrap_or(u64::MAX),
-        })?;
+        run.ask_to_stop(&stop_request(&meta, by, reason, grace))?;
         // Asking by protocol, SIGTERM and SIGKILL are the host's; each has its time.
         let mut ended = run.wait_dead(grace * 2 + LENIENCE)?;
         if !ended {

@@ -85,12 +85,20 @@ impl Agents {
         Ok(None)
     }
 
-    /// What a run has come to, for somebody who asks for it: waits for its end at most `limit`.
-    /// A result that is returned counts as delivered.
-    pub fn output(&self, meta: &Meta, limit: Duration) -> Result<Option<Outcome>, AgentError> {
+    /// What a run has come to, for `reader`, who asks for it: waits for its end at most `limit`.
+    pub fn output(
+        &self,
+        meta: &Meta,
+        reader: &str,
+        limit: Duration,
+    ) -> Result<Option<Output>, AgentError> {
         let run = self.run(&meta.agent_id);
         self.reconcile_one(&run)?;
-        let waiter: Waiter = run.waiter()?;
+        // Whoever else asks takes nothing away from the one who has to be told.
+        let waiter = match meta.parent.eq_ignore_ascii_case(reader) {
+            true => Some(run.waiter()?),
+            false => None,
+        };
         let exit = run.wait_exit(meta.life, limit)?;
         let exit = match exit {
             None if !run.is_alive()? => {
@@ -102,18 +110,43 @@ impl Agents {
         let Some(exit) = exit else {
             return Ok(None);
         };
+        let outcome = Outcome {
+            meta: run.meta()?,
+            exit,
+        };
+        Ok(Some(Output {
+            outcome,
+            run,
+            waiter,
+        }))
+    }
+}
+
+/// A result somebody has asked for. Its parent is told by mail, unless it was the parent that
+/// asked, and has got it.
+#[derive(Debug)]
+pub struct Output {
+    /// How the run ended.
+    pub outcome: Outcome,
+    run: RunDir,
+    waiter: Option<Waiter>,
+}
+
+impl Output {
+    /// Whoever asked has it.
+    pub fn passed_on(self) -> Result<(), AgentError> {
+        let Some(waiter) = self.waiter else {
+            return Ok(());
+        };
         // Its host may still be busy with its tree; that it is told is ours.
-        let lock = run.lock()?;
-        let meta = run.meta()?;
-        if meta.life == exit.life && matches!(meta.told, None | Some(Told::Waiting)) {
-            mark_delivered_locked(&run, meta)?;
+        let lock = self.run.lock()?;
+        let meta = self.run.meta()?;
+        if meta.life == self.outcome.exit.life && matches!(meta.told, None | Some(Told::Waiting)) {
+            mark_delivered_locked(&self.run, meta)?;
         }
         drop(lock);
         drop(waiter);
-        Ok(Some(Outcome {
-            meta: run.meta()?,
-            exit,
-        }))
+        Ok(())
     }
 }
 

@@ -134,6 +134,7 @@ pub fn host(
             }
         }
         reached(fault::RUN_OVER);
+        life.children_have_ended(options.grace).await;
         let left = end_descendants(KILL_TIMEOUT);
         life.swept(&left);
         let mut exit = life.exit();
@@ -295,7 +296,8 @@ async fn live(
     loop {
         life.end_if_over(&agent.orders, processes);
         // A program that has ended may still wait for what hooks say about its end.
-        if over && (life.stopping.why().is_some() || !life.hooking.pending()) {
+        let waits = || life.hooking.pending();
+        if over && (life.stopping.why().is_some() || (!waits() && !life.waits_for_children())) {
             return Ok(());
         }
         let due = life.next_due();

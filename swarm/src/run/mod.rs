@@ -63,7 +63,7 @@ pub use options::{FleetOptions, RunOptions};
 pub use output::tail_of_output;
 pub use run_dir::{Held, RunDir, RunError, Waiter};
 pub use services::{
-    Asked, CheckDir, HookCall, HostServices, Mail, MailMessage, MayBegin, ModeOrder,
+    Asked, CheckDir, Child, HookCall, HostServices, Mail, MailMessage, MayBegin, ModeOrder,
     PermissionAnswer, Seal, ServiceError,
 };
 pub use transcript::{Entry, Record, Transcript, read_from as read_transcript};

@@ -150,6 +150,15 @@ pub struct HookCall {
     pub notes: Vec<String>,
 }
 
+/// An agent that the agent has started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Child {
+    /// Its id.
+    pub id: String,
+    /// What it does, in a few words.
+    pub description: String,
+}
+
 /// Everything else a host needs.
 pub trait HostServices: fmt::Debug {
     /// Begins to read the agent's mail.
@@ -178,6 +187,22 @@ pub trait HostServices: fmt::Debug {
         refused: Option<&str>,
     ) -> Result<(), ServiceError> {
         let _ = (mode, request, refused);
+        Ok(())
+    }
+
+    /// The agents this one has started that still run.
+    fn children(&mut self) -> Result<Vec<Child>, ServiceError> {
+        Ok(Vec::new())
+    }
+
+    /// Asks one of them to end, without waiting for it.
+    fn stop_child(
+        &mut self,
+        child: &Child,
+        why: &str,
+        grace: Duration,
+    ) -> Result<(), ServiceError> {
+        let _ = (child, why, grace);
         Ok(())
     }
 

@@ -12,7 +12,10 @@ use crate::runtime::TurnStatus;
 impl Life<'_> {
     /// How it ended.
     pub(super) fn exit(&mut self) -> Exit {
-        let (status, error) = self.verdict();
+        let (status, mut error) = self.verdict();
+        if let (Some(error), Some(words)) = (&mut error, self.stopped_children()) {
+            error.push_str(&format!("; {words}"));
+        }
         let reason = self.reason(status);
         let turn = self.last_turn.as_ref().map(|turn| turn.text.clone());
         let result = turn.filter(|text| !text.is_empty());

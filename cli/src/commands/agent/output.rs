@@ -42,8 +42,10 @@ pub(crate) fn run(args: &OutputArgs, context: &mut Context) -> Result<Exit, Fail
         true => Duration::ZERO,
         false => args.timeout,
     };
-    if let Some(outcome) = agents.output(&meta, limit)? {
-        return print(&outcome, context);
+    if let Some(output) = agents.output(&meta, context.agent(), limit)? {
+        let exit = print(&output.outcome, context)?;
+        output.passed_on()?;
+        return Ok(exit);
     }
     // Not over: what there is so far.
     let run = agents.run(&meta.agent_id);

@@ -74,7 +74,7 @@ impl Life<'_> {
     }
 
     pub(crate) async fn give_mail(&mut self, orders: &Sender<Order>) {
-        if self.stopping.why().is_some() || self.meta.state == RunState::Ending {
+        if self.gone || self.stopping.why().is_some() || self.meta.state == RunState::Ending {
             return;
         }
         let waits = self.mail_queue.as_ref().is_some_and(MailQueue::waiting);

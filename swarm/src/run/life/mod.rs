@@ -1,5 +1,6 @@
 //! One life of an agent, as its host sees it.
 
+mod children;
 pub(super) mod hooks;
 mod limits;
 mod mail;
@@ -16,6 +17,7 @@ use tokio::sync::mpsc::Sender;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use children::Children;
 use hooks::Hooking;
 use limits::{Failure, Hold};
 use mail_queue::MailQueue;
@@ -59,6 +61,8 @@ pub(super) struct Life<'a> {
     pub(super) last_turn: Option<TurnEnd>,
     pub(super) not_launched: Option<String>,
     pub(super) ending: Option<Ending>,
+    /// Its program has ended.
+    pub(super) gone: bool,
     /// What was used in this life.
     pub(super) used: Usage,
     pub(super) used_written: Instant,
@@ -88,6 +92,7 @@ pub(super) struct Life<'a> {
     pub(super) modes: VecDeque<ModeOrder>,
     /// By when it should have ended, having been told that nothing more will come.
     pub(super) should_be_over: Option<Instant>,
+    pub(super) children: Children,
 }
 
 impl<'a> Life<'a> {
@@ -125,6 +130,7 @@ impl<'a> Life<'a> {
             last_turn: None,
             not_launched: None,
             ending: None,
+            gone: false,
             used: Usage::default(),
             used_written: Instant::now(),
             questions: HashMap::new(),
@@ -141,6 +147,7 @@ impl<'a> Life<'a> {
             hooking,
             modes: VecDeque::new(),
             should_be_over: None,
+            children: Children::default(),
         })
     }
 
@@ -193,13 +200,20 @@ impl<'a> Life<'a> {
         let lingers = self
             .should_be_over
             .filter(|_| self.stopping.why().is_none());
-        let all = [self.stopping.due(), question, self.limits_due(), lingers];
+        let all = [
+            self.stopping.due(),
+            question,
+            self.limits_due(),
+            lingers,
+            self.children_due(),
+        ];
         all.into_iter().flatten().min()
     }
 
     /// Something is due.
     pub(super) async fn due(&mut self, orders: &Sender<Order>, processes: &Processes) {
         self.limits_are_due(orders).await;
+        self.look_at_children(orders).await;
         let now = Instant::now();
         if self.stopping.due().is_some_and(|due| due <= now)
             && let Some(step) = self.stopping.step()
@@ -272,6 +286,7 @@ impl<'a> Life<'a> {
     ) {
         let can_ask = !orders.is_closed();
         if let Some(step) = self.stopping.begin(why, grace, can_ask) {
+            self.stop_children(grace);
             self.take_step(step, orders, processes);
         }
     }
@@ -434,6 +449,10 @@ impl<'a> Life<'a> {
         if self.lingers() {
             return;
         }
+        if self.waits_for_children() {
+            self.set_state(RunState::Idle);
+            return;
+        }
         self.set_state(RunState::Ending);
         drop(lock);
         orders.send(Order::Finish).await.ok();
@@ -461,6 +480,7 @@ impl<'a> Life<'a> {
             self.record.printed(stream, &bytes);
         }
         self.ending = ending;
+        self.gone = true;
     }
 
     /// What the agent left behind was ended, too.
