@@ -19,11 +19,9 @@ use uuid::Uuid;
 use crate::consumer::sweep;
 use crate::error::{MailError, Result};
 use crate::fault;
-use crate::inbox::{Inbox, sync};
+use crate::inbox::{Inbox, Live, Mark, line_at, sync};
 use crate::line::{self, Scan, Scanned, VERSION};
-use crate::live::{Live, line_at};
 use crate::mailbox::Mailbox;
-use crate::marks::Mark;
 use crate::message::{Body, Draft};
 
 /// A broadcast that was sent.

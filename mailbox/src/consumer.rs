@@ -17,9 +17,8 @@ use store::shared_log::SyncHandle;
 
 use crate::cursor::Cursor;
 use crate::error::{MailError, Result};
-use crate::inbox::Inbox;
+use crate::inbox::{Inbox, Live};
 use crate::line::{Scan, Scanned};
-use crate::live::Live;
 use crate::message::Message;
 
 /// How often a reader looks without having been woken.

@@ -51,11 +51,10 @@ mod error;
 mod fault;
 mod inbox;
 mod line;
-mod live;
 mod mailbox;
-mod marks;
 mod message;
 mod notification;
+mod options;
 mod peek;
 mod protocol;
 mod ranges;
@@ -70,9 +69,10 @@ pub use consumer::{Acked, Batch, Consumer};
 pub use error::{MailError, Result};
 pub use fault::FAULT_POINTS;
 pub use inbox::{Inbox, Posted};
-pub use mailbox::{Limits, MailOptions, Mailbox};
+pub use mailbox::Mailbox;
 pub use message::{Body, Draft, MAX_BODY, MAX_SUMMARY, MAX_TEXT, Message, Priority};
 pub use notification::{RunStatus, TaskNotification, Usage, WorktreeLeft, notification_id};
+pub use options::{Limits, MailOptions};
 pub use peek::{Follow, Listing, MessageState};
 pub use protocol::{
     Answered, Asked, IdleNotification, IdleReason, KINDS, Mode, Permission, Plan, Protocol,

@@ -3,80 +3,17 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use store::StoreError;
-use store::atomic::Durability;
-use store::clock::{Clock, SystemClock};
 use store::home::Home;
-use store::lock::DEFAULT_TIMEOUT;
 use store::name::Name;
-use store::secret_filter::SecretFilter;
 
 use crate::error::{MailError, Result};
 use crate::inbox::{Inbox, Posted};
 use crate::message::{Body, Draft};
-
-/// How a mailbox behaves.
-#[derive(Debug, Clone)]
-pub struct MailOptions {
-    /// Whether a message survives a power cut before its sending is acknowledged.
-    pub durability: Durability,
-    /// How long to wait for an inbox's lock.
-    pub lock_timeout: Duration,
-    /// How long to wait for another reader of the same inbox to go.
-    pub reader_timeout: Duration,
-    /// Where the time comes from.
-    pub clock: Arc<dyn Clock>,
-    /// How much is kept.
-    pub limits: Limits,
-    /// What is taken out of messages and requests before they are written.
-    pub secret_filter: SecretFilter,
-}
-
-impl Default for MailOptions {
-    fn default() -> Self {
-        Self {
-            durability: Durability::Full,
-            lock_timeout: DEFAULT_TIMEOUT,
-            reader_timeout: Duration::from_secs(1),
-            clock: Arc::new(SystemClock),
-            limits: Limits::default(),
-            secret_filter: SecretFilter::default(),
-        }
-    }
-}
-
-/// How much an inbox keeps. Nothing that waits to be read is ever dropped: what is over the
-/// limit is refused.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Messages that wait to be acknowledged.
-    pub unread: u64,
-    /// Bytes of the log in which they wait.
-    pub log_bytes: u64,
-    /// From this size on, acknowledged messages move from the log to an archive.
-    pub rotate_bytes: u64,
-    /// How many archives are kept; older ones are deleted.
-    pub archives: usize,
-    /// How many ids that were given by senders are remembered after their messages are gone.
-    pub remembered_ids: usize,
-    /// From this size on, broadcasts that every recipient has are dropped.
-    pub broadcast_bytes: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            unread: 100_000,
-            log_bytes: 64 << 20,
-            rotate_bytes: 1 << 20,
-            archives: 8,
-            remembered_ids: 1 << 16,
-            broadcast_bytes: 1 << 20,
-        }
-    }
-}
+use crate::notification::{TaskNotification, notification_id};
+use crate::options::MailOptions;
+use crate::protocol::Protocol;
 
 /// The mail of one team.
 ///
@@ -144,6 +81,27 @@ impl Mailbox {
             ));
         }
         self.inbox(&draft.to)?.post(draft)
+    }
+
+    /// Tells `to` that a run has ended. However often and by whomever it is told, it is there
+    /// once.
+    pub fn notify(
+        &self,
+        from: Name,
+        to: Name,
+        run: &str,
+        notification: &TaskNotification,
+    ) -> Result<Posted> {
+        let mut notification = notification.clone();
+        notification.shorten();
+        let summary: String = notification.summary().chars().take(200).collect();
+        let body = Body::Protocol(Protocol::TaskNotification(notification));
+        let draft = Draft {
+            id: Some(notification_id(run)),
+            summary: Some(summary),
+            ..Draft::new(from, to, body)
+        };
+        self.send(&draft)
     }
 
     pub(crate) fn inboxes_dir(&self) -> PathBuf {

@@ -23,14 +23,8 @@
 //! ```
 
 use serde::{Deserialize, Serialize};
-use store::name::Name;
 use uuid::Uuid;
 
-use crate::error::Result;
-use crate::inbox::Posted;
-use crate::mailbox::Mailbox;
-use crate::message::{Body, Draft};
-use crate::protocol::Protocol;
 use crate::xml::write_part;
 
 /// The longest result that is sent along; the rest is in the output file.
@@ -131,32 +125,9 @@ pub struct TaskNotification {
     pub worktree: Option<WorktreeLeft>,
 }
 
-impl Mailbox {
-    /// Tells `to` that a run has ended. However often and by whomever it is told, it is there
-    /// once.
-    pub fn notify(
-        &self,
-        from: Name,
-        to: Name,
-        run: &str,
-        notification: &TaskNotification,
-    ) -> Result<Posted> {
-        let mut notification = notification.clone();
-        notification.shorten();
-        let summary: String = notification.summary().chars().take(200).collect();
-        let body = Body::Protocol(Protocol::TaskNotification(notification));
-        let draft = Draft {
-            id: Some(notification_id(run)),
-            summary: Some(summary),
-            ..Draft::new(from, to, body)
-        };
-        self.send(&draft)
-    }
-}
-
 impl TaskNotification {
     /// Cuts a long result: a notification must never be refused.
-    fn shorten(&mut self) {
+    pub(crate) fn shorten(&mut self) {
         let Some(result) = &mut self.result else {
             return;
         };

@@ -12,9 +12,8 @@ use store::watch::DirWatch;
 use crate::broadcast::last_number;
 use crate::cursor::Cursor;
 use crate::error::{MailError, Result};
-use crate::inbox::Inbox;
+use crate::inbox::{Inbox, Marks};
 use crate::line;
-use crate::marks::Marks;
 use crate::message::Message;
 
 store::words! {

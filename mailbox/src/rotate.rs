@@ -13,9 +13,8 @@ use store::fault::reached;
 
 use crate::error::Result;
 use crate::fault;
-use crate::inbox::Inbox;
+use crate::inbox::{Inbox, Live};
 use crate::line::{self, Scan, Scanned};
-use crate::live::Live;
 
 /// Damaged lines are kept up to this many bytes.
 const REJECTED_BYTES: usize = 1 << 20;

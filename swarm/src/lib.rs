@@ -30,7 +30,6 @@
 mod agent_id;
 pub mod definitions;
 pub mod environment;
-mod error;
 mod fault;
 pub mod fork;
 pub mod hooks;
@@ -46,9 +45,8 @@ pub mod tools;
 pub mod trust;
 
 pub use agent_id::AgentId;
-pub use error::TeamError;
 pub use fault::FAULT_POINTS;
 pub use team::{
     COLORS, LEAD, Life, Listed, Living, Member, MemberUpdate, NewMember, NewTeam, Roster, Team,
-    TeamOptions, list,
+    TeamError, TeamOptions, list,
 };

@@ -9,7 +9,11 @@
 //! prefix of our server (`Agent`, `mcp__ccb__Agent`).
 
 use crate::definitions::{Definition, McpServer};
-use crate::runtime::OWN_SERVER;
+
+/// The name of the MCP server that offers the board, mail and agents. Its tools need no
+/// permission. A program's own tools for the same purposes are withheld from every agent, also
+/// from one that gets none of ours: what it did with them would be on no board.
+pub const OWN_SERVER: &str = "ccb";
 
 /// What an agent's definition says about tools.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -202,7 +202,7 @@ fn pairs(pairs: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
 /// An MCP server under our name, with tools that answer with their own name.
 pub fn fake_tools(program: &str, tools: &[&str]) -> McpServer {
     McpServer {
-        name: swarm::runtime::OWN_SERVER.into(),
+        name: swarm::tools::OWN_SERVER.into(),
         command: program.into(),
         args: tools.iter().map(ToString::to_string).collect(),
         ..McpServer::default()

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use store::{Category, Explain, Facts, StoreError};
 
-use crate::changes::Changes;
+use crate::change_report::Changes;
 
 /// Why something was not done with a tree.
 #[derive(Debug, thiserror::Error)]

@@ -6,7 +6,6 @@ use store::atomic::{self, Durability};
 use store::home::create_durable_dir;
 
 use crate::error::TreeError;
-use crate::git::{Git, History, files};
 use crate::slug::Slug;
 
 /// Where our things are: working trees in the main tree, everything else in the shared git
@@ -125,29 +124,6 @@ impl Layout {
     /// git's directory of linked trees.
     pub(crate) fn admin_dirs(&self) -> PathBuf {
         self.common.join("worktrees")
-    }
-
-    /// git's directory for the worktree at `tree`; an error if it is not one of this repository.
-    pub(crate) fn admin_of(&self, tree: &Path) -> Result<PathBuf, TreeError> {
-        files::admin_of(self, tree).map_err(|why| TreeError::NotOurs {
-            path: tree.to_owned(),
-            why,
-        })
-    }
-
-    /// `git <verb>` in the main working tree.
-    pub(crate) fn git(&self, verb: &str) -> Git {
-        Git::at(&self.main, verb)
-    }
-
-    /// The history as seen from the main working tree.
-    pub(crate) fn history(&self) -> History {
-        History::open(&self.main)
-    }
-
-    /// The commit a branch (without `refs/heads/`) stands at, `None` if there is no such branch.
-    pub(crate) fn tip_of(&self, branch: &str) -> Result<Option<String>, TreeError> {
-        self.history().tip(&format!("refs/heads/{branch}"))
     }
 
     /// Replaces one of git's small files, which survives a power cut only if git synced it too.

@@ -37,6 +37,7 @@
 //! No tasks (a tree may name one; who keeps both sides in step is the coordinator), no agents,
 //! no printing, no settings files.
 
+mod change_report;
 mod changes;
 mod check;
 mod create;
@@ -56,7 +57,8 @@ mod run;
 mod slug;
 mod trees;
 
-pub use changes::{ChangeState, Changes, Stray, TreeSnapshot, Whereabouts, fingerprint_of};
+pub use change_report::{ChangeState, Changes};
+pub use changes::{Stray, TreeSnapshot, Whereabouts, fingerprint_of};
 pub use check::{AfterCheck, Check, CheckTree};
 pub use create::{Base, CreateHook, CreateMode, CreateRequest, Created, SetUp};
 pub use doctor::{HealScope, TreeFinding};

@@ -4,7 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::check::MARKER;
+/// Leads from a check tree to the repository it belongs to.
+pub(crate) const MARKER: &str = "ccb-check";
 
 /// Where a repository keeps its things.
 #[derive(Debug, Clone, PartialEq, Eq)]

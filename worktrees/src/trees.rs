@@ -11,7 +11,6 @@ use store::lock::{DEFAULT_TIMEOUT, FileLock};
 use store::secret_filter::SecretFilter;
 use store::tree::device;
 
-use crate::changes::{self, Changes};
 use crate::error::TreeError;
 use crate::layout::Layout;
 use crate::lease::Lease;
@@ -141,21 +140,6 @@ impl Trees {
             Some(entry) if entry.is_live() => Ok(entry.clone()),
             _ => Err(not_found(slug)),
         }
-    }
-
-    /// The changes in the worktree since its base.
-    pub fn changes(&self, slug: &Slug) -> Result<Changes, TreeError> {
-        Ok(changes::of(&self.layout, &self.get(slug)?))
-    }
-
-    /// The same for an entry that was just listed.
-    pub fn changes_of(&self, entry: &Entry) -> Changes {
-        changes::of(&self.layout, entry)
-    }
-
-    /// Files of the tree that git ignores and a removal would take away.
-    pub fn ignored(&self, slug: &Slug) -> Result<Vec<std::path::PathBuf>, TreeError> {
-        changes::ignored(self.get(slug)?.path())
     }
 
     /// Says that the caller works in the tree, until the answer is dropped.

@@ -9,7 +9,8 @@ use store::Failure;
 use store::settings::ConfigHome;
 use swarm::definitions::{Definition, Found, McpServer as Asked};
 use swarm::hooks::HookEvent;
-use swarm::runtime::{McpServer, OWN_SERVER};
+use swarm::runtime::McpServer;
+use swarm::tools::OWN_SERVER;
 use swarm::trust::{Item, Places, SERVERS, Servers, servers_of};
 
 use crate::env;

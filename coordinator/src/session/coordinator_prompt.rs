@@ -5,7 +5,8 @@ use std::path::Path;
 use crate::agent::Role;
 use store::Failure;
 use swarm::run::RuntimeSpec;
-use swarm::runtime::{OWN_SERVER, RuntimeKind};
+use swarm::runtime::RuntimeKind;
+use swarm::tools::OWN_SERVER;
 use swarm::trust::{COORDINATOR, Item, Places};
 
 use super::Session;

@@ -14,8 +14,8 @@ use super::meta::Meta;
 use crate::LEAD;
 use crate::definitions::Source;
 use crate::process::MARKER;
-use crate::runtime::{Launch, McpServer, OWN_SERVER, Start};
-use crate::tools::{Reach, ToolFilter};
+use crate::runtime::{Launch, McpServer, Start};
+use crate::tools::{OWN_SERVER, Reach, ToolFilter};
 
 /// Variables by which programs find their configuration.
 pub const CONFIG_HOMES: &[&str] = &[

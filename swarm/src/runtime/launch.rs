@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::tools::{Reach, SKILL, ToolFilter, WORKING};
+use crate::tools::{OWN_SERVER, Reach, SKILL, ToolFilter, WORKING};
 
 /// An agent to be started. Everything is decided already; a runtime only translates it.
 #[derive(Debug, Clone, Default)]
@@ -52,11 +52,6 @@ pub struct Launch {
     /// A new conversation, or one that goes on.
     pub start: Start,
 }
-
-/// The name of the MCP server that offers the board, mail and agents. Its tools need no
-/// permission. A program's own tools for the same purposes are withheld from every agent, also
-/// from one that gets none of ours: what it did with them would be on no board.
-pub const OWN_SERVER: &str = "ccb";
 
 impl Launch {
     /// Which tools it may use.

@@ -56,7 +56,7 @@ pub use codex::CodexRuntime;
 pub use store::settings::RuntimeKind;
 
 pub use find::{RuntimeError, built_in, from_spec, kind_of};
-pub use launch::{Launch, LaunchError, McpServer, OWN_SERVER, Start};
+pub use launch::{Launch, LaunchError, McpServer, Start};
 pub use line_reader::{Line, LineReader};
 pub use lines::LinesRuntime;
 pub use program::quoted;

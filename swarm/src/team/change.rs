@@ -9,10 +9,10 @@ use store::home::create_private_dir;
 use store::lock::FileLock;
 use store::name::Name;
 
+use super::error::TeamError;
 use super::format::{Document, LEAD, VERSION, set};
 use super::{Member, NewMember, Roster, Team, names_in, nearest};
 use crate::agent_id::AgentId;
-use crate::error::TeamError;
 use crate::fault;
 
 /// How often a change is begun anew because another tool wrote the file meanwhile.

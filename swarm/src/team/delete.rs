@@ -15,8 +15,8 @@ use store::atomic;
 use store::fault::{pass, reached};
 use store::home::create_private_dir;
 
+use super::error::TeamError;
 use super::{Living, Roster, Team, names_in};
-use crate::error::TeamError;
 use crate::fault;
 
 /// What a team has beside its roster and the directories in `inboxes/`.

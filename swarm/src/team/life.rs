@@ -4,8 +4,8 @@ use std::path::Path;
 
 use store::lock::is_held;
 
+use super::error::TeamError;
 use super::{Member, Roster, Team, names_in};
-use crate::error::TeamError;
 
 store::words! {
     /// How it is known that somebody is alive.

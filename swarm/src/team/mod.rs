@@ -2,6 +2,7 @@
 
 mod change;
 mod delete;
+mod error;
 mod format;
 mod life;
 
@@ -16,10 +17,10 @@ use store::lock::{DEFAULT_TIMEOUT, FileLock};
 use store::name::Name;
 
 pub use change::{MemberUpdate, NewTeam};
+pub use error::TeamError;
 pub use format::{COLORS, LEAD, Member, NewMember, Roster};
 pub use life::{Life, Living};
 
-use crate::error::TeamError;
 use format::Document;
 
 /// How long a roster that does not parse is read again: other tools write it in place.

@@ -6,7 +6,7 @@ use std::process::Command;
 use tidy::{crates, cycles, paths, sources, thin};
 
 /// Crates whose top modules have no circles; the others have some today.
-const WITHOUT_CIRCLES: [&str; 3] = ["store", "coordinator", "cli"];
+const WITHOUT_CIRCLES: [&str; 6] = ["store", "mailbox", "worktrees", "swarm", "coordinator", "cli"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -9,7 +9,6 @@ mod strays;
 mod whereabouts;
 
 pub use snapshot::{TreeSnapshot, fingerprint_of};
-pub use status::{ChangeState, Changes};
 pub(crate) use status::{head_commit, ignored, of, reflog_commits};
 pub use strays::Stray;
 pub use whereabouts::Whereabouts;

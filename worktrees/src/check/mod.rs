@@ -9,6 +9,5 @@ mod run;
 mod tree;
 
 pub(crate) use record::CheckState;
-pub(crate) use repository::MARKER;
 pub use run::Check;
 pub use tree::{AfterCheck, CheckTree};

@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use store::atomic::{self, Durability};
 
-use crate::check::repository::{MARKER, Traits};
+use crate::check::repository::Traits;
 use crate::error::TreeError;
 use crate::layout::Layout;
+use crate::repository::MARKER;
 
 const VERSION: u64 = 1;
 

@@ -16,9 +16,7 @@ use store::home::create_dir;
 use crate::error::TreeError;
 use crate::git::{Git, index_times, zero_split};
 use crate::layout::Layout;
-
-/// Leads from a check tree to the repository it belongs to.
-pub(crate) const MARKER: &str = "ccb-check";
+use crate::repository::MARKER;
 
 /// What stays in the git directory from one check to the next. `modules` and `lfs` are what the
 /// set-up fetched; everything else is written anew or deleted.

@@ -6,7 +6,6 @@ use store::atomic;
 use store::fault::reached;
 
 use crate::create::{CreateHook, CreateRequest, Created, created_event};
-use crate::doctor::is_bare;
 use crate::error::TreeError;
 use crate::fault;
 use crate::git::{Git, admin, files};
@@ -53,7 +52,7 @@ impl Trees {
 
     /// Lets git know the tree at its old place, with as much as there still is of it.
     fn register_again(&self, slug: &Slug, entry: &Entry) -> Result<(), TreeError> {
-        if !is_bare(entry.path()) {
+        if !files::is_bare(entry.path()) {
             return Err(TreeError::PathTaken {
                 path: entry.path().to_owned(),
                 why: "it is not the worktree that was there".into(),

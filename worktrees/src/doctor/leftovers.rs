@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::doctor::{Findings, is_bare};
+use crate::doctor::Findings;
 use crate::error::TreeError;
 use crate::git::{Head, admin, files, locks};
 use crate::layout::name_of;
@@ -151,7 +151,7 @@ impl Trees {
         why: &str,
         findings: &mut Findings,
     ) -> Result<(), TreeError> {
-        let empty = dir.is_dir() && is_bare(dir);
+        let empty = dir.is_dir() && files::is_bare(dir);
         let what = match empty {
             true => "it is empty".to_owned(),
             false => format!("{why}; move it away if nobody needs it"),

@@ -10,5 +10,3 @@ mod recover;
 pub(crate) use findings::Findings;
 pub use findings::TreeFinding;
 pub use power_cut::HealScope;
-pub(crate) use power_cut::has_no_text;
-pub(crate) use recover::{is_bare, unlock};

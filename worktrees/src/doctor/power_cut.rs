@@ -91,12 +91,14 @@ impl Trees {
         let records = self.records_of(entry);
         // Where a person works, something that is gone may have been taken away.
         let gone = !dot_git.exists() || records.is_empty();
-        if has_no_text(&dot_git) || (gone && entry.agent.is_some()) {
+        if files::has_no_text(&dot_git) || (gone && entry.agent.is_some()) {
             return true;
         }
         let torn = |admin: &PathBuf| {
             let texts = ["HEAD", "commondir", "gitdir"];
-            texts.iter().any(|file| has_no_text(&admin.join(file)))
+            texts
+                .iter()
+                .any(|file| files::has_no_text(&admin.join(file)))
                 || is_no_index(&admin.join("index"))
         };
         if records.iter().any(torn) {
@@ -180,14 +182,6 @@ impl Trees {
         });
         section.save()?;
         Ok(trash)
-    }
-}
-
-/// Whether the file is there and has lost its content: empty, or nothing but zeros.
-pub(crate) fn has_no_text(path: &Path) -> bool {
-    match atomic::read(path) {
-        Ok(Some(bytes)) => bytes.is_empty() || bytes.contains(&0),
-        _ => false,
     }
 }
 

@@ -4,7 +4,6 @@
 
 use std::path::Path;
 
-use store::atomic;
 use store::lock::FileLock;
 
 use crate::error::TreeError;
@@ -74,14 +73,14 @@ impl Trees {
     /// A tree whose making was interrupted goes, but not what somebody may have put into it.
     pub(crate) fn abandon(&self, slug: &Slug, entry: &Entry) -> Result<(), TreeError> {
         self.emit(&Event::of("worktree.create.failed", entry).interrupted());
-        if is_bare(entry.path()) {
+        if files::is_bare(entry.path()) {
             let mut section = self.section()?;
             return self.erase(&mut section, slug);
         }
         let admin = files::admin_of(&self.layout, entry.path());
         match admin {
             Ok(admin) => {
-                unlock(&admin, "initializing")?;
+                admin::unlock(&admin, "initializing")?;
                 let found = self.inspect(entry, Some(admin));
                 self.move_to_trash(slug, entry, found, &RemoveRequest::default())?;
             }
@@ -107,7 +106,7 @@ impl Trees {
             return Ok(());
         }
         if admin.parent() == Some(&self.layout.admin_dirs()) {
-            unlock(admin, MOVING)?;
+            admin::unlock(admin, MOVING)?;
         }
         if trash.is_dir()
             && let Err(error) = std::fs::remove_dir(&trash)
@@ -143,7 +142,7 @@ impl Trees {
     pub(crate) fn erase(&self, section: &mut Section<'_>, slug: &Slug) -> Result<(), TreeError> {
         let entry = section.entry(slug)?.clone();
         let path = entry.path();
-        let ours = files::admin_of(&self.layout, path).is_ok() || is_bare(path);
+        let ours = files::admin_of(&self.layout, path).is_ok() || files::is_bare(path);
         if ours && path.parent() == Some(&self.layout.trees()) {
             store::tree::delete(path)?;
         }
@@ -170,26 +169,4 @@ impl Trees {
         section.registry.forget(slug);
         section.save()
     }
-}
-
-/// Whether nothing is there but what git puts into an empty tree.
-pub(crate) fn is_bare(path: &Path) -> bool {
-    match std::fs::symlink_metadata(path) {
-        Err(_) => true,
-        Ok(meta) if !meta.is_dir() => false,
-        Ok(_) => {
-            std::fs::read_dir(path)
-                .is_ok_and(|entries| entries.flatten().all(|entry| entry.file_name() == ".git"))
-                && !path.join(".git").is_dir()
-        }
-    }
-}
-
-/// Takes off the lock on git's directory for a tree if it is the one we, or git on our behalf,
-/// put there.
-pub(crate) fn unlock(admin: &Path, ours: &str) -> Result<(), TreeError> {
-    if files::locked(admin).as_deref() == Some(ours) {
-        atomic::remove(&admin.join("locked"))?;
-    }
-    Ok(())
 }

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use store::atomic;
+
 use crate::error::TreeError;
 use crate::git::{Git, Head, files, line};
 use crate::layout::{Layout, entries};
@@ -98,5 +100,14 @@ fn update_refs(layout: &Layout, lines: String) -> Result<(), TreeError> {
         .args(["-m", "ccb", "--stdin"])
         .input(lines.into_bytes())
         .run()?;
+    Ok(())
+}
+
+/// Takes off the lock on git's directory for a tree if it is the one we, or git on our behalf,
+/// put there.
+pub(crate) fn unlock(admin: &Path, ours: &str) -> Result<(), TreeError> {
+    if files::locked(admin).as_deref() == Some(ours) {
+        atomic::remove(&admin.join("locked"))?;
+    }
     Ok(())
 }

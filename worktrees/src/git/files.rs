@@ -171,3 +171,24 @@ pub(crate) fn stashes_on(common: &Path, branch: &str) -> usize {
         .filter(|message| marks.iter().any(|mark| message.starts_with(mark)))
         .count()
 }
+
+/// Whether nothing is there but what git puts into an empty tree.
+pub(crate) fn is_bare(path: &Path) -> bool {
+    match std::fs::symlink_metadata(path) {
+        Err(_) => true,
+        Ok(meta) if !meta.is_dir() => false,
+        Ok(_) => {
+            std::fs::read_dir(path)
+                .is_ok_and(|entries| entries.flatten().all(|entry| entry.file_name() == ".git"))
+                && !path.join(".git").is_dir()
+        }
+    }
+}
+
+/// Whether the file is there and has lost its content: empty, or nothing but zeros.
+pub(crate) fn has_no_text(path: &Path) -> bool {
+    match atomic::read(path) {
+        Ok(Some(bytes)) => bytes.is_empty() || bytes.contains(&0),
+        _ => false,
+    }
+}

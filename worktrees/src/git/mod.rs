@@ -1,7 +1,8 @@
 //! Everything that talks to git: starting it (`command`), reading its small files (`files`) and
 //! commits (`history`), its records of linked worktrees and refs (`admin`), locks that a killed
 //! git left (`locks`), the times in a new index (`index_times`), and what in a configuration
-//! runs programs (`config_code`).
+//! runs programs (`config_code`), and git in a
+//! repository's places (`places`).
 
 pub(crate) mod admin;
 mod command;
@@ -10,6 +11,7 @@ pub(crate) mod files;
 mod history;
 pub(crate) mod index_times;
 pub(crate) mod locks;
+mod places;
 
 pub(crate) use command::{Git, line, path_from, zero_split};
 pub use config_code::{ConfigCode, config_code};

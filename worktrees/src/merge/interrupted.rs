@@ -10,7 +10,6 @@ use std::path::Path;
 
 use store::atomic;
 
-use crate::doctor::has_no_text;
 use crate::error::TreeError;
 use crate::git::{Git, files, locks, path_from, zero_split};
 use crate::layout::Layout;
@@ -71,7 +70,7 @@ impl Trees {
             locks::clear(&lock, true);
         }
         let orig_head = git_dir.join("ORIG_HEAD");
-        if has_no_text(&orig_head) {
+        if files::has_no_text(&orig_head) {
             atomic::remove(&orig_head)?;
         }
         Ok(())

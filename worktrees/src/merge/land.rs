@@ -13,6 +13,7 @@ use std::time::Duration;
 use store::fault::reached;
 use store::lock::FileLock;
 
+use crate::change_report::Changes;
 use crate::changes;
 use crate::check::Check;
 use crate::error::TreeError;
@@ -294,7 +295,7 @@ impl Trees {
 
     /// Where the tree's commits are, if all of them landed and are still there and nothing
     /// else is in the tree.
-    pub(crate) fn landed_in(&self, entry: &Entry, changes: &changes::Changes) -> Option<String> {
+    pub(crate) fn landed_in(&self, entry: &Entry, changes: &Changes) -> Option<String> {
         let landed = entry.merged.as_ref()?;
         if !changes.are_only_commits() || changes.head.as_ref() != Some(&landed.head) {
             return None;

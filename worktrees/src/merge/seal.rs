@@ -3,7 +3,8 @@
 use std::cell::OnceCell;
 use std::path::Path;
 
-use crate::changes::{self, Changes};
+use crate::change_report::Changes;
+use crate::changes;
 use crate::error::TreeError;
 use crate::git::{Git, History, line};
 use crate::merge::patch::NAMES_ONLY;

@@ -16,7 +16,6 @@ use store::fault::reached;
 use store::lock::FileLock;
 
 use crate::create::{CreateRequest, SPARSE};
-use crate::doctor::unlock;
 use crate::error::TreeError;
 use crate::fault;
 use crate::git::{Git, Head, admin, files, zero_split};
@@ -135,7 +134,7 @@ impl Trees {
         self.layout.write_git_file(&admin.join("logs/HEAD"), &log)?;
         self.layout
             .write_git_file(&admin.join("HEAD"), &format!("ref: {reference}\n"))?;
-        unlock(admin, MOVING)?;
+        admin::unlock(admin, MOVING)?;
         reached(fault::POOL_BRANCHED);
         Ok(())
     }
@@ -197,7 +196,7 @@ impl Trees {
                 atomic::rename(entry.path(), back)?;
             }
             self.take_branch_back(entry, from, admin)?;
-            unlock(admin, MOVING)?;
+            admin::unlock(admin, MOVING)?;
             section.registry.pool.push(from.clone());
         }
         let same = |other: &Entry| other.name == slug.as_str() && other.op == entry.op;

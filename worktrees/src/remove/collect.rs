@@ -4,7 +4,8 @@ use store::clock::parse_rfc3339;
 use store::lock::FileLock;
 use store::{Category, Explain};
 
-use crate::changes::{self, ChangeState, Changes};
+use crate::change_report::{ChangeState, Changes};
+use crate::changes;
 use crate::error::TreeError;
 use crate::git::line;
 use crate::lease::Lease;

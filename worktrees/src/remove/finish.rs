@@ -5,7 +5,7 @@ use std::path::Path;
 use store::atomic;
 use store::fault::reached;
 
-use crate::changes::Changes;
+use crate::change_report::Changes;
 use crate::error::TreeError;
 use crate::fault;
 use crate::git::{admin, files};

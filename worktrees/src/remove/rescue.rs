@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use store::atomic::{self, Stamp};
 
-use crate::changes::{ChangeState, Changes, reflog_commits};
+use crate::change_report::{ChangeState, Changes};
+use crate::changes::reflog_commits;
 use crate::error::TreeError;
 use crate::git::files::{is_oid, is_zero};
 use crate::git::{Git, admin, line, zero_split};

@@ -11,7 +11,8 @@ use store::atomic;
 use store::fault::reached;
 use store::tree::device;
 
-use crate::changes::{self, ChangeState, Changes};
+use crate::change_report::{ChangeState, Changes};
+use crate::changes;
 use crate::error::TreeError;
 use crate::fault;
 use crate::git::{admin, files};

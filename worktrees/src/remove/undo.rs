@@ -5,7 +5,6 @@ use std::path::Path;
 use store::atomic::{self, Durability};
 use store::fault::reached;
 
-use crate::doctor::unlock;
 use crate::error::TreeError;
 use crate::fault;
 use crate::git::admin;
@@ -150,7 +149,7 @@ impl Trees {
             atomic::rename(&tree, entry.path())?;
         }
         reached(fault::UNDO_TREE);
-        unlock(&admin, MOVING)?;
+        admin::unlock(&admin, MOVING)?;
         self.make_durable()
     }
 

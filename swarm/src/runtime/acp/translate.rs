@@ -8,12 +8,11 @@ use uuid::Uuid;
 use super::super::refusal::failed_turn;
 use super::super::rpc::{Calls, Incoming, NO_METHOD, read};
 use super::super::translator::{OPEN_QUESTIONS, Step, Steps, Translator};
-use super::super::{
-    Event, Launch, Message, Messages, OWN_SERVER, Order, Stream, TurnEnd, TurnStatus, Usage,
-};
+use super::super::{Event, Launch, Message, Messages, Order, Stream, TurnEnd, TurnStatus, Usage};
 use super::options::{Setting, mode_setting};
 use super::quirks::Quirks;
 use super::turn::{Turn, usage};
+use crate::tools::OWN_SERVER;
 
 /// The version of the protocol we speak.
 pub(super) const VERSION: u64 = 1;

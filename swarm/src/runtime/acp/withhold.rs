@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use serde_json::{Map, Value, json};
 use store::atomic::{self, Durability};
 
-use super::super::{Launch, LaunchError, OWN_SERVER};
-use crate::tools::{Reach, ToolFilter};
+use super::super::{Launch, LaunchError};
+use crate::tools::{OWN_SERVER, Reach, ToolFilter};
 
 /// How a program is kept from its tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

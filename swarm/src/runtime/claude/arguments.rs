@@ -6,8 +6,8 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 use store::atomic::{self, Durability};
 
-use super::super::{Launch, LaunchError, McpServer, OWN_SERVER, Start};
-use crate::tools::{SHELL, WORKING};
+use super::super::{Launch, LaunchError, McpServer, Start};
+use crate::tools::{OWN_SERVER, SHELL, WORKING};
 
 /// Variables that make a Claude Code believe it runs inside another one.
 const NOT_INHERITED: [&str; 3] = [

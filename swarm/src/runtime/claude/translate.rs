@@ -6,8 +6,9 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::super::translator::{OPEN_QUESTIONS, Step, Steps, Translator};
-use super::super::{Event, Launch, Message, OWN_SERVER, Order, Start, Stream, Usage};
+use super::super::{Event, Launch, Message, Order, Start, Stream, Usage};
 use super::outcome::{Costs, Turn, not_logged_in, turn_end};
+use crate::tools::OWN_SERVER;
 
 /// After how many refusals of the login a turn is broken off. The first may be a token that is
 /// just being renewed.

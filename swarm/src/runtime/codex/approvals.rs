@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::super::OWN_SERVER;
 use super::items::Items;
+use crate::tools::OWN_SERVER;
 
 /// A question that waits for an answer.
 #[derive(Debug)]

@@ -7,9 +7,8 @@ use store::shared_log::{Look, SharedLog};
 
 use crate::cursor::Cursor;
 use crate::error::{MailError, Result};
-use crate::inbox::{Inbox, Paths};
+use crate::inbox::{Inbox, Marks, Paths};
 use crate::line::{self, VERSION};
-use crate::marks::Marks;
 
 /// What a process keeps of an inbox between sections.
 #[derive(Debug)]

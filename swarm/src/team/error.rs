@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use serde_json::json;
 use store::{Category, Explain, Facts, StoreError};
 
-use crate::team::Living;
+use super::life::Living;
 
 /// Why a team did not do what it was asked.
 #[derive(Debug, thiserror::Error)]

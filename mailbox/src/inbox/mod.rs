@@ -5,6 +5,9 @@
 //! Then comes the operation itself, for a message one append. Syncing and waking come after
 //! the lock is released.
 
+mod live;
+mod marks;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,9 +24,11 @@ use uuid::Uuid;
 use crate::error::{MailError, Result};
 use crate::fault;
 use crate::line;
-use crate::live::Live;
-use crate::mailbox::MailOptions;
 use crate::message::Draft;
+use crate::options::MailOptions;
+
+pub(crate) use live::{Live, line_at};
+pub(crate) use marks::{Mark, Marks};
 
 /// One agent's inbox.
 #[derive(Debug)]

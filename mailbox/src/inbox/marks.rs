@@ -23,9 +23,8 @@ use store::shared_log::{Look, SharedLog};
 use uuid::Uuid;
 
 use crate::error::{MailError, Result};
-use crate::inbox::Inbox;
+use crate::inbox::{Inbox, Live, line_at};
 use crate::line::{self, MAX_SEQ, VERSION};
-use crate::live::{Live, line_at};
 
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct Mark {

@@ -1,0 +1,160 @@
+//! What a look at a worktree found changed.
+
+use serde_json::{Value, json};
+
+store::words! {
+    /// Whether there is anything to lose.
+    #[derive(Default)]
+    pub enum ChangeState {
+        /// Nothing but the base.
+        Clean = "clean",
+        /// Something.
+        Changed = "changed",
+        /// Not everything could be read, so it counts as changed.
+        #[default]
+        Unknown = "unknown",
+    }
+}
+
+/// The differences between a worktree and the commit it started from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Tracked files that are modified or staged.
+    pub files: usize,
+    /// The tracked files whose change is staged.
+    pub staged: usize,
+    /// Files git does not know and does not ignore.
+    pub untracked: usize,
+    /// Commits since the stored base.
+    pub commits: usize,
+    /// Commits that were made here and are only in the reflogs any more.
+    pub unreferenced: usize,
+    /// Stashes made on the tree's branch.
+    pub stashes: usize,
+    /// Repositories inside: submodules that were initialised, or clones.
+    pub nested: usize,
+    /// HEAD is on no branch.
+    pub detached: bool,
+    /// Files with conflicts.
+    pub unmerged: usize,
+    /// A merge, rebase, cherry-pick, revert or bisect that is not finished.
+    pub in_progress: Option<&'static str>,
+    /// The summary.
+    pub state: ChangeState,
+    /// Why it is unknown.
+    pub reason: Option<String>,
+    /// The commit HEAD is at.
+    pub head: Option<String>,
+    /// The branch HEAD is on, without `refs/heads/`.
+    pub branch: Option<String>,
+    /// The uncommitted paths, those of `files` and `untracked`, as git names them.
+    pub(crate) paths: Vec<Vec<u8>>,
+}
+
+impl Changes {
+    /// Why the tree is not exactly at `commit`, if it is not.
+    pub fn beyond(&self, commit: &str) -> Option<String> {
+        if self.head.as_deref() != Some(commit) {
+            return Some("commits were added meanwhile".into());
+        }
+        if self.files + self.untracked + self.unmerged == 0 {
+            return None;
+        }
+        let uncommitted = Self {
+            commits: 0,
+            ..self.clone()
+        };
+        let what = uncommitted.describe();
+        Some(format!("files changed meanwhile ({what})"))
+    }
+
+    /// The fields of section "changes" of the command line's answers.
+    pub fn to_json(&self) -> Value {
+        let mut json = json!({
+            "files": self.files,
+            "staged": self.staged,
+            "untracked": self.untracked,
+            "commits": self.commits,
+            "detached": self.detached,
+            "unmerged": self.unmerged,
+            "unreferenced": self.unreferenced,
+            "stashes": self.stashes,
+            "nested": self.nested,
+            "state": self.state.as_str(),
+            "head": self.head,
+            "branch": self.branch,
+        });
+        if let Some(what) = self.in_progress {
+            json["inProgress"] = what.into();
+        }
+        if let Some(reason) = &self.reason {
+            json["reason"] = reason.clone().into();
+        }
+        json
+    }
+
+    /// Whether `commit` is all there is.
+    pub(crate) fn only_commits_until(&self, commit: &str) -> bool {
+        let rest = Self {
+            commits: 0,
+            ..self.clone()
+        };
+        self.state != ChangeState::Unknown
+            && self.head.as_deref() == Some(commit)
+            && rest.judged().state == ChangeState::Clean
+    }
+
+    /// Whether there are commits and nothing else that could be lost.
+    pub(crate) fn are_only_commits(&self) -> bool {
+        let mut rest = self.clone();
+        rest.commits = 0;
+        self.state == ChangeState::Changed && rest.describe() == "none"
+    }
+
+    /// A short description for people.
+    pub fn describe(&self) -> String {
+        let counts = [
+            (self.files, "changed file", "changed files"),
+            (self.untracked, "untracked file", "untracked files"),
+            (self.commits, "commit", "commits"),
+            (
+                self.unreferenced,
+                "commit in the reflog",
+                "commits in the reflog",
+            ),
+            (self.stashes, "stash", "stashes"),
+            (self.nested, "repository inside", "repositories inside"),
+            (self.unmerged, "conflict", "conflicts"),
+        ];
+        let mut parts: Vec<String> = counts
+            .iter()
+            .filter(|(count, ..)| *count > 0)
+            .map(|(count, one, many)| format!("{count} {}", if *count == 1 { one } else { many }))
+            .collect();
+        parts.extend(self.in_progress.map(|what| format!("an unfinished {what}")));
+        match (&self.reason, parts.is_empty()) {
+            (Some(reason), _) => parts.push(format!("cannot tell: {reason}")),
+            (None, true) => parts.push("none".into()),
+            (None, false) => {}
+        }
+        parts.join(", ")
+    }
+
+    pub(crate) fn unknown(mut self, reason: impl Into<String>) -> Self {
+        self.state = ChangeState::Unknown;
+        self.reason = Some(reason.into());
+        self
+    }
+
+    pub(crate) fn judged(mut self) -> Self {
+        let anything = self.files + self.untracked + self.commits + self.unreferenced > 0
+            || self.stashes + self.nested + self.unmerged > 0
+            || self.in_progress.is_some();
+        self.state = if anything {
+            ChangeState::Changed
+        } else {
+            ChangeState::Clean
+        };
+        self
+    }
+}
