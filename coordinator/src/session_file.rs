@@ -157,15 +157,9 @@ impl SessionFile {
         };
         let file: Map<String, Value> =
             serde_json::from_slice(&bytes).map_err(|error| self.unreadable(&error))?;
-        match file.get("v").and_then(Value::as_u64) {
-            Some(found) if found > VERSION => Err(StoreError::NewerVersion {
-                path: self.path(),
-                found,
-                known: VERSION,
-            }
-            .into()),
-            _ => Ok(file),
-        }
+        let found = file.get("v").and_then(Value::as_u64).unwrap_or(VERSION);
+        StoreError::check_version(&self.path(), found, VERSION)?;
+        Ok(file)
     }
 
     pub(crate) fn save(&self, mut file: Map<String, Value>) -> Result<(), SessionFileError> {

@@ -160,20 +160,11 @@ fn others(recipients: &[Name], sender: &Name) -> Vec<Name> {
 
 /// The number of the last broadcast, 0 if there is none.
 pub(crate) fn last_number(log: &SharedLog) -> Result<u64> {
-    let last = log.find_last(line::head)?;
-    match last {
-        Some(head) if head.v > VERSION => Err(newer(log, head.v)),
-        Some(head) => Ok(head.seq),
-        None => Ok(0),
-    }
-}
-
-fn newer(log: &SharedLog, found: u64) -> MailError {
-    MailError::Store(StoreError::NewerVersion {
-        path: log.path().to_owned(),
-        found,
-        known: VERSION,
-    })
+    let Some(head) = log.find_last(line::head)? else {
+        return Ok(0);
+    };
+    StoreError::check_version(log.path(), head.v, VERSION)?;
+    Ok(head.seq)
 }
 
 impl Live {
@@ -217,9 +208,7 @@ impl Live {
                     continue;
                 }
             };
-            if parsed.v > VERSION {
-                return Err(newer(&self.broadcast, parsed.v));
-            }
+            StoreError::check_version(self.broadcast.path(), parsed.v, VERSION)?;
             let me = |name: &&String| name.eq_ignore_ascii_case(inbox.name().as_str());
             if parsed.message.seq > copied
                 && let Some(name) = parsed.recipients.iter().find(me)

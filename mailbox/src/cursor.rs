@@ -72,14 +72,7 @@ impl Cursor {
     }
 
     pub(crate) fn save(&self, tmp: &Path, path: &Path) -> Result<()> {
-        if self.v > VERSION {
-            return Err(StoreError::NewerVersion {
-                path: path.to_owned(),
-                found: self.v,
-                known: VERSION,
-            }
-            .into());
-        }
+        StoreError::check_version(path, self.v, VERSION)?;
         let value = serde_json::to_value(self)
             .map_err(|error| MailError::invalid("cursor", error.to_string()))?;
         replace(
@@ -129,13 +122,6 @@ pub(crate) fn replace(tmp: &Path, path: &Path, bytes: &[u8], durability: Durabil
 
 /// Fails if `value` has a version we do not write.
 pub(crate) fn check_version(value: &Value, path: &Path) -> Result<()> {
-    match value.get("v").and_then(Value::as_u64) {
-        Some(found) if found > VERSION => Err(StoreError::NewerVersion {
-            path: path.to_owned(),
-            found,
-            known: VERSION,
-        }
-        .into()),
-        _ => Ok(()),
-    }
+    let found = value.get("v").and_then(Value::as_u64).unwrap_or(VERSION);
+    Ok(StoreError::check_version(path, found, VERSION)?)
 }

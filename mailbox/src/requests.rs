@@ -269,22 +269,8 @@ impl Mailbox {
     }
 
     fn read_requests(&self) -> Result<Requests> {
-        let dir = self.requests_dir();
         let mut found = Requests::default();
-        let entries = match std::fs::read_dir(&dir) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(found),
-            Err(source) => {
-                return Err(store::StoreError::Io {
-                    verb: "list",
-                    path: dir,
-                    source,
-                }
-                .into());
-            }
-        };
-        for entry in entries.flatten() {
-            let path = entry.path();
+        for path in store::tree::list(&self.requests_dir())? {
             if path.extension().is_none_or(|extension| extension != "json") {
                 continue;
             }

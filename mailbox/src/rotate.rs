@@ -118,27 +118,12 @@ impl Inbox {
     /// The archives by the number of their first message.
     pub(crate) fn archives(&self) -> Result<Vec<(u64, PathBuf)>> {
         let dir = &self.paths.dir;
-        let failed = |source| store::StoreError::Io {
-            verb: "list",
-            path: dir.clone(),
-            source,
+        let archive = |name: String| {
+            let number = name.strip_prefix("archive-")?.strip_suffix(".jsonl")?;
+            Some((number.parse().ok()?, dir.join(&name)))
         };
-        let entries = match std::fs::read_dir(dir) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(failed(error).into()),
-        };
-        let mut archives = Vec::new();
-        for entry in entries {
-            let name = entry.map_err(failed)?.file_name();
-            let number = name
-                .to_str()
-                .and_then(|name| name.strip_prefix("archive-")?.strip_suffix(".jsonl"))
-                .and_then(|number| number.parse().ok());
-            if let Some(number) = number {
-                archives.push((number, dir.join(&name)));
-            }
-        }
+        let names = store::tree::names_in(dir)?;
+        let mut archives: Vec<_> = names.into_iter().filter_map(archive).collect();
         archives.sort_unstable();
         Ok(archives)
     }

@@ -177,8 +177,7 @@ pub fn stage_many(
     files: &[Vec<u8>],
     durability: Durability,
 ) -> Result<Vec<Staged>> {
-    let together =
-        cfg!(target_os = "linux") && files.len() > 16 && durability != Durability::Relaxed;
+    let together = files.len() > 16 && durability != Durability::Relaxed;
     let each = if together {
         Durability::Relaxed
     } else {
@@ -205,15 +204,8 @@ pub fn sync_file_system(path: &Path, durability: Durability) -> Result<()> {
     if durability == Durability::Relaxed {
         return Ok(());
     }
-    #[cfg(target_os = "linux")]
-    {
-        let dir = File::open(path).context("open", path)?;
-        rustix::fs::syncfs(dir).context("sync", path)?;
-    }
-    // Others have only the call for all file systems.
-    #[cfg(not(target_os = "linux"))]
-    rustix::fs::sync();
-    Ok(())
+    let dir = File::open(path).context("open", path)?;
+    rustix::fs::syncfs(dir).context("sync", path)
 }
 
 /// Moves a finished file that another program wrote over `dest`.
@@ -252,14 +244,11 @@ pub fn replace_keeping_mode(
 
 /// Removes `path`; a file that is gone already is fine. Says whether it was there.
 pub fn remove(path: &Path) -> Result<bool> {
-    match std::fs::remove_file(path) {
-        Ok(()) => {
-            reached(fault::REMOVED);
-            Ok(true)
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error).context("remove", path),
+    let removed = std::fs::remove_file(path).if_there("remove", path)?;
+    if removed.is_some() {
+        reached(fault::REMOVED);
     }
+    Ok(removed.is_some())
 }
 
 /// Moves `path`, a file or a whole directory, into `trash` under a name nobody uses; says
@@ -357,7 +346,8 @@ pub(crate) fn open_quietly(
     path: &Path,
     flags: OFlags,
 ) -> io::Result<File> {
-    let quiet = (flags | NO_ACCESS_TIME).bits().cast_signed();
+    // Noting when a file was read is a write, which may have to wait for the disk.
+    let quiet = (flags | OFlags::NOATIME).bits().cast_signed();
     match options.custom_flags(quiet).open(path) {
         // Only the owner may ask for that.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -366,12 +356,6 @@ pub(crate) fn open_quietly(
         other => other,
     }
 }
-
-/// Noting when a file was read is a write, which may have to wait for the disk.
-#[cfg(target_os = "linux")]
-const NO_ACCESS_TIME: OFlags = OFlags::NOATIME;
-#[cfg(not(target_os = "linux"))]
-const NO_ACCESS_TIME: OFlags = OFlags::empty();
 
 /// Reads a regular file, `None` if there is none.
 ///
@@ -395,10 +379,8 @@ pub fn open_and_read(path: &Path) -> Result<Option<(File, Vec<u8>)>> {
 fn read_open(path: &Path) -> Result<Option<(File, Vec<u8>, Stamp)>> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = open_quietly(OpenOptions::new().read(true), path, flags);
-    let mut file = match file {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error).context("read", path),
+    let Some(mut file) = file.if_there("read", path)? else {
+        return Ok(None);
     };
     let meta = file.metadata().context("read", path)?;
     if !meta.is_file() {

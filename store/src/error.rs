@@ -104,9 +104,24 @@ impl Explain for StoreError {
     }
 }
 
+impl StoreError {
+    /// Refuses to write a file of a newer format than the one we `know`.
+    pub fn check_version(path: &Path, found: u64, known: u64) -> Result<()> {
+        if found > known {
+            let path = path.to_owned();
+            return Err(Self::NewerVersion { path, found, known });
+        }
+        Ok(())
+    }
+}
+
 /// Adds what was being done, and to which path, to an I/O error.
-pub(crate) trait IoContext<T> {
+pub trait IoContext<T> {
+    /// `verb` is what was being done ("read", "replace").
     fn context(self, verb: &'static str, path: &Path) -> Result<T>;
+
+    /// The same where it is fine if there is nothing at `path`: `None`.
+    fn if_there(self, verb: &'static str, path: &Path) -> Result<Option<T>>;
 }
 
 impl<T, E: Into<io::Error>> IoContext<T> for Result<T, E> {
@@ -116,5 +131,13 @@ impl<T, E: Into<io::Error>> IoContext<T> for Result<T, E> {
             path: path.to_owned(),
             source: source.into(),
         })
+    }
+
+    fn if_there(self, verb: &'static str, path: &Path) -> Result<Option<T>> {
+        match self.map_err(Into::into) {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error).context(verb, path),
+        }
     }
 }

@@ -63,7 +63,7 @@ pub mod watch;
 mod watchdog;
 mod words;
 
-pub use error::{Result, StoreError};
+pub use error::{IoContext, Result, StoreError};
 pub use failure::{Category, Explain, Facts, Failure};
 pub use fault::FAULT_POINTS;
 /// For [`words!`].

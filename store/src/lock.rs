@@ -276,10 +276,8 @@ impl ReusableLock {
 /// Waits until nobody holds the lock on `path` alone, at most `limit`; says whether that is so.
 /// No file, no lock. Takes nothing: somebody else may have it right after.
 pub fn wait_until_free(path: &Path, limit: Duration) -> Result<bool> {
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
-        Err(error) => return Err(error).context("open", path),
+    let Some(file) = File::open(path).if_there("open", path)? else {
+        return Ok(true);
     };
     if !is_file_held(&file).context("lock", path)? {
         return Ok(true);
@@ -300,10 +298,9 @@ pub fn wait_until_free(path: &Path, limit: Duration) -> Result<bool> {
 
 /// Whether some process holds the lock on `path` at this moment; no file, no lock.
 pub fn is_held(path: &Path) -> Result<bool> {
-    match File::open(path) {
-        Ok(file) => is_file_held(&file).context("lock", path),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error).context("open", path),
+    match File::open(path).if_there("open", path)? {
+        Some(file) => is_file_held(&file).context("lock", path),
+        None => Ok(false),
     }
 }
 
@@ -312,14 +309,11 @@ pub fn is_held(path: &Path) -> Result<bool> {
 /// Asks with a shared lock that is given back at once, so that two who ask at the same time
 /// never take each other for the holder.
 pub fn is_file_held(file: &File) -> io::Result<bool> {
-    loop {
-        match fs4::FileExt::try_lock_shared(file) {
-            Ok(()) => return fs4::FileExt::unlock(file).map(|()| false),
-            Err(fs4::TryLockError::WouldBlock) => return Ok(true),
-            Err(fs4::TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(fs4::TryLockError::Error(error)) => return Err(error),
-        }
+    let free = retried(|| fs4::FileExt::try_lock_shared(file))?;
+    if free {
+        fs4::FileExt::unlock(file)?;
     }
+    Ok(!free)
 }
 
 fn try_lock(file: &File) -> io::Result<bool> {
@@ -353,7 +347,6 @@ fn known_holder(path: &Path) -> Option<u32> {
 }
 
 /// Finds the lock's holder in the kernel's table of locks.
-#[cfg(target_os = "linux")]
 fn holder_pid(path: &Path) -> Option<u32> {
     let meta = std::fs::metadata(path).ok()?;
     let (major, minor) = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
@@ -365,7 +358,6 @@ fn holder_pid(path: &Path) -> Option<u32> {
         .or_else(|| find_holder(&table, |place| place.ends_with(&inode)))
 }
 
-#[cfg(target_os = "linux")]
 fn find_holder(table: &str, matches: impl Fn(&str) -> bool) -> Option<u32> {
     // "1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF"; waiters have "->" as second field.
     table.lines().find_map(|line| {
@@ -377,12 +369,6 @@ fn find_holder(table: &str, matches: impl Fn(&str) -> bool) -> Option<u32> {
             .then(|| pid.parse().ok())
             .flatten()
     })
-}
-
-/// Other systems do not tell.
-#[cfg(not(target_os = "linux"))]
-fn holder_pid(_: &Path) -> Option<u32> {
-    None
 }
 
 fn describe_process(pid: u32) -> String {
@@ -421,12 +407,8 @@ mod tests {
         let error = FileLock::exclusive(&path, "the list", Duration::from_millis(30)).unwrap_err();
         let text = error.to_string();
         assert!(text.contains("the list"), "{text}");
-        if cfg!(target_os = "linux") {
-            assert!(
-                text.contains(&format!("process {}", std::process::id())),
-                "{text}"
-            );
-        }
+        let us = format!("process {}", std::process::id());
+        assert!(text.contains(&us), "{text}");
         assert!(FileLock::try_exclusive(&path).unwrap().is_none());
         drop(first);
         // The waiter that gave up must not hold the lock for long once it gets it.
@@ -435,7 +417,6 @@ mod tests {
         assert!(path.exists(), "lock files are never deleted");
     }
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn what_a_killed_holder_was_starting_is_waited_for_and_a_living_one_is_not() {
         use std::io::{BufRead, BufReader, Write};

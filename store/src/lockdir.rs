@@ -84,12 +84,11 @@ impl LockDirs {
 
     /// Removes what a holder that died left behind. The caller holds the file lock.
     pub fn sweep(&self) -> Result<usize> {
-        let text = match std::fs::read(&self.record) {
-            Ok(bytes) if bytes.is_empty() => return Ok(0),
-            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-            Err(error) => return Err(error).context("read", &self.record),
+        let bytes = std::fs::read(&self.record).if_there("read", &self.record)?;
+        let Some(bytes) = bytes.filter(|bytes| !bytes.is_empty()) else {
+            return Ok(0);
         };
+        let text = String::from_utf8_lossy(&bytes);
         let mut removed = 0;
         for identity in text.lines().filter_map(Identity::parse) {
             if Identity::of(&identity.path)?.as_ref() == Some(&identity) {
@@ -272,15 +271,12 @@ impl Drop for HeldDirs {
 
 impl Identity {
     fn of(path: &Path) -> Result<Option<Self>> {
-        match std::fs::symlink_metadata(path) {
-            Ok(meta) => Ok(Some(Self {
-                path: path.to_owned(),
-                inode: meta.ino(),
-                mtime: (meta.mtime(), meta.mtime_nsec()),
-            })),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error).context("read", path),
-        }
+        let meta = std::fs::symlink_metadata(path).if_there("read", path)?;
+        Ok(meta.map(|meta| Self {
+            path: path.to_owned(),
+            inode: meta.ino(),
+            mtime: (meta.mtime(), meta.mtime_nsec()),
+        }))
     }
 
     fn line(&self) -> String {
@@ -330,11 +326,8 @@ fn stamp(dir: &Path) -> Result<()> {
 }
 
 fn remove_dir(path: &Path) -> Result<()> {
-    match std::fs::remove_dir(path) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error).context("remove", path),
-    }
+    std::fs::remove_dir(path).if_there("remove", path)?;
+    Ok(())
 }
 
 fn clear(record: &Path) -> Result<()> {

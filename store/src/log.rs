@@ -25,10 +25,8 @@ pub struct Lines {
 /// The last `limit` bytes of a text file, from the beginning of a line where there is one.
 /// Empty if it is not there.
 pub fn tail(path: &Path, limit: u64) -> Result<String> {
-    let mut file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
-        Err(error) => return Err(error).context("read", path),
+    let Some(mut file) = File::open(path).if_there("read", path)? else {
+        return Ok(String::new());
     };
     let mut bytes = Vec::new();
     let read = file.seek(SeekFrom::End(0)).and_then(|end| {
@@ -47,17 +45,10 @@ pub fn tail(path: &Path, limit: u64) -> Result<String> {
 
 /// Reads the complete lines of the log at `path` from `offset` on; none if there is no log.
 pub fn read_from(path: &Path, offset: u64) -> Result<Lines> {
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(Lines {
-                lines: Vec::new(),
-                next_offset: offset,
-            });
-        }
-        Err(error) => return Err(error).context("read", path),
+    let bytes = match File::open(path).if_there("read", path)? {
+        Some(file) => read_lines(&file, offset).context("read", path)?.0,
+        None => Vec::new(),
     };
-    let (bytes, _) = read_lines(&file, offset).context("read", path)?;
     let lines = bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty());
     Ok(Lines {
         lines: lines.map(<[u8]>::to_vec).collect(),
@@ -113,11 +104,7 @@ impl LogTail {
     ///
     /// A log that was moved aside is read to its end before the new one is begun.
     pub fn read_new(&mut self) -> Result<Fresh> {
-        let now = match std::fs::metadata(&self.path) {
-            Ok(meta) => Some(meta),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(error).context("read", &self.path),
-        };
+        let now = std::fs::metadata(&self.path).if_there("read", &self.path)?;
         let mut fresh = Fresh::default();
         let same = now.as_ref().is_some_and(|meta| meta.ino() == self.inode);
         if let (Some(file), Some(meta), true) = (&self.file, &now, same) {

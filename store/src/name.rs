@@ -3,7 +3,8 @@
 use std::fmt;
 use std::path::Path;
 
-use crate::error::{IoContext, Result, StoreError};
+use crate::error::{Result, StoreError};
+use crate::tree::names_in;
 
 /// A checked name, safe as one path component on every platform.
 ///
@@ -71,25 +72,15 @@ impl Name {
 
     /// Fails if `parent` holds an entry that differs from this name only in case.
     pub fn check_no_clash(&self, what: &'static str, parent: &Path) -> Result<()> {
-        let entries = match std::fs::read_dir(parent) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(error).context("list", parent),
-        };
-        for entry in entries {
-            let entry = entry.context("list", parent)?.file_name();
-            let Some(existing) = entry.to_str() else {
-                continue;
-            };
-            if existing != self.0 && existing.eq_ignore_ascii_case(&self.0) {
-                return Err(StoreError::NameClash {
-                    what,
-                    given: self.0.clone(),
-                    existing: existing.to_owned(),
-                });
-            }
+        let clashes = |other: &String| *other != self.0 && other.eq_ignore_ascii_case(&self.0);
+        match names_in(parent)?.into_iter().find(clashes) {
+            Some(existing) => Err(StoreError::NameClash {
+                what,
+                given: self.0.clone(),
+                existing,
+            }),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 

@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
 
@@ -36,10 +36,8 @@ pub enum Copied {
 ///
 /// Refuses, having deleted what came before, where another file system is mounted inside.
 pub fn delete(path: &Path) -> Result<()> {
-    let meta = match std::fs::symlink_metadata(path) {
-        Ok(meta) => meta,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error).context("delete", path),
+    let Some(meta) = std::fs::symlink_metadata(path).if_there("delete", path)? else {
+        return Ok(());
     };
     let deleted = match meta.is_dir() {
         false => std::fs::remove_file(path),
@@ -106,6 +104,27 @@ fn delete_entry(dir: &OwnedFd, name: &CStr, device: u64) -> io::Result<()> {
     Ok(())
 }
 
+/// What is in the directory, sorted; nothing if there is no such directory.
+pub fn list(dir: &Path) -> Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(dir)
+        .if_there("list", dir)?
+        .into_iter()
+        .flatten()
+    {
+        paths.push(entry.context("list", dir)?.path());
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+/// The names of what is in the directory, sorted; none if there is no such directory. What is
+/// not text was not named by us and is left out.
+pub fn names_in(dir: &Path) -> Result<Vec<String>> {
+    let name = |path: PathBuf| Some(path.file_name()?.to_str()?.to_owned());
+    Ok(list(dir)?.into_iter().filter_map(name).collect())
+}
+
 /// Calls `visit` with every entry below `root` and its metadata, directories first.
 ///
 /// Does not follow links. `visit` says whether to go into a directory.
@@ -115,11 +134,9 @@ pub fn walk(
 ) -> Result<()> {
     for entry in std::fs::read_dir(root).context("list", root)? {
         let path = entry.context("list", root)?.path();
-        let meta = match std::fs::symlink_metadata(&path) {
-            Ok(meta) => meta,
+        let Some(meta) = std::fs::symlink_metadata(&path).if_there("read", &path)? else {
             // Gone since: somebody is at work here, which is their right.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(error).context("read", &path),
+            continue;
         };
         if visit(&path, &meta).context("read", &path)? && meta.is_dir() {
             walk(&path, visit)?;
@@ -179,7 +196,7 @@ pub fn copy_file(from: &Path, to: &Path) -> Result<Copied> {
     }
     let source = File::open(from).context("read", from)?;
     let dest = open_private(to)?;
-    let how = match reflink(&dest, &source) {
+    let how = match rustix::fs::ioctl_ficlone(&dest, &source) {
         Ok(()) => Copied::Shared,
         // Another file system, or one that cannot: the usual case.
         Err(_) => {
@@ -193,17 +210,6 @@ pub fn copy_file(from: &Path, to: &Path) -> Result<Copied> {
     // Build tools compare times; a copy as old as its original is not rebuilt.
     dest.set_times(times).context("copy", to)?;
     Ok(how)
-}
-
-#[cfg(target_os = "linux")]
-fn reflink(dest: &File, source: &File) -> io::Result<()> {
-    Ok(rustix::fs::ioctl_ficlone(dest, source)?)
-}
-
-/// Only Linux has the call.
-#[cfg(not(target_os = "linux"))]
-fn reflink(_: &File, _: &File) -> io::Result<()> {
-    Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 
 /// The id of the file system `path` is on; not that of a link's target.

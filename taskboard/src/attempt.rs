@@ -1,64 +1,18 @@
 //! Failed tries at a task: noted with it, so that the next one knows, and counted, so that
 //! there is not always a next one.
 
-use serde::{Deserialize, Serialize};
 use store::clock::rfc3339;
 
 use crate::board::{Board, Caller};
-use crate::change::Edited;
 use crate::error::{BoardError, Refusal};
-use crate::facts::{Parked, TaskResult};
+use crate::facts::{Attempt, Parked, TaskResult};
 use crate::id::TaskId;
+use crate::prepared::Edited;
 use crate::section::ListDir;
 use crate::task::{Status, Task};
 
 /// How many tries are remembered with a task.
 const REMEMBERED: usize = 20;
-
-/// One try at a task that came to nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Attempt {
-    /// What stands for the try: told twice, it counts once.
-    pub run: String,
-    /// How it ended, in one word.
-    pub status: String,
-    /// What went wrong.
-    pub why: String,
-    /// Whether the task is to blame: an agent that was killed says nothing about its task.
-    pub counts: bool,
-    /// Something that is the same as long as nothing changes in the tree it left; none if that
-    /// could not be told.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tree: Option<String>,
-    /// When, RFC 3339.
-    #[serde(default)]
-    pub at: String,
-}
-
-impl Attempt {
-    /// The status of a try whose program was killed by somebody, nobody knows who.
-    pub const DIED: &str = "died";
-
-    /// One the task is to blame for.
-    pub fn new(run: String, status: &str, why: &str) -> Self {
-        Self {
-            run,
-            status: status.to_owned(),
-            why: why.to_owned(),
-            counts: true,
-            tree: None,
-            at: String::new(),
-        }
-    }
-}
-
-impl Task {
-    /// How many failed tries the task is to blame for.
-    pub fn failures(&self) -> usize {
-        self.attempts().iter().filter(|it| it.counts).count()
-    }
-}
 
 impl Board {
     /// Notes with a completed task what there is to show for it.
@@ -130,9 +84,10 @@ mod tests {
     use store::name::Name;
 
     use super::*;
-    use crate::claim::{ClaimRequest, LeaseTerm};
+    use crate::claim::ClaimRequest;
     use crate::create::NewTask;
-    use crate::update::Update;
+    use crate::edit::Update;
+    use crate::facts::LeaseTerm;
 
     fn board(dir: &tempfile::TempDir) -> Board {
         let home = Home::new(dir.path().to_owned()).unwrap();

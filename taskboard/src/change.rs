@@ -19,17 +19,10 @@ use crate::error::BoardError;
 use crate::id::TaskId;
 use crate::index::Index;
 use crate::patience::Patience;
-use crate::prepared::Prepared;
+use crate::prepared::{Edited, Prepared};
 use crate::section::{ListDir, Section, Stop};
 use crate::snapshot::Entry;
 use crate::task::Task;
-
-/// What a change makes of a task.
-pub(crate) struct Edited {
-    /// For the history.
-    pub(crate) op: &'static str,
-    pub(crate) task: Task,
-}
 
 /// What is done to one task.
 pub(crate) struct Change<Choose, Edit, Then> {
@@ -46,12 +39,6 @@ pub(crate) struct Change<Choose, Edit, Then> {
 enum First<R> {
     Done(Box<Task>, R),
     Prepare(Box<(Edited, Entry)>),
-}
-
-impl Edited {
-    pub(crate) fn new(op: &'static str, task: Task) -> Self {
-        Self { op, task }
-    }
 }
 
 impl Board {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use store::StoreError;
+use store::IoContext;
 use store::atomic::Stamp;
 use store::clock::rfc3339;
 use store::log::read_from;
@@ -18,7 +18,7 @@ use store::log::read_from;
 use crate::error::BoardError;
 use crate::id::TaskId;
 use crate::index::Slim;
-use crate::quick;
+use crate::quick::{self, Head};
 use crate::task::{Status, Task};
 
 /// The format of the log's lines.
@@ -64,16 +64,6 @@ pub(crate) struct Draft {
     /// `None` when it was deleted.
     pub(crate) after: Option<(Slim, Value)>,
     pub(crate) foreign: bool,
-}
-
-/// What an index has to know of a change.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Head {
-    /// The format of the line.
-    pub(crate) v: u64,
-    pub(crate) seq: u64,
-    pub(crate) id: TaskId,
-    pub(crate) slim: Option<Slim>,
 }
 
 /// Status, owner, parked, flags, priority, blockedBy, blocks, lease end, run, fingerprint,
@@ -151,30 +141,15 @@ pub(crate) fn head(line: &[u8]) -> Option<Head> {
 /// The same for lines with anything unusual in them.
 fn any_head(line: &[u8]) -> Option<Head> {
     let end = memchr::memmem::find(line, TASK);
-    let line: Line<'_> = match end {
-        Some(end) => {
-            let mut head = Vec::with_capacity(end + 1);
-            head.extend_from_slice(&line[..end]);
-            head.push(b'}');
-            return parse_head(&head);
-        }
-        None => serde_json::from_slice(line).ok()?,
-    };
-    Some(Head {
+    let head = end.map(|end| [&line[..end], b"}"].concat());
+    let line: Line<'_> = serde_json::from_slice(head.as_deref().unwrap_or(line)).ok()?;
+    let slim = line.slim.map(unpack).transpose().ok()?;
+    // What is there has both; what was deleted has neither.
+    (slim.is_some() || end.is_none()).then_some(Head {
         v: line.v,
         seq: line.seq,
         id: line.id,
-        slim: line.slim.map(unpack).transpose().ok()?,
-    })
-}
-
-fn parse_head(bytes: &[u8]) -> Option<Head> {
-    let line: Line<'_> = serde_json::from_slice(bytes).ok()?;
-    Some(Head {
-        v: line.v,
-        seq: line.seq,
-        id: line.id,
-        slim: Some(unpack(line.slim?).ok()?),
+        slim,
     })
 }
 
@@ -252,18 +227,10 @@ impl Paths {
 /// The start of a log's first line, which tells it from the one before a rotation.
 pub(crate) fn log_identity(path: &Path) -> Result<u64, BoardError> {
     use std::io::Read;
-    let failed = |source| StoreError::Io {
-        verb: "read",
-        path: path.to_owned(),
-        source,
-    };
     let mut start = Vec::new();
-    match std::fs::File::open(path) {
-        Ok(file) => {
-            file.take(48).read_to_end(&mut start).map_err(failed)?;
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(failed(error).into()),
+    if let Some(file) = std::fs::File::open(path).if_there("read", path)? {
+        let read = file.take(48).read_to_end(&mut start);
+        read.context("read", path)?;
     }
     Ok(store::fingerprint(&start))
 }

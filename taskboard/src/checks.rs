@@ -20,12 +20,11 @@ use store::clock::rfc3339;
 use store::fault::reached;
 use store::home::create_private_dir;
 
-use crate::board::Board;
+use crate::board::{Board, Loaded, records_dir};
 use crate::error::{BoardError, Refusal};
 use crate::facts::Parked;
 use crate::fault;
 use crate::id::TaskId;
-use crate::live::Loaded;
 use crate::prepared::Prepared;
 use crate::section::{ListDir, Section, Stop};
 use crate::snapshot::{Entry, Read, read_task};
@@ -77,11 +76,6 @@ impl Record {
             task.status == Status::Completed && task.verify_command().is_some() && shown.is_some();
         !shows || self.both().any(|one| one.result == shown)
     }
-}
-
-/// Where the records of the list in `dir` are.
-pub(crate) fn records_dir(dir: &Path) -> PathBuf {
-    dir.join(".ccb/checks")
 }
 
 fn record_path(dir: &Path, id: TaskId) -> PathBuf {

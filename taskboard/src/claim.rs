@@ -2,14 +2,12 @@
 
 use std::collections::HashMap;
 
-use serde::{Deserialize, Serialize};
-
 use crate::board::{Board, Caller};
-use crate::change::Edited;
 use crate::error::{BoardError, Refusal};
-use crate::facts::Lease;
+use crate::facts::{Lease, LeaseTerm};
 use crate::id::TaskId;
 use crate::index::{Index, Slim};
+use crate::prepared::Edited;
 use crate::section::ListDir;
 use crate::task::{Status, Task, check_line};
 
@@ -22,16 +20,6 @@ pub struct ClaimRequest {
     pub check_busy: bool,
     /// How the claim can end without the agent.
     pub lease: Option<LeaseTerm>,
-}
-
-/// What ends a lease.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum LeaseTerm {
-    /// Time.
-    Milliseconds(i64),
-    /// The end of the run with this id; whoever watches over runs returns its tasks.
-    Run(String),
 }
 
 impl ClaimRequest {
@@ -217,4 +205,10 @@ pub(crate) fn in_progress(index: &Index, agent: &str, except: Option<TaskId>) ->
         .working_on(agent)
         .filter(|id| Some(*id) != except)
         .collect()
+}
+
+/// Whether `next` may give this task to the agent.
+pub(crate) fn pickable(index: &Index, id: TaskId, agent: &str) -> bool {
+    let owner = index.get(id).and_then(|slim| slim.owner.as_deref());
+    index.may_start(id) && owner.is_none_or(|owner| owner == agent)
 }

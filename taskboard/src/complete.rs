@@ -1,15 +1,16 @@
 //! Finishing a task.
 
 use crate::board::{Board, Caller, Hooks};
-use crate::change::{Change, Edited};
+use crate::change::Change;
+use crate::edit::{Update, check_open};
 use crate::error::{BoardError, Refusal};
 use crate::facts::TaskResult;
 use crate::id::TaskId;
 use crate::index::Index;
+use crate::prepared::Edited;
 use crate::ready::Dependencies;
 use crate::section::{ListDir, Section};
 use crate::task::{Status, Task};
-use crate::update::{Update, check_open};
 
 /// What completing a task brought about.
 #[derive(Debug, Clone, PartialEq)]

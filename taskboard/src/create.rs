@@ -8,13 +8,12 @@ use serde_json::{Map, Value};
 use store::atomic::{Staged, stage_many};
 
 use crate::board::{Board, Hooks};
+use crate::cycles::cycle_with;
 use crate::error::BoardError;
 use crate::facts::check_metadata;
 use crate::format;
-use crate::graph;
 use crate::id::TaskId;
-use crate::intent::{Intent, Step};
-use crate::section::{Section, Stop};
+use crate::section::{Intent, Section, Step, Stop};
 use crate::task::{Status, Task, check_description, check_line};
 
 /// What a task is to be.
@@ -75,7 +74,7 @@ impl NewTask {
         if let Some(text) = &self.active_form {
             check_line("active form", text)?;
         }
-        check_metadata(&self.metadata)
+        Ok(check_metadata(&self.metadata)?)
     }
 }
 
@@ -250,7 +249,7 @@ fn check_edges(
     }
     // There is a cycle somewhere; it counts against the batch only if the batch closes it.
     for (blocker, dependent) in new {
-        if let Some(path) = graph::cycle_with(&edges, blocker, dependent) {
+        if let Some(path) = cycle_with(&edges, blocker, dependent) {
             return Err(BoardError::Cycle { path });
         }
         edges.add_edge(blocker, dependent, ());

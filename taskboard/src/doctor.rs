@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Map;
-use store::StoreError;
 use store::atomic::{self, Staged};
 use store::clock::rfc3339;
 use store::fault::reached;
 use store::home::create_private_dir;
 use store::lockdir::STALE_AFTER;
+use store::tree::list;
 
 use crate::board::Board;
 use crate::changes;
@@ -144,7 +144,7 @@ impl Board {
         &self,
         add: &mut impl FnMut(FindingKind, String, Subject),
     ) -> Result<(), BoardError> {
-        for path in entries(&self.dir)? {
+        for path in list(&self.dir)? {
             let name = path
                 .file_name()
                 .and_then(|name| name.to_str())
@@ -157,7 +157,7 @@ impl Board {
                 add(FindingKind::StrayFile, message, Subject::Nothing);
             }
         }
-        for path in entries(&self.tmp_dir())? {
+        for path in list(&self.tmp_dir())? {
             if age(&path) > TEMPORARY_AGE {
                 let message = format!("{} was left by an interrupted command", path.display());
                 add(FindingKind::OldTemporary, message, Subject::Path(path));
@@ -339,26 +339,6 @@ impl Case {
             fixed: self.fixed,
         }
     }
-}
-
-fn entries(dir: &Path) -> Result<Vec<PathBuf>, BoardError> {
-    let failed = |source| StoreError::Io {
-        verb: "list",
-        path: dir.to_owned(),
-        source,
-    };
-    let mut paths = Vec::new();
-    match std::fs::read_dir(dir) {
-        Ok(entries) => {
-            for entry in entries {
-                paths.push(entry.map_err(failed)?.path());
-            }
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(failed(error).into()),
-    }
-    paths.sort();
-    Ok(paths)
 }
 
 fn age(path: &Path) -> Duration {

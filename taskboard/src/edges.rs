@@ -1,11 +1,11 @@
 //! Making one task wait for another.
 
 use crate::board::Board;
+use crate::cycles::cycle_with;
 use crate::error::BoardError;
-use crate::graph::cycle_with;
 use crate::id::TaskId;
-use crate::intent::{Intent, Step};
 use crate::ready::Dependencies;
+use crate::section::{Intent, Step};
 use crate::task::Task;
 
 impl Board {

@@ -3,7 +3,8 @@ use std::path::PathBuf;
 use serde_json::json;
 use store::{Category, Explain, Facts, StoreError};
 
-use crate::id::TaskId;
+use crate::id::{BadId, TaskId};
+use crate::invalid::Invalid;
 use crate::task::Task;
 
 /// Why the board did not do what it was asked.
@@ -14,19 +15,11 @@ pub enum BoardError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Something that is not a task id.
-    #[error("{given:?} is not a task id")]
-    BadId {
-        /// As given.
-        given: String,
-    },
+    #[error(transparent)]
+    BadId(#[from] BadId),
     /// Input that breaks a rule.
-    #[error("{what}: {why}")]
-    Invalid {
-        /// Which input.
-        what: String,
-        /// The rule.
-        why: String,
-    },
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
     /// No such task.
     #[error("there is no task {id}")]
     NotFound {
@@ -136,22 +129,17 @@ impl BoardError {
 
     /// Input that breaks a rule.
     pub fn invalid(what: impl Into<String>, why: impl Into<String>) -> Self {
-        Self::Invalid {
-            what: what.into(),
-            why: why.into(),
-        }
+        Invalid::new(what, why).into()
     }
 }
 
 impl Explain for BoardError {
     fn facts(&self) -> Facts {
-        use Category::{Failed, Invalid, NotFound, Refused};
+        use Category::{Failed, NotFound, Refused};
         match self {
             Self::Store(error) => error.facts(),
-            Self::BadId { .. } => {
-                Facts::new(Invalid, "bad_id").hint("task ids are numbers such as 12")
-            }
-            Self::Invalid { .. } => Facts::new(Invalid, "invalid"),
+            Self::BadId(error) => error.facts(),
+            Self::Invalid(error) => error.facts(),
             Self::NotFound { .. } => Facts::new(NotFound, "task_not_found")
                 .hint("`ccb task list` shows the tasks there are"),
             Self::Corrupt { .. } => Facts::new(Refused, "corrupt")

@@ -8,11 +8,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 use store::clock::{parse_rfc3339, rfc3339};
+use store::secret_filter::SecretFilter;
 
-use crate::attempt::Attempt;
-use crate::error::BoardError;
+use crate::invalid::Invalid;
 use crate::task::{MAX_TEXT, Status, Task, too_long};
-use crate::update::Update;
 
 /// Where in a task's metadata all of this is.
 pub(crate) const KEY: &str = "ccb";
@@ -58,7 +57,7 @@ pub struct TaskFacts {
 }
 
 impl TaskFacts {
-    /// Adds what is said here to the metadata of a [`NewTask`](crate::NewTask) or [`Update`].
+    /// Adds what is said here to the metadata of a [`NewTask`](crate::NewTask) or [`Update`](crate::Update).
     pub fn put_into(&self, metadata: &mut Map<String, Value>) {
         let Ok(Value::Object(said)) = serde_json::to_value(self) else {
             return;
@@ -175,6 +174,44 @@ impl TaskResult {
     }
 }
 
+/// One try at a task that came to nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Attempt {
+    /// What stands for the try: told twice, it counts once.
+    pub run: String,
+    /// How it ended, in one word.
+    pub status: String,
+    /// What went wrong.
+    pub why: String,
+    /// Whether the task is to blame: an agent that was killed says nothing about its task.
+    pub counts: bool,
+    /// Something that is the same as long as nothing changes in the tree it left; none if that
+    /// could not be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<String>,
+    /// When, RFC 3339.
+    #[serde(default)]
+    pub at: String,
+}
+
+impl Attempt {
+    /// The status of a try whose program was killed by somebody, nobody knows who.
+    pub const DIED: &str = "died";
+
+    /// One the task is to blame for.
+    pub fn new(run: String, status: &str, why: &str) -> Self {
+        Self {
+            run,
+            status: status.to_owned(),
+            why: why.to_owned(),
+            counts: true,
+            tree: None,
+            at: String::new(),
+        }
+    }
+}
+
 /// Why and since when a task is parked.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Parked {
@@ -202,6 +239,16 @@ pub struct Lease {
     pub token: u64,
     /// When it ends (epoch milliseconds), if it ends by itself.
     pub expires_at: Option<i64>,
+}
+
+/// What ends a lease.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum LeaseTerm {
+    /// Time.
+    Milliseconds(i64),
+    /// The end of the run with this id; whoever watches over runs returns its tasks.
+    Run(String),
 }
 
 impl Task {
@@ -270,6 +317,11 @@ impl Task {
         let noted = self.ours(ATTEMPTS).and_then(Value::as_array);
         let read = |value: &Value| Attempt::deserialize(value).ok();
         noted.map_or_else(Vec::new, |all| all.iter().filter_map(read).collect())
+    }
+
+    /// How many failed tries the task is to blame for.
+    pub fn failures(&self) -> usize {
+        self.attempts().iter().filter(|it| it.counts).count()
     }
 
     pub(crate) fn set_attempts(&mut self, attempts: &[Attempt]) {
@@ -385,6 +437,27 @@ impl Task {
         }
     }
 
+    /// Takes out of its texts what must not be written down. Commands stay as they are.
+    pub(crate) fn remove_secrets(&mut self, filter: &SecretFilter) {
+        if filter.is_none() {
+            return;
+        }
+        filter.text(&mut self.subject);
+        filter.text(&mut self.description);
+        if let Some(text) = &mut self.active_form {
+            filter.text(text);
+        }
+        for (key, value) in self.metadata.iter_mut().flatten() {
+            match value {
+                Value::Object(ours) if key == KEY => {
+                    let texts = ours.iter_mut().filter(|(key, _)| !is_command(key));
+                    texts.for_each(|(_, value)| filter.value(value));
+                }
+                other => filter.value(other),
+            }
+        }
+    }
+
     /// The metadata that is not ccb's own.
     pub fn other_metadata(&self) -> impl Iterator<Item = (&String, &Value)> {
         let all = self.metadata.iter().flatten();
@@ -427,10 +500,7 @@ impl Task {
 
     /// Merges `changes` into the metadata; `null` removes a key. Within `ccb` only the keys
     /// that are a caller's business may be set.
-    pub(crate) fn merge_metadata(
-        &mut self,
-        changes: &Map<String, Value>,
-    ) -> Result<(), BoardError> {
+    pub(crate) fn merge_metadata(&mut self, changes: &Map<String, Value>) -> Result<(), Invalid> {
         check_metadata(changes)?;
         for (key, value) in changes {
             if let (KEY, Some(ours)) = (key.as_str(), value.as_object()) {
@@ -455,23 +525,21 @@ impl Task {
     }
 }
 
-impl Update {
-    /// The name of the first fact about the task that this changes, if it changes one.
-    pub fn first_fact(&self) -> Option<String> {
-        let ours = self.metadata.get(KEY)?.as_object();
-        let first = ours.and_then(|ours| ours.keys().next());
-        Some(first.map_or_else(|| "metadata.ccb".to_owned(), |key| format!("`{key}`")))
-    }
+/// The name of the first fact about a task that these changes of metadata say, if they say one.
+pub(crate) fn first_fact(changes: &Map<String, Value>) -> Option<String> {
+    let ours = changes.get(KEY)?.as_object();
+    let first = ours.and_then(|ours| ours.keys().next());
+    Some(first.map_or_else(|| "metadata.ccb".to_owned(), |key| format!("`{key}`")))
+}
 
-    /// Whether it says what the task is proved by.
-    pub(crate) fn decides_check(&self) -> bool {
-        let ours = self.metadata.get(KEY);
-        ours.is_some_and(|ours| ours.get(VERIFY).is_some())
-    }
+/// Whether these changes of metadata say what the task is proved by.
+pub(crate) fn decide_check(changes: &Map<String, Value>) -> bool {
+    let ours = changes.get(KEY);
+    ours.is_some_and(|ours| ours.get(VERIFY).is_some())
 }
 
 /// Checks metadata a caller wants to set.
-pub(crate) fn check_metadata(changes: &Map<String, Value>) -> Result<(), BoardError> {
+pub(crate) fn check_metadata(changes: &Map<String, Value>) -> Result<(), Invalid> {
     if serde_json::to_string(changes).is_ok_and(|text| text.len() > MAX_TEXT) {
         return Err(too_long("metadata", MAX_TEXT));
     }
@@ -479,16 +547,13 @@ pub(crate) fn check_metadata(changes: &Map<String, Value>) -> Result<(), BoardEr
         return Ok(());
     };
     let Some(ours) = ours.as_object() else {
-        return Err(BoardError::invalid("metadata.ccb", "it must be an object"));
+        return Err(Invalid::new("metadata.ccb", "it must be an object"));
     };
     for (key, value) in ours {
         let what = format!("metadata.ccb.{key}");
         if !SETTABLE.contains(&key.as_str()) {
             let known = SETTABLE.join(", ");
-            return Err(BoardError::invalid(
-                what,
-                format!("only {known} can be set"),
-            ));
+            return Err(Invalid::new(what, format!("only {known} can be set")));
         }
         let texts = |all: &Vec<Value>| all.iter().all(Value::is_string);
         let (right, expected) = match key.as_str() {
@@ -503,7 +568,7 @@ pub(crate) fn check_metadata(changes: &Map<String, Value>) -> Result<(), BoardEr
             ),
         };
         if !right && !value.is_null() {
-            return Err(BoardError::invalid(what, expected));
+            return Err(Invalid::new(what, expected));
         }
     }
     Ok(())

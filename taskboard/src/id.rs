@@ -2,8 +2,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-
-use crate::error::BoardError;
+use store::{Category, Explain, Facts};
 
 /// A task's number: a positive decimal, written as a string in JSON.
 ///
@@ -37,18 +36,27 @@ impl TaskId {
     }
 }
 
+/// Something that is not a task id.
+#[derive(Debug, thiserror::Error)]
+#[error("{0:?} is not a task id")]
+pub struct BadId(pub String);
+
+impl Explain for BadId {
+    fn facts(&self) -> Facts {
+        Facts::new(Category::Invalid, "bad_id").hint("task ids are numbers such as 12")
+    }
+}
+
 impl FromStr for TaskId {
-    type Err = BoardError;
+    type Err = BadId;
 
     /// Accepts exactly the canonical form: `12`, not `012`, `+12` or `12 `.
-    fn from_str(text: &str) -> Result<Self, BoardError> {
+    fn from_str(text: &str) -> Result<Self, BadId> {
         let canonical = !text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit());
         canonical
             .then(|| text.parse().ok().and_then(Self::new))
             .flatten()
-            .ok_or_else(|| BoardError::BadId {
-                given: text.to_owned(),
-            })
+            .ok_or_else(|| BadId(text.to_owned()))
     }
 }
 
@@ -59,9 +67,9 @@ impl From<TaskId> for String {
 }
 
 impl TryFrom<String> for TaskId {
-    type Error = BoardError;
+    type Error = BadId;
 
-    fn try_from(text: String) -> Result<Self, BoardError> {
+    fn try_from(text: String) -> Result<Self, BadId> {
         text.parse()
     }
 }

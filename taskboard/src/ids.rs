@@ -8,7 +8,7 @@
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use store::StoreError;
+use store::IoContext;
 use store::atomic::{self, Staged};
 use store::fault::{pass, reached};
 
@@ -127,17 +127,12 @@ impl Section<'_> {
             return self.write_high_water(last);
         }
         let path = self.board.high_water_path();
-        let failed = |source| StoreError::Io {
-            verb: "write",
-            path: path.clone(),
-            source,
-        };
         let file = std::fs::OpenOptions::new().write(true).open(&path);
-        let file = file.map_err(failed)?;
-        pass(fault::HIGH_WATER).map_err(failed)?;
-        file.write_all_at(last.to_string().as_bytes(), 0)
-            .map_err(failed)?;
-        Ok(())
+        let written = file.and_then(|file| {
+            pass(fault::HIGH_WATER)?;
+            file.write_all_at(last.to_string().as_bytes(), 0)
+        });
+        Ok(written.context("write", &path)?)
     }
 
     /// Replaces the mark durably: from now on it alone remembers the highest id. Its name is
@@ -156,7 +151,7 @@ impl Section<'_> {
     /// Sets the high-water mark to the highest id anybody knows of, whatever it says now.
     pub(crate) fn rebuild_high_water(&mut self) -> Result<u64, Stop> {
         let held = self.take_dirs(ListDir::Take, &[])?;
-        let last = self.last_id()?;
+        let last = self.last_id_on_disk()?;
         self.write_high_water(last)?;
         self.dirty = true;
         release(held)?;

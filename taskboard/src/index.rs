@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet};
 use petgraph::graphmap::DiGraphMap;
 use store::atomic::Stamp;
 
+use crate::cycles;
 use crate::error::Refusal;
-use crate::graph;
 use crate::id::TaskId;
 use crate::ready::{self, Dependencies, Rank};
 use crate::task::{Status, Task};
@@ -519,7 +519,7 @@ impl Index {
 
     /// Groups of unfinished tasks that wait for each other in a circle.
     pub(crate) fn cycles(&self) -> Vec<Vec<TaskId>> {
-        graph::cycles(&self.edges(), |id| self.is_open(id))
+        cycles::cycles(&self.edges(), |id| self.is_open(id))
     }
 }
 

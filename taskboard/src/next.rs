@@ -9,7 +9,7 @@ use store::clock::monotonic_ns;
 
 use crate::board::Board;
 use crate::changes;
-use crate::claim::{Busy, ClaimRequest, Claimed, check_claim, in_progress, start};
+use crate::claim::{Busy, ClaimRequest, Claimed, check_claim, in_progress, pickable, start};
 use crate::error::BoardError;
 use crate::format;
 use crate::id::TaskId;
@@ -360,11 +360,6 @@ fn choose_next(
             return Ok(Err(Next::Nothing(why_nothing(section.index()))));
         }
     }
-}
-
-pub(crate) fn pickable(index: &Index, id: TaskId, agent: &str) -> bool {
-    let owner = index.get(id).and_then(|slim| slim.owner.as_deref());
-    index.may_start(id) && owner.is_none_or(|owner| owner == agent)
 }
 
 fn why_nothing(index: &Index) -> Nothing {

@@ -1,19 +1,23 @@
 //! A task's file before and after a change.
 
-use store::atomic::{Durability, Staged, Stamp};
+use store::atomic::{Durability, Staged};
 
 use crate::board::Board;
 use crate::error::BoardError;
 use crate::format;
-use crate::id::TaskId;
 use crate::task::Task;
 
-/// A task's file as it was when it was looked at.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Version {
-    pub(crate) id: TaskId,
-    pub(crate) fingerprint: u64,
-    pub(crate) stamp: Stamp,
+/// What a change makes of a task.
+pub(crate) struct Edited {
+    /// For the history.
+    pub(crate) op: &'static str,
+    pub(crate) task: Task,
+}
+
+impl Edited {
+    pub(crate) fn new(op: &'static str, task: Task) -> Self {
+        Self { op, task }
+    }
 }
 
 /// A task's new file, written and synced, but not in its place.

@@ -6,10 +6,19 @@
 
 use store::atomic::Stamp;
 
-use crate::changes::Head;
 use crate::id::TaskId;
 use crate::index::Slim;
 use crate::task::Status;
+
+/// What an index has to know of a change.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Head {
+    /// The format of the line.
+    pub(crate) v: u64,
+    pub(crate) seq: u64,
+    pub(crate) id: TaskId,
+    pub(crate) slim: Option<Slim>,
+}
 
 /// The head of `line`, if it can be read this way.
 pub(crate) fn head(line: &[u8]) -> Option<Head> {

@@ -2,10 +2,9 @@
 
 use petgraph::graphmap::DiGraphMap;
 
-use crate::graph;
+use crate::cycles::cycle_with;
 use crate::id::TaskId;
-use crate::intent::insert;
-use crate::section::{ListDir, Section, Stop};
+use crate::section::{ListDir, Section, Stop, insert};
 
 impl Section<'_> {
     /// Returns tasks whose lease ran out, parks those whose check was changed behind our back, and
@@ -34,7 +33,7 @@ impl Section<'_> {
         }
         for (blocker, dependent) in half {
             // Completing it would make a cycle for good; it stays visible as it is.
-            if graph::cycle_with(&whole, blocker, dependent).is_some() {
+            if cycle_with(&whole, blocker, dependent).is_some() {
                 continue;
             }
             whole.add_edge(blocker, dependent, ());

@@ -25,16 +25,16 @@ use store::atomic::{self, Staged};
 use store::clock::monotonic_ns;
 use store::fault::reached;
 
-use crate::claim::{ClaimRequest, in_progress, start};
+use crate::claim::{ClaimRequest, in_progress, pickable, start};
 use crate::error::BoardError;
 use crate::fault;
 use crate::format;
 use crate::id::TaskId;
-use crate::next::pickable;
-use crate::prepared::{Prepared, Version};
+use crate::prepared::Prepared;
 use crate::section::{ListDir, Section, Stop};
 use crate::slot::{Ask, Choice, Offer, Slot, Taken};
 use crate::slots::WorkerId;
+use crate::snapshot::Version;
 
 /// How long an offer keeps others from the task. Longer than a claim takes on a slow disk;
 /// what counts in the end is who writes first.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::claim::LeaseTerm;
+use crate::facts::LeaseTerm;
 use crate::id::TaskId;
 
 /// How long a worker's line is.

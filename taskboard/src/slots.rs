@@ -14,12 +14,11 @@
 //! a moment, never a task.
 
 use std::fs::File;
-use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use store::StoreError;
+use store::IoContext;
 use store::atomic::open_private;
 use store::clock::monotonic_ns;
 use store::fifo::{self, Bell, Ringer};
@@ -289,14 +288,7 @@ impl Slots {
             Some(file) => file,
             empty => empty.insert(open_private(&path)?),
         };
-        is_file_held(file).map_err(|source| {
-            StoreError::Io {
-                verb: "lock",
-                path,
-                source,
-            }
-            .into()
-        })
+        Ok(is_file_held(file).context("lock", &path)?)
     }
 
     /// Tells the worker that its line has changed.
@@ -334,27 +326,16 @@ impl Slots {
     }
 
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<usize, BoardError> {
-        self.file
-            .read_at(bytes, offset)
-            .map_err(|error| self.error("read", error))
+        let read = self.file.read_at(bytes, offset);
+        Ok(read.context("read", &self.path)?)
     }
 
     fn write(&self, offset: usize, length: usize, text: &str) -> Result<(), BoardError> {
         let mut line = text.as_bytes().to_vec();
         line.resize(length, b' ');
         line[length - 1] = b'\n';
-        self.file
-            .write_all_at(&line, offset as u64)
-            .map_err(|error| self.error("write", error))
-    }
-
-    fn error(&self, verb: &'static str, source: io::Error) -> BoardError {
-        StoreError::Io {
-            verb,
-            path: self.path.clone(),
-            source,
-        }
-        .into()
+        let written = self.file.write_all_at(&line, offset as u64);
+        Ok(written.context("write", &self.path)?)
     }
 }
 
@@ -371,7 +352,7 @@ fn place(id: WorkerId) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claim::LeaseTerm;
+    use crate::facts::LeaseTerm;
     use crate::slot::Ask;
     use std::time::Duration;
 

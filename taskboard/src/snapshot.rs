@@ -4,15 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use store::StoreError;
 use store::atomic::{self, Stamp};
 use store::lockdir::STALE_AFTER;
+use store::{IoContext, StoreError};
 
 use crate::error::BoardError;
 use crate::format;
 use crate::id::TaskId;
 use crate::index::{Index, Slim};
-use crate::prepared::Version;
 use crate::ready::Dependencies;
 use crate::task::Task;
 
@@ -22,6 +21,14 @@ pub struct Snapshot {
     tasks: BTreeMap<TaskId, Task>,
     unreadable: BTreeMap<TaskId, Unreadable>,
     index: Index,
+}
+
+/// A task's file as it was when it was looked at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Version {
+    pub(crate) id: TaskId,
+    pub(crate) fingerprint: u64,
+    pub(crate) stamp: Stamp,
 }
 
 /// A task as read from its file.
@@ -179,19 +186,10 @@ impl Snapshot {
 
 /// The ids that have a file in `dir`.
 pub(crate) fn list_ids(dir: &Path) -> Result<BTreeSet<TaskId>, BoardError> {
-    let failed = |source| StoreError::Io {
-        verb: "list",
-        path: dir.to_owned(),
-        source,
-    };
-    let entries = match std::fs::read_dir(dir) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
-        Err(error) => return Err(failed(error).into()),
-    };
     let mut ids = BTreeSet::new();
-    for entry in entries {
-        let name = entry.map_err(failed)?.file_name();
+    let entries = std::fs::read_dir(dir).if_there("list", dir)?;
+    for entry in entries.into_iter().flatten() {
+        let name = entry.context("list", dir)?.file_name();
         ids.extend(name.to_str().and_then(TaskId::from_file_name));
     }
     Ok(ids)

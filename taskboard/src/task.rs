@@ -3,11 +3,9 @@
 use std::str::FromStr;
 
 use serde_json::{Map, Value};
-use store::secret_filter::SecretFilter;
 
-use crate::error::BoardError;
-use crate::facts;
 use crate::id::TaskId;
+use crate::invalid::Invalid;
 
 /// One task, as its file says.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,38 +48,17 @@ store::words! {
 }
 
 impl FromStr for Status {
-    type Err = BoardError;
+    type Err = Invalid;
 
-    fn from_str(text: &str) -> Result<Self, BoardError> {
+    fn from_str(text: &str) -> Result<Self, Invalid> {
         Self::parse(text).ok_or_else(|| {
             let what = format!("status {text:?}");
-            BoardError::invalid(what, "it must be pending, in_progress or completed")
+            Invalid::new(what, "it must be pending, in_progress or completed")
         })
     }
 }
 
 impl Task {
-    /// Takes out of its texts what must not be written down. Commands stay as they are.
-    pub(crate) fn remove_secrets(&mut self, filter: &SecretFilter) {
-        if filter.is_none() {
-            return;
-        }
-        filter.text(&mut self.subject);
-        filter.text(&mut self.description);
-        if let Some(text) = &mut self.active_form {
-            filter.text(text);
-        }
-        for (key, value) in self.metadata.iter_mut().flatten() {
-            match value {
-                Value::Object(ours) if key == facts::KEY => {
-                    let texts = ours.iter_mut().filter(|(key, _)| !facts::is_command(key));
-                    texts.for_each(|(_, value)| filter.value(value));
-                }
-                other => filter.value(other),
-            }
-        }
-    }
-
     /// The activity text, or the subject where there is none.
     pub fn active_form(&self) -> &str {
         self.active_form.as_deref().unwrap_or(&self.subject)
@@ -102,27 +79,24 @@ pub(crate) const MAX_SUBJECT: usize = 1_000;
 /// The longest description, and the largest metadata, in bytes.
 pub(crate) const MAX_TEXT: usize = 256 * 1024;
 
-pub(crate) fn too_long(what: &str, limit: usize) -> BoardError {
+pub(crate) fn too_long(what: &str, limit: usize) -> Invalid {
     let why = format!(
         "over {} KiB; put it into a file and name the file here",
         limit / 1024
     );
-    BoardError::invalid(what, why)
+    Invalid::new(what, why)
 }
 
 /// Checks a text that stands on one line (subject, activity, owner).
-pub(crate) fn check_line(what: &str, text: &str) -> Result<(), BoardError> {
+pub(crate) fn check_line(what: &str, text: &str) -> Result<(), Invalid> {
     if text.trim().is_empty() {
-        return Err(BoardError::invalid(what, "it is empty"));
+        return Err(Invalid::new(what, "it is empty"));
     }
     if text.chars().count() > MAX_SUBJECT {
-        return Err(BoardError::invalid(
-            what,
-            format!("over {MAX_SUBJECT} characters"),
-        ));
+        return Err(Invalid::new(what, format!("over {MAX_SUBJECT} characters")));
     }
     if text.chars().any(char::is_control) {
-        return Err(BoardError::invalid(
+        return Err(Invalid::new(
             what,
             "it contains a line break or another control character",
         ));
@@ -131,12 +105,9 @@ pub(crate) fn check_line(what: &str, text: &str) -> Result<(), BoardError> {
 }
 
 /// Checks a description.
-pub(crate) fn check_description(text: &str) -> Result<(), BoardError> {
+pub(crate) fn check_description(text: &str) -> Result<(), Invalid> {
     if text.contains('\0') {
-        return Err(BoardError::invalid(
-            "description",
-            "it contains a NUL character",
-        ));
+        return Err(Invalid::new("description", "it contains a NUL character"));
     }
     if text.len() > MAX_TEXT {
         return Err(too_long("description", MAX_TEXT));

@@ -2,12 +2,12 @@
 //! task as well is up to whoever knows both.
 
 use crate::board::{Board, Caller};
-use crate::change::Edited;
 use crate::claim::{Busy, ClaimRequest, check_claim, start};
 use crate::complete;
 use crate::error::BoardError;
 use crate::id::TaskId;
 use crate::index::Index;
+use crate::prepared::Edited;
 use crate::ready::Dependencies;
 use crate::section::ListDir;
 use crate::task::{Status, Task, check_line};

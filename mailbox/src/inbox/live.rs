@@ -140,15 +140,8 @@ impl Live {
 
     /// Refuses to write to a log of a newer format.
     pub(crate) fn check_version(&self) -> Result<()> {
-        match self.newer {
-            Some(found) => Err(StoreError::NewerVersion {
-                path: self.log.path().to_owned(),
-                found,
-                known: VERSION,
-            }
-            .into()),
-            None => Ok(()),
-        }
+        let found = self.newer.unwrap_or(VERSION);
+        Ok(StoreError::check_version(self.log.path(), found, VERSION)?)
     }
 
     /// The number of the first message in the log.

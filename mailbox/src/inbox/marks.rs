@@ -100,14 +100,7 @@ impl Marks {
             .find_last(|line| serde_json::from_slice(line).ok())?
             .filter(|mark: &Mark| mark.seq <= MAX_SEQ);
         let last = last.unwrap_or_default();
-        if last.v > VERSION {
-            return Err(StoreError::NewerVersion {
-                path: self.log.path().to_owned(),
-                found: last.v,
-                known: VERSION,
-            }
-            .into());
-        }
+        StoreError::check_version(self.log.path(), last.v, VERSION)?;
         if last.seq > self.last.seq {
             (self.last.seq, self.last.at) = (last.seq, last.at);
         }

@@ -12,13 +12,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use store::StoreError;
 use store::atomic::{self, Durability};
 use store::fault::{pass, reached};
 use store::fifo::{self, Ringer};
 use store::home::create_private_dir;
 use store::name::Name;
 use store::shared_log::SyncHandle;
+use store::{IoContext, StoreError};
 use uuid::Uuid;
 
 use crate::error::{MailError, Result};
@@ -216,13 +216,9 @@ pub(crate) fn sync(
     path: &Path,
     durability: Durability,
 ) -> Result<(), StoreError> {
-    let injected = pass(fault::SYNC).map_err(|source| StoreError::Io {
-        verb: "sync",
-        path: path.to_owned(),
-        source,
-    });
-    injected.and_then(|()| match handle {
+    pass(fault::SYNC).context("sync", path)?;
+    match handle {
         Some(handle) if durability == Durability::Full => handle.sync(),
         _ => Ok(()),
-    })
+    }
 }

@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use store::IoContext;
 use store::fault::reached;
 
 use super::exit::{By, Exit, ExitStatus};
@@ -35,12 +36,10 @@ pub enum GuardEnd {
 /// Watches over a run. Standard input is the run's `alive.lock`, which the host gets as well;
 /// standard output, if it is a pipe, is told once that the host is up.
 pub fn guard(run: &RunDir, mut host: Command) -> Result<GuardEnd, RunError> {
-    let failed = |verb| move |source| io_error(run, verb, source);
     // No terminal: nobody's Ctrl-C and no window that closes ends it.
     rustix::process::setsid().ok();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
-        .map_err(io::Error::from)
-        .map_err(failed("supervise"))?;
+        .context("supervise", run.path())?;
     let result = run.hold_result()?;
     // Whatever the run starts can be found by it when nobody is left who knows.
     if let Err(error) = Mark::of_run(run.id()).bear() {
@@ -51,7 +50,7 @@ pub fn guard(run: &RunDir, mut host: Command) -> Result<GuardEnd, RunError> {
     let alive: OwnedFd = io::stdin()
         .as_fd()
         .try_clone_to_owned()
-        .map_err(failed("lock"))?;
+        .context("lock", run.path())?;
     host.stdin(Stdio::from(alive)).stdout(Stdio::piped());
     let started = host.spawn();
     // What it was handed is its own now.
@@ -134,12 +133,4 @@ pub(super) fn stop_words(by: &str, reason: Option<String>) -> String {
         Some(reason) => format!("stopped by {by}: {reason}"),
         None => format!("stopped by {by}"),
     }
-}
-
-fn io_error(run: &RunDir, verb: &'static str, source: io::Error) -> RunError {
-    RunError::Store(store::StoreError::Io {
-        verb,
-        path: run.path().to_owned(),
-        source,
-    })
 }

@@ -42,26 +42,7 @@ pub fn without_meta(runs: &Path) -> Result<Vec<String>, RunError> {
 }
 
 fn names(dir: &Path) -> Result<Vec<String>, RunError> {
-    let failed = |source| {
-        RunError::Store(store::StoreError::Io {
-            verb: "list",
-            path: dir.to_owned(),
-            source,
-        })
-    };
-    let entries = match std::fs::read_dir(dir) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(failed(error)),
-    };
-    let mut names = Vec::new();
-    for entry in entries {
-        let name = entry.map_err(failed)?.file_name();
-        match name.to_str() {
-            Some(name) if !name.starts_with('.') => names.push(name.to_owned()),
-            _ => {}
-        }
-    }
-    names.sort();
+    let mut names = store::tree::names_in(dir)?;
+    names.retain(|name| !name.starts_with('.'));
     Ok(names)
 }

@@ -9,7 +9,7 @@ use store::fault::{pass, reached};
 use store::fifo::{self, Bell, Ringer};
 use store::home::{create_durable_dir, create_private_dir};
 use store::lock::{FileLock, is_held, wait_until_free};
-use store::{Category, Explain, Facts, StoreError};
+use store::{Category, Explain, Facts, IoContext, StoreError};
 
 use super::exit::Exit;
 use super::meta::{Meta, VERSION};
@@ -320,11 +320,7 @@ impl RunDir {
         if let Some(first) = self.exit(exit.life)? {
             return Ok(first);
         }
-        pass(fault::RUN_ENDING).map_err(|source| StoreError::Io {
-            verb: "create",
-            path: path.clone(),
-            source,
-        })?;
+        pass(fault::RUN_ENDING).context("create", &path)?;
         let created = Staged::write(&self.dir, &json(exit)?, durability)?.create(&path)?;
         atomic::sync_parent(&path, durability)?;
         reached(fault::RUN_ENDED);

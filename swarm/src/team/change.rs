@@ -1,17 +1,18 @@
 //! Changes of a roster: each is one locked read, change and atomic replace.
 
 use serde_json::{Map, Value, json};
-use store::StoreError;
 use store::atomic::{self, Staged, Stamp};
 use store::clock::rfc3339;
 use store::fault::reached;
 use store::home::create_private_dir;
 use store::lock::FileLock;
 use store::name::Name;
+use store::tree::names_in;
+use store::{IoContext, StoreError};
 
 use super::error::TeamError;
 use super::format::{Document, LEAD, VERSION, set};
-use super::{Member, NewMember, Roster, Team, names_in, nearest};
+use super::{Member, NewMember, Roster, Team, nearest};
 use crate::agent_id::AgentId;
 use crate::fault;
 
@@ -206,13 +207,7 @@ impl Team {
         let found = document
             .version()
             .map_err(|error| self.corrupt(error.why))?;
-        if found > VERSION {
-            return Err(TeamError::Store(StoreError::NewerVersion {
-                path: self.config_path(),
-                found,
-                known: VERSION,
-            }));
-        }
+        StoreError::check_version(&self.config_path(), found, VERSION)?;
         self.check_repository(roster)
     }
 
@@ -302,15 +297,9 @@ impl Team {
 
     /// The stamp of the roster's file, if there is one.
     fn stamp(&self) -> Result<Option<Stamp>, TeamError> {
-        match std::fs::symlink_metadata(self.config_path()) {
-            Ok(meta) => Ok(Some(Stamp::of(&meta))),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(TeamError::Store(StoreError::Io {
-                verb: "read",
-                path: self.config_path(),
-                source,
-            })),
-        }
+        let path = self.config_path();
+        let meta = std::fs::symlink_metadata(&path).if_there("read", &path)?;
+        Ok(meta.as_ref().map(Stamp::of))
     }
 }
 

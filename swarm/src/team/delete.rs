@@ -10,13 +10,14 @@
 //! What stays is `.ccb/lock`: a lock file that is deleted would let two processes hold "the
 //! same" lock.
 
-use store::StoreError;
+use store::IoContext;
 use store::atomic;
 use store::fault::{pass, reached};
 use store::home::create_private_dir;
+use store::tree::names_in;
 
 use super::error::TeamError;
-use super::{Living, Roster, Team, names_in};
+use super::{Living, Roster, Team};
 use crate::fault;
 
 /// What a team has beside its roster and the directories in `inboxes/`.
@@ -96,11 +97,7 @@ impl Team {
 
     fn set_aside(&self, part: &str) -> Result<(), TeamError> {
         let path = self.dir.join(part);
-        pass(fault::TEAM_SET_ASIDE).map_err(|source| StoreError::Io {
-            verb: "set aside",
-            path: path.clone(),
-            source,
-        })?;
+        pass(fault::TEAM_SET_ASIDE).context("set aside", &path)?;
         atomic::set_aside(&path, &self.trash_dir())?;
         Ok(())
     }
@@ -121,14 +118,9 @@ impl Team {
 
 /// Removes a directory unless something is in it.
 fn remove_if_empty(dir: &std::path::Path) -> Result<(), TeamError> {
-    use std::io::ErrorKind::{DirectoryNotEmpty, NotFound};
     match std::fs::remove_dir(dir) {
-        Ok(()) => Ok(()),
-        Err(error) if matches!(error.kind(), NotFound | DirectoryNotEmpty) => Ok(()),
-        Err(source) => Err(TeamError::Store(StoreError::Io {
-            verb: "remove",
-            path: dir.to_owned(),
-            source,
-        })),
+        Err(error) if error.kind() == std::io::ErrorKind::DirectoryNotEmpty => {}
+        removed => drop(removed.if_there("remove", dir)?),
     }
+    Ok(())
 }

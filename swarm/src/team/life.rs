@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use store::lock::is_held;
+use store::tree::names_in;
 
 use super::error::TeamError;
-use super::{Member, Roster, Team, names_in};
+use super::{Member, Roster, Team};
 
 store::words! {
     /// How it is known that somebody is alive.

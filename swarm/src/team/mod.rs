@@ -15,6 +15,7 @@ use store::clock::{Clock, SystemClock};
 use store::home::Home;
 use store::lock::{DEFAULT_TIMEOUT, FileLock};
 use store::name::Name;
+use store::tree::names_in;
 
 pub use change::{MemberUpdate, NewTeam};
 pub use error::TeamError;
@@ -202,29 +203,6 @@ impl Team {
     fn trash_dir(&self) -> PathBuf {
         self.ours().join("trash")
     }
-}
-
-/// The entries of a directory by name; none if there is no such directory.
-fn names_in(dir: &Path) -> Result<Vec<String>, TeamError> {
-    let failed = |source| store::StoreError::Io {
-        verb: "list",
-        path: dir.to_owned(),
-        source,
-    };
-    let entries = match std::fs::read_dir(dir) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(failed(error).into()),
-    };
-    let mut names = Vec::new();
-    for entry in entries {
-        // What is not text was not named by us.
-        if let Ok(name) = entry.map_err(failed)?.file_name().into_string() {
-            names.push(name);
-        }
-    }
-    names.sort();
-    Ok(names)
 }
 
 /// Up to three of `candidates` that may have been meant, the most similar first.

@@ -86,13 +86,7 @@ impl Trust {
         let _lock = FileLock::exclusive(&lock, "the record of what is trusted", self.lock_timeout)?;
         let mut document = self.read()?;
         let found = document.get("v").and_then(Value::as_u64).unwrap_or(VERSION);
-        if found > VERSION {
-            return Err(StoreError::NewerVersion {
-                path: self.path(),
-                found,
-                known: VERSION,
-            });
-        }
+        StoreError::check_version(&self.path(), found, VERSION)?;
         document.insert("v".into(), VERSION.into());
         let repositories = document
             .entry("repositories")

@@ -153,18 +153,10 @@ impl CheckRepo<'_> {
                 create_dir(&part)?;
             }
         }
-        let entries = std::fs::read_dir(&dir).map_err(|source| store::StoreError::Io {
-            verb: "list",
-            path: dir.clone(),
-            source,
-        })?;
-        for entry in entries.flatten() {
-            let stays = entry
-                .file_name()
-                .to_str()
-                .is_some_and(|n| KEPT_FILES.contains(&n));
-            if !stays {
-                store::tree::delete(&entry.path())?;
+        for path in store::tree::list(&dir)? {
+            let name = path.file_name().and_then(|name| name.to_str());
+            if !name.is_some_and(|name| KEPT_FILES.contains(&name)) {
+                store::tree::delete(&path)?;
             }
         }
         let (sparse, cone) = match (&self.sparse, &self.traits.main_sparse) {

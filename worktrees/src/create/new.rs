@@ -12,7 +12,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use store::StoreError;
+use store::IoContext;
 use store::fault::{pass, reached};
 use store::lock::FileLock;
 use store::tree::touch;
@@ -281,11 +281,7 @@ impl Trees {
     ) -> Result<(), TreeError> {
         let tree = entry.path();
         let admin = self.layout.admin_of(tree)?;
-        pass(fault::CREATE_CHECKOUT).map_err(|source| StoreError::Io {
-            verb: "check out",
-            path: tree.to_owned(),
-            source,
-        })?;
+        pass(fault::CREATE_CHECKOUT).context("check out", tree)?;
         self.check_out_files(tree, &admin, &request.set_up, lock)?;
         reached(fault::CREATE_CHECKED_OUT);
         Ok(())

@@ -8,6 +8,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use store::IoContext;
 use store::atomic::{self, Durability, open_private};
 use store::lock::{DEFAULT_TIMEOUT, FileLock};
 use store::tree::{self, Copied};
@@ -357,11 +358,7 @@ fn link_directory(
     if is_ignored(layout, dir)? {
         exclude(layout, &[format!("/{dir}")])?;
     }
-    std::os::unix::fs::symlink(&source, &target).map_err(|source| store::StoreError::Io {
-        verb: "create",
-        path: target,
-        source,
-    })?;
+    std::os::unix::fs::symlink(&source, &target).context("create", &target)?;
     done.placed.push(Placed {
         path: dir.to_owned(),
         link: Some(source.to_string_lossy().into_owned()),

@@ -19,8 +19,8 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, Stat, Timespec, Timestamps, UTIME_OMIT, statat, utimensat};
 use sha1::{Digest, Sha1};
-use store::StoreError;
 use store::atomic::{self, Durability};
+use store::{IoContext, StoreError};
 
 /// By how much. The index is written after the files, so this is enough; and the less it is, the
 /// smaller the chance that a file seems older than something that was built from another version
@@ -44,15 +44,11 @@ pub(crate) fn backdate_files(tree: &Path, admin: &Path, tmp: &Path) -> Result<bo
     let Some(entries) = entries(&bytes) else {
         return Ok(false);
     };
-    let failed = |source| StoreError::Io {
-        verb: "date back the files of",
-        path: tree.to_owned(),
-        source,
-    };
-    let dir = File::open(tree).map_err(failed)?;
-    for entry in entries {
-        backdate_file(&dir, &mut bytes[entry]).map_err(failed)?;
-    }
+    let dated = File::open(tree).and_then(|dir| {
+        let mut entries = entries.into_iter();
+        entries.try_for_each(|entry| backdate_file(&dir, &mut bytes[entry]))
+    });
+    dated.context("date back the files of", tree)?;
     let end = bytes.len() - CHECKSUM_LENGTH;
     let sum = Sha1::digest(&bytes[..end]);
     bytes[end..].copy_from_slice(&sum);

@@ -45,19 +45,13 @@ impl Registry {
         let Some(bytes) = atomic::read(&path)? else {
             return Ok(Self::default());
         };
-        serde_json::from_slice(&bytes).map_err(|error| {
+        serde_json::from_slice(&bytes).or_else(|error| {
             // A newer version may have another shape; say that rather than "damaged".
-            let newer = serde_json::from_slice::<Value>(&bytes)
-                .ok()
-                .and_then(|value| value.get("v")?.as_u64())
-                .filter(|v| *v > VERSION);
-            match newer {
-                Some(found) => newer_version(&path, found),
-                None => TreeError::Registry {
-                    path: path.clone(),
-                    why: error.to_string(),
-                },
-            }
+            let value: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+            let found = value.get("v").and_then(Value::as_u64).unwrap_or(VERSION);
+            StoreError::check_version(&path, found, VERSION)?;
+            let why = error.to_string();
+            Err(TreeError::Registry { path, why })
         })
     }
 
@@ -122,15 +116,6 @@ impl Registry {
     }
 }
 
-fn newer_version(path: &Path, found: u64) -> TreeError {
-    StoreError::NewerVersion {
-        path: path.to_owned(),
-        found,
-        known: VERSION,
-    }
-    .into()
-}
-
 /// The registry while nobody else changes it.
 #[derive(Debug)]
 pub(crate) struct Section<'a> {
@@ -150,9 +135,7 @@ impl<'a> Section<'a> {
         let lock =
             FileLock::exclusive(&layout.repository_lock(), "the list of worktrees", timeout)?;
         let registry = Registry::load(layout)?;
-        if registry.v > VERSION {
-            return Err(newer_version(&layout.registry(), registry.v));
-        }
+        StoreError::check_version(&layout.registry(), registry.v, VERSION)?;
         Ok(Self {
             lock,
             layout,

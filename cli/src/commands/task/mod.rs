@@ -74,7 +74,7 @@ pub(crate) fn run(command: &TaskCommand, context: &mut Context) -> Result<Exit, 
 /// A task id on the command line. Checked when the command runs, so that the error is the
 /// same in every place an id can stand.
 pub(crate) fn id(text: &str) -> Result<TaskId, BoardError> {
-    text.parse()
+    Ok(text.parse()?)
 }
 
 fn ids(texts: &[String]) -> Result<Vec<TaskId>, BoardError> {

@@ -158,15 +158,7 @@ pub(crate) fn redo_intent(board: &Board) -> Result<HashMap<TaskId, &'static str>
             format!("unreadable intent: {error}"),
         )
     })?;
-    if intent.v > INTENT_VERSION {
-        let found = intent.v;
-        return Err(StoreError::NewerVersion {
-            path,
-            found,
-            known: INTENT_VERSION,
-        }
-        .into());
-    }
+    StoreError::check_version(&path, intent.v, INTENT_VERSION)?;
     reached(fault::INTENT_REDO);
     tracing::info!(
         op = intent.op,

@@ -1,5 +1,7 @@
 //! Opening a list and looking at it.
 
+mod live;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,14 +15,14 @@ use store::secret_filter::SecretFilter;
 use store::settings::{LockMode, Settings};
 
 use crate::changes::Paths;
-use crate::checks::records_dir;
 use crate::error::{BoardError, Refusal};
 use crate::facts::TaskResult;
 use crate::id::TaskId;
-use crate::live::Live;
 use crate::slots::settled_whole;
 use crate::snapshot::{Read, Snapshot, read_task};
 use crate::task::Task;
+
+pub(crate) use live::{Live, Loaded};
 
 /// One task list.
 ///
@@ -262,4 +264,9 @@ impl Board {
     pub(crate) fn now_ms(&self) -> i64 {
         self.options.clock.now_ms()
     }
+}
+
+/// Where the records of checks of the list in `dir` are.
+pub(crate) fn records_dir(dir: &Path) -> PathBuf {
+    dir.join(".ccb/checks")
 }

@@ -4,17 +4,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use store::StoreError;
 use store::atomic::{self, Durability, Stamp};
 use store::clock::monotonic_ns;
 use store::fault::reached;
 use store::home::create_private_dir;
 use store::lock::ReusableLock;
 use store::log::{LogTail, read_from};
+use store::{IoContext, StoreError};
 
-use crate::board::Board;
+use crate::board::{Board, records_dir};
 use crate::changes::{self, Draft, LOG_VERSION, Paths, head, log_identity};
-use crate::checks::records_dir;
 use crate::error::BoardError;
 use crate::fault;
 use crate::id::TaskId;
@@ -106,14 +105,7 @@ impl Live {
             Some(loaded) => loaded,
             empty => empty.insert(Loaded::open(board, dir_inode)?),
         };
-        if loaded.newest_format > LOG_VERSION {
-            return Err(StoreError::NewerVersion {
-                path: loaded.paths.log.clone(),
-                found: loaded.newest_format,
-                known: LOG_VERSION,
-            }
-            .into());
-        }
+        StoreError::check_version(&loaded.paths.log, loaded.newest_format, LOG_VERSION)?;
         loaded.dir_mtime = Stamp::of(&meta).mtime_ns;
         Ok(loaded)
     }
@@ -407,9 +399,5 @@ impl Loaded {
 }
 
 fn dir_meta(dir: &Path) -> Result<std::fs::Metadata, StoreError> {
-    std::fs::metadata(dir).map_err(|source| StoreError::Io {
-        verb: "read",
-        path: dir.to_owned(),
-        source,
-    })
+    std::fs::metadata(dir).context("read", dir)
 }

@@ -12,34 +12,36 @@
 //! While lock directories are held nothing slow happens: content is written and synced
 //! before they are taken, the directory is synced after the lock is released.
 
+mod intent;
+
 use std::collections::{BTreeSet, HashMap};
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
-use store::StoreError;
 use store::atomic::{self, Staged, Stamp};
 use store::fault::reached;
 use store::lockdir::{HeldDirs, Take};
 use store::settings::LockMode;
+use store::{IoContext, StoreError};
 
-use crate::board::Board;
-use crate::change::Edited;
+use crate::board::{Board, Live, Loaded};
 use crate::changes::Draft;
 use crate::error::BoardError;
 use crate::fault;
 use crate::id::TaskId;
 use crate::index::{Index, Slim};
-use crate::intent::{Intent, Step, redo_intent};
-use crate::live::{Live, Loaded};
 use crate::patience::Patience;
-use crate::prepared::{Prepared, Version};
+use crate::prepared::{Edited, Prepared};
 use crate::ready::Dependencies;
 use crate::slot::Slot;
 use crate::slots::WorkerId;
-use crate::snapshot::{self, Entry, Read};
+use crate::snapshot::{self, Entry, Read, Version};
 use crate::task::Task;
+
+use intent::redo_intent;
+pub(crate) use intent::{Intent, Step, insert};
 
 /// Why a section ended without a result.
 #[derive(Debug)]
@@ -520,11 +522,8 @@ impl<'b> Section<'b> {
             return Ok(());
         }
         if (self.dirty || self.touched) && !self.slow {
-            let meta = std::fs::metadata(&self.board.dir).map_err(|source| StoreError::Io {
-                verb: "read",
-                path: self.board.dir.clone(),
-                source,
-            })?;
+            let dir = &self.board.dir;
+            let meta = std::fs::metadata(dir).context("read", dir)?;
             self.settled = Some(Stamp::of(&meta).mtime_ns);
         }
         match self.settled {
