@@ -5,72 +5,43 @@ use store::{Category, Explain, Facts, StoreError};
 /// Why the mailbox did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum MailError {
     /// A file, lock, name or setting.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Input that breaks a rule.
     #[error("{what}: {why}")]
-    Invalid {
-        /// Which input.
-        what: String,
-        /// The rule.
-        why: String,
-    },
+    Invalid { what: String, why: String },
     /// Too much text for a message.
     #[error("{what} has {length} bytes; at most {limit} are allowed")]
     TooLong {
-        /// What is too long.
         what: &'static str,
-        /// Its length in bytes.
         length: usize,
-        /// The limit in bytes.
         limit: usize,
     },
     /// A kind of message nobody knows.
     #[error("{given:?} is not a kind of message")]
     UnknownKind {
-        /// As given.
         given: String,
         /// The most similar kind there is.
         nearest: Option<&'static str>,
     },
     /// Requests, answers and notifications are for one recipient.
     #[error("a {kind} cannot be broadcast")]
-    NotForAll {
-        /// The kind of message.
-        kind: String,
-    },
+    NotForAll { kind: String },
     /// No message with this number.
     #[error("there is no message {seq} in the inbox of {inbox}; the last one is {last}")]
-    NoSuchMessage {
-        /// Whose inbox.
-        inbox: String,
-        /// The number asked for.
-        seq: u64,
-        /// The highest number given out.
-        last: u64,
-    },
+    NoSuchMessage { inbox: String, seq: u64, last: u64 },
     /// Too much is waiting to be read.
     #[error("the inbox of {inbox} is full: {unread} messages wait to be acknowledged")]
-    Full {
-        /// Whose inbox.
-        inbox: String,
-        /// How many wait.
-        unread: u64,
-    },
+    Full { inbox: String, unread: u64 },
     /// Another process reads this inbox.
     #[error("the inbox of {inbox} is being read by {holder}")]
-    BeingRead {
-        /// Whose inbox.
-        inbox: String,
-        /// Who reads it, as far as the system tells.
-        holder: String,
-    },
+    BeingRead { inbox: String, holder: String },
     /// No request with this id.
     #[error("there is no request {id}")]
     NoSuchRequest {
-        /// The id asked for.
         id: String,
         /// The most similar id that waits for an answer.
         nearest: Option<String>,
@@ -78,47 +49,28 @@ pub enum MailError {
     /// The request has its answer.
     #[error("request {id} was {state} by {by} at {at}")]
     AlreadyAnswered {
-        /// The request.
         id: String,
         /// `approved` or `rejected`.
         state: &'static str,
-        /// Who answered.
         by: String,
-        /// When.
         at: String,
     },
     /// The deadline is over; nobody's answer counts any more.
     #[error("request {id} expired at {at}, before it was answered")]
-    RequestExpired {
-        /// The request.
-        id: String,
-        /// Its deadline.
-        at: String,
-    },
+    RequestExpired { id: String, at: String },
     /// Somebody else is to answer.
     #[error("request {id} is for {to}, not for {by}")]
-    NotYours {
-        /// The request.
-        id: String,
-        /// Who is to answer.
-        to: String,
-        /// Who tried.
-        by: String,
-    },
+    NotYours { id: String, to: String, by: String },
     /// A file of ours that cannot be read as what it should be.
     #[error("{} is unreadable ({detail})", path.display())]
     Corrupt {
         /// The file, which is left as it is.
         path: PathBuf,
-        /// What is wrong with it.
         detail: String,
     },
     /// It is done, but a power cut may undo it.
     #[error("it is sent, but may not survive a power cut: {source}")]
-    NotDurable {
-        /// Why it could not be synced.
-        source: StoreError,
-    },
+    NotDurable { source: StoreError },
 }
 
 /// A result whose error is the mailbox's.

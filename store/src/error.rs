@@ -7,27 +7,22 @@ use crate::failure::{Category, Explain, Facts};
 /// What can go wrong with a file, a lock, a name or a setting.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum StoreError {
     /// A system call failed.
     #[error("cannot {verb} {}", path.display())]
     Io {
         /// What was being done, as a verb ("read", "replace").
         verb: &'static str,
-        /// To what.
         path: PathBuf,
-        /// Why it failed.
         source: io::Error,
     },
     /// A lock was held by someone else for too long.
     #[error("{what} is locked: waited {:.1} s for {}, held by {holder}", waited.as_secs_f32(), path.display())]
     LockTimeout {
-        /// What the lock protects, in words.
         what: String,
-        /// The lock file or directory.
         path: PathBuf,
-        /// Who holds it, as far as the system tells.
         holder: String,
-        /// How long we waited.
         waited: Duration,
     },
     /// A name that cannot be used.
@@ -35,37 +30,24 @@ pub enum StoreError {
     BadName {
         /// What the name is for ("list", "team", "agent").
         what: &'static str,
-        /// The name as given.
         given: String,
-        /// The rule it breaks.
         why: &'static str,
     },
     /// A name that differs from an existing one only in case.
     #[error("{what} {given:?} would clash with {existing:?}: names must differ in more than case")]
     NameClash {
-        /// What the name is for.
         what: &'static str,
-        /// The name as given.
         given: String,
-        /// The one that exists.
         existing: String,
     },
     /// A settings file that cannot be used.
     #[error("bad settings in {}: {why}", path.display())]
-    Settings {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
+    Settings { path: PathBuf, why: String },
     /// A file written by a newer version of ccb.
     #[error("{} has format version {found}, this ccb knows {known}", path.display())]
     NewerVersion {
-        /// The file.
         path: PathBuf,
-        /// The version it carries.
         found: u64,
-        /// The newest version we write.
         known: u64,
     },
 }

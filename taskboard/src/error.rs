@@ -10,6 +10,7 @@ use crate::task::Task;
 /// Why the board did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum BoardError {
     /// A file, lock, name or setting.
     #[error(transparent)]
@@ -22,18 +23,13 @@ pub enum BoardError {
     Invalid(#[from] Invalid),
     /// No such task.
     #[error("there is no task {id}")]
-    NotFound {
-        /// The id asked for.
-        id: TaskId,
-    },
+    NotFound { id: TaskId },
     /// The task's file cannot be read as a task.
     #[error("the file of task {id} is unreadable ({detail}): {}", path.display())]
     Corrupt {
-        /// The task.
         id: TaskId,
         /// Its file, which is left as it is.
         path: PathBuf,
-        /// What is wrong with it.
         detail: String,
     },
     /// The change would make tasks wait for each other in a circle.
@@ -47,33 +43,21 @@ pub enum BoardError {
     Refused {
         /// The task as it was found.
         task: Box<Task>,
-        /// Why.
         reason: Refusal,
     },
     /// A hook said no.
     #[error("refused by a hook: {reason}")]
-    Vetoed {
-        /// The hook's words.
-        reason: String,
-    },
+    Vetoed { reason: String },
     /// The task kept changing while a hook or check was looking at it.
     #[error("task {id} changed while it was being checked")]
-    ChangedMeanwhile {
-        /// The task.
-        id: TaskId,
-    },
+    ChangedMeanwhile { id: TaskId },
     /// The change is made, but a power cut may undo it.
     #[error("the change is made, but may not survive a power cut: {source}")]
-    NotDurable {
-        /// Why it could not be synced.
-        source: StoreError,
-    },
+    NotDurable { source: StoreError },
     /// The change was recorded but could not be carried through; the next command will.
     #[error("{what} is recorded but not finished: {source}")]
     Unfinished {
-        /// What was being done.
         what: &'static str,
-        /// What stopped it.
         source: Box<Self>,
     },
 }
@@ -81,13 +65,11 @@ pub enum BoardError {
 /// Why a task cannot be claimed, completed or changed by this caller.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum Refusal {
     /// Somebody else owns it.
     #[error("owned by {owner}")]
-    AlreadyClaimed {
-        /// The owner.
-        owner: String,
-    },
+    AlreadyClaimed { owner: String },
     /// It is completed.
     #[error("already completed")]
     AlreadyResolved,
@@ -99,24 +81,13 @@ pub enum Refusal {
     },
     /// It failed too often and waits for someone to act.
     #[error("parked: {reason}")]
-    Parked {
-        /// What was noted when it was parked.
-        reason: String,
-    },
+    Parked { reason: String },
     /// The agent has other unfinished work.
     #[error("{agent} is busy with {}", display_list(with))]
-    AgentBusy {
-        /// The agent.
-        agent: String,
-        /// What it owns.
-        with: Vec<TaskId>,
-    },
+    AgentBusy { agent: String, with: Vec<TaskId> },
     /// The token given is not the current one.
     #[error("the lease with token {token} is lost")]
-    LeaseLost {
-        /// The token given.
-        token: u64,
-    },
+    LeaseLost { token: u64 },
 }
 
 impl BoardError {

@@ -10,77 +10,47 @@ use crate::change_report::Changes;
 /// Why something was not done with a tree.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum TreeError {
     /// A file, a lock or a setting.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A name that cannot be a tree's.
     #[error("{given:?} is not a valid worktree name: {why}")]
-    BadName {
-        /// As given.
-        given: String,
-        /// The rule it breaks.
-        why: &'static str,
-    },
+    BadName { given: String, why: &'static str },
     /// A name that differs from an existing one only in case.
     #[error(
         "worktree {given:?} would clash with {existing:?}: names must differ in more than case"
     )]
-    NameClash {
-        /// As given.
-        given: String,
-        /// The one that exists.
-        existing: String,
-    },
+    NameClash { given: String, existing: String },
     /// The directory is in no repository.
     #[error("{} is not in a git repository", dir.display())]
-    NoRepository {
-        /// Where we looked.
-        dir: PathBuf,
-    },
+    NoRepository { dir: PathBuf },
     /// The repository has no main working tree to put ours into.
     #[error("{} is a bare repository, or a submodule's: it has no working tree of its own", path.display())]
-    Bare {
-        /// Its directory.
-        path: PathBuf,
-    },
+    Bare { path: PathBuf },
     /// There is nothing to base a tree on.
     #[error("the repository has no commit yet")]
     NoCommit,
     /// The base is not a commit.
     #[error("{given:?} is not a commit here: {why}")]
     BadBase {
-        /// As given.
         given: String,
         /// git's words.
         why: String,
     },
     /// A path that is not text.
     #[error("{}: the path is not valid UTF-8", path.display())]
-    NotText {
-        /// The path.
-        path: PathBuf,
-    },
+    NotText { path: PathBuf },
     /// A setting or argument that breaks a rule.
     #[error("{what}: {why}")]
-    Invalid {
-        /// Which one.
-        what: String,
-        /// The rule.
-        why: String,
-    },
+    Invalid { what: String, why: String },
     /// No such tree.
     #[error("there is no worktree {name:?}")]
-    NotFound {
-        /// As given.
-        name: String,
-    },
+    NotFound { name: String },
     /// It was to be new and is not.
     #[error("worktree {name:?} exists already")]
-    Exists {
-        /// Its name.
-        name: String,
-    },
+    Exists { name: String },
     /// The branch the tree would get is there; it is never moved.
     #[error("branch {branch:?} exists already and is left as it is")]
     BranchExists {
@@ -89,184 +59,93 @@ pub enum TreeError {
     },
     /// Something that is not ours is where the tree would be.
     #[error("{} is in the way: {why}", path.display())]
-    PathTaken {
-        /// Where.
-        path: PathBuf,
-        /// What it is.
-        why: String,
-    },
+    PathTaken { path: PathBuf, why: String },
     /// A registered tree that does not look like one; nothing is done with it.
     #[error("{} is not the worktree it should be: {why}", path.display())]
-    NotOurs {
-        /// Where.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
+    NotOurs { path: PathBuf, why: String },
     /// Work would be taken away.
     #[error("worktree {name:?} has changes: {}", changes.describe())]
-    HasChanges {
-        /// Its name.
-        name: String,
-        /// What was found.
-        changes: Box<Changes>,
-    },
+    HasChanges { name: String, changes: Box<Changes> },
     /// Somebody works in it.
     #[error("worktree {name:?} is in use by {holder}")]
-    Held {
-        /// Its name.
-        name: String,
-        /// Who, as far as the system tells.
-        holder: String,
-    },
+    Held { name: String, holder: String },
     /// Somebody locked it with `git worktree lock`.
     #[error("worktree {name:?} is locked{}", if reason.is_empty() { String::new() } else { format!(": {reason}") })]
-    Locked {
-        /// Its name.
-        name: String,
-        /// What they said.
-        reason: String,
-    },
+    Locked { name: String, reason: String },
     /// A rename cannot reach it.
     #[error("{} is on another file system than the repository: it cannot be moved aside safely", path.display())]
-    OtherFileSystem {
-        /// The tree.
-        path: PathBuf,
-    },
+    OtherFileSystem { path: PathBuf },
     /// A hook made it, so only a hook can remove it.
     #[error("worktree {name:?} was made by a hook: {why}")]
-    HookBased {
-        /// Its name.
-        name: String,
-        /// What is missing.
-        why: &'static str,
-    },
+    HookBased { name: String, why: &'static str },
     /// A hook did not do its part.
     #[error("the {hook} hook failed: {why}")]
-    Hook {
-        /// Its name.
-        hook: &'static str,
-        /// What it did instead.
-        why: String,
-    },
+    Hook { hook: &'static str, why: String },
     /// Preparing a new tree failed; it is gone again.
     #[error("setting up worktree {name:?} failed: {why}")]
     SetUp {
-        /// Its name.
         name: String,
-        /// What failed.
         why: String,
-        /// Where the output is.
         log: Option<PathBuf>,
     },
     /// Nothing of that name was removed lately.
     #[error("there is no removed worktree {name:?} to bring back")]
-    NothingToUndo {
-        /// As given.
-        name: String,
-    },
+    NothingToUndo { name: String },
     /// What is not committed would not land.
     #[error("worktree {name:?} has uncommitted changes: {}", changes.describe())]
-    Uncommitted {
-        /// Its name.
-        name: String,
-        /// What was found.
-        changes: Box<Changes>,
-    },
+    Uncommitted { name: String, changes: Box<Changes> },
     /// What the tree has cannot be put onto another branch as it is.
     #[error("worktree {name:?} cannot be merged: {why}")]
-    NotMergeable {
-        /// Its name.
-        name: String,
-        /// What is in the way.
-        why: String,
-    },
+    NotMergeable { name: String, why: String },
     /// Both sides changed the same lines; nothing was touched.
     #[error("worktree {name:?} and {into} change the same: {}", some(files))]
     Conflicts {
-        /// The tree.
         name: String,
-        /// The branch it was to land on.
         into: String,
-        /// What both changed.
         files: Vec<String>,
     },
     /// The check did not pass on the merged result; the target has not moved.
     #[error("the check `{command}` failed on the merged result: {how}")]
     CheckFailed {
-        /// The command.
         command: String,
-        /// How it ended.
         how: String,
         /// Somebody killed it, not by us: that says nothing about the result.
         killed: bool,
-        /// Where its output is.
         log: PathBuf,
     },
     /// git does not move the branch where it is checked out.
     #[error("{branch} is checked out at {} and cannot move there: {why}", path.display())]
     TargetRefused {
-        /// The branch.
         branch: String,
-        /// The working tree.
         path: PathBuf,
         /// git's words.
         why: String,
     },
     /// Somebody else moved the branch each time.
     #[error("{branch} was moved by somebody else again and again")]
-    TargetMoved {
-        /// The branch.
-        branch: String,
-    },
+    TargetMoved { branch: String },
     /// The list of trees cannot be read.
     #[error("{} cannot be read: {why}", path.display())]
-    Registry {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
+    Registry { path: PathBuf, why: String },
     /// git said no.
     #[error("git {verb} failed ({status}): {stderr}")]
     Git {
-        /// The command.
         verb: String,
-        /// How it ended.
         status: String,
-        /// Its words.
         stderr: String,
     },
     /// Somebody killed what was doing it, again and again. It says nothing about what was asked.
     #[error("interrupted: {what} was killed before it was done")]
-    Interrupted {
-        /// What was killed.
-        what: String,
-    },
+    Interrupted { what: String },
     /// git took too long and was stopped.
     #[error("git {verb} did not end within {} s", after.as_secs())]
-    GitTimedOut {
-        /// The command.
-        verb: String,
-        /// The limit.
-        after: Duration,
-    },
+    GitTimedOut { verb: String, after: Duration },
     /// A program could not be started.
     #[error("cannot run {program}")]
-    NotRun {
-        /// The program.
-        program: String,
-        /// Why not.
-        source: io::Error,
-    },
+    NotRun { program: String, source: io::Error },
     /// git could not be started.
     #[error("cannot run {}", program.display())]
-    NoGit {
-        /// What was to be run.
-        program: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    NoGit { program: PathBuf, source: io::Error },
 }
 
 /// The first few of them.

@@ -5,25 +5,20 @@ use super::Problem;
 /// Why there is no agent of the type asked for.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum DefinitionError {
     /// Nobody defines it.
     #[error("there is no agent type {name:?}{}", because(problem.as_deref()))]
     Unknown {
-        /// As asked for.
         name: String,
-        /// Types with similar names.
         nearest: Vec<String>,
-        /// All types.
         known: Vec<String>,
         /// A definition that was left out and may have been meant.
         problem: Option<Box<Problem>>,
     },
     /// The settings forbid it.
     #[error("agents of type {name:?} are denied by the setting agents.deny")]
-    Denied {
-        /// As asked for.
-        name: String,
-    },
+    Denied { name: String },
 }
 
 fn because(problem: Option<&Problem>) -> String {

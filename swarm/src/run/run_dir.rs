@@ -26,35 +26,20 @@ const EXIT: &str = "exit.json";
 /// Why a run's files could not be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum RunError {
     /// There is no such run.
     #[error("there is no agent {id}")]
-    NotFound {
-        /// What was asked for.
-        id: String,
-    },
+    NotFound { id: String },
     /// A file of it says something that cannot be.
     #[error("{}: {why}", path.display())]
-    Corrupt {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
+    Corrupt { path: PathBuf, why: String },
     /// A later version wrote it.
     #[error("{}: written by a newer version of ccb (format {found}); it is read, not changed", path.display())]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// Its version.
-        found: u64,
-    },
+    Newer { path: PathBuf, found: u64 },
     /// The run is supervised by somebody.
     #[error("agent {id} is running")]
-    Running {
-        /// Which.
-        id: String,
-    },
+    Running { id: String },
     /// A file could not be read, written or locked.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -61,29 +61,22 @@ const BUILT_IN: [BuiltIn; 6] = [
 /// Why a runtime cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum RuntimeError {
     /// Nothing has this name.
     #[error("there is no runtime {name:?}{}; settings under `runtimes` can add one", suggest(.nearest.as_deref()))]
     UnknownName {
-        /// The name.
         name: String,
-        /// One that is like it.
         nearest: Option<String>,
     },
     /// It does not say what to run.
     #[error("runtime {name:?} needs a command")]
-    NoCommand {
-        /// The runtime.
-        name: String,
-    },
+    NoCommand { name: String },
     /// Its program is not installed.
     #[error("runtime {name:?} needs the program {program:?}, which is not in PATH; {install}")]
     NotInstalled {
-        /// The runtime.
         name: String,
-        /// The program.
         program: String,
-        /// What to do.
         install: String,
     },
 }

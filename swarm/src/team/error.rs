@@ -8,6 +8,7 @@ use super::life::Living;
 /// Why a team did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum TeamError {
     /// A file, lock, name or setting.
     #[error(transparent)]
@@ -15,103 +16,60 @@ pub enum TeamError {
     /// No such team.
     #[error("there is no team {name:?}")]
     NotFound {
-        /// The name asked for.
         name: String,
         /// Teams with similar names, the most similar first.
         nearest: Vec<String>,
     },
     /// There is a team of that name already.
     #[error("there is a team {name:?} already")]
-    Exists {
-        /// Its name.
-        name: String,
-    },
+    Exists { name: String },
     /// The roster cannot be read as one.
     #[error("the roster of team {team:?} is unreadable ({detail}): {}", path.display())]
     Corrupt {
-        /// The team.
         team: String,
         /// The file, which is left as it is.
         path: PathBuf,
-        /// What is wrong with it.
         detail: String,
     },
     /// The team belongs to another repository.
     #[error("team {team:?} belongs to the repository {theirs}, not to {ours}")]
     OtherRepository {
-        /// The team.
         team: String,
-        /// The one it was created in.
         theirs: String,
-        /// The one it was used from.
         ours: String,
     },
     /// The team is being deleted.
     #[error("team {team:?} is being deleted")]
-    Deleting {
-        /// The team.
-        team: String,
-    },
+    Deleting { team: String },
     /// The deletion was taken back or finished by somebody else.
     #[error("team {team:?} is no longer being deleted: somebody else took that back")]
-    NotDeleting {
-        /// The team.
-        team: String,
-    },
+    NotDeleting { team: String },
     /// Members are alive.
     #[error("team {team:?} has members that are alive: {}", describe(living))]
-    Alive {
-        /// The team.
-        team: String,
-        /// Who, and how that is known.
-        living: Vec<Living>,
-    },
+    Alive { team: String, living: Vec<Living> },
     /// A name with a meaning of its own.
     #[error("{name:?} cannot be a member's name: {why}")]
-    Reserved {
-        /// As given.
-        name: String,
-        /// What it means.
-        why: &'static str,
-    },
+    Reserved { name: String, why: &'static str },
     /// The name is taken.
     #[error("{name:?} is a member of team {team:?} already")]
-    AlreadyMember {
-        /// The team.
-        team: String,
-        /// The member.
-        name: String,
-    },
+    AlreadyMember { team: String, name: String },
     /// No such member.
     #[error("team {team:?} has no member {name:?}")]
     NoSuchMember {
-        /// The team.
         team: String,
-        /// The name asked for.
         name: String,
         /// Members with similar names, the most similar first.
         nearest: Vec<String>,
     },
     /// The lead stays as long as its team.
     #[error("the lead cannot leave team {team:?}")]
-    LeadStays {
-        /// The team.
-        team: String,
-    },
+    LeadStays { team: String },
     /// Another tool kept changing the roster.
     #[error("another program keeps changing the roster of team {team:?}: {}", path.display())]
-    ChangedMeanwhile {
-        /// The team.
-        team: String,
-        /// The file.
-        path: PathBuf,
-    },
+    ChangedMeanwhile { team: String, path: PathBuf },
     /// The change is made, but a power cut may undo it.
     #[error("the change is made, but may not survive a power cut: {source}")]
-    NotDurable {
-        /// Why it could not be synced.
-        source: StoreError,
-    },
+    NotDurable { source: StoreError },
 }
 
 impl Explain for TeamError {
