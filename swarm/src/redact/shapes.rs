@@ -68,12 +68,7 @@ pub(super) struct Shape {
 }
 
 const fn key(start: &'static str, class: Class, least: usize) -> Shape {
-    Shape {
-        start,
-        body: Body::Run(class, least),
-        alone: false,
-        keep: false,
-    }
+    Shape::new(start, Body::Run(class, least))
 }
 
 /// The more telling ones first.
@@ -84,12 +79,7 @@ pub(super) const SHAPES: &[Shape] = &[
     key("sk-svcacct-", Class::Dashed, 16),
     key("sk-admin-", Class::Dashed, 16),
     key("sk-or-v1-", Class::Dashed, 16),
-    Shape {
-        start: "sk-",
-        body: Body::Mixed(Class::Dashed, 20),
-        alone: true,
-        keep: false,
-    },
+    Shape::new("sk-", Body::Mixed(Class::Dashed, 20)).alone(),
     // GitHub.
     key("ghp_", Class::Word, 20),
     key("gho_", Class::Word, 20),
@@ -103,18 +93,8 @@ pub(super) const SHAPES: &[Shape] = &[
     key("glrt-", Class::Dotted, 16),
     key("glptt-", Class::Dotted, 16),
     // AWS: the id of a key. The key itself has no shape and must be named.
-    Shape {
-        start: "AKIA",
-        body: Body::Run(Class::Capitals, 16),
-        alone: true,
-        keep: false,
-    },
-    Shape {
-        start: "ASIA",
-        body: Body::Run(Class::Capitals, 16),
-        alone: true,
-        keep: false,
-    },
+    key("AKIA", Class::Capitals, 16).alone(),
+    key("ASIA", Class::Capitals, 16).alone(),
     // Slack.
     key("xoxa-", Class::Dashed, 10),
     key("xoxb-", Class::Dashed, 10),
@@ -134,43 +114,13 @@ pub(super) const SHAPES: &[Shape] = &[
     key("hf_", Class::Word, 30),
     key("sk_live_", Class::Word, 16),
     key("rk_live_", Class::Word, 16),
-    Shape {
-        start: "eyJ",
-        body: Body::WebToken,
-        alone: false,
-        keep: false,
-    },
-    Shape {
-        start: "-----BEGIN ",
-        body: Body::Pem,
-        alone: false,
-        keep: false,
-    },
+    Shape::new("eyJ", Body::WebToken),
+    Shape::new("-----BEGIN ", Body::Pem),
     // With a small or a capital letter before.
-    Shape {
-        start: "uthorization",
-        body: Body::Authorization,
-        alone: false,
-        keep: true,
-    },
-    Shape {
-        start: "UTHORIZATION",
-        body: Body::Authorization,
-        alone: false,
-        keep: true,
-    },
-    Shape {
-        start: "Bearer ",
-        body: Body::Mixed(Class::Header, 16),
-        alone: false,
-        keep: true,
-    },
-    Shape {
-        start: "bearer ",
-        body: Body::Mixed(Class::Header, 16),
-        alone: false,
-        keep: true,
-    },
+    Shape::new("uthorization", Body::Authorization).kept(),
+    Shape::new("UTHORIZATION", Body::Authorization).kept(),
+    Shape::new("Bearer ", Body::Mixed(Class::Header, 16)).kept(),
+    Shape::new("bearer ", Body::Mixed(Class::Header, 16)).kept(),
 ];
 
 /// As far is looked for what a mixed run is made of.
@@ -183,6 +133,26 @@ const LABEL_MOST: usize = 48;
 const PEM_END: &[u8] = b"-----END ";
 
 impl Shape {
+    const fn new(start: &'static str, body: Body) -> Self {
+        Self {
+            start,
+            body,
+            alone: false,
+            keep: false,
+        }
+    }
+
+    const fn alone(self) -> Self {
+        Self {
+            alone: true,
+            ..self
+        }
+    }
+
+    const fn kept(self) -> Self {
+        Self { keep: true, ..self }
+    }
+
     pub(super) fn is_token(&self) -> bool {
         self.body == Body::WebToken
     }
@@ -202,20 +172,27 @@ impl Shape {
             false => secret(0, start + least, ScanState::Run(class)),
         };
         match self.body {
-            Body::Run(class, least) => match enough(body, class, least, last) {
-                Some(true) => (found(least, class), 0),
-                Some(false) => (Verdict::No, 0),
-                None => (Verdict::Open, 0),
-            },
-            Body::Mixed(class, least) => match mixed(body, class, least, last) {
-                Some(true) => (found(least, class), 0),
-                Some(false) => (Verdict::No, 0),
-                None => (Verdict::Open, 0),
-            },
+            Body::Run(class, least) => {
+                let is_secret = enough(body, class, least, last);
+                (verdict(is_secret, found(least, class)), 0)
+            }
+            Body::Mixed(class, least) => {
+                let is_secret = mixed(body, class, least, last);
+                (verdict(is_secret, found(least, class)), 0)
+            }
             Body::WebToken => web_token(data, last),
             Body::Pem => (pem(data, start, last), 0),
             Body::Authorization => (authorization(data, start, last), 0),
         }
+    }
+}
+
+/// `secret` if it is one; `None` while that is open.
+fn verdict(is_secret: Option<bool>, secret: Verdict) -> Verdict {
+    match is_secret {
+        Some(true) => secret,
+        Some(false) => Verdict::No,
+        None => Verdict::Open,
     }
 }
 
@@ -263,22 +240,13 @@ fn web_token(data: &[u8], last: bool) -> (Verdict, usize) {
         // ends in a dot may still hold the start of one that is long enough: no.
         return (Verdict::No, head);
     }
-    match enough(&data[head + 1..], Class::Dashed, TOKEN_PART_LEAST, last) {
-        Some(true) => {
-            let drop = head + 1 + TOKEN_PART_LEAST;
-            let then = ScanState::Run(Class::Dotted);
-            (
-                Verdict::Secret {
-                    keep: 0,
-                    drop,
-                    then,
-                },
-                head,
-            )
-        }
-        Some(false) => (Verdict::No, head),
-        None => (Verdict::Open, head),
-    }
+    let is_secret = enough(&data[head + 1..], Class::Dashed, TOKEN_PART_LEAST, last);
+    let secret = Verdict::Secret {
+        keep: 0,
+        drop: head + 1 + TOKEN_PART_LEAST,
+        then: ScanState::Run(Class::Dotted),
+    };
+    (verdict(is_secret, secret), head)
 }
 
 fn pem(data: &[u8], start: usize, last: bool) -> Verdict {
@@ -365,15 +333,9 @@ fn authorization(data: &[u8], start: usize, last: bool) -> Verdict {
             Some(_) => continue,
         }
         let keep = scheme.len() + 1;
-        match enough(&value[keep..], Class::Header, 6, last) {
-            Some(true) => return secret(start + end + keep, 6),
-            Some(false) => return Verdict::No,
-            None => return Verdict::Open,
-        }
+        let is_secret = enough(&value[keep..], Class::Header, 6, last);
+        return verdict(is_secret, secret(start + end + keep, 6));
     }
-    match mixed(value, Class::Header, 16, last) {
-        Some(true) => secret(start + end, 16),
-        Some(false) => Verdict::No,
-        None => Verdict::Open,
-    }
+    let is_secret = mixed(value, Class::Header, 16, last);
+    verdict(is_secret, secret(start + end, 16))
 }
