@@ -47,24 +47,17 @@ impl Inbox {
         let cursor = Cursor::load(&self.paths.cursor)?;
         let mut rejected = read_from(&self.paths.rejected, 0)?.lines.len();
         let mut messages: BTreeMap<u64, Message> = BTreeMap::new();
+        let mut add = |bytes: &Vec<u8>| {
+            let parsed = line::parse(bytes).map(|parsed| parsed.message);
+            parsed.map(|message| messages.entry(message.seq).or_insert(message).seq)
+        };
         // The log before the archives: what moves meanwhile is found twice, not missed.
-        for bytes in read_from(&self.paths.log, 0)?.lines {
-            match line::parse(&bytes) {
-                Ok(parsed) => {
-                    let message = parsed.message;
-                    messages.entry(message.seq).or_insert(message);
-                }
-                Err(_) => rejected += 1,
-            }
-        }
+        let lines = read_from(&self.paths.log, 0)?.lines;
+        rejected += lines.iter().filter(|line| add(line).is_err()).count();
         if all {
             for (_, path) in self.archives()? {
-                for bytes in read_from(&path, 0)?.lines {
-                    if let Ok(parsed) = line::parse(&bytes) {
-                        let message = parsed.message;
-                        messages.entry(message.seq).or_insert(message);
-                    }
-                }
+                let lines = read_from(&path, 0)?.lines;
+                lines.iter().for_each(|line| drop(add(line)));
             }
         }
         let now = self.now_ms();

@@ -4,10 +4,11 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use store::StoreError;
 use store::atomic::{self, Durability};
 use store::clock::{parse_rfc3339, rfc3339};
 
-use crate::cursor::{check_version, replace};
+use crate::cursor::replace;
 use crate::error::{MailError, Result};
 use crate::line::VERSION;
 use crate::protocol::Question;
@@ -137,7 +138,7 @@ impl Request {
 
     /// Replaces the file at `path`.
     pub(crate) fn save(&self, tmp: &Path, path: &Path, durability: Durability) -> Result<()> {
-        check_version(&json!({"v": self.v}), path)?;
+        StoreError::check_version(path, self.v, VERSION)?;
         replace(tmp, path, &self.to_bytes()?, durability)
     }
 }

@@ -155,13 +155,8 @@ fn any_head(line: &[u8]) -> Option<Head> {
 
 fn pack(slim: &Slim) -> Packed<'_> {
     let numbers = |ids: &[TaskId]| ids.iter().map(|id| id.get()).collect();
-    let status = match slim.status {
-        Status::Pending => 0,
-        Status::InProgress => 1,
-        Status::Completed => 2,
-    };
     Packed(
-        status,
+        slim.status.code(),
         slim.owner.as_deref().map(Into::into),
         slim.parked.as_deref().map(Into::into),
         u8::from(slim.internal) | u8::from(slim.checks) << 1,
@@ -185,12 +180,7 @@ fn unpack(packed: Packed<'_>) -> Result<Slim, BoardError> {
             .collect()
     };
     Ok(Slim {
-        status: match packed.0 {
-            0 => Status::Pending,
-            1 => Status::InProgress,
-            2 => Status::Completed,
-            _ => return Err(bad()),
-        },
+        status: Status::from_code(packed.0.into()).ok_or_else(bad)?,
         owner: packed.1.map(|text| text.into_owned().into()),
         parked: packed.2.map(|text| text.into_owned().into()),
         internal: packed.3 & 1 != 0,

@@ -127,11 +127,7 @@ impl Writer {
     }
 
     fn slim(&mut self, slim: &Slim) {
-        let status = match slim.status {
-            Status::Pending => 0,
-            Status::InProgress => 1,
-            Status::Completed => 2,
-        };
+        let status = slim.status.code();
         let flags = [
             slim.internal,
             slim.checks,
@@ -214,12 +210,7 @@ impl Reader<'_> {
     fn slim(&mut self) -> Option<Slim> {
         let bits = self.byte()?;
         let flag = |n: u8| bits & (1 << (n + 2)) != 0;
-        let status = match bits & 3 {
-            0 => Status::Pending,
-            1 => Status::InProgress,
-            2 => Status::Completed,
-            _ => return None,
-        };
+        let status = Status::from_code((bits & 3).into())?;
         let mut optional = |present: bool| match present {
             true => self.text().map(Some),
             false => Some(None),

@@ -113,12 +113,7 @@ impl<'a> Text<'a> {
 
     /// The fields in the order of `changes::Packed`.
     fn slim(&mut self) -> Option<Slim> {
-        let status = match self.number()? {
-            0 => Status::Pending,
-            1 => Status::InProgress,
-            2 => Status::Completed,
-            _ => return None,
-        };
+        let status = Status::from_code(self.number()?)?;
         self.comma()?;
         let owner = self.name()?;
         self.comma()?;

@@ -47,6 +47,18 @@ store::words! {
     }
 }
 
+impl Status {
+    /// Its number in logs and indexes.
+    pub(crate) fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// What has this number.
+    pub(crate) fn from_code(code: u64) -> Option<Self> {
+        Self::ALL.get(usize::try_from(code).ok()?).copied()
+    }
+}
+
 impl FromStr for Status {
     type Err = Invalid;
 

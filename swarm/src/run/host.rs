@@ -205,7 +205,7 @@ impl HostInputs {
                     life.stop_before_start(Why::GuardDied);
                 }
                 _ = self.terminate.recv() => life.stop_before_start(terminated()),
-                () = at(due) => life.late_before_start(),
+                () = at(due) => drop(life.end_if_late()),
             }
             if life.end_before_start() {
                 return Ok(false);

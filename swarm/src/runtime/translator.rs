@@ -37,6 +37,16 @@ pub(super) enum Step {
     Close,
 }
 
+impl Step {
+    /// Something about the program for whoever reads what it prints.
+    pub(super) fn note(words: &str) -> Self {
+        Self::Event(Event::Output {
+            stream: Stream::Stderr,
+            bytes: words.as_bytes().to_vec(),
+        })
+    }
+}
+
 /// What a translator wants done, in order.
 pub(super) type Steps = Vec<Step>;
 

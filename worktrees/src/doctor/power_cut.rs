@@ -15,7 +15,7 @@ use crate::error::TreeError;
 use crate::git::{admin, files};
 use crate::layout::name_of;
 use crate::lease::Lease;
-use crate::registry::{Entry, Registry, Trashed, TreeStatus};
+use crate::registry::{Entry, Registry, Trashed};
 use crate::remove::next_id;
 use crate::slug::Slug;
 use crate::trees::Trees;
@@ -165,20 +165,12 @@ impl Trees {
         }
         self.make_durable()?;
         let at = self.now();
-        let removed = section.entry(slug)?;
-        removed.op = None;
-        removed.status = TreeStatus::Removed;
-        removed.trash = Some(Trashed {
+        let admin = records.first().map(|admin| name_of(admin));
+        section.entry(slug)?.set_removed(Trashed {
             id,
             at,
-            admin: records
-                .first()
-                .map(|admin| name_of(admin))
-                .unwrap_or_default(),
-            branch_tip: None,
-            clean: false,
-            rescue_ignored: false,
-            emptied: false,
+            admin: admin.unwrap_or_default(),
+            ..Trashed::default()
         });
         section.save()?;
         Ok(trash)

@@ -33,7 +33,7 @@ impl TreeStatus {
 }
 
 /// A tree in the trash.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Trashed {
     /// Its directory in the trash; its rescue refs are `refs/ccb/rescue/<id>/…`.
@@ -129,6 +129,13 @@ pub(crate) fn is_false(value: &bool) -> bool {
 }
 
 impl Entry {
+    /// It is in the trash now.
+    pub(crate) fn set_removed(&mut self, trash: Trashed) {
+        self.op = None;
+        self.status = TreeStatus::Removed;
+        self.trash = Some(trash);
+    }
+
     /// A worktree with this name at this place, of which nothing else is known yet.
     pub(crate) fn new(slug: &Slug, path: &Path, now: String) -> Self {
         Self {

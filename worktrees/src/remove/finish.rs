@@ -10,7 +10,7 @@ use crate::error::TreeError;
 use crate::fault;
 use crate::git::{admin, files};
 use crate::layout::name_of;
-use crate::registry::{Entry, Op, Section, Trashed, TreeStatus};
+use crate::registry::{Entry, Op, Section, Trashed};
 use crate::remove::{Rescue, rescue};
 use crate::slug::Slug;
 use crate::trees::Trees;
@@ -66,9 +66,7 @@ impl Trees {
         };
         let at = self.now();
         let removed = section.entry(slug)?;
-        removed.op = None;
-        removed.status = TreeStatus::Removed;
-        removed.trash = Some(Trashed {
+        removed.set_removed(Trashed {
             id,
             at,
             admin: name_of(&admin),

@@ -111,13 +111,22 @@ impl Life<'_> {
     /// Something about limits is due.
     pub(crate) async fn limits_are_due(&mut self, orders: &Sender<Order>) {
         let now = Instant::now();
+        if !self.end_if_late() && self.hold.is_some_and(|hold| hold.until <= now) {
+            self.look_at_gate(orders).await;
+        }
+    }
+
+    /// Ends it if it has no time left, or has waited long enough; says whether.
+    pub(crate) fn end_if_late(&mut self) -> bool {
+        let now = Instant::now();
         if self.meter.deadline().is_some_and(|at| at <= now) {
             self.over(ExitReason::Limit, self.meter.late());
         } else if self.give_up_at().is_some_and(|at| at <= now) {
             self.give_up();
-        } else if self.hold.is_some_and(|hold| hold.until <= now) {
-            self.look_at_gate(orders).await;
+        } else {
+            return false;
         }
+        true
     }
 
     fn give_up(&mut self) {
@@ -270,16 +279,6 @@ impl Life<'_> {
             }
             Ok(None) => {}
             Err(error) => tracing::warn!(%error, "cannot read whether to stop"),
-        }
-    }
-
-    /// Something about limits is due, and there is no agent yet.
-    pub(crate) fn late_before_start(&mut self) {
-        let now = Instant::now();
-        if self.meter.deadline().is_some_and(|at| at <= now) {
-            self.over(ExitReason::Limit, self.meter.late());
-        } else if self.give_up_at().is_some_and(|at| at <= now) {
-            self.give_up();
         }
     }
 }

@@ -6,7 +6,7 @@ use super::super::refusal::failed_turn;
 use super::super::translator::{Step, Steps};
 use super::super::{Event, Start, TurnEnd, TurnStatus};
 use super::options::{current_model, not_possible, settings};
-use super::translate::{Acp, Call, VERSION, note, text_block};
+use super::translate::{Acp, Call, VERSION, text_block};
 
 /// The error of an agent that wants a login.
 const LOGIN_REQUIRED: i64 = -32000;
@@ -126,7 +126,7 @@ impl Acp {
             model: self.model.clone(),
         }));
         if let Some(words) = not_possible(&self.launch, &self.quirks) {
-            note(&words, steps);
+            steps.push(Step::note(&words));
         }
         let prompt = std::mem::take(&mut self.launch.prompt);
         if std::mem::take(&mut self.not_begin) {

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::super::refusal::failed_turn;
 use super::super::rpc::{Calls, Incoming, NO_METHOD, read};
 use super::super::translator::{OPEN_QUESTIONS, Step, Steps, Translator};
-use super::super::{Event, Launch, Message, Messages, Order, Stream, TurnEnd, TurnStatus, Usage};
+use super::super::{Event, Launch, Message, Messages, Order, TurnEnd, TurnStatus, Usage};
 use super::options::{Setting, mode_setting};
 use super::quirks::Quirks;
 use super::turn::{Turn, usage};
@@ -117,7 +117,8 @@ impl Acp {
                 if setting.required {
                     self.give_up(None, &format!("{} was refused: {why}", setting.what), steps);
                 } else {
-                    note(&format!("[{} was refused: {why}]\n", setting.what), steps);
+                    let words = format!("[{} was refused: {why}]\n", setting.what);
+                    steps.push(Step::note(&words));
                     self.set_up(steps);
                 }
             }
@@ -427,13 +428,6 @@ fn is_ours(tool: &str, call: &Value) -> bool {
 
 pub(super) fn text_block(text: &str) -> Value {
     json!({ "type": "text", "text": text })
-}
-
-pub(super) fn note(words: &str, steps: &mut Steps) {
-    steps.push(Step::Event(Event::Output {
-        stream: Stream::Stderr,
-        bytes: words.as_bytes().to_vec(),
-    }));
 }
 
 /// The code and the words of an error; some agents hide the words in its data.

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::super::refusal::failed_turn;
 use super::super::rpc::{Calls, Incoming, read};
 use super::super::translator::{OPEN_QUESTIONS, Step, Steps, Translator};
-use super::super::{Event, Launch, Message, Order, Stream, TurnEnd, TurnStatus, Usage};
+use super::super::{Event, Launch, Message, Order, TurnEnd, TurnStatus, Usage};
 use super::approvals::{Asked, Question, asked};
 use super::items::Items;
 use super::options::{not_possible, opening, turn_permissions};
@@ -133,7 +133,7 @@ impl Codex {
             model: model.or_else(|| self.launch.model.clone()),
         }));
         if let Some(what) = not_possible(&self.launch) {
-            note(&what, steps);
+            steps.push(Step::note(&what));
         }
         let text = std::mem::take(&mut self.launch.prompt);
         if std::mem::take(&mut self.interrupt_later) {
@@ -252,7 +252,7 @@ impl Codex {
             "mcpServer/startupStatus/updated" if params["status"] == "failed" => {
                 let name = params["name"].as_str().unwrap_or_default();
                 let why = params["error"].as_str().unwrap_or("it did not start");
-                note(&format!("[MCP server {name}: {why}]\n"), steps);
+                steps.push(Step::note(&format!("[MCP server {name}: {why}]\n")));
             }
             "serverRequest/resolved" => {
                 self.questions.remove(&params["requestId"].to_string());
@@ -457,11 +457,4 @@ fn failure(error: &Value, text: String) -> TurnEnd {
 fn words(error: &Value) -> String {
     let message = error["message"].as_str().unwrap_or("it gave no reason");
     message.to_owned()
-}
-
-fn note(words: &str, steps: &mut Steps) {
-    steps.push(Step::Event(Event::Output {
-        stream: Stream::Stderr,
-        bytes: words.as_bytes().to_vec(),
-    }));
 }
