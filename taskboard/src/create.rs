@@ -264,18 +264,9 @@ fn edges_of(batch: &[Resolved<'_>], ids: &[TaskId]) -> Result<Vec<(TaskId, TaskI
     }
     let mut edges = Vec::new();
     for (resolved, id) in batch.iter().zip(ids) {
-        edges.extend(
-            resolved
-                .blocked_by
-                .iter()
-                .map(|blocker| (blocker.id(ids), *id)),
-        );
-        edges.extend(
-            resolved
-                .blocks
-                .iter()
-                .map(|dependent| (*id, dependent.id(ids))),
-        );
+        let (before, after) = (resolved.blocked_by.iter(), resolved.blocks.iter());
+        edges.extend(before.map(|blocker| (blocker.id(ids), *id)));
+        edges.extend(after.map(|dependent| (*id, dependent.id(ids))));
     }
     Ok(edges)
 }

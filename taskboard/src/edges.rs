@@ -19,17 +19,14 @@ impl Board {
                 if let Some(path) = cycle_with(&edges, blocker, dependent) {
                     return Err(BoardError::Cycle { path }.into());
                 }
+                let link = |id, blocks, blocked_by| Step::Link {
+                    id,
+                    blocks,
+                    blocked_by,
+                };
                 let steps = vec![
-                    Step::Link {
-                        id: dependent,
-                        blocks: vec![],
-                        blocked_by: vec![blocker],
-                    },
-                    Step::Link {
-                        id: blocker,
-                        blocks: vec![dependent],
-                        blocked_by: vec![],
-                    },
+                    link(dependent, vec![], vec![blocker]),
+                    link(blocker, vec![dependent], vec![]),
                 ];
                 section.carry_out("block", &Intent::new("block", steps))?;
             }
@@ -44,17 +41,14 @@ impl Board {
         self.section(|section| {
             section.read(dependent)?;
             if section.index().blockers(dependent).any(|id| id == blocker) {
+                let unlink = |id, blocks, blocked_by| Step::Unlink {
+                    id,
+                    blocks,
+                    blocked_by,
+                };
                 let steps = vec![
-                    Step::Unlink {
-                        id: dependent,
-                        blocks: vec![],
-                        blocked_by: vec![blocker],
-                    },
-                    Step::Unlink {
-                        id: blocker,
-                        blocks: vec![dependent],
-                        blocked_by: vec![],
-                    },
+                    unlink(dependent, vec![], vec![blocker]),
+                    unlink(blocker, vec![dependent], vec![]),
                 ];
                 section.carry_out("unblock", &Intent::new("unblock", steps))?;
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::redact::{Redactor, Secrets};
-use crate::runtime::{Event, Stream, TurnEnd};
+use crate::runtime::{Event, Stream};
 
 /// The streams of one agent.
 #[derive(Debug)]
@@ -25,46 +25,24 @@ impl EventRedactor {
     }
 
     /// The event as it may be seen.
-    pub(super) fn redact(&mut self, event: Event) -> Event {
-        match event {
+    pub(super) fn redact(&mut self, mut event: Event) -> Event {
+        match &mut event {
             Event::Output { stream, bytes } => {
                 let mut shown = Vec::with_capacity(bytes.len());
-                self.stream(stream).push(&bytes, &mut shown);
-                Event::Output {
-                    stream,
-                    bytes: shown,
-                }
+                self.stream(*stream).push(bytes, &mut shown);
+                *bytes = shown;
             }
-            Event::Text(text) => Event::Text(self.text(&text)),
-            Event::ToolUse { id, name, input } => Event::ToolUse {
-                id,
-                name,
-                input: self.value(input),
-            },
-            Event::ToolResult {
-                id,
-                output,
-                is_error,
-            } => Event::ToolResult {
-                id,
-                output: self.text(&output),
-                is_error,
-            },
-            Event::Permission { id, tool, input } => Event::Permission {
-                id,
-                tool,
-                input: self.value(input),
-            },
-            Event::Stalled { why } => Event::Stalled {
-                why: self.text(&why),
-            },
-            Event::TurnEnded(turn) => Event::TurnEnded(TurnEnd {
-                status: turn.status,
-                text: self.text(&turn.text),
-                error: turn.error.map(|error| self.text(&error)),
-            }),
-            other => other,
+            Event::Text(text)
+            | Event::ToolResult { output: text, .. }
+            | Event::Stalled { why: text } => *text = self.text(text),
+            Event::ToolUse { input, .. } | Event::Permission { input, .. } => self.value(input),
+            Event::TurnEnded(turn) => {
+                turn.text = self.text(&turn.text);
+                turn.error = turn.error.as_ref().map(|error| self.text(error));
+            }
+            _ => {}
         }
+        event
     }
 
     /// What was held back to see how it goes on.
@@ -85,13 +63,12 @@ impl EventRedactor {
         self.secrets.redact(text)
     }
 
-    fn value(&self, value: Value) -> Value {
+    fn value(&self, value: &mut Value) {
         let text = value.to_string();
         let shown = self.text(&text);
-        if shown == text {
-            return value;
+        if shown != text {
+            *value = serde_json::from_str(&shown).unwrap_or(Value::String(shown));
         }
-        serde_json::from_str(&shown).unwrap_or(Value::String(shown))
     }
 
     fn stream(&mut self, stream: Stream) -> &mut Redactor {

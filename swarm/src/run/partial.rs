@@ -1,8 +1,5 @@
 //! What is left of a run whose host could not say how it ended.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-
 use super::exit::{By, Exit, ExitStatus};
 use super::meta::Meta;
 use super::run_dir::RunDir;
@@ -24,13 +21,9 @@ pub(super) fn exit(run: &RunDir, meta: &Meta, status: ExitStatus, error: String,
 
 /// The last thing it said or printed in this life.
 pub(super) fn partial_text(run: &RunDir, life: u32) -> Option<String> {
-    let mut file = File::open(run.transcript_path()).ok()?;
-    let end = file.seek(SeekFrom::End(0)).ok()?;
-    file.seek(SeekFrom::Start(end.saturating_sub(TAIL))).ok()?;
-    let mut bytes = Vec::new();
-    file.take(TAIL).read_to_end(&mut bytes).ok()?;
-    let records = bytes.split(|byte| *byte == b'\n');
-    let records = records.filter_map(|line| serde_json::from_slice::<Record>(line).ok());
+    let end = store::log::tail(&run.transcript_path(), TAIL).ok()?;
+    let records = end.lines();
+    let records = records.filter_map(|line| serde_json::from_str::<Record>(line).ok());
     let (mut said, mut printed) = (String::new(), String::new());
     for record in records.filter(|record| record.life == life) {
         match record.entry {

@@ -171,10 +171,7 @@ pub trait HostServices: fmt::Debug {
     fn tell_parent(&mut self, summary: &str, text: &str) -> Result<(), ServiceError>;
 
     /// The hooks that run at `event` of this agent, as they are now.
-    fn hooks(&mut self, event: HookEvent) -> Result<HookCall, ServiceError> {
-        let _ = event;
-        Ok(HookCall::default())
-    }
+    fn hooks(&mut self, event: HookEvent) -> Result<HookCall, ServiceError>;
 
     /// Sends the agent itself a message, which wakes it.
     fn tell_agent(&mut self, summary: &str, text: &str) -> Result<(), ServiceError>;
@@ -185,10 +182,7 @@ pub trait HostServices: fmt::Debug {
         mode: &str,
         request: Option<&str>,
         refused: Option<&str>,
-    ) -> Result<(), ServiceError> {
-        let _ = (mode, request, refused);
-        Ok(())
-    }
+    ) -> Result<(), ServiceError>;
 
     /// The agents this one has started that still run.
     fn children(&mut self) -> Result<Vec<Child>, ServiceError> {
@@ -214,55 +208,34 @@ pub trait HostServices: fmt::Debug {
 
     /// The agent is gone and says that it did what it was asked to do. Makes one thing of it
     /// that can be checked, if whoever started it wants that.
-    fn seal(&mut self) -> Result<Option<Seal>, ServiceError> {
-        Ok(None)
-    }
+    fn seal(&mut self) -> Result<Option<Seal>, ServiceError>;
 
     /// The check of what was sealed is over, and so is everything it started. Of one that did
     /// not pass, says what may be the reason.
-    fn checked(&mut self, passed: bool) -> Option<String> {
-        let _ = passed;
-        None
-    }
+    fn checked(&mut self, passed: bool) -> Option<String>;
 
     /// The agent is gone, and what it did is checked: whether it kept to what it may do. Writes
     /// into `exit` what it did not.
-    fn judge(&mut self, exit: &mut Exit) {
-        let _ = exit;
-    }
+    fn judge(&mut self, exit: &mut Exit);
 
     /// Whether the agent's next turn may begin.
-    fn may_begin(&mut self) -> Result<MayBegin, ServiceError> {
-        Ok(MayBegin::Now)
-    }
+    fn may_begin(&mut self) -> Result<MayBegin, ServiceError>;
 
     /// The provider refuses for now; it may have said for how long.
-    fn refused(&mut self, retry_after: Option<Duration>, why: &str) -> Result<(), ServiceError> {
-        let _ = (retry_after, why);
-        Ok(())
-    }
+    fn refused(&mut self, retry_after: Option<Duration>, why: &str) -> Result<(), ServiceError>;
 
     /// The model has answered: the provider does not refuse.
-    fn answered(&mut self) -> Result<(), ServiceError> {
-        Ok(())
-    }
+    fn answered(&mut self) -> Result<(), ServiceError>;
 
     /// What this life has used so far. If that is more than the whole team may use, says so.
-    fn used(&mut self, used: &Usage) -> Result<Option<String>, ServiceError> {
-        let _ = used;
-        Ok(None)
-    }
+    fn used(&mut self, used: &Usage) -> Result<Option<String>, ServiceError>;
 
     /// Whether the time of the whole team is over.
-    fn team_late(&mut self) -> Result<Option<String>, ServiceError> {
-        Ok(None)
-    }
+    fn team_late(&mut self) -> Result<Option<String>, ServiceError>;
 
     /// Something that is the same as long as nothing changes in the agent's tree; None if that
     /// cannot be told.
-    fn tree_state(&mut self) -> Option<String> {
-        None
-    }
+    fn tree_state(&mut self) -> Option<String>;
 
     /// Does everything that has to be done when a run has ended, in order: writes down how (and
     /// calls `written`), gives its tasks back, sees to its tree, tells its parent. Can be called

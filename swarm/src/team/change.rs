@@ -125,24 +125,20 @@ impl Team {
 
     /// Says whether a member is at work.
     pub fn set_active(&self, name: &str, is_active: bool) -> Result<Member, TeamError> {
-        self.update(
-            name,
-            &MemberUpdate {
-                is_active: Some(is_active),
-                ..MemberUpdate::default()
-            },
-        )
+        let update = MemberUpdate {
+            is_active: Some(is_active),
+            ..MemberUpdate::default()
+        };
+        self.update(name, &update)
     }
 
     /// Sets a member's permission mode.
     pub fn set_mode(&self, name: &str, mode: &str) -> Result<Member, TeamError> {
-        self.update(
-            name,
-            &MemberUpdate {
-                mode: Some(mode.to_owned()),
-                ..MemberUpdate::default()
-            },
-        )
+        let update = MemberUpdate {
+            mode: Some(mode.to_owned()),
+            ..MemberUpdate::default()
+        };
+        self.update(name, &update)
     }
 
     /// Changes what is recorded about a member.

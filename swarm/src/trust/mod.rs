@@ -98,6 +98,19 @@ impl Item {
         self
     }
 
+    /// Something that consists of configuration, with the files that any text in it names.
+    fn configured(
+        kind: Kind,
+        name: impl Into<String>,
+        config: &Value,
+        file: Option<&Path>,
+        places: Places<'_>,
+    ) -> Self {
+        let mut words = Vec::new();
+        texts(config, &mut words);
+        Self::new(kind, name, config.to_string(), file).naming(&words, places)
+    }
+
     /// A hook, from settings or from an agent's definition.
     pub fn hook(hook: &Hook, places: Places<'_>) -> Self {
         let what = hook.command.clone();
@@ -143,16 +156,9 @@ impl Item {
             return None;
         };
         let name = format!("{}/{name}", found.definition.name);
-        let config = Value::Object(config.clone());
-        let mut words = Vec::new();
-        texts(&config, &mut words);
-        let item = Self::new(
-            Kind::AgentServer,
-            name,
-            config.to_string(),
-            found.source.file(),
-        );
-        Some(item.naming(&words, places))
+        let (config, file) = (Value::Object(config.clone()), found.source.file());
+        let kind = Kind::AgentServer;
+        Some(Self::configured(kind, name, &config, file, places))
     }
 
     /// The hooks of an agent's definition that are not ours but its runtime's; `None` if there
@@ -163,27 +169,17 @@ impl Item {
         if hooks.is_empty() {
             return None;
         }
-        let hooks = Value::Object(hooks);
-        let mut words = Vec::new();
-        texts(&hooks, &mut words);
+        let (hooks, file) = (Value::Object(hooks), found.source.file());
         let name = found.definition.name.as_str();
-        let item = Self::new(
-            Kind::AgentHooks,
-            name,
-            hooks.to_string(),
-            found.source.file(),
-        );
-        Some(item.naming(&words, places))
+        let kind = Kind::AgentHooks;
+        Some(Self::configured(kind, name, &hooks, file, places))
     }
 
     /// An MCP server that the repository configures for everybody.
     pub fn server(name: &str, config: &Map<String, Value>, places: Places<'_>) -> Self {
         let config = Value::Object(config.clone());
-        let mut words = Vec::new();
-        texts(&config, &mut words);
         let file = places.project.join(SERVERS);
-        let item = Self::new(Kind::Server, name, config.to_string(), Some(&file));
-        item.naming(&words, places)
+        Self::configured(Kind::Server, name, &config, Some(&file), places)
     }
 
     /// What Claude Code's settings files in `dir` say for that program itself; our own hooks
@@ -210,11 +206,14 @@ impl Item {
             if settings.as_object().is_some_and(Map::is_empty) {
                 return None;
             }
-            let mut words = Vec::new();
-            texts(&settings, &mut words);
             let kind = Kind::ProgramSettings;
-            let item = Self::new(kind, *name, settings.to_string(), Some(&file));
-            Some(item.naming(&words, places))
+            Some(Self::configured(
+                kind,
+                *name,
+                &settings,
+                Some(&file),
+                places,
+            ))
         });
         items.collect()
     }
