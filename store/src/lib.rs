@@ -79,6 +79,18 @@ pub fn fingerprint(bytes: &[u8]) -> u64 {
     })
 }
 
+/// A hint for somebody who gave a name that is none of `known`: the nearest, or what else helps.
+pub fn did_you_mean<'a>(
+    given: &str,
+    known: impl IntoIterator<Item = &'a str>,
+    otherwise: impl Into<String>,
+) -> String {
+    match nearest(given, known) {
+        Some(near) => format!("did you mean {near:?}?"),
+        None => otherwise.into(),
+    }
+}
+
 /// The candidate most like `given`, if any is close enough to be a likely slip.
 pub fn nearest<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     candidates

@@ -1,10 +1,9 @@
 //! `EnterWorktree` and `ExitWorktree`: the caller's own tree, nobody else's.
 
 use coordinator::actions::worktree::{self, Leave};
-use coordinator::workplace::Workplace;
-use coordinator::workplace::hooks::TreeMaker;
+use coordinator::workplace::{TreeWish, Workplace};
 use store::Failure;
-use worktrees::{CreateRequest, Slug};
+use worktrees::Slug;
 
 use super::answer::Answer;
 use super::arguments::Arguments;
@@ -12,17 +11,7 @@ use super::arguments::Arguments;
 pub(super) fn enter(arguments: &Arguments, context: &Workplace) -> Result<Answer, Failure> {
     let name = arguments.optional("name");
     let name = name.as_deref().map(Slug::new).transpose()?;
-    let (base, set_up) = context.usual_tree()?;
-    let maker = TreeMaker::new(context)?;
-    let hook = maker.hook();
-    let request = CreateRequest {
-        hook: hook.as_ref().map(|hook| hook as _),
-        base,
-        set_up,
-        ..CreateRequest::new(name, &context.directory)
-    };
-    let (record, created) = worktree::enter(&request, context)?;
-    worktree::fill_behind(&created, context);
+    let (record, created) = worktree::enter(name, &TreeWish::default(), context)?;
     let mut json = worktree::entered_json(&record, &created);
     json["worktreePath"] = record.worktree_path.clone().into();
     json["worktreeBranch"] = record.worktree_branch.clone().into();

@@ -53,10 +53,11 @@ pub fn resolve(given: &str, workplace: &Workplace) -> Result<Name, Failure> {
     if !names.contains(&LEAD) {
         names.push(LEAD);
     }
-    let hint = match store::nearest(name, names.iter().copied()) {
-        Some(near) => format!("did you mean {near:?}?"),
-        None => format!("members: {}; '*' sends to all", names.join(", ")),
-    };
+    let hint = store::did_you_mean(
+        name,
+        names.iter().copied(),
+        format!("members: {}; '*' sends to all", names.join(", ")),
+    );
     Err(Failure::new(
         Category::NotFound,
         "recipient_not_found",

@@ -8,14 +8,14 @@ use store::Failure;
 use store::name::Name;
 use swarm::LEAD;
 use taskboard::TaskId;
-use worktrees::{CreateRequest, Created, Entry, RemoveRequest, TreeError, Trees};
+use worktrees::{CreateRequest, Created, Entry, RemoveRequest, Slug, TreeError, Trees};
 
 use crate::director;
 
 use crate::session_file::SessionFile;
 use crate::visit::{Left, Visit, VisitRecord};
-use crate::workplace::Workplace;
 use crate::workplace::hooks::TreeRemover;
+use crate::workplace::{TreeWish, Workplace};
 
 /// How a tree is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,13 +29,51 @@ pub enum Leave {
     },
 }
 
-/// Enters the tree that `request` names, which is made if it is not there.
+/// Finds the tree of this name, or makes it, by whatever means make trees here.
+pub fn create(
+    name: Option<Slug>,
+    wish: &TreeWish,
+    workplace: &Workplace,
+) -> Result<Created, Failure> {
+    let trees = workplace.trees()?;
+    making(name, wish, workplace, |request| {
+        Ok(trees.create(&CreateRequest {
+            agent: workplace.named_agent().map(str::to_owned),
+            ..request
+        })?)
+    })
+}
+
+/// Enters the tree of this name, which is made if it is not there.
 pub fn enter(
-    request: &CreateRequest<'_>,
+    name: Option<Slug>,
+    wish: &TreeWish,
     workplace: &Workplace,
 ) -> Result<(VisitRecord, Created), Failure> {
     let trees = workplace.trees()?;
-    Ok(visit(workplace, &trees)?.enter(request, &workplace.directory)?)
+    let visit = visit(workplace, &trees)?;
+    let (record, created) = making(name, wish, workplace, |request| {
+        Ok(visit.enter(&request, &workplace.directory)?)
+    })?;
+    fill_behind(&created, workplace);
+    Ok((record, created))
+}
+
+fn making<T>(
+    name: Option<Slug>,
+    wish: &TreeWish,
+    workplace: &Workplace,
+    make: impl FnOnce(CreateRequest<'_>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let (base, set_up) = workplace.new_tree(wish)?;
+    let hooks = workplace.hooks().create_tree()?;
+    let by_hook = hooks.as_ref().map(|hooks| |slug: &Slug| hooks.create(slug));
+    make(CreateRequest {
+        base,
+        set_up,
+        hook: by_hook.as_ref().map(|hook| hook as _),
+        ..CreateRequest::new(name, &workplace.directory)
+    })
 }
 
 /// Leaves the tree the session is in.

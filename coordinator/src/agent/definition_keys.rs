@@ -129,10 +129,11 @@ fn named(name: &str, workplace: &Workplace) -> Result<McpServer, Failure> {
             known.push(found);
         }
     }
-    let hint = match store::nearest(name, known.iter().map(String::as_str)) {
-        Some(near) => format!("did you mean {near:?}?"),
-        None => format!("{SERVERS} in the repository names servers, as does ~/.claude.json"),
-    };
+    let hint = store::did_you_mean(
+        name,
+        known.iter().map(String::as_str),
+        format!("{SERVERS} in the repository names servers, as does ~/.claude.json"),
+    );
     let message = format!("there is no MCP server {name:?}");
     Err(Failure::usage("unknown_mcp_server", message).with_hint(hint))
 }
@@ -224,10 +225,11 @@ fn unknown_skill(name: &str, dirs: &[PathBuf]) -> Failure {
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .collect();
     let message = format!("there is no skill {name:?}");
-    let hint = match store::nearest(name, known.iter().map(String::as_str)) {
-        Some(near) => format!("did you mean {near:?}?"),
-        None => "skills are `.claude/skills/NAME/SKILL.md`, or `skills/` in ccb's home".into(),
-    };
+    let hint = store::did_you_mean(
+        name,
+        known.iter().map(String::as_str),
+        "skills are `.claude/skills/NAME/SKILL.md`, or `skills/` in ccb's home",
+    );
     Failure::usage("unknown_skill", message).with_hint(hint)
 }
 

@@ -86,10 +86,11 @@ fn find_runtime(name: &str, workplace: &Workplace) -> Result<RuntimeSpec, Failur
         Err(RuntimeError::UnknownName { .. }) => {
             let mut known: Vec<String> = configured.keys().cloned().collect();
             known.extend(runtime::built_in().map(str::to_owned));
-            let hint = match store::nearest(name, known.iter().map(String::as_str)) {
-                Some(near) => format!("did you mean {near:?}?"),
-                None => "`runtimes` in the settings adds others".into(),
-            };
+            let hint = store::did_you_mean(
+                name,
+                known.iter().map(String::as_str),
+                "`runtimes` in the settings adds others",
+            );
             let message = format!("there is no runtime {name:?}");
             Err(Failure::usage("unknown_runtime", message).with_hint(hint))
         }

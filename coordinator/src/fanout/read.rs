@@ -159,10 +159,11 @@ fn json(text: &str) -> Result<Plan, Mistake> {
 
 /// An unknown key is told together with the nearest right one.
 fn unknown_key(line: Option<usize>, key: &str, known: &[&str]) -> Mistake {
-    let hint = match store::nearest(key, known.iter().copied()) {
-        Some(near) => format!("did you mean {near:?}?"),
-        None => format!("there are: {}", known.join(", ")),
-    };
+    let hint = store::did_you_mean(
+        key,
+        known.iter().copied(),
+        format!("there are: {}", known.join(", ")),
+    );
     Mistake {
         line,
         why: format!("unknown key {key:?}"),

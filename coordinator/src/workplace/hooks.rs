@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use store::Failure;
 use taskboard::{Hooks, Task, TaskResult, Veto};
-use worktrees::{Entry, Slug};
+use worktrees::Entry;
 
 use super::Workplace;
 use crate::env;
@@ -31,23 +31,6 @@ impl Workplace {
 /// Whether this command was called from a hook.
 pub fn in_hook() -> bool {
     env::var(env::HOOK).is_some()
-}
-
-/// Makes trees by other means than git, where a hook does.
-#[derive(Debug)]
-pub struct TreeMaker(Option<TreeHooks>);
-
-impl TreeMaker {
-    /// As the hooks of this place say.
-    pub fn new(workplace: &Workplace) -> Result<Self, Failure> {
-        Ok(Self(workplace.hooks().create_tree()?))
-    }
-
-    /// For [`worktrees::CreateRequest::hook`].
-    pub fn hook(&self) -> Option<impl Fn(&Slug) -> Result<String, String>> {
-        let hooks = self.0.as_ref()?;
-        Some(move |slug: &Slug| hooks.create(slug))
-    }
 }
 
 /// Removes trees that a hook made.

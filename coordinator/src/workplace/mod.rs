@@ -24,7 +24,7 @@ use taskboard::{Board, BoardOptions, Caller};
 use worktrees::{Repository, TreeOptions, Trees};
 
 use self::names::{agent_name, home_path, led_team, list_name, own_name, working_directory};
-pub use self::new_tree::{NewTree, SetUpWish, TreeWish};
+pub use self::new_tree::{SetUpWish, TreeWish};
 use self::own::Own;
 use crate::env;
 pub use crate::identity::Who;

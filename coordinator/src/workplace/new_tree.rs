@@ -35,30 +35,19 @@ pub enum SetUpWish {
     Nothing,
 }
 
-/// What a new tree is to be like, all things considered.
-#[derive(Debug)]
-pub struct NewTree {
-    /// What it starts from.
-    pub base: Base,
-    /// What it gets besides its files.
-    pub set_up: SetUp,
-}
-
 impl Workplace {
-    /// What a new tree is to be like.
-    pub fn new_tree(&self, wish: &TreeWish) -> Result<NewTree, Failure> {
+    /// What a new tree starts from, and what it gets besides its files, all things considered.
+    pub fn new_tree(&self, wish: &TreeWish) -> Result<(Base, SetUp), Failure> {
         let mut set_up = self.set_up(&wish.set_up)?;
         if !wish.sparse.is_empty() {
             set_up.sparse_paths.clone_from(&wish.sparse);
         }
-        let base = self.tree_base(wish.base.as_deref());
-        Ok(NewTree { base, set_up })
+        Ok((self.tree_base(wish.base.as_deref()), set_up))
     }
 
     /// The same when nothing but the settings says so.
     pub fn usual_tree(&self) -> Result<(Base, SetUp), Failure> {
-        let NewTree { base, set_up } = self.new_tree(&TreeWish::default())?;
-        Ok((base, set_up))
+        self.new_tree(&TreeWish::default())
     }
 
     /// What a new tree starts from.

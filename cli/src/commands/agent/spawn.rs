@@ -161,11 +161,7 @@ type Tree = (worktrees::Base, worktrees::SetUp);
 fn worktree(args: &SpawnArgs, context: &Context) -> Result<Option<Tree>, Failure> {
     match args.isolation.as_deref() {
         None => Ok(None),
-        Some("worktree") => {
-            let coordinator::workplace::NewTree { base, set_up } =
-                context.new_tree(&args.tree.wish())?;
-            Ok(Some((base, set_up)))
-        }
+        Some("worktree") => Ok(Some(context.new_tree(&args.tree.wish())?)),
         Some("remote") => Err(Failure::usage(
             "bad_isolation",
             "--isolation remote: agents run on this machine only",

@@ -43,26 +43,26 @@ pub(crate) fn run(args: &DemoArgs, context: &mut Context) -> Result<Exit, Failur
     let scratch = tempfile::Builder::new()
         .prefix("ccb-demo-")
         .tempdir()
-        .map_err(|error| broken(&error))?;
-    let root = scratch.path().canonicalize().map_err(|e| broken(&e))?;
+        .map_err(broken)?;
+    let root = scratch.path().canonicalize().map_err(broken)?;
     let demo = Demo {
-        binary: std::env::current_exe().map_err(|error| broken(&error))?,
+        binary: std::env::current_exe().map_err(broken)?,
         repo: root.join("repo"),
         home: root.join("home"),
         root,
         quiet: context.out.is_json(),
     };
-    say(context, &format!("{BOLD}A repository with defects{BOLD:#}"))?;
+    say(context, format!("{BOLD}A repository with defects{BOLD:#}"))?;
     demo.make_repository(args.slow || args.chaos)?;
     let red = demo.checks(&demo.repo)?;
     let count = red.lines().filter(|line| line.starts_with("red:")).count();
     say(
         context,
-        &format!("{DIM}{}\n{count} checks fail{DIM:#}", red.trim_end()),
+        format!("{DIM}{}\n{count} checks fail{DIM:#}", red.trim_end()),
     )?;
     say(
         context,
-        &format!(
+        format!(
             "\n{BOLD}A plan: a task for each, in parallel worktrees, proven by its check{BOLD:#}\n\
              {DIM}ccb fanout plan.yaml -j 4 --land merge --check 'sh check.sh'{DIM:#}"
         ),
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &DemoArgs, context: &mut Context) -> Result<Exit, Failur
     if args.chaos {
         kills = demo.chaos(context)?;
     }
-    let ended = demo.fanout()?.wait().map_err(|error| broken(&error))?;
+    let ended = demo.fanout()?.wait().map_err(broken)?;
     if !ended.success() {
         let kept = scratch.keep();
         let message = format!("the plan did not succeed; look at {}", kept.display());
@@ -79,17 +79,14 @@ pub(crate) fn run(args: &DemoArgs, context: &mut Context) -> Result<Exit, Failur
     }
     say(
         context,
-        &format!("\n{BOLD}The proof: every check on the branch it landed on{BOLD:#}"),
+        format!("\n{BOLD}The proof: every check on the branch it landed on{BOLD:#}"),
     )?;
     let proof = demo.root.join("proof");
     let clone = proof.to_string_lossy();
     demo.git(&["clone", "--quiet", "--branch", BRANCH, ".", &clone])?;
     let green = demo.checks(&proof)?;
     let what = format!("git clone --branch {BRANCH} . proof && cd proof && sh check.sh");
-    say(
-        context,
-        &format!("{DIM}{what}{DIM:#}\n{}", green.trim_end()),
-    )?;
+    say(context, format!("{DIM}{what}{DIM:#}\n{}", green.trim_end()))?;
     if !green.contains("all green") {
         let message = format!("the branch is not green:\n{green}");
         return Err(Failure::failed("demo", message));
@@ -101,7 +98,7 @@ pub(crate) fn run(args: &DemoArgs, context: &mut Context) -> Result<Exit, Failur
     };
     say(
         context,
-        &format!("\n{GREEN}✔{GREEN:#} {count} defects repaired in {seconds:.1} s{words}"),
+        format!("\n{GREEN}✔{GREEN:#} {count} defects repaired in {seconds:.1} s{words}"),
     )?;
     let report = demo.report()?;
     match args.keep {
@@ -109,7 +106,7 @@ pub(crate) fn run(args: &DemoArgs, context: &mut Context) -> Result<Exit, Failur
             let _kept = scratch.keep();
             show(&demo, context)?;
         }
-        false => say(context, &format!("{DIM}--keep lets you look around{DIM:#}"))?,
+        false => say(context, format!("{DIM}--keep lets you look around{DIM:#}"))?,
     }
     if demo.quiet {
         let root = args.keep.then(|| demo.root.to_string_lossy().into_owned());
@@ -144,19 +141,19 @@ fn show(demo: &Demo, context: &mut Context) -> Result<(), Failure> {
             format!("{ccb} fanout plan.yaml --land merge"),
         ),
     ] {
-        say(context, &format!("  {what}: {CYAN}{command}{CYAN:#}"))?;
+        say(context, format!("  {what}: {CYAN}{command}{CYAN:#}"))?;
     }
     Ok(())
 }
 
-fn say(context: &mut Context, text: &str) -> Result<(), Failure> {
+fn say(context: &mut Context, text: impl AsRef<str>) -> Result<(), Failure> {
     match context.out.is_json() {
         true => Ok(()),
-        false => context.out.text(text),
+        false => context.out.text(text.as_ref()),
     }
 }
 
-fn broken(error: &std::io::Error) -> Failure {
+fn broken(error: std::io::Error) -> Failure {
     Failure::failed("io", format!("demo: {error}"))
 }
 
@@ -177,7 +174,7 @@ impl Demo {
         for (name, text) in files.chain([("plan.yaml", plan.as_str())]) {
             let path = self.repo.join(name);
             let dir = path.parent().unwrap_or(&self.repo);
-            std::fs::create_dir_all(dir).map_err(|error| broken(&error))?;
+            std::fs::create_dir_all(dir).map_err(broken)?;
             atomic::replace(&self.root, &path, text.as_bytes(), Durability::Relaxed)?;
         }
         self.git(&["init", "--quiet", "--initial-branch=main"])?;
@@ -190,7 +187,7 @@ impl Demo {
 
     fn git(&self, args: &[&str]) -> Result<String, Failure> {
         let ended = self.command(Path::new("git"), args).output();
-        let ended = ended.map_err(|error| broken(&error))?;
+        let ended = ended.map_err(broken)?;
         if !ended.status.success() {
             let why = String::from_utf8_lossy(&ended.stderr).into_owned();
             let message = format!("git {}: {}", args.join(" "), why.trim_end());
@@ -205,7 +202,7 @@ impl Demo {
             .command(Path::new("sh"), &["check.sh"])
             .current_dir(dir)
             .output()
-            .map_err(|error| broken(&error))?;
+            .map_err(broken)?;
         Ok(String::from_utf8_lossy(&ended.stdout).into_owned())
     }
 
@@ -249,7 +246,7 @@ impl Demo {
         if self.quiet {
             command.stdout(Stdio::null()).stderr(Stdio::null());
         }
-        command.spawn().map_err(|error| broken(&error))
+        command.spawn().map_err(broken)
     }
 
     fn report(&self) -> Result<Value, Failure> {
@@ -272,13 +269,13 @@ impl Demo {
                 killed += usize::from(kill_one(agent, which));
             }
             killed += 1;
-            coordinator.kill().map_err(|error| broken(&error))?;
-            coordinator.wait().map_err(|error| broken(&error))?;
+            coordinator.kill().map_err(broken)?;
+            coordinator.wait().map_err(broken)?;
             let text = format!(
                 "{YELLOW}✘{YELLOW:#} the coordinator was killed (SIGKILL){}; starting it again",
                 victim.map_or("", |_| ", and an agent")
             );
-            say(context, &text)?;
+            say(context, text)?;
         }
         Ok(killed)
     }

@@ -1,12 +1,11 @@
-use std::path::Path;
-
 use clap::Args;
+use coordinator::actions::worktree as actions;
 use coordinator::binding::Binder;
-use coordinator::workplace::hooks::{TreeMaker, TreeRemover};
+use coordinator::workplace::hooks::TreeRemover;
 use coordinator::workplace::{SetUpWish, TreeWish};
 use serde_json::json;
 use store::Failure;
-use worktrees::{CreateRequest, RemoveRequest, Slug, Trees};
+use worktrees::{RemoveRequest, Slug, Trees};
 
 use super::{fill_behind, to_json};
 use crate::commands::task::{id, line};
@@ -58,23 +57,12 @@ pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, Fail
         // Before anything is made for it.
         board.snapshot()?.require(task)?;
     }
-    let directory = context.directory.clone();
-    let maker = TreeMaker::new(context)?;
-    let hook = maker.hook();
-    let request = CreateRequest {
-        agent: context.named_agent().map(str::to_owned),
-        hook: hook.as_ref().map(|hook| hook as _),
-        ..args.new.request(name, &directory, context)?
-    };
-    let mut created = trees.create(&request)?;
+    let mut created = actions::create(name, &args.new.wish(), context)?;
     let mut bound = None;
     if let Some(task) = task {
-        let binder = Binder {
-            board: &board,
-            trees: &trees,
-        };
+        let (board, trees) = (&board, &trees);
         let slug = Slug::new(&created.entry.name)?;
-        match binder.bind(&slug, task, context.named_agent()) {
+        match (Binder { board, trees }).bind(&slug, task, context.named_agent()) {
             Ok((entry, task)) => {
                 created.entry = entry;
                 bound = Some(task);
@@ -82,7 +70,7 @@ pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, Fail
             Err(error) => {
                 // It was made for this task alone, and nobody has seen it yet.
                 if created.created {
-                    take_back(&slug, created.entry.hook_based, &trees, context)?;
+                    take_back(&slug, created.entry.hook_based, trees, context)?;
                 }
                 return Err(error.into());
             }
@@ -148,21 +136,6 @@ impl NewTree {
             sparse: self.sparse.clone(),
             set_up: self.set_up.wish(),
         }
-    }
-
-    /// What is to be made, all things considered.
-    pub(crate) fn request<'a>(
-        &self,
-        name: Option<Slug>,
-        directory: &'a Path,
-        context: &Context,
-    ) -> Result<CreateRequest<'a>, Failure> {
-        let wanted = context.new_tree(&self.wish())?;
-        Ok(CreateRequest {
-            base: wanted.base,
-            set_up: wanted.set_up,
-            ..CreateRequest::new(name, directory)
-        })
     }
 }
 

@@ -1,7 +1,8 @@
 use clap::Subcommand;
+use coordinator::workplace::SetUpWish;
 use serde_json::{Value, json};
 use store::Failure;
-use worktrees::{CreateRequest, SetUp};
+use worktrees::CreateRequest;
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -30,17 +31,11 @@ pub(crate) fn run(command: &PoolCommand, context: &mut Context) -> Result<Exit, 
 
 fn fill(count: Option<u16>, context: &mut Context) -> Result<Exit, Failure> {
     let trees = context.trees()?;
-    let settings = context.worktree_settings();
-    let want = count.map_or(settings.pool, usize::from);
+    let want = count.map_or(context.worktree_settings().pool, usize::from);
     let directory = trees.main_tree().to_owned();
     let request = CreateRequest {
         base: context.tree_base(None),
-        set_up: SetUp {
-            sparse_paths: settings.sparse_paths.clone(),
-            symlink_directories: settings.symlink_directories.clone(),
-            copy_directories: settings.copy_directories.clone(),
-            ..SetUp::default()
-        },
+        set_up: context.set_up(&SetUpWish::Nothing)?,
         ..CreateRequest::new(None, &directory)
     };
     let filled = trees.fill_pool(want, &request)?;

@@ -1,11 +1,9 @@
 use clap::Args;
 use coordinator::actions::worktree::{self, Leave};
-use coordinator::workplace::hooks::TreeMaker;
 use store::Failure;
-use worktrees::{CreateRequest, Slug};
+use worktrees::Slug;
 
 use super::create::NewTree;
-use super::fill_behind;
 use crate::context::Context;
 use crate::exit::Exit;
 
@@ -34,16 +32,7 @@ pub(crate) struct ExitArgs {
 /// Prints the path and nothing else, for `cd "$(ccb worktree enter x)"`.
 pub(crate) fn enter(args: &EnterArgs, context: &mut Context) -> Result<Exit, Failure> {
     let name = args.name.as_deref().map(Slug::new).transpose()?;
-    let directory = context.directory.clone();
-    let request = args.new.request(name, &directory, context)?;
-    let maker = TreeMaker::new(context)?;
-    let hook = maker.hook();
-    let request = CreateRequest {
-        hook: hook.as_ref().map(|hook| hook as _),
-        ..request
-    };
-    let (record, created) = worktree::enter(&request, context)?;
-    fill_behind(&created, context);
+    let (record, created) = worktree::enter(name, &args.new.wish(), context)?;
     let json = || worktree::entered_json(&record, &created);
     context.out.done(json, || record.worktree_path.clone())
 }
