@@ -37,11 +37,7 @@ pub struct Surroundings {
 /// The agents of one team.
 #[derive(Debug, Clone)]
 pub struct Agents {
-    pub(super) home: Home,
-    pub(super) team: Name,
-    pub(super) list: Name,
-    pub(super) directory: PathBuf,
-    pub(super) own_run: Option<String>,
+    pub(super) at: Surroundings,
     pub(super) options: RunOptions,
     pub(super) runs: PathBuf,
     /// Whoever starts agents here, and whose secrets are not written down.
@@ -68,22 +64,12 @@ impl Agents {
     }
 
     fn with_options(surroundings: Surroundings, options: RunOptions, starter: Starter) -> Self {
-        let Surroundings {
-            home,
-            team,
-            list,
-            directory,
-            own_run,
-        } = surroundings;
         let board = board_options(&options, &starter);
+        let (home, list) = (&surroundings.home, surroundings.list.clone());
         Self {
-            board: Arc::new(Board::new(&home, list.clone(), board)),
-            runs: home.team(&team).join("runs"),
-            home,
-            team,
-            list,
-            directory,
-            own_run,
+            board: Arc::new(Board::new(home, list, board)),
+            runs: home.team(&surroundings.team).join("runs"),
+            at: surroundings,
             options,
             starter,
         }
@@ -100,10 +86,10 @@ impl Agents {
     /// Where hooks come from for what is done in the name of `agent`.
     pub(super) fn hook_source(&self, agent: &str, run: Option<&str>) -> HookSource {
         HookSource {
-            home: self.home.clone(),
-            directory: self.directory.clone(),
+            home: self.at.home.clone(),
+            directory: self.at.directory.clone(),
             session: None,
-            team: self.team.to_string(),
+            team: self.at.team.to_string(),
             agent: agent.to_owned(),
             run: run.map(str::to_owned),
             lock_timeout: self.lock_timeout(),
@@ -141,7 +127,7 @@ impl Agents {
 
     /// The team.
     pub fn team_name(&self) -> &Name {
-        &self.team
+        &self.at.team
     }
 
     /// The file whose lock the process holds that directs the team.
@@ -156,17 +142,20 @@ impl Agents {
 
     /// Who says whether another one may be started, and what all have used.
     pub fn fleet(&self) -> Fleet {
-        Fleet::open(&self.home.team(&self.team), self.options.fleet.clone())
+        Fleet::open(
+            &self.at.home.team(&self.at.team),
+            self.options.fleet.clone(),
+        )
     }
 
     /// Where the caller is.
     pub fn directory(&self) -> &Path {
-        &self.directory
+        &self.at.directory
     }
 
     /// All state.
     pub fn home(&self) -> &Home {
-        &self.home
+        &self.at.home
     }
 
     /// Where its runs are.
@@ -219,7 +208,7 @@ impl Agents {
 
     /// Of several with one name the one that runs, else the latest.
     fn named(&self, given: &str, all: &[Listed]) -> Option<Meta> {
-        let name = swarm::AgentId::name_in(given, self.team.as_str());
+        let name = swarm::AgentId::name_in(given, self.at.team.as_str());
         let meant = |listed: &&Listed| {
             let own = listed.meta.name.as_deref();
             listed.meta.agent_id == given || own.is_some_and(|own| own.eq_ignore_ascii_case(name))
@@ -252,7 +241,7 @@ impl Agents {
                 });
                 Err(AgentError::NotFound {
                     given: given.to_owned(),
-                    team: self.team.to_string(),
+                    team: self.at.team.to_string(),
                     nearest: store::nearest(given, known.flatten()).map(str::to_owned),
                 })
             }
@@ -287,7 +276,7 @@ impl Agents {
     pub(crate) fn board_of(&self, list: &str) -> Option<Board> {
         let list = Name::new("list", list).ok()?;
         let board = Board::new(
-            &self.home,
+            &self.at.home,
             list,
             board_options(&self.options, &self.starter),
         );
@@ -295,17 +284,12 @@ impl Agents {
     }
 
     pub(crate) fn mailbox(&self) -> Mailbox {
-        let options = MailOptions {
-            durability: Durability::of(self.options.mail_durable),
-            lock_timeout: self.lock_timeout(),
-            secret_filter: self.starter.secret_filter(),
-            ..MailOptions::default()
-        };
-        Mailbox::new(&self.home, &self.team, options)
+        let options = mail_options(&self.options, &self.starter);
+        Mailbox::new(&self.at.home, &self.at.team, options)
     }
 
     pub(crate) fn roster(&self) -> Team {
-        let repository = Repository::discover(&self.directory);
+        let repository = Repository::discover(&self.at.directory);
         let common_dir = repository
             .as_ref()
             .and_then(|repository| repository.common_dir.to_str());
@@ -314,22 +298,38 @@ impl Agents {
             lock_timeout: self.lock_timeout(),
             ..TeamOptions::default()
         };
-        Team::new(&self.home, self.team.clone(), options)
+        Team::new(&self.at.home, self.at.team.clone(), options)
     }
 
     pub(crate) fn trees(&self) -> Result<Trees, AgentError> {
-        let options = TreeOptions {
-            durability: Durability::of(self.options.trees_durable),
-            trash_days: self.options.trash_days,
-            gc_days: self.options.gc_days,
-            rescue_max_bytes: self.options.rescue_max_bytes,
-            secret_filter: self.starter.secret_filter(),
-            ..TreeOptions::default()
-        };
-        Ok(Trees::discover(&self.directory, options)?)
+        let options = tree_options(&self.options, &self.starter);
+        Ok(Trees::discover(&self.at.directory, options)?)
     }
 }
 
+/// What these settings say about mail.
+pub(crate) fn mail_options(options: &RunOptions, starter: &Starter) -> MailOptions {
+    MailOptions {
+        durability: Durability::of(options.mail_durable),
+        lock_timeout: Duration::from_millis(options.lock_timeout_ms),
+        secret_filter: starter.secret_filter(),
+        ..MailOptions::default()
+    }
+}
+
+/// What they say about trees.
+pub(crate) fn tree_options(options: &RunOptions, starter: &Starter) -> TreeOptions {
+    TreeOptions {
+        durability: Durability::of(options.trees_durable),
+        trash_days: options.trash_days,
+        gc_days: options.gc_days,
+        rescue_max_bytes: options.rescue_max_bytes,
+        secret_filter: starter.secret_filter(),
+        ..TreeOptions::default()
+    }
+}
+
+/// What they say about boards.
 fn board_options(options: &RunOptions, starter: &Starter) -> BoardOptions {
     BoardOptions {
         lock_mode: match options.shared_locks {

@@ -26,6 +26,7 @@ mod wait;
 
 pub use crate::hooks::WORKER as HOOKS;
 pub use agents::{Agents, Listed, Surroundings};
+pub(crate) use agents::{mail_options, tree_options};
 pub use entry::{guard_main, host_main};
 pub use error::AgentError;
 pub use late_hooks::hooks_main;

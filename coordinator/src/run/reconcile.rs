@@ -51,7 +51,7 @@ impl Agents {
     pub fn reconcile(&self) -> Result<Vec<Settled>, AgentError> {
         let mut settled = Vec::new();
         for id in run::active(&self.runs)? {
-            if self.own_run.as_ref() == Some(&id) {
+            if self.at.own_run.as_ref() == Some(&id) {
                 continue;
             }
             settled.extend(self.reconcile_one(&self.run(&id))?);
@@ -105,7 +105,7 @@ impl Agents {
             // As if nobody had come to write it: then nothing is taken for done.
             run.put_damaged_exit_aside()?;
         }
-        let agents = Self::of_run(self.home.clone(), &meta, self.starter.clone())?;
+        let agents = Self::of_run(self.at.home.clone(), &meta, self.starter.clone())?;
         let exit = match run.exit(meta.life)? {
             Some(_) if meta.told == Some(Told::Waiting) && run.has_waiter()? => return Ok(None),
             Some(exit) => exit,

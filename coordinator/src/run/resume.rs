@@ -124,7 +124,7 @@ impl Agents {
             true => None,
             false => Some(run.waiter()?),
         };
-        let equipped = Self::of_run(self.home.clone(), &meta, self.starter.clone())?
+        let equipped = Self::of_run(self.at.home.clone(), &meta, self.starter.clone())?
             .equip_again(run, &mut meta);
         if let Err(error) = equipped {
             drop(held);

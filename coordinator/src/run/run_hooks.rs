@@ -66,17 +66,17 @@ impl RunHooks {
     /// The hooks for `event` as they are now: settings may change while an agent runs, and what
     /// it does in its tree must not become what the user trusted.
     pub(super) fn call(&self, event: HookEvent, agents: &Agents) -> HookCall {
-        let around = Surrounding::of(&agents.directory);
+        let around = Surrounding::of(agents.directory());
         let around = Surrounding {
             tree: Surrounding::of(&self.cwd).tree,
             ..around
         };
-        let hooks = self.all(around.hooks(&agents.home));
+        let hooks = self.all(around.hooks(agents.home()));
         let mut notes: Vec<String> = hooks.problems.iter().map(ToString::to_string).collect();
         if !hooks.all.iter().any(|hook| hook.event == event) {
             return HookCall::default();
         }
-        let granted = around.granted(&agents.home, agents.lock_timeout());
+        let granted = around.granted(agents.home(), agents.lock_timeout());
         // What a teammate is has no say in whether it is idle.
         let agent_type = match event {
             HookEvent::TeammateIdle => None,
@@ -112,7 +112,7 @@ impl RunHooks {
 pub(super) fn program_trusted(agents: &Agents, meta: &Meta) -> bool {
     let around = Surrounding {
         tree: Surrounding::of(&meta.cwd).tree,
-        ..Surrounding::of(&agents.directory)
+        ..Surrounding::of(agents.directory())
     };
     let mut dirs = vec![meta.cwd.clone()];
     if around.tree != meta.cwd {
@@ -125,6 +125,6 @@ pub(super) fn program_trusted(agents: &Agents, meta: &Meta) -> bool {
     if items.is_empty() {
         return false;
     }
-    let granted = around.granted(&agents.home, agents.lock_timeout());
+    let granted = around.granted(agents.home(), agents.lock_timeout());
     items.iter().all(|item| granted.contains(&item.id()))
 }

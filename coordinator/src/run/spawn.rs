@@ -161,7 +161,7 @@ impl Agents {
             life: 1,
             name: spawn.name.as_ref().map(ToString::to_string),
             teammate: spawn.teammate,
-            team: self.team.to_string(),
+            team: self.at.team.to_string(),
             parent: spawn.parent.to_string(),
             description: short(&spawn.description),
             agent_type: spawn.agent_type.clone(),
@@ -172,8 +172,8 @@ impl Agents {
             launch: spawn.plan.of_run(id.as_str()),
             cwd,
             worktree,
-            repository: Some(self.directory.clone()),
-            list: self.list.to_string(),
+            repository: Some(self.at.directory.clone()),
+            list: self.at.list.to_string(),
             task_id: spawn.task.map(|id| id.to_string()),
             tool_use_id: spawn.tool_use_id.clone(),
             tmp: Some(tmp_dir(id.as_str())),
@@ -195,8 +195,8 @@ impl Agents {
         if let WorksIn::Worktree { base, set_up } = &spawn.isolation {
             self.make_tree(base.clone(), set_up.clone(), CreateMode::Exclusive, meta)?;
         }
-        create_private_dir(&self.home.team(&self.team).join("scratchpad"))?;
-        meta.port_base = network_ports::take(&self.home, run)?;
+        create_private_dir(&self.at.home.team(&self.at.team).join("scratchpad"))?;
+        meta.port_base = network_ports::take(&self.at.home, run)?;
         meta.state = RunState::Starting;
         run.write_meta(meta)?;
         Ok(())
@@ -240,9 +240,9 @@ impl Agents {
             task: meta
                 .task_id
                 .as_ref()
-                .map(|id| (self.list.to_string(), id.clone())),
+                .map(|id| (self.at.list.to_string(), id.clone())),
             set_up,
-            ..CreateRequest::new(Some(slug.clone()), &self.directory)
+            ..CreateRequest::new(Some(slug.clone()), &self.at.directory)
         };
         let created = trees.create(&request)?;
         reached(fault::SPAWN_TREE);
@@ -330,7 +330,7 @@ impl Agents {
     /// A worker does its piece itself, and so does one whose definition says so, whether it asks
     /// by our tool or by our command.
     fn check_caller(&self) -> Result<(), AgentError> {
-        let own = self.own_run.as_deref().and_then(AgentId::parse);
+        let own = self.at.own_run.as_deref().and_then(AgentId::parse);
         let meta = match own.map(|id| self.run(id.as_str()).meta()) {
             None | Some(Err(RunError::NotFound { .. })) => return Ok(()),
             Some(meta) => meta?,
@@ -349,7 +349,7 @@ impl Agents {
         let mut running = Vec::new();
         for id in swarm::run::active(&self.runs)? {
             let run = self.run(&id);
-            if run.is_alive()? || self.own_run.as_ref() == Some(&id) {
+            if run.is_alive()? || self.at.own_run.as_ref() == Some(&id) {
                 running.push(run);
             } else {
                 self.reconcile_one(&run)?;

@@ -13,22 +13,22 @@ use std::path::{Path, PathBuf};
 
 use mailbox::{MailOptions, Mailbox};
 use store::Failure;
-use store::atomic::Durability;
 use store::home::Home;
 use store::name::Name;
 use store::settings::{AgentSettings, RuntimeSettings, Settings, WorktreeSettings};
+use swarm::run::RunOptions;
 use swarm::starter::Starter;
 use swarm::trust::{Item, Places, Trust};
 use swarm::{Team, TeamError, TeamOptions};
 use taskboard::{Board, BoardOptions, Caller};
-use worktrees::{Repository, TreeOptions, Trees};
+use worktrees::{Repository, Trees};
 
 use self::names::{agent_name, home_path, led_team, list_name, own_name, working_directory};
 pub use self::new_tree::{SetUpWish, TreeWish};
 use self::own::Own;
 use crate::env;
 pub use crate::identity::Who;
-use crate::run::{Agents, Surroundings};
+use crate::run::{Agents, Surroundings, mail_options, tree_options};
 
 /// What was said for this one call, by flags.
 #[derive(Debug, Clone, Default)]
@@ -271,12 +271,7 @@ impl Workplace {
 
     /// What the settings say about mail.
     pub fn mail_options(&self) -> MailOptions {
-        MailOptions {
-            durability: Durability::of(self.settings.mail_durable),
-            lock_timeout: self.settings.lock_timeout,
-            secret_filter: self.starter().secret_filter(),
-            ..MailOptions::default()
-        }
+        mail_options(&RunOptions::from(&self.settings), &self.starter())
     }
 
     /// The mail of a team; refused if that is another repository's.
@@ -349,15 +344,7 @@ impl Workplace {
 
     /// The worktrees of the repository the command works in.
     pub fn trees(&self) -> Result<Trees, Failure> {
-        let worktree = &self.settings.worktree;
-        let options = TreeOptions {
-            durability: Durability::of(worktree.durable),
-            trash_days: worktree.trash_days,
-            gc_days: worktree.gc_days,
-            rescue_max_bytes: worktree.rescue_max_bytes,
-            secret_filter: self.starter().secret_filter(),
-            ..TreeOptions::default()
-        };
+        let options = tree_options(&RunOptions::from(&self.settings), &self.starter());
         Ok(Trees::discover(&self.directory, options)?)
     }
 
