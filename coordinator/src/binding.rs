@@ -13,6 +13,7 @@ use worktrees::{Entry, EventTask, RemoveRequest, Removed, Slug, TreeError, Trees
 
 /// What the board or the trees said.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum BindingError {
     /// The board.
     #[error(transparent)]
@@ -22,10 +23,7 @@ pub enum BindingError {
     Tree(#[from] TreeError),
     /// A tree that is for no task.
     #[error("worktree {name:?} is bound to no task")]
-    NoTask {
-        /// Its name.
-        name: String,
-    },
+    NoTask { name: String },
 }
 
 impl Explain for BindingError {

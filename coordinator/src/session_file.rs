@@ -85,18 +85,14 @@ impl TeamSession {
 
 /// Why a session's file cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum SessionFileError {
     /// A file or a lock.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Somebody wrote something else into it.
     #[error("{} cannot be read: {why}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
+    Unreadable { path: PathBuf, why: String },
 }
 
 impl Explain for SessionFileError {

@@ -34,6 +34,7 @@ pub struct TreeEnd {
 /// Why a team was not deleted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum DeleteError {
     /// Its roster said no; nothing has changed.
     #[error(transparent)]
@@ -43,12 +44,7 @@ pub enum DeleteError {
     Board(#[from] BoardError),
     /// A part of it is gone, or nobody can join any more; doing it again finishes it.
     #[error("team {team:?} is deleted only in part: {source}")]
-    Unfinished {
-        /// The team.
-        team: String,
-        /// What stopped it.
-        source: Box<Self>,
-    },
+    Unfinished { team: String, source: Box<Self> },
 }
 
 impl Explain for DeleteError {

@@ -35,25 +35,16 @@ pub(crate) enum VisitError {
     File(#[from] SessionFileError),
     /// One tree at a time.
     #[error("this session is in worktree {name:?} already")]
-    InTree {
-        /// Its name.
-        name: String,
-    },
+    InTree { name: String },
     /// There is nothing to leave.
     #[error("this session is in no worktree")]
     InNone,
     /// Another session entered it.
     #[error("worktree {name:?} was entered by another session ({session})")]
-    NotYours {
-        /// Its name.
-        name: String,
-        /// Whose it is.
-        session: String,
-    },
+    NotYours { name: String, session: String },
     /// A team belongs to one repository.
     #[error("team {team} works in another repository ({repository})")]
     OtherRepository {
-        /// The team.
         team: String,
         /// The one it works in.
         repository: String,
@@ -119,7 +110,6 @@ pub(crate) struct Visit<'a> {
     pub member: Option<&'a Name>,
     /// The caller's session, if it has an id.
     pub id: Option<String>,
-    /// The trees.
     pub trees: &'a Trees,
 }
 

@@ -41,6 +41,7 @@ pub struct AgentInput {
 /// What became of a spawn.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names say what the fields are")]
 pub enum AgentResult {
     /// It ran and has ended, well or not.
     #[serde(rename_all = "camelCase")]
@@ -48,12 +49,10 @@ pub enum AgentResult {
         /// How: `completed`, `failed`, `killed`, `lost`.
         #[serde(skip)]
         status: &'static str,
-        /// What it said last.
         content: String,
         /// Absent for agents nobody can write to afterwards.
         #[serde(skip_serializing_if = "Option::is_none")]
         agent_id: Option<String>,
-        /// What it used up.
         #[serde(flatten)]
         usage: Option<AgentUsage>,
         /// Its tree, where it left changes: path and branch.
@@ -63,22 +62,16 @@ pub enum AgentResult {
     /// It runs in the background.
     #[serde(rename_all = "camelCase")]
     AsyncLaunched {
-        /// Its id.
         agent_id: String,
-        /// What it does, in a few words.
         description: String,
-        /// Where what it says is written.
         output_file: String,
-        /// The caller may read that.
         can_read_output_file: bool,
     },
     /// It is a member of the team now.
     TeammateSpawned {
         /// `name@team`.
         teammate_id: String,
-        /// Its name.
         name: String,
-        /// The team.
         team_name: String,
     },
 }

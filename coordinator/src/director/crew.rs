@@ -19,7 +19,6 @@ pub(crate) struct Seat {
 /// A task that is to be done now.
 #[derive(Debug, Clone)]
 pub(crate) struct Job<'a> {
-    /// The task.
     pub task: &'a Task,
     /// Who is to do it.
     pub seat: &'a Seat,

@@ -10,14 +10,12 @@ use taskboard::TaskId;
 /// counts is on disk.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the names say what the fields are")]
 pub enum DirectorEvent {
     /// An agent was started for a task, or found at work on it.
     Started {
-        /// The task.
         task: TaskId,
-        /// What it is about.
         subject: String,
-        /// The agent's id.
         agent: String,
         /// Its name, if it has one.
         name: Option<String>,
@@ -28,40 +26,31 @@ pub enum DirectorEvent {
     },
     /// The work on a task has ended.
     Ended {
-        /// The task.
         task: TaskId,
         /// The agent's id, if one was started.
         agent: Option<String>,
-        /// How.
         end: TaskEnd,
-        /// What it used.
         usage: Usage,
-        /// How long it took.
         took: Duration,
     },
     /// What was done for a task is part of the branch.
     Landed {
-        /// The task.
         task: TaskId,
-        /// The branch.
         into: String,
         /// Where it stands now.
         commit: String,
     },
     /// What was done for a task is not part of the branch.
     NotLanded {
-        /// The task.
         task: TaskId,
         /// The files both sides changed, where that is the reason.
         files: Vec<String>,
-        /// Why, in words.
         why: String,
         /// The task that is to put it right.
         became: Option<TaskId>,
     },
     /// Somebody with a name has nothing to do any more.
     Idle {
-        /// Its name.
         name: String,
         /// What it did last.
         task: TaskId,
@@ -82,6 +71,7 @@ pub enum DirectorEvent {
 
 /// How the work on a task ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say what the fields are")]
 pub enum TaskEnd {
     /// It is completed.
     Done {
@@ -91,15 +81,9 @@ pub enum TaskEnd {
         result: String,
     },
     /// It failed, and will be tried again.
-    Failed {
-        /// What went wrong.
-        why: String,
-    },
+    Failed { why: String },
     /// It failed too often.
-    Parked {
-        /// What went wrong last.
-        why: String,
-    },
+    Parked { why: String },
     /// It was stopped; the task is free again.
     Stopped {
         /// By whom, or for what.

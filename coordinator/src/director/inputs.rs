@@ -7,11 +7,9 @@ use taskboard::{Dependencies, Status, Task, TaskId};
 /// A task, as far as scheduling is concerned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TaskView {
-    /// Which.
     pub id: TaskId,
     /// How far it is.
     pub status: Status,
-    /// Whose it is.
     pub owner: Option<String>,
     /// What it waits for.
     pub blocked_by: Vec<TaskId>,
@@ -81,7 +79,6 @@ impl Dependencies for Waiting<'_> {
 pub(super) struct SeatView {
     /// By what name it owns tasks, if it has one.
     pub name: Option<String>,
-    /// What it is at.
     pub at: Option<TaskId>,
     /// It runs commands and nothing else.
     pub commands_only: bool,

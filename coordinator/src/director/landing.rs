@@ -17,7 +17,6 @@ use crate::run::{AgentError, Agents};
 /// Where finished work goes.
 #[derive(Debug, Clone)]
 pub(crate) struct Landings {
-    /// The branch.
     pub into: String,
     /// What the branch gets.
     pub strategy: MergeStrategy,
@@ -25,7 +24,6 @@ pub(crate) struct Landings {
     pub check: Option<String>,
     /// What a tree gets in which a check runs.
     pub set_up: SetUp,
-    /// A conflict becomes a task.
     pub conflicts_become_tasks: bool,
 }
 

@@ -76,12 +76,7 @@ pub(crate) struct Setup {
 pub enum DirectorError {
     /// There is one already.
     #[error("team {team} is directed by another process ({who})")]
-    Taken {
-        /// The team.
-        team: String,
-        /// Who has it.
-        who: String,
-    },
+    Taken { team: String, who: String },
     /// The board.
     #[error(transparent)]
     Board(#[from] BoardError),

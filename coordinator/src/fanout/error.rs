@@ -10,25 +10,19 @@ use crate::run::AgentError;
 /// Why a plan, its inputs or its results cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum FanoutError {
     /// The plan says something it cannot mean.
     #[error("{place}: {why}")]
     Plan {
         /// The file, with a line where there is one.
         place: String,
-        /// What is wrong.
         why: String,
-        /// What to do about it.
         hint: Option<String>,
     },
     /// Something a `foreach` reads cannot be used.
     #[error("{what}: {why}")]
-    Input {
-        /// Which input.
-        what: String,
-        /// What is wrong.
-        why: String,
-    },
+    Input { what: String, why: String },
     /// A `foreach` came out empty.
     #[error("{what}")]
     NothingMatched {
@@ -37,41 +31,26 @@ pub enum FanoutError {
     },
     /// There is no task at all.
     #[error("{place}: the plan has no task")]
-    Empty {
-        /// The file.
-        place: String,
-    },
+    Empty { place: String },
     /// The files of a run are not what its manifest says.
     #[error("{}: {why}", path.display())]
     Results {
         /// The directory or file.
         path: PathBuf,
-        /// What is wrong.
         why: String,
     },
     /// Reports that do not belong together.
     #[error("{why}")]
-    Merge {
-        /// What does not fit.
-        why: String,
-    },
+    Merge { why: String },
     /// Git does not know who commits.
     #[error("git does not know who commits here")]
     NoIdentity,
     /// The repository has changes that are in the way.
     #[error("{changed} files have changes that are not committed")]
-    Uncommitted {
-        /// How many.
-        changed: usize,
-    },
+    Uncommitted { changed: usize },
     /// A patch does not fit.
     #[error("{patch} does not apply: {why}")]
-    DoesNotApply {
-        /// Its file name.
-        patch: String,
-        /// Git's words.
-        why: String,
-    },
+    DoesNotApply { patch: String, why: String },
     /// The engine could not go on.
     #[error(transparent)]
     Director(#[from] DirectorError),

@@ -7,63 +7,39 @@ use super::outcome::Outcome;
 /// Something that happened. The set is closed: whoever shows events shows all of them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "camelCase")]
+#[expect(missing_docs, reason = "the names say what the fields are")]
 pub enum FanoutEvent {
     /// The run begins with these tasks.
     Planned {
-        /// All of them.
         tasks: Vec<PlannedEvent>,
         /// How many run at once at most.
         jobs: usize,
     },
     /// An attempt at a task began.
     Started {
-        /// The task.
         task: String,
-        /// The agent's id.
         agent: String,
         /// Which attempt, from 1.
         attempt: u32,
     },
     /// The agent of a task is done; its check runs.
-    Checking {
-        /// The task.
-        task: String,
-    },
+    Checking { task: String },
     /// An attempt failed; there will be another.
-    Retrying {
-        /// The task.
-        task: String,
-        /// Why it failed.
-        why: String,
-    },
+    Retrying { task: String, why: String },
     /// A task ended.
-    Finished {
-        /// The task.
-        task: String,
-        /// How.
-        outcome: Outcome,
-    },
+    Finished { task: String, outcome: Outcome },
     /// The result of a task is on the branch everything lands on.
     Landed {
-        /// The task.
         task: String,
-        /// The branch.
         branch: String,
-        /// Where it is now.
         commit: String,
     },
     /// Nothing new is started for now.
-    Paused {
-        /// Why.
-        why: String,
-    },
+    Paused { why: String },
     /// It goes on.
     Resumed,
     /// Something everybody should know.
-    Note {
-        /// What.
-        text: String,
-    },
+    Note { text: String },
     /// Nothing happened, but time has passed.
     Tick,
     /// The run is over.

@@ -34,7 +34,6 @@ pub(super) struct Halt {
     pub(super) signal: Option<u8>,
     /// What was used up.
     pub(super) why: Option<Skip>,
-    /// In words.
     pub(super) words: Option<String>,
 }
 

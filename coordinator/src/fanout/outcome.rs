@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
     rename_all = "snake_case",
     rename_all_fields = "camelCase"
 )]
+#[expect(missing_docs, reason = "the names say what the fields are")]
 pub enum Outcome {
     /// Its check passed, in its tree, at this commit.
     Proven {
@@ -22,10 +23,7 @@ pub enum Outcome {
         commit: Option<String>,
     },
     /// It was done and committed, but has no check.
-    Unchecked {
-        /// The commit.
-        commit: String,
-    },
+    Unchecked { commit: String },
     /// Nothing was changed.
     NoChange {
         /// Whether its check passed all the same.
@@ -69,20 +67,14 @@ pub enum Outcome {
         files: Vec<String>,
     },
     /// It was never started.
-    Skipped {
-        /// Why not.
-        why: Skip,
-    },
+    Skipped { why: Skip },
     /// It was stopped from outside.
     Killed {
         /// By whom or what.
         why: String,
     },
     /// Something in ccb itself went wrong.
-    Internal {
-        /// What.
-        why: String,
-    },
+    Internal { why: String },
 }
 
 /// Why a task was not started.

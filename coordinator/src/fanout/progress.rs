@@ -8,6 +8,7 @@ use super::outcome::Outcome;
 
 /// Where a task is.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "the names say what the fields are")]
 pub enum Stage {
     /// It has not started.
     Waiting,
@@ -15,9 +16,7 @@ pub enum Stage {
     Running {
         /// Since when, in milliseconds of whoever passes events.
         since_ms: u64,
-        /// The agent.
         agent: String,
-        /// Which attempt.
         attempt: u32,
         /// Its check runs.
         checking: bool,

@@ -39,6 +39,7 @@ pub use swarm::run::FleetOptions;
 /// Why the governor cannot be asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum FleetError {
     /// Its file.
     #[error(transparent)]
@@ -48,20 +49,10 @@ pub enum FleetError {
     Run(#[from] swarm::run::RunError),
     /// It cannot be written down.
     #[error("{}: {why}", path.display())]
-    Corrupt {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
+    Corrupt { path: PathBuf, why: String },
     /// A later version wrote it.
     #[error("{}: written by a newer ccb (format {found})", path.display())]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// Its version.
-        found: u64,
-    },
+    Newer { path: PathBuf, found: u64 },
 }
 
 impl Explain for FleetError {

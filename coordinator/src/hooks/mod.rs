@@ -57,11 +57,9 @@ pub struct HookSource {
 pub(crate) struct Tell {
     /// All state.
     pub home: PathBuf,
-    /// The team.
     pub team: String,
     /// Who caused it.
     pub agent: String,
-    /// The run that is.
     pub run: Option<String>,
 }
 

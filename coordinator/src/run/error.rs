@@ -16,13 +16,12 @@ use crate::hooks::TreeHookError;
 /// Why something with an agent did not work.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum AgentError {
     /// Nobody is called that.
     #[error("there is no agent {given:?} in team {team}")]
     NotFound {
-        /// What was asked for.
         given: String,
-        /// Where.
         team: String,
         /// Who may have been meant.
         nearest: Option<String>,
@@ -30,31 +29,18 @@ pub enum AgentError {
     /// Several are called that.
     #[error("{given:?} could be any of {}", candidates.join(", "))]
     Ambiguous {
-        /// What was asked for.
         given: String,
-        /// Who it could be.
         candidates: Vec<String>,
     },
     /// A name somebody has.
     #[error("the name {name:?} is taken by agent {by}, which is running")]
-    NameTaken {
-        /// The name.
-        name: String,
-        /// Who has it.
-        by: String,
-    },
+    NameTaken { name: String, by: String },
     /// As many run as may.
     #[error("{running} agents are running, and no more than {most} may")]
-    TooMany {
-        /// How many run.
-        running: usize,
-        /// How many may.
-        most: usize,
-    },
+    TooMany { running: usize, most: usize },
     /// Too many were started within a minute.
     #[error("{most} agents were started within a minute, and no more may be")]
     TooFast {
-        /// How many may be.
         most: u32,
         /// When the next may be started, RFC 3339.
         until: String,
@@ -75,24 +61,13 @@ pub enum AgentError {
     },
     /// A worker starts nobody.
     #[error("agent {id} is a worker, and a worker starts no agents")]
-    Worker {
-        /// Which.
-        id: String,
-    },
+    Worker { id: String },
     /// Its definition does not let it start others.
     #[error("agent {id} may not start agents: its definition leaves it without Agent")]
-    NoAgent {
-        /// Which.
-        id: String,
-    },
+    NoAgent { id: String },
     /// What is not running cannot be stopped.
     #[error("agent {id} is not running: it is {state}")]
-    NotRunning {
-        /// Which.
-        id: String,
-        /// How far it is.
-        state: &'static str,
-    },
+    NotRunning { id: String, state: &'static str },
     /// A request that makes no sense.
     #[error("{0}")]
     Invalid(String),
@@ -101,18 +76,10 @@ pub enum AgentError {
     NotTrusted(String),
     /// It is still there.
     #[error("agent {id} does not end")]
-    WillNotEnd {
-        /// Which.
-        id: String,
-    },
+    WillNotEnd { id: String },
     /// Its guard did not come up.
     #[error("agent {id} could not be started: {why}")]
-    NotStarted {
-        /// Which.
-        id: String,
-        /// What happened.
-        why: String,
-    },
+    NotStarted { id: String, why: String },
     /// A run's files.
     #[error(transparent)]
     Run(#[from] RunError),

@@ -33,6 +33,7 @@ pub trait SessionUi: Send + Sync {
 
 /// Something that happened in a session.
 #[derive(Debug)]
+#[expect(missing_docs, reason = "the names say what the fields are")]
 pub enum SessionEvent<'a> {
     /// It begins, or goes on.
     Begun(&'a Session),
@@ -47,10 +48,7 @@ pub enum SessionEvent<'a> {
     /// Who is there, as it was asked for.
     Agents(&'a [Listed]),
     /// Everybody is asked to stop, or ended at once.
-    Stopping {
-        /// At once.
-        at_once: bool,
-    },
+    Stopping { at_once: bool },
     /// Something else, in words.
     Note(&'a str),
     /// It is over.
@@ -59,16 +57,12 @@ pub enum SessionEvent<'a> {
 
 /// What a person wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say what the fields are")]
 pub enum Decision {
     /// Something for the lead; a task where the person leads.
     Say(String),
     /// A message to an agent.
-    Write {
-        /// Its name.
-        to: String,
-        /// What it says.
-        text: String,
-    },
+    Write { to: String, text: String },
     /// To see the board.
     ShowTasks,
     /// To see who is there.
@@ -79,9 +73,7 @@ pub enum Decision {
     Answer {
         /// Its id, or the beginning of it, or who asks.
         request: String,
-        /// Yes or no.
         approve: bool,
-        /// Why.
         why: Option<String>,
     },
     /// That the session ends; it can go on later.
