@@ -153,6 +153,7 @@ fn say(context: &mut Context, text: impl AsRef<str>) -> Result<(), Failure> {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "as `map_err` hands it over")]
 fn broken(error: std::io::Error) -> Failure {
     Failure::failed("io", format!("demo: {error}"))
 }
