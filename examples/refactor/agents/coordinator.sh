@@ -30,6 +30,9 @@ connect() {
     server=$!
     exec 3> "$pipes/in" 4< "$pipes/out"
     rm -rf "$pipes"
+    # It reads answers as JSON, which only those get who ask for it.
+    printf '%s\n' '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"experimental":{"ccb/json":{}}},"clientInfo":{"name":"example","version":"1"}}}' \
+        '{"jsonrpc":"2.0","method":"notifications/initialized"}' >&3
     trap 'exec 3>&-; kill "$server" 2> /dev/null' EXIT
 }
 
