@@ -57,7 +57,7 @@ impl Bounds {
 
     fn of(meta: &Meta) -> Self {
         let plan = meta.launch.clone();
-        let mode = |word: Option<&str>| PermissionMode::parse(word.unwrap_or_default());
+        let mode = |word: Option<&str>| PermissionMode::of_agent(word.unwrap_or_default());
         match plan.grants {
             // One that only delegates gives more than it has itself.
             Some(grants) => Self {

@@ -111,7 +111,7 @@ pub fn describe(
         Some(parent) => {
             let tools = ToolFilter::new(plan.tools.clone(), plan.disallowed_tools.clone());
             let mode = parent.permission_mode.as_deref().unwrap_or_default();
-            bounds.share(&tools, PermissionMode::parse(mode).unwrap_or_default())
+            bounds.share(&tools, PermissionMode::of_agent(mode).unwrap_or_default())
         }
         None => own_share(&bounds, wish, definition, &runtime, &mut plan)?,
     };

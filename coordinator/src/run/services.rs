@@ -404,8 +404,8 @@ struct AgentMail {
 impl AgentMail {
     /// Why it does not get this mode, if it is wider than it can have.
     fn too_wide(&self, mode: &str) -> Option<String> {
-        let most = PermissionMode::parse(self.most.as_deref()?)?;
-        let wider = PermissionMode::parse(mode)?.is_wider_than(most);
+        let most = PermissionMode::of_agent(self.most.as_deref()?)?;
+        let wider = PermissionMode::of_agent(mode)?.is_wider_than(most);
         let most = most.as_str();
         wider.then(|| {
             format!("its tools and whoever started it leave it {most:?} at most, not {mode:?}")

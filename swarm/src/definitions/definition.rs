@@ -83,49 +83,39 @@ impl Effort {
 
     fn to_json(self) -> Value {
         match self {
-            Self::Low => "low".into(),
-            Self::Medium => "medium".into(),
-            Self::High => "high".into(),
             Self::Level(level) => level.into(),
+            word => word.to_string().into(),
         }
     }
 }
 
-/// What an agent may do without asking.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum PermissionMode {
-    /// `default`: asks for whatever is not allowed.
-    Ask,
-    /// `acceptEdits`: edits files of its own tree. What an agent gets that says nothing.
-    #[default]
-    AcceptEdits,
-    /// `plan`: changes nothing until its plan is approved.
-    Plan,
-    /// `dontAsk`: what is not allowed is denied.
-    DontAsk,
-    /// `auto`: a model decides.
-    Auto,
-    /// `bypassPermissions`: anything.
-    Bypass,
+store::words! {
+    /// What an agent may do without asking, in Claude Code's words.
+    #[derive(Default)]
+    pub enum PermissionMode {
+        /// Asks for whatever is not allowed.
+        Ask = "default",
+        /// Edits files of its own tree. What an agent gets that says nothing.
+        #[default]
+        AcceptEdits = "acceptEdits",
+        /// Changes nothing until its plan is approved.
+        Plan = "plan",
+        /// What is not allowed is denied.
+        DontAsk = "dontAsk",
+        /// A model decides.
+        Auto = "auto",
+        /// Anything.
+        Bypass = "bypassPermissions",
+    }
 }
 
 impl PermissionMode {
-    /// All of them.
-    pub const ALL: [Self; 6] = [
-        Self::Ask,
-        Self::AcceptEdits,
-        Self::Plan,
-        Self::DontAsk,
-        Self::Auto,
-        Self::Bypass,
-    ];
-
-    /// The mode of this name.
-    pub fn parse(word: &str) -> Option<Self> {
+    /// The mode that an agent with this word has.
+    pub fn of_agent(word: &str) -> Option<Self> {
         match word {
             // Claude Code's word for a helper that asks whoever started it.
             "bubble" => Some(Self::Ask),
-            word => Self::ALL.into_iter().find(|mode| mode.as_str() == word),
+            word => Self::parse(word),
         }
     }
 
@@ -153,18 +143,6 @@ impl PermissionMode {
         match self.is_wider_than(most) {
             true => most,
             false => self,
-        }
-    }
-
-    /// The word Claude Code knows it by.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ask => "default",
-            Self::AcceptEdits => "acceptEdits",
-            Self::Plan => "plan",
-            Self::DontAsk => "dontAsk",
-            Self::Auto => "auto",
-            Self::Bypass => "bypassPermissions",
         }
     }
 }

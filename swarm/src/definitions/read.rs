@@ -128,11 +128,8 @@ fn definition(fields: &Fields<'_>, name: Name, prompt: &str, prompt_is: &str) ->
         return Err(fields.wrong("prompt", why));
     }
     let tools = names(fields, "tools")?;
-    let mode = fields.word(
-        "permissionMode",
-        &PermissionMode::ALL,
-        PermissionMode::as_str,
-    )?;
+    let modes = PermissionMode::ALL;
+    let mode = fields.word("permissionMode", modes, PermissionMode::as_str)?;
     let effort = "low, medium, high or a number";
     Ok(Definition {
         name,

@@ -7,26 +7,21 @@ use super::meta::{Meta, RunState, VERSION};
 use crate::process::Ending;
 use crate::runtime::Usage;
 
-/// How a run ended, in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ExitStatus {
-    /// It did what it was asked.
-    Completed,
-    /// It did not.
-    Failed,
-    /// Somebody stopped it.
-    Killed,
-    /// It is gone, and nobody knows why.
-    Lost,
+store::words! {
+    /// How a run ended, in one word.
+    pub enum ExitStatus {
+        /// It did what it was asked.
+        Completed = "completed",
+        /// It did not.
+        Failed = "failed",
+        /// Somebody stopped it.
+        Killed = "killed",
+        /// It is gone, and nobody knows why.
+        Lost = "lost",
+    }
 }
 
 impl ExitStatus {
-    /// Its name in files.
-    pub fn as_str(self) -> &'static str {
-        self.state().as_str()
-    }
-
     /// The state a run is in after it.
     pub fn state(self) -> RunState {
         match self {

@@ -26,26 +26,17 @@ use crate::trees::Trees;
 /// How often a landing starts over because somebody else moved the target.
 const MAX_ATTEMPTS: usize = 5;
 
-/// How the commits are put onto the target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum MergeStrategy {
-    /// The tree's commits, joined by a merge commit unless the target can just follow.
-    #[default]
-    Merge,
-    /// One commit with everything.
-    Squash,
-    /// The tree's commits, made again on top of the target.
-    Rebase,
-}
-
-impl MergeStrategy {
-    /// The word on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Merge => "merge",
-            Self::Squash => "squash",
-            Self::Rebase => "rebase",
-        }
+store::words! {
+    /// How the commits are put onto the target.
+    #[derive(Default)]
+    pub enum MergeStrategy {
+        /// The tree's commits, joined by a merge commit unless the target can just follow.
+        #[default]
+        Merge = "merge",
+        /// One commit with everything.
+        Squash = "squash",
+        /// The tree's commits, made again on top of the target.
+        Rebase = "rebase",
     }
 }
 

@@ -9,26 +9,15 @@ use crate::error::TreeError;
 use crate::registry::{LandingRecord, Op};
 use crate::slug::Slug;
 
-/// Whether a worktree is in use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TreeStatus {
-    /// In use.
-    Active,
-    /// It is kept until somebody removes it.
-    Kept,
-    /// Removed; it may still be in the trash.
-    Removed,
-}
-
-impl TreeStatus {
-    /// The word in the file.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Kept => "kept",
-            Self::Removed => "removed",
-        }
+store::words! {
+    /// Whether a worktree is in use.
+    pub enum TreeStatus {
+        /// In use.
+        Active = "active",
+        /// It is kept until somebody removes it.
+        Kept = "kept",
+        /// Removed; it may still be in the trash.
+        Removed = "removed",
     }
 }
 

@@ -66,16 +66,19 @@ fn not_allowed(order: &ModeOrder) -> Option<String> {
     if order.refused.is_some() {
         return order.refused.clone();
     }
-    let modes = PermissionMode::ALL.map(PermissionMode::as_str);
     match order.mode.as_str() {
         // No message gives an agent what only its definition can give it.
         mode @ ("bypassPermissions" | "auto") => {
             Some(format!("only an agent's definition can give it {mode:?}"))
         }
-        mode if modes.contains(&mode) => None,
-        mode => Some(format!(
-            "there is no mode {mode:?}; there are {}",
-            modes.join(", ")
-        )),
+        mode if PermissionMode::parse(mode).is_some() => None,
+        mode => {
+            let modes: Vec<&str> = PermissionMode::ALL
+                .iter()
+                .map(|mode| mode.as_str())
+                .collect();
+            let modes = modes.join(", ");
+            Some(format!("there is no mode {mode:?}; there are {modes}"))
+        }
     }
 }
