@@ -28,7 +28,7 @@ pub fn render<'m>(
     messages.sort_by_key(|message| (message.priority, message.seq));
     let blocks: Vec<String> = messages
         .into_iter()
-        .map(|message| render_one(message, color(&message.from)))
+        .map(|message| render_one(message, color(&message.from).as_deref()))
         .collect();
     blocks.join("\n")
 }
@@ -36,8 +36,8 @@ pub fn render<'m>(
 /// Renders one message in as many parts as it takes for none to be much longer than `limit`
 /// characters, for readers that cut what is longer. Each part says whose words it holds, and
 /// which part of how many it is.
-pub fn render_parts(message: &Message, color: Option<String>, limit: usize) -> Vec<String> {
-    let whole = render_one(message, color.clone());
+pub fn render_parts(message: &Message, color: Option<&str>, limit: usize) -> Vec<String> {
+    let whole = render_one(message, color);
     if whole.chars().count() <= limit {
         return vec![whole];
     }
@@ -47,20 +47,15 @@ pub fn render_parts(message: &Message, color: Option<String>, limit: usize) -> V
     let of = chunks.len();
     let part = |(n, chunk): (usize, &[char])| {
         let part = format!("{} of {of}", n + 1);
-        enclose(
-            message,
-            color.as_deref(),
-            Some(&part),
-            &String::from_iter(chunk),
-        )
+        enclose(message, color, Some(&part), &String::from_iter(chunk))
     };
     chunks.enumerate().map(part).collect()
 }
 
-fn render_one(message: &Message, color: Option<String>) -> String {
+fn render_one(message: &Message, color: Option<&str>) -> String {
     match &message.body {
         Body::Protocol(Protocol::TaskNotification(notification)) => notification.to_xml(),
-        _ => enclose(message, color.as_deref(), None, &words_of(message)),
+        _ => enclose(message, color, None, &words_of(message)),
     }
 }
 

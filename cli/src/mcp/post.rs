@@ -153,7 +153,8 @@ impl Reading {
                 let Some(message) = batch.messages.first() else {
                     break;
                 };
-                let parts = render_parts(message, color(&message.from), audience.room_for_mail());
+                let color = color(&message.from);
+                let parts = render_parts(message, color.as_deref(), audience.room_for_mail());
                 let last = parts.len() - 1;
                 let part = |(n, text)| Part {
                     text,
