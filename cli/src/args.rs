@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args};
+use swarm::definitions::PermissionMode;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
@@ -47,4 +48,18 @@ where
         let mut all = all.into_iter().map(|(one, _)| one);
         all.find(|one| name(*one) == given).ok_or("no such value")
     })
+}
+
+/// What an agent may do without asking.
+pub(crate) fn permission_mode() -> impl TypedValueParser<Value = PermissionMode> {
+    let about = |mode| match mode {
+        PermissionMode::Ask => "It asks for whatever is not allowed",
+        PermissionMode::AcceptEdits => "It edits files in its own tree, and asks for the rest",
+        PermissionMode::Plan => "It changes nothing until its plan is approved",
+        PermissionMode::DontAsk => "What is not allowed is denied",
+        PermissionMode::Auto => "A model decides",
+        PermissionMode::Bypass => "Anything",
+    };
+    let all = PermissionMode::ALL.map(|mode| (mode, about(mode)));
+    one_of(all, PermissionMode::as_str)
 }

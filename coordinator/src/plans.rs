@@ -228,6 +228,7 @@ impl Ready {
                 definitions: definitions::load(None, &workplace)?,
                 runtime: None,
                 model: None,
+                permission_mode: None,
                 set_up: set_up.clone(),
                 // What they do shows in their trees: they have nobody to talk to.
                 role: Role::Worker,

@@ -54,6 +54,12 @@ pub struct TeamSession {
     /// The model mates use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// What mates may do without asking; none leaves it to their definitions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permission_mode: Option<String>,
+    /// A person is at the terminal it was started on.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub attended: bool,
     /// Mates work in the main tree.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_worktrees: bool,

@@ -11,9 +11,9 @@ use store::name::Name;
 use crate::error::{MailError, Result};
 use crate::inbox::{Inbox, Posted};
 use crate::message::{Body, Draft};
-use crate::notification::{TaskNotification, notification_id};
+use crate::notification::{TaskNotification, derived_id, notification_id};
 use crate::options::MailOptions;
-use crate::protocol::Protocol;
+use crate::protocol::{Protocol, TeammateTerminated};
 
 /// The mail of one team.
 ///
@@ -100,6 +100,22 @@ impl Mailbox {
             id: Some(notification_id(run)),
             summary: Some(summary),
             ..Draft::new(from, to, body)
+        };
+        self.send(&draft)
+    }
+
+    /// Tells `to` that a teammate is gone, once for each of its lives.
+    pub fn terminated(
+        &self,
+        from: Name,
+        to: Name,
+        run: &str,
+        gone: TeammateTerminated,
+    ) -> Result<Posted> {
+        let draft = Draft {
+            id: Some(derived_id(&format!("terminated:{run}"))),
+            summary: Some(format!("{} is gone", gone.teammate)),
+            ..Draft::new(from, to, Body::Protocol(Protocol::TeammateTerminated(gone)))
         };
         self.send(&draft)
     }

@@ -32,6 +32,8 @@ pub struct Update {
     pub add_blocked_by: Vec<TaskId>,
     /// What ends the claim, where the new status is one.
     pub lease: Option<LeaseTerm>,
+    /// Refuse such a claim if the agent works on something else.
+    pub one_at_a_time: bool,
 }
 
 impl Update {

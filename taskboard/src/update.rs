@@ -31,10 +31,11 @@ impl Update {
                 };
                 let request = ClaimRequest {
                     lease: self.lease.clone(),
+                    check_busy: self.one_at_a_time,
                     ..ClaimRequest::new(agent)
                 };
                 if !caller.force {
-                    check_claim(index, before, &request, Busy::OwnsUnfinished)?;
+                    check_claim(index, before, &request, Busy::IsWorking)?;
                     check_open(before, waits_for)?;
                 }
                 start(&mut task, &request, now_ms);
@@ -76,7 +77,11 @@ impl Board {
             return Ok(completed);
         }
         let now = self.now_ms();
-        let task = self.edit(id, ListDir::Leave, |index, before| {
+        let list = match update.one_at_a_time {
+            true => ListDir::Take,
+            false => ListDir::Leave,
+        };
+        let task = self.edit(id, list, |index, before| {
             update.apply(index, before, caller, now)
         })?;
         self.complete_edges(id, update);

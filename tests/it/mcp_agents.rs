@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use harness::script::Script;
 use harness::{McpClient, TestHome, texts, wait_until};
 use serde_json::{Value, json};
 
@@ -309,4 +310,111 @@ fn a_spawn_fails_as_the_command_does() {
     let (error, _) = lead.fails("Agent", call(json!({"cwd": "/no/such/place"})));
     let args = ["agent", "spawn", "Say hello.", "--cwd", "/no/such/place"];
     assert_eq!(error, place.home.fails(2, &args));
+}
+
+/// A lead answers the questions of agents that are nobody's teammates, by the id they have.
+#[test]
+fn a_lead_answers_the_question_of_an_agent_without_a_name() {
+    let place = Place::new();
+    place.home.with_fake_runtime(crate::FAKE_AGENT, "");
+    let mut lead = place.lead();
+    lead.ok("TaskList", json!({}));
+    let script = Script::new().ask("Bash", |yes| yes.done("allowed"), |no| no.done("denied"));
+    let id = place.home.spawn_fake(&script, &[]);
+    let mut asked = String::new();
+    wait_until(LIMIT, "the question", || {
+        asked = texts(&lead.call("TaskList", json!({})))
+            .split_off(1)
+            .join("\n");
+        asked.contains("permission_request")
+    });
+    let body = asked.lines().find(|line| line.starts_with('{')).unwrap();
+    let body: Value = serde_json::from_str(body).unwrap();
+    let answer = |to: &str| {
+        json!({"to": to, "message": {
+            "type": "permission_response", "request_id": body["requestId"], "approve": true,
+        }})
+    };
+    let (_, wrong) = lead.fails("SendMessage", answer("bob"));
+    assert!(wrong.contains("was asked by"), "{wrong}");
+    lead.ok("SendMessage", answer(&id));
+    place.home.await_settled(&id);
+    assert_eq!(place.home.run_exit(&id).unwrap()["result"], "allowed");
+    let (error, _) = lead.fails("SendMessage", answer(&id));
+    assert_eq!(error["error"]["kind"], "already_answered", "{error}");
+}
+
+/// Whoever agrees to end does so when its turn is over; then the team can be deleted.
+#[test]
+fn an_approved_shutdown_ends_a_teammate() {
+    let place = Place::new();
+    place.home.with_fake_runtime(crate::FAKE_AGENT, "");
+    let go = place.home.path().join("go");
+    let script = Script::new().wait_file(&go).done("my step is done").serve();
+    let id = place
+        .home
+        .spawn_fake(&script, &["--name", "alice", "--team", "board"]);
+    let mut lead = place.lead();
+    let question = json!({"type": "shutdown_request", "reason": "that is all"});
+    let asked = lead.ok("SendMessage", json!({"to": "alice", "message": question}));
+    let request = asked["request"]["id"].as_str().unwrap();
+    let (error, _) = lead.fails("TeamDelete", json!({}));
+    assert_eq!(error["error"]["kind"], "members_alive", "{error}");
+    place
+        .home
+        .ok(&["mail", "approve", request, "--as", "alice"]);
+    std::fs::write(&go, "").unwrap();
+    place.home.await_settled(&id);
+    let exit = place.home.run_exit(&id).unwrap();
+    assert_eq!(
+        (&exit["status"], &exit["result"]),
+        (&json!("completed"), &json!("my step is done"))
+    );
+    let mut mail = String::new();
+    wait_until(LIMIT, "the word that it is gone", || {
+        mail.push_str(
+            &texts(&lead.call("TaskList", json!({})))
+                .split_off(1)
+                .join("\n"),
+        );
+        mail.contains("teammate_terminated")
+    });
+    assert!(mail.contains("shutdown_approved"), "{mail}");
+    lead.ok("TeamDelete", json!({}));
+}
+
+#[test]
+fn a_teammate_works_on_one_task_at_a_time() {
+    let place = Place::new();
+    let bob = || {
+        McpClient::connect(
+            place
+                .home
+                .command(&["mcp", "--role", "teammate", "--as", "bob"]),
+        )
+    };
+    let mut mcp = bob();
+    for subject in ["one", "two"] {
+        mcp.ok("TaskCreate", json!({"subject": subject, "description": ""}));
+    }
+    let begin = |id: &str| json!({"taskId": id, "status": "in_progress"});
+    mcp.ok("TaskUpdate", begin("1"));
+    let (error, words) = mcp.fails("TaskUpdate", begin("2"));
+    assert_eq!(error["error"]["kind"], "agent_busy", "{error}");
+    assert!(
+        words.contains("bob is busy with 1") || words.contains("#1"),
+        "{words}"
+    );
+    // Again is no second one.
+    mcp.ok("TaskUpdate", begin("1"));
+    let mut lead = place.lead();
+    lead.ok("TaskCreate", json!({"subject": "three", "description": ""}));
+    lead.ok("TaskUpdate", begin("2"));
+    lead.ok("TaskUpdate", begin("3"));
+    place
+        .home
+        .settings(r#"{"taskboard":{"manyTasksPerAgent":true}}"#);
+    let mut mcp = bob();
+    lead.ok("TaskUpdate", json!({"taskId": "2", "status": "pending"}));
+    mcp.ok("TaskUpdate", begin("2"));
 }

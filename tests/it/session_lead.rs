@@ -1,10 +1,10 @@
 //! Team sessions whose lead is an agent that uses our tools, and whose mates are agents, too.
 
 use harness::runs::LONG;
-use harness::script::Script;
+use harness::script::{Do, Script};
 use harness::team_session::SessionScene;
 use harness::{Answer, wait_until};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{CCB, FAKE_AGENT};
 
@@ -19,6 +19,14 @@ fn scene() -> SessionScene {
 fn session(scene: &SessionScene, lead: &Script, more: &[&str]) -> Answer {
     let prompt = lead.to_prompt();
     scene.run(&[&["--json", "--runtime", "fake"], more, &[prompt.as_str()]].concat())
+}
+
+/// What a session printed, event by event.
+fn events(answer: &Answer) -> Vec<Value> {
+    let lines = answer.stdout.lines();
+    lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 /// A mate's work, as part of a task's description.
@@ -257,4 +265,107 @@ fn a_led_session_goes_on_after_two_kills_and_ends_green() {
     assert_eq!(scene.repo.git(&["show", "HEAD:summary"]), "4\n");
     assert_eq!(scene.trees(), Vec::<String>::new(), "{}", log());
     scene.await_nobody();
+}
+
+/// What the lead says is there as it comes, and its last words stand at the end.
+#[test]
+fn what_the_lead_says_is_the_answer() {
+    let scene = scene();
+    let lead = Script::new()
+        .say("I look around")
+        .say("It is the cache")
+        .done("It was the cache.");
+    let answer = session(&scene, &lead, &["--mates", "1"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let all = events(&answer);
+    let said: Vec<&str> = all
+        .iter()
+        .filter(|event| event["event"] == "lead")
+        .filter_map(|event| event["text"].as_str())
+        .collect();
+    assert!(
+        said.contains(&"I look around") && said.contains(&"It is the cache"),
+        "{said:?}"
+    );
+    let end = all.last().unwrap();
+    assert_eq!(
+        (&end["event"], &end["report"]),
+        (&json!("end"), &json!("It was the cache."))
+    );
+    let prompt = lead.to_prompt();
+    let plain = scene.run(&["--runtime", "fake", "--mates", "1", prompt.as_str()]);
+    assert_eq!(plain.code, Some(0), "{plain:?}");
+    let end = plain.stderr.rsplit("It was the cache.").next().unwrap();
+    assert!(
+        end.contains("done") && !end.contains("0 of 0"),
+        "{}",
+        plain.stderr
+    );
+}
+
+#[test]
+fn a_lead_that_cannot_work_is_a_failure() {
+    for (script, words) in [
+        (
+            Script {
+                silent: true,
+                ..Script::new()
+            }
+            .print_error("no such key\n")
+            .then(Do::Exit { code: 1 }),
+            "no such key",
+        ),
+        (Script::new().failed("I cannot"), "I cannot"),
+    ] {
+        let scene = scene();
+        let answer = session(&scene, &script, &["--mates", "1"]);
+        assert_eq!(answer.code, Some(1), "{answer:?}");
+        let end = events(&answer).pop().unwrap();
+        assert_eq!(end["exit"], 1, "{end}");
+        assert!(
+            end["leadFailure"].as_str().unwrap().contains(words),
+            "{end}"
+        );
+    }
+}
+
+/// Nobody is at the terminal: a question is answered at once, with a no that says why. What
+/// every task needs is not asked about.
+#[test]
+fn what_nobody_can_answer_is_denied_at_once() {
+    let scene = scene();
+    let ask = |n: u32, command: &str| Do::Ask {
+        id: format!("q{n}"),
+        tool: "Bash".into(),
+        input: json!({"command": command}),
+        allowed: vec![Do::Append {
+            path: "answers".into(),
+            text: "yes".into(),
+        }],
+        denied: vec![Do::Append {
+            path: "answers".into(),
+            text: "no".into(),
+        }],
+    };
+    let script = Script::new()
+        .then(ask(1, "curl example.org"))
+        .then(ask(2, "git add -A"))
+        .then(ask(3, "git commit -m 'Say it'"))
+        .then(ask(4, "git push"))
+        .then(ask(5, "test -e answers"));
+    scene.task(
+        "asks",
+        &[
+            "--description",
+            &work(script),
+            "--verify",
+            "test -e answers",
+        ],
+    );
+    let answer = scene.session(&["--runtime", "fake", "--lead", "me", "--mates", "1"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert_eq!(
+        scene.repo.git(&["show", "HEAD:answers"]),
+        "no\nyes\nyes\nno\nyes\n"
+    );
 }

@@ -23,12 +23,16 @@ const TIMEOUT_MS: u64 = 30_000;
 
 pub(super) fn spawn(
     arguments: &Arguments,
+    tool_use_id: Option<String>,
     role: Role,
     context: &Workplace,
     service: &dyn AgentService,
     wait: &Wait,
 ) -> Result<Answer, Failure> {
-    let input = input(arguments, role, context)?;
+    let input = AgentInput {
+        tool_use_id,
+        ..input(arguments, role, context)?
+    };
     let spawned = service.spawn(&input, context, wait)?;
     let mut answer = Answer::new(words(&spawned), spawned.to_json());
     if let AgentResult::Completed {
@@ -101,6 +105,7 @@ fn input(arguments: &Arguments, role: Role, context: &Workplace) -> Result<Agent
         plan,
         worktree,
         cwd,
+        tool_use_id: None,
     })
 }
 

@@ -71,6 +71,9 @@ fn hint(error: &Failure) -> Option<String> {
         "already_claimed" => {
             "Leave it to its owner: TaskList shows what is free, SendMessage reaches them"
         }
+        "agent_busy" => {
+            "Finish that first with status \"completed\", or give it back with status \"pending\""
+        }
         "already_resolved" => "TaskUpdate with status \"pending\" opens it again",
         "blocked" => "Do what it waits for first, or take another: TaskList shows both",
         "parked" => {

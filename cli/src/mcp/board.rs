@@ -1,6 +1,7 @@
 //! The board's tools.
 
 use coordinator::actions::task;
+use coordinator::agent::Role;
 use coordinator::workplace::Workplace;
 use serde_json::json;
 use store::Failure;
@@ -35,7 +36,11 @@ pub(super) fn get(arguments: &Arguments, context: &Workplace) -> Result<Answer, 
     Ok(answer.printed_by(&format!("ccb task show {id}")))
 }
 
-pub(super) fn update(arguments: &Arguments, context: &Workplace) -> Result<Answer, Failure> {
+pub(super) fn update(
+    arguments: &Arguments,
+    role: Role,
+    context: &Workplace,
+) -> Result<Answer, Failure> {
     let id = id(&arguments.text("taskId"))?;
     let caller = context.caller(None, false);
     if arguments.only("taskId") {
@@ -59,6 +64,7 @@ pub(super) fn update(arguments: &Arguments, context: &Workplace) -> Result<Answe
         add_blocks: all_ids(&arguments.texts("addBlocks"))?,
         add_blocked_by: all_ids(&arguments.texts("addBlockedBy"))?,
         lease: None,
+        one_at_a_time: !role.leads(),
     };
     let updated = task::update(id, &update, &caller, context)?;
     let task = &updated.task;

@@ -1,13 +1,12 @@
 //! `SendMessage` and `ExitPlanMode`.
 
 use coordinator::actions::mail::{self, Letter, Reached};
-use coordinator::actions::recipients;
 use coordinator::agent::service::{AgentService, Messaged};
 use coordinator::workplace::Workplace;
 use mailbox::{Mode, Plan, Question, Shutdown};
 use serde_json::{Map, Value, json};
 use store::Failure;
-use swarm::LEAD;
+use swarm::{AgentId, LEAD};
 
 use super::answer::Answer;
 use super::arguments::Arguments;
@@ -129,8 +128,9 @@ fn respond(
         let error = Failure::usage("invalid", message);
         return Err(error.with_hint(format!("answer it with type {expected:?}")));
     }
-    let to = recipients::resolve(to, context)?;
-    if !asked.from.eq_ignore_ascii_case(to.as_str()) {
+    // Whoever asks need not be a member of the team.
+    let to = AgentId::name_in(to, context.team()?.as_str()).to_owned();
+    if !asked.from.eq_ignore_ascii_case(&to) {
         let message = format!("request {id} was asked by {}, not by {to}", asked.from);
         let error = Failure::usage("invalid", message);
         return Err(error.with_hint(format!("send the answer to {:?}", asked.from)));

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use coordinator::agent::PLAN;
 use coordinator::agent::bounds;
@@ -12,11 +13,11 @@ use coordinator::workplace::Workplace;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelledNotificationParam, CustomRequest,
     CustomResult, ErrorData, Implementation, JsonObject, ListToolsResult, PaginatedRequestParams,
-    ProtocolVersion, ServerCapabilities, ServerConfig, Tool,
+    ProgressNotificationParam, ProtocolVersion, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{RoleServer, ServerHandler};
-use serde_json::Map;
+use serde_json::{Map, Value};
 use store::Failure;
 use swarm::run::RunError;
 use swarm::tools::ToolFilter;
@@ -40,6 +41,32 @@ const LONG: [&str; 5] = [
     "EnterWorktree",
     "ExitWorktree",
 ];
+
+/// Where Claude Code says which call of a tool this is.
+const TOOL_USE: &str = "claudecode/toolUseId";
+/// How often a client that wants to know is told how far a call is.
+const PROGRESS_EVERY: Duration = Duration::from_millis(500);
+
+/// Tells a client that asked for it how far a call is, for as long as it is under way.
+async fn tell_progress(wait: &Wait, context: &RequestContext<RoleServer>) {
+    let Some(token) = context.meta.get_progress_token() else {
+        return std::future::pending().await;
+    };
+    let mut number = 0.0;
+    loop {
+        tokio::time::sleep(PROGRESS_EVERY).await;
+        let Some(progress) = wait.progress() else {
+            continue;
+        };
+        // It only ever grows, whatever the agent has counted.
+        number += 1.0;
+        let message = format!("{} steps, {}", progress.steps, progress.words);
+        let params = ProgressNotificationParam::new(token.clone(), number).with_message(message);
+        if context.peer.notify_progress(params).await.is_err() {
+            return std::future::pending().await;
+        }
+    }
+}
 
 /// Serves one client.
 pub(crate) struct Server {
@@ -114,13 +141,16 @@ impl Server {
         context: &RequestContext<RoleServer>,
     ) -> Result<Answer, Failure> {
         let waits = LONG.contains(&name.as_str());
+        let tool_use = context.meta.0.get(TOOL_USE).and_then(Value::as_str);
+        let tool_use = tool_use.map(str::to_owned);
         let _turn = match waits {
             true => None,
             false => Some(self.turn.lock().await),
         };
         let wait = Wait::default();
         let (desk, waiting) = (Arc::clone(&self.desk), wait.clone());
-        let mut call = tokio::task::spawn_blocking(move || desk.call(&name, arguments, &waiting));
+        let mut call =
+            tokio::task::spawn_blocking(move || desk.call(&name, arguments, tool_use, &waiting));
         let mut client = self.client.clone();
         let silent = async {
             // The guard must not live on.
@@ -133,6 +163,7 @@ impl Server {
             done = &mut call => Some(done),
             () = context.ct.cancelled() => None,
             _ = silent => None,
+            () = tell_progress(&wait, context) => None,
         };
         let done = match done {
             Some(done) => done,
@@ -165,15 +196,24 @@ impl Desk {
     }
 
     /// Does what a tool does. A bug in it is an answer too.
-    fn call(&self, name: &str, arguments: JsonObject, wait: &Wait) -> Result<Answer, Failure> {
-        catch_unwind(AssertUnwindSafe(|| self.answer(name, arguments, wait)))
-            .unwrap_or_else(|_| Err(Failure::internal("a bug in ccb; please report it")))
+    fn call(
+        &self,
+        name: &str,
+        arguments: JsonObject,
+        tool_use: Option<String>,
+        wait: &Wait,
+    ) -> Result<Answer, Failure> {
+        catch_unwind(AssertUnwindSafe(|| {
+            self.answer(name, arguments, tool_use, wait)
+        }))
+        .unwrap_or_else(|_| Err(Failure::internal("a bug in ccb; please report it")))
     }
 
     fn answer(
         &self,
         name: &str,
-        arguments: Map<String, serde_json::Value>,
+        arguments: Map<String, Value>,
+        tool_use: Option<String>,
         wait: &Wait,
     ) -> Result<Answer, Failure> {
         let Some(tool) = self.catalogue.get(name) else {
@@ -187,8 +227,8 @@ impl Desk {
             "TaskCreate" => board::create(arguments, context),
             "TaskGet" => board::get(arguments, context),
             "TaskList" => task_lines::list(context),
-            "TaskUpdate" => board::update(arguments, context),
-            "Agent" => agents::spawn(arguments, role, context, service, wait),
+            "TaskUpdate" => board::update(arguments, role, context),
+            "Agent" => agents::spawn(arguments, tool_use, role, context, service, wait),
             "SendMessage" => messages::send(arguments, context, service),
             "TaskStop" => agents::stop(arguments, role, context, service),
             "TaskOutput" => agents::output(arguments, role, context, service, wait),

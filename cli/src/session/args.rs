@@ -7,7 +7,9 @@ use coordinator::env;
 use coordinator::session::{Merge, Request};
 use store::duration::DurationFormat;
 
-use crate::args::one_of;
+use swarm::definitions::PermissionMode;
+
+use crate::args::{one_of, permission_mode};
 
 const VERIFY_TIMEOUT: DurationFormat = DurationFormat::SECONDS
     .at_least(Duration::from_secs(1))
@@ -41,6 +43,9 @@ pub(crate) struct SessionArgs {
     /// The model mates use
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
+    /// What mates may do without asking [default: what their definitions say]
+    #[arg(long, value_name = "MODE", value_parser = permission_mode())]
+    pub(crate) permission_mode: Option<PermissionMode>,
     /// What happens with finished work: it lands at once, at the end after a question, or not
     /// [default: ask at a terminal, else auto]
     #[arg(long, value_name = "HOW", value_parser = one_of(Merge::ALL, Merge::as_str))]
@@ -77,6 +82,7 @@ impl SessionArgs {
             runtime: self.runtime.clone(),
             lead: self.lead.clone(),
             model: self.model.clone(),
+            permission_mode: self.permission_mode,
             merge: self.merge,
             attended: std::io::stdin().is_terminal() && std::io::stderr().is_terminal(),
             into: self.into.clone(),
@@ -110,6 +116,7 @@ impl SessionArgs {
             && self.mates.is_none()
             && self.runtime.is_none()
             && self.lead.is_none()
+            && self.permission_mode.is_none()
             && self.merge.is_none()
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use swarm::run::{CheckPlace, Checked};
 
 use crate::exit::Exit;
-use crate::output::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, clean_line};
+use crate::output::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, clean_line, hanging};
 
 /// How many trees are named at the end; the rest is counted.
 const NAMED: usize = 10;
@@ -208,6 +208,8 @@ pub(super) fn summary_json(summary: &Summary) -> Value {
         "notLanded": summary.unlanded,
         "leftTrees": summary.left.iter().map(left).collect::<Vec<_>>(),
         "stopped": summary.stopped,
+        "report": summary.report,
+        "leadFailure": summary.lead_failure,
         "stayingTrees": summary.staying.iter().map(staying).collect::<Vec<_>>(),
     })
 }
@@ -222,10 +224,26 @@ pub(super) fn summary_text(summary: &Summary) -> String {
         Verdict::Interrupted(_) => YELLOW,
         _ => RED,
     };
-    let mut text = format!(
-        "{colour}{BOLD}{completed} of {total} tasks completed{BOLD:#}{colour:#} {DIM}({}){DIM:#}",
-        stand_words(&summary.stand)
-    );
+    let mut text = String::new();
+    if let Some(report) = &summary.report {
+        text.push_str(&format!("{}\n", hanging(report)));
+    }
+    if let Some(failure) = &summary.lead_failure {
+        text.push_str(&format!(
+            "{RED}the lead failed:{RED:#} {}\n",
+            hanging(failure)
+        ));
+    }
+    // A lead may have done everything itself.
+    text.push_str(&match (total, summary.verdict) {
+        (0, Verdict::Done) => format!("{GREEN}{BOLD}done{BOLD:#}{GREEN:#}"),
+        (0, Verdict::Interrupted(_)) => format!("{YELLOW}{BOLD}interrupted{BOLD:#}{YELLOW:#}"),
+        (0, _) => format!("{RED}{BOLD}failed{BOLD:#}{RED:#}"),
+        _ => format!(
+            "{colour}{BOLD}{completed} of {total} tasks completed{BOLD:#}{colour:#} {DIM}({}){DIM:#}",
+            stand_words(&summary.stand)
+        ),
+    });
     for task in &summary.parked {
         let why = task.reason.lines().next().unwrap_or_default();
         text.push_str(&format!(

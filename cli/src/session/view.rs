@@ -4,9 +4,10 @@ use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
 
 use coordinator::Finding;
+use coordinator::actions::mail::in_short;
 use coordinator::run::Listed;
 use coordinator::session::{Decision, DirectorEvent, Session, SessionEvent, SessionUi};
-use mailbox::Message;
+use mailbox::{Message, Request};
 use serde_json::{Value, json};
 use store::Failure;
 use store::clock::{Clock, SystemClock, rfc3339};
@@ -107,6 +108,10 @@ impl View {
     }
 
     fn message(&self, message: &Message) {
+        // What asks for something is shown as a request.
+        if !self.json && message.body.kind().ends_with("_request") {
+            return;
+        }
         self.say(
             || json!({"event": "message", "message": message.to_json()}),
             || {
@@ -115,6 +120,21 @@ impl View {
                     None => clean_line(&message.to_json()["body"].to_string()),
                 };
                 format!("{CYAN}{}{CYAN:#}: {body}", clean_line(&message.from))
+            },
+        );
+    }
+
+    fn request(&self, request: &Request) {
+        self.say(
+            || json!({"event": "request", "request": request.to_json()}),
+            || {
+                let id = request.id.get(..8).unwrap_or(&request.id);
+                format!(
+                    "{YELLOW}?{YELLOW:#} {} asks to {}\n  {DIM}/approve {id} or /reject {id} WHY; \
+                     `ccb mail requests` shows all of it{DIM:#}",
+                    clean_line(&request.from),
+                    clean_line(&in_short(&request.question)),
+                )
             },
         );
     }
@@ -166,6 +186,11 @@ impl SessionUi for View {
             SessionEvent::Director(event) => self.engine(event),
             SessionEvent::Finding(finding) => self.finding(finding),
             SessionEvent::Message(message) => self.message(message),
+            SessionEvent::Request(request) => self.request(request),
+            SessionEvent::LeadSaid(text) => self.say(
+                || json!({"event": "lead", "text": text}),
+                || format!("{BOLD}lead{BOLD:#}: {}", hanging(text)),
+            ),
             SessionEvent::Tasks(snapshot) => self.tasks(snapshot),
             SessionEvent::Agents(agents) => self.agents(agents),
             SessionEvent::Stopping { at_once } => self.stopping(*at_once),

@@ -11,6 +11,7 @@ use taskboard::{
 };
 
 use super::task_rights::{may_delete, may_update};
+use crate::identity::Standing;
 use crate::workplace::Workplace;
 use crate::workplace::hooks::{self, BeforeDone};
 
@@ -82,6 +83,8 @@ pub fn update(
     may_update(id, update, caller, workplace)?;
     let (caller, lease) = in_run(id, caller, workplace)?;
     let mut update = Update {
+        one_at_a_time: (update.one_at_a_time || is_workers(workplace)?)
+            && !workplace.settings().many_tasks_per_agent,
         lease: lease.or(update.lease.clone()),
         ..update.clone()
     };
@@ -168,6 +171,18 @@ fn in_run(
     }
     caller.token = caller.token.or(Some(held.token));
     Ok((caller, lease))
+}
+
+/// Whether whoever acts is an agent that does not lead.
+fn is_workers(workplace: &Workplace) -> Result<bool, Failure> {
+    let Some(run) = workplace.run() else {
+        return Ok(false);
+    };
+    match workplace.agents()?.run(run).meta() {
+        Ok(meta) => Ok(!Standing::of(&meta).leads()),
+        Err(RunError::NotFound { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn owner(id: TaskId, workplace: &Workplace) -> Option<String> {

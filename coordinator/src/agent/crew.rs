@@ -7,7 +7,7 @@ use crate::director::{Crew, Job, Terms};
 use crate::fanout::{PlannedTask, TaskIsolation, planned_as};
 use crate::run::Spawn;
 use store::settings::AgentLimits;
-use swarm::definitions::Definitions;
+use swarm::definitions::{Definitions, PermissionMode};
 use taskboard::Task;
 use worktrees::{Base, SetUp};
 
@@ -29,6 +29,8 @@ pub(crate) struct TaskCrew {
     pub runtime: Option<String>,
     /// The model they use.
     pub model: Option<String>,
+    /// What they may do without asking; none leaves it to their definitions.
+    pub permission_mode: Option<String>,
     /// What trees get besides their files.
     pub set_up: SetUp,
     /// Which of our tools they get.
@@ -64,6 +66,10 @@ impl TaskCrew {
                 false => self.runtime.clone(),
             },
             model: self.model.clone(),
+            permission_mode: self
+                .permission_mode
+                .as_deref()
+                .and_then(PermissionMode::parse),
             name: job.seat.name.as_ref().map(ToString::to_string),
             role: self.role,
             worktree: job

@@ -62,6 +62,8 @@ pub struct Wish {
     pub cwd: Option<PathBuf>,
     /// Its model.
     pub model: Option<String>,
+    /// What it may do without asking, if its definition is not to say.
+    pub permission_mode: Option<PermissionMode>,
     /// The call comes from a coordinator, which does not choose models.
     pub coordinator: bool,
     /// The task it is for.
@@ -176,7 +178,7 @@ fn permission_mode(wish: &Wish, definition: &Definition, runtime: &RuntimeSpec) 
             RuntimeKind::Acp if !can_be_held(runtime) => PermissionMode::Plan,
             _ => PermissionMode::Ask,
         },
-        (false, _) => definition.permission_mode,
+        (false, _) => wish.permission_mode.unwrap_or(definition.permission_mode),
     }
 }
 
@@ -341,6 +343,7 @@ fn plan(
         redact_env: settings.redact.clone(),
         role: Some(standing(wish, definition)),
         worker: wish.role == Role::Worker,
+        only_given_servers: !settings.user_mcp_servers,
         // It is done when the task's check says so, too.
         prove: match &wish.task {
             Some(task) => workplace.board().check_of(task)?.map(|verify| Prove {

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use store::Failure;
 use swarm::AgentId;
-use swarm::run::tail_of_output;
+use swarm::run::{Entry, tail_of_output};
 use swarm::tools::SHELL;
 
 use super::describe::{Wish, describe};
 use super::service::{
-    AgentInput, AgentOutput, AgentResult, AgentService, AgentUsage, Messaged, Receipt, Spawned,
-    Wait,
+    AgentInput, AgentOutput, AgentResult, AgentService, AgentUsage, Messaged, Progress, Receipt,
+    Spawned, Wait,
 };
 use super::workers::Workers;
 use super::{Role, bounds, definitions};
@@ -84,7 +84,14 @@ impl AgentService for OwnAgents {
             return Ok(Spawned::new(result, note));
         }
         let started = Instant::now();
+        let mut heard = 0;
         loop {
+            let step = last_step(&launched, &mut heard);
+            if let Some((steps, tool)) = step {
+                let seconds = started.elapsed().as_secs();
+                let words = format!("{}: {tool} ({seconds} s)", launched.meta.description);
+                wait.report(Progress { steps, words });
+            }
             if let Some(outcome) = agents.wait(&launched, SLICE)? {
                 let result = completed(&outcome);
                 // Its parent is told in another way unless the result arrives.
@@ -183,6 +190,22 @@ impl AgentService for OwnAgents {
     }
 }
 
+/// How many tools an agent has used and what it does now, if that changed. `heard` is how far
+/// its transcript was read.
+fn last_step(launched: &Launched, heard: &mut u64) -> Option<(u64, String)> {
+    let (records, end) = swarm::run::read_transcript(&launched.run, *heard).ok()?;
+    *heard = end;
+    let last = records
+        .into_iter()
+        .rev()
+        .find_map(|record| match record.entry {
+            Entry::ToolUse { name, .. } => Some(name),
+            Entry::Text { .. } => Some("thinking".to_owned()),
+            _ => None,
+        })?;
+    Some((launched.run.meta().ok()?.usage.tool_uses, last))
+}
+
 /// What the engine is asked for.
 fn request(input: &AgentInput, role: Role, workplace: &Workplace) -> Result<Spawn, Failure> {
     let wish = Wish {
@@ -199,6 +222,7 @@ fn request(input: &AgentInput, role: Role, workplace: &Workplace) -> Result<Spaw
         },
         cwd: input.cwd.clone().map(PathBuf::from),
         model: input.model.clone(),
+        tool_use_id: input.tool_use_id.clone(),
         coordinator: role == Role::Coordinator,
         ..Wish::default()
     };

@@ -1,7 +1,7 @@
 //! What an agent or a client asks for when it wants others to work: the agents' own tools.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use mailbox::{Posted, Priority};
@@ -36,6 +36,8 @@ pub struct AgentInput {
     pub worktree: bool,
     /// It works here.
     pub cwd: Option<String>,
+    /// The call of the tool, by the client's name for it.
+    pub tool_use_id: Option<String>,
 }
 
 /// What became of a spawn.
@@ -195,19 +197,54 @@ pub trait AgentService: Send + Sync {
     fn agents(&self, workplace: &Workplace) -> Result<Vec<Listed>, Failure>;
 }
 
-/// Lets long waits end when nobody waits for them any more.
+/// Lets long waits end when nobody waits for them any more, and says how far they are.
 #[derive(Debug, Clone, Default)]
-pub struct Wait(Arc<AtomicBool>);
+pub struct Wait(Arc<Waiting>);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    over: AtomicBool,
+    progress: Mutex<Option<Progress>>,
+}
+
+/// How far an agent is that somebody waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Progress {
+    /// How many tools it has used.
+    pub steps: u64,
+    /// What it does, and since when, in words.
+    pub words: String,
+}
 
 impl Wait {
     /// Nobody waits any more.
     pub fn end(&self) {
-        self.0.store(true, Ordering::Release);
+        self.0.over.store(true, Ordering::Release);
     }
 
     /// Whether nobody waits any more.
     pub fn is_over(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        self.0.over.load(Ordering::Acquire)
+    }
+
+    /// Says how far it is.
+    pub fn report(&self, progress: Progress) {
+        let mut now = self
+            .0
+            .progress
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *now = Some(progress);
+    }
+
+    /// How far it is, if that was said since the last call.
+    pub fn progress(&self) -> Option<Progress> {
+        let mut now = self
+            .0
+            .progress
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        now.take()
     }
 }
 

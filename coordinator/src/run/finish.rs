@@ -11,10 +11,11 @@
 //! Host, guard, and whoever finds a run with nobody left do the same, and each step can be done
 //! again.
 
-use mailbox::{RunStatus, TaskNotification, WorktreeLeft};
+use mailbox::{RunStatus, TaskNotification, TeammateTerminated, WorktreeLeft};
 use store::atomic::{self, Durability};
 use store::fault::reached;
 use store::name::Name;
+use swarm::LEAD;
 use swarm::run::{By, Exit, ExitStatus, Meta, Proof, RunDir, Told, TreeOutcome};
 use taskboard::TaskId;
 use worktrees::{AgentEnd, Changes, Slug, TreeError};
@@ -90,7 +91,7 @@ fn carry_out(
         tracing::warn!(%error, "temporary files are left");
     }
     reached(fault::FINISH_TREE);
-    leave_team(agents, &meta);
+    leave_team(agents, &meta, &exit, &tasks);
     tell(agents, run, &mut meta, &exit, &tasks)?;
     reached(fault::FINISH_DONE);
     if meta.told != Some(Told::Waiting) {
@@ -208,11 +209,32 @@ fn kept_for(error: &dyn std::fmt::Display) -> TreeOutcome {
 }
 
 /// A member that has ended is not at work any more.
-fn leave_team(agents: &Agents, meta: &Meta) {
-    if let (true, Some(name)) = (meta.teammate, &meta.name)
-        && let Err(error) = agents.roster().set_active(name, false)
-    {
+fn leave_team(agents: &Agents, meta: &Meta, exit: &Exit, settled: &Settled) {
+    let (true, Some(name)) = (meta.teammate, &meta.name) else {
+        return;
+    };
+    if let Err(error) = agents.roster().set_active(name, false) {
         tracing::warn!(%error, "the roster is not up to date");
+    }
+    if name == LEAD {
+        return;
+    }
+    let gone = TeammateTerminated {
+        teammate: name.clone(),
+        reason: exit.error.clone(),
+        returned_tasks: settled
+            .returned
+            .iter()
+            .map(|task| task.id.to_string())
+            .collect(),
+    };
+    let names = Name::new("agent", name).and_then(|own| Ok((own, Name::new("agent", LEAD)?)));
+    let told = names.map(|(own, lead)| {
+        let mailbox = agents.mailbox();
+        mailbox.terminated(own, lead, &meta.life_id(), gone)
+    });
+    if let Ok(Err(error)) = told {
+        tracing::warn!(%error, "the lead is not told that {name} is gone");
     }
 }
 

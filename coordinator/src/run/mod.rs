@@ -22,6 +22,7 @@ mod services;
 mod spawn;
 mod start;
 mod stop;
+mod usual_work;
 mod wait;
 
 pub use crate::hooks::WORKER as HOOKS;

@@ -27,7 +27,9 @@ use super::finish;
 use super::judge::Before;
 use super::run_hooks::RunHooks;
 use super::stop::stop_request;
+use super::usual_work::is_usual;
 use crate::fleet::Gate;
+use crate::session_file::SessionFile;
 
 /// How many messages are taken at once.
 const BATCH: usize = 64;
@@ -98,6 +100,20 @@ impl RunServices {
         };
         self.agents.mailbox().send(&draft).map_err(port)?;
         Ok(())
+    }
+
+    /// Whether somebody is there who can answer a question: a lead that reads its mail, or a
+    /// person at the session's terminal.
+    fn somebody_answers(&self, mailbox: &Mailbox, lead: &Name) -> bool {
+        let itself = self.meta.address() == LEAD;
+        let read = || !itself && somebody_reads(mailbox, lead);
+        let session = SessionFile::new(self.agents.home(), self.agents.team_name()).session();
+        match session {
+            Ok(Some(session)) if self.agents.are_directed().unwrap_or(false) => {
+                session.attended || (session.lead.is_some() && read())
+            }
+            _ => read(),
+        }
     }
 
     fn own_name(&self) -> Result<Name, ServiceError> {
@@ -229,12 +245,16 @@ impl HostServices for RunServices {
             let why = format!("{tool} is not for you: you only read here, and this may write");
             return Ok(Asked::Refused(why));
         }
+        if is_usual(input, &self.meta) {
+            return Ok(Asked::Allowed);
+        }
         let lead = name(LEAD)?;
         let mailbox = self.agents.mailbox();
-        let roster = self.agents.roster().roster();
-        let active = roster.is_ok_and(|roster| roster.member(LEAD).is_some_and(|m| m.is_active));
-        if !active && !somebody_reads(&mailbox, &lead) {
-            let why = format!("{tool} needs a permission, and there is nobody to give it");
+        if !self.somebody_answers(&mailbox, &lead) {
+            let why = format!(
+                "{tool} needs a permission, and nobody is there to give it. Do without it, or say \
+                 in your result what a person has to allow"
+            );
             return Ok(Asked::Refused(why));
         }
         let question = Question::Permission(mailbox::Permission {
@@ -245,6 +265,18 @@ impl HostServices for RunServices {
         });
         let asked = mailbox.ask(&self.own_name()?, &lead, question, QUESTION_DEADLINE);
         Ok(Asked::Waiting(asked.map_err(port)?.id))
+    }
+
+    fn leaves(&mut self) -> Result<bool, ServiceError> {
+        let own = self.own_name()?;
+        let all = self.agents.mailbox().requests().map_err(port)?;
+        let since = self.meta.started_at.as_str();
+        Ok(all.requests.iter().any(|request| {
+            matches!(request.question, Question::Shutdown(_))
+                && request.to.eq_ignore_ascii_case(own.as_str())
+                && request.state == RequestState::Approved
+                && request.created_at.as_str() >= since
+        }))
     }
 
     fn idle(&mut self, idle: bool) -> Result<(), ServiceError> {

@@ -1,12 +1,16 @@
 //! The end of a session: mates and lead are asked to stop, then ended; what is left is said.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use mailbox::{Question, RequestState, Shutdown};
 use store::Failure;
 use store::clock::{Clock, SystemClock, rfc3339};
+use store::name::Name;
 use swarm::LEAD;
+use swarm::run::Meta;
 use taskboard::Status;
 
+use super::lead;
 use super::{ParkedTask, Session, SessionEvent, SessionUi, Summary, unlanded, verdict_of};
 use crate::actions::team as team_actions;
 use crate::director::{Ending, LeftTree};
@@ -15,6 +19,8 @@ use crate::run::{AgentError, Agents};
 
 /// How long somebody who is asked to end may take.
 const GRACE: Duration = Duration::from_secs(5);
+/// How long teammates may take to agree to end, and to end.
+const ASKED: Duration = Duration::from_secs(20);
 
 /// Ends everybody and says how things stand. Whatever happens on the way, the session can go
 /// on later.
@@ -26,6 +32,11 @@ pub(super) fn close(
 ) -> Result<Verdict, Failure> {
     let note = |text: &str| ui.show(&SessionEvent::Note(text));
     let agents = session.workplace.agents()?;
+    // As it is before everybody is stopped.
+    let (_, lead_failure) = lead::account(session, &agents);
+    if signal.is_none() {
+        ask_to_leave(&agents)?;
+    }
     for problem in end_everybody(session, &agents) {
         note(&problem);
     }
@@ -41,6 +52,7 @@ pub(super) fn close(
     let verdict = match signal {
         Some(number) => Verdict::Interrupted(number),
         None => match verdict_of(session, ending)? {
+            _ if lead_failure.is_some() => Verdict::Failed,
             // Somebody's work is not where it belongs, whatever the lead says of it.
             Verdict::Done if trees.iter().any(|tree| !tree.stopped) => Verdict::Conflicts,
             verdict => verdict,
@@ -54,7 +66,12 @@ pub(super) fn close(
     }
     record.ended_at = Some(rfc3339(SystemClock.now_ms()));
     file.put_session(&record)?;
-    let summary = summary(session, ending, verdict, trees, &agents)?;
+    let (report, _) = lead::account(session, &agents);
+    let summary = Summary {
+        report,
+        lead_failure,
+        ..summary(session, ending, verdict, trees, &agents)?
+    };
     let nothing_left = summary.unlanded.is_empty() && summary.left.is_empty();
     if session.own_team && verdict == Verdict::Done && nothing_left {
         // Nothing is left that somebody could go on with.
@@ -64,6 +81,44 @@ pub(super) fn close(
     }
     ui.show(&SessionEvent::Ended(&summary));
     Ok(verdict)
+}
+
+/// Teammates of the team that live on, without its lead.
+fn living_mates(agents: &Agents) -> Vec<Meta> {
+    let ids = swarm::run::active(agents.runs_dir()).unwrap_or_default();
+    let metas = ids.iter().filter_map(|id| agents.run(id).meta().ok());
+    let alive = |meta: &Meta| agents.is_alive(meta).unwrap_or(false);
+    metas
+        .filter(|meta| meta.teammate && meta.address() != LEAD && alive(meta))
+        .collect()
+}
+
+/// Asks the teammates that live on to end, and gives them time to. Those that do not agree are
+/// stopped afterwards.
+fn ask_to_leave(agents: &Agents) -> Result<(), Failure> {
+    let lead = Name::new("agent", LEAD)?;
+    let mut asked = Vec::new();
+    for meta in living_mates(agents) {
+        let question = Question::Shutdown(Shutdown {
+            reason: Some("the session ends".into()),
+        });
+        let name = Name::new("agent", meta.address())?;
+        let request = agents.mailbox().ask(&lead, &name, question, ASKED)?;
+        asked.push((request.id, meta));
+    }
+    let deadline = Instant::now() + ASKED;
+    while Instant::now() < deadline {
+        asked.retain(|(id, meta)| {
+            let state = agents.mailbox().request(id).map(|request| request.state);
+            let may_agree = matches!(state, Ok(RequestState::Pending | RequestState::Approved));
+            may_agree && agents.is_alive(meta).unwrap_or(false)
+        });
+        if asked.is_empty() {
+            break;
+        }
+        std::thread::sleep(GRACE / 100);
+    }
+    Ok(())
 }
 
 /// Stops the lead and whoever else lives on; one that does not stop is said, the rest go on.
@@ -133,5 +188,7 @@ fn summary(
         left,
         staying: crate::director::staying_trees(agents)?,
         stopped: ending.stopped.clone(),
+        report: None,
+        lead_failure: None,
     })
 }

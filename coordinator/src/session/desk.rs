@@ -1,8 +1,9 @@
 //! What a person decides, carried out; and the lead's mail, where the person leads.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use mailbox::{Consumer, Mailbox, Priority};
+use mailbox::{Consumer, Mailbox, Priority, RequestState};
 use store::Failure;
 use store::name::Name;
 use swarm::LEAD;
@@ -17,6 +18,9 @@ use crate::workplace::Workplace;
 /// How many messages are shown at once.
 const BATCH: usize = 64;
 
+/// Requests are looked at once in so many looks.
+const LOOKS_PER_REQUEST: u32 = 3;
+
 /// Where a person's decisions arrive.
 pub(super) struct Desk {
     /// Reads the lead's mail where no agent does.
@@ -26,6 +30,9 @@ pub(super) struct Desk {
     control: Arc<Control>,
     ui: Arc<dyn SessionUi>,
     leads: bool,
+    /// Requests that were shown.
+    shown: HashSet<String>,
+    looks: u32,
 }
 
 impl Desk {
@@ -57,6 +64,8 @@ impl Desk {
             control,
             ui,
             leads,
+            shown: HashSet::new(),
+            looks: 0,
         })
     }
 
@@ -66,6 +75,10 @@ impl Desk {
             if let Err(error) = self.carry_out(decision, agents) {
                 self.note(&error.in_a_line());
             }
+        }
+        self.looks = self.looks.wrapping_add(1);
+        if self.looks % LOOKS_PER_REQUEST == 1 {
+            self.show_requests();
         }
         if let Some(mail) = &mut self.mail {
             mail.bell().hush();
@@ -80,6 +93,19 @@ impl Desk {
             });
             if let Err(error) = shown {
                 self.note(&error.in_a_line());
+            }
+        }
+    }
+
+    /// Shows what the lead is asked, whoever leads: a person can answer as well.
+    fn show_requests(&mut self) {
+        let Ok(all) = self.mailbox.requests() else {
+            return;
+        };
+        for request in &all.requests {
+            let open = request.state == RequestState::Pending && request.to == LEAD;
+            if open && self.shown.insert(request.id.clone()) {
+                self.ui.show(&SessionEvent::Request(request));
             }
         }
     }
@@ -146,7 +172,7 @@ impl Desk {
         let open: Vec<_> = all
             .requests
             .iter()
-            .filter(|request| request.state == mailbox::RequestState::Pending)
+            .filter(|request| request.state == RequestState::Pending && request.to == LEAD)
             .filter(|request| request.id.starts_with(id) || request.from.as_str() == id)
             .collect();
         let [request] = open.as_slice() else {
@@ -156,8 +182,15 @@ impl Desk {
             };
             return Err(Failure::usage("no_request", message));
         };
-        let lead = Name::new("agent", LEAD)?;
-        self.mailbox.answer(&request.id, &lead, approve, why)?;
+        let answered = actions::mail::answer(&request.id, approve, why, &self.workplace)?;
+        self.note(&format!(
+            "{}: {}",
+            match approve {
+                true => "approved",
+                false => "rejected",
+            },
+            actions::mail::in_short(&answered.question)
+        ));
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use mailbox::{Body, Draft};
 use store::Failure;
 use store::name::Name;
 use swarm::LEAD;
-use swarm::run::{ExitStatus, Meta, RunState};
+use swarm::run::{Entry, ExitStatus, Meta, RunState};
 
 use super::{Session, coordinator_prompt};
 use crate::workplace::Workplace;
@@ -18,6 +18,9 @@ const PROMPT: &str = include_str!("lead.md");
 /// How often in a row a coordinator that died is brought back.
 const REVIVALS: usize = 5;
 
+/// How many bytes of what a lead that failed had printed are shown.
+const LAST_WORDS: u64 = 1_000;
+
 /// The agent that leads.
 #[derive(Debug)]
 pub(super) struct Lead {
@@ -27,6 +30,8 @@ pub(super) struct Lead {
     revived: Option<usize>,
     /// Its mail is read by itself; this is how far it has got.
     inbox: Option<std::sync::Arc<mailbox::Inbox>>,
+    /// How far of its transcript was looked at.
+    heard: u64,
 }
 
 impl Lead {
@@ -40,6 +45,11 @@ impl Lead {
         let known = file.session()?.and_then(|now| now.lead_run);
         let lead = swarm::AgentId::parse(known.as_deref().unwrap_or_default())
             .and_then(|id| agents.run(id.as_str()).meta().ok());
+        // What it said before this session went on was shown then.
+        let heard = match &lead {
+            Some(meta) => swarm::run::read_transcript(&agents.run(&meta.agent_id), 0)?.1,
+            None => 0,
+        };
         let id = match lead {
             Some(meta) if agents.is_alive(&meta)? => meta.agent_id,
             Some(meta) => go_on(session, &agents, &meta)?,
@@ -52,7 +62,22 @@ impl Lead {
             workplace: workplace.clone(),
             revived: session.record.has_coordinator().then_some(0),
             inbox,
+            heard,
         })
+    }
+
+    /// What it has said since the last call.
+    pub(super) fn says(&mut self, agents: &Agents) -> Vec<String> {
+        let read = swarm::run::read_transcript(&agents.run(&self.id), self.heard);
+        let Ok((records, heard)) = read else {
+            return Vec::new();
+        };
+        self.heard = heard;
+        let texts = records.into_iter().filter_map(|record| match record.entry {
+            Entry::Text { text } if !text.trim().is_empty() => Some(text),
+            _ => None,
+        });
+        texts.collect()
     }
 
     /// Whether its turn is not over, or something waits for it.
@@ -161,6 +186,30 @@ fn tell(session: &Session, text: String) -> Result<(), Failure> {
     };
     session.workplace.mailbox()?.send(&draft)?;
     Ok(())
+}
+
+/// What the lead said last, and how it failed, if it did.
+pub(super) fn account(session: &Session, agents: &Agents) -> (Option<String>, Option<String>) {
+    let known = session.file().session().ok().flatten();
+    let id = known.and_then(|now| now.lead_run);
+    let Some(id) = id.filter(|_| session.record.lead.is_some()) else {
+        return (None, None);
+    };
+    let run = agents.run(&id);
+    let Some(exit) = run.meta().ok().and_then(|meta| run.exit(meta.life).ok()?) else {
+        return (None, None);
+    };
+    let failed = matches!(exit.status, ExitStatus::Failed | ExitStatus::Lost);
+    let failure = failed.then(|| {
+        let mut words = exit.error.clone().unwrap_or_else(|| "it failed".into());
+        let printed = swarm::run::tail_of_output(&run, LAST_WORDS).unwrap_or_default();
+        if !printed.trim().is_empty() {
+            words.push_str(&format!("\n{}", printed.trim_end()));
+        }
+        words
+    });
+    let said = exit.result.filter(|text| !text.trim().is_empty());
+    (said, failure)
 }
 
 /// A lead with the whole prompt of the session.

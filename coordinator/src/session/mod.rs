@@ -239,6 +239,7 @@ fn setup(session: &Session, landing_only: bool) -> Result<Setup, Failure> {
             definitions: definitions::load(None, workplace)?,
             runtime: session.record.runtime.clone(),
             model: session.record.model.clone(),
+            permission_mode: session.record.permission_mode.clone(),
             set_up,
             role: match session.record.has_coordinator() {
                 true => Role::Worker,

@@ -60,6 +60,9 @@ impl Overseer {
                 }
                 desk.look(&agents);
                 let leading = lead.as_mut().is_some_and(|lead| lead.is_busy(&agents));
+                for text in lead.iter_mut().flat_map(|lead| lead.says(&agents)) {
+                    ui.show(&SessionEvent::LeadSaid(&text));
+                }
                 let resting = watched.at_rest.load(Ordering::SeqCst);
                 let done = resting && !leading && !ui.is_attended() && !anybody_at_work(&agents);
                 quiet = if done { quiet + 1 } else { 0 };

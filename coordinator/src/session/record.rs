@@ -9,6 +9,7 @@ use crate::run::Prove;
 use store::Failure;
 use store::clock::{Clock, SystemClock, rfc3339};
 use swarm::TeamError;
+use swarm::definitions::PermissionMode;
 
 use super::Session;
 use crate::session_file::{SessionFile, TeamSession};
@@ -68,6 +69,8 @@ pub struct Request {
     pub lead: Option<String>,
     /// The model mates use.
     pub model: Option<String>,
+    /// What mates may do without asking.
+    pub permission_mode: Option<PermissionMode>,
     /// What happens with finished work.
     pub merge: Option<Merge>,
     /// Somebody is there who can be asked about it.
@@ -156,6 +159,9 @@ pub(super) fn prepare(
     record.verify_timeout = verify_timeout.or(record.verify_timeout);
     record.max_failures = request.max_failures.or(record.max_failures);
     record.model = request.model.clone().or(record.model);
+    let mode = request.permission_mode.map(|mode| mode.as_str().to_owned());
+    record.permission_mode = mode.or(record.permission_mode);
+    record.attended = request.attended;
     record.no_worktrees |= request.no_worktrees;
     let trees = !record.no_worktrees && workplace.trees().is_ok();
     if trees {

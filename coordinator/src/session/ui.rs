@@ -43,6 +43,10 @@ pub enum SessionEvent<'a> {
     Finding(&'a Finding),
     /// Somebody wrote to the lead, which is the person.
     Message(&'a Message),
+    /// Somebody asks for something that the lead or the person can answer.
+    Request(&'a mailbox::Request),
+    /// What the lead said, if it is a model.
+    LeadSaid(&'a str),
     /// The board, as it was asked for.
     Tasks(&'a Snapshot),
     /// Who is there, as it was asked for.
@@ -103,6 +107,10 @@ pub struct Summary {
     pub staying: Vec<StayingTree>,
     /// Why it was ended from outside, if it was.
     pub stopped: Option<String>,
+    /// What the lead said last, if it is a model.
+    pub report: Option<String>,
+    /// How the lead failed, if it did, with the last it printed.
+    pub lead_failure: Option<String>,
 }
 
 /// A task that failed too often.

@@ -37,6 +37,8 @@ pub struct AgentSettings {
     pub deny: Vec<String>,
     /// `defaultRuntime`: what runs an agent when nobody says.
     pub default_runtime: Option<String>,
+    /// `userMcpServers`: whether agents get the MCP servers the user has for their program.
+    pub user_mcp_servers: bool,
     /// `maxAgents`: how many of a team may run at once; `null` for as many as are started.
     pub max_agents: Option<usize>,
 }
@@ -51,6 +53,7 @@ impl Default for AgentSettings {
             redact: Vec::new(),
             deny: Vec::new(),
             default_runtime: None,
+            user_mcp_servers: true,
             max_agents: Some(MAX_AGENTS),
         }
     }
@@ -69,6 +72,7 @@ const KEYS: &[&str] = &[
     "outputMaxBytes",
     "redact",
     "stopGraceMs",
+    "userMcpServers",
 ];
 const DAY_MS: u64 = 24 * 3_600_000;
 
@@ -105,6 +109,8 @@ impl AgentSettings {
             let name = checked_name(name.to_owned(), "defaultRuntime", section)?;
             self.default_runtime = Some(name);
         }
+        let servers = section.boolean("userMcpServers")?;
+        set(&mut self.user_mcp_servers, servers);
         if section.is_null("maxAgents") {
             self.max_agents = None;
         } else if let Some(most) = section.number("maxAgents", 1..=10_000)? {

@@ -38,6 +38,8 @@ pub struct Settings {
     pub durable: bool,
     /// `taskboard.lockTimeoutMs`: how long to wait for the list's lock.
     pub lock_timeout: Duration,
+    /// `taskboard.manyTasksPerAgent`: whether an agent may have several tasks in progress.
+    pub many_tasks_per_agent: bool,
     /// `mailbox.durable`: whether a message is synced to disk before its sending is
     /// acknowledged.
     pub mail_durable: bool,
@@ -59,6 +61,7 @@ impl Default for Settings {
             lock_mode: LockMode::default(),
             durable: true,
             lock_timeout: crate::lock::DEFAULT_TIMEOUT,
+            many_tasks_per_agent: false,
             mail_durable: true,
             worktree: WorktreeSettings::default(),
             agents: AgentSettings::default(),

@@ -23,12 +23,14 @@ impl Settings {
     }
 
     pub(super) fn read_taskboard(&mut self, section: &Fields<'_>) -> Read<()> {
-        section.check_keys(&["durable", "lock", "lockTimeoutMs"])?;
+        section.check_keys(&["durable", "lock", "lockTimeoutMs", "manyTasksPerAgent"])?;
         let mode = section.word("lock", LockMode::ALL, LockMode::as_str)?;
         set(&mut self.lock_mode, mode);
         set(&mut self.durable, section.boolean("durable")?);
         let timeout = section.millis("lockTimeoutMs", 1..=3_600_000)?;
         set(&mut self.lock_timeout, timeout);
+        let many = section.boolean("manyTasksPerAgent")?;
+        set(&mut self.many_tasks_per_agent, many);
         Ok(())
     }
 }

@@ -106,6 +106,9 @@ pub struct LaunchPlan {
     /// MCP servers it gets.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mcp_servers: Vec<McpServer>,
+    /// It gets no others, not those that the user has for its program either.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub only_given_servers: bool,
     /// Those it does not start without.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub required_servers: Vec<String>,
@@ -293,6 +296,7 @@ impl LaunchPlan {
             required_servers: self.required_servers,
             hooks: self.runtime_hooks,
             trusted: self.trusted,
+            only_given_servers: self.only_given_servers,
             env,
             start,
         }

@@ -92,6 +92,8 @@ pub enum Asked {
     Waiting(String),
     /// There is nobody to ask.
     Refused(String),
+    /// Nobody has to be asked.
+    Allowed,
 }
 
 /// What an agent did, as something that can be checked.
@@ -202,6 +204,11 @@ pub trait HostServices: fmt::Debug {
 
     /// Asks the lead whether the agent may use a tool.
     fn ask(&mut self, tool: &str, input: &Value) -> Result<Asked, ServiceError>;
+
+    /// Whether the agent has agreed to end when its turn is over.
+    fn leaves(&mut self) -> Result<bool, ServiceError> {
+        Ok(false)
+    }
 
     /// Notes that the agent waits for work (true) or has some.
     fn idle(&mut self, idle: bool) -> Result<(), ServiceError>;

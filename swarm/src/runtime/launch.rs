@@ -49,6 +49,8 @@ pub struct Launch {
     /// Whether what the repository itself configures for the program, such as hooks, may take
     /// effect.
     pub trusted: bool,
+    /// It gets no MCP servers but those it is given here.
+    pub only_given_servers: bool,
     /// A new conversation, or one that goes on.
     pub start: Start,
 }
@@ -64,6 +66,18 @@ impl Launch {
         let filter = self.filter();
         let works = |tool: &&str| *tool != SKILL && filter.permits(tool);
         self.has_own_tools() && !WORKING.iter().any(works)
+    }
+
+    /// Whether it gets the MCP servers that the user has for the program: not one that reads or
+    /// decides only, nor one whose tools are listed and none of them is a server's.
+    pub(super) fn sees_users_servers(&self) -> bool {
+        let own = format!("mcp__{OWN_SERVER}");
+        let others =
+            |tool: &String| tool == "*" || (tool.starts_with("mcp__") && !tool.starts_with(&own));
+        let listed = self.tools.as_ref();
+        !self.only_given_servers
+            && !self.reach.is_read_only()
+            && listed.is_none_or(|tools| tools.iter().any(others))
     }
 
     /// The notes all agents of the team share, if there are any.

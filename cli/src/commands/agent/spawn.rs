@@ -8,8 +8,10 @@ use coordinator::agent::definitions;
 use coordinator::agent::{self, Wish};
 use serde_json::json;
 use store::Failure;
+use swarm::definitions::PermissionMode;
 
 use super::output;
+use crate::args::permission_mode;
 use crate::commands::task::id;
 use crate::commands::worktree::NewTree;
 use crate::context::Context;
@@ -51,6 +53,9 @@ pub(crate) struct SpawnArgs {
     /// The model it uses
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
+    /// What it may do without asking [default: what its definition says]
+    #[arg(long, value_name = "MODE", value_parser = permission_mode(), conflicts_with = "mode")]
+    permission_mode: Option<PermissionMode>,
     /// How it starts; only `plan`, and only for teammates
     #[arg(long, value_name = "MODE")]
     mode: Option<String>,
@@ -130,6 +135,7 @@ fn wish(args: &SpawnArgs, context: &Context) -> Result<Wish, Failure> {
         worktree: worktree(args, context)?,
         cwd: args.cwd.clone(),
         model: args.model.clone(),
+        permission_mode: args.permission_mode,
         task: match &args.task {
             Some(given) => Some(context.board().get(id(given)?)?),
             None => None,

@@ -335,6 +335,7 @@ impl<'a> Life<'a> {
                     let until = Instant::now() + self.options.permission_deadline;
                     self.questions.insert(request, (id, until));
                 }
+                Ok(Asked::Allowed) => self.reply(id, true, None, orders),
                 Ok(Asked::Refused(why)) => self.reply(id, false, Some(why), orders),
                 Err(error) => self.reply(id, false, Some(error.to_string()), orders),
             },
@@ -436,7 +437,8 @@ impl<'a> Life<'a> {
         if ask && self.ask_to_rest(event) {
             return;
         }
-        if self.meta.teammate {
+        let leaves = self.meta.teammate && self.leaves();
+        if self.meta.teammate && !leaves {
             self.weigh_next();
             if self.over.is_some() {
                 return;
@@ -449,7 +451,7 @@ impl<'a> Life<'a> {
         if self.lingers() {
             return;
         }
-        if self.waits_for_children() {
+        if !leaves && self.waits_for_children() {
             self.set_state(RunState::Idle);
             return;
         }
@@ -457,6 +459,14 @@ impl<'a> Life<'a> {
         drop(lock);
         orders.send(Order::Finish).await.ok();
         self.should_be_over = Some(Instant::now() + END_TIMEOUT);
+    }
+
+    /// Whether the agent has agreed to end.
+    fn leaves(&mut self) -> bool {
+        self.services.leaves().unwrap_or_else(|error| {
+            tracing::warn!(%error, "cannot tell whether it is to end");
+            false
+        })
     }
 
     /// Lets the agent end, whatever may come in.

@@ -30,7 +30,9 @@ pub(super) fn arguments(launch: &Launch, session: &str) -> Result<Vec<OsString>,
     all.flag("--verbose");
     all.flag("--replay-user-messages");
     all.pair("--permission-prompt-tool", "stdio");
-    all.flag("--strict-mcp-config");
+    if !launch.sees_users_servers() {
+        all.flag("--strict-mcp-config");
+    }
     if !launch.trusted {
         // Without the repository's settings its hooks do not run. Its notes for agents would be
         // left out with them; naming the directory (and a variable) brings those back.
@@ -110,7 +112,7 @@ fn is_number(effort: &str) -> bool {
 /// pattern covers needs no permission. Not so for one that only reads: of its commands those
 /// that Claude Code itself takes for reading need none, and the rest is refused; a pattern such
 /// as `git diff *` would let `git diff --output=FILE` through. Tools of MCP servers are there
-/// anyway.
+/// anyway; those that are named need no permission.
 fn tools(all: &mut Arguments, launch: &Launch) {
     let filter = launch.filter();
     all.pair("--tools", filter.apply(WORKING).join(","));
@@ -122,7 +124,8 @@ fn tools(all: &mut Arguments, launch: &Launch) {
     let rules = filter.allowed().unwrap_or_default().iter();
     let rules = rules.map(String::as_str).filter(|rule| {
         let command = rule.starts_with(SHELL);
-        rule.contains('(') && !(command && launch.reach.is_read_only())
+        let of_server = rule.starts_with("mcp__") && !launch.reach.is_read_only();
+        of_server || (rule.contains('(') && !(command && launch.reach.is_read_only()))
     });
     allowed.extend(rules);
     if !allowed.is_empty() {

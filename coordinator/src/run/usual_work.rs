@@ -1,0 +1,120 @@
+//! What an agent may do without asking, whatever its program would ask: what its task cannot be
+//! done without.
+
+use serde_json::Value;
+use swarm::definitions::PermissionMode;
+use swarm::run::Meta;
+
+/// What of git looks at, or commits to, the tree it runs in.
+const GIT: [&str; 9] = [
+    "add",
+    "commit",
+    "diff",
+    "log",
+    "mv",
+    "rev-parse",
+    "rm",
+    "show",
+    "status",
+];
+/// Options of those by which they would run or write something else.
+const OTHER: [&str; 6] = [
+    "--output",
+    "--ext-diff",
+    "--textconv",
+    "--exec-path",
+    "--git-dir",
+    "--work-tree",
+];
+
+/// Whether this use of a tool is part of every task: the check of its own task, and git in its
+/// own worktree.
+pub(super) fn is_usual(input: &Value, meta: &Meta) -> bool {
+    let Some(command) = command_of(input) else {
+        return false;
+    };
+    if meta.permission_mode.as_deref() == Some(PermissionMode::Plan.as_str()) {
+        return false;
+    }
+    let command = command.trim();
+    let check = meta.launch.prove.as_ref();
+    let check = check.and_then(|prove| prove.verify.as_deref());
+    check.is_some_and(|check| check.trim() == command)
+        || (meta.worktree.is_some() && is_local_git(command))
+}
+
+/// The command a shell is to run, as the programs put it: a line, or words of which the last is
+/// a line for a shell.
+fn command_of(input: &Value) -> Option<String> {
+    match &input["command"] {
+        Value::String(line) => Some(line.clone()),
+        Value::Array(words) => {
+            let words: Vec<&str> = words.iter().map(Value::as_str).collect::<Option<_>>()?;
+            match words.as_slice() {
+                [shell, option, line] if shell.ends_with("sh") && option.starts_with('-') => {
+                    Some((*line).to_owned())
+                }
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// Whether it is one call of git that stays in the tree. What a shell would expand or do besides
+/// is not looked into: then it is asked about.
+fn is_local_git(command: &str) -> bool {
+    let plain = !command.contains([
+        ';', '&', '|', '<', '>', '$', '`', '\\', '\n', '\r', '(', ')', '{', '}',
+    ]);
+    let mut words = command.split_whitespace();
+    let git = words.next() == Some("git") && words.next().is_some_and(|verb| GIT.contains(&verb));
+    let other = |word: &str| OTHER.iter().any(|option| word.starts_with(option));
+    plain && git && !words.any(|word| other(word.trim_matches(['"', '\''])))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn git_in_the_tree_is_usual_and_nothing_else() {
+        for command in [
+            "git status",
+            "git add -A",
+            "git commit -m \"Fix it\"",
+            "git diff HEAD~1",
+        ] {
+            assert!(is_local_git(command), "{command}");
+        }
+        for command in [
+            "git push",
+            "git -C /elsewhere commit",
+            "git commit -m \"$(rm -rf x)\"",
+            "git add . && rm x",
+            "git diff --output=/etc/x",
+            "git diff '--output=/etc/x'",
+            "git -c core.pager=x log",
+            "gitk",
+            "rm -rf .",
+            "git log | sh",
+        ] {
+            assert!(!is_local_git(command), "{command}");
+        }
+    }
+
+    #[test]
+    fn a_command_is_a_line_or_words_for_a_shell() {
+        let line = |input| command_of(&input);
+        assert_eq!(
+            line(json!({"command": "git status"})).as_deref(),
+            Some("git status")
+        );
+        let words = json!({"command": ["bash", "-lc", "git status"]});
+        assert_eq!(line(words).as_deref(), Some("git status"));
+        assert_eq!(line(json!({"command": ["rm", "-rf", "x"]})), None);
+        assert_eq!(line(json!({"path": "x"})), None);
+    }
+}
