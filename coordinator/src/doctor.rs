@@ -190,10 +190,9 @@ fn leases(
         let Some(run) = held.and_then(|lease| lease.run) else {
             continue;
         };
-        let here = agents.run(&run);
         // One that is being finished still has its tasks.
         let active = agents.runs_dir().join(".active").join(&run).exists();
-        if active || here.is_alive().unwrap_or(true) {
+        if active || agents.is_holder_alive(&run).unwrap_or(true) {
             continue;
         }
         let mut finding = Finding::new(

@@ -280,3 +280,51 @@ fn clients_and_commands_on_one_board_lose_nothing() {
     let tasks = home.tasks_on_disk();
     assert!(tasks.len() == TASKS && tasks.iter().all(|task| task["status"] == "completed"));
 }
+
+/// A client that somebody else runs and that dies gives its tasks back, and the lead is told.
+#[test]
+fn what_a_client_had_claimed_is_free_when_it_is_gone() {
+    for (how, killed) in [("it hangs up", false), ("it is killed", true)] {
+        let home = home();
+        home.create("one");
+        home.create("two");
+        let mut mcp = McpClient::connect(server(&home, "alice"));
+        mcp.ok(
+            "TaskUpdate",
+            json!({"taskId": "1", "status": "in_progress"}),
+        );
+        mcp.ok("TaskUpdate", json!({"taskId": "1", "status": "completed"}));
+        mcp.ok(
+            "TaskUpdate",
+            json!({"taskId": "2", "status": "in_progress"}),
+        );
+        assert!(
+            home.ok(&["doctor"])["findings"]
+                .as_array()
+                .unwrap()
+                .is_empty(),
+            "{how}"
+        );
+        match killed {
+            true => mcp.kill(),
+            false => assert_eq!(mcp.finish().code, Some(0)),
+        }
+        let task = home.ok(&["task", "show", "2"]);
+        assert_eq!(task["task"]["status"], "pending", "{how}: {task}");
+        assert!(task["task"].get("owner").is_none(), "{how}: {task}");
+        assert_eq!(
+            home.ok(&["task", "show", "1"])["task"]["status"],
+            "completed",
+            "{how}"
+        );
+        let inbox = home.ok(&["mail", "inbox", "--as", "team-lead"]);
+        let told = inbox["messages"].as_array().unwrap();
+        let gone: Vec<&Value> = told
+            .iter()
+            .filter(|m| m["kind"] == "teammate_terminated")
+            .collect();
+        assert_eq!(gone.len(), 1, "{how}: {inbox}");
+        assert_eq!(gone[0]["body"]["teammate"], "alice");
+        assert_eq!(gone[0]["body"]["returnedTasks"], json!(["2"]));
+    }
+}

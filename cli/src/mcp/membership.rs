@@ -11,6 +11,7 @@ use coordinator::actions::mail::plans;
 use coordinator::actions::team::directory;
 use coordinator::agent::Role;
 use coordinator::env;
+use coordinator::run::Outside;
 use coordinator::workplace::Workplace;
 
 /// One client's place. Its identity is fixed; its team can change if it leads one.
@@ -18,6 +19,8 @@ use coordinator::workplace::Workplace;
 pub(crate) struct Membership {
     pub(crate) role: Role,
     context: Mutex<Arc<Workplace>>,
+    /// What holds the claims of a client that somebody else runs.
+    outside: Mutex<Option<Outside>>,
 }
 
 impl Membership {
@@ -39,6 +42,7 @@ impl Membership {
         Ok(Self {
             role,
             context: Mutex::new(Arc::new(context)),
+            outside: Mutex::default(),
         })
     }
 
@@ -69,6 +73,11 @@ impl Membership {
         if self.role != Role::Teammate || context.run().is_some() {
             return Ok(());
         }
+        // What an earlier one of this name had claimed is free first.
+        context.settle_dead_runs();
+        let outside = context.agents()?.join_outside(context.agent_name())?;
+        self.change(|context| context.hold_claims_for(outside.id()));
+        *self.outside.lock().unwrap_or_else(PoisonError::into_inner) = Some(outside);
         let team = context.team_named(context.team()?);
         let known = match team.enter() {
             Ok(roster) => roster.member(context.agent()).is_some(),
@@ -88,6 +97,12 @@ impl Membership {
             Ok(_) | Err(TeamError::AlreadyMember { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The client is gone: what it had claimed and not finished is free again.
+    pub(crate) fn leave(&self) {
+        let mut outside = self.outside.lock().unwrap_or_else(PoisonError::into_inner);
+        *outside = None;
     }
 
     /// Whether it is a teammate that has to have its plan approved.

@@ -62,7 +62,9 @@ pub(crate) fn serve(role: Role, context: Workplace) -> Result<Exit, Failure> {
         tracing::warn!(error = error.message(), "not on the team's roster");
     }
     let agents = Arc::new(OwnAgents::new(role));
-    serve_on(&member, agents, std::io::stdin(), std::io::stdout())?;
+    let served = serve_on(&member, agents, std::io::stdin(), std::io::stdout());
+    member.leave();
+    served?;
     Ok(Exit::Done)
 }
 
@@ -118,6 +120,10 @@ fn announce(
 ) {
     let mut lookout = Lookout::new(Arc::clone(member));
     loop {
+        if member.role.leads() {
+            // It is told of those that are gone by its mail.
+            member.context().settle_dead_runs();
+        }
         for mail in lookout.wait(LOOK) {
             // Before the handshake there is nobody to tell, and afterwards not everybody cares.
             if peer.peer_info().is_none() || !level.wants_info() {

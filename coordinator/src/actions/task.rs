@@ -154,7 +154,7 @@ fn in_run(
     workplace: &Workplace,
 ) -> Result<(Caller, Option<LeaseTerm>), Failure> {
     let mut caller = caller.clone();
-    let Some(run) = workplace.run() else {
+    let Some(run) = workplace.holder() else {
         return Ok((caller, None));
     };
     let lease = Some(LeaseTerm::Run(run.to_owned()));

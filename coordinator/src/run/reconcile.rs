@@ -50,6 +50,7 @@ impl Agents {
     /// none.
     pub fn reconcile(&self) -> Result<Vec<Settled>, AgentError> {
         let mut settled = Vec::new();
+        self.settle_outsiders()?;
         for id in run::active(&self.runs)? {
             if self.at.own_run.as_ref() == Some(&id) {
                 continue;

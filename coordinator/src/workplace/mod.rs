@@ -71,6 +71,8 @@ pub struct Workplace {
     agent_named: bool,
     /// The agent this is part of.
     own: Option<Own>,
+    /// What the claims of a client from outside are known by.
+    outside: Option<String>,
 }
 
 impl Workplace {
@@ -124,6 +126,7 @@ impl Workplace {
             agent,
             agent_named,
             own,
+            outside: None,
         };
         workplace.check_team(asked)?;
         Ok(workplace)
@@ -146,6 +149,7 @@ impl Workplace {
             agent: Name::new("agent", agent)?,
             agent_named: true,
             own: None,
+            outside: None,
         })
     }
 
@@ -408,6 +412,16 @@ impl Workplace {
     /// The run of the engine this command is part of, if it is.
     pub fn run(&self) -> Option<&str> {
         self.own.as_ref().map(|own| own.run.as_str())
+    }
+
+    /// What holds the claims that are made here: the run, or the client that is served.
+    pub fn holder(&self) -> Option<&str> {
+        self.run().or(self.outside.as_deref())
+    }
+
+    /// Claims made here are held by this client.
+    pub fn hold_claims_for(&mut self, client: &str) {
+        self.outside = Some(client.to_owned());
     }
 
     /// What the caller is, from which follows what it may do.
