@@ -16,6 +16,8 @@ use taskboard::TaskId;
 use super::answer::Answer;
 use super::arguments::Arguments;
 
+/// The type of an agent that is a copy of the caller.
+const FORK: &str = "fork";
 /// How many agents an error names.
 const SHOWN: usize = 8;
 /// How long `TaskOutput` waits unless it says otherwise.
@@ -92,13 +94,17 @@ fn input(arguments: &Arguments, role: Role, context: &Workplace) -> Result<Agent
             "give it a name in your team, or leave mode out",
         );
     }
+    let subagent_type = arguments.optional("subagent_type");
+    let fork = is_fork(subagent_type.as_deref(), name.as_deref(), role, context)?;
     Ok(AgentInput {
         description: arguments.text("description"),
         prompt: arguments.text("prompt"),
-        subagent_type: arguments.optional("subagent_type"),
+        subagent_type: subagent_type.filter(|_| !fork),
+        fork,
         model: arguments.optional("model"),
-        // A coordinator goes on while others work.
+        // A coordinator goes on while others work, and so does whoever is copied.
         run_in_background: role == Role::Coordinator
+            || fork
             || arguments.flag("run_in_background").unwrap_or(false),
         name,
         team,
@@ -107,6 +113,43 @@ fn input(arguments: &Arguments, role: Role, context: &Workplace) -> Result<Agent
         cwd,
         tool_use_id: None,
     })
+}
+
+/// Whether the agent is to be a copy of the caller: where that was said, or nothing was and the
+/// settings say so.
+fn is_fork(
+    subagent_type: Option<&str>,
+    name: Option<&str>,
+    role: Role,
+    context: &Workplace,
+) -> Result<bool, Failure> {
+    let refused = |message: &str, hint: &str| {
+        Err(Failure::usage("cannot_fork", message.to_owned()).with_hint(hint))
+    };
+    match subagent_type {
+        Some(FORK) => {}
+        None if context.agent_settings().fork_by_default => {
+            let can = context.run().is_some() && role != Role::Coordinator && name.is_none();
+            return Ok(can);
+        }
+        _ => return Ok(false),
+    }
+    if role == Role::Coordinator {
+        return refused(
+            "Agent: a coordinator makes no copies of itself",
+            "start a worker and tell it everything it needs to know",
+        );
+    }
+    if name.is_some() {
+        return refused("Agent: a copy has no name of its own", "leave name out");
+    }
+    if context.run().is_none() {
+        return refused(
+            "Agent: only an agent that ccb runs can be copied",
+            "name another subagent_type and tell it what it needs to know",
+        );
+    }
+    Ok(true)
 }
 
 /// The team a new agent becomes a member of: the session's own, if the agent gets a name.

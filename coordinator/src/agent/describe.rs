@@ -197,6 +197,13 @@ fn forked(of: &str, workplace: &Workplace) -> Result<Meta, Failure> {
         let error = Failure::usage("cannot_fork", message);
         Err(error.with_hint(hint))
     };
+    // Whoever is a copy makes none, of whomever.
+    if let Some(run) = workplace.run() {
+        let own = agents.run(run);
+        if let Err(error) = may_fork(own.meta()?.fork, &own.prompt()?) {
+            return refused(error.to_string(), "do it yourself");
+        }
+    }
     let prompt = agents.run(&parent.agent_id).prompt()?;
     if let Err(error) = may_fork(parent.fork, &prompt) {
         return refused(error.to_string(), "fork the agent it is a copy of");

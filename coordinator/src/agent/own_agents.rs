@@ -212,6 +212,10 @@ fn request(input: &AgentInput, role: Role, workplace: &Workplace) -> Result<Spaw
         prompt: Some(input.prompt.clone()),
         description: Some(input.description.clone()),
         agent_type: input.subagent_type.clone(),
+        fork: match input.fork {
+            true => workplace.run().map(str::to_owned),
+            false => None,
+        },
         name: input.name.clone(),
         teammate: input.team.is_some(),
         plan_mode: input.plan,

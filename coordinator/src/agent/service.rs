@@ -22,6 +22,8 @@ pub struct AgentInput {
     pub prompt: String,
     /// Its definition.
     pub subagent_type: Option<String>,
+    /// It is a copy of the caller, with everything the caller knows.
+    pub fork: bool,
     /// Its model.
     pub model: Option<String>,
     /// Nobody waits for it.

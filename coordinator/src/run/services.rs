@@ -104,9 +104,12 @@ impl RunServices {
 
     /// Whether somebody is there who can answer a question: a lead that reads its mail, or a
     /// person at the session's terminal.
-    fn somebody_answers(&self, mailbox: &Mailbox, lead: &Name) -> bool {
-        let itself = self.meta.address() == LEAD;
-        let read = || !itself && somebody_reads(mailbox, lead);
+    fn somebody_answers(&self, mailbox: &Mailbox, who: &Name) -> bool {
+        let itself = self.meta.address() == who.as_str();
+        let read = || !itself && somebody_reads(mailbox, who);
+        if who.as_str() != LEAD {
+            return read();
+        }
         let session = SessionFile::new(self.agents.home(), self.agents.team_name()).session();
         match session {
             Ok(Some(session)) if self.agents.are_directed().unwrap_or(false) => {
@@ -248,9 +251,13 @@ impl HostServices for RunServices {
         if is_usual(input, &self.meta) {
             return Ok(Asked::Allowed);
         }
-        let lead = name(LEAD)?;
+        // A copy asks the one it is a copy of, as that would have asked itself.
+        let to = match self.meta.fork {
+            true => name(&self.meta.parent)?,
+            false => name(LEAD)?,
+        };
         let mailbox = self.agents.mailbox();
-        if !self.somebody_answers(&mailbox, &lead) {
+        if !self.somebody_answers(&mailbox, &to) {
             let why = format!(
                 "{tool} needs a permission, and nobody is there to give it. Do without it, or say \
                  in your result what a person has to allow"
@@ -263,7 +270,7 @@ impl HostServices for RunServices {
             description: format!("{} wants to use {tool}", self.meta.address()),
             input: input.clone(),
         });
-        let asked = mailbox.ask(&self.own_name()?, &lead, question, QUESTION_DEADLINE);
+        let asked = mailbox.ask(&self.own_name()?, &to, question, QUESTION_DEADLINE);
         Ok(Asked::Waiting(asked.map_err(port)?.id))
     }
 

@@ -37,6 +37,8 @@ pub struct AgentSettings {
     pub deny: Vec<String>,
     /// `defaultRuntime`: what runs an agent when nobody says.
     pub default_runtime: Option<String>,
+    /// `forkByDefault`: whether an agent that an agent starts without a type is a copy of it.
+    pub fork_by_default: bool,
     /// `userMcpServers`: whether agents get the MCP servers the user has for their program.
     pub user_mcp_servers: bool,
     /// `maxAgents`: how many of a team may run at once; `null` for as many as are started.
@@ -53,6 +55,7 @@ impl Default for AgentSettings {
             redact: Vec::new(),
             deny: Vec::new(),
             default_runtime: None,
+            fork_by_default: false,
             user_mcp_servers: true,
             max_agents: Some(MAX_AGENTS),
         }
@@ -68,6 +71,7 @@ const KEYS: &[&str] = &[
     "defaultRuntime",
     "deny",
     "env",
+    "forkByDefault",
     "maxAgents",
     "outputMaxBytes",
     "redact",
@@ -109,6 +113,7 @@ impl AgentSettings {
             let name = checked_name(name.to_owned(), "defaultRuntime", section)?;
             self.default_runtime = Some(name);
         }
+        set(&mut self.fork_by_default, section.boolean("forkByDefault")?);
         let servers = section.boolean("userMcpServers")?;
         set(&mut self.user_mcp_servers, servers);
         if section.is_null("maxAgents") {
