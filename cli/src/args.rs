@@ -60,6 +60,8 @@ pub(crate) fn permission_mode() -> impl TypedValueParser<Value = PermissionMode>
         PermissionMode::Auto => "A model decides",
         PermissionMode::Bypass => "Anything",
     };
-    let all = PermissionMode::ALL.map(|mode| (mode, about(mode)));
-    one_of(all, PermissionMode::as_str)
+    let all = PermissionMode::ALL.iter();
+    let values = all.map(move |mode| PossibleValue::new(mode.as_str()).help(about(*mode)));
+    PossibleValuesParser::new(values)
+        .try_map(|given| PermissionMode::parse(&given).ok_or("no such mode"))
 }
