@@ -366,10 +366,7 @@ fn an_approved_shutdown_ends_a_teammate() {
     std::fs::write(&go, "").unwrap();
     place.home.await_settled(&id);
     let exit = place.home.run_exit(&id).unwrap();
-    assert_eq!(
-        (&exit["status"], &exit["result"]),
-        (&json!("completed"), &json!("my step is done"))
-    );
+    assert_eq!(exit["status"], "completed", "{exit}");
     let mut mail = String::new();
     wait_until(LIMIT, "the word that it is gone", || {
         mail.push_str(
@@ -417,4 +414,56 @@ fn a_teammate_works_on_one_task_at_a_time() {
     let mut mcp = bob();
     lead.ok("TaskUpdate", json!({"taskId": "2", "status": "pending"}));
     mcp.ok("TaskUpdate", begin("2"));
+}
+
+/// A client that asks for it hears how far an agent is that it waits for.
+#[test]
+fn a_foreground_agent_tells_how_far_it_is() {
+    let place = Place::new();
+    place
+        .home
+        .with_fake_runtime(crate::FAKE_AGENT, r#""agents":{"defaultRuntime":"fake"}"#);
+    let (first, second) = (place.home.path().join("1"), place.home.path().join("2"));
+    let script = Script::new()
+        .tool("Read", "text")
+        .wait_file(&first)
+        .tool("Grep", "line")
+        .wait_file(&second)
+        .done("found");
+    let mut lead = place.lead();
+    let call = json!({"description": "look", "prompt": script.to_prompt()});
+    let params = json!({
+        "name": "Agent", "arguments": call, "_meta": {"progressToken": "p1"},
+    });
+    let id = lead.begin("tools/call", params);
+    let mut said = Vec::new();
+    for (tool, go) in [("Read", &first), ("Grep", &second)] {
+        let note = lead.notification("notifications/progress");
+        assert_eq!(note["params"]["progressToken"], "p1");
+        let words = note["params"]["message"].as_str().unwrap();
+        assert!(words.contains("look") && words.contains(tool), "{words}");
+        said.push(note["params"]["progress"].as_f64().unwrap());
+        std::fs::write(go, "").unwrap();
+    }
+    assert!(said[0] < said[1], "{said:?}");
+    let answer = lead.answer(&id);
+    assert!(texts(&answer["result"])[0].contains("found"), "{answer}");
+    // Without a token nobody is told.
+    let quick = json!({"description": "look", "prompt": Script::new().done("x").to_prompt()});
+    lead.ok("Agent", quick);
+    assert!(
+        lead.notifications
+            .iter()
+            .all(|n| n["method"] != "notifications/progress")
+    );
+}
+
+/// Only an agent of ours can be copied, by its own call, and a copy makes no copies.
+#[test]
+fn what_cannot_be_copied_is_refused() {
+    let place = Place::new();
+    let mut lead = place.lead();
+    let call = json!({"description": "d", "prompt": "p", "subagent_type": "fork"});
+    let (error, words) = lead.fails("Agent", call);
+    assert_eq!(error["error"]["kind"], "cannot_fork", "{words}");
 }

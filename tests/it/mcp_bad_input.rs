@@ -371,6 +371,7 @@ fn in_run(home: &TestHome, id: &str, token: &str) -> McpClient {
 #[test]
 fn a_run_that_has_ended_changes_nothing_any_more() {
     let home = home();
+    home.settings(r#"{"taskboard":{"manyTasksPerAgent":true}}"#);
     home.create("one");
     home.create("two");
     let alive = run(&home, "a1", 7);

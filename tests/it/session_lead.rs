@@ -362,7 +362,15 @@ fn what_nobody_can_answer_is_denied_at_once() {
             "test -e answers",
         ],
     );
-    let answer = scene.session(&["--runtime", "fake", "--lead", "me", "--mates", "1"]);
+    let answer = scene.run(&[
+        "--json",
+        "--runtime",
+        "fake",
+        "--lead",
+        "me",
+        "--mates",
+        "1",
+    ]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert_eq!(
         scene.repo.git(&["show", "HEAD:answers"]),

@@ -124,7 +124,8 @@ fn tools(all: &mut Arguments, launch: &Launch) {
     let rules = filter.allowed().unwrap_or_default().iter();
     let rules = rules.map(String::as_str).filter(|rule| {
         let command = rule.starts_with(SHELL);
-        let of_server = rule.starts_with("mcp__") && !launch.reach.is_read_only();
+        let of_server = rule.starts_with("mcp__") && !rule.starts_with(&ours);
+        let of_server = of_server && !launch.reach.is_read_only();
         of_server || (rule.contains('(') && !(command && launch.reach.is_read_only()))
     });
     allowed.extend(rules);

@@ -659,3 +659,32 @@ fn hooks_of_the_definition_go_into_its_settings() {
     let text = std::fs::read_to_string(file).unwrap();
     assert_eq!(text, r#"{"hooks":{"PreToolUse":[]}}"#);
 }
+
+#[test]
+fn the_users_servers_are_left_unless_something_says_otherwise() {
+    let strict = |launch: &Launch| {
+        let all = arguments(launch, "s").unwrap();
+        all.iter().any(|arg| arg == "--strict-mcp-config")
+    };
+    let mut launch = launch();
+    assert!(!strict(&launch));
+    for (tools, hidden) in [
+        (vec!["Read", "Edit"], true),
+        (vec!["Read", "mcp__ccb__TaskList"], true),
+        (vec!["Read", "Edit", "mcp__db"], false),
+        (vec!["*"], false),
+    ] {
+        launch.tools = Some(tools.iter().map(|tool| (*tool).to_owned()).collect());
+        assert_eq!(strict(&launch), hidden, "{tools:?}");
+    }
+    launch.tools = Some(vec!["Edit".into(), "mcp__db__query".into()]);
+    let all = arguments(&launch, "s").unwrap();
+    let allowed = value_of(&all, "--allowedTools").unwrap();
+    assert!(
+        allowed.split(',').any(|tool| tool == "mcp__db__query"),
+        "{allowed}"
+    );
+    launch.tools = None;
+    launch.only_given_servers = true;
+    assert!(strict(&launch));
+}
