@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use clap::Args;
 use coordinator::session_file::{SessionFile, TeamSession};
 use mailbox::{Request, RequestState};
+use serde::Serialize;
 use serde_json::{Value, json};
 use store::Failure;
 use swarm::run::Meta;
@@ -16,7 +17,8 @@ use crate::output::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, clean_line};
 pub(crate) struct StatusArgs {}
 
 /// How many tasks are in each state.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Counts {
     pending: usize,
     ready: usize,
@@ -90,15 +92,10 @@ impl Standing {
             json["directed"] = self.directed.into();
             json
         });
-        let counts = &self.counts;
         json!({
             "session": session,
             "team": self.team,
-            "tasks": {
-                "pending": counts.pending, "ready": counts.ready,
-                "inProgress": counts.in_progress, "completed": counts.completed,
-                "parked": counts.parked, "unreadable": counts.unreadable,
-            },
+            "tasks": self.counts,
             "agents": self.alive.iter().map(agent).collect::<Vec<_>>(),
             "requests": self.requests.iter().map(Request::to_json).collect::<Vec<_>>(),
             "worktrees": self.trees,

@@ -1,11 +1,10 @@
 //! `Agent`, `TaskStop` and `TaskOutput`: what may be asked, and how the answers read.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use coordinator::agent::Role;
-use coordinator::agent::service::{
-    AgentInput, AgentOutput, AgentResult, AgentService, Spawned, Wait,
-};
+use coordinator::agent::service::{AgentOutput, AgentResult, AgentService, Spawned, Wait};
+use coordinator::agent::{Role, Wish};
 use coordinator::run::Listed;
 use coordinator::workplace::Workplace;
 use serde_json::{Value, json};
@@ -31,11 +30,11 @@ pub(super) fn spawn(
     service: &dyn AgentService,
     wait: &Wait,
 ) -> Result<Answer, Failure> {
-    let input = AgentInput {
+    let wish = Wish {
         tool_use_id,
-        ..input(arguments, role, context)?
+        ..wish(arguments, role, context)?
     };
-    let spawned = service.spawn(&input, context, wait)?;
+    let spawned = service.spawn(&wish, context, wait)?;
     let mut answer = Answer::new(words(&spawned), spawned.to_json());
     if let AgentResult::Completed {
         agent_id: Some(id), ..
@@ -50,7 +49,7 @@ pub(super) fn spawn(
 }
 
 /// What is asked for, if the role may and it makes sense.
-fn input(arguments: &Arguments, role: Role, context: &Workplace) -> Result<AgentInput, Failure> {
+fn wish(arguments: &Arguments, role: Role, context: &Workplace) -> Result<Wish, Failure> {
     let refused = |message: String, hint: &str| {
         Err(Failure::usage("invalid_arguments", message).with_hint(hint))
     };
@@ -86,32 +85,33 @@ fn input(arguments: &Arguments, role: Role, context: &Workplace) -> Result<Agent
         );
     }
     let name = arguments.optional("name");
-    let team = team(arguments, name.as_deref(), role, context)?;
-    let plan = arguments.optional("mode").is_some();
-    if plan && team.is_none() {
+    let teammate = is_teammate(arguments, name.as_deref(), role, context)?;
+    let plan_mode = arguments.optional("mode").is_some();
+    if plan_mode && !teammate {
         return refused(
             "Agent: mode \"plan\" is for teammates".into(),
             "give it a name in your team, or leave mode out",
         );
     }
-    let subagent_type = arguments.optional("subagent_type");
-    let fork = is_fork(subagent_type.as_deref(), name.as_deref(), role, context)?;
-    Ok(AgentInput {
-        description: arguments.text("description"),
-        prompt: arguments.text("prompt"),
-        subagent_type: subagent_type.filter(|_| !fork),
-        fork,
+    let agent_type = arguments.optional("subagent_type");
+    let fork = is_fork(agent_type.as_deref(), name.as_deref(), role, context)?;
+    Ok(Wish {
+        description: Some(arguments.text("description")),
+        prompt: Some(arguments.text("prompt")),
+        agent_type: agent_type.filter(|_| !fork),
+        fork: context.run().filter(|_| fork).map(str::to_owned),
         model: arguments.optional("model"),
         // A coordinator goes on while others work, and so does whoever is copied.
-        run_in_background: role == Role::Coordinator
+        background: role == Role::Coordinator
             || fork
             || arguments.flag("run_in_background").unwrap_or(false),
         name,
-        team,
-        plan,
-        worktree,
-        cwd,
-        tool_use_id: None,
+        teammate,
+        plan_mode,
+        worktree: worktree.then(|| context.usual_tree()).transpose()?,
+        cwd: cwd.map(PathBuf::from),
+        coordinator: role == Role::Coordinator,
+        ..Wish::default()
     })
 }
 
@@ -152,16 +152,16 @@ fn is_fork(
     Ok(true)
 }
 
-/// The team a new agent becomes a member of: the session's own, if the agent gets a name.
-fn team(
+/// Whether a new agent becomes a member of the session's own team: if it gets a name.
+fn is_teammate(
     arguments: &Arguments,
     name: Option<&str>,
     role: Role,
     context: &Workplace,
-) -> Result<Option<String>, Failure> {
+) -> Result<bool, Failure> {
     if role == Role::Coordinator {
         // Workers are in no team; a name is an address.
-        return Ok(None);
+        return Ok(false);
     }
     let given = arguments.optional("team_name");
     let own = context.named_team().map(str::to_owned);
@@ -182,8 +182,7 @@ fn team(
             Role::Lead => "TeamCreate makes a team; a session has one",
             _ => "leave team_name out",
         })),
-        (None, None) => Ok(None),
-        (Some(_), _) => Ok(own),
+        (name, _) => Ok(name.is_some() && own.is_some()),
     }
 }
 

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use coordinator::actions::mail::Letter;
+use coordinator::agent::Wish;
 use coordinator::agent::service::{
-    AgentInput, AgentOutput, AgentResult, AgentUsage, Messaged, Receipt, Spawned, Wait,
+    AgentOutput, AgentResult, AgentUsage, Messaged, Receipt, Spawned, Wait,
 };
 use coordinator::run::Listed;
 use mailbox::{Posted, Priority};
@@ -22,24 +23,25 @@ const AGENT: &str = "a0123456789abcdef";
 /// Answers by the description; writes down what it was asked.
 #[derive(Debug, Default)]
 struct Fake {
-    asked: Mutex<Vec<AgentInput>>,
+    asked: Mutex<Vec<Wish>>,
     /// A result has been written out.
     arrived: Arc<AtomicBool>,
 }
 
 impl Fake {
-    fn result(input: &AgentInput) -> AgentResult {
-        if let (Some(name), Some(team)) = (&input.name, &input.team) {
+    fn result(wish: &Wish, workplace: &Workplace) -> AgentResult {
+        if let (Some(name), true) = (&wish.name, wish.teammate) {
+            let team = workplace.named_team().unwrap();
             return AgentResult::TeammateSpawned {
                 teammate_id: format!("{name}@{team}"),
                 name: name.clone(),
-                team_name: team.clone(),
+                team_name: team.to_owned(),
             };
         }
-        if input.run_in_background {
+        if wish.background {
             return AgentResult::AsyncLaunched {
                 agent_id: AGENT.into(),
-                description: input.description.clone(),
+                description: wish.description.clone().unwrap(),
                 output_file: "/runs/output.log".into(),
                 can_read_output_file: true,
             };
@@ -59,17 +61,17 @@ impl Fake {
 }
 
 impl AgentService for Fake {
-    fn spawn(&self, input: &AgentInput, _: &Workplace, wait: &Wait) -> Result<Spawned, Failure> {
-        self.asked.lock().unwrap().push(input.clone());
-        if input.description == "wait" {
+    fn spawn(&self, wish: &Wish, workplace: &Workplace, wait: &Wait) -> Result<Spawned, Failure> {
+        self.asked.lock().unwrap().push(wish.clone());
+        if wish.description.as_deref() == Some("wait") {
             until(|| wait.is_over());
             return Err(Failure::failed("ended", "nobody waits"));
         }
         let arrived = Arc::clone(&self.arrived);
         Ok(Spawned {
-            note: (input.run_in_background && input.team.is_none())
+            note: (wish.background && !wish.teammate)
                 .then(|| "Its type is general-purpose.".into()),
-            result: Self::result(input),
+            result: Self::result(wish, workplace),
             receipt: Some(Box::new(move || arrived.store(true, Ordering::SeqCst))),
         })
     }
@@ -199,7 +201,7 @@ impl Connection {
         (text, result["structuredContent"].clone())
     }
 
-    fn asked(&self) -> AgentInput {
+    fn asked(&self) -> Wish {
         self.port.asked.lock().unwrap().pop().unwrap()
     }
 
@@ -231,15 +233,16 @@ fn an_agent_in_the_foreground_answers_with_its_result() {
         text.contains("/tree") && text.contains("total_tokens: 12"),
         "{text}"
     );
-    let expected = AgentInput {
-        description: "look".into(),
-        prompt: "Look.".into(),
-        subagent_type: Some("Explore".into()),
-        model: Some("small".into()),
-        worktree: true,
-        ..AgentInput::default()
-    };
-    assert_eq!(lead.asked(), expected);
+    let asked = lead.asked();
+    let words = [
+        asked.description,
+        asked.prompt,
+        asked.agent_type,
+        asked.model,
+    ];
+    let expected = ["look", "Look.", "Explore", "small"].map(|word| Some(word.to_owned()));
+    assert_eq!(words, expected);
+    assert!(asked.worktree.is_some() && !asked.background && asked.fork.is_none());
     lead.end();
 }
 
@@ -292,7 +295,7 @@ fn a_name_makes_a_teammate_of_the_sessions_own_team() {
     assert_eq!(json, expected);
     assert!(text.contains("bob is in team crew"), "{text}");
     let asked = lead.asked();
-    assert!(asked.plan && asked.team.as_deref() == Some("crew"));
+    assert!(asked.plan_mode && asked.teammate);
     let wrong = [
         (
             json!({"team_name": "crew"}),

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use coordinator::fanout::Verdict;
-use coordinator::session::{
-    DirectorEvent, LeftTree, ParkedTask, Stand, StayingTree, Summary, TaskEnd,
-};
+use coordinator::session::{DirectorEvent, Stand, Summary, TaskEnd};
 use serde_json::{Value, json};
 use swarm::run::{CheckPlace, Checked};
 
@@ -16,30 +14,15 @@ use crate::output::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, clean_line, hanging};
 const NAMED: usize = 10;
 
 pub(super) fn event_json(event: &DirectorEvent) -> Value {
+    let mut json = json!(event);
     match event {
-        DirectorEvent::Started {
-            task,
-            subject,
-            agent,
-            name,
-            attempt,
-            adopted,
-        } => json!({
-            "event": "started", "task": task, "subject": subject, "agent": agent, "name": name,
-            "attempt": attempt, "adopted": adopted,
-        }),
         DirectorEvent::Ended {
-            task,
-            agent,
-            end,
-            usage,
-            took,
+            end, usage, took, ..
         } => {
             let (word, why) = end_words(end);
-            let mut json = json!({
-                "event": "ended", "task": task, "agent": agent, "outcome": word,
-                "tokens": usage.total_tokens(), "durationMs": ms(*took),
-            });
+            json["outcome"] = word.into();
+            json["tokens"] = usage.total_tokens().into();
+            json["durationMs"] = ms(*took).into();
             if let Some(why) = why {
                 json["why"] = why.into();
             }
@@ -47,32 +30,13 @@ pub(super) fn event_json(event: &DirectorEvent) -> Value {
                 proof: Some(proof), ..
             } = end
             {
-                json["proof"] = serde_json::to_value(proof).unwrap_or_default();
+                json["proof"] = json!(proof);
             }
-            json
         }
-        DirectorEvent::Landed { task, into, commit } => {
-            json!({"event": "landed", "task": task, "into": into, "commit": commit})
-        }
-        DirectorEvent::NotLanded {
-            task,
-            files,
-            why,
-            became,
-        } => json!({
-            "event": "not_landed", "task": task, "files": files, "why": why, "became": became,
-        }),
-        DirectorEvent::Idle {
-            name,
-            task,
-            failure,
-        } => json!({"event": "idle", "name": name, "task": task, "failure": failure}),
-        DirectorEvent::AtRest(stand) => json!({"event": "at_rest", "stand": stand_words(stand)}),
-        DirectorEvent::Paused(why) => json!({"event": "paused", "why": why}),
-        DirectorEvent::Resumed => json!({"event": "resumed"}),
-        DirectorEvent::Note(text) => json!({"event": "note", "text": text}),
-        other => json!({"event": "other", "text": format!("{other:?}")}),
+        DirectorEvent::AtRest { stand } => json["stand"] = stand_words(stand).into(),
+        _ => {}
     }
+    json
 }
 
 pub(super) fn event_text(event: &DirectorEvent) -> String {
@@ -147,10 +111,12 @@ pub(super) fn event_text(event: &DirectorEvent) -> String {
                 clean_line(&short(why))
             )
         }
-        DirectorEvent::AtRest(stand) => format!("{DIM}{}{DIM:#}", clean_line(&stand_words(stand))),
-        DirectorEvent::Paused(why) => format!("{YELLOW}paused:{YELLOW:#} {}", clean_line(why)),
+        DirectorEvent::AtRest { stand } => {
+            format!("{DIM}{}{DIM:#}", clean_line(&stand_words(stand)))
+        }
+        DirectorEvent::Paused { why } => format!("{YELLOW}paused:{YELLOW:#} {}", clean_line(why)),
         DirectorEvent::Resumed => "it goes on".into(),
-        DirectorEvent::Note(text) => clean_line(text),
+        DirectorEvent::Note { text } => clean_line(text),
         other => format!("{other:?}"),
     }
 }
@@ -190,27 +156,18 @@ fn ms(took: Duration) -> u64 {
 
 /// How it ended, as the last event.
 pub(super) fn summary_json(summary: &Summary) -> Value {
-    let left = |tree: &LeftTree| {
-        json!({
-            "agent": tree.agent, "description": tree.description, "worktree": tree.worktree,
-            "why": tree.why,
-        })
-    };
-    let staying =
-        |tree: &StayingTree| json!({"worktree": tree.worktree, "task": tree.task, "why": tree.why});
-    let parked = |task: &ParkedTask| json!({"id": task.id, "reason": task.reason});
     json!({
         "event": "end",
         "team": summary.team,
         "exit": Exit::from(summary.verdict).code(),
         "tasks": {"total": summary.total, "completed": summary.completed},
-        "parked": summary.parked.iter().map(parked).collect::<Vec<_>>(),
+        "parked": summary.parked,
         "notLanded": summary.unlanded,
-        "leftTrees": summary.left.iter().map(left).collect::<Vec<_>>(),
+        "leftTrees": summary.left,
         "stopped": summary.stopped,
         "report": summary.report,
         "leadFailure": summary.lead_failure,
-        "stayingTrees": summary.staying.iter().map(staying).collect::<Vec<_>>(),
+        "stayingTrees": summary.staying,
     })
 }
 

@@ -3,7 +3,7 @@
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use store::Failure;
 use store::name::Name;
 use swarm::LEAD;
@@ -186,35 +186,30 @@ pub fn left_json(left: &Left) -> Value {
 
 /// A worktree as JSON.
 pub fn to_json(entry: &Entry) -> Value {
-    let mut map = Map::new();
-    map.insert("name".into(), entry.name.clone().into());
-    map.insert("path".into(), entry.path.clone().into());
-    map.insert("branch".into(), json!(entry.branch));
-    map.insert("base".into(), json!(entry.base));
-    map.insert("status".into(), entry.status.as_str().into());
-    map.insert("task_id".into(), json!(entry.task_id));
-    map.insert("agent".into(), json!(entry.agent));
-    map.insert("createdAt".into(), entry.created_at.clone().into());
-    map.insert("lastUsedAt".into(), entry.last_used_at.clone().into());
+    let mut json = json!({
+        "name": entry.name,
+        "path": entry.path,
+        "branch": entry.branch,
+        "base": entry.base,
+        "status": entry.status.as_str(),
+        "task_id": entry.task_id,
+        "agent": entry.agent,
+        "createdAt": entry.created_at,
+        "lastUsedAt": entry.last_used_at,
+    });
     if entry.hook_based {
-        map.insert("hookBased".into(), true.into());
+        json["hookBased"] = true.into();
     }
     if let Some(doing) = entry.under_way() {
-        map.insert("underWay".into(), doing.into());
+        json["underWay"] = doing.into();
     }
     if let Some(landed) = entry.merged.as_ref().filter(|landed| !landed.pending) {
-        map.insert(
-            "merged".into(),
-            json!({"into": landed.into, "commit": landed.commit, "head": landed.head, "at": landed.at}),
-        );
+        json["merged"] = json!({"into": landed.into, "commit": landed.commit, "head": landed.head, "at": landed.at});
     }
     if let Some(trash) = &entry.trash {
-        let undoable = !trash.emptied;
         let refs = format!("refs/ccb/rescue/{}/", trash.id);
-        map.insert(
-            "removed".into(),
-            json!({"at": trash.at, "id": trash.id, "undoable": undoable, "rescueRefs": refs}),
-        );
+        json["removed"] =
+            json!({"at": trash.at, "id": trash.id, "undoable": !trash.emptied, "rescueRefs": refs});
     }
-    map.into()
+    json
 }

@@ -34,7 +34,7 @@ const GENERAL: &str = "general-purpose";
 const ALONE: &[&str] = &["Explore", "Plan", "worker"];
 
 /// What was asked for.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Wish {
     /// What it is to do.
     pub prompt: Option<String>,

@@ -1,6 +1,5 @@
 //! The agents that ccb runs for an agent or a client that asks for them.
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use store::Failure;
@@ -10,8 +9,7 @@ use swarm::tools::SHELL;
 
 use super::describe::{Wish, describe};
 use super::service::{
-    AgentInput, AgentOutput, AgentResult, AgentService, AgentUsage, Messaged, Progress, Receipt,
-    Spawned, Wait,
+    AgentOutput, AgentResult, AgentService, AgentUsage, Messaged, Progress, Receipt, Spawned, Wait,
 };
 use super::workers::Workers;
 use super::{Role, bounds, definitions};
@@ -58,21 +56,16 @@ impl OwnAgents {
 }
 
 impl AgentService for OwnAgents {
-    fn spawn(
-        &self,
-        input: &AgentInput,
-        workplace: &Workplace,
-        wait: &Wait,
-    ) -> Result<Spawned, Failure> {
+    fn spawn(&self, wish: &Wish, workplace: &Workplace, wait: &Wait) -> Result<Spawned, Failure> {
         let agents = workplace.agents()?;
         if self.role == Role::Coordinator {
-            return self.workers.spawn(input, workplace, &agents);
+            return self.workers.spawn(wish, workplace, &agents);
         }
-        let note = match &input.subagent_type {
+        let note = match &wish.agent_type {
             Some(_) => None,
             None => Some(format!("Its type is {USUAL_TYPE}.")),
         };
-        let spawn = request(input, self.role, workplace)?;
+        let spawn = asked_by_caller(wish, workplace)?;
         let note = match (note, bounds::warning(&spawn)) {
             (Some(note), Some(warning)) => Some(format!("{note} {warning}")),
             (note, warning) => note.or(warning),
@@ -206,34 +199,12 @@ fn last_step(launched: &Launched, heard: &mut u64) -> Option<(u64, String)> {
     Some((launched.run.meta().ok()?.usage.tool_uses, last))
 }
 
-/// What the engine is asked for.
-fn request(input: &AgentInput, role: Role, workplace: &Workplace) -> Result<Spawn, Failure> {
-    let wish = Wish {
-        prompt: Some(input.prompt.clone()),
-        description: Some(input.description.clone()),
-        agent_type: input.subagent_type.clone(),
-        fork: match input.fork {
-            true => workplace.run().map(str::to_owned),
-            false => None,
-        },
-        name: input.name.clone(),
-        teammate: input.team.is_some(),
-        plan_mode: input.plan,
-        background: input.run_in_background,
-        worktree: match input.worktree {
-            true => Some(workplace.usual_tree()?),
-            false => None,
-        },
-        cwd: input.cwd.clone().map(PathBuf::from),
-        model: input.model.clone(),
-        tool_use_id: input.tool_use_id.clone(),
-        coordinator: role == Role::Coordinator,
-        ..Wish::default()
-    };
+/// What the engine is asked for. Whoever asked is told of the end, also one that is no agent of
+/// ours.
+pub(super) fn asked_by_caller(wish: &Wish, workplace: &Workplace) -> Result<Spawn, Failure> {
     let definitions = definitions::load(None, workplace)?;
-    let spawn = describe(&wish, &definitions, workplace)?;
+    let spawn = describe(wish, &definitions, workplace)?;
     Ok(Spawn {
-        // Whoever asked is told, also one that is no agent of ours.
         parent: workplace.agent_name().clone(),
         ..spawn
     })

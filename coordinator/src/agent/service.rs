@@ -1,7 +1,7 @@
 //! What an agent or a client asks for when it wants others to work: the agents' own tools.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mailbox::{Posted, Priority};
@@ -9,38 +9,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use store::Failure;
 
+use super::describe::Wish;
 use crate::actions::mail::Letter;
 use crate::run::Listed;
 use crate::workplace::Workplace;
-
-/// What an agent is to be; checked for what the role may ask.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AgentInput {
-    /// What it is to do, in a few words.
-    pub description: String,
-    /// What it is to do.
-    pub prompt: String,
-    /// Its definition.
-    pub subagent_type: Option<String>,
-    /// It is a copy of the caller, with everything the caller knows.
-    pub fork: bool,
-    /// Its model.
-    pub model: Option<String>,
-    /// Nobody waits for it.
-    pub run_in_background: bool,
-    /// By what it is addressed.
-    pub name: Option<String>,
-    /// The team it becomes a member of; only together with a name.
-    pub team: Option<String>,
-    /// It has to have its plan approved first.
-    pub plan: bool,
-    /// It gets a working tree of its own.
-    pub worktree: bool,
-    /// It works here.
-    pub cwd: Option<String>,
-    /// The call of the tool, by the client's name for it.
-    pub tool_use_id: Option<String>,
-}
 
 /// What became of a spawn.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -170,12 +142,7 @@ pub type Receipt = Box<dyn FnOnce() + Send>;
 /// wait look at `wait`.
 pub trait AgentService: Send + Sync {
     /// Starts an agent; in the foreground, until it ends or goes on in the background.
-    fn spawn(
-        &self,
-        input: &AgentInput,
-        workplace: &Workplace,
-        wait: &Wait,
-    ) -> Result<Spawned, Failure>;
+    fn spawn(&self, wish: &Wish, workplace: &Workplace, wait: &Wait) -> Result<Spawned, Failure>;
 
     /// Stops a running agent and says how it ended.
     fn stop(&self, id: &str, workplace: &Workplace) -> Result<AgentOutput, Failure>;
@@ -231,22 +198,17 @@ impl Wait {
 
     /// Says how far it is.
     pub fn report(&self, progress: Progress) {
-        let mut now = self
-            .0
-            .progress
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        *now = Some(progress);
+        *self.latest() = Some(progress);
     }
 
     /// How far it is, if that was said since the last call.
     pub fn progress(&self) -> Option<Progress> {
-        let mut now = self
-            .0
-            .progress
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        now.take()
+        self.latest().take()
+    }
+
+    fn latest(&self) -> MutexGuard<'_, Option<Progress>> {
+        let progress = &self.0.progress;
+        progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use crate::agent::Role;
-use crate::agent::definitions;
-use crate::agent::{Wish, describe};
+use crate::agent::Wish;
 use crate::director::{WorkerTask, base_of_all, may_begin};
 use crate::run::{Agents, Spawn};
 use crate::session_file::{SessionFile, TeamSession};
@@ -17,8 +16,8 @@ use swarm::run::Meta;
 use taskboard::{Caller, Task};
 use worktrees::Base;
 
-use super::own_agents::under_way;
-use super::service::{AgentInput, Spawned};
+use super::own_agents::{asked_by_caller, under_way};
+use super::service::Spawned;
 
 /// The type of a worker for which none was named.
 const USUAL_TYPE: &str = "worker";
@@ -58,20 +57,20 @@ impl Workers {
     /// Starts a worker in the background, with a task of its own that no list shows.
     pub(super) fn spawn(
         &self,
-        input: &AgentInput,
+        wish: &Wish,
         workplace: &Workplace,
         agents: &Agents,
     ) -> Result<Spawned, Failure> {
-        self.check_understood(&input.prompt)?;
+        self.check_understood(wish.prompt.as_deref().unwrap_or_default())?;
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let session = session(workplace)?;
         check_number(session.as_ref(), agents)?;
-        let task = header(input);
+        let task = header(wish);
         let board = workplace.board();
         if let Some(other) = may_begin(&task.paths, &board)? {
             return Err(in_the_way(&task.paths, &other));
         }
-        let mut spawn = request(input, session.as_ref(), workplace, agents)?;
+        let mut spawn = request(wish, session.as_ref(), workplace, agents)?;
         let id = task.create(&board)?;
         spawn.task = Some(id);
         spawn.plan.prove = Some(task.prove(id, &board));
@@ -194,9 +193,10 @@ fn in_the_way(paths: &[String], other: &Task) -> Failure {
 }
 
 /// What the prompt says about its own work: which files, and what shows that it is done.
-fn header(input: &AgentInput) -> WorkerTask {
+fn header(wish: &Wish) -> WorkerTask {
+    let prompt = wish.prompt.as_deref().unwrap_or_default();
     let line = |key: &str| {
-        input.prompt.lines().find_map(|line| {
+        prompt.lines().find_map(|line| {
             let line = line.trim_start_matches(['-', '*', ' ']);
             let start = line.get(..key.len())?;
             let rest = line[key.len()..].trim();
@@ -204,7 +204,11 @@ fn header(input: &AgentInput) -> WorkerTask {
         })
     };
     let paths = line(PATHS).unwrap_or_default();
-    let subject = input.description.lines().next().unwrap_or_default();
+    let subject = wish
+        .description
+        .as_deref()
+        .and_then(|text| text.lines().next())
+        .unwrap_or_default();
     WorkerTask {
         subject: subject.chars().take(200).collect(),
         lead: LEAD.into(),
@@ -219,7 +223,7 @@ fn header(input: &AgentInput) -> WorkerTask {
 }
 
 fn request(
-    input: &AgentInput,
+    wish: &Wish,
     session: Option<&TeamSession>,
     workplace: &Workplace,
     agents: &Agents,
@@ -237,23 +241,18 @@ fn request(
     };
     let usual = || Some(USUAL_TYPE.to_owned());
     let wish = Wish {
-        prompt: Some(input.prompt.clone()),
-        description: Some(input.description.clone()),
-        agent_type: input.subagent_type.clone().or_else(usual),
+        prompt: wish.prompt.clone(),
+        description: wish.description.clone(),
+        agent_type: wish.agent_type.clone().or_else(usual),
         runtime: session.and_then(|session| session.runtime.clone()),
-        name: input.name.clone(),
+        name: wish.name.clone(),
         role: Role::Worker,
         background: true,
         worktree,
         coordinator: true,
         ..Wish::default()
     };
-    let definitions = definitions::load(None, workplace)?;
-    let spawn = describe(&wish, &definitions, workplace)?;
-    Ok(Spawn {
-        parent: workplace.agent_name().clone(),
-        ..spawn
-    })
+    asked_by_caller(&wish, workplace)
 }
 
 /// What the coordinator is told besides.
@@ -275,12 +274,12 @@ mod tests {
     #[test]
     fn a_prompt_says_which_files_and_which_check() {
         let read = |prompt: &str| {
-            let input = AgentInput {
-                description: "rename it".into(),
-                prompt: prompt.into(),
-                ..AgentInput::default()
+            let wish = Wish {
+                description: Some("rename it".into()),
+                prompt: Some(prompt.into()),
+                ..Wish::default()
             };
-            let task = header(&input);
+            let task = header(&wish);
             (task.paths.join(" "), task.verify.unwrap_or_default())
         };
         for (prompt, paths, verify) in [

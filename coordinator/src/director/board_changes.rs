@@ -6,7 +6,8 @@ use std::sync::mpsc::Sender;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::work::{Said, Shared};
+use super::setup::Setup;
+use super::work::Said;
 
 /// They are looked at this often at most: what the director does itself it knows at once.
 const AT_MOST_EVERY: Duration = Duration::from_millis(50);
@@ -20,11 +21,11 @@ pub(super) struct Watching {
 }
 
 impl Watching {
-    pub(super) fn start(shared: &Arc<Shared>, said: Sender<Said>) -> Self {
+    pub(super) fn start(setup: &Arc<Setup>, said: Sender<Said>) -> Self {
         let over = Arc::new(AtomicBool::new(false));
-        let (shared, stop) = (Arc::clone(shared), Arc::clone(&over));
+        let (setup, stop) = (Arc::clone(setup), Arc::clone(&over));
         let thread = thread::spawn(move || {
-            let board = shared.agents.board();
+            let board = setup.board();
             let mut watch = match board.watch(None) {
                 Ok(watch) => watch,
                 Err(error) => {

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
 use swarm::run::Proof;
 use swarm::runtime::Usage;
 use taskboard::TaskId;
 
 /// Something that happened, for people and reports. Nothing depends on it being heard: what
 /// counts is on disk.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the names say what the fields are")]
 pub enum DirectorEvent {
@@ -29,8 +31,11 @@ pub enum DirectorEvent {
         task: TaskId,
         /// The agent's id, if one was started.
         agent: Option<String>,
+        #[serde(skip)]
         end: TaskEnd,
+        #[serde(skip)]
         usage: Usage,
+        #[serde(skip)]
         took: Duration,
     },
     /// What was done for a task is part of the branch.
@@ -58,13 +63,16 @@ pub enum DirectorEvent {
         failure: Option<String>,
     },
     /// Nothing is left to do for now.
-    AtRest(super::schedule::Stand),
+    AtRest {
+        #[serde(skip)]
+        stand: super::schedule::Stand,
+    },
     /// Nothing is begun for now.
-    Paused(String),
+    Paused { why: String },
     /// It goes on.
     Resumed,
     /// Something else a person may want to know.
-    Note(String),
+    Note { text: String },
     /// Nothing happened for a moment.
     Tick,
 }

@@ -11,7 +11,7 @@ use worktrees::{AfterCheck, Check, MergeRequest, MergeStrategy, SetUp, Slug, Tre
 
 use super::base::is_commit_checked;
 use super::lead_workers::is_workers;
-use super::work::Shared;
+use super::setup::Setup;
 use crate::run::{AgentError, Agents};
 
 /// Where finished work goes.
@@ -135,7 +135,7 @@ pub(super) fn queued(task: &Task, trees: &Trees) -> Option<Queued> {
     })
 }
 
-impl Shared {
+impl Setup {
     /// Lands the work on one task.
     pub(super) fn land(&self, id: TaskId, landings: &Landings, stop: &AtomicBool) -> Landing {
         let outcome = match self.try_landing(id, landings, stop) {
@@ -152,7 +152,7 @@ impl Shared {
         landings: &Landings,
         stop: &AtomicBool,
     ) -> Result<Landed, AgentError> {
-        let task = self.board.get(id)?;
+        let task = self.board().get(id)?;
         let result = task.result().unwrap_or_default();
         let Some(name) = &result.worktree else {
             return Ok(Landed::Nothing);
@@ -161,8 +161,8 @@ impl Shared {
         let trees = self.agents.trees()?;
         // Checked already if the result has the files of the commit the check has passed on, and
         // that is the director's own word.
-        let verify = self.board.check_of(&task)?;
-        let passed = is_commit_checked(&result) && self.board.believes(&task)?;
+        let verify = self.board().check_of(&task)?;
+        let passed = is_commit_checked(&result) && self.board().believes(&task)?;
         let proven = result.commit.filter(|_| passed && landings.check.is_none());
         let commands = [verify.as_deref(), landings.check.as_deref()];
         let command: Vec<&str> = commands.into_iter().flatten().collect();
@@ -224,7 +224,7 @@ impl Shared {
         landings: &Landings,
     ) -> Result<TaskId, AgentError> {
         let key = format!("{slug}");
-        let snapshot = self.board.snapshot()?;
+        let snapshot = self.board().snapshot()?;
         let made = snapshot
             .tasks()
             .find(|other| conflict_of(other) == Some(key.as_str()));
@@ -251,7 +251,7 @@ impl Shared {
         let facts = TaskFacts {
             paths: Some(files.to_vec()),
             priority: Some(task.priority().saturating_add(1)),
-            verify: self.board.check_of(task)?.map(Some),
+            verify: self.board().check_of(task)?.map(Some),
             ..TaskFacts::default()
         };
         let mut metadata = facts.into_metadata();
@@ -262,7 +262,7 @@ impl Shared {
             metadata,
             ..NewTask::default()
         };
-        let created = self.board.create(&[new], None)?;
+        let created = self.board().create(&[new], None)?;
         let first = created.first().map(|task| task.id);
         first.ok_or_else(|| AgentError::Invalid("the conflict's task was not created".into()))
     }

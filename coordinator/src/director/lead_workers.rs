@@ -5,6 +5,7 @@
 //! and nothing of it is forgotten when somebody is killed. The director gives such a task to
 //! nobody; whether a worker that failed goes on is for the lead to say.
 
+use serde::Serialize;
 use serde_json::Map;
 use swarm::run::{Meta, RunState};
 use taskboard::{Board, Caller, NewTask, Status, Task, TaskFacts, TaskId, Update};
@@ -13,7 +14,7 @@ use worktrees::{Slug, TreeError, Trees};
 use super::base::commit_of;
 use super::inputs::overlap;
 use super::landing::queued;
-use super::work::Shared;
+use super::setup::Setup;
 use crate::run::{AgentError, Agents, Prove};
 
 /// Under which a task says that it is a worker's own, and whose worker that is.
@@ -139,9 +140,9 @@ pub(super) enum Aside {
     Nothing,
 }
 
-impl Shared {
+impl Setup {
     pub(super) fn aside(&self, id: TaskId) -> Aside {
-        let Some(task) = self.board.get(id).ok().filter(is_workers) else {
+        let Some(task) = self.board().get(id).ok().filter(is_workers) else {
             return Aside::Nothing;
         };
         if task.status == Status::Completed {
@@ -163,7 +164,7 @@ impl Shared {
 }
 
 /// A tree with work in it that is on no branch but its own, and waits for nothing.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LeftTree {
     /// Whose.
     pub agent: String,
@@ -174,6 +175,7 @@ pub struct LeftTree {
     /// What is in it, or why it stays.
     pub why: String,
     /// Somebody stopped the agent: then it is left on purpose.
+    #[serde(skip)]
     pub stopped: bool,
 }
 

@@ -17,15 +17,15 @@ use super::board_changes::Watching;
 use super::control::{Control, Level};
 use super::crew::Seat;
 use super::event::DirectorEvent;
-use super::inputs::{Limits, SeatView};
-use super::landing::{Landings, Queued};
+use super::inputs::SeatView;
+use super::landing::Queued;
 use super::lead_workers::Aside;
 use super::mirror::Mirror;
 use super::rests::Rests;
 use super::schedule::{Plan, Snapshot, Stand, schedule};
-use super::setup::{Closed, DirectorError, Ending, Gate, Setup};
+use super::setup::{Closed, DirectorError, Ending, Setup};
 use super::trouble::{Then, Trouble};
-use super::work::{Ended, Said, Shared, WorkEnd};
+use super::work::{Ended, Said, WorkEnd};
 use crate::run::{AgentError, Agents};
 
 /// How often is looked at what nobody tells: a wish to stop, a gate that has opened.
@@ -65,13 +65,9 @@ impl Place {
 
 /// Works a board off.
 pub(crate) struct Director {
-    pub(super) shared: Arc<Shared>,
+    pub(super) setup: Arc<Setup>,
     pub(super) control: Arc<Control>,
     pub(super) places: Vec<Place>,
-    pub(super) limits: Limits,
-    pub(super) landings: Option<Arc<Landings>>,
-    pub(super) linger: bool,
-    pub(super) gate: Option<Gate>,
     pub(super) mirror: Mirror,
     pub(super) queue: BTreeMap<TaskId, Queued>,
     pub(super) landing: Option<TaskId>,
@@ -101,30 +97,15 @@ impl Director {
     pub(crate) fn new(setup: Setup, control: Arc<Control>) -> Result<Self, DirectorError> {
         let lock = direct(&setup.agents)?;
         setup.agents.reconcile()?;
-        let board = Arc::clone(setup.agents.board());
-        let mirror = if board.dir().is_dir() {
-            Mirror::load(&board)?
-        } else {
-            Mirror::default()
+        let mirror = match setup.board().dir().is_dir() {
+            true => Mirror::load(setup.board())?,
+            false => Mirror::default(),
         };
         let (said, heard) = mpsc::channel();
         Ok(Self {
-            shared: Arc::new(Shared {
-                agents: setup.agents,
-                board,
-                crew: setup.crew,
-                base: setup.base,
-                parent: setup.parent,
-                quiet: setup.quiet,
-                verify_timeout: setup.verify_timeout,
-                max_attempts: setup.max_attempts,
-            }),
             control,
-            places: setup.seats.into_iter().map(Place::new).collect(),
-            limits: setup.limits,
-            landings: setup.landings.map(Arc::new),
-            linger: setup.linger,
-            gate: setup.gate,
+            places: setup.seats.iter().cloned().map(Place::new).collect(),
+            setup: Arc::new(setup),
             mirror,
             queue: BTreeMap::new(),
             landing: None,
@@ -154,7 +135,7 @@ impl Director {
     ) -> Result<Ending, DirectorError> {
         self.adopt()?;
         self.find_unlanded();
-        let watching = Watching::start(&self.shared, self.said.clone());
+        let watching = Watching::start(&self.setup, self.said.clone());
         let ending = self.go(tell);
         drop(watching);
         for thread in self.threads.drain(..) {
@@ -167,19 +148,19 @@ impl Director {
     /// Puts away what is not needed any more, and says what stays all the same. Somebody may be at
     /// it for a moment, or kill a git of ours, so it is not given up at once.
     fn put_away(&self, tell: &mut dyn FnMut(DirectorEvent)) -> Result<(), DirectorError> {
-        let Some(landings) = &self.landings else {
+        let Some(landings) = &self.setup.landings else {
             return Ok(());
         };
-        let mut stay = self.shared.put_away_landed(&landings.into)?;
+        let mut stay = self.setup.put_away_landed(&landings.into)?;
         for _ in 1..TIDYING {
             if stay.is_empty() {
                 break;
             }
             thread::sleep(TICK);
-            stay = self.shared.put_away_landed(&landings.into)?;
+            stay = self.setup.put_away_landed(&landings.into)?;
         }
         for stays in stay {
-            tell(DirectorEvent::Note(stays));
+            tell(DirectorEvent::Note { text: stays });
         }
         Ok(())
     }
@@ -198,7 +179,9 @@ impl Director {
             let plan = self.plan(level, tell);
             // What waits to land for a moment lands, unless everything is to end at once.
             let landing = self.landing.is_some()
-                || (!self.queue.is_empty() && self.landings.is_some() && level < Level::Force);
+                || (!self.queue.is_empty()
+                    && self.setup.landings.is_some()
+                    && level < Level::Force);
             let working = plan.stand == Stand::Working || landing;
             for (task, seat) in plan.start {
                 self.begin(task, seat);
@@ -209,12 +192,12 @@ impl Director {
             self.tell_idle(tell);
             if !working {
                 let over = level > Level::GoOn
-                    || (!self.linger && !matches!(plan.stand, Stand::Waiting(_)));
+                    || (!self.setup.linger && !matches!(plan.stand, Stand::Waiting(_)));
                 if over {
                     return self.ending(plan.stand, level);
                 }
-                if !said_at_rest && self.linger {
-                    tell(DirectorEvent::AtRest(plan.stand));
+                if !said_at_rest && self.setup.linger {
+                    tell(DirectorEvent::AtRest { stand: plan.stand });
                     said_at_rest = true;
                 }
             } else {
@@ -240,9 +223,9 @@ impl Director {
         let now = Instant::now();
         self.closed_until = Some((now + BREATHER, why.to_owned()));
         match self.trouble.again(now) {
-            Then::Say => tell(DirectorEvent::Note(format!(
-                "task {task} has to wait: {why}"
-            ))),
+            Then::Say => tell(DirectorEvent::Note {
+                text: format!("task {task} has to wait: {why}"),
+            }),
             Then::GiveUp if self.places.iter().all(|place| place.at.is_none()) => {
                 let why = format!("nothing could be begun for two minutes: {why}");
                 self.control.want(Level::Finish, &why);
@@ -303,7 +286,7 @@ impl Director {
             resting: &resting,
             unreadable: &self.mirror.unreadable,
             seats: &seats,
-            limits: self.limits,
+            limits: self.setup.limits,
             closed: closed.as_deref(),
             succeeded: self.succeeded,
             failed: self.failed,
@@ -327,7 +310,7 @@ impl Director {
             }
             self.closed_until = None;
         }
-        let closed = match self.gate.as_ref().and_then(|gate| gate()) {
+        let closed = match self.setup.gate.as_ref().and_then(|gate| gate()) {
             None => None,
             Some(Closed::ForNow(why)) => Some(why),
             Some(Closed::ForGood(why)) => {
@@ -337,7 +320,7 @@ impl Director {
             }
         };
         match (&closed, self.paused) {
-            (Some(why), false) => tell(DirectorEvent::Paused(why.clone())),
+            (Some(why), false) => tell(DirectorEvent::Paused { why: why.clone() }),
             (None, true) => tell(DirectorEvent::Resumed),
             _ => {}
         }
@@ -355,9 +338,9 @@ impl Director {
         if let Some(view) = self.mirror.tasks.get_mut(&task) {
             view.status = taskboard::Status::InProgress;
         }
-        let (shared, control) = (Arc::clone(&self.shared), Arc::clone(&self.control));
+        let (setup, control) = (Arc::clone(&self.setup), Arc::clone(&self.control));
         let (seat, said) = (place.seat.clone(), self.said.clone());
-        let work = move || shared.work(task, number, &seat, &control, &said);
+        let work = move || setup.work(task, number, &seat, &control, &said);
         self.on_a_thread(number, task, work);
     }
 
@@ -367,9 +350,9 @@ impl Director {
             return;
         }
         self.proving = Some(task);
-        let (shared, said) = (Arc::clone(&self.shared), self.said.clone());
+        let (setup, said) = (Arc::clone(&self.setup), self.said.clone());
         self.threads.push(thread::spawn(move || {
-            let proved = shared.prove_reported(task);
+            let proved = setup.prove_reported(task);
             said.send(Said::Proved { task, proved }).ok();
         }));
     }
@@ -398,8 +381,8 @@ impl Director {
 
     /// Takes over the agents of an director that is gone.
     fn adopt(&mut self) -> Result<(), DirectorError> {
-        for id in swarm::run::active(self.shared.agents.runs_dir()).map_err(AgentError::from)? {
-            let run = self.shared.agents.run(&id);
+        for id in swarm::run::active(self.setup.agents.runs_dir()).map_err(AgentError::from)? {
+            let run = self.setup.agents.run(&id);
             let Ok(meta) = run.meta() else {
                 continue;
             };
@@ -419,22 +402,22 @@ impl Director {
     /// Waits for an agent that somebody else started, like for one of its own.
     fn take_over(&mut self, task: TaskId, meta: Meta, adopted: bool) {
         // It may be newer than what was looked at.
-        self.mirror.refresh(&self.shared.board, task);
+        self.mirror.refresh(self.setup.board(), task);
         let number = self.seat_for(&meta);
         let place = &mut self.places[number];
         place.at = Some(task);
         place.meta = Some(meta.clone());
         place.asked = Level::GoOn;
-        let (shared, said) = (Arc::clone(&self.shared), self.said.clone());
+        let (setup, said) = (Arc::clone(&self.setup), self.said.clone());
         self.on_a_thread(number, task, move || {
-            shared.adopt(task, number, &meta, adopted, &said);
+            setup.adopt(task, number, &meta, adopted, &said);
         });
     }
 
     /// A task of a worker that the lead started has changed: the worker is waited for, and what
     /// it did lands.
     pub(super) fn look_aside(&mut self, id: TaskId) {
-        match self.shared.aside(id) {
+        match self.setup.aside(id) {
             Aside::AtWork(_) if self.places.iter().any(|place| place.at == Some(id)) => {}
             Aside::AtWork(meta) => self.take_over(id, *meta, false),
             Aside::Done if self.landing != Some(id) && !self.not_landed.contains_key(&id) => {
@@ -473,9 +456,9 @@ impl Director {
                 continue;
             };
             place.asked = level;
-            let (shared, control) = (Arc::clone(&self.shared), Arc::clone(&self.control));
+            let (setup, control) = (Arc::clone(&self.setup), Arc::clone(&self.control));
             // It blocks until the agent has ended; the one who waits for that says so.
-            thread::spawn(move || shared.stop(&meta, &control));
+            thread::spawn(move || setup.stop(&meta, &control));
         }
     }
 }

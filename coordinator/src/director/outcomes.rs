@@ -41,12 +41,14 @@ impl Director {
             Said::Landed(landing) => self.landed(*landing, tell),
             Said::Proved { task, proved } => {
                 self.proving = None;
-                self.mirror.refresh(&self.shared.board, task);
+                self.mirror.refresh(self.setup.board(), task);
                 tell(match proved {
-                    Ok(()) => DirectorEvent::Note(format!("task {task} is done: its check passes")),
+                    Ok(()) => DirectorEvent::Note {
+                        text: format!("task {task} is done: its check passes"),
+                    },
                     Err(why) => {
                         let text = format!("task {task} was said to be done, and is not: {why}");
-                        DirectorEvent::Note(text)
+                        DirectorEvent::Note { text }
                     }
                 });
             }
@@ -59,7 +61,7 @@ impl Director {
             // Whoever waits for it tells when it is over.
             let ours = self.places.iter().any(|place| place.at == Some(id));
             if !ours {
-                self.mirror.refresh(&self.shared.board, id);
+                self.mirror.refresh(self.setup.board(), id);
                 self.look_aside(id);
             }
         }
@@ -81,13 +83,12 @@ impl Director {
             // A worker of the lead's is not one that waits for work.
             place.did = (!place.extra).then_some((task, failure));
         }
-        self.mirror.refresh(&self.shared.board, task);
+        self.mirror.refresh(self.setup.board(), task);
         let end = match end {
             WorkEnd::Task(end) => end,
             WorkEnd::NotNow(why) => {
-                tell(DirectorEvent::Note(format!(
-                    "task {task} has to wait: {why}"
-                )));
+                let text = format!("task {task} has to wait: {why}");
+                tell(DirectorEvent::Note { text });
                 self.closed_until = Some((Instant::now() + BREATHER, why));
                 return;
             }
@@ -96,12 +97,12 @@ impl Director {
                 Some(pause) => {
                     let ms = pause.as_millis();
                     let text = format!("task {task} is begun again in {ms} ms: {why}");
-                    tell(DirectorEvent::Note(text));
+                    tell(DirectorEvent::Note { text });
                     return;
                 }
                 None => {
-                    let end = self.shared.give_up(task, why.clone());
-                    self.mirror.refresh(&self.shared.board, task);
+                    let end = self.setup.give_up(task, why.clone());
+                    self.mirror.refresh(self.setup.board(), task);
                     match end {
                         WorkEnd::Task(end) => end,
                         _ => return self.is_broken(task, &why, tell),
@@ -131,11 +132,11 @@ impl Director {
 
     /// Work of an earlier director that is done and not on the branch.
     pub(super) fn find_unlanded(&mut self) {
-        if self.landings.is_none() {
+        if self.setup.landings.is_none() {
             return;
         }
         // Those of workers, which are in no list, too.
-        let board = &self.shared.board;
+        let board = self.setup.board();
         let snapshot = match board.dir().is_dir().then(|| board.snapshot()) {
             Some(Ok(snapshot)) => snapshot,
             _ => return,
@@ -151,11 +152,11 @@ impl Director {
     }
 
     pub(super) fn enqueue(&mut self, id: TaskId) {
-        if self.landings.is_none() {
+        if self.setup.landings.is_none() {
             return;
         }
-        let queued = self.shared.board.get(id).ok().and_then(|task| {
-            let trees = self.shared.agents.trees().ok()?;
+        let queued = self.setup.board().get(id).ok().and_then(|task| {
+            let trees = self.setup.agents.trees().ok()?;
             queued(&task, &trees)
         });
         if let Some(queued) = queued {
@@ -164,7 +165,7 @@ impl Director {
     }
 
     pub(super) fn start_landing(&mut self) {
-        let Some(landings) = self.landings.clone() else {
+        let Some(landings) = self.setup.landings.clone() else {
             return;
         };
         if self.landing.is_some() || self.control.level() == Level::Force {
@@ -179,10 +180,10 @@ impl Director {
             .map(|queued| queued.paths.clone())
             .unwrap_or_default();
         self.landing = Some(task);
-        let (shared, said) = (Arc::clone(&self.shared), self.said.clone());
+        let (setup, said) = (Arc::clone(&self.setup), self.said.clone());
         let stop = Arc::clone(&self.stop_landing);
         self.threads.push(thread::spawn(move || {
-            let landing = shared.land(task, &landings, &stop);
+            let landing = setup.land(task, &landings, &stop);
             said.send(Said::Landed(Box::new(landing))).ok();
         }));
     }
@@ -196,7 +197,7 @@ impl Director {
             if let Some(pause) = self.landing_rests.again(task, Instant::now()) {
                 let ms = pause.as_millis();
                 let text = format!("task {task} lands in {ms} ms, once more: {why}");
-                tell(DirectorEvent::Note(text));
+                tell(DirectorEvent::Note { text });
                 return;
             }
             outcome = Landed::Left(why);
@@ -204,6 +205,7 @@ impl Director {
         self.landing_rests.over(task);
         self.queue.remove(&task);
         let into = self
+            .setup
             .landings
             .as_ref()
             .map_or_else(String::new, |landings| landings.into.clone());
@@ -225,12 +227,12 @@ impl Director {
                 let why = format!("{into} has changed the same lines");
                 self.not_landed.insert(task, why.clone());
                 if let Some(became) = became {
-                    self.mirror.refresh(&self.shared.board, became);
+                    self.mirror.refresh(self.setup.board(), became);
                 }
                 tell(not_landed(files, why, became));
             }
             Landed::Rejected(why) => {
-                self.mirror.refresh(&self.shared.board, task);
+                self.mirror.refresh(self.setup.board(), task);
                 self.succeeded = self.succeeded.saturating_sub(1);
                 tell(not_landed(Vec::new(), why, None));
             }

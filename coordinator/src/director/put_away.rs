@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
 use taskboard::{Board, Status, Task, TaskId};
 use worktrees::{Entry, RemoveRequest, Slug, TreeError, Trees};
 
 use super::base::commit_of;
 use super::landing::queued;
-use super::work::Shared;
+use super::setup::Setup;
 use crate::run::{AgentError, Agents};
 
 /// A tree of an attempt at a task, where another attempt did it and is on its branch.
@@ -55,7 +56,7 @@ pub(crate) fn superseded(agents: &Agents) -> Result<Vec<Superseded>, AgentError>
 }
 
 /// A tree that was made for a task of the team and is still there.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StayingTree {
     /// Its name.
     pub worktree: String,
@@ -110,7 +111,7 @@ fn is_superseded(entry: &Entry, task: &Task, list: &str, trees: &Trees) -> bool 
     done && !its_own && !elsewhere && queued(task, trees).is_none()
 }
 
-impl Shared {
+impl Setup {
     /// Puts away the tree of work that has just landed, and those of earlier attempts at it. What
     /// is in use stays; it is looked at again at the end.
     pub(super) fn put_away_all(&self, trees: &Trees, slug: &Slug, task: &Task, into: &str) {
@@ -142,7 +143,7 @@ impl Shared {
             ..RemoveRequest::default()
         };
         let removed = trees.remove(slug, &request)?;
-        self.board.unbind_worktree(task.id, slug.as_str()).ok();
+        self.board().unbind_worktree(task.id, slug.as_str()).ok();
         trees.forget_task(&removed.entry).ok();
         Ok(())
     }
@@ -151,7 +152,7 @@ impl Shared {
     /// was killed, and of attempts that came to nothing. Returns what stays although it could go,
     /// and why.
     pub(super) fn put_away_landed(&self, into: &str) -> Result<Vec<String>, AgentError> {
-        if !self.board.dir().is_dir() {
+        if !self.board().dir().is_dir() {
             return Ok(Vec::new());
         }
         let trees = self.agents.trees()?;
@@ -160,7 +161,7 @@ impl Shared {
         if let Err(error) = trees.sweep() {
             stay.push(format!("a worktree is left half done: {error}"));
         }
-        for task in self.board.snapshot()?.tasks() {
+        for task in self.board().snapshot()?.tasks() {
             let name = task.result().and_then(|result| result.worktree);
             let Some(slug) = name.and_then(|name| Slug::new(&name).ok()) else {
                 continue;

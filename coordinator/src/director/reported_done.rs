@@ -6,14 +6,14 @@ use swarm::run::{ExitStatus, RuntimeSpec};
 use taskboard::{Attempt, BoardError, Caller, Task, TaskId, TaskResult};
 use worktrees::Slug;
 
-use super::work::Shared;
+use super::setup::Setup;
 use crate::progress::Patience;
 use crate::run::{AgentError, LaunchPlan, Prove, Spawn, WorksIn};
 
 /// How long one wait for a check takes at most; then it is waited for again.
 const ROUND: Duration = Duration::from_secs(3600);
 
-impl Shared {
+impl Setup {
     /// Makes the check of a task that was completed without: where the task was done, if that is
     /// known, else where the caller is. If it does not pass the task is open again.
     pub(super) fn prove_reported(&self, id: TaskId) -> Result<(), String> {
@@ -22,8 +22,8 @@ impl Shared {
     }
 
     fn try_to_prove(&self, id: TaskId) -> Result<Result<(), String>, AgentError> {
-        let task = self.board.get(id)?;
-        let verify = self.board.check_of(&task)?;
+        let task = self.board().get(id)?;
+        let verify = self.board().check_of(&task)?;
         let Some(verify) = verify.filter(|_| task.is_reported()) else {
             return Ok(Ok(()));
         };
@@ -71,7 +71,7 @@ impl Shared {
                 check: proof.and_then(|proof| proof.check),
                 ..TaskResult::default()
             };
-            self.board.proved(id, &result)?;
+            self.board().proved(id, &result)?;
             return Ok(Ok(()));
         }
         let why = outcome
@@ -98,7 +98,8 @@ impl Shared {
         };
         let caller = Caller::forced("engine");
         let enough = |all: &[Attempt]| patience.is_over(all);
-        self.board.attempt_failed(id, &caller, &attempt, &enough)?;
+        self.board()
+            .attempt_failed(id, &caller, &attempt, &enough)?;
         Ok(())
     }
 

@@ -1,10 +1,11 @@
 //! What an director is told, and what it says at the end.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use store::name::Name;
 use store::{Category, Explain, Facts};
-use taskboard::{BoardError, TaskId};
+use taskboard::{Board, BoardError, TaskId};
 use worktrees::TreeError;
 
 use super::base::BaseOf;
@@ -40,7 +41,7 @@ impl Closed {
 }
 
 /// Says why nothing may be begun, if so.
-pub(crate) type Gate = Box<dyn Fn() -> Option<Closed> + Send>;
+pub(crate) type Gate = Box<dyn Fn() -> Option<Closed> + Send + Sync>;
 
 /// What an director needs to know.
 pub(crate) struct Setup {
@@ -58,7 +59,7 @@ pub(crate) struct Setup {
     pub landings: Option<Landings>,
     /// Who is told of an agent's end.
     pub parent: Name,
-    /// Nobody but the caller has to be told.
+    /// The results are passed on by whoever runs the director, so nobody else has to be told.
     pub quiet: bool,
     /// It goes on when nothing is left to do, because there may be more later.
     pub linger: bool,
@@ -68,6 +69,13 @@ pub(crate) struct Setup {
     pub max_attempts: usize,
     /// Asked before anything is begun.
     pub gate: Option<Gate>,
+}
+
+impl Setup {
+    /// What is worked off.
+    pub(super) fn board(&self) -> &Arc<Board> {
+        self.agents.board()
+    }
 }
 
 /// Why an director could not go on.

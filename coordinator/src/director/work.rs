@@ -3,39 +3,24 @@
 //! Nothing here has to be remembered: the run says on disk how it ended, its host completes
 //! the task or gives it back. An director that is killed meanwhile loses the wait and no more.
 
-use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use store::name::Name;
 use swarm::run::{ExitStatus, Meta, RunError};
 use swarm::runtime::Usage;
-use taskboard::{Attempt, Board, BoardError, Caller, Task, TaskId};
+use taskboard::{Attempt, BoardError, Caller, Task, TaskId};
 use worktrees::TreeError;
 
 use super::base::{BaseOf, base_for};
 use super::control::{Control, Level};
-use super::crew::{Crew, Job, Seat};
+use super::crew::{Job, Seat};
 use super::event::TaskEnd;
+use super::setup::Setup;
 use crate::progress::Patience;
-use crate::run::{AgentError, Agents, Outcome, Output, Prove};
+use crate::run::{AgentError, Outcome, Output, Prove};
 
 /// How long one wait for a run's end takes at most; then it is waited for again.
 const ROUND: Duration = Duration::from_secs(3600);
-
-/// What all work has in common.
-pub(super) struct Shared {
-    pub(super) agents: Agents,
-    pub(super) board: Arc<Board>,
-    pub(super) crew: Box<dyn Crew>,
-    pub(super) base: BaseOf,
-    /// Who is told of an agent's end.
-    pub(super) parent: Name,
-    /// The results are passed on by whoever runs the director, so nobody else has to be told.
-    pub(super) quiet: bool,
-    pub(super) verify_timeout: Duration,
-    pub(super) max_attempts: usize,
-}
 
 /// What a thread that works has to say.
 #[derive(Debug)]
@@ -109,7 +94,7 @@ fn noted(task: &Task, meta: &Meta) -> bool {
     task.attempts().iter().any(|attempt| attempt.run == run)
 }
 
-impl Shared {
+impl Setup {
     /// Does `task` at `seat`.
     pub(super) fn work(
         &self,
@@ -167,7 +152,7 @@ impl Shared {
         said: &Sender<Said>,
     ) {
         let began = Instant::now();
-        let attempt = self.board.get(id).map_or(1, |task| task.failures() + 1);
+        let attempt = self.board().get(id).map_or(1, |task| task.failures() + 1);
         let started = Said::Started {
             seat: number,
             meta: Box::new(meta.clone()),
@@ -199,12 +184,12 @@ impl Shared {
     }
 
     fn begin(&self, id: TaskId, seat: &Seat) -> Result<(crate::run::Launched, usize), WorkEnd> {
-        let task = match self.board.get(id) {
+        let task = match self.board().get(id) {
             Ok(task) => task,
             Err(BoardError::NotFound { .. }) => return Err(WorkEnd::Task(TaskEnd::Taken)),
             Err(error) => return Err(WorkEnd::Broken(error.to_string())),
         };
-        let verify = match self.board.check_of(&task) {
+        let verify = match self.board().check_of(&task) {
             Ok(verify) => verify,
             // Its check is not the one that was decided: it is parked, and says so.
             Err(BoardError::Refused { reason, .. }) => {
@@ -281,11 +266,11 @@ impl Shared {
                 why: other.to_string(),
             },
         })?;
-        base_for(&self.base, task, &self.board, &trees)
+        base_for(&self.base, task, self.board(), &trees)
     }
 
     fn commit_message(&self, task: &Task) -> String {
-        let list = self.board.name();
+        let list = self.board().name();
         format!("{}\n\nTask: {list}#{}\n", task.subject, task.id)
     }
 
@@ -326,7 +311,7 @@ impl Shared {
             exit.error.clone().unwrap_or_else(|| exit.text())
         };
         match outcome.exit.status {
-            ExitStatus::Completed => match self.board.get(id) {
+            ExitStatus::Completed => match self.board().get(id) {
                 Ok(task) if task.status == taskboard::Status::Completed => {
                     WorkEnd::Task(TaskEnd::Done {
                         result: outcome.exit.text(),
@@ -350,7 +335,7 @@ impl Shared {
 
     /// What became of a task whose run did not go well.
     fn stand_of(&self, id: TaskId, why: String) -> WorkEnd {
-        WorkEnd::Task(match self.board.get(id) {
+        WorkEnd::Task(match self.board().get(id) {
             Ok(task) => match task.parked() {
                 Some(_) => TaskEnd::Parked { why },
                 None => TaskEnd::Failed { why },
@@ -361,7 +346,7 @@ impl Shared {
 
     /// Notes that a task cannot be begun, and will not be tried again unless somebody acts.
     pub(super) fn give_up(&self, id: TaskId, why: String) -> WorkEnd {
-        match self.board.get(id) {
+        match self.board().get(id) {
             Ok(task) => self.failed(&task, why, 1),
             Err(BoardError::NotFound { .. }) => WorkEnd::Task(TaskEnd::Taken),
             Err(error) => WorkEnd::Broken(format!("{why}; {error}")),
@@ -375,7 +360,7 @@ impl Shared {
         let patience = Patience { failed: most };
         let caller = Caller::new(task.owner.clone().unwrap_or_default());
         match self
-            .board
+            .board()
             .attempt_failed(task.id, &caller, &attempt, &|all| patience.is_over(all))
         {
             Ok(_) => self.stand_of(task.id, why),

@@ -231,9 +231,9 @@ impl Follow<'_> {
                     self.task_ended(at, agent.as_deref(), end, control, keeper);
                 }
             }
-            DirectorEvent::Paused(why) => self.events.event(&FanoutEvent::Paused { why }),
+            DirectorEvent::Paused { why } => self.events.event(&FanoutEvent::Paused { why }),
             DirectorEvent::Resumed => self.events.event(&FanoutEvent::Resumed),
-            DirectorEvent::Note(text) => self.note(text),
+            DirectorEvent::Note { text } => self.note(text),
             DirectorEvent::Tick => {
                 self.tell_checks();
                 self.events.event(&FanoutEvent::Tick);

@@ -14,11 +14,6 @@ const TAIL_LINES: usize = 30;
 /// The report as Markdown.
 pub fn markdown(report: &Report) -> String {
     let mut text = String::new();
-    let done = report
-        .tasks
-        .iter()
-        .filter(|task| task.outcome.is_success())
-        .count();
     let title = match report.verdict {
         Verdict::Done => "all done",
         Verdict::Failed => "some tasks failed",
@@ -31,13 +26,7 @@ pub fn markdown(report: &Report) -> String {
     // Writing to a String does not fail.
     writeln!(text, "# {}: {title}\n", inline(&report.name)).ok();
     let cost = report.cost();
-    write!(
-        text,
-        "{done} of {} tasks done in {}",
-        report.tasks.len(),
-        time(report.duration_ms())
-    )
-    .ok();
+    text.push_str(&report.done_text());
     if cost.usd > 0.0 || cost.tokens > 0 {
         write!(text, ", ${:.2}, {} tokens", cost.usd, cost.tokens).ok();
     }
@@ -52,12 +41,7 @@ pub fn markdown(report: &Report) -> String {
     for note in &report.notes {
         writeln!(text, "\n> {}", inline(note)).ok();
     }
-    let counts = report.counts();
-    let counts: Vec<String> = counts
-        .iter()
-        .map(|(kind, n)| format!("{n} {kind}"))
-        .collect();
-    writeln!(text, "\n{}\n", counts.join(" · ")).ok();
+    writeln!(text, "\n{}\n", report.counts_text()).ok();
     table(&mut text, report);
     for task in report
         .tasks

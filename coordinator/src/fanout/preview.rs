@@ -1,5 +1,6 @@
 //! What a plan would do, without doing it.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::task::{PlannedTask, Work, graph};
@@ -22,7 +23,7 @@ pub struct Preview {
 }
 
 /// What everything costs if every attempt is needed and uses its whole budget.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Worst {
     /// How many attempts.
     pub attempts: u64,
@@ -68,12 +69,7 @@ impl Preview {
             "levels": self.levels,
             "edges": edges,
             "criticalPath": self.critical_path,
-            "worstCase": {
-                "attempts": self.worst.attempts,
-                "usd": self.worst.usd,
-                "tokens": self.worst.tokens,
-                "unlimited": self.worst.unlimited,
-            },
+            "worstCase": self.worst,
             "warnings": self.warnings,
         })
     }

@@ -8,6 +8,7 @@ use swarm::run::CheckPlace;
 
 use super::error::FanoutError;
 use super::items::Origin;
+use super::markdown::time;
 use super::outcome::{Outcome, Skip, Verdict};
 use super::task::PlannedTask;
 
@@ -229,6 +230,23 @@ impl Report {
             *counts.entry(task.outcome.kind()).or_insert(0) += 1;
         }
         counts
+    }
+
+    /// The same in words.
+    pub fn counts_text(&self) -> String {
+        let counts = self.counts();
+        let counts: Vec<String> = counts
+            .iter()
+            .map(|(kind, n)| format!("{n} {kind}"))
+            .collect();
+        counts.join(" · ")
+    }
+
+    /// How many tasks are done, of how many, in which time.
+    pub fn done_text(&self) -> String {
+        let done = self.tasks.iter().filter(|task| task.outcome.is_success());
+        let (done, all) = (done.count(), self.tasks.len());
+        format!("{done} of {all} tasks done in {}", time(self.duration_ms()))
     }
 
     /// What everything cost.

@@ -91,13 +91,7 @@ impl Listed {
             "life": meta.life,
             "createdAt": meta.created_at,
             "startedAt": meta.started_at,
-            "usage": {
-                "inputTokens": meta.usage.input_tokens,
-                "outputTokens": meta.usage.output_tokens,
-                "totalTokens": meta.usage.total_tokens(),
-                "toolUses": meta.usage.tool_uses,
-                "costUsd": meta.usage.cost_usd,
-            },
+            "usage": meta.usage.to_json(),
         });
         let tree = meta.worktree.as_ref();
         let more = [

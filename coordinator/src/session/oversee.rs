@@ -87,7 +87,7 @@ impl Overseer {
     /// Takes note of what the engine says.
     pub(super) fn heard(&self, event: &DirectorEvent) {
         match event {
-            DirectorEvent::AtRest(_) => self.state.at_rest.store(true, Ordering::SeqCst),
+            DirectorEvent::AtRest { .. } => self.state.at_rest.store(true, Ordering::SeqCst),
             DirectorEvent::Started { name, .. } => {
                 self.state.at_rest.store(false, Ordering::SeqCst);
                 if let (Some(mail), Some(name)) = (&self.mail, name) {

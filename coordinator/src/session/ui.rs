@@ -4,6 +4,7 @@
 //! [`SessionUi`].
 
 use mailbox::Message;
+use serde::Serialize;
 use store::Failure;
 use taskboard::{Snapshot, TaskId};
 
@@ -114,11 +115,12 @@ pub struct Summary {
 }
 
 /// A task that failed too often.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct ParkedTask {
     /// Its id.
     pub id: TaskId,
     /// What it is about.
+    #[serde(skip)]
     pub subject: String,
     /// What went wrong.
     pub reason: String,

@@ -43,7 +43,7 @@ mod translator;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -247,6 +247,13 @@ impl Usage {
     /// All tokens.
     pub fn total_tokens(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
+    }
+
+    /// What programs are told: the sum of the tokens as well.
+    pub fn to_json(&self) -> Value {
+        let mut json = json!(self);
+        json["totalTokens"] = self.total_tokens().into();
+        json
     }
 
     /// What came on top of `before`.

@@ -11,7 +11,7 @@ use std::io::Write;
 
 use clap::{Args, Subcommand};
 use coordinator::env;
-use coordinator::fanout::{Report, Verdict, markdown, schema, time};
+use coordinator::fanout::{Report, Verdict, markdown, schema};
 use store::Failure;
 
 use crate::context::Context;
@@ -66,16 +66,10 @@ fn summary(report: &Report) -> String {
         Verdict::Conflicts => (YELLOW, "!"),
         _ => (RED, "✘"),
     };
-    let done = report
-        .tasks
-        .iter()
-        .filter(|task| task.outcome.is_success())
-        .count();
     let mut text = format!(
-        "{style}{mark}{style:#} {BOLD}{}{BOLD:#}: {done} of {} tasks done in {}",
+        "{style}{mark}{style:#} {BOLD}{}{BOLD:#}: {}",
         clean_line(&report.name),
-        report.tasks.len(),
-        time(report.duration_ms())
+        report.done_text()
     );
     for task in report
         .tasks
@@ -89,12 +83,7 @@ fn summary(report: &Report) -> String {
     if let Some(broken) = &report.broken {
         text.push_str(&format!("\n  {RED}✘{RED:#} {}", clean_line(broken)));
     }
-    let counts = report.counts();
-    let counts: Vec<String> = counts
-        .iter()
-        .map(|(kind, n)| format!("{n} {kind}"))
-        .collect();
-    text.push_str(&format!("\n  {DIM}{}{DIM:#}", counts.join(" · ")));
+    text.push_str(&format!("\n  {DIM}{}{DIM:#}", report.counts_text()));
     text
 }
 

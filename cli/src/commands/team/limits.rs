@@ -29,17 +29,7 @@ pub(crate) fn run(args: &LimitsArgs, context: &mut Context) -> Result<Exit, Fail
 }
 
 fn to_json(account: &Account, team: &str) -> Value {
-    let used = &account.used;
-    let mut answer = json!({
-        "team": team,
-        "usage": {
-            "inputTokens": used.input_tokens,
-            "outputTokens": used.output_tokens,
-            "totalTokens": used.total_tokens(),
-            "toolUses": used.tool_uses,
-            "costUsd": used.cost_usd,
-        },
-    });
+    let mut answer = json!({ "team": team, "usage": account.used.to_json() });
     if let Some(since) = &account.since {
         answer["since"] = since.as_str().into();
     }

@@ -3,12 +3,12 @@ use std::path::Path;
 use clap::Args;
 use serde_json::{Value, json};
 use store::Failure;
-use worktrees::{ChangeState, Changes, Entry, TreeStatus, Trees};
+use worktrees::{Changes, Entry, TreeStatus, Trees};
 
-use super::{binder, to_json};
+use super::{binder, style, to_json};
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::output::{CYAN, DIM, GREEN, PLAIN, RED, YELLOW, age, terminal_width};
+use crate::output::{CYAN, DIM, PLAIN, age, terminal_width};
 use crate::table::{self, Cell};
 
 #[derive(Debug, Args)]
@@ -99,14 +99,7 @@ fn cells(row: &Row) -> [Cell; 8] {
     let status = entry.under_way().unwrap_or(entry.status.as_str());
     let (changes, style) = match &row.changes {
         None => (String::new(), PLAIN),
-        Some(changes) => {
-            let style = match changes.state {
-                ChangeState::Clean => GREEN,
-                ChangeState::Changed => YELLOW,
-                ChangeState::Unknown => RED,
-            };
-            (changes.describe(), style)
-        }
+        Some(changes) => (changes.describe(), style(changes)),
     };
     [
         Cell::new(&entry.name, PLAIN),

@@ -12,13 +12,15 @@ mod run;
 mod session;
 mod status;
 
+use anstyle::Style;
 use clap::{Args, Subcommand};
 use coordinator::binding::Binder;
 use taskboard::Board;
-use worktrees::Trees;
+use worktrees::{ChangeState, Changes, Trees};
 
 use crate::context::Context;
 use crate::exit::Exit;
+use crate::output::{GREEN, RED, YELLOW};
 pub(crate) use coordinator::actions::worktree::fill_behind;
 use coordinator::actions::worktree::to_json;
 pub(crate) use create::NewTree;
@@ -86,6 +88,15 @@ pub(crate) fn run(command: &WorktreeCommand, context: &mut Context) -> Result<Ex
         WorktreeCommand::Exit(args) => session::exit(args, context),
         WorktreeCommand::Pool(command) => pool::run(command, context),
         WorktreeCommand::Events(args) => events::run(args, context),
+    }
+}
+
+/// The colour of what was found in a tree.
+fn style(changes: &Changes) -> Style {
+    match changes.state {
+        ChangeState::Clean => GREEN,
+        ChangeState::Changed => YELLOW,
+        ChangeState::Unknown => RED,
     }
 }
 

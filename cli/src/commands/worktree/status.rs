@@ -3,10 +3,10 @@ use serde_json::{Value, json};
 use store::Failure;
 use worktrees::{ChangeState, Slug};
 
-use super::to_json;
+use super::{style, to_json};
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::output::{BOLD, DIM, GREEN, RED, YELLOW, clean_line, short_commit};
+use crate::output::{BOLD, DIM, clean_line, short_commit};
 
 #[derive(Debug, Args)]
 pub(crate) struct StatusArgs {
@@ -38,11 +38,7 @@ pub(crate) fn run(args: &StatusArgs, context: &mut Context) -> Result<Exit, Fail
         answer
     };
     let text = || {
-        let style = match changes.state {
-            ChangeState::Clean => GREEN,
-            ChangeState::Changed => YELLOW,
-            ChangeState::Unknown => RED,
-        };
+        let style = style(&changes);
         let mut lines = vec![
             format!("{BOLD}{}{BOLD:#} {}", entry.name, clean_line(&entry.path)),
             match changes.state {
