@@ -75,12 +75,12 @@ pub use notification::{RunStatus, TaskNotification, Usage, WorktreeLeft, notific
 pub use options::{Limits, MailOptions};
 pub use peek::{Follow, Listing, MessageState};
 pub use protocol::{
-    Answered, Asked, IdleNotification, IdleReason, KINDS, Mode, Permission, Plan, Protocol,
-    Question, Shutdown, TaskAssignment, TeammateTerminated,
+    AllowedPrompt, Answered, Asked, IdleNotification, IdleReason, KINDS, Mode, Permission, Plan,
+    Protocol, Question, Shutdown, TaskAssignment, TeammateTerminated,
 };
 pub use render::{render, render_parts};
 pub use request::{Answer, Request, RequestState};
-pub use requests::{DEFAULT_DEADLINE, Requests};
+pub use requests::{DEFAULT_DEADLINE, Reply, Requests};
 
 #[cfg(test)]
 mod tests;

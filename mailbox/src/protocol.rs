@@ -177,6 +177,12 @@ pub struct Answered {
     /// Nobody answered in time, which counts as no.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub expired: bool,
+    /// Whoever approved the plan changed it first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub plan_was_edited: bool,
+    /// The plan as it was approved, if it was changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
 }
 
 /// Asks an agent to stop.
@@ -194,9 +200,22 @@ pub struct Shutdown {
 pub struct Plan {
     /// The plan itself.
     pub plan: String,
-    /// Where it is written down.
+    /// The file it is written to, which can be edited before the plan is approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_file_path: Option<String>,
+    /// Uses of tools that carrying it out needs, and that are not asked about once it is
+    /// approved.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allowed_prompts: Vec<AllowedPrompt>,
+}
+
+/// A use of a tool that is approved together with a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AllowedPrompt {
+    /// Which tool, as `Bash`.
+    pub tool: String,
+    /// How its command begins, as `cargo test`.
+    pub prompt: String,
 }
 
 /// Asks whether a tool may be used.

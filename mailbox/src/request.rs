@@ -37,6 +37,9 @@ pub struct Answer {
     /// What was said besides yes or no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<String>,
+    /// The plan that was approved, if whoever answered had changed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
 }
 
 /// A question and what became of it; the content of `requests/<id>.json`.

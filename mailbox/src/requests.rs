@@ -31,6 +31,17 @@ pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(600);
 /// How many requests that have their answer are kept.
 const KEPT: usize = 256;
 
+/// What is answered to a request.
+#[derive(Debug, Clone, Default)]
+pub struct Reply {
+    /// Yes or no.
+    pub approved: bool,
+    /// What is said besides.
+    pub feedback: Option<String>,
+    /// The plan as it is approved, if that is not the one that was handed in.
+    pub plan: Option<String>,
+}
+
 /// All requests of a team.
 #[derive(Debug, Default)]
 pub struct Requests {
@@ -81,7 +92,7 @@ impl Mailbox {
     }
 
     /// The question as it may be stored.
-    fn without_secrets(&self, question: Question) -> Result<Question> {
+    pub fn without_secrets(&self, question: Question) -> Result<Question> {
         if self.options.secret_filter.is_none() {
             return Ok(question);
         }
@@ -105,11 +116,26 @@ impl Mailbox {
         approved: bool,
         feedback: Option<String>,
     ) -> Result<Request> {
-        check_length("the feedback", MAX_TEXT, feedback.as_deref().unwrap_or(""))?;
-        let feedback = feedback.map(|mut feedback| {
-            self.options.secret_filter.text(&mut feedback);
-            feedback
-        });
+        let reply = Reply {
+            approved,
+            feedback,
+            plan: None,
+        };
+        self.reply(id, by, reply)
+    }
+
+    /// The same, also with a plan that was changed before it was approved.
+    pub fn reply(&self, id: &str, by: &Name, reply: Reply) -> Result<Request> {
+        let approved = reply.approved;
+        let filtered = |what, text: Option<String>| -> Result<Option<String>> {
+            check_length(what, MAX_TEXT, text.as_deref().unwrap_or(""))?;
+            Ok(text.map(|mut text| {
+                self.options.secret_filter.text(&mut text);
+                text
+            }))
+        };
+        let feedback = filtered("the feedback", reply.feedback)?;
+        let plan = filtered("the plan", reply.plan)?;
         let (mut request, problem) = {
             let _lock = self.lock_requests()?;
             let mut request = self.find_request(id)?;
@@ -130,6 +156,7 @@ impl Mailbox {
                 by: by.to_string(),
                 at: rfc3339(self.now_ms()),
                 feedback,
+                plan,
             });
             let stored = self.save_request(&request, self.options.durability);
             match stored {
@@ -344,6 +371,10 @@ fn question_message(request: &Request) -> Result<Draft> {
 }
 
 fn answer_message(request: &Request) -> Result<Draft> {
+    let plan = request
+        .answer
+        .as_ref()
+        .and_then(|answer| answer.plan.clone());
     let answered = Answered {
         request_id: request.id.clone(),
         approved: request.state == RequestState::Approved,
@@ -352,6 +383,8 @@ fn answer_message(request: &Request) -> Result<Draft> {
             .as_ref()
             .and_then(|answer| answer.feedback.clone()),
         expired: request.state == RequestState::Expired,
+        plan_was_edited: plan.is_some(),
+        plan,
     };
     let body = Body::Protocol(request.question.answer(answered));
     Ok(Draft {

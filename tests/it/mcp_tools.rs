@@ -50,7 +50,7 @@ fn every_role_has_its_tools_and_no_others() {
         client(&home, "coordinator", "team-lead").tools(),
         coordinator
     );
-    let teammate = [&BOARD[..], &AGENTS, &TREE].concat();
+    let teammate = [&BOARD[..], &AGENTS, &["EnterPlanMode"], &TREE].concat();
     assert_eq!(client(&home, "teammate", "alice").tools(), teammate);
     assert!(client(&home, "worker", "w").tools().is_empty());
     set_mode(&home, "alice", "plan");
@@ -421,6 +421,53 @@ fn a_plan_waits_for_the_lead() {
     alice.call("TaskList", json!({}));
     alice.notification("notifications/tools/list_changed");
     assert!(!alice.tools().contains(&"ExitPlanMode".to_owned()));
+}
+
+#[test]
+fn a_teammate_plans_when_it_wants_to_and_the_lead_edits_the_plan() {
+    let home = team(&["alice"]);
+    let mut lead = client(&home, "lead", "team-lead");
+    let mut alice = client(&home, "teammate", "alice");
+    alice.ok("EnterPlanMode", json!({}));
+    alice.notification("notifications/tools/list_changed");
+    let tools = alice.tools();
+    assert!(tools.contains(&"ExitPlanMode".to_owned()), "{tools:?}");
+    assert!(!tools.contains(&"EnterPlanMode".to_owned()), "{tools:?}");
+    let member = |home: &TestHome| {
+        let shown = home.ok(&["team", "show", "board"]);
+        let members = shown["team"]["members"].as_array().unwrap().clone();
+        members
+            .into_iter()
+            .find(|member| member["name"] == "alice")
+            .unwrap()
+    };
+    assert_eq!(member(&home)["mode"], "plan");
+    let handed_in = alice.ok(
+        "ExitPlanMode",
+        json!({"plan": "First this", "allowedPrompts": [{"tool": "Bash", "prompt": "cargo test"}]}),
+    );
+    let body = &handed_in["request"]["body"];
+    assert_eq!(body["allowedPrompts"][0]["prompt"], "cargo test");
+    let file = body["planFilePath"].as_str().unwrap();
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "First this");
+    let mail = texts(&lead.call("TaskList", json!({}))).remove(1);
+    assert!(mail.contains(file) && mail.contains("cargo test"), "{mail}");
+    let approve = json!({"to": "alice", "message": {
+        "type": "plan_approval_response", "request_id": handed_in["requestId"], "approve": true,
+    }});
+    std::fs::write(file, " \n").unwrap();
+    let (_, why) = lead.fails("SendMessage", approve.clone());
+    assert!(why.contains("the plan is empty"), "{why}");
+    std::fs::write(file, "First that\n").unwrap();
+    lead.ok("SendMessage", approve);
+    let mail = texts(&alice.call("TaskList", json!({}))).remove(1);
+    assert!(
+        mail.contains("planWasEdited") && mail.contains("First that"),
+        "{mail}"
+    );
+    // Nobody knew its mode before.
+    assert_eq!(member(&home)["mode"], "default");
+    assert!(alice.tools().contains(&"EnterPlanMode".to_owned()));
 }
 
 #[test]

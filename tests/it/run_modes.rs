@@ -6,6 +6,7 @@ use harness::runs::LONG;
 use harness::script::{Do, Script};
 use harness::{TestHome, wait_until};
 use mailbox::{MailOptions, Mailbox, Mode, Plan, Question, Request, RequestState};
+use serde_json::json;
 use store::home::Home;
 use store::name::Name;
 
@@ -52,6 +53,7 @@ fn plan() -> Question {
     Question::Plan(Plan {
         plan: "first this, then that".into(),
         plan_file_path: None,
+        allowed_prompts: Vec::new(),
     })
 }
 
@@ -91,6 +93,99 @@ fn an_approved_plan_ends_plan_mode_and_a_rejected_one_does_not() {
     wait_until(LONG, "the model to know", || {
         home.entries(&id, "message").len() == 2
     });
+    end(&home, &id);
+}
+
+#[test]
+fn an_approved_plan_restores_the_mode_from_before() {
+    let plans = ["--mode", "plan", "--permission-mode", "default"];
+    let (home, id) = alice(&Script::new().done("up").serve(), &plans);
+    let request = ask(&home, "alice", "team-lead", plan());
+    home.ok(&["mail", "approve", &request.id, "--as", "team-lead"]);
+    wait_until(LONG, "the mode", || {
+        home.run_meta(&id)["permissionMode"] == "default"
+    });
+    end(&home, &id);
+    // Also one that the lead sent to plan.
+    let (home, id) = alice(&Script::new().done("up").serve(), &plans[2..]);
+    let request = ask(&home, "team-lead", "alice", mode("plan"));
+    answered(&home, &request);
+    let request = ask(&home, "alice", "team-lead", plan());
+    home.ok(&["mail", "approve", &request.id, "--as", "team-lead"]);
+    wait_until(LONG, "the mode", || {
+        home.run_meta(&id)["permissionMode"] == "default"
+    });
+    end(&home, &id);
+}
+
+/// The words of the messages alice has taken in.
+fn taken_in(home: &TestHome, id: &str) -> String {
+    let messages = home.entries(id, "message");
+    let texts = messages.iter().map(|message| message["text"].to_string());
+    texts.collect()
+}
+
+#[test]
+fn an_agent_plans_by_itself_and_runs_what_came_with_the_plan() {
+    let asks = |command: &str| {
+        let done = |text: &str| Do::Say { text: text.into() };
+        let ask = Do::Ask {
+            id: "q1".into(),
+            tool: "Bash".into(),
+            input: json!({ "command": command }),
+            allowed: vec![done("it may")],
+            denied: vec![done("it may not")],
+        };
+        Script::new().then(ask).done("asked").to_prompt()
+    };
+    let plans = Script::new()
+        .call("EnterPlanMode", json!({}))
+        .then(Do::WaitMode {
+            mode: "plan".into(),
+        })
+        .done("up")
+        .serve();
+    let (home, id) = alice(&plans, &[]);
+    wait_until(LONG, "the mode", || {
+        home.run_meta(&id)["permissionMode"] == "plan"
+    });
+    let hand_in = Script::new().call(
+        "ExitPlanMode",
+        json!({"plan": "Test it", "allowedPrompts": [{"tool": "Bash", "prompt": "cargo test"}]}),
+    );
+    home.ok(&[
+        "agent",
+        "send",
+        "alice",
+        &hand_in.done("planned").to_prompt(),
+    ]);
+    let open = || {
+        let all = mail(&home).requests().unwrap().requests;
+        all.into_iter()
+            .find(|request| matches!(request.question, Question::Plan(_)))
+    };
+    wait_until(LONG, "the plan", || open().is_some());
+    let request = open().unwrap();
+    let Question::Plan(handed_in) = &request.question else {
+        unreachable!("looked for above");
+    };
+    std::fs::write(handed_in.plan_file_path.as_ref().unwrap(), "Test all of it").unwrap();
+    home.ok(&["mail", "approve", &request.id, "--as", "team-lead"]);
+    wait_until(LONG, "the mode", || {
+        home.run_meta(&id)["permissionMode"] == "acceptEdits"
+    });
+    wait_until(LONG, "the plan as it is now", || {
+        taken_in(&home, &id).contains("Test all of it")
+    });
+    let said = |text: &str| {
+        let texts = home.entries(&id, "text");
+        texts.iter().filter(|entry| entry["text"] == text).count()
+    };
+    // Nobody is there who could be asked.
+    home.ok(&["agent", "send", "alice", &asks("cargo test --lib")]);
+    wait_until(LONG, "a permission", || said("it may") == 1);
+    home.ok(&["agent", "send", "alice", &asks("cargo test && rm x")]);
+    wait_until(LONG, "a refusal", || said("it may not") == 1);
     end(&home, &id);
 }
 

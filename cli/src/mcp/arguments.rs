@@ -64,6 +64,11 @@ impl Arguments {
         texts.map(str::to_owned).collect()
     }
 
+    pub(crate) fn objects(&self, name: &str) -> impl Iterator<Item = &Map<String, Value>> {
+        let list = self.0.get(name).and_then(Value::as_array);
+        list.into_iter().flatten().filter_map(Value::as_object)
+    }
+
     pub(crate) fn object(&self, name: &str) -> Option<&Map<String, Value>> {
         self.0.get(name)?.as_object()
     }

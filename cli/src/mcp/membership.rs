@@ -7,7 +7,7 @@ use store::name::Name;
 use swarm::run::RunError;
 use swarm::{NewMember, TeamError};
 
-use coordinator::actions::mail::plans;
+use coordinator::actions::plan_mode::plans;
 use coordinator::actions::team::directory;
 use coordinator::agent::Role;
 use coordinator::env;
@@ -105,10 +105,11 @@ impl Membership {
         *outside = None;
     }
 
-    /// Whether it is a teammate that has to have its plan approved.
-    pub(crate) fn plans(&self) -> bool {
+    /// Whether it has to have its plan approved; `None` if nobody would approve one, since it
+    /// is not a member of its team.
+    pub(crate) fn plans(&self) -> Option<bool> {
         if self.role != Role::Teammate {
-            return false;
+            return None;
         }
         let context = self.context();
         let roster = context
@@ -116,9 +117,9 @@ impl Membership {
             .ok()
             .map(|team| context.team_named(team).roster());
         let Some(Ok(roster)) = roster else {
-            return false;
+            return None;
         };
-        roster.member(context.agent()).is_some_and(plans)
+        roster.member(context.agent()).map(plans)
     }
 
     /// Refuses a client whose run has ended: its tasks are somebody else's by now.

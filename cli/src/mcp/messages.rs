@@ -1,16 +1,15 @@
-//! `SendMessage` and `ExitPlanMode`.
+//! `SendMessage`.
 
 use coordinator::actions::mail::{self, Letter, Reached};
 use coordinator::agent::service::{AgentService, Messaged};
 use coordinator::workplace::Workplace;
-use mailbox::{Mode, Plan, Question, Shutdown};
+use mailbox::{Mode, Question, Shutdown};
 use serde_json::{Map, Value, json};
 use store::Failure;
-use swarm::{AgentId, LEAD};
+use swarm::AgentId;
 
 use super::answer::Answer;
 use super::arguments::Arguments;
-use super::membership::Membership;
 
 pub(super) fn send(
     arguments: &Arguments,
@@ -155,38 +154,4 @@ fn missing(name: &str, kind: &str) -> Failure {
     );
     let error = Failure::usage("invalid_arguments", message);
     error.with_hint("requests and answers are objects: {type, request_id, approve, feedback}")
-}
-
-pub(super) fn exit_plan_mode(
-    arguments: &Arguments,
-    context: &Workplace,
-    member: &Membership,
-) -> Result<Answer, Failure> {
-    if !member.plans() {
-        return Err(Failure::refused(
-            "not_in_plan_mode",
-            format!("{} is not in plan mode", context.agent()),
-        )
-        .with_hint("there is nothing to approve: go on with the work"));
-    }
-    let plan = arguments.text("plan");
-    if plan.trim().is_empty() {
-        return Err(Failure::usage("invalid", "the plan is empty"));
-    }
-    let question = Question::Plan(Plan {
-        plan,
-        plan_file_path: None,
-    });
-    let request = mail::ask(LEAD, question, context)?;
-    let text = format!(
-        "The plan is with the lead (request {}). Change nothing until the answer comes as a \
-         message; if it is a no, revise the plan and call ExitPlanMode again.",
-        request.id
-    );
-    let json = json!({
-        "awaitingLeaderApproval": true,
-        "requestId": request.id,
-        "request": request.to_json(),
-    });
-    Ok(Answer::new(text, json))
 }

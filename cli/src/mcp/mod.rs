@@ -17,6 +17,7 @@ mod fault;
 mod lines;
 mod membership;
 mod messages;
+mod plan_mode;
 mod post;
 mod receipts;
 mod server;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use coordinator::agent::PLAN;
 use coordinator::agent::bounds;
 use coordinator::agent::service::{AgentService, Wait};
+use coordinator::agent::{ENTER_PLAN, PLAN};
 use coordinator::workplace::Workplace;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelledNotificationParam, CustomRequest,
@@ -31,7 +31,7 @@ use super::post::Post;
 use super::receipts::Receipts;
 use super::tool::Catalogue;
 use super::transport::{Client, Mailroom};
-use super::{agents, board, messages, task_lines, teams, trees};
+use super::{agents, board, messages, plan_mode, task_lines, teams, trees};
 
 /// Tools that wait for agents, or for a working tree and its set-up. Others do not wait for them.
 const LONG: [&str; 5] = [
@@ -177,7 +177,7 @@ impl Server {
 
     /// Says so if the client would see another list now.
     async fn tell_if_changed(&self, context: &RequestContext<RoleServer>) {
-        let plans = self.desk.member.plans();
+        let plans = self.desk.member.plans() == Some(true);
         if self.listed_plan.swap(plans, Ordering::Relaxed) != plans {
             // It finds out when it looks, at the latest.
             context.peer.notify_tool_list_changed().await.ok();
@@ -189,8 +189,17 @@ impl Desk {
     /// The names of the tools the client has now.
     fn tools(&self) -> Vec<&'static str> {
         let mut tools = bounds::own_tools(self.member.role, &self.filter);
-        if tools.contains(&PLAN) && !self.member.plans() {
-            tools.retain(|name| *name != PLAN);
+        if let Some(at) = tools.iter().position(|name| *name == PLAN) {
+            let plans = self.member.plans();
+            if plans != Some(true) {
+                tools.remove(at);
+            }
+            if plans != Some(false) {
+                tools.retain(|name| *name != ENTER_PLAN);
+            }
+        } else {
+            // It would never be done with planning.
+            tools.retain(|name| *name != ENTER_PLAN);
         }
         tools
     }
@@ -234,7 +243,8 @@ impl Desk {
             "TaskOutput" => agents::output(arguments, role, context, service, wait),
             "TeamCreate" => teams::create(arguments, context, member),
             "TeamDelete" => teams::delete(context, member, &self.post),
-            PLAN => messages::exit_plan_mode(arguments, context, member),
+            ENTER_PLAN => plan_mode::enter(context),
+            PLAN => plan_mode::exit(arguments, context, member),
             "EnterWorktree" => trees::enter(arguments, context),
             "ExitWorktree" => trees::exit(arguments, context),
             other => Err(Failure::internal(format!("{other} does nothing"))),
@@ -249,6 +259,8 @@ impl Desk {
             format!("{name} is not for you: your definition leaves you without it")
         } else if name == PLAN && role.tools().contains(&PLAN) {
             format!("{PLAN} is there only in plan mode; go on with the work")
+        } else if name == ENTER_PLAN && tools.contains(&PLAN) {
+            format!("you are in plan mode already; hand the plan in with {PLAN}")
         } else if self.catalogue.get(name).is_some() {
             format!("{name} is not for a {}", role.as_str())
         } else {

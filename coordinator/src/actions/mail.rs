@@ -1,13 +1,12 @@
 //! Messages and requests: sent, asked, answered.
 
-use mailbox::{Body, DEFAULT_DEADLINE, Draft, Posted, Priority, Question, Request};
+use mailbox::{Body, DEFAULT_DEADLINE, Draft, Posted, Priority, Question, Reply, Request};
 use serde_json::{Value, json};
 use store::Failure;
 use store::name::Name;
-use swarm::{Member, TeamError};
 use uuid::Uuid;
 
-use super::recipients;
+use super::{plan_mode, recipients};
 use crate::workplace::Workplace;
 
 /// How long a summary made of the first line may get, in characters.
@@ -150,7 +149,8 @@ pub fn ask(to: &str, question: Question, workplace: &Workplace) -> Result<Reques
     Ok(mailbox.ask(from, &to, question, DEFAULT_DEADLINE)?)
 }
 
-/// Answers a request. A no needs its reason; whose plan is approved may begin.
+/// Answers a request. A no needs its reason; whose plan is approved may begin, with the plan as
+/// its file says it now.
 pub fn answer(
     id: &str,
     approved: bool,
@@ -162,38 +162,20 @@ pub fn answer(
         return Err(error.with_hint("say why not, and what to do instead"));
     }
     let mailbox = workplace.mailbox()?;
-    let request = mailbox.answer(id, workplace.agent_name(), approved, feedback)?;
+    let plan = match approved {
+        true => plan_mode::edited(&mailbox.request(id)?, workplace)?,
+        false => None,
+    };
+    let reply = Reply {
+        approved,
+        feedback,
+        plan,
+    };
+    let request = mailbox.reply(id, workplace.agent_name(), reply)?;
     if approved && matches!(request.question, Question::Plan(_)) {
-        end_plan_mode(&request.from, workplace)?;
+        plan_mode::end(&request.from, workplace)?;
     }
     Ok(request)
-}
-
-/// The mode of a member whose plan is approved.
-const AFTER_PLAN: &str = "acceptEdits";
-
-fn end_plan_mode(member: &str, workplace: &Workplace) -> Result<(), Failure> {
-    let team = workplace.team_named(workplace.team()?);
-    let roster = match team.enter() {
-        Ok(roster) => roster,
-        Err(TeamError::NotFound { .. }) => return Ok(()),
-        Err(error) => return Err(error.into()),
-    };
-    if roster.member(member).is_some_and(plans) {
-        team.set_mode(member, AFTER_PLAN)?;
-    }
-    Ok(())
-}
-
-/// The mode in which a member may only plan.
-const PLAN_MODE: &str = "plan";
-
-/// Whether a member has to have its plan approved before it may do anything.
-pub fn plans(member: &Member) -> bool {
-    match member.mode.as_deref() {
-        Some(mode) => mode == PLAN_MODE,
-        None => member.plan_mode_required,
-    }
 }
 
 /// What is asked, in one line.
@@ -205,7 +187,12 @@ pub fn in_short(question: &Question) -> String {
         },
         Question::Plan(plan) => {
             let first = plan.plan.lines().next().unwrap_or_default();
-            format!("approve the plan: {first}")
+            let allowed = plan.allowed_prompts.iter();
+            let allowed: Vec<&str> = allowed.map(|one| one.prompt.as_str()).collect();
+            match allowed.is_empty() {
+                true => format!("approve the plan: {first}"),
+                false => format!("approve the plan and {}: {first}", allowed.join(", ")),
+            }
         }
         Question::Permission(permission) => {
             format!("use {}: {}", permission.tool_name, permission.description)

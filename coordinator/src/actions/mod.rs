@@ -4,6 +4,7 @@
 //! Nothing here prints or reads arguments.
 
 pub mod mail;
+pub mod plan_mode;
 pub mod recipients;
 pub mod task;
 mod task_rights;

@@ -152,6 +152,12 @@ fn own_share(
 ) -> Result<Share, Failure> {
     let tools = ToolFilter::of(definition);
     let mut share = bounds.share(&tools, permission_mode(wish, definition, runtime));
+    if wish.plan_mode {
+        let after = wish.permission_mode.unwrap_or(definition.permission_mode);
+        let after = bounds.share(&tools, after).mode;
+        let works = after != PermissionMode::Plan;
+        plan.mode_before_plan = works.then(|| after.as_str().to_owned());
+    }
     if wish.role == Role::Coordinator {
         // None of its own that reads, edits or runs; those it starts have them.
         let given = bounds.share(&tools, definition.permission_mode);

@@ -18,5 +18,5 @@ mod workers;
 pub(crate) use crew::{PlanCrew, TaskCrew};
 pub use describe::{Wish, describe};
 pub use own_agents::OwnAgents;
-pub use role::{PLAN, Role};
+pub use role::{ENTER_PLAN, PLAN, Role};
 pub use runtimes::session_runtime;

@@ -22,6 +22,8 @@ const TEAM: [&str; 2] = ["TeamCreate", "TeamDelete"];
 const TREE: [&str; 2] = ["EnterWorktree", "ExitWorktree"];
 /// Of a teammate that has to plan first.
 pub const PLAN: &str = "ExitPlanMode";
+/// Of a teammate that does not plan now.
+pub const ENTER_PLAN: &str = "EnterPlanMode";
 
 impl Role {
     /// All of them, with what each is for.
@@ -43,7 +45,7 @@ impl Role {
         let groups: &[&[&'static str]] = match self {
             Self::Lead => &[&BOARD, &AGENTS, &TEAM, &TREE],
             Self::Coordinator => &[&BOARD, &AGENTS],
-            Self::Teammate => &[&BOARD, &AGENTS, &[PLAN], &TREE],
+            Self::Teammate => &[&BOARD, &AGENTS, &[ENTER_PLAN, PLAN], &TREE],
             Self::Worker => &[],
         };
         groups.concat()

@@ -4,7 +4,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use mailbox::{
-    Body, Consumer, Draft, Mailbox, Message, Priority, Protocol, Question, RequestState,
+    AllowedPrompt, Body, Consumer, Draft, Mailbox, Message, Priority, Protocol, Question,
+    RequestState,
 };
 use serde_json::Value;
 use store::clock::{Clock, SystemClock};
@@ -33,8 +34,8 @@ use crate::session_file::SessionFile;
 
 /// How many messages are taken at once.
 const BATCH: usize = 64;
-/// The mode of an agent whose plan is approved.
-const AFTER_PLAN: &str = "acceptEdits";
+/// The tool that runs commands, as plans name it.
+const SHELL: &str = "Bash";
 /// Whoever acts outside every agent.
 const USER: &str = "user";
 /// How long a question waits for its answer.
@@ -189,16 +190,20 @@ impl HostServices for RunServices {
 
     fn mode_set(
         &mut self,
-        mode: &str,
-        request: Option<&str>,
+        order: &ModeOrder,
+        meta: &Meta,
         refused: Option<&str>,
     ) -> Result<(), ServiceError> {
         let own = self.own_name()?;
-        if refused.is_none() && self.meta.teammate {
+        self.meta.permission_mode.clone_from(&meta.permission_mode);
+        let allowed = &meta.launch.allowed_commands;
+        self.meta.launch.allowed_commands.clone_from(allowed);
+        // Also if it refuses: whoever asked may have noted what it asked for.
+        if let (true, Some(mode)) = (self.meta.teammate, &meta.permission_mode) {
             let set = self.agents.roster().set_mode(own.as_str(), mode);
             set.map_err(port)?;
         }
-        if let Some(request) = request {
+        if let Some(request) = &order.request {
             let feedback = refused.map(str::to_owned);
             let mailbox = self.agents.mailbox();
             let told = mailbox.answer(request, &own, refused.is_none(), feedback);
@@ -414,6 +419,12 @@ fn only_looks(tool: &str) -> bool {
     tool.starts_with("mcp_") || looks.contains(&plain.to_lowercase().as_str())
 }
 
+/// How the commands begin that a plan names for the shell.
+fn commands(allowed: Vec<AllowedPrompt>) -> Vec<String> {
+    let shell = allowed.into_iter().filter(|allowed| allowed.tool == SHELL);
+    shell.map(|allowed| allowed.prompt).collect()
+}
+
 /// How long it is until then.
 fn until_then(until: i64) -> Duration {
     let left = until.saturating_sub(SystemClock.now_ms()).max(1);
@@ -455,34 +466,35 @@ impl AgentMail {
     fn mode(&self, message: &Message) -> Option<ModeOrder> {
         match &message.body {
             Body::Protocol(Protocol::ModeSetRequest(asked)) => {
-                // Peers have no say in it.
-                let may = [LEAD, USER, &self.parent];
-                let may = may.iter().any(|who| message.from.eq_ignore_ascii_case(who));
+                // Peers have no say in it, and it has none itself but to plan first.
                 let mode = asked.question.mode.clone();
+                let from = |who: &str| message.from.eq_ignore_ascii_case(who);
+                let may = [LEAD, USER, &self.parent].into_iter().any(from)
+                    || (from(self.own.as_str()) && mode == PermissionMode::Plan.as_str());
                 let refused = match may {
                     true => self.too_wide(&mode),
                     false => Some(format!("only {LEAD} can change what an agent may do")),
                 };
                 Some(ModeOrder {
-                    mode,
+                    mode: Some(mode),
                     request: Some(asked.request_id.clone()),
                     refused,
+                    allowed_commands: Vec::new(),
                 })
             }
             Body::Protocol(Protocol::PlanApprovalResponse(answer)) if answer.approved => {
                 // What the request says counts, not what a message says about it.
                 let request = self.mailbox.request(&answer.request_id).ok()?;
                 let ours = request.from.eq_ignore_ascii_case(self.own.as_str())
-                    && matches!(request.question, Question::Plan(_))
                     && request.state == RequestState::Approved;
-                let mode = match self.too_wide(AFTER_PLAN) {
-                    Some(_) => self.most.clone().unwrap_or_default(),
-                    None => AFTER_PLAN.to_owned(),
+                let Question::Plan(plan) = request.question else {
+                    return None;
                 };
-                ours.then_some(ModeOrder {
-                    mode,
+                ours.then(|| ModeOrder {
+                    mode: None,
                     request: None,
                     refused: None,
+                    allowed_commands: commands(plan.allowed_prompts),
                 })
             }
             _ => None,

@@ -275,6 +275,8 @@ impl Agents {
                 // It was a member before and has ended: the same place, a new run.
                 let update = swarm::MemberUpdate {
                     is_active: Some(true),
+                    mode: spawn.permission_mode.clone(),
+                    mode_before_plan: spawn.plan.mode_before_plan.clone(),
                     run,
                     ..swarm::MemberUpdate::default()
                 };
@@ -288,6 +290,7 @@ impl Agents {
                     is_active: true,
                     plan_mode_required: spawn.plan_mode,
                     mode: spawn.permission_mode.clone(),
+                    mode_before_plan: spawn.plan.mode_before_plan.clone(),
                     run,
                     ..NewMember::new(name.clone())
                 };

@@ -41,6 +41,17 @@ pub(super) fn is_usual(input: &Value, meta: &Meta) -> bool {
     let check = check.and_then(|prove| prove.verify.as_deref());
     check.is_some_and(|check| check.trim() == command)
         || (meta.worktree.is_some() && is_local_git(command))
+        || came_with_plan(command, &meta.launch.allowed_commands)
+}
+
+/// Whether the command begins with the words of one that was approved together with a plan.
+fn came_with_plan(command: &str, allowed: &[String]) -> bool {
+    let begins = |allowed: &String| {
+        let mut words = command.split_whitespace();
+        let mut wanted = allowed.split_whitespace().peekable();
+        wanted.peek().is_some() && wanted.all(|word| words.next() == Some(word))
+    };
+    is_plain(command) && allowed.iter().any(begins)
 }
 
 /// The command a shell is to run, as the programs put it: a line, or words of which the last is
@@ -61,16 +72,20 @@ fn command_of(input: &Value) -> Option<String> {
     }
 }
 
-/// Whether it is one call of git that stays in the tree. What a shell would expand or do besides
-/// is not looked into: then it is asked about.
-fn is_local_git(command: &str) -> bool {
-    let plain = !command.contains([
+/// Whether it is one command with its arguments. What a shell would expand or do besides is not
+/// looked into: then it is asked about.
+fn is_plain(command: &str) -> bool {
+    !command.contains([
         ';', '&', '|', '<', '>', '$', '`', '\\', '\n', '\r', '(', ')', '{', '}',
-    ]);
+    ])
+}
+
+/// Whether it is one call of git that stays in the tree.
+fn is_local_git(command: &str) -> bool {
     let mut words = command.split_whitespace();
     let git = words.next() == Some("git") && words.next().is_some_and(|verb| GIT.contains(&verb));
     let other = |word: &str| OTHER.iter().any(|option| word.starts_with(option));
-    plain && git && !words.any(|word| other(word.trim_matches(['"', '\''])))
+    is_plain(command) && git && !words.any(|word| other(word.trim_matches(['"', '\''])))
 }
 
 #[cfg(test)]
@@ -102,6 +117,24 @@ mod tests {
             "git log | sh",
         ] {
             assert!(!is_local_git(command), "{command}");
+        }
+    }
+
+    #[test]
+    fn what_came_with_a_plan_is_usual_as_one_plain_command() {
+        let allowed = ["cargo test".to_owned(), " ".to_owned()];
+        for command in ["cargo test", "cargo  test --lib"] {
+            assert!(came_with_plan(command, &allowed), "{command}");
+        }
+        for command in [
+            "cargo",
+            "cargo testify",
+            "cargo test && rm x",
+            "cargo test $(rm x)",
+            "echo cargo test",
+            "rm x",
+        ] {
+            assert!(!came_with_plan(command, &allowed), "{command}");
         }
     }
 

@@ -13,6 +13,7 @@ fn plan() -> Question {
     Question::Plan(Plan {
         plan: "1. do it".into(),
         plan_file_path: Some("/p.md".into()),
+        allowed_prompts: Vec::new(),
     })
 }
 

@@ -88,6 +88,12 @@ pub struct LaunchPlan {
     /// No order makes its mode wider than this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub most_mode: Option<String>,
+    /// The mode it gets when its plan is approved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode_before_plan: Option<String>,
+    /// How commands begin that were approved together with its plan.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allowed_commands: Vec<String>,
     /// What it gives those it starts, if that is not what it has itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grants: Option<Grants>,

@@ -11,6 +11,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::exit::{Exit, Proof};
+use super::meta::Meta;
 use crate::hooks::{Hook, HookEvent, HookInput};
 use crate::runtime::Usage;
 
@@ -54,12 +55,14 @@ impl MailMessage {
 /// Somebody wants the agent to be allowed more, or less.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModeOrder {
-    /// The mode, by Claude Code's name.
-    pub mode: String,
+    /// The mode, by Claude Code's name. None where a plan was approved: the one from before.
+    pub mode: Option<String>,
     /// The request that is answered when it is done; none where a plan was approved.
     pub request: Option<String>,
     /// Why whoever wants it may not.
     pub refused: Option<String>,
+    /// How commands begin that were approved together with a plan.
+    pub allowed_commands: Vec<String>,
 }
 
 /// The answer to a question of the agent.
@@ -178,11 +181,12 @@ pub trait HostServices: fmt::Debug {
     /// Sends the agent itself a message, which wakes it.
     fn tell_agent(&mut self, summary: &str, text: &str) -> Result<(), ServiceError>;
 
-    /// Notes the agent's mode, or why it is not `mode`, and tells whoever asked for it.
+    /// Notes what the agent's mode is now, or why the order changes nothing, and tells whoever
+    /// asked for it.
     fn mode_set(
         &mut self,
-        mode: &str,
-        request: Option<&str>,
+        order: &ModeOrder,
+        meta: &Meta,
         refused: Option<&str>,
     ) -> Result<(), ServiceError>;
 

@@ -14,6 +14,7 @@ use super::error::TeamError;
 use super::format::{Document, LEAD, VERSION, set};
 use super::{Member, NewMember, Roster, Team, nearest};
 use crate::agent_id::AgentId;
+use crate::definitions::PermissionMode;
 use crate::fault;
 
 /// How often a change is begun anew because another tool wrote the file meanwhile.
@@ -37,6 +38,8 @@ pub struct MemberUpdate {
     pub is_active: Option<bool>,
     /// Its permission mode.
     pub mode: Option<String>,
+    /// The mode it gets when its plan is approved, if that is not the one it has now.
+    pub mode_before_plan: Option<String>,
     /// The model it runs on.
     pub model: Option<String>,
     /// Where it works.
@@ -132,7 +135,8 @@ impl Team {
         self.update(name, &update)
     }
 
-    /// Sets a member's permission mode.
+    /// Sets a member's permission mode. One that begins to plan gets its mode of before back
+    /// when its plan is approved.
     pub fn set_mode(&self, name: &str, mode: &str) -> Result<Member, TeamError> {
         let update = MemberUpdate {
             mode: Some(mode.to_owned()),
@@ -307,19 +311,47 @@ impl MemberUpdate {
             }
         };
         put("isActive", self.is_active.map(Value::from));
-        put("mode", self.mode.clone().map(Value::from));
         put("model", self.model.clone().map(Value::from));
         put("cwd", self.cwd.clone().map(Value::from));
         if let Some(path) = &self.worktree_path {
             set(member, "worktreePath", path.clone().map(Value::from));
         }
-        if let Some(run) = &self.run {
-            let ours = member.entry("ccb").or_insert(Value::Null);
-            if !ours.is_object() {
-                *ours = json!({});
-            }
-            ours["run"] = run.as_str().into();
+        if let Some(mode) = &self.mode {
+            self.change_mode(mode, member);
         }
+        if let Some(run) = &self.run {
+            set_ours(member, "run", Some(run.as_str().into()));
+        }
+    }
+
+    fn change_mode(&self, mode: &str, member: &mut Map<String, Value>) {
+        let plan = PermissionMode::Plan.as_str();
+        let now = member.get("mode").and_then(Value::as_str);
+        let before = match (mode == plan, now == Some(plan)) {
+            (true, true) => member
+                .get("ccb")
+                .and_then(|ours| ours["modeBeforePlan"].as_str()),
+            // Of a client from outside nobody knows its mode.
+            (true, false) => Some(now.unwrap_or(PermissionMode::Ask.as_str())),
+            (false, _) => None,
+        };
+        let before = self.mode_before_plan.as_deref().or(before);
+        let before = before.map(Value::from);
+        set(member, "mode", Some(mode.into()));
+        if before.is_some() || member.get("ccb").is_some_and(Value::is_object) {
+            set_ours(member, "modeBeforePlan", before);
+        }
+    }
+}
+
+/// Sets or removes something that only we say about a member.
+fn set_ours(member: &mut Map<String, Value>, key: &str, value: Option<Value>) {
+    let ours = member.entry("ccb").or_insert(Value::Null);
+    if !ours.is_object() {
+        *ours = json!({});
+    }
+    if let Value::Object(ours) = ours {
+        set(ours, key, value);
     }
 }
 

@@ -21,10 +21,11 @@ use super::{Living, Roster, Team};
 use crate::fault;
 
 /// What a team has beside its roster and the directories in `inboxes/`.
-const PARTS: [&str; 7] = [
+const PARTS: [&str; 8] = [
     ".ccb/fleet.json",
     "broadcast.jsonl",
     "broadcast.lock",
+    "plans",
     "requests",
     "runs",
     "scratchpad",

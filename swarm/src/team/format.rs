@@ -70,6 +70,8 @@ pub struct Member {
     pub plan_mode_required: bool,
     /// Its permission mode.
     pub mode: Option<String>,
+    /// The mode it gets back when its plan is approved.
+    pub mode_before_plan: Option<String>,
     /// The directory of its run, where that is not named after [`Self::agent_id`].
     pub run: Option<String>,
     value: Value,
@@ -242,6 +244,10 @@ impl Member {
             joined_at: milliseconds(&fields, "joinedAt")?,
             plan_mode_required: fields.boolean("planModeRequired")? == Some(true),
             mode: text("mode")?,
+            mode_before_plan: match &ours {
+                Some(ours) => self::text(ours, "modeBeforePlan")?,
+                None => None,
+            },
             run: ours.map_or(Ok(None), |ours| self::text(&ours, "run"))?,
             value: value.clone(),
         })
@@ -269,6 +275,8 @@ pub struct NewMember {
     pub plan_mode_required: bool,
     /// Its permission mode.
     pub mode: Option<String>,
+    /// The mode it gets when its plan is approved.
+    pub mode_before_plan: Option<String>,
     /// The directory of its run, if that is not to be named `name@team`.
     pub run: Option<AgentId>,
 }
@@ -286,6 +294,7 @@ impl NewMember {
             is_active: false,
             plan_mode_required: false,
             mode: None,
+            mode_before_plan: None,
             run: None,
         }
     }
@@ -314,10 +323,12 @@ impl NewMember {
         put("backendType", Some(self.backend_type.clone().into()));
         put("isActive", Some(self.is_active.into()));
         put("mode", self.mode.clone().map(Value::from));
-        put(
-            "ccb",
-            self.run.as_ref().map(|run| json!({ "run": run.as_str() })),
-        );
+        let mut ours = Map::new();
+        let run = self.run.as_ref().map(|run| run.as_str().into());
+        set(&mut ours, "run", run);
+        let before = self.mode_before_plan.clone().map(Value::from);
+        set(&mut ours, "modeBeforePlan", before);
+        put("ccb", (!ours.is_empty()).then(|| ours.into()));
         Value::Object(map)
     }
 }

@@ -78,6 +78,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let plan = Plan {
                 plan: (*plan).to_owned(),
                 plan_file_path: None,
+                allowed_prompts: Vec::new(),
             };
             let (from, to) = (name(from)?, name(to)?);
             let request = mailbox.ask(&from, &to, Question::Plan(plan), DEFAULT_DEADLINE)?;

@@ -53,8 +53,9 @@ pub(crate) struct SpawnArgs {
     /// The model it uses
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// What it may do without asking [default: what its definition says]
-    #[arg(long, value_name = "MODE", value_parser = permission_mode(), conflicts_with = "mode")]
+    /// What it may do without asking, with --mode plan once its plan is approved [default: what
+    /// its definition says]
+    #[arg(long, value_name = "MODE", value_parser = permission_mode())]
     permission_mode: Option<PermissionMode>,
     /// How it starts; only `plan`, and only for teammates
     #[arg(long, value_name = "MODE")]

@@ -27,7 +27,7 @@ impl Life<'_> {
         });
         // Its program is not up yet, so it starts with the mode.
         for order in for_host.into_iter().filter_map(|message| message.mode) {
-            self.start_in_mode(&order);
+            self.start_in_mode(order);
         }
         let queue = self.mail_queue.as_mut()?;
         let mut texts = Vec::new();

@@ -343,7 +343,9 @@ impl<'a> Life<'a> {
                 self.meta.stalled = Some(why);
                 self.write_meta();
             }
-            Event::Mode { mode, refused } => self.mode_answered(&mode, refused.as_deref()),
+            Event::Mode { mode, refused } => {
+                self.mode_answered(&mode, refused.as_deref(), orders).await
+            }
             Event::TurnEnded(turn) => self.turn_ended(turn, orders).await,
             Event::Output { .. } | Event::Text(_) | Event::Ended(_) => {
                 if self.meta.stalled.take().is_some() {
