@@ -18,6 +18,22 @@ pub(crate) const DIM: Style = Style::new().dimmed();
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const PLAIN: Style = Style::new();
 
+/// What a definition's or a member's colour looks like; `usual` where it says nothing known.
+pub(crate) fn colored(color: Option<&str>, usual: Style) -> Style {
+    let color: anstyle::Color = match color {
+        Some("red") => AnsiColor::Red.into(),
+        Some("blue") => AnsiColor::Blue.into(),
+        Some("green") => AnsiColor::Green.into(),
+        Some("yellow") => AnsiColor::Yellow.into(),
+        Some("purple") => AnsiColor::Magenta.into(),
+        Some("orange") => anstyle::Ansi256Color(208).into(),
+        Some("pink") => anstyle::Ansi256Color(211).into(),
+        Some("cyan") => AnsiColor::Cyan.into(),
+        _ => return usual,
+    };
+    usual.fg_color(Some(color))
+}
+
 /// Writes what a command has to say, for people or as JSON.
 #[derive(Debug, Clone)]
 pub(crate) struct Output {
@@ -206,6 +222,16 @@ pub(crate) fn terminal_width() -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_colour_of_a_team_looks_different() {
+        let styles = swarm::COLORS.map(|color| colored(Some(color), BOLD));
+        for (n, style) in styles.iter().enumerate() {
+            assert!(*style != BOLD && !styles[..n].contains(style), "{n}");
+        }
+        assert_eq!(colored(Some("#123456"), BOLD), BOLD);
+        assert_eq!(colored(None, BOLD), BOLD);
+    }
 
     #[test]
     fn terminal_tricks_are_taken_out() {

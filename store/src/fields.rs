@@ -81,15 +81,26 @@ impl<'a> Fields<'a> {
 
     /// Refuses keys nobody knows, and names the one that may have been meant.
     pub fn check_keys(&self, known: &[&str]) -> Read<()> {
-        let Some(key) = self.map.keys().find(|key| !known.contains(&key.as_str())) else {
-            return Ok(());
-        };
+        match self.unknown_keys(known).into_iter().next() {
+            Some(wrong) => Err(wrong),
+            None => Ok(()),
+        }
+    }
+
+    /// What is to be said about each key that is none of these.
+    pub fn unknown_keys(&self, known: &[&str]) -> Vec<FieldError> {
+        let keys = self.map.keys();
+        let unknown = keys.filter(|key| !known.contains(&key.as_str()));
+        unknown.map(|key| self.unknown_key(key, known)).collect()
+    }
+
+    fn unknown_key(&self, key: &str, known: &[&str]) -> FieldError {
         let tail = match crate::nearest(key, known.iter().copied()) {
             Some(near) => format!("did you mean {}?", self.quoted(near)),
             None if self.settings => format!("known here: {}", known.join(", ")),
             None => format!("known are {}", known.join(", ")),
         };
-        Err(self.wrong(key, format!("unknown key {}; {tail}", self.quoted(key))))
+        self.wrong(key, format!("unknown key {}; {tail}", self.quoted(key)))
     }
 
     /// All keys, in their order.

@@ -11,6 +11,8 @@ pub struct ModelChoice<'a> {
     pub definition: Option<&'a str>,
     /// The exact id of the parent's model, if it is known.
     pub parent: Option<&'a str>,
+    /// Whether the parent is in plan mode.
+    pub parent_plans: bool,
     /// Whether the agent is a fork: it goes on where its parent is, on its parent's model.
     pub fork: bool,
     /// Whether the call comes from a coordinator, which chooses types and not models.
@@ -19,6 +21,8 @@ pub struct ModelChoice<'a> {
 
 /// The word that means the parent's model. Only in lower case.
 const INHERIT: &str = "inherit";
+/// Claude Code's word for one model while planning and another one while working.
+const OPUS_PLAN: &str = "opusplan";
 
 impl ModelChoice<'_> {
     /// The model to ask the runtime for; `None` means the one it takes by itself.
@@ -30,6 +34,13 @@ impl ModelChoice<'_> {
         if self.fork {
             return parent;
         }
+        // Whoever inherits gets the model its parent runs on now, not one that changes with its
+        // own mode.
+        let parent = match (self.parent, self.parent_plans) {
+            (Some(OPUS_PLAN), true) => Some("opus".to_owned()),
+            (Some(OPUS_PLAN), false) => Some("sonnet".to_owned()),
+            _ => parent,
+        };
         let call = self.call.filter(|_| !self.coordinator);
         let mut asked = [self.everywhere, call, self.definition]
             .into_iter()
@@ -100,6 +111,29 @@ mod tests {
         assert_eq!(resolve(call("inherit")).as_deref(), Some(SONNET));
         assert_eq!(resolve(call("Inherit")).as_deref(), Some("Inherit"));
         assert_eq!(call("inherit").resolve(), None, "nobody knows the parent's");
+    }
+
+    #[test]
+    fn whoever_inherits_gets_what_its_parent_runs_on_now() {
+        let choice = |parent_plans, call| ModelChoice {
+            parent: Some("opusplan"),
+            parent_plans,
+            call,
+            ..ModelChoice::default()
+        };
+        let resolved = |plans, call| choice(plans, call).resolve();
+        assert_eq!(resolved(true, Some("inherit")).as_deref(), Some("opus"));
+        assert_eq!(resolved(false, None).as_deref(), Some("sonnet"));
+        assert_eq!(
+            resolved(false, Some("opusplan")).as_deref(),
+            Some("opusplan")
+        );
+        assert_eq!(resolved(true, Some("haiku")).as_deref(), Some("haiku"));
+        let fork = ModelChoice {
+            fork: true,
+            ..choice(true, None)
+        };
+        assert_eq!(fork.resolve().as_deref(), Some("opusplan"));
     }
 
     #[test]

@@ -133,6 +133,29 @@ fn bad_definitions_are_told_and_the_rest_is_there() {
 }
 
 #[test]
+fn unknown_keys_are_warnings() {
+    let place = Workplace::new(CCB);
+    let file = agent("mine", "version: 2\n");
+    place.repo.write(".claude/agents/mine.md", &file);
+    let all = place.ok(&["agent", "types"]);
+    one(&all["types"], "mine");
+    let problems = all["problems"].as_array().unwrap();
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert_eq!(problems[0]["ignoredKey"], true);
+    assert_eq!(problems[0]["line"], 4);
+    let text = Answer::of(place.command(&["agent", "types"]).output().unwrap());
+    assert!(text.stderr.contains("(ignored)"), "{}", text.stderr);
+    assert_eq!(place.run(&["agent", "types", "--strict"]).code, Some(2));
+    let flag = r#"{"own": {"description": "d", "prompt": "p", "version": 2}}"#;
+    let all = place.ok(&["agent", "types", "--agents", flag]);
+    one(&all["types"], "own");
+    // One that was meant to hold it back is not ignored.
+    let file = agent("mine", "disalowedTools: Bash\n");
+    place.repo.write(".claude/agents/mine.md", &file);
+    place.fails(3, "unknown_type", &["agent", "types", "mine"]);
+}
+
+#[test]
 fn what_is_typed_wrong_is_an_error() {
     let place = Workplace::new(CCB);
     for flag in [

@@ -327,6 +327,7 @@ fn what_a_coordinator_is_told_can_be_replaced() {
         "scratchpad",
         "`Agent`",
         "<task-notification>",
+        "Bash, Edit, Glob, Grep",
     ] {
         assert!(usual.contains(word), "{word} not in {usual}");
     }

@@ -223,3 +223,37 @@ fn the_programs_own_settings_count_only_where_they_are_trusted_as_they_are() {
     write(&tree.join(".claude/settings.json"), r#"{"env":{"A":"2"}}"#);
     assert!(restricted(&tree));
 }
+
+#[test]
+fn an_agent_is_shown_in_its_own_colour() {
+    let home = home();
+    home.ok(&["team", "create", "board"]);
+    let show = |keys: Value| {
+        let answer = spawn(&home, &keys, &Script::new().done("ok"));
+        let id = answer.json()["agent"]["agentId"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        home.ok(&["agent", "show", &id])["agent"]["color"].clone()
+    };
+    assert_eq!(show(json!({"color": "orange"})), "orange");
+    assert_eq!(show(json!({})), Value::Null);
+    let types = json!({"own": {"description": "d", "prompt": "p", "color": "pink"}}).to_string();
+    let prompt = Script::new().done("ok").to_prompt();
+    let args = [
+        "agent",
+        "--agents",
+        &types,
+        "spawn",
+        "--runtime",
+        "fake",
+        "--type",
+        "own",
+    ];
+    let alice = home.ok(&[&args[..], &["--name", "alice", &prompt]].concat());
+    home.await_settled(alice["agent"]["agentId"].as_str().unwrap());
+    let roster = home.roster("board");
+    let members = roster["members"].as_array().unwrap();
+    let alice = members.iter().find(|member| member["name"] == "alice");
+    assert_eq!(alice.unwrap()["color"], "pink");
+}

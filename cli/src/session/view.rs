@@ -11,11 +11,12 @@ use mailbox::{Message, Request};
 use serde_json::{Value, json};
 use store::Failure;
 use store::clock::{Clock, SystemClock, rfc3339};
+use swarm::Team;
 use taskboard::{Snapshot, Status, TaskId};
 
 use super::text::{event_json, event_text, summary_json, summary_text};
 use super::typed::{HELP, Typed, decision};
-use crate::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW, clean_line, hanging};
+use crate::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW, clean_line, colored, hanging};
 use crate::signals::Signals;
 
 /// Says what happens, and listens to who is at the terminal.
@@ -26,6 +27,8 @@ pub(super) struct View {
     signals: Signals,
     /// Where standard input is a terminal.
     typed: Option<Typed>,
+    /// Whose members write, once it is known.
+    team: Mutex<Option<Team>>,
 }
 
 impl View {
@@ -35,6 +38,7 @@ impl View {
             out: Mutex::new(out),
             signals,
             typed: std::io::stdin().is_terminal().then(Typed::read),
+            team: Mutex::default(),
         }
     }
 
@@ -63,7 +67,16 @@ impl View {
         out.note(text);
     }
 
+    /// What a member of the team is shown in.
+    fn color_of(&self, name: &str) -> Option<String> {
+        let team = self.team.lock().unwrap_or_else(PoisonError::into_inner);
+        let roster = team.as_ref()?.roster().ok()?;
+        roster.member(name)?.color.clone()
+    }
+
     fn begun(&self, session: &Session) {
+        let team = session.workplace.team_named(session.team.clone());
+        *self.team.lock().unwrap_or_else(PoisonError::into_inner) = Some(team);
         let record = &session.record;
         let runtime = record.runtime.as_deref().unwrap_or("shell");
         let lead = record.lead.as_deref().unwrap_or("you");
@@ -119,7 +132,8 @@ impl View {
                     Some(text) => hanging(text),
                     None => clean_line(&message.to_json()["body"].to_string()),
                 };
-                format!("{CYAN}{}{CYAN:#}: {body}", clean_line(&message.from))
+                let style = colored(self.color_of(&message.from).as_deref(), CYAN);
+                format!("{style}{}{style:#}: {body}", clean_line(&message.from))
             },
         );
     }
@@ -169,8 +183,11 @@ impl View {
 
     fn agents(&self, agents: &[Listed]) {
         for meta in agents.iter().map(|listed| &listed.meta) {
+            let color = meta.launch.color.clone();
+            let color = color.or_else(|| self.color_of(meta.address()));
+            let style = colored(color.as_deref(), BOLD);
             self.line(&format!(
-                "{BOLD}{}{BOLD:#} {} {}",
+                "{style}{}{style:#} {} {}",
                 clean_line(meta.address()),
                 meta.state.as_str(),
                 clean_line(&meta.description)

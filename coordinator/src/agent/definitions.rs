@@ -25,7 +25,7 @@ pub fn load(agents: Option<&str>, workplace: &Workplace) -> Result<Definitions, 
         deny: workplace.agent_settings().deny.clone(),
     };
     let definitions = Definitions::load(&sources);
-    let typed = |problem: &&Problem| problem.source == Source::Flag;
+    let typed = |problem: &&Problem| problem.source == Source::Flag && !problem.ignored_key;
     match definitions.problems.iter().find(typed) {
         Some(problem) => {
             let error = Failure::usage("bad_definition", problem.to_string());

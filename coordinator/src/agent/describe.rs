@@ -312,13 +312,18 @@ fn model(wish: &Wish, definition: &Definition, workplace: &Workplace) -> Option<
     let everywhere = env::var(env::SUBAGENT_MODEL);
     let parent = workplace
         .run()
-        .and_then(|id| workplace.agents().ok()?.find(id).ok())
-        .and_then(|meta| meta.model);
+        .and_then(|id| workplace.agents().ok()?.find(id).ok());
+    let plan = PermissionMode::Plan.as_str();
+    let parent_plans = parent
+        .as_ref()
+        .is_some_and(|meta| meta.permission_mode.as_deref() == Some(plan));
+    let parent = parent.and_then(|meta| meta.model);
     let choice = ModelChoice {
         everywhere: everywhere.as_deref(),
         call: wish.model.as_deref(),
         definition: definition.model.as_deref(),
         parent: parent.as_deref(),
+        parent_plans,
         fork: false,
         coordinator: wish.coordinator,
     };
@@ -353,6 +358,7 @@ fn plan(
     let definition = &found.definition;
     let settings = workplace.agent_settings();
     let mut plan = LaunchPlan {
+        color: definition.color.clone(),
         redact_env: settings.redact.clone(),
         role: Some(standing(wish, definition)),
         worker: wish.role == Role::Worker,

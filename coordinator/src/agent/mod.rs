@@ -20,3 +20,4 @@ pub use describe::{Wish, describe};
 pub use own_agents::OwnAgents;
 pub use role::{ENTER_PLAN, PLAN, Role};
 pub use runtimes::session_runtime;
+pub(crate) use workers::USUAL_TYPE;

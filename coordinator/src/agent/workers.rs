@@ -20,7 +20,7 @@ use super::own_agents::{asked_by_caller, under_way};
 use super::service::Spawned;
 
 /// The type of a worker for which none was named.
-const USUAL_TYPE: &str = "worker";
+pub(crate) const USUAL_TYPE: &str = "worker";
 /// A line of a prompt that begins like this names the files the worker may change.
 const PATHS: &str = "paths:";
 /// And this the command that shows that it is done.

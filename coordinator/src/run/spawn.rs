@@ -286,6 +286,7 @@ impl Agents {
                 let member = NewMember {
                     agent_type: spawn.agent_type.clone(),
                     model: spawn.model.clone(),
+                    color: spawn.plan.color.clone(),
                     cwd: Some(meta.cwd.to_string_lossy().into_owned()),
                     is_active: true,
                     plan_mode_required: spawn.plan_mode,

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use crate::agent::Role;
+use crate::agent::{Role, USUAL_TYPE as WORKER, definitions};
 use store::Failure;
 use swarm::run::RuntimeSpec;
 use swarm::runtime::RuntimeKind;
-use swarm::tools::OWN_SERVER;
+use swarm::tools::{OWN_SERVER, ToolFilter, WORKING};
 use swarm::trust::{COORDINATOR, Item, Places};
 
 use super::Session;
@@ -40,7 +40,7 @@ pub(super) fn text(session: &Session, runtime: &RuntimeSpec) -> Result<String, F
             "{into}",
             session.record.into.as_deref().unwrap_or("(no branch)"),
         )
-        .replace("{worker_tools}", worker_tools(session))
+        .replace("{worker_tools}", &worker_tools(session)?)
         .replace("{tools}", &tools.join(", "));
     for tool in Role::Coordinator.tools() {
         text = text.replace(&format!("{{{tool}}}"), &format!("{prefix}{tool}"));
@@ -109,13 +109,24 @@ fn prefix(runtime: &RuntimeSpec) -> String {
     }
 }
 
-fn worker_tools(session: &Session) -> &'static str {
-    match session.commands_only {
-        true => "a shell: each is given commands, not words",
-        false => {
-            "everything its program offers for reading, searching, editing and running commands"
-        }
+/// What the workers have: the tools that the definition of a worker leaves it, and its servers.
+fn worker_tools(session: &Session) -> Result<String, Failure> {
+    if session.commands_only {
+        return Ok("a shell: each is given commands, not words".into());
     }
+    let types = definitions::load(None, &session.workplace)?;
+    let definition = &types.get(WORKER)?.definition;
+    let tools = ToolFilter::of(definition).apply(WORKING);
+    let mut text = format!(
+        "these tools, whatever its program calls them: {}",
+        tools.join(", ")
+    );
+    let servers = definition.mcp_servers.iter().map(|server| server.name());
+    let servers: Vec<&str> = servers.collect();
+    if !servers.is_empty() {
+        text += &format!("; those of the MCP servers {}", servers.join(", "));
+    }
+    Ok(text + "; a type that you name with `subagent_type` has those of its definition")
 }
 
 #[cfg(test)]

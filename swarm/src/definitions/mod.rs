@@ -40,7 +40,7 @@ pub struct Found {
     pub overridden_by: Option<Source>,
 }
 
-/// Something that was left out, and why.
+/// Something that was left out or ignored, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// Where.
@@ -51,6 +51,8 @@ pub struct Problem {
     pub name: Option<String>,
     /// What is wrong.
     pub why: String,
+    /// Only a key is ignored; the definition counts.
+    pub ignored_key: bool,
 }
 
 impl fmt::Display for Problem {
@@ -62,12 +64,16 @@ impl fmt::Display for Problem {
         if let (None, Some(name)) = (self.source.file(), &self.name) {
             write!(f, ": {name:?}")?;
         }
-        write!(f, ": {}", self.why)
+        write!(f, ": {}", self.why)?;
+        if self.ignored_key {
+            f.write_str(" (ignored)")?;
+        }
+        Ok(())
     }
 }
 
 impl Problem {
-    /// `{"source","file"?,"line"?,"name"?,"why"}`.
+    /// `{"source","file"?,"line"?,"name"?,"why","ignoredKey"?}`.
     pub fn to_json(&self) -> Value {
         let mut value = json!({ "source": self.source.as_str() });
         if let Some(file) = self.source.file() {
@@ -80,6 +86,9 @@ impl Problem {
             value["name"] = name.as_str().into();
         }
         value["why"] = self.why.as_str().into();
+        if self.ignored_key {
+            value["ignoredKey"] = true.into();
+        }
         value
     }
 }
@@ -101,7 +110,7 @@ impl Problem {
 pub struct Definitions {
     /// Everything that was read, by name, for each name the one that counts first.
     pub found: Vec<Found>,
-    /// What was left out.
+    /// What was left out or ignored.
     pub problems: Vec<Problem>,
     deny: Vec<String>,
 }
@@ -202,7 +211,7 @@ impl Loader {
             };
             match read {
                 Ok(None) => {}
-                Ok(Some(definition)) => self.add(definition, source(path), &mut level),
+                Ok(Some(reading)) => self.add(reading, source(path), &mut level),
                 Err(mistake) => {
                     let name = mistake.name.or_else(|| {
                         // The best guess at whom the user will miss.
@@ -222,7 +231,7 @@ impl Loader {
             Ok(entries) => {
                 for (name, value) in entries {
                     match read::json(&name, &value) {
-                        Ok(definition) => self.add(definition, Source::Flag, &mut level),
+                        Ok(reading) => self.add(reading, Source::Flag, &mut level),
                         Err(mistake) => {
                             self.problem(Source::Flag, None, Some(name), mistake.why);
                         }
@@ -236,7 +245,7 @@ impl Loader {
         let mut level = Vec::new();
         for text in builtin::ALL {
             match read::markdown(text) {
-                Ok(Some(definition)) => self.add(definition, Source::BuiltIn, &mut level),
+                Ok(Some(reading)) => self.add(reading, Source::BuiltIn, &mut level),
                 Ok(None) => {}
                 // A test reads them all.
                 Err(mistake) => self.problem(Source::BuiltIn, mistake.line, None, mistake.why),
@@ -245,7 +254,8 @@ impl Loader {
     }
 
     /// `level` are the names that this level has already.
-    fn add(&mut self, definition: Definition, source: Source, level: &mut Vec<String>) {
+    fn add(&mut self, reading: read::Reading, source: Source, level: &mut Vec<String>) {
+        let definition = reading.definition;
         let key = definition.name.as_str().to_ascii_lowercase();
         let same_name = self.found.entry(key.clone()).or_default();
         if level.contains(&key) {
@@ -256,12 +266,22 @@ impl Loader {
             return self.problem(source, None, Some(name), why);
         }
         level.push(key);
+        let name = definition.name.to_string();
         same_name.push(Found {
             definition,
-            source,
+            source: source.clone(),
             overrides: Vec::new(),
             overridden_by: None,
         });
+        for ignored in reading.ignored {
+            self.problems.push(Problem {
+                source: source.clone(),
+                line: ignored.line,
+                name: Some(name.clone()),
+                why: ignored.why,
+                ignored_key: true,
+            });
+        }
     }
 
     fn problem(&mut self, source: Source, line: Option<usize>, name: Option<String>, why: String) {
@@ -270,6 +290,7 @@ impl Loader {
             line,
             name,
             why,
+            ignored_key: false,
         });
     }
 

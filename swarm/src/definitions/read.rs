@@ -1,7 +1,7 @@
 //! From keys and values, whether YAML or JSON, to a checked definition.
 
 use serde_json::{Map, Value};
-use store::fields::{Fields, Read};
+use store::fields::{FieldError, Fields, Read};
 use store::name::Name;
 
 use super::definition::{Definition, Effort, Isolation, McpServer, MemoryScope, PermissionMode};
@@ -56,8 +56,25 @@ const KEYS: &[&str] = &[
     "tools",
 ];
 
+/// Keys that hold an agent back. One that is written almost like them is not ignored: the agent
+/// could do more than whoever wrote it wanted.
+const LIMITS: &[&str] = &[
+    "disallowedTools",
+    "isolation",
+    "maxTurns",
+    "permissionMode",
+    "tools",
+];
+
+/// A definition, and keys of it that mean nothing here.
+#[derive(Debug, PartialEq)]
+pub(super) struct Reading {
+    pub(super) definition: Definition,
+    pub(super) ignored: Vec<Mistake>,
+}
+
 /// Reads a Markdown file; `None` if it is not a definition.
-pub(super) fn markdown(text: &str) -> Result<Option<Definition>, Mistake> {
+pub(super) fn markdown(text: &str) -> Result<Option<Reading>, Mistake> {
     let read = read_markdown(text);
     read.map_err(|mistake| Mistake {
         name: said_name(text),
@@ -65,7 +82,7 @@ pub(super) fn markdown(text: &str) -> Result<Option<Definition>, Mistake> {
     })
 }
 
-fn read_markdown(text: &str) -> Result<Option<Definition>, Mistake> {
+fn read_markdown(text: &str) -> Result<Option<Reading>, Mistake> {
     if let Some(at) = text.find('\0') {
         let line = text[..at].matches('\n').count() + 1;
         return Err(Mistake::at(line, "it contains a NUL byte"));
@@ -75,14 +92,46 @@ fn read_markdown(text: &str) -> Result<Option<Definition>, Mistake> {
     };
     let fields = Fields::new(&document.fields);
     let read = || {
-        fields.check_keys(KEYS)?;
         let (name, body) = (name(&fields)?, document.body.trim());
         definition(&fields, name, body, "the text below the front matter")
     };
-    read().map(Some).map_err(|wrong| Mistake {
+    let mistake = |wrong: FieldError| Mistake {
         line: line_of(&wrong.key, document.yaml),
         ..Mistake::whole(wrong.why)
-    })
+    };
+    with_unknown(&fields, KEYS, read).map_or_else(
+        |wrong| Err(mistake(wrong)),
+        |(definition, ignored)| {
+            Ok(Some(Reading {
+                definition,
+                ignored: ignored.into_iter().map(mistake).collect(),
+            }))
+        },
+    )
+}
+
+/// What is read, with the keys that are ignored. An unknown key is the mistake if it looks like
+/// one that limits the agent, or if it may be why the rest cannot be read.
+fn with_unknown(
+    fields: &Fields<'_>,
+    keys: &[&str],
+    read: impl FnOnce() -> Read<Definition>,
+) -> Read<(Definition, Vec<FieldError>)> {
+    let mut unknown = fields.unknown_keys(keys);
+    let limits = |wrong: &FieldError| {
+        let near = store::nearest(&wrong.key, keys.iter().copied());
+        near.is_some_and(|near| LIMITS.contains(&near))
+    };
+    if let Some(at) = unknown.iter().position(limits) {
+        return Err(unknown.swap_remove(at));
+    }
+    match read() {
+        Ok(definition) => Ok((definition, unknown)),
+        Err(wrong) => {
+            let meant = |one: &FieldError| store::nearest(&one.key, keys.iter().copied()).is_some();
+            Err(unknown.into_iter().find(meant).unwrap_or(wrong))
+        }
+    }
 }
 
 /// The name a definition gives itself, found without reading the rest.
@@ -94,7 +143,7 @@ fn said_name(text: &str) -> Option<String> {
 }
 
 /// Reads one entry of the JSON form, where the name is the key and the body is `prompt`.
-pub(super) fn json(name: &str, value: &Value) -> Result<Definition, Mistake> {
+pub(super) fn json(name: &str, value: &Value) -> Result<Reading, Mistake> {
     let Value::Object(map) = value else {
         return Err(Mistake::whole("it must be an object"));
     };
@@ -103,11 +152,15 @@ pub(super) fn json(name: &str, value: &Value) -> Result<Definition, Mistake> {
     let keys: Vec<&str> = others.chain(["prompt"]).collect();
     let fields = Fields::new(map);
     let read = || {
-        fields.check_keys(&keys)?;
         let prompt = fields.text("prompt")?.unwrap_or_default();
         definition(&fields, name, prompt, "\"prompt\"")
     };
-    read().map_err(|wrong| Mistake::whole(wrong.why))
+    let mistake = |wrong: FieldError| Mistake::whole(wrong.why);
+    let (definition, ignored) = with_unknown(&fields, &keys, read).map_err(mistake)?;
+    Ok(Reading {
+        definition,
+        ignored: ignored.into_iter().map(mistake).collect(),
+    })
 }
 
 fn name(fields: &Fields<'_>) -> Read<Name> {

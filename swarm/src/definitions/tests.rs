@@ -17,7 +17,7 @@ fn agent(name: &str, more: &str) -> String {
 }
 
 fn read(text: &str) -> Result<Definition, read::Mistake> {
-    read::markdown(text).map(|read| read.expect("a definition"))
+    read::markdown(text).map(|read| read.expect("a definition").definition)
 }
 
 /// `more` are lines of front matter.
@@ -113,7 +113,10 @@ Still the prompt.
     // What is printed is what the flag reads.
     let mut entry = expected;
     entry.as_object_mut().unwrap().remove("name");
-    assert_eq!(read::json("reviewer", &entry).unwrap(), definition);
+    assert_eq!(
+        read::json("reviewer", &entry).unwrap().definition,
+        definition
+    );
 }
 
 #[test]
@@ -134,11 +137,24 @@ fn what_is_not_said_has_its_default() {
 }
 
 #[test]
+fn a_key_that_means_nothing_is_ignored_and_named() {
+    let text = agent("a", "version: 2\nModel: x\nmodel: opus\n");
+    let reading = read::markdown(&text).unwrap().unwrap();
+    assert_eq!(reading.definition.model.as_deref(), Some("opus"));
+    let ignored: Vec<_> = reading.ignored.iter().map(|one| one.line).collect();
+    assert_eq!(ignored, [Some(4), Some(5)]);
+    assert!(reading.ignored[0].why.contains("known are"));
+    assert!(reading.ignored[1].why.contains("did you mean \"model\"?"));
+    // It says what is wrong, not what is only unknown.
+    let wrong = with("version: 2\nmodel: Inherit").unwrap_err();
+    assert!(wrong.why.contains("lower case"), "{wrong:?}");
+}
+
+#[test]
 fn mistakes_say_what_and_where() {
     for (line, says) in [
         ("disalowedTools: x", "did you mean \"disallowedTools\"?"),
-        ("Model: x", "did you mean \"model\"?"),
-        ("zzz: x", "known are"),
+        ("Tools: x", "did you mean \"tools\"?"),
         ("model: Inherit", "lower case"),
         ("model: --help", "not a model's name"),
         ("model: a b", "not a model's name"),
@@ -438,6 +454,7 @@ fn problems_as_json() {
         line: Some(3),
         name: Some("x".into()),
         why: "no".into(),
+        ignored_key: false,
     };
     let expected: Value =
         json!({"source": "user", "file": "/x.md", "line": 3, "name": "x", "why": "no"});

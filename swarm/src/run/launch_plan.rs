@@ -73,6 +73,9 @@ pub struct LaunchPlan {
     /// Replaces the runtime's own system prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
+    /// How it is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub color: Option<String>,
     /// How hard it thinks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<String>,

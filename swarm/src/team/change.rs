@@ -11,7 +11,7 @@ use store::tree::names_in;
 use store::{IoContext, StoreError};
 
 use super::error::TeamError;
-use super::format::{Document, LEAD, VERSION, set};
+use super::format::{COLORS, Document, LEAD, VERSION, set};
 use super::{Member, NewMember, Roster, Team, nearest};
 use crate::agent_id::AgentId;
 use crate::definitions::PermissionMode;
@@ -98,7 +98,9 @@ impl Team {
             if let Some(existing) = roster.member(new.name.as_str()) {
                 return Err(self.taken(&new.name, existing));
             }
-            let color = document.take_color();
+            let known = |color: &&str| COLORS.contains(color);
+            let color = new.color.as_deref().filter(known);
+            let color = color.unwrap_or_else(|| document.take_color());
             document.add_member(new.to_value(&self.name, Some(color), now));
             Ok(())
         })?;

@@ -263,6 +263,8 @@ pub struct NewMember {
     pub agent_type: String,
     /// The model it runs on.
     pub model: Option<String>,
+    /// What it is shown in, if it is one of [`COLORS`]; else it is given one.
+    pub color: Option<String>,
     /// Where it works.
     pub cwd: Option<String>,
     /// Its own working tree.
@@ -288,6 +290,7 @@ impl NewMember {
             name,
             agent_type: "general-purpose".into(),
             model: None,
+            color: None,
             cwd: None,
             worktree_path: None,
             backend_type: "ccb".into(),

@@ -2,10 +2,12 @@ use clap::Args;
 use coordinator::run::Listed;
 use serde_json::json;
 use store::Failure;
+use swarm::Roster;
+use swarm::run::Meta;
 
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::output::{BOLD, DIM, GREEN, PLAIN, RED, YELLOW, age, terminal_width};
+use crate::output::{BOLD, DIM, GREEN, PLAIN, RED, YELLOW, age, colored, terminal_width};
 use crate::table::{self, Cell};
 
 #[derive(Debug, Args)]
@@ -22,12 +24,17 @@ pub(crate) fn run(args: &ListArgs, context: &mut Context) -> Result<Exit, Failur
         listed.retain(|agent| agent.alive);
     }
     let team = agents.team_name();
+    let roster = context.team_named(team.clone()).roster().ok();
     context.out.answer(
         || json!({ "agents": listed.iter().map(Listed::to_json).collect::<Vec<_>>() }),
         || match listed[..] {
             [] => format!("no agents in team {team}; `ccb agent spawn PROMPT` starts one"),
             _ => {
-                let rows: Vec<[Cell; 9]> = listed.iter().map(row).collect();
+                let color = |agent: &Listed| color_of(&agent.meta, roster.as_ref());
+                let rows = listed
+                    .iter()
+                    .map(|agent| row(agent, color(agent).as_deref()));
+                let rows: Vec<[Cell; 9]> = rows.collect();
                 let heads = [
                     "AGENT", "NAME", "STATE", "TASK", "AGE", "TOKENS", "COST", "WHAT", "TREE",
                 ];
@@ -41,7 +48,16 @@ pub(crate) fn run(args: &ListArgs, context: &mut Context) -> Result<Exit, Failur
     Ok(Exit::Done)
 }
 
-fn row(agent: &Listed) -> [Cell; 9] {
+/// What an agent is shown in: the colour of its definition, else the one it has in its team.
+pub(super) fn color_of(meta: &Meta, roster: Option<&Roster>) -> Option<String> {
+    let in_team = || {
+        let member = roster?.member(meta.address()).filter(|_| meta.teammate)?;
+        member.color.clone()
+    };
+    meta.launch.color.clone().or_else(in_team)
+}
+
+fn row(agent: &Listed, color: Option<&str>) -> [Cell; 9] {
     let meta = &agent.meta;
     let state = match agent.state() {
         "completed" => Cell::new("✔ completed", GREEN),
@@ -66,8 +82,11 @@ fn row(agent: &Listed) -> [Cell; 9] {
         None => tree.name.clone(),
     });
     [
-        Cell::new(&meta.agent_id, BOLD),
-        Cell::new(meta.name.as_deref().unwrap_or_default(), PLAIN),
+        Cell::new(&meta.agent_id, colored(color, BOLD)),
+        Cell::new(
+            meta.name.as_deref().unwrap_or_default(),
+            colored(color, PLAIN),
+        ),
         state,
         Cell::new(task.unwrap_or_default(), PLAIN),
         Cell::new(age(&meta.started_at), DIM),

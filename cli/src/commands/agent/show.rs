@@ -3,9 +3,10 @@ use coordinator::run::Listed;
 use serde_json::json;
 use store::Failure;
 
+use super::list::color_of;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::output::{BOLD, DIM, age, clean_line, quoted};
+use crate::output::{BOLD, DIM, age, clean_line, colored, quoted};
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
@@ -25,10 +26,15 @@ pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, Failur
     let exit = run.exit(listed.meta.life)?;
     let prompt = run.prompt()?;
     let meta = &listed.meta;
+    let roster = context.team_named(agents.team_name().clone()).roster().ok();
+    let color = color_of(meta, roster.as_ref());
     context.out.done(
         || {
             let mut agent = listed.to_json();
             agent["prompt"] = prompt.clone().into();
+            if let Some(color) = &color {
+                agent["color"] = color.as_str().into();
+            }
             agent["outputFile"] = json!(run.output_path());
             agent["transcript"] = json!(run.transcript_path());
             if let Some(exit) = &exit {
@@ -37,8 +43,9 @@ pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, Failur
             json!({ "agent": agent })
         },
         || {
+            let style = colored(color.as_deref(), BOLD);
             let mut lines = vec![format!(
-                "{BOLD}{}{BOLD:#} {}",
+                "{style}{}{style:#} {}",
                 meta.agent_id,
                 clean_line(&meta.description)
             )];

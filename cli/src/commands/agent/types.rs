@@ -17,7 +17,7 @@ use crate::table::{self, Cell};
 pub(crate) struct TypesArgs {
     /// Show only this type, with its prompt
     name: Option<String>,
-    /// Fail (exit 2) if there are definitions that had to be left out
+    /// Fail (exit 2) if definitions had to be left out, or have keys that are ignored
     #[arg(long)]
     strict: bool,
 }

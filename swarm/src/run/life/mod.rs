@@ -344,7 +344,7 @@ impl<'a> Life<'a> {
                 self.write_meta();
             }
             Event::Mode { mode, refused } => {
-                self.mode_answered(&mode, refused.as_deref(), orders).await
+                self.mode_answered(&mode, refused.as_deref(), orders).await;
             }
             Event::TurnEnded(turn) => self.turn_ended(turn, orders).await,
             Event::Output { .. } | Event::Text(_) | Event::Ended(_) => {
