@@ -26,6 +26,9 @@ pub const HOOK: &str = swarm::hooks::IN_HOOK;
 /// The model every agent uses, whatever it or its caller says.
 pub const SUBAGENT_MODEL: &str = "CLAUDE_CODE_SUBAGENT_MODEL";
 
+/// If set, agents that models start do not run in the background.
+pub const NO_BACKGROUND: &str = "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS";
+
 /// Sessions are led by a coordinator.
 pub const COORDINATOR_MODE: &str = "CLAUDE_CODE_COORDINATOR_MODE";
 /// Set where GitHub runs us, which shows annotations.
@@ -36,6 +39,14 @@ pub const GITHUB_STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";
 /// A variable's value; an empty one counts as unset.
 pub fn var(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Whether a variable says yes; Claude Code takes the same words for it.
+pub fn is_set(name: &str) -> bool {
+    var(name).is_some_and(|value| {
+        let yes = ["1", "true", "yes", "on"];
+        yes.contains(&value.trim().to_ascii_lowercase().as_str())
+    })
 }
 
 /// A variable that names a path, which need not be text; an empty one counts as unset.

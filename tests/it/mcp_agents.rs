@@ -467,3 +467,19 @@ fn what_cannot_be_copied_is_refused() {
     let (error, words) = lead.fails("Agent", call);
     assert_eq!(error["error"]["kind"], "cannot_fork", "{words}");
 }
+
+#[test]
+fn a_variable_keeps_agents_out_of_the_background_and_shells_are_agents() {
+    let place = shell();
+    let mut command = place.home.command(&["mcp", "--role", "lead"]);
+    command.env("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "true");
+    let mut lead = McpClient::connect(command);
+    let call = json!({"description": "say", "prompt": "echo said", "run_in_background": true});
+    let answer = lead.ok("Agent", call);
+    assert_eq!(answer["status"], "completed", "{answer}");
+    let id = place.start();
+    lead.ok("TaskStop", json!({"shell_id": id}));
+    let (_, why) = lead.fails("TaskStop", json!({}));
+    assert!(why.contains("task_id"), "{why}");
+    place.stop_all();
+}

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use harness::script::Script;
 use harness::{Answer, TestHome, TestRepo, Workplace, write};
 use serde_json::json;
 use store::lock::{DEFAULT_TIMEOUT, FileLock};
 
-use crate::CCB;
+use crate::{CCB, FAKE_AGENT};
 
 fn team() -> TestHome {
     let home = TestHome::new(CCB).with_list("fixers");
@@ -166,6 +167,39 @@ fn only_the_lock_and_what_others_made_is_left() {
     assert!(dir.join(".ccb/lock").exists());
     assert_eq!(home.ok(&["team", "list"])["teams"], json!([]));
     home.ok(&["team", "create", "fixers"]);
+}
+
+/// An agent's tree is known to its team, so that it is named if it stays.
+#[test]
+fn a_teammates_tree_is_in_the_roster_and_named_at_the_end() {
+    let place = Workplace {
+        repo: TestRepo::new(),
+        home: TestHome::in_memory(CCB).with_list("board"),
+    };
+    place.home.with_fake_runtime(FAKE_AGENT, "");
+    place.ok(&["team", "create", "board"]);
+    let spawn = |name: &str, script: Script| {
+        let prompt = script.done("ok").to_prompt();
+        let args = ["--team", "board", "agent", "spawn", "--runtime", "fake"];
+        let more = ["--isolation", "worktree", "--name", name, &prompt];
+        let answer = place.ok(&[&args[..], &more].concat());
+        let id = answer["agent"]["agentId"].as_str().unwrap();
+        place.home.await_settled(id);
+    };
+    spawn("busy", Script::new().write("new.txt", "work"));
+    spawn("idle", Script::new());
+    let roster = place.home.roster("board");
+    let tree = |name: &str| {
+        let mut members = roster["members"].as_array().unwrap().iter();
+        let member = members.find(|member| member["name"] == name);
+        member.unwrap()["worktreePath"].clone()
+    };
+    assert_eq!(tree("idle"), serde_json::Value::Null, "it is gone");
+    let path = tree("busy").as_str().unwrap().to_owned();
+    assert!(Path::new(&path).join("new.txt").exists());
+    let deleted = place.ok(&["team", "delete", "board", "--force"]);
+    assert_eq!(deleted["worktrees"][0]["path"], path.as_str(), "{deleted}");
+    assert_eq!(deleted["worktrees"][0]["removed"], false);
 }
 
 /// The trees of its members end with it: unchanged ones go, others stay and are named.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use coordinator::agent::service::{AgentOutput, AgentResult, AgentService, Spawned, Wait};
 use coordinator::agent::{Role, Wish};
+use coordinator::env;
 use coordinator::run::Listed;
 use coordinator::workplace::Workplace;
 use serde_json::{Value, json};
@@ -104,7 +105,8 @@ fn wish(arguments: &Arguments, role: Role, context: &Workplace) -> Result<Wish, 
         // A coordinator goes on while others work, and so does whoever is copied.
         background: role == Role::Coordinator
             || fork
-            || arguments.flag("run_in_background").unwrap_or(false),
+            || (arguments.flag("run_in_background") == Some(true)
+                && !env::is_set(env::NO_BACKGROUND)),
         name,
         teammate,
         plan_mode,
@@ -311,7 +313,12 @@ fn agent_id(
     context: &Workplace,
     service: &dyn AgentService,
 ) -> Result<String, Failure> {
-    let id = arguments.text("task_id");
+    let given = arguments.optional("task_id");
+    // Claude Code's older name for it.
+    let Some(id) = given.or_else(|| arguments.optional("shell_id")) else {
+        let error = Failure::usage("invalid_arguments", "the argument \"task_id\" is missing");
+        return Err(error.with_hint(shown(context, service)?));
+    };
     if id.trim_start_matches('#').parse::<TaskId>().is_ok() {
         return Err(Failure::new(
             Category::Invalid,

@@ -80,7 +80,7 @@ impl Arguments {
 }
 
 /// Arguments that are ids, or lists of them.
-const IDS: [&str; 4] = ["taskId", "task_id", "addBlocks", "addBlockedBy"];
+const IDS: [&str; 5] = ["taskId", "task_id", "shell_id", "addBlocks", "addBlockedBy"];
 
 fn id(value: Value) -> Value {
     match value {

@@ -133,7 +133,9 @@ pub fn describe(
         permission_mode: Some(share.mode.as_str().to_owned()),
         isolation: isolation(wish, definition, workplace)?,
         task: wish.task.as_ref().map(|task| task.id),
-        background: wish.background || definition.background || wish.teammate,
+        background: wish.background
+            || wish.teammate
+            || (definition.background && !env::is_set(env::NO_BACKGROUND)),
         parent: parent(workplace)?,
         tool_use_id: wish.tool_use_id.clone(),
         plan,

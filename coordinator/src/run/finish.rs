@@ -213,7 +213,14 @@ fn leave_team(agents: &Agents, meta: &Meta, exit: &Exit, settled: &Settled) {
     let (true, Some(name)) = (meta.teammate, &meta.name) else {
         return;
     };
-    if let Err(error) = agents.roster().set_active(name, false) {
+    let tree = meta.worktree.as_ref();
+    let outcome = tree.and_then(|tree| tree.outcome.as_ref());
+    let update = swarm::MemberUpdate {
+        is_active: Some(false),
+        worktree_path: outcome.is_some_and(|outcome| !outcome.kept).then_some(None),
+        ..swarm::MemberUpdate::default()
+    };
+    if let Err(error) = agents.roster().update(name, &update) {
         tracing::warn!(%error, "the roster is not up to date");
     }
     if name == LEAD {

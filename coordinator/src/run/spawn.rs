@@ -255,6 +255,16 @@ impl Agents {
             outcome: None,
         });
         meta.cwd = path;
+        if let (true, Some(name)) = (meta.teammate, &meta.name) {
+            // Whoever deletes the team sees to the trees of its members.
+            let path = meta.cwd.to_string_lossy().into_owned();
+            let update = swarm::MemberUpdate {
+                cwd: Some(path.clone()),
+                worktree_path: Some(Some(path)),
+                ..swarm::MemberUpdate::default()
+            };
+            self.roster().update(name, &update)?;
+        }
         if let Some(task) = meta.task_id.as_ref().and_then(|id| id.parse().ok()) {
             let board = self.board();
             let binder = Binder {
@@ -275,6 +285,7 @@ impl Agents {
                 // It was a member before and has ended: the same place, a new run.
                 let update = swarm::MemberUpdate {
                     is_active: Some(true),
+                    cwd: Some(meta.cwd.to_string_lossy().into_owned()),
                     mode: spawn.permission_mode.clone(),
                     mode_before_plan: spawn.plan.mode_before_plan.clone(),
                     run,

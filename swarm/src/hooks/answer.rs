@@ -83,7 +83,10 @@ impl Answer {
 
     /// What is to be told of it, where nobody waited for it; none if it has nothing to say.
     pub fn in_words(&self) -> Option<String> {
-        let parts = [&self.block, &self.context, &self.message, &self.failure];
+        let mut parts = [&self.block, &self.failure, &None, &None];
+        if !self.suppress_output {
+            parts = [&self.block, &self.context, &self.message, &self.failure];
+        }
         let mut words: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
         words.dedup();
         (!words.is_empty()).then(|| words.join("\n"))

@@ -232,6 +232,22 @@ fn exit_codes_pass_block_and_fail() {
 }
 
 #[test]
+fn a_hook_in_the_background_can_keep_quiet() {
+    let said = |suppress_output| super::answer::Answer {
+        message: Some("m".into()),
+        suppress_output,
+        ..Default::default()
+    };
+    assert_eq!(said(false).in_words().as_deref(), Some("m"));
+    assert_eq!(said(true).in_words(), None);
+    let failed = super::answer::Answer {
+        failure: Some("it died".into()),
+        ..said(true)
+    };
+    assert_eq!(failed.in_words().as_deref(), Some("it died"));
+}
+
+#[test]
 fn output_says_more() {
     let say = |event, said: Value| run(event, &format!("echo '{said}'"));
     let created = HookEvent::TaskCreated;
