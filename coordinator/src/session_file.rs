@@ -1,5 +1,6 @@
 //! `session.json` of a team: what a session needs to go on.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,9 @@ pub struct TeamSession {
     pub runtime: Option<String>,
     /// How many mates there are.
     pub mates: usize,
+    /// How many of them run on what, where not all are alike.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub mates_by_runtime: BTreeMap<String, usize>,
     /// `auto`, `ask` or `never`.
     pub merge: String,
     /// The branch finished work goes to.

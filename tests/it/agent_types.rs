@@ -1,6 +1,6 @@
 //! `ccb agent types`: what is found, what counts, what is left out.
 
-use harness::{Answer, Workplace, write};
+use harness::{Answer, TestHome, Workplace, write};
 use serde_json::{Value, json};
 
 use crate::CCB;
@@ -222,4 +222,42 @@ fn a_linked_tree_has_its_own_or_the_main_one_s() {
     one(&all["types"], "b");
     let types = all["types"].as_array().unwrap();
     assert!(!types.iter().any(|one| one["name"] == "a"));
+}
+
+/// A name that only Claude Code knows is left out elsewhere, or is what the settings say.
+#[test]
+fn a_models_alias_is_mapped_or_left_out() {
+    let home = TestHome::in_memory(crate::CCB);
+    let acp = serde_json::json!(crate::FAKE_AGENT).to_string();
+    let settings = |more: &str| {
+        home.settings(&format!(
+            r#"{{"runtimes":{{"other":{{"kind":"acp","command":[{acp}]}}}}{more}}}"#
+        ));
+    };
+    let spawn = || {
+        let args = [
+            "agent",
+            "spawn",
+            "--runtime",
+            "other",
+            "--background",
+            "--model",
+            "haiku",
+            "x",
+        ];
+        let answer = home.run(&[&["--json"], &args[..]].concat());
+        let id = answer.json()["agent"]["agentId"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        home.await_settled(&id);
+        (home.run_meta(&id)["model"].clone(), answer.stderr)
+    };
+    settings("");
+    let (model, said) = spawn();
+    assert_eq!(model, serde_json::Value::Null);
+    assert!(said.contains("agents.models.other.haiku"), "{said}");
+    settings(r#","agents":{"models":{"other":{"haiku":"small-1"}}}"#);
+    let (model, said) = spawn();
+    assert_eq!((model.as_str(), said.as_str()), (Some("small-1"), ""));
 }

@@ -377,3 +377,62 @@ fn what_nobody_can_answer_is_denied_at_once() {
         "no\nyes\nyes\nno\nyes\n"
     );
 }
+
+/// Mates on several runtimes: commands go to the shell, a type goes to the runtime it names.
+#[test]
+fn a_task_goes_to_a_mate_that_can_do_it() {
+    let scene = SessionScene::new(CCB);
+    let fake = json!(FAKE_AGENT).to_string();
+    let runtime = |name: &str| {
+        format!(r#""{name}":{{"kind":"lines","command":[{fake}],"env":{{"WHO":"{name}"}}}}"#)
+    };
+    scene.home.settings(&format!(
+        r#"{{"runtimes":{{{},{}}},"agents":{{"stopGraceMs":300}}}}"#,
+        runtime("one"),
+        runtime("two")
+    ));
+    let types = scene.home.path().join("agents");
+    std::fs::create_dir_all(&types).unwrap();
+    let second = "---\nname: second\ndescription: d\nruntime: two\n---\nWork.\n";
+    std::fs::write(types.join("second.md"), second).unwrap();
+    let who = work(Script::new().run(&["sh", "-c", "echo $WHO > who-$CCB_AGENT"]));
+    scene.task("any", &["-d", &who]);
+    for n in 0..2 {
+        let subject = format!("second {n}");
+        scene.task(
+            &subject,
+            &["-d", &who, "--meta", "ccb={\"agent\":\"second\"}"],
+        );
+    }
+    scene.task("command", &["--run", "echo shell > command"]);
+    let answer = scene.run(&["--json", "--lead", "me", "--mates", "one=1,two=1,shell=1"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let begun = events(&answer);
+    assert_eq!(
+        begun[0]["matesByRuntime"],
+        json!({"one": 1, "shell": 1, "two": 1})
+    );
+    let mates: std::collections::BTreeMap<u64, String> = begun
+        .iter()
+        .filter(|event| event["event"] == "started")
+        .map(|event| {
+            let task = event["task"]
+                .as_str()
+                .map_or_else(|| event["task"].as_u64(), |t| t.parse().ok());
+            (task.unwrap(), event["name"].as_str().unwrap().to_owned())
+        })
+        .collect();
+    // The mates are numbered by the names of their runtimes.
+    assert_eq!(
+        (mates[&2].as_str(), mates[&3].as_str()),
+        ("mate-3", "mate-3"),
+        "{mates:?}"
+    );
+    assert_eq!(mates[&4], "mate-2", "{mates:?}");
+    assert_eq!(scene.repo.git(&["show", "HEAD:command"]), "shell\n");
+    assert_eq!(scene.repo.git(&["show", "HEAD:who-mate-3"]), "two\n");
+    let wrong = scene.run(&["--json", "--mates", "one=1,nosuch=2"]);
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+    let wrong = scene.run(&["--json", "--mates", "one=x"]);
+    assert!(wrong.stdout.contains("is not a number"), "{wrong:?}");
+}

@@ -227,3 +227,63 @@ pub(crate) fn limits_end_it_by_whoever_sees_it_first() {
         assert_eq!(answer.json()["agent"]["reason"], "limit", "{answer:?}");
     }
 }
+
+/// An agent copies itself twice in one turn, hears of both, and ends. What the copies' models are
+/// asked is the same but for the order.
+pub(crate) fn copies_share_every_byte_up_to_their_order() {
+    let team = team();
+    let order = |words: &str| {
+        json!({
+            "description": words, "subagent_type": "fork",
+            "prompt": prompt(words, &[Step::text(format!("{words} is done"))]),
+        })
+    };
+    let steps = [
+        Step::tool("mcp__ccb__TaskList", json!({})),
+        Step::tool("mcp__ccb__Agent", order("ORDER ONE"))
+            .and_tool("mcp__ccb__Agent", order("ORDER TWO")),
+        Step::text("Both are at it."),
+        Step::text("I heard of one."),
+        Step::text("I heard of both."),
+    ];
+    let id = team.spawn(&prompt("FIRST WORDS", &steps));
+    team.settle(&id);
+    let told = team.told(&id);
+    assert_eq!(told["status"], "completed", "{told}");
+    assert!(
+        told["result"].as_str().unwrap().contains("I heard of"),
+        "{told}"
+    );
+    let copies: Vec<Value> = team
+        .world
+        .model
+        .scripted()
+        .into_iter()
+        .map(|request| request.body)
+        .filter(|body| body.to_string().contains("<fork-boilerplate>"))
+        .collect();
+    assert_eq!(copies.len(), 2);
+    let parts = copies.iter().map(|body| {
+        let mut body = body.clone();
+        let messages = body["messages"].as_array_mut().unwrap();
+        let mut last = messages.pop().unwrap();
+        let order = match &mut last["content"] {
+            Value::Array(blocks) => blocks.pop().unwrap(),
+            text => text.take(),
+        };
+        (
+            body["system"].clone(),
+            body["tools"].clone(),
+            body["messages"].clone(),
+            last,
+            order,
+        )
+    });
+    let parts: Vec<_> = parts.collect();
+    assert_eq!(parts[0].0, parts[1].0, "the same prompt");
+    assert_eq!(parts[0].1, parts[1].1, "the same tools");
+    assert_eq!(parts[0].2, parts[1].2, "the same conversation");
+    assert_eq!(parts[0].3, parts[1].3);
+    assert_ne!(parts[0].4, parts[1].4, "an order of its own");
+    assert!(parts[0].2.to_string().contains("FIRST WORDS"));
+}

@@ -18,6 +18,8 @@ mod contract;
 mod coordinator;
 /// A plan that agent programs carry out.
 mod fanout;
+/// Mail for clients that their users run.
+mod mail;
 /// The MCP server and clients that are not ours.
 mod mcp_clients;
 /// Reports of `ccb fanout` beside the schemas others publish.
@@ -69,6 +71,7 @@ fn trials() -> Vec<Trial> {
             acp: opencode_works, opencode_takes_in_a_message_while_busy, opencode_without_a_login,
                 opencode_goes_on_and_copies, opencode_uses_the_model_it_is_told;
             contract: opencode;
+            mail: a_message_reaches_the_model_of_opencode;
             scripts: opencode_follows_a_script;
             tools: the_tools_of_opencode, a_lead_and_a_coordinator_on_opencode,
                 opencode_cannot_write_where_it_only_reads;
@@ -77,6 +80,7 @@ fn trials() -> Vec<Trial> {
             acp: gemini_works, gemini_is_not_cancelled_by_a_message, gemini_without_a_login,
                 gemini_cannot_go_on;
             contract: gemini;
+            mail: a_message_reaches_the_model_of_gemini;
             scripts: gemini_follows_a_script;
             tools: the_tools_of_gemini, a_lead_and_a_coordinator_on_gemini,
                 gemini_cannot_write_where_it_only_reads;
@@ -100,11 +104,12 @@ fn trials() -> Vec<Trial> {
                 its_prompt_and_its_tools_are_as_ordered, a_killed_program_ends_without_a_turn;
             claude_runs: a_whole_life_from_a_task_to_a_copy, whoever_is_killed_nothing_is_left,
                 twelve_at_once_take_each_task_once, a_refusal_is_waited_for_and_the_work_goes_on,
-                limits_end_it_by_whoever_sees_it_first;
+                limits_end_it_by_whoever_sees_it_first, copies_share_every_byte_up_to_their_order;
             contract: claude;
             coordinator: the_tools_in_its_request_are_those_of_the_column,
                 a_coordinator_hands_out_hears_follows_up_and_the_result_is_on_the_branch;
             fanout: twelve_defects_go_from_red_to_green_with_claude;
+            mail: a_message_reaches_the_model_of_claude;
             scripts: claude_follows_a_script, claude_tries_again,
                 an_answer_that_hangs_is_left_when_claude_is_killed;
             session: a_lead_and_its_mates_take_a_board_to_green;
@@ -119,6 +124,7 @@ fn trials() -> Vec<Trial> {
                 our_tools_are_there_and_its_own_agents_are_not,
                 what_the_provider_refuses_is_told_apart;
             contract: codex;
+            mail: a_message_reaches_the_model_of_codex;
             scripts: codex_follows_a_script;
             tools: the_tools_of_codex, a_lead_and_a_coordinator_on_codex,
                 codex_cannot_write_where_it_only_reads;

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::CCB;
 
-/// A call and what is to become of it: the JSON a command prints, a kind of error, or anything
-/// that is not an error.
+/// A call and what is to become of it: words that name something, an error, or anything that is
+/// not one.
 struct Call {
     tool: &'static str,
     arguments: Value,
@@ -21,7 +21,7 @@ struct Call {
 
 enum Expect {
     Fine,
-    Like(&'static [&'static str]),
+    Names(&'static str),
     Error(&'static str),
 }
 
@@ -42,23 +42,19 @@ const ROLES: [(&str, &str); 4] = [
 
 /// Every tool of a role, in an order that makes sense.
 fn calls(role: &str, agent: &'static str) -> Vec<Call> {
-    use Expect::{Error, Fine, Like};
+    use Expect::{Error, Fine, Names};
     if role == "worker" {
         return Vec::new();
     }
     let new = json!({"subject": "One", "description": "All of it", "metadata": {"n": 1}});
     let mut calls = vec![
-        call("TaskCreate", new, Like(&["task", "show", "1"])),
-        call(
-            "TaskGet",
-            json!({"taskId": "1"}),
-            Like(&["task", "show", "1"]),
-        ),
-        call("TaskList", json!({}), Like(&["task", "list"])),
+        call("TaskCreate", new, Names("#1")),
+        call("TaskGet", json!({"taskId": "1"}), Names("#1")),
+        call("TaskList", json!({}), Names("#1")),
         call(
             "TaskUpdate",
             json!({"taskId": "1", "status": "in_progress"}),
-            Like(&["task", "show", "1"]),
+            Names("#1"),
         ),
         call(
             "TaskUpdate",
@@ -101,7 +97,7 @@ fn calls(role: &str, agent: &'static str) -> Vec<Call> {
         calls.push(call(
             "TeamCreate",
             json!({"team_name": "board"}),
-            Like(&["team", "show", "board"]),
+            Names("board"),
         ));
     }
     calls
@@ -202,26 +198,14 @@ impl Place {
     /// Whether a result is the one that was to be expected.
     fn check(&self, role: &str, call: &Call, result: &Value) {
         let place = format!("{role} {} {}: {result:#}", call.tool, call.arguments);
-        let json = &result["structuredContent"];
+        let words = texts(result).join("\n");
         let error = matches!(call.expect, Expect::Error(_));
         assert_eq!(result["isError"], json!(error), "{place}");
-        assert!(!texts(result).is_empty(), "{place}");
-        match &call.expect {
-            Expect::Fine => assert!(json.is_object(), "{place}"),
-            Expect::Error(kind) => assert_eq!(json["error"]["kind"], *kind, "{place}"),
-            Expect::Like(command) => {
-                for (key, value) in self.ok(command).as_object().unwrap() {
-                    let mut value = value.clone();
-                    if key == "team" {
-                        // Who is there is not part of the answer.
-                        for member in value["members"].as_array_mut().unwrap() {
-                            member.as_object_mut().unwrap().remove("state");
-                            member.as_object_mut().unwrap().remove("unread");
-                        }
-                    }
-                    assert_eq!(json[key], value, "{place}");
-                }
-            }
+        // Some clients would show their models nothing else if there were any.
+        assert!(result.get("structuredContent").is_none(), "{place}");
+        assert!(!words.is_empty(), "{place}");
+        if let Expect::Names(what) = call.expect {
+            assert!(words.contains(what), "{place}");
         }
         eprintln!("    {role}: {} {}", call.tool, outcome(&call.expect));
     }
@@ -230,7 +214,7 @@ impl Place {
 fn outcome(expect: &Expect) -> String {
     match expect {
         Expect::Fine => "worked".to_owned(),
-        Expect::Like(command) => format!("answered like `ccb {}`", command.join(" ")),
+        Expect::Names(what) => format!("named {what}"),
         Expect::Error(kind) => format!("refused as it should be ({kind})"),
     }
 }

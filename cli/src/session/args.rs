@@ -1,10 +1,11 @@
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::time::Duration;
 
 use clap::Args;
 use coordinator::env;
 
-use coordinator::session::{Merge, Request};
+use coordinator::session::{Mates, Merge, Request};
 use store::duration::DurationFormat;
 
 use swarm::definitions::PermissionMode;
@@ -14,6 +15,33 @@ use crate::args::{one_of, permission_mode};
 const VERIFY_TIMEOUT: DurationFormat = DurationFormat::SECONDS
     .at_least(Duration::from_secs(1))
     .at_most(Duration::from_secs(86_400));
+
+const MOST_MATES: u16 = 500;
+
+/// `4`, or `claude=2,shell=4`.
+fn mates(text: &str) -> Result<Mates, String> {
+    let number = |text: &str| {
+        let number = text.trim().parse::<u16>().ok();
+        let number = number.filter(|number| (1..=MOST_MATES).contains(number));
+        number.ok_or_else(|| format!("{text:?} is not a number from 1 to {MOST_MATES}"))
+    };
+    if !text.contains('=') {
+        return number(text).map(Mates::Number);
+    }
+    let mut all = BTreeMap::new();
+    for part in text.split(',') {
+        let Some((name, count)) = part.split_once('=') else {
+            return Err(format!("{part:?} does not say how many: write NAME=N"));
+        };
+        if all.insert(name.trim().to_owned(), number(count)?).is_some() {
+            return Err(format!("{:?} is there twice", name.trim()));
+        }
+    }
+    if all.values().map(|count| u32::from(*count)).sum::<u32>() > u32::from(MOST_MATES) {
+        return Err(format!("no more than {MOST_MATES} mates work at once"));
+    }
+    Ok(Mates::ByRuntime(all))
+}
 
 /// What a session can be told; without a subcommand.
 #[derive(Debug, Default, Args)]
@@ -29,9 +57,10 @@ pub(crate) struct SessionArgs {
     /// A file with what the coordinator is told, instead of the usual
     #[arg(long, value_name = "FILE")]
     pub(crate) coordinator_prompt: Option<std::path::PathBuf>,
-    /// How many mates work at once [default: 4]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=500))]
-    pub(crate) mates: Option<u16>,
+    /// How many mates work at once: a number, or how many on what, as in claude=2,shell=4
+    /// [default: 4]
+    #[arg(long, value_name = "N", value_parser = mates)]
+    pub(crate) mates: Option<Mates>,
     /// What runs the mates: shell, claude, codex, … [default: agents.defaultRuntime, else what is
     /// installed, else shell]
     #[arg(long, value_name = "NAME")]
@@ -78,7 +107,7 @@ impl SessionArgs {
             coordinator: self.coordinates(),
             only_coordinator: self.coordinator,
             coordinator_prompt: self.coordinator_prompt.clone(),
-            mates: self.mates,
+            mates: self.mates.clone(),
             runtime: self.runtime.clone(),
             lead: self.lead.clone(),
             model: self.model.clone(),

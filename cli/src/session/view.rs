@@ -84,7 +84,7 @@ impl View {
             || {
                 json!({
                     "event": "session", "team": session.team.as_str(), "session": record.session_id,
-                    "mates": record.mates, "runtime": runtime, "lead": record.lead,
+                    "mates": record.mates, "matesByRuntime": record.mates_by_runtime, "runtime": runtime, "lead": record.lead,
                     "merge": record.merge, "into": record.into,
                 })
             },
@@ -94,10 +94,13 @@ impl View {
                     (Some(into), "ask") => format!(", lands on {into} if you say so"),
                     _ => String::new(),
                 };
-                format!(
-                    "{BOLD}team {}{BOLD:#}: {} mates on {runtime}, led by {lead}{into}",
-                    session.team, record.mates
-                )
+                let by = record.mates_by_runtime.iter();
+                let by: Vec<String> = by.map(|(name, n)| format!("{n} on {name}")).collect();
+                let mates = match by.is_empty() {
+                    true => format!("{} mates on {runtime}", record.mates),
+                    false => format!("{} mates ({})", record.mates, by.join(", ")),
+                };
+                format!("{BOLD}team {}{BOLD:#}: {mates}, led by {lead}{into}", session.team)
             },
         );
     }

@@ -166,7 +166,18 @@ pub fn warning(spawn: &Spawn) -> Option<String> {
     let filter = ToolFilter::new(plan.tools.clone(), plan.disallowed_tools.clone());
     let model = spawn.runtime.kind.has_model();
     let missing = missing_as_teammate(&filter).filter(|_| spawn.teammate && model);
-    missing.map(|missing| format!("{}: {missing}", spawn.agent_type))
+    let missing = missing.map(|missing| format!("{}: {missing}", spawn.agent_type));
+    let dropped = spawn.dropped_model.as_ref().map(|model| {
+        let runtime = &spawn.runtime.name;
+        format!(
+            "{runtime} does not know the model {model:?} and takes its own; the setting \
+             agents.models.{runtime}.{model} names another"
+        )
+    });
+    match (missing, dropped) {
+        (Some(missing), Some(dropped)) => Some(format!("{missing}; {dropped}")),
+        (missing, dropped) => missing.or(dropped),
+    }
 }
 
 /// An agent that does not lead adds nobody to its team, and nobody it starts has the name of a

@@ -1,7 +1,7 @@
 //! What agents for tasks are like: what the flags, the task, the definitions and the settings
 //! say together.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::director::{Crew, Job, Terms};
 use crate::fanout::{PlannedTask, TaskIsolation, planned_as};
@@ -45,6 +45,15 @@ impl TaskCrew {
         (self.role == Role::Worker).then_some("worker")
     }
 
+    /// What runs the agent for a task: what its type is for, else what its seat has, else what
+    /// all have.
+    fn runtime_for(&self, job: &Job<'_>) -> Option<String> {
+        let named = job.task.agent_type().or(self.usual_type());
+        let named = named.and_then(|name| self.definitions.get(name).ok());
+        let own = named.and_then(|found| found.definition.runtime.clone());
+        own.or(job.seat.runtime.clone()).or(self.runtime.clone())
+    }
+
     fn wish(&self, job: &Job<'_>) -> Wish {
         let task = job.task;
         let mut env = self.env.clone();
@@ -63,7 +72,7 @@ impl TaskCrew {
             },
             runtime: match command {
                 true => Some("shell".into()),
-                false => self.runtime.clone(),
+                false => self.runtime_for(job),
             },
             model: self.model.clone(),
             permission_mode: self
@@ -88,6 +97,14 @@ impl Crew for TaskCrew {
     fn agent_for(&self, job: &Job<'_>) -> Result<Spawn, String> {
         let wish = self.wish(job);
         describe(&wish, &self.definitions, &self.workplace).map_err(|error| error.in_a_line())
+    }
+
+    fn runtimes_of_types(&self) -> BTreeMap<String, String> {
+        let named = self.definitions.iter().filter_map(|found| {
+            let definition = &found.definition;
+            Some((definition.name.to_string(), definition.runtime.clone()?))
+        });
+        named.collect()
     }
 }
 

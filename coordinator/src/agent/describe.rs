@@ -33,6 +33,9 @@ const GENERAL: &str = "general-purpose";
 /// Types that take no part in a team, so they get none of its tools.
 const ALONE: &[&str] = &["Explore", "Plan", "worker"];
 
+/// Names of models that only Claude Code knows.
+const CLAUDE_ALIASES: [&str; 4] = ["haiku", "opus", "opusplan", "sonnet"];
+
 /// What was asked for.
 #[derive(Debug, Clone, Default)]
 pub struct Wish {
@@ -92,7 +95,7 @@ pub fn describe(
         .transpose()?;
     let runtime = match &parent_run {
         Some(parent) => parent.runtime.clone(),
-        None => runtime(wish, workplace)?,
+        None => runtime(wish, definition, workplace)?,
     };
     let bounds = Bounds::of_caller(workplace)?;
     bounds.check_runtime(&runtime)?;
@@ -118,6 +121,10 @@ pub fn describe(
         None => own_share(&bounds, wish, definition, &runtime, &mut plan)?,
     };
     share.put_into(&mut plan);
+    let (model, dropped_model) = match &parent_run {
+        Some(parent) => (parent.model.clone(), None),
+        None => known_model(model(wish, definition, workplace), &runtime, workplace),
+    };
     Ok(Spawn {
         description,
         agent_type: definition.name.to_string(),
@@ -126,10 +133,8 @@ pub fn describe(
         lead: wish.role.leads(),
         plan_mode: wish.plan_mode,
         fork: parent_run.is_some(),
-        model: match &parent_run {
-            Some(parent) => parent.model.clone(),
-            None => model(wish, definition, workplace),
-        },
+        model,
+        dropped_model,
         permission_mode: Some(share.mode.as_str().to_owned()),
         isolation: isolation(wish, definition, workplace)?,
         task: wish.task.as_ref().map(|task| task.id),
@@ -330,6 +335,28 @@ fn model(wish: &Wish, definition: &Definition, workplace: &Workplace) -> Option<
         coordinator: wish.coordinator,
     };
     choice.resolve()
+}
+
+/// The model by the name its runtime knows. `haiku` and its like mean something to Claude Code
+/// alone: elsewhere the settings say what is meant, or it is left to the program, and that is said.
+fn known_model(
+    model: Option<String>,
+    runtime: &RuntimeSpec,
+    workplace: &Workplace,
+) -> (Option<String>, Option<String>) {
+    let Some(alias) = model else {
+        return (None, None);
+    };
+    let mapped = workplace.agent_settings().models.get(&runtime.name);
+    if let Some(known) = mapped.and_then(|models| models.get(&alias)) {
+        return (Some(known.clone()), None);
+    }
+    match runtime.kind {
+        RuntimeKind::Codex | RuntimeKind::Acp if CLAUDE_ALIASES.contains(&alias.as_str()) => {
+            (None, Some(alias))
+        }
+        _ => (Some(alias), None),
+    }
 }
 
 fn isolation(

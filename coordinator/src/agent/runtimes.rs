@@ -2,6 +2,7 @@
 
 use store::Failure;
 use store::settings::RuntimeSettings;
+use swarm::definitions::Definition;
 use swarm::run::RuntimeSpec;
 use swarm::runtime::{self, RuntimeError, RuntimeKind};
 use swarm::trust::{Item, Places};
@@ -21,9 +22,13 @@ pub fn session_runtime(named: Option<&str>, workplace: &Workplace) -> Result<Run
 }
 
 /// What runs an agent that is wished for.
-pub(super) fn runtime(wish: &Wish, workplace: &Workplace) -> Result<RuntimeSpec, Failure> {
+pub(super) fn runtime(
+    wish: &Wish,
+    definition: &Definition,
+    workplace: &Workplace,
+) -> Result<RuntimeSpec, Failure> {
     let command = wish.task.as_ref().and_then(Task::run_command);
-    match &wish.runtime {
+    match wish.runtime.as_ref().or(definition.runtime.as_ref()) {
         Some(name) => find_runtime(name, workplace),
         None if wish.prompt.is_none() && command.is_some() => find_runtime("shell", workplace),
         None => match (

@@ -1,5 +1,6 @@
 //! Who works: the director decides what is done, its crew what an agent for it is like.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use store::name::Name;
@@ -14,6 +15,8 @@ pub(crate) struct Seat {
     pub name: Option<Name>,
     /// Its agents run commands and nothing else.
     pub commands_only: bool,
+    /// What runs its agents, where not all are alike.
+    pub runtime: Option<String>,
 }
 
 /// A task that is to be done now.
@@ -45,6 +48,11 @@ pub(crate) trait Crew: Send + Sync {
     /// The agent for `job`. What the director itself decides (the task, who is told, what has to
     /// be shown) it fills in afterwards.
     fn agent_for(&self, job: &Job<'_>) -> Result<Spawn, String>;
+
+    /// The runtimes that types of agents are for, by type.
+    fn runtimes_of_types(&self) -> BTreeMap<String, String> {
+        BTreeMap::new()
+    }
 
     /// What holds for this task and not for all.
     fn terms(&self, _task: &Task) -> Terms {

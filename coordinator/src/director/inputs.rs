@@ -21,6 +21,8 @@ pub(super) struct TaskView {
     pub paths: Vec<String>,
     /// There is a command that does it; without one it takes a model.
     pub has_command: bool,
+    /// The type of agent it is for.
+    pub agent_type: Option<String>,
     /// Somebody says that it is completed, and its check has not been seen to pass.
     pub reported: bool,
 }
@@ -42,6 +44,7 @@ impl TaskView {
             parked: task.parked().is_some(),
             paths: task.paths(),
             has_command: task.run_command().is_some(),
+            agent_type: task.agent_type().map(str::to_owned),
             reported: task.is_reported(),
         }
     }
@@ -82,6 +85,8 @@ pub(super) struct SeatView {
     pub at: Option<TaskId>,
     /// It runs commands and nothing else.
     pub commands_only: bool,
+    /// What runs its agents, where not all are alike.
+    pub runtime: Option<String>,
     /// It can take something now; not while it ends, waits for an approval, or is gone.
     pub available: bool,
 }
@@ -177,6 +182,7 @@ mod tests {
             parked: false,
             paths: Vec::new(),
             has_command: true,
+            agent_type: None,
             reported: false,
         };
         let open = Status::Pending;

@@ -66,6 +66,8 @@ impl Place {
 /// Works a board off.
 pub(crate) struct Director {
     pub(super) setup: Arc<Setup>,
+    /// The runtimes that types of agents are for.
+    needs: BTreeMap<String, String>,
     pub(super) control: Arc<Control>,
     pub(super) places: Vec<Place>,
     pub(super) mirror: Mirror,
@@ -103,6 +105,7 @@ impl Director {
         };
         let (said, heard) = mpsc::channel();
         Ok(Self {
+            needs: setup.crew.runtimes_of_types(),
             control,
             places: setup.seats.iter().cloned().map(Place::new).collect(),
             setup: Arc::new(setup),
@@ -274,6 +277,7 @@ impl Director {
                 name: place.seat.name.as_ref().map(ToString::to_string),
                 at: place.at,
                 commands_only: place.seat.commands_only,
+                runtime: place.seat.runtime.clone(),
                 available: !place.extra,
             })
             .collect();
@@ -440,6 +444,7 @@ impl Director {
         let seat = Seat {
             name: name.and_then(|name| Name::new("agent", name).ok()),
             commands_only: !meta.runtime.kind.has_model(),
+            runtime: None,
         };
         self.places.push(Place {
             extra: true,

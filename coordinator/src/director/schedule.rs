@@ -3,7 +3,7 @@
 //! No clock, no disk, no model. The same snapshot gives the same answer, so every policy is
 //! tested as a table, and what must never happen as a property of all snapshots.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use taskboard::{Dependencies, Status, TaskId, rank};
 
@@ -23,6 +23,8 @@ pub(super) struct Snapshot<'a> {
     pub resting: &'a BTreeSet<TaskId>,
     /// Who can work.
     pub seats: &'a [SeatView],
+    /// The runtimes that types of agents are for, by type.
+    pub needs: &'a BTreeMap<String, String>,
     /// What must not be exceeded.
     pub limits: Limits,
     /// Why nothing may be begun now, if so: a quota, a budget, the end.
@@ -182,9 +184,11 @@ fn choose(snapshot: &Snapshot<'_>, room: usize) -> (Vec<(TaskId, usize)>, bool) 
         }
         let alone = snapshot.limits.exclusive_paths;
         let in_the_way = alone && taken.iter().any(|paths| overlap(paths, &task.paths));
-        let seat = free
-            .iter()
-            .position(|seat| suits(&snapshot.seats[*seat], task));
+        // A command leaves those that could do more to others.
+        let fitting =
+            (0..free.len()).filter(|at| suits(&snapshot.seats[free[*at]], task, snapshot));
+        let seat =
+            fitting.min_by_key(|at| task.has_command && !snapshot.seats[free[*at]].commands_only);
         match seat {
             Some(at) if !in_the_way => {
                 start.push((task.id, free.remove(at)));
@@ -198,12 +202,21 @@ fn choose(snapshot: &Snapshot<'_>, room: usize) -> (Vec<(TaskId, usize)>, bool) 
 }
 
 /// Whether this seat can be given this task.
-fn suits(seat: &SeatView, task: &TaskView) -> bool {
+fn suits(seat: &SeatView, task: &TaskView, snapshot: &Snapshot<'_>) -> bool {
     let whose = match &task.owner {
         None => true,
         Some(owner) => seat.name.as_deref() == Some(owner),
     };
-    whose && (task.has_command || !seat.commands_only)
+    // Where no seat has the runtime a type is for, every seat can start it.
+    let needed = task
+        .agent_type
+        .as_ref()
+        .and_then(|name| snapshot.needs.get(name));
+    let needed = needed.filter(|_| !task.has_command);
+    let mut runtimes = snapshot.seats.iter().map(|seat| seat.runtime.as_ref());
+    let needed = needed.filter(|needed| runtimes.any(|runtime| runtime == Some(needed)));
+    let fits = needed.is_none() || seat.runtime.as_ref() == needed;
+    whose && fits && (task.has_command || !seat.commands_only)
 }
 
 /// Why nobody of ours will ever begin an open, unblocked task.
@@ -217,7 +230,10 @@ fn obstacle(task: &TaskView, snapshot: &Snapshot<'_>) -> Option<Why> {
     {
         return Some(Why::Owned(owner.clone()));
     }
-    let suited = snapshot.seats.iter().any(|seat| suits(seat, task));
+    let suited = snapshot
+        .seats
+        .iter()
+        .any(|seat| suits(seat, task, snapshot));
     (!suited).then_some(Why::NeedsModel)
 }
 

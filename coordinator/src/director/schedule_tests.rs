@@ -1,5 +1,3 @@
-use std::collections::BTreeMap;
-
 use proptest::prelude::*;
 
 use super::*;
@@ -18,6 +16,7 @@ fn task(number: u64) -> TaskView {
         parked: false,
         paths: Vec::new(),
         has_command: true,
+        agent_type: None,
         reported: false,
     }
 }
@@ -27,6 +26,7 @@ fn seat(name: &str) -> SeatView {
         name: Some(name.into()),
         at: None,
         commands_only: true,
+        runtime: None,
         available: true,
     }
 }
@@ -38,6 +38,7 @@ struct Scene {
     held: Vec<Vec<String>>,
     resting: BTreeSet<TaskId>,
     seats: Vec<SeatView>,
+    needs: BTreeMap<String, String>,
     limits: Limits,
     closed: Option<&'static str>,
     succeeded: usize,
@@ -58,6 +59,7 @@ impl Scene {
             unreadable: BTreeSet::new(),
             held: Vec::new(),
             resting: BTreeSet::new(),
+            needs: BTreeMap::new(),
             seats: (1..=seats).map(|n| seat(&format!("mate-{n}"))).collect(),
             limits: Limits {
                 at_once: seats,
@@ -78,6 +80,7 @@ impl Scene {
             seats: &self.seats,
             limits: self.limits,
             closed: self.closed,
+            needs: &self.needs,
             succeeded: self.succeeded,
             failed: self.failed,
         })
@@ -370,4 +373,24 @@ fn what_rests_is_left_alone_and_waited_for() {
     let plan = scene.plan();
     assert_eq!(plan.start, []);
     assert!(matches!(plan.stand, Stand::Waiting(_)), "{:?}", plan.stand);
+}
+
+/// Commands leave models alone where there is a shell; a type's runtime is where it goes.
+#[test]
+fn tasks_go_to_seats_that_can_do_them() {
+    let mut scene = Scene::new([task(1), task(2), task(3)], 3);
+    for (seat, runtime) in scene.seats.iter_mut().zip(["claude", "codex", "shell"]) {
+        seat.runtime = Some(runtime.into());
+        seat.commands_only = runtime == "shell";
+    }
+    scene.needs.insert("checker".into(), "codex".into());
+    for (number, kind) in [(2, Some("checker")), (3, None)] {
+        let view = scene.tasks.get_mut(&id(number)).unwrap();
+        view.has_command = false;
+        view.agent_type = kind.map(str::to_owned);
+    }
+    assert_eq!(scene.plan().start, [(id(1), 2), (id(2), 1), (id(3), 0)]);
+    // Where nobody has that runtime, anybody who has a model can start it.
+    scene.needs.insert("checker".into(), "gemini".into());
+    assert_eq!(scene.plan().start, [(id(1), 2), (id(2), 0), (id(3), 1)]);
 }

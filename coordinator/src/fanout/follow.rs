@@ -93,6 +93,7 @@ impl Follow<'_> {
         let seat = Seat {
             name: None,
             commands_only: false,
+            runtime: None,
         };
         Ok(Setup {
             gate: Some(self.gate(spent)),

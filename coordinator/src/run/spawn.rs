@@ -53,6 +53,8 @@ pub struct Spawn {
     pub agent_type: String,
     /// What runs it.
     pub runtime: RuntimeSpec,
+    /// A model that was asked for and that its runtime does not know.
+    pub dropped_model: Option<String>,
     /// A name it can be addressed by.
     pub name: Option<Name>,
     /// It becomes a member of the team, and lives on when a turn is over.

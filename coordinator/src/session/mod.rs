@@ -24,10 +24,10 @@ use taskboard::TaskId;
 use worktrees::MergeStrategy;
 
 use self::oversee::Overseer;
-pub use self::record::{Merge, Request};
+pub use self::record::{Mates, Merge, Request};
 pub use self::ui::{Decision, ParkedTask, SessionEvent, SessionUi, Summary};
 use crate::actions::team as team_actions;
-use crate::agent::{Role, TaskCrew, definitions};
+use crate::agent::{self, Role, TaskCrew, definitions};
 use crate::director::{
     BaseOf, Closed, Control, Director, DirectorError, Ending, Gate, Landings, Level, Limits, Seat,
     Setup,
@@ -273,13 +273,26 @@ fn gate(fleet: Fleet) -> Gate {
 }
 
 fn mates(session: &Session) -> Result<Vec<Seat>, Failure> {
-    let seat = |number: usize| -> Result<Seat, Failure> {
+    let by_runtime = session.record.mates_by_runtime.iter();
+    let mut runtimes: Vec<Option<&String>> = by_runtime
+        .flat_map(|(name, number)| std::iter::repeat_n(Some(name), *number))
+        .collect();
+    runtimes.resize(session.record.mates, None);
+    let seat = |(number, runtime): (usize, Option<&String>)| -> Result<Seat, Failure> {
+        let commands_only = match runtime {
+            Some(name) => {
+                let spec = agent::session_runtime(Some(name), &session.workplace)?;
+                !spec.kind.has_model()
+            }
+            None => session.commands_only,
+        };
         Ok(Seat {
             name: Some(Name::new("agent", &format!("mate-{number}"))?),
-            commands_only: session.commands_only,
+            commands_only,
+            runtime: runtime.cloned(),
         })
     };
-    (1..=session.record.mates).map(seat).collect()
+    (1..).zip(runtimes).map(seat).collect()
 }
 
 /// Writes the mates into the roster, before any of them starts.

@@ -1,5 +1,6 @@
 //! What a session is like: what was said now, else what was said when it began, else the usual.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use store::Failure;
 use store::clock::{Clock, SystemClock, rfc3339};
 use swarm::TeamError;
 use swarm::definitions::PermissionMode;
+use swarm::run::RuntimeSpec;
 
 use super::Session;
 use crate::session_file::{SessionFile, TeamSession};
@@ -62,7 +64,7 @@ pub struct Request {
     /// A file with what the coordinator is told.
     pub coordinator_prompt: Option<PathBuf>,
     /// How many mates work at once.
-    pub mates: Option<u16>,
+    pub mates: Option<Mates>,
     /// What runs the mates.
     pub runtime: Option<String>,
     /// What runs the lead; `me` is the person.
@@ -87,6 +89,15 @@ pub struct Request {
     pub max_failures: Option<u16>,
     /// Mates work in the main tree.
     pub no_worktrees: bool,
+}
+
+/// How many mates there are, and on what they run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mates {
+    /// So many, all alike.
+    Number(u16),
+    /// So many of each, by the runtime's name.
+    ByRuntime(BTreeMap<String, u16>),
 }
 
 /// How many mates there are where nobody says.
@@ -126,11 +137,7 @@ pub(super) fn prepare(
     }
     check_mode(request, &record, &team)?;
     record.ended_at = None;
-    if let Some(mates) = request.mates {
-        record.mates = usize::from(mates);
-    }
-    let runtime = request.runtime.clone().or(record.runtime.take());
-    let spec = agent::session_runtime(runtime.as_deref(), workplace)?;
+    let spec = runtimes(request, &mut record, workplace)?;
     let commands_only = !spec.kind.has_model();
     record.runtime = Some(spec.name);
     record.lead = lead(request, &record, commands_only, workplace)?;
@@ -183,6 +190,44 @@ pub(super) fn prepare(
         commands_only,
         record,
     })
+}
+
+/// How many mates there are and what runs them; returns what runs most of what takes a model.
+fn runtimes(
+    request: &Request,
+    record: &mut TeamSession,
+    workplace: &Workplace,
+) -> Result<RuntimeSpec, Failure> {
+    match &request.mates {
+        Some(Mates::Number(mates)) => {
+            record.mates = usize::from(*mates);
+            record.mates_by_runtime.clear();
+        }
+        Some(Mates::ByRuntime(mates)) => {
+            let mates = mates.iter();
+            record.mates_by_runtime = mates
+                .map(|(name, number)| (name.clone(), usize::from(*number)))
+                .collect();
+            record.mates = record.mates_by_runtime.values().sum();
+        }
+        None => {}
+    }
+    if request.runtime.is_some() && request.mates.is_none() {
+        record.mates_by_runtime.clear();
+    }
+    let named = request.runtime.clone().or(record.runtime.take());
+    let mut all = Vec::new();
+    for (name, number) in &record.mates_by_runtime {
+        let spec = agent::session_runtime(Some(name), workplace)?;
+        all.push((spec.kind.has_model(), *number, spec));
+    }
+    let most = all
+        .into_iter()
+        .max_by_key(|(model, number, _)| (*model, *number));
+    match most {
+        Some((.., spec)) => Ok(spec),
+        None => agent::session_runtime(named.as_deref(), workplace),
+    }
 }
 
 /// Refuses more mates than may run.

@@ -1,5 +1,6 @@
 //! `agents` and `isolation`: what agents may do and see.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -39,6 +40,8 @@ pub struct AgentSettings {
     pub default_runtime: Option<String>,
     /// `forkByDefault`: whether an agent that an agent starts without a type is a copy of it.
     pub fork_by_default: bool,
+    /// `models`: what a model is called, by the runtime's name and the alias.
+    pub models: BTreeMap<String, BTreeMap<String, String>>,
     /// `userMcpServers`: whether agents get the MCP servers the user has for their program.
     pub user_mcp_servers: bool,
     /// `maxAgents`: how many of a team may run at once; `null` for as many as are started.
@@ -56,6 +59,7 @@ impl Default for AgentSettings {
             deny: Vec::new(),
             default_runtime: None,
             fork_by_default: false,
+            models: BTreeMap::new(),
             user_mcp_servers: true,
             max_agents: Some(MAX_AGENTS),
         }
@@ -73,6 +77,7 @@ const KEYS: &[&str] = &[
     "env",
     "forkByDefault",
     "maxAgents",
+    "models",
     "outputMaxBytes",
     "redact",
     "stopGraceMs",
@@ -114,6 +119,19 @@ impl AgentSettings {
             self.default_runtime = Some(name);
         }
         set(&mut self.fork_by_default, section.boolean("forkByDefault")?);
+        if let Some(runtimes) = section.section("models")? {
+            for runtime in runtimes.keys() {
+                let Some(names) = runtimes.section(runtime)? else {
+                    continue;
+                };
+                for alias in names.keys() {
+                    if let Some(model) = names.text(alias)? {
+                        let known = self.models.entry(runtime.clone()).or_default();
+                        known.insert(alias.clone(), model.to_owned());
+                    }
+                }
+            }
+        }
         let servers = section.boolean("userMcpServers")?;
         set(&mut self.user_mcp_servers, servers);
         if section.is_null("maxAgents") {

@@ -20,6 +20,8 @@ pub struct Definition {
     pub model: Option<String>,
     /// How hard it thinks.
     pub effort: Option<Effort>,
+    /// What runs it, by the runtime's name.
+    pub runtime: Option<String>,
     /// What it may do without asking.
     pub permission_mode: PermissionMode,
     /// After so many turns it ends.
@@ -227,6 +229,7 @@ impl Definition {
         );
         put("disallowedTools", json!(self.disallowed_tools));
         put("model", json!(self.model));
+        put("runtime", self.runtime.clone().into());
         put("effort", self.effort.map_or(Value::Null, Effort::to_json));
         put("permissionMode", self.permission_mode.as_str().into());
         put("maxTurns", json!(self.max_turns));

@@ -52,6 +52,7 @@ const KEYS: &[&str] = &[
     "name",
     "permissionMode",
     "requiredMcpServers",
+    "runtime",
     "skills",
     "tools",
 ];
@@ -192,6 +193,7 @@ fn definition(fields: &Fields<'_>, name: Name, prompt: &str, prompt_is: &str) ->
         disallowed_tools: names(fields, "disallowedTools")?.unwrap_or_default(),
         model: model(fields)?,
         effort: fields.read("effort", effort, Effort::read)?,
+        runtime: fields.text("runtime")?.map(str::to_owned),
         permission_mode: mode.unwrap_or_default(),
         max_turns: fields.read("maxTurns", "a whole number above 0", above_zero)?,
         background: fields.read("background", "true or false", is_true)? == Some(true),
