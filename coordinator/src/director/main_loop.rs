@@ -290,6 +290,7 @@ impl Director {
             resting: &resting,
             unreadable: &self.mirror.unreadable,
             seats: &seats,
+            needs: &self.needs,
             limits: self.setup.limits,
             closed: closed.as_deref(),
             succeeded: self.succeeded,
