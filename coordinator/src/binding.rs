@@ -6,9 +6,7 @@
 //! trees in line; every command here does so first.
 
 use store::{Category, Explain, Facts};
-use taskboard::{
-    Board, BoardError, Caller, Completed, Hooks, Status, Task, TaskId, TaskResult, Veto,
-};
+use taskboard::{Board, BoardError, Caller, Completed, Hooks, Task, TaskId, TaskResult, Veto};
 use worktrees::{Entry, EventTask, RemoveRequest, Removed, Slug, TreeError, Trees};
 
 /// What the board or the trees said.
@@ -70,6 +68,10 @@ impl Binder<'_> {
             self.forget(other, slug)?;
         }
         let entry = self.point(slug, Some(id))?;
+        // One that was made for it said so when it was made.
+        if self.task_of(&before) != Some(id) {
+            self.trees.task_bound(&entry, event_task(&task));
+        }
         Ok((entry, task))
     }
 
@@ -81,6 +83,7 @@ impl Binder<'_> {
         })?;
         let task = self.board.unbind_worktree(id, slug.as_str())?;
         let entry = self.point(slug, None)?;
+        self.trees.task_unbound(&entry, event_task(&task));
         Ok((entry, task))
     }
 
@@ -123,11 +126,7 @@ impl Binder<'_> {
         };
         let task = self.board.unbind_worktree(id, slug.as_str())?;
         self.trees.forget_task(&removed.entry)?;
-        let event = EventTask {
-            id: id.to_string(),
-            status: Some(Status::Completed.to_string()),
-        };
-        self.trees.task_completed(&removed.entry, event);
+        self.trees.task_completed(&removed.entry, event_task(&task));
         Ok(Finished {
             removed,
             completed: Completed { task, ..completed },
@@ -183,6 +182,13 @@ impl Binder<'_> {
             return None;
         }
         entry.task_id.as_ref()?.parse().ok()
+    }
+}
+
+fn event_task(task: &Task) -> EventTask {
+    EventTask {
+        id: task.id.to_string(),
+        status: Some(task.status.to_string()),
     }
 }
 

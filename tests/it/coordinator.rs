@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{CCB, FAKE_AGENT};
 
-const COLUMN: [&str; 8] = [
+const COLUMN: [&str; 9] = [
     "TaskCreate",
     "TaskGet",
     "TaskList",
@@ -18,6 +18,7 @@ const COLUMN: [&str; 8] = [
     "SendMessage",
     "TaskStop",
     "TaskOutput",
+    "Worktrees",
 ];
 
 pub(crate) fn scene() -> SessionScene {

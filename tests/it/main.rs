@@ -148,6 +148,8 @@ mod mcp_docs;
 mod mcp_mail;
 /// The MCP server: every tool of every role, compared with the commands.
 mod mcp_tools;
+/// The MCP server: worktrees by those who lead.
+mod mcp_worktrees;
 
 /// Files of ours that are damaged: rebuilt, or named and repaired.
 mod damage;

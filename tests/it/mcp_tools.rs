@@ -43,9 +43,10 @@ fn set_mode(home: &TestHome, member: &str, mode: &str) {
 #[test]
 fn every_role_has_its_tools_and_no_others() {
     let home = team(&["alice"]);
-    let lead = [&BOARD[..], &AGENTS, &["TeamCreate", "TeamDelete"], &TREE].concat();
+    let team_tools = ["TeamCreate", "TeamDelete"];
+    let lead = [&BOARD[..], &AGENTS, &team_tools, &TREE, &["Worktrees"]].concat();
     assert_eq!(client(&home, "lead", "team-lead").tools(), lead);
-    let coordinator = [&BOARD[..], &AGENTS].concat();
+    let coordinator = [&BOARD[..], &AGENTS, &["Worktrees"]].concat();
     assert_eq!(
         client(&home, "coordinator", "team-lead").tools(),
         coordinator

@@ -79,6 +79,7 @@ fn tasks_and_trees_from_beginning_to_end() {
             "worktree.create.after",
             "worktree.create.before",
             "worktree.create.after",
+            "worktree.bind",
             "worktree.keep",
             "worktree.remove.before",
             "worktree.remove.after",

@@ -84,6 +84,15 @@ fn calls(role: &str, agent: &'static str) -> Vec<Call> {
         calls.push(call("EnterWorktree", json!({"name": agent}), Fine));
         calls.push(call("ExitWorktree", json!({"action": "remove"}), Fine));
     }
+    if role != "teammate" {
+        let tree = json!({"action": "create", "name": role});
+        calls.push(call("Worktrees", tree, Fine));
+        calls.push(call(
+            "Worktrees",
+            json!({"action": "status", "name": "none"}),
+            Error("worktree_not_found"),
+        ));
+    }
     if role == "teammate" {
         calls.push(call("ExitPlanMode", json!({"plan": "First this"}), Fine));
     }

@@ -263,8 +263,8 @@ pub(crate) fn the_tools_of_qwen() {
 }
 
 const COORDINATOR: &str =
-    "Agent SendMessage TaskCreate TaskGet TaskList TaskOutput TaskStop TaskUpdate";
-const LEAD: &str = "Agent EnterWorktree ExitWorktree SendMessage TaskCreate TaskGet TaskList TaskOutput TaskStop TaskUpdate TeamCreate TeamDelete";
+    "Agent SendMessage TaskCreate TaskGet TaskList TaskOutput TaskStop TaskUpdate Worktrees";
+const LEAD: &str = "Agent EnterWorktree ExitWorktree SendMessage TaskCreate TaskGet TaskList TaskOutput TaskStop TaskUpdate TeamCreate TeamDelete Worktrees";
 
 /// The tools of those who lead: a lead has its own besides ours, a coordinator ours alone.
 fn check_leads(program: &Program, runtime: &dyn Fn(Vec<String>) -> Box<dyn Runtime>, all: &str) {

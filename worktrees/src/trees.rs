@@ -222,9 +222,23 @@ impl Trees {
         events::recent(&self.layout, limit)
     }
 
-    /// Writes down that the task of a tree was completed.
+    /// Writes down that a task was completed with its tree.
     pub fn task_completed(&self, entry: &Entry, task: EventTask) {
-        let mut event = Event::of("task.completed", entry);
+        self.emit_with_task("task.completed", entry, task);
+    }
+
+    /// Writes down that a task was bound to a tree.
+    pub fn task_bound(&self, entry: &Entry, task: EventTask) {
+        self.emit_with_task("worktree.bind", entry, task);
+    }
+
+    /// Writes down that a task is no longer bound to a tree.
+    pub fn task_unbound(&self, entry: &Entry, task: EventTask) {
+        self.emit_with_task("worktree.unbind", entry, task);
+    }
+
+    fn emit_with_task(&self, name: &str, entry: &Entry, task: EventTask) {
+        let mut event = Event::of(name, entry);
         event.task = Some(task);
         self.emit(&event);
     }

@@ -85,6 +85,7 @@ fn hint(error: &Failure) -> Option<String> {
         "has_changes" => {
             "Commit or keep them (action \"keep\"), or set discard_changes to lose them"
         }
+        "worktree_not_found" => "Worktrees with action \"list\" shows those there are",
         "members_alive" => "Send each a shutdown_request with SendMessage and wait for the answers",
         "team_not_found" => "TeamCreate makes one",
         "not_running" => "SendMessage lets it go on; TaskOutput has its result",

@@ -26,6 +26,7 @@ mod teams;
 mod tool;
 mod transport;
 mod trees;
+mod worktrees;
 
 use std::io::{Read, Write};
 use std::sync::Arc;

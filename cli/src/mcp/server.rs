@@ -31,15 +31,16 @@ use super::post::Post;
 use super::receipts::Receipts;
 use super::tool::Catalogue;
 use super::transport::{Client, Mailroom};
-use super::{agents, board, messages, plan_mode, task_lines, teams, trees};
+use super::{agents, board, messages, plan_mode, task_lines, teams, trees, worktrees};
 
 /// Tools that wait for agents, or for a working tree and its set-up. Others do not wait for them.
-const LONG: [&str; 5] = [
+const LONG: [&str; 6] = [
     "Agent",
     "TaskOutput",
     "TaskStop",
     "EnterWorktree",
     "ExitWorktree",
+    "Worktrees",
 ];
 
 /// Where Claude Code says which call of a tool this is.
@@ -247,6 +248,7 @@ impl Desk {
             PLAN => plan_mode::exit(arguments, context, member),
             "EnterWorktree" => trees::enter(arguments, context),
             "ExitWorktree" => trees::exit(arguments, context),
+            "Worktrees" => worktrees::call(arguments, context),
             other => Err(Failure::internal(format!("{other} does nothing"))),
         }
     }

@@ -9,4 +9,5 @@ pub mod recipients;
 pub mod task;
 mod task_rights;
 pub mod team;
+pub mod trees;
 pub mod worktree;

@@ -29,21 +29,6 @@ pub enum Leave {
     },
 }
 
-/// Finds the tree of this name, or makes it, by whatever means make trees here.
-pub fn create(
-    name: Option<Slug>,
-    wish: &TreeWish,
-    workplace: &Workplace,
-) -> Result<Created, Failure> {
-    let trees = workplace.trees()?;
-    making(name, wish, workplace, |request| {
-        Ok(trees.create(&CreateRequest {
-            agent: workplace.named_agent().map(str::to_owned),
-            ..request
-        })?)
-    })
-}
-
 /// Enters the tree of this name, which is made if it is not there.
 pub fn enter(
     name: Option<Slug>,
@@ -59,7 +44,8 @@ pub fn enter(
     Ok((record, created))
 }
 
-fn making<T>(
+/// Lets `make` make a tree as is usual here.
+pub(super) fn making<T>(
     name: Option<Slug>,
     wish: &TreeWish,
     workplace: &Workplace,

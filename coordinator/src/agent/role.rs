@@ -20,6 +20,8 @@ const BOARD: [&str; 4] = ["TaskCreate", "TaskGet", "TaskList", "TaskUpdate"];
 const AGENTS: [&str; 4] = ["Agent", "SendMessage", "TaskStop", "TaskOutput"];
 const TEAM: [&str; 2] = ["TeamCreate", "TeamDelete"];
 const TREE: [&str; 2] = ["EnterWorktree", "ExitWorktree"];
+/// All worktrees, for whoever leads.
+const TREES: &str = "Worktrees";
 /// Of a teammate that has to plan first.
 pub const PLAN: &str = "ExitPlanMode";
 /// Of a teammate that does not plan now.
@@ -43,8 +45,8 @@ impl Role {
     /// The names of its tools, in the order they are listed.
     pub fn tools(self) -> Vec<&'static str> {
         let groups: &[&[&'static str]] = match self {
-            Self::Lead => &[&BOARD, &AGENTS, &TEAM, &TREE],
-            Self::Coordinator => &[&BOARD, &AGENTS],
+            Self::Lead => &[&BOARD, &AGENTS, &TEAM, &TREE, &[TREES]],
+            Self::Coordinator => &[&BOARD, &AGENTS, &[TREES]],
             Self::Teammate => &[&BOARD, &AGENTS, &[ENTER_PLAN, PLAN], &TREE],
             Self::Worker => &[],
         };

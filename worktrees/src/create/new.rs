@@ -165,6 +165,7 @@ impl Trees {
         entry.agent.clone_from(&request.agent);
         let task = request.task.as_ref();
         entry.made_for = task.map(|(list, id)| format!("{list}#{id}"));
+        (entry.task_id, entry.task_list) = request.bound_to.clone().unzip();
         entry.sparse = !request.set_up.sparse_paths.is_empty();
         Ok(entry)
     }

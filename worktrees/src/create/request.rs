@@ -25,6 +25,8 @@ pub struct CreateRequest<'a> {
     pub agent: Option<String>,
     /// The list and the id of the task it is made for.
     pub task: Option<(String, String)>,
+    /// The id and the list of the task that is about to be bound to it, if it is made.
+    pub bound_to: Option<(String, String)>,
     /// What it gets besides its files.
     pub set_up: SetUp,
     /// Replaces git entirely.
@@ -43,6 +45,7 @@ impl<'a> CreateRequest<'a> {
             mode: CreateMode::GetOrCreate,
             agent: None,
             task: None,
+            bound_to: None,
             set_up: SetUp::default(),
             hook: None,
             hold: false,

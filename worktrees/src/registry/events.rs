@@ -41,8 +41,10 @@ pub(crate) struct Event {
 
 impl Event {
     pub(crate) fn of(name: impl Into<String>, entry: &Entry) -> Self {
-        let task = entry.task_id.as_ref().map(|id| EventTask {
-            id: id.clone(),
+        let made_for = entry.made_for().map(|(_, id)| id);
+        let task = entry.task_id.as_deref().or(made_for);
+        let task = task.map(|id| EventTask {
+            id: id.to_owned(),
             status: None,
         });
         let worktree = json!({

@@ -416,3 +416,22 @@ fn what_an_interrupted_git_left_does_not_stand_in_the_way() {
     );
     assert!(repo.tree("x").join("readme").exists());
 }
+
+#[test]
+fn events_name_the_task_a_tree_is_made_for() {
+    let repo = TestRepo::new();
+    let made_for = CreateRequest {
+        task: Some(("board".into(), "3".into())),
+        ..CreateRequest::new(Some(slug("attempt")), repo.main())
+    };
+    let bound = CreateRequest {
+        bound_to: Some(("4".into(), "board".into())),
+        ..CreateRequest::new(Some(slug("bound")), repo.main())
+    };
+    for request in [made_for, bound] {
+        repo.trees().create(&request).unwrap();
+    }
+    let events = repo.trees().events(10).unwrap();
+    let named: Vec<_> = events.iter().map(|event| &event["task"]["id"]).collect();
+    assert_eq!(named, ["3", "3", "4", "4"]);
+}

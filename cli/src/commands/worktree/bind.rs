@@ -1,10 +1,10 @@
 use clap::Args;
-use serde_json::json;
+use coordinator::actions::trees;
 use store::Failure;
 use taskboard::Task;
 use worktrees::{Entry, Slug};
 
-use super::{NameArgs, binder, to_json};
+use super::NameArgs;
 use crate::commands::task::{id, line};
 use crate::context::Context;
 use crate::exit::Exit;
@@ -20,24 +20,18 @@ pub(crate) struct BindArgs {
 }
 
 pub(crate) fn bind(args: &BindArgs, context: &mut Context) -> Result<Exit, Failure> {
-    let slug = Slug::new(&args.name)?;
-    let task = id(&args.task)?;
-    let (board, trees) = (context.board(), context.trees()?);
-    let binder = binder(&board, &trees);
-    let (entry, task) = binder.bind(&slug, task, context.named_agent())?;
+    let (slug, task) = (Slug::new(&args.name)?, id(&args.task)?);
+    let (entry, task) = trees::bind(&slug, task, context)?;
     answer(&entry, &task, "bound to", context)
 }
 
 pub(crate) fn unbind(args: &NameArgs, context: &mut Context) -> Result<Exit, Failure> {
-    let slug = Slug::new(&args.name)?;
-    let (board, trees) = (context.board(), context.trees()?);
-    let binder = binder(&board, &trees);
-    let (entry, task) = binder.unbind(&slug)?;
+    let (entry, task) = trees::unbind(&Slug::new(&args.name)?, context)?;
     answer(&entry, &task, "no longer bound to", context)
 }
 
 fn answer(entry: &Entry, task: &Task, how: &str, context: &mut Context) -> Result<Exit, Failure> {
-    let json = || json!({"worktree": to_json(entry), "task": task.to_json()});
+    let json = || trees::bound_json(entry, task);
     let name = &entry.name;
     let text = || {
         format!(

@@ -1,13 +1,9 @@
 use clap::Args;
-use coordinator::actions::worktree as actions;
-use coordinator::binding::Binder;
-use coordinator::workplace::hooks::TreeRemover;
+use coordinator::actions::trees;
 use coordinator::workplace::{SetUpWish, TreeWish};
-use serde_json::json;
 use store::Failure;
-use worktrees::{RemoveRequest, Slug, Trees};
+use worktrees::Slug;
 
-use super::{fill_behind, to_json};
 use crate::commands::task::{id, line};
 use crate::context::Context;
 use crate::exit::Exit;
@@ -51,48 +47,14 @@ pub(crate) struct CreateArgs {
 pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, Failure> {
     let task = args.task.as_deref().map(id).transpose()?;
     let name = args.name.as_deref().map(Slug::new).transpose()?;
-    let trees = context.trees()?;
-    let board = context.board();
-    if let Some(task) = task {
-        // Before anything is made for it.
-        board.snapshot()?.require(task)?;
-    }
-    let mut created = actions::create(name, &args.new.wish(), context)?;
-    let mut bound = None;
-    if let Some(task) = task {
-        let (board, trees) = (&board, &trees);
-        let slug = Slug::new(&created.entry.name)?;
-        match (Binder { board, trees }).bind(&slug, task, context.named_agent()) {
-            Ok((entry, task)) => {
-                created.entry = entry;
-                bound = Some(task);
-            }
-            Err(error) => {
-                // It was made for this task alone, and nobody has seen it yet.
-                if created.created {
-                    take_back(&slug, created.entry.hook_based, trees, context)?;
-                }
-                return Err(error.into());
-            }
-        }
-    }
-    fill_behind(&created, context);
-    for note in &created.notes {
-        tracing::info!("{note}");
-    }
-    let json = || {
-        let mut tree = to_json(&created.entry);
-        tree["created"] = created.created.into();
-        tree["durationMs"] = created.duration_ms.into();
-        let mut answer = json!({ "worktree": tree });
-        if let Some(task) = &bound {
-            answer["task"] = task.to_json();
-        }
-        answer
-    };
+    let made = trees::create(name, task, &args.new.wish(), context)?;
+    let json = || made.to_json();
     let text = || {
-        let verb = if created.created { "created" } else { "found" };
-        let entry = &created.entry;
+        let entry = &made.created.entry;
+        let verb = match made.created.created {
+            true => "created",
+            false => "found",
+        };
         let path = clean_line(&entry.path);
         let mut text = format!(
             "{GREEN}✔{GREEN:#} {verb} {BOLD}{}{BOLD:#} {path}",
@@ -102,30 +64,12 @@ pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, Fail
             let base = short_commit(base);
             text.push_str(&format!("\n  {DIM}branch {branch}, from {base}{DIM:#}"));
         }
-        if let Some(task) = &bound {
+        if let Some(task) = &made.task {
             text.push_str(&format!("\n  {}", line(task)));
         }
         text
     };
     context.out.done(json, text)
-}
-
-/// Removes a tree that has just been made and nobody has seen.
-fn take_back(
-    slug: &Slug,
-    hook_based: bool,
-    trees: &Trees,
-    context: &Context,
-) -> Result<(), Failure> {
-    let remover = TreeRemover::new(hook_based, context)?;
-    let hook = remover.hook();
-    let request = RemoveRequest {
-        discard: hook_based,
-        hook: hook.as_ref().map(|hook| hook as _),
-        ..RemoveRequest::default()
-    };
-    trees.remove(slug, &request)?;
-    Ok(())
 }
 
 impl NewTree {

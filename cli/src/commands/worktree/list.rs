@@ -1,11 +1,8 @@
-use std::path::Path;
-
 use clap::Args;
-use serde_json::{Value, json};
+use coordinator::actions::trees::{self, ListOptions, ListedTree};
 use store::Failure;
-use worktrees::{Changes, Entry, TreeStatus, Trees};
 
-use super::{binder, style, to_json};
+use super::style;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{CYAN, DIM, PLAIN, age, terminal_width};
@@ -21,42 +18,13 @@ pub(crate) struct ListArgs {
     quick: bool,
 }
 
-/// A tree with what was found in it.
-struct Row {
-    entry: Entry,
-    changes: Option<Changes>,
-    size: Option<u64>,
-}
-
-/// How many trees are looked into at the same time.
-const AT_ONCE: usize = 4;
-
 pub(crate) fn run(args: &ListArgs, context: &mut Context) -> Result<Exit, Failure> {
-    let trees = context.trees()?;
-    let board = context.board();
-    binder(&board, &trees);
-    let entries = trees.list()?;
-    let shown: Vec<Entry> = entries
-        .into_iter()
-        .filter(|entry| args.all || entry.status != TreeStatus::Removed)
-        .collect();
-    let rows = look(&trees, &shown, args.quick);
-    let json = || {
-        let rows: Vec<Value> = rows
-            .iter()
-            .map(|row| {
-                let mut json = to_json(&row.entry);
-                if let Some(changes) = &row.changes {
-                    json["changes"] = changes.to_json();
-                }
-                if let Some(size) = row.size {
-                    json["size"] = size.into();
-                }
-                json
-            })
-            .collect();
-        json!({ "worktrees": rows })
+    let options = ListOptions {
+        removed: args.all,
+        quick: args.quick,
     };
+    let rows = trees::list(options, context)?;
+    let json = || trees::list_json(&rows);
     let text = || {
         if rows.is_empty() {
             return format!("no worktrees; {CYAN}`ccb worktree create NAME`{CYAN:#} makes one");
@@ -70,31 +38,7 @@ pub(crate) fn run(args: &ListArgs, context: &mut Context) -> Result<Exit, Failur
     context.out.done(json, text)
 }
 
-fn look(trees: &Trees, entries: &[Entry], quick: bool) -> Vec<Row> {
-    let one = |entry: Entry| {
-        let there = !quick && entry.is_live() && Path::new(&entry.path).is_dir();
-        let changes = (!quick && entry.is_live()).then(|| trees.changes_of(&entry));
-        let size = there.then(|| store::tree::size(Path::new(&entry.path)).ok());
-        Row {
-            entry,
-            changes,
-            size: size.flatten(),
-        }
-    };
-    let mut rows = Vec::new();
-    for some in entries.chunks(AT_ONCE) {
-        std::thread::scope(|scope| {
-            let looking: Vec<_> = some
-                .iter()
-                .map(|entry| scope.spawn(|| one(entry.clone())))
-                .collect();
-            rows.extend(looking.into_iter().filter_map(|row| row.join().ok()));
-        });
-    }
-    rows
-}
-
-fn cells(row: &Row) -> [Cell; 8] {
+fn cells(row: &ListedTree) -> [Cell; 8] {
     let entry = &row.entry;
     let status = entry.under_way().unwrap_or(entry.status.as_str());
     let (changes, style) = match &row.changes {

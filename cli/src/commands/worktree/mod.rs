@@ -14,14 +14,11 @@ mod status;
 
 use anstyle::Style;
 use clap::{Args, Subcommand};
-use coordinator::binding::Binder;
-use taskboard::Board;
-use worktrees::{ChangeState, Changes, Trees};
+use worktrees::{ChangeState, Changes};
 
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{GREEN, RED, YELLOW};
-pub(crate) use coordinator::actions::worktree::fill_behind;
 use coordinator::actions::worktree::to_json;
 pub(crate) use create::NewTree;
 use store::Failure;
@@ -98,14 +95,4 @@ fn style(changes: &Changes) -> Style {
         ChangeState::Changed => YELLOW,
         ChangeState::Unknown => RED,
     }
-}
-
-/// Tasks and trees, brought in line after a crash between the two. That is only a courtesy: what
-/// fails here fails again, with a better message, where it matters.
-fn binder<'a>(board: &'a Board, trees: &'a Trees) -> Binder<'a> {
-    let binder = Binder { board, trees };
-    if let Err(error) = binder.reconcile() {
-        tracing::warn!(%error, "worktrees and tasks could not be compared");
-    }
-    binder
 }

@@ -1,9 +1,9 @@
 use clap::Args;
-use serde_json::{Value, json};
+use coordinator::actions::trees;
 use store::Failure;
 use worktrees::{ChangeState, Slug};
 
-use super::{style, to_json};
+use super::style;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{BOLD, DIM, clean_line, short_commit};
@@ -18,27 +18,11 @@ pub(crate) struct StatusArgs {
 }
 
 pub(crate) fn run(args: &StatusArgs, context: &mut Context) -> Result<Exit, Failure> {
-    let slug = Slug::new(&args.name)?;
-    let trees = context.trees()?;
-    let entry = trees.get(&slug)?;
-    let changes = trees.changes_of(&entry);
-    let held = trees.is_held(&slug)?;
-    let ignored = if args.ignored {
-        Some(trees.ignored(&slug)?)
-    } else {
-        None
-    };
-    let json = || {
-        let mut answer =
-            json!({"worktree": to_json(&entry), "changes": changes.to_json(), "inUse": held});
-        if let Some(paths) = &ignored {
-            let paths: Vec<Value> = paths.iter().map(|p| p.to_string_lossy().into()).collect();
-            answer["ignored"] = paths.into();
-        }
-        answer
-    };
+    let report = trees::status(&Slug::new(&args.name)?, args.ignored, context)?;
+    let json = || report.to_json();
     let text = || {
-        let style = style(&changes);
+        let (entry, changes) = (&report.entry, &report.changes);
+        let style = style(changes);
         let mut lines = vec![
             format!("{BOLD}{}{BOLD:#} {}", entry.name, clean_line(&entry.path)),
             match changes.state {
@@ -56,14 +40,13 @@ pub(crate) fn run(args: &StatusArgs, context: &mut Context) -> Result<Exit, Fail
         };
         let base = entry.base.as_deref().map_or("unknown", short_commit);
         lines.push(format!("  {DIM}{at}, from {base}{DIM:#}"));
-        if held {
+        if report.in_use {
             lines.push("  somebody works in it".into());
         }
-        for path in ignored.iter().flatten() {
-            let path = path.to_string_lossy();
+        for path in report.ignored.iter().flatten() {
             lines.push(format!(
                 "  {DIM}ignored, would go with it: {}{DIM:#}",
-                clean_line(&path)
+                clean_line(path)
             ));
         }
         lines.join("\n")

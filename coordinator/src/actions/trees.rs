@@ -1,0 +1,350 @@
+//! Any worktree of the repository: listed, looked into, made, bound to a task, kept, removed,
+//! brought back.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use store::Failure;
+use taskboard::{Board, Completed, Hooks, Task, TaskId};
+use worktrees::{
+    Changes, CreateRequest, Created, Entry, RemoveRequest, Removed, Slug, TreeError, TreeStatus,
+    Trees,
+};
+
+use super::worktree::{fill_behind, making, to_json};
+use crate::binding::Binder;
+use crate::workplace::hooks::{BeforeDone, TreeRemover};
+use crate::workplace::{TreeWish, Workplace};
+
+/// How many worktrees are looked into at the same time.
+const AT_ONCE: usize = 4;
+
+/// Which worktrees are listed, and how closely they are looked at.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ListOptions {
+    /// Also those that were removed.
+    pub removed: bool,
+    /// Nothing is looked for in them, which is faster.
+    pub quick: bool,
+}
+
+/// A worktree and what was found in it.
+#[derive(Debug)]
+pub struct ListedTree {
+    /// As it is registered.
+    pub entry: Entry,
+    /// What was done in it, if that was looked for.
+    pub changes: Option<Changes>,
+    /// How many bytes it takes.
+    pub size: Option<u64>,
+}
+
+impl ListedTree {
+    fn of(entry: Entry, trees: &Trees, quick: bool) -> Self {
+        let looked = !quick && entry.is_live();
+        let there = looked && Path::new(&entry.path).is_dir();
+        let size = there.then(|| store::tree::size(Path::new(&entry.path)).ok());
+        Self {
+            changes: looked.then(|| trees.changes_of(&entry)),
+            size: size.flatten(),
+            entry,
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        let mut json = to_json(&self.entry);
+        if let Some(changes) = &self.changes {
+            json["changes"] = changes.to_json();
+        }
+        if let Some(size) = self.size {
+            json["size"] = size.into();
+        }
+        json
+    }
+}
+
+/// The worktrees there are.
+pub fn list(options: ListOptions, workplace: &Workplace) -> Result<Vec<ListedTree>, Failure> {
+    let (board, trees) = (workplace.board(), workplace.trees()?);
+    binder(&board, &trees);
+    let mut entries = trees.list()?;
+    entries.retain(|entry| options.removed || entry.status != TreeStatus::Removed);
+    let mut listed = Vec::new();
+    for some in entries.chunks(AT_ONCE) {
+        std::thread::scope(|scope| {
+            let look = |entry: &Entry| {
+                let (entry, trees) = (entry.clone(), &trees);
+                scope.spawn(move || ListedTree::of(entry, trees, options.quick))
+            };
+            let looking: Vec<_> = some.iter().map(look).collect();
+            listed.extend(looking.into_iter().filter_map(|tree| tree.join().ok()));
+        });
+    }
+    Ok(listed)
+}
+
+/// `{"worktrees":[…]}`.
+pub fn list_json(listed: &[ListedTree]) -> Value {
+    let trees: Vec<Value> = listed.iter().map(ListedTree::to_json).collect();
+    json!({ "worktrees": trees })
+}
+
+/// What was done in a worktree.
+#[derive(Debug)]
+pub struct TreeReport {
+    /// As it is registered.
+    pub entry: Entry,
+    /// What was done in it.
+    pub changes: Changes,
+    /// Somebody works in it.
+    pub in_use: bool,
+    /// What git ignores in it, if that was asked.
+    pub ignored: Option<Vec<String>>,
+}
+
+/// Looks into a worktree; at what git ignores, too, if `ignored`.
+pub fn status(slug: &Slug, ignored: bool, workplace: &Workplace) -> Result<TreeReport, Failure> {
+    let trees = workplace.trees()?;
+    let entry = trees.get(slug)?;
+    Ok(TreeReport {
+        changes: trees.changes_of(&entry),
+        in_use: trees.is_held(slug)?,
+        ignored: ignored.then(|| ignored_paths(&trees, slug)).transpose()?,
+        entry,
+    })
+}
+
+impl TreeReport {
+    /// `{"worktree","changes","inUse"}`.
+    pub fn to_json(&self) -> Value {
+        let mut json = json!({
+            "worktree": to_json(&self.entry), "changes": self.changes.to_json(),
+            "inUse": self.in_use,
+        });
+        if let Some(paths) = &self.ignored {
+            json["ignored"] = json!(paths);
+        }
+        json
+    }
+}
+
+/// A worktree that was found or made, and the task that is bound to it now.
+#[derive(Debug)]
+pub struct CreatedTree {
+    /// The worktree.
+    pub created: Created,
+    /// The task, if one was named.
+    pub task: Option<Task>,
+}
+
+impl CreatedTree {
+    /// `{"worktree","task"}`.
+    pub fn to_json(&self) -> Value {
+        let mut tree = to_json(&self.created.entry);
+        tree["created"] = self.created.created.into();
+        tree["durationMs"] = self.created.duration_ms.into();
+        let mut json = json!({ "worktree": tree });
+        if let Some(task) = &self.task {
+            json["task"] = task.to_json();
+        }
+        json
+    }
+}
+
+/// Finds the worktree of this name, or makes it, by whatever means make worktrees here. A task
+/// that is named is bound to it; if it refuses, what was made for it goes again.
+pub fn create(
+    name: Option<Slug>,
+    task: Option<TaskId>,
+    wish: &TreeWish,
+    workplace: &Workplace,
+) -> Result<CreatedTree, Failure> {
+    let (board, trees) = (workplace.board(), workplace.trees()?);
+    if let Some(task) = task {
+        // Before anything is made for it.
+        board.snapshot()?.require(task)?;
+    }
+    let mut created = making(name, wish, workplace, |request| {
+        Ok(trees.create(&CreateRequest {
+            agent: workplace.named_agent().map(str::to_owned),
+            bound_to: task.map(|task| (task.to_string(), board.name().to_string())),
+            ..request
+        })?)
+    })?;
+    let mut bound = None;
+    if let Some(task) = task {
+        let (board, trees) = (&board, &trees);
+        let slug = Slug::new(&created.entry.name)?;
+        match (Binder { board, trees }).bind(&slug, task, workplace.named_agent()) {
+            Ok((entry, task)) => {
+                created.entry = entry;
+                bound = Some(task);
+            }
+            Err(error) => {
+                // It was made for this task alone, and nobody has seen it yet.
+                if created.created {
+                    take_back(&slug, created.entry.hook_based, trees, workplace)?;
+                }
+                return Err(error.into());
+            }
+        }
+    }
+    fill_behind(&created, workplace);
+    for note in &created.notes {
+        tracing::info!("{note}");
+    }
+    Ok(CreatedTree {
+        created,
+        task: bound,
+    })
+}
+
+/// Removes a worktree that has just been made and nobody has seen.
+fn take_back(
+    slug: &Slug,
+    hook_based: bool,
+    trees: &Trees,
+    workplace: &Workplace,
+) -> Result<(), Failure> {
+    let remover = TreeRemover::new(hook_based, workplace)?;
+    let hook = remover.hook();
+    let request = RemoveRequest {
+        discard: hook_based,
+        hook: hook.as_ref().map(|hook| hook as _),
+        ..RemoveRequest::default()
+    };
+    trees.remove(slug, &request)?;
+    Ok(())
+}
+
+/// Binds a task to a worktree, and starts it if it can start.
+pub fn bind(slug: &Slug, task: TaskId, workplace: &Workplace) -> Result<(Entry, Task), Failure> {
+    let (board, trees) = (workplace.board(), workplace.trees()?);
+    Ok(binder(&board, &trees).bind(slug, task, workplace.named_agent())?)
+}
+
+/// Unbinds a worktree and its task from each other.
+pub fn unbind(slug: &Slug, workplace: &Workplace) -> Result<(Entry, Task), Failure> {
+    let (board, trees) = (workplace.board(), workplace.trees()?);
+    Ok(binder(&board, &trees).unbind(slug)?)
+}
+
+/// What binding and unbinding answer.
+pub fn bound_json(entry: &Entry, task: &Task) -> Value {
+    json!({"worktree": to_json(entry), "task": task.to_json()})
+}
+
+/// Writes down that a worktree stays.
+pub fn keep(slug: &Slug, workplace: &Workplace) -> Result<Entry, Failure> {
+    Ok(workplace.trees()?.keep(slug)?)
+}
+
+/// What is wanted of a removal.
+#[derive(Default)]
+pub struct RemoveOptions<'a> {
+    /// Also if something in it is nowhere else.
+    pub discard: bool,
+    /// Ignored files are kept, too, when the trash is emptied.
+    pub rescue_ignored: bool,
+    /// Its task is completed as well, after this has run the task's check, if it has one.
+    pub complete: Option<&'a dyn Hooks>,
+}
+
+/// A worktree that was removed.
+#[derive(Debug)]
+pub struct RemovedTree {
+    /// What was removed.
+    pub removed: Removed,
+    /// What git ignored in it, as far as git could tell.
+    pub ignored: Vec<String>,
+    /// Its task, if that was completed as well.
+    pub completed: Option<Completed>,
+}
+
+/// Removes a worktree.
+pub fn remove(
+    slug: &Slug,
+    options: &RemoveOptions<'_>,
+    workplace: &Workplace,
+) -> Result<RemovedTree, Failure> {
+    let (board, trees) = (workplace.board(), workplace.trees()?);
+    let binder = binder(&board, &trees);
+    let ignored = ignored_paths(&trees, slug).unwrap_or_default();
+    let hook_based = trees.get(slug).is_ok_and(|entry| entry.hook_based);
+    let remover = TreeRemover::new(hook_based && options.discard, workplace)?;
+    let hook = remover.hook();
+    let request = RemoveRequest {
+        discard: options.discard,
+        rescue_ignored: options.rescue_ignored,
+        kept: None,
+        hook: hook.as_ref().map(|hook| hook as _),
+    };
+    let (removed, completed) = match options.complete {
+        Some(check) => {
+            let task = trees.get(slug)?.task_id.and_then(|id| id.parse().ok());
+            let has_check = |id| Some(board.snapshot().ok()?.get(id)?.verify_command().is_some());
+            let has_check = task.and_then(has_check) == Some(true);
+            let asked = BeforeDone::new(workplace, has_check.then_some(check));
+            let caller = workplace.caller(None, false);
+            let done = binder.remove_and_complete(slug, &request, &caller, asked.asked())?;
+            (done.removed, Some(done.completed))
+        }
+        None => (trees.remove(slug, &request)?, None),
+    };
+    Ok(RemovedTree {
+        removed,
+        ignored,
+        completed,
+    })
+}
+
+impl RemovedTree {
+    /// `{"worktree","ignored"}`, and the task if it was completed.
+    pub fn to_json(&self) -> Value {
+        let mut json = json!({"worktree": to_json(&self.removed.entry), "ignored": self.ignored});
+        if let Some(kept) = &self.removed.branch_kept {
+            json["branchKept"] = kept.as_str().into();
+        }
+        if let Some(completed) = &self.completed {
+            json["task"] = completed.task.to_json();
+            json["unblocked"] = json!(completed.unblocked);
+        }
+        json
+    }
+}
+
+/// Brings the last removed worktree of this name back.
+pub fn undo(slug: &Slug, workplace: &Workplace) -> Result<Entry, Failure> {
+    workplace.trees()?.undo(slug).map_err(|error| match error {
+        TreeError::Exists { .. } => {
+            Failure::refused("exists", format!("worktree {:?} is there", slug.as_str()))
+                .with_hint("remove that one first, or leave it")
+        }
+        error => error.into(),
+    })
+}
+
+/// What git ignores in a worktree.
+pub fn ignored_paths(trees: &Trees, slug: &Slug) -> Result<Vec<String>, TreeError> {
+    let paths = trees.ignored(slug)?;
+    let text = |path: &std::path::PathBuf| path.to_string_lossy().into_owned();
+    Ok(paths.iter().map(text).collect())
+}
+
+/// Tasks and worktrees, brought in line after a crash between the two. That is only a courtesy:
+/// what fails here fails again, with a better message, where it matters.
+fn binder<'a>(board: &'a Board, trees: &'a Trees) -> Binder<'a> {
+    let binder = Binder { board, trees };
+    if let Err(error) = binder.reconcile() {
+        tracing::warn!(%error, "worktrees and tasks could not be compared");
+    }
+    binder
+}
+
+impl std::fmt::Debug for RemoveOptions<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RemoveOptions")
+            .field("discard", &self.discard)
+            .finish_non_exhaustive()
+    }
+}
