@@ -75,7 +75,8 @@ fn an_agent_cannot_change_a_check_through_commands_or_tools() {
     let call = |arguments: Value| {
         let lines = [
             json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params":
-                {"protocolVersion": "2025-11-25", "capabilities": {},
+                {"protocolVersion": "2025-11-25",
+                 "capabilities": {"experimental": {"ccb/json": {}}},
                  "clientInfo": {"name": "t", "version": "1"}}}),
             json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
             json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
