@@ -1,7 +1,7 @@
 //! What an agent is: everything between "somebody wants one" and what is started.
 //!
 //! [`describe()`] puts together what was asked for, the definition and the settings; [`bounds`] keeps
-//! it to what whoever asks has itself; [`TaskCrew`] does so for tasks of a session or a plan, [`OwnAgents`]
+//! it to what whoever asks has itself; `TaskCrew` does so for tasks of a session or a plan, [`OwnAgents`]
 //! for whoever asks with the tool `Agent`, and `workers` is what a coordinator is held to.
 
 pub mod bounds;

@@ -10,7 +10,7 @@
 //! | [`Results`] | the directory with every form of the report, patches and logs |
 //! | [`apply()`], [`merge_results`] | what can be done with such directories |
 //! | [`FanoutEvent`], [`Progress`] | what happens meanwhile, how far it is, and how long it will take |
-//! | [`run()`] | puts tasks on a board, has the engine work it off, lands what is proven |
+//! | `run()` | puts tasks on a board, has the engine work it off, lands what is proven |
 
 mod apply;
 mod board;
