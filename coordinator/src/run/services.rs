@@ -28,7 +28,7 @@ use super::finish;
 use super::judge::Before;
 use super::run_hooks::RunHooks;
 use super::stop::stop_request;
-use super::usual_work::is_usual;
+use super::usual_work::{is_usual, what_it_would_do};
 use crate::fleet::Gate;
 use crate::session_file::SessionFile;
 
@@ -272,7 +272,8 @@ impl HostServices for RunServices {
         let question = Question::Permission(mailbox::Permission {
             tool_name: tool.to_owned(),
             tool_use_id: None,
-            description: format!("{} wants to use {tool}", self.meta.address()),
+            description: what_it_would_do(input)
+                .unwrap_or_else(|| format!("{} wants to use {tool}", self.meta.address())),
             input: input.clone(),
         });
         let asked = mailbox.ask(&self.own_name()?, &to, question, QUESTION_DEADLINE);

@@ -27,6 +27,9 @@ const OTHER: [&str; 6] = [
     "--work-tree",
 ];
 
+/// How many characters of a command a question shows.
+const MOST_SHOWN: usize = 300;
+
 /// Whether this use of a tool is part of every task: the check of its own task, and git in its
 /// own worktree.
 pub(super) fn is_usual(input: &Value, meta: &Meta) -> bool {
@@ -52,6 +55,16 @@ fn came_with_plan(command: &str, allowed: &[String]) -> bool {
         wanted.peek().is_some() && wanted.all(|word| words.next() == Some(word))
     };
     is_plain(command) && allowed.iter().any(begins)
+}
+
+/// What a use of a tool would do, in one line: the command it runs, or the file it touches.
+pub(super) fn what_it_would_do(input: &Value) -> Option<String> {
+    let file = ["file_path", "path", "notebook_path", "url"]
+        .iter()
+        .find_map(|key| input[*key].as_str().map(str::to_owned));
+    let what = command_of(input).or(file)?;
+    let line: Vec<&str> = what.split_whitespace().collect();
+    Some(line.join(" ").chars().take(MOST_SHOWN).collect())
 }
 
 /// The command a shell is to run, as the programs put it: a line, or words of which the last is
@@ -149,5 +162,9 @@ mod tests {
         assert_eq!(line(words).as_deref(), Some("git status"));
         assert_eq!(line(json!({"command": ["rm", "-rf", "x"]})), None);
         assert_eq!(line(json!({"path": "x"})), None);
+        let shown = |input| what_it_would_do(&input).unwrap_or_default();
+        assert_eq!(shown(json!({"command": "git\n  push"})), "git push");
+        assert_eq!(shown(json!({"file_path": "/a"})), "/a");
+        assert_eq!(shown(json!({"n": 1})), "");
     }
 }
