@@ -15,8 +15,11 @@ pub(crate) fn the_tools_in_its_request_are_those_of_the_column() {
     launch.permission_mode = Some("default".into());
     launch.mcp_servers.push(McpServer {
         name: "ccb".into(),
-        command: CCB.into(),
-        args: ["mcp", "--role", "coordinator"].map(str::to_owned).to_vec(),
+        // The harness marks what it starts, and a mark without its run gives no tools.
+        command: "env".into(),
+        args: ["-u", "CCB_RUN_ID", CCB, "mcp", "--role", "coordinator"]
+            .map(str::to_owned)
+            .to_vec(),
         env: [
             (
                 "CCB_HOME".to_owned(),
@@ -48,6 +51,7 @@ pub(crate) fn the_tools_in_its_request_are_those_of_the_column() {
         "TaskOutput",
         "TaskStop",
         "TaskUpdate",
+        "Worktrees",
     ];
     assert_eq!(names, column.map(|tool| format!("mcp__ccb__{tool}")));
 }

@@ -290,8 +290,11 @@ fn check_leads(program: &Program, runtime: &dyn Fn(Vec<String>) -> Box<dyn Runti
         let home = world.path("home").to_string_lossy().into_owned();
         launch.mcp_servers.push(McpServer {
             name: "ccb".into(),
-            command: CCB.into(),
-            args: ["mcp", "--role", role].map(str::to_owned).to_vec(),
+            // The harness marks what it starts, and a mark without its run gives no tools.
+            command: "env".into(),
+            args: ["-u", "CCB_RUN_ID", CCB, "mcp", "--role", role]
+                .map(str::to_owned)
+                .to_vec(),
             env: [
                 ("CCB_HOME", home.as_str()),
                 ("CLAUDE_CODE_TEAM_NAME", "board"),
