@@ -2,12 +2,13 @@
 
 use std::process::Command;
 
+use harness::script::{Do, Script};
 use harness::team_session::SessionScene;
 use harness::terminal::{Screen, Terminal};
 use harness::{Fan, Workplace, let_go, waiting};
 use serde_json::json;
 
-use crate::{CCB, ON_TERMINAL};
+use crate::{CCB, FAKE_AGENT, ON_TERMINAL};
 
 /// Green, as ccb prints it.
 const GREEN: vt100::Color = vt100::Color::Idx(2);
@@ -74,6 +75,47 @@ fn somebody_who_leads_types_commands_and_quits() {
     assert!(screen.text().contains("1 of 1 tasks"), "{screen:?}");
     assert!(screen.has_cursor());
     assert_eq!(scene.repo.git(&["show", "main:one"]), "1\n");
+}
+
+/// A model leads, and does not answer; the person at the terminal sees the question and does.
+#[test]
+fn a_person_answers_a_question_although_a_model_leads() {
+    let scene = SessionScene::new(CCB);
+    scene
+        .home
+        .with_fake_runtime(FAKE_AGENT, r#""agents":{"stopGraceMs":300}"#);
+    let ask = Do::Ask {
+        id: "q".into(),
+        tool: "Bash".into(),
+        input: json!({"command": "make install"}),
+        allowed: vec![Do::Write {
+            path: "one".into(),
+            text: "1\n".into(),
+        }],
+        denied: Vec::new(),
+    };
+    let work = Script::new().then(ask).done("did it").to_prompt();
+    let task = json!({"subject": "install", "description": work});
+    let never = scene.home.path().join("never");
+    let lead = Script::new().call("TaskCreate", task).wait_file(never);
+    let prompt = lead.to_prompt();
+    let session = [
+        "--runtime",
+        "fake",
+        "--mates",
+        "1",
+        "--merge",
+        "auto",
+        prompt.as_str(),
+    ];
+    let mut terminal = terminal(&scene.command(&session));
+    terminal.wait_for_text("mate-1 asks to use Bash: make install");
+    terminal.type_keys("/approve mate-1\r");
+    terminal.wait_for_text("approved: use Bash: make install");
+    terminal.wait_for_text("#1 is on main");
+    assert_eq!(scene.repo.git(&["show", "main:one"]), "1\n");
+    terminal.type_keys("/quit\r");
+    terminal.end();
 }
 
 /// Ends the input of a session with finished work, and answers its question.
