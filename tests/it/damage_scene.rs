@@ -196,6 +196,10 @@ impl Scene {
         let runs = scene.home.team_dir().join("runs/.active");
         for run in std::fs::read_dir(runs).unwrap() {
             let id = run.unwrap().file_name().into_string().unwrap();
+            // The agent may be at work before that is written down.
+            wait_until(LONG, "the agent's process to be known", || {
+                scene.home.run_meta(&id)["pid"].is_i64()
+            });
             for process in ["guard", "host", "pid"] {
                 kill(scene.home.run_process(&id, process), Signal::KILL);
             }
