@@ -1,9 +1,9 @@
-//! Ending an director from outside.
+//! Ending a director from outside.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// How much an director is to hurry.
+/// How much a director is to hurry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     /// It goes on.
@@ -16,7 +16,7 @@ pub(crate) enum Level {
     Force,
 }
 
-/// Tells an director what is wanted of it; shared with whoever listens to signals and people.
+/// Tells a director what is wanted of it; shared with whoever listens to signals and people.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     level: AtomicU8,

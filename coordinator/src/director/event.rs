@@ -1,4 +1,4 @@
-//! What an director tells whoever runs it.
+//! What a director tells whoever runs it.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub enum DirectorEvent {
         name: Option<String>,
         /// Counts from 1.
         attempt: usize,
-        /// It was at work already, for an director that is gone.
+        /// It was at work already, for a director that is gone.
         adopted: bool,
     },
     /// The work on a task has ended.

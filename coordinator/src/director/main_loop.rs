@@ -32,7 +32,7 @@ use crate::run::{AgentError, Agents};
 const TICK: Duration = Duration::from_millis(100);
 /// How long nothing is begun after something could not be begun.
 pub(super) const BREATHER: Duration = Duration::from_secs(1);
-/// How long an director that was killed may still seem to be there.
+/// How long a director that was killed may still seem to be there.
 const AFTER_DEATH: Duration = Duration::from_secs(5);
 /// How often trees are put away at the end, if some cannot be.
 const TIDYING: usize = 4;
@@ -95,7 +95,7 @@ pub(crate) struct Director {
 }
 
 impl Director {
-    /// An director for a team that no other directs.
+    /// A director for a team that no other directs.
     pub(crate) fn new(setup: Setup, control: Arc<Control>) -> Result<Self, DirectorError> {
         let lock = direct(&setup.agents)?;
         setup.agents.reconcile()?;
@@ -384,7 +384,7 @@ impl Director {
         }
     }
 
-    /// Takes over the agents of an director that is gone.
+    /// Takes over the agents of a director that is gone.
     fn adopt(&mut self) -> Result<(), DirectorError> {
         for id in swarm::run::active(self.setup.agents.runs_dir()).map_err(AgentError::from)? {
             let run = self.setup.agents.run(&id);

@@ -1,7 +1,7 @@
 //! Works a board off: who does which task when, until nothing can be done any more.
 //!
-//! What happens next is decided by a pure function ([`schedule()`]) of what is known; one loop
-//! carries it out ([`Director::run`]). Everything that counts is on disk: an director that is
+//! What happens next is decided by a pure function ([`schedule::schedule`]) of what is known; one loop
+//! carries it out ([`Director::run`]). Everything that counts is on disk: a director that is
 //! killed leaves its agents at work, and the next one finds them ([`Director::run`] begins with
 //! that), their tasks, their trees, and what has still to land.
 //!

@@ -1,4 +1,4 @@
-//! What an director is told, and what it says at the end.
+//! What a director is told, and what it says at the end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +43,7 @@ impl Closed {
 /// Says why nothing may be begun, if so.
 pub(crate) type Gate = Box<dyn Fn() -> Option<Closed> + Send + Sync>;
 
-/// What an director needs to know.
+/// What a director needs to know.
 pub(crate) struct Setup {
     /// The agents of the team whose board is worked off.
     pub agents: Agents,
@@ -78,7 +78,7 @@ impl Setup {
     }
 }
 
-/// Why an director could not go on.
+/// Why a director could not go on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DirectorError {

@@ -1,7 +1,7 @@
 //! The work on one task, from its start to its end, on a thread of its own.
 //!
 //! Nothing here has to be remembered: the run says on disk how it ended, its host completes
-//! the task or gives it back. An director that is killed meanwhile loses the wait and no more.
+//! the task or gives it back. A director that is killed meanwhile loses the wait and no more.
 
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
@@ -67,10 +67,11 @@ pub(super) enum WorkEnd {
     Hindered(String),
 }
 
-/// What the next one at the task should know: why the last one failed that was not just lost.
-fn last_failure(task: &Task) -> Option<String> {
-    let attempts = task.attempts();
-    let told = attempts.iter().rev().find(|attempt| attempt.counts);
+/// What the next one at the task should know: why the last one failed that came to an end of its
+/// own. One that was killed or lost says nothing about the task, and must not hide what does.
+fn last_failure(attempts: &[Attempt]) -> Option<String> {
+    let ended = |attempt: &&Attempt| attempt.counts && attempt.status != Attempt::DIED;
+    let told = attempts.iter().rfind(ended);
     let told = told.or(attempts.last());
     told.map(|attempt| attempt.why.clone())
 }
@@ -142,7 +143,7 @@ impl Setup {
         said.send(Said::Ended(Box::new(ended))).ok();
     }
 
-    /// Waits for an agent that somebody else started: an director that is gone, or the lead.
+    /// Waits for an agent that somebody else started: a director that is gone, or the lead.
     pub(super) fn adopt(
         &self,
         id: TaskId,
@@ -220,7 +221,7 @@ impl Setup {
             seat,
             base,
             attempt,
-            last_failure: last_failure(&task),
+            last_failure: last_failure(&task.attempts()),
         };
         let mut spawn = match self.crew.agent_for(&job) {
             Ok(spawn) => spawn,
@@ -368,6 +369,36 @@ impl Setup {
                 WorkEnd::Task(TaskEnd::Taken)
             }
             Err(error) => WorkEnd::Broken(format!("{why}; {error}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attempt(status: &str, why: &str, counts: bool) -> Attempt {
+        Attempt {
+            counts,
+            ..Attempt::new(format!("run-{why}"), status, why)
+        }
+    }
+
+    #[test]
+    fn the_next_one_is_told_what_the_work_failed_by_not_what_killed_an_agent() {
+        let check = || attempt("completed", "the check failed", true);
+        let died = || attempt(Attempt::DIED, "ended by signal 9", true);
+        let lost = || attempt("lost", "its host died", false);
+        for (attempts, told) in [
+            (vec![], None),
+            (vec![check()], Some("the check failed")),
+            (vec![check(), died()], Some("the check failed")),
+            (vec![check(), lost(), died()], Some("the check failed")),
+            // Nothing better is known.
+            (vec![died()], Some("ended by signal 9")),
+            (vec![died(), lost()], Some("its host died")),
+        ] {
+            assert_eq!(last_failure(&attempts).as_deref(), told, "{attempts:?}");
         }
     }
 }
