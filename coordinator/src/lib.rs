@@ -9,6 +9,7 @@
 pub mod actions;
 pub mod agent;
 pub mod binding;
+mod bystander;
 mod director;
 mod doctor;
 pub mod env;

@@ -13,13 +13,24 @@ use worktrees::patch;
 use crate::agent::{PlanCrew, Role, TaskCrew, definitions};
 use crate::env;
 use crate::fanout::{
-    self, Basis, Equipment, Events, FanoutError, Interrupted, Plan, PlanFile, PlannedTask, Report,
-    RunOptions, Shard, Source, expand,
+    self, Basis, Checkout, Equipment, Events, Expanded, FanoutError, Interrupted, Plan, PlanFile,
+    PlannedTask, Report, RunOptions, Selection, Shard, Source, expand,
 };
 use crate::workplace::Workplace;
 
 /// Reads standard input to its end.
 pub type Stdin = fn() -> std::io::Result<Vec<u8>>;
+
+/// Which tasks of a plan are wanted.
+#[derive(Debug, Default)]
+pub struct Wanted {
+    /// Those of the plan that are chosen by their ids.
+    pub selection: Selection,
+    /// Which part of these.
+    pub shard: Option<Shard>,
+    /// A `foreach` that finds nothing is fine.
+    pub allow_empty: bool,
+}
 
 /// A plan, made into tasks.
 #[derive(Debug)]
@@ -36,13 +47,14 @@ pub struct Ready {
     pub tasks: Vec<PlannedTask>,
     /// How many files have changes that no task will see, and how many git does not know.
     pub unseen: (usize, usize),
+    /// What was left out of the plan, and why.
+    pub notes: Vec<String>,
 }
 
 /// Reads the plan and everything it needs. Nothing is run.
 pub fn ready(
     path: &Path,
-    shard: Option<Shard>,
-    allow_empty: bool,
+    wanted: &Wanted,
     stdin: Stdin,
     workplace: &Workplace,
 ) -> Result<Ready, Failure> {
@@ -68,14 +80,22 @@ pub fn ready(
         directory,
         base: &base,
         stdin: (!from_stdin).then_some(stdin),
+        checkout: Checkout::new(&top, directory),
     };
+    let (settings, agents) = agents_are(&plan.plan, workplace)?;
+    let runtimes = workplace.runtimes().keys().cloned();
+    let runtimes = runtimes.chain(swarm::runtime::built_in().map(str::to_owned));
     let basis = Basis {
         base: base.clone(),
-        settings: agents_are(&plan.plan, workplace)?,
-        allow_empty,
+        settings,
+        allow_empty: wanted.allow_empty,
+        runtimes: Some(runtimes.collect()),
+        agents,
     };
-    let mut tasks = expand(&plan, &source, &basis)?;
-    if let Some(shard) = shard {
+    let Expanded { tasks, mut notes } = expand(&plan, &source, &basis)?;
+    let (mut tasks, chosen) = wanted.selection.apply(tasks)?;
+    notes.extend(chosen);
+    if let Some(shard) = wanted.shard {
         tasks = shard.select(tasks);
     }
     let stem = path
@@ -86,16 +106,21 @@ pub fn ready(
         .unwrap_or_else(|| "fanout".into());
     Ok(Ready {
         path: path.to_owned(),
-        shard,
+        shard: wanted.shard,
         name: plan.plan.name.clone().unwrap_or(stem),
         unseen: patch::uncommitted(&top)?,
         base,
         tasks,
+        notes,
     })
 }
 
-/// What agents are like that the plan wants: proven work counts only for the same ones.
-fn agents_are(plan: &Plan, workplace: &Workplace) -> Result<String, Failure> {
+/// What agents are like that the plan wants: proven work counts only for the same ones. And the
+/// types of agents there are, if it wants any.
+fn agents_are(
+    plan: &Plan,
+    workplace: &Workplace,
+) -> Result<(String, Option<Vec<String>>), Failure> {
     let specs = plan.tasks.iter();
     let specs = specs.chain(plan.foreach.iter().map(|foreach| &foreach.task));
     let (mut types, mut runtimes) = (BTreeSet::new(), BTreeSet::new());
@@ -106,7 +131,7 @@ fn agents_are(plan: &Plan, workplace: &Workplace) -> Result<String, Failure> {
         runtimes.insert(spec.runtime.as_ref().or(plan.defaults.runtime.as_ref()));
     }
     if !models {
-        return Ok(String::new());
+        return Ok((String::new(), None));
     }
     let definitions = definitions::load(None, workplace)?;
     let mut text = format!(
@@ -116,7 +141,7 @@ fn agents_are(plan: &Plan, workplace: &Workplace) -> Result<String, Failure> {
     );
     for name in types {
         let name = name.map_or("general-purpose", String::as_str);
-        // One that is not there is told about when its task begins.
+        // One that is not there is told about when its tasks are made.
         let found = definitions.get(name);
         let found = found.map(|found| format!("{:?}", found.definition));
         text.push_str(&format!("\n{name}: {}", found.unwrap_or_default()));
@@ -126,7 +151,10 @@ fn agents_are(plan: &Plan, workplace: &Workplace) -> Result<String, Failure> {
         let runtime = runtime.map(|it| format!("{:?} {:?} {:?}", it.kind, it.command, it.args));
         text.push_str(&format!("\n{name}: {}", runtime.unwrap_or_default()));
     }
-    Ok(text)
+    let known = definitions
+        .iter()
+        .map(|found| found.definition.name.to_string());
+    Ok((text, Some(known.collect())))
 }
 
 /// The repository and the disk.
@@ -136,16 +164,11 @@ struct Disk<'a> {
     base: &'a str,
     /// None if the plan itself was read from it.
     stdin: Option<Stdin>,
+    checkout: Checkout,
 }
 
 impl Source for Disk<'_> {
     fn files(&self, globs: &[String], except: &[String]) -> Result<Vec<PathBuf>, FanoutError> {
-        if globs.is_empty() || globs.iter().any(|glob| glob.trim().is_empty()) {
-            return Err(FanoutError::Input {
-                what: "foreach, files".into(),
-                why: "there is an empty pattern".into(),
-            });
-        }
         Ok(patch::files(self.top, self.base, globs, except)?)
     }
 
@@ -160,13 +183,22 @@ impl Source for Disk<'_> {
         };
         if name != "-" {
             let path = self.directory.join(name);
-            return std::fs::read(path).map_err(|error| wrong(error.to_string()));
+            return std::fs::read(path).map_err(|error| {
+                wrong(match error.kind() {
+                    std::io::ErrorKind::NotFound => "there is no such file".into(),
+                    _ => error.to_string(),
+                })
+            });
         }
         let Some(stdin) = self.stdin else {
             let why = "the plan itself was read from it; give the input a file";
             return Err(wrong(why.into()));
         };
         read_stdin(stdin).map_err(|error| wrong(error.message().to_owned()))
+    }
+
+    fn checkout(&self) -> &Checkout {
+        &self.checkout
     }
 }
 

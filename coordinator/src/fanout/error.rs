@@ -23,11 +23,26 @@ pub enum FanoutError {
     /// Something a `foreach` reads cannot be used.
     #[error("{what}: {why}")]
     Input { what: String, why: String },
+    /// Things of a `foreach` lie outside of the repository.
+    #[error("{place}: {why}")]
+    Outside {
+        /// The file, with a line where there is one.
+        place: String,
+        /// Which `foreach`, and which things.
+        why: String,
+    },
     /// A `foreach` came out empty.
     #[error("{what}")]
     NothingMatched {
         /// Which one, and what it looked for.
         what: String,
+    },
+    /// The command line wants tasks that are not in the plan.
+    #[error("{what}")]
+    NotInPlan {
+        /// Which flag, and what it says.
+        what: String,
+        hint: Option<String>,
     },
     /// There is no task at all.
     #[error("{place}: the plan has no task")]
@@ -71,8 +86,15 @@ impl Explain for FanoutError {
             Self::Store(error) => error.facts(),
             Self::Plan { hint, .. } => Facts::new(Invalid, "bad_plan").maybe_hint(hint.clone()),
             Self::Input { .. } => Facts::new(Invalid, "bad_input"),
+            Self::Outside { .. } => Facts::new(Invalid, "outside").hint(
+                "let the tool run in this checkout, so that its paths lie in it; `outside: skip` \
+                 in the foreach leaves such items out",
+            ),
             Self::NothingMatched { .. } => Facts::new(Invalid, "nothing_matched")
                 .hint("check the pattern or the file; --allow-empty goes on without tasks"),
+            Self::NotInPlan { hint, .. } => {
+                Facts::new(Invalid, "nothing_matched").maybe_hint(hint.clone())
+            }
             Self::Empty { .. } => Facts::new(Invalid, "empty_plan")
                 .hint("add `tasks:` or `foreach:`; `ccb fanout init` writes an example"),
             Self::Results { .. } => Facts::new(Refused, "bad_results")

@@ -5,19 +5,19 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use store::Explain;
-use store::name::Name;
-
 use super::error::FanoutError;
-use super::items::{self, Item, Source};
-use super::plan::{Foreach, TaskIsolation, TaskSpec};
+use super::items::{Item, Source};
+use super::lines::Step;
+use super::maker::{Maker, Place};
+use super::paths::Checkout;
+use super::plan::{Foreach, TaskSpec};
 use super::read::PlanFile;
-use super::task::{PlannedTask, Work, graph, sha256};
-use super::template::{self, Values, Wrong};
+use super::select::{any_matches, few};
+use super::task::{PlannedTask, graph, sha256};
+use super::things::Loop;
 
 /// As many tasks as a plan may have.
 pub const MOST_TASKS: usize = 100_000;
-const MOST_RETRIES: u32 = 20;
 
 /// What the tasks depend on besides the plan.
 #[derive(Debug, Clone, Default)]
@@ -28,6 +28,19 @@ pub struct Basis {
     pub settings: String,
     /// A `foreach` that finds nothing is fine.
     pub allow_empty: bool,
+    /// The runtimes there are, if somebody knows.
+    pub runtimes: Option<Vec<String>>,
+    /// The types of agents there are, if somebody knows.
+    pub agents: Option<Vec<String>>,
+}
+
+/// The tasks of a plan, and what everybody should know about them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Expanded {
+    /// The tasks, in the order of the plan.
+    pub tasks: Vec<PlannedTask>,
+    /// What was left out, and why.
+    pub notes: Vec<String>,
 }
 
 /// All tasks of `file`.
@@ -35,7 +48,7 @@ pub fn expand(
     file: &PlanFile,
     source: &dyn Source,
     basis: &Basis,
-) -> Result<Vec<PlannedTask>, FanoutError> {
+) -> Result<Expanded, FanoutError> {
     let plan = &file.plan;
     if plan.tasks.is_empty() && plan.foreach.is_empty() {
         return Err(FanoutError::Empty {
@@ -44,27 +57,34 @@ pub fn expand(
     }
     let mut expansion = Expansion {
         file,
+        basis,
+        checkout: source.checkout(),
         tasks: Vec::new(),
+        places: Vec::new(),
         ids: HashMap::new(),
         groups: BTreeMap::new(),
+        notes: Vec::new(),
     };
-    for task in &plan.tasks {
-        expansion.one(task)?;
+    for (at, task) in plan.tasks.iter().enumerate() {
+        expansion.one(at, task)?;
     }
     let mut stdin_used = false;
     for (at, foreach) in plan.foreach.iter().enumerate() {
         let uses_stdin = reads_stdin(foreach);
         if uses_stdin && stdin_used {
             let why = "standard input can be read by one foreach only".into();
-            return Err(file.wrong_at(None, why, Some("give the others a file".into())));
+            let line = file.line(&[Step::Key("foreach"), Step::At(at)]);
+            return Err(file.wrong_at(line, why, Some("give the others a file".into())));
         }
         stdin_used |= uses_stdin;
-        expansion.each(at, foreach, source, basis.allow_empty)?;
+        expansion.each(at, foreach, source)?;
     }
     expansion.connect()?;
-    let mut tasks = expansion.tasks;
+    let Expansion {
+        mut tasks, notes, ..
+    } = expansion;
     give_keys(&mut tasks, basis);
-    Ok(tasks)
+    Ok(Expanded { tasks, notes })
 }
 
 fn reads_stdin(foreach: &Foreach) -> bool {
@@ -91,59 +111,79 @@ fn give_keys(tasks: &mut [PlannedTask], basis: &Basis) {
 
 struct Expansion<'p> {
     file: &'p PlanFile,
+    basis: &'p Basis,
+    checkout: &'p Checkout,
     tasks: Vec<PlannedTask>,
+    /// Where in the plan each task comes from.
+    places: Vec<Place>,
     /// By lower case.
     ids: HashMap<String, usize>,
     /// The tasks of each `foreach` that has an id.
     groups: BTreeMap<String, Vec<String>>,
+    notes: Vec<String>,
 }
 
-impl Expansion<'_> {
+impl<'p> Expansion<'p> {
+    fn maker(&self, place: Place, spec: &'p TaskSpec, foreach: Option<&'p Foreach>) -> Maker<'p> {
+        Maker {
+            file: self.file,
+            basis: self.basis,
+            checkout: self.checkout,
+            place,
+            spec,
+            foreach,
+        }
+    }
+
     /// A task that stands in the plan as it is.
-    fn one(&mut self, spec: &TaskSpec) -> Result<(), FanoutError> {
+    fn one(&mut self, at: usize, spec: &'p TaskSpec) -> Result<(), FanoutError> {
+        let place = Place::Task(at);
         let Some(id) = &spec.id else {
             let named = spec.subject.as_deref().unwrap_or("");
             let why = format!("a task has no id ({named:?})");
-            return Err(self.file.wrong("subject", named, 0, why));
+            return Err(self.file.wrong(&place.steps("subject"), why));
         };
-        let task = self.task(id, spec, None)?;
-        self.add(task)
+        let task = self.maker(place, spec, None).task(id, None)?;
+        self.add(task, place)
     }
 
     fn each(
         &mut self,
         at: usize,
-        foreach: &Foreach,
+        foreach: &'p Foreach,
         source: &dyn Source,
-        allow_empty: bool,
     ) -> Result<(), FanoutError> {
-        let file = self.file;
-        let (found, what) = things(file, at, foreach, source)?;
-        if found.is_empty() && !allow_empty {
+        let all = Loop {
+            file: self.file,
+            at,
+            foreach,
+            source,
+        };
+        let things = all.things(self.tasks.len() + 1)?;
+        if things.items.is_empty() && !self.basis.allow_empty {
+            return Err(FanoutError::NothingMatched { what: things.what });
+        }
+        self.notes.extend(things.notes);
+        self.begin_group(at, foreach)?;
+        let place = Place::Foreach(at);
+        let maker = self.maker(place, &foreach.task, Some(foreach));
+        let (found, named) = (things.items.len(), with_ids(things.items, &maker, foreach)?);
+        let chosen = choose(named, foreach);
+        if chosen.len() < found {
+            let note = format!(
+                "{}: {} of {found} items were chosen",
+                all.name(),
+                chosen.len()
+            );
+            self.notes.push(note);
+        }
+        if chosen.is_empty() && !self.basis.allow_empty {
+            let what = format!("{}: `only` and `skip` leave nothing", all.name());
             return Err(FanoutError::NothingMatched { what });
         }
-        if let Some(group) = &foreach.id {
-            self.check_name(group)?;
-            if self.ids.contains_key(&group.to_lowercase()) || self.groups.contains_key(group) {
-                let why = format!("the id {group:?} is there twice");
-                return Err(file.wrong("id", group, 1, why));
-            }
-            self.groups.insert(group.clone(), Vec::new());
-        }
-        // The same thing twice is numbered, whatever lies between.
-        let mut seen: HashMap<String, usize> = HashMap::new();
-        for mut item in found {
-            let print = item_print(&item);
-            let again = seen.entry(print.clone()).or_insert(0);
-            *again += 1;
-            let index = self.tasks.len() + 1;
-            item.values.insert("index".into(), index.to_string());
-            let id = match &foreach.task.id {
-                Some(id) => self.filled("id", template::text(id, &item.values))?,
-                None => own_id(foreach.id.as_deref(), &item.label, &print, *again),
-            };
-            let task = self.task(&id, &foreach.task, Some((foreach, &item)))?;
-            self.add(task)?;
+        for (id, item) in chosen {
+            let task = maker.task(&id, Some(&item))?;
+            self.add(task, place)?;
             if let Some(group) = &foreach.id {
                 self.groups.entry(group.clone()).or_default().push(id);
             }
@@ -151,169 +191,50 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    fn check_name(&self, id: &str) -> Result<(), FanoutError> {
-        Name::new("task", id).map(|_| ()).map_err(|error| {
-            let line = self.file.line_with("id", id, 0);
-            self.file.wrong_at(line, error.to_string(), error.hint())
-        })
+    /// The id of a `foreach` is nobody else's.
+    fn begin_group(&mut self, at: usize, foreach: &Foreach) -> Result<(), FanoutError> {
+        let Some(group) = &foreach.id else {
+            return Ok(());
+        };
+        let line = || {
+            let steps = [Step::Key("foreach"), Step::At(at), Step::Key("id")];
+            self.file.line(&steps)
+        };
+        if let Err(error) = store::name::Name::new("task", group) {
+            let hint = store::Explain::hint(&error);
+            return Err(self.file.wrong_at(line(), error.to_string(), hint));
+        }
+        if self.ids.contains_key(&group.to_lowercase()) || self.groups.contains_key(group) {
+            let why = format!("the id {group:?} is there twice");
+            return Err(self.file.wrong_at(line(), why, None));
+        }
+        self.groups.insert(group.clone(), Vec::new());
+        Ok(())
     }
 
-    fn filled(&self, key: &str, text: Result<String, Wrong>) -> Result<String, FanoutError> {
-        text.map_err(|wrong| {
-            self.file
-                .wrong_at(None, format!("foreach, {key}: {}", wrong.why), wrong.hint)
-        })
-    }
-
-    /// Everything but its key and what it waits for, which is still as written.
-    fn task(
-        &self,
-        id: &str,
-        spec: &TaskSpec,
-        of: Option<(&Foreach, &Item)>,
-    ) -> Result<PlannedTask, FanoutError> {
-        self.check_name(id)?;
-        let defaults = &self.file.plan.defaults;
-        let text = |key: &str, given: &str| match of {
-            None => Ok(given.to_owned()),
-            Some((_, item)) => self.filled(key, template::text(given, &item.values)),
-        };
-        let command = |key: &str, given: &str| match of {
-            None => Ok(given.to_owned()),
-            Some((_, item)) => self.filled(key, template::command(given, &item.values)),
-        };
-        let texts = |key: &str, given: &[String]| {
-            given
-                .iter()
-                .map(|one| text(key, one))
-                .collect::<Result<Vec<_>, _>>()
-        };
-        let work = match (&spec.prompt, &spec.run) {
-            (Some(prompt), None) => Work::Prompt(text("prompt", prompt)?),
-            (None, Some(run)) => Work::Run(command("run", run)?),
-            (None, None) => return Err(self.about(id, "has neither `prompt` nor `run`")),
-            (Some(_), Some(_)) => return Err(self.about(id, "has both `prompt` and `run`")),
-        };
-        let (Work::Prompt(said) | Work::Run(said)) = &work;
-        if said.trim().is_empty() {
-            return Err(self.about(id, "says nothing to do: its `prompt` or `run` is empty"));
-        }
-        let subject = match (&spec.subject, of) {
-            (Some(subject), _) => text("subject", subject)?,
-            (None, Some((_, item))) => item.label.clone(),
-            (None, None) => id.to_owned(),
-        };
-        let verify = match (&spec.verify, &defaults.verify) {
-            (Some(own), _) => Some(command("verify", own)?),
-            (None, Some(common)) => Some(command("verify", common)?),
-            (None, None) => None,
-        };
-        let mut env = defaults.env.clone();
-        for (name, value) in &spec.env {
-            env.insert(name.clone(), text("env", value)?);
-        }
-        self.check_env(id, &env)?;
-        let retries = spec.retries.or(defaults.retries).unwrap_or(1);
-        if retries > MOST_RETRIES {
-            let why = format!("wants {retries} retries, at most {MOST_RETRIES} are allowed");
-            return Err(self.about(id, &why));
-        }
-        let budget = spec.budget.or(defaults.budget).unwrap_or_default();
-        if budget.usd.is_some_and(|usd| !usd.is_finite() || usd < 0.0) {
-            return Err(self.about(id, "has a budget that is not an amount of money"));
-        }
-        let timeout = spec.timeout.or(defaults.timeout).map(|span| span.0);
-        Ok(PlannedTask {
-            id: id.to_owned(),
-            subject: one_line(&subject),
-            runtime: self.runtime(id, spec, &work)?,
-            work,
-            depends_on: texts("dependsOn", &spec.depends_on.0)?,
-            paths: texts("paths", &spec.paths.0)?,
-            verify: verify.filter(|verify| !verify.trim().is_empty()),
-            agent: spec.agent.clone().or_else(|| defaults.agent.clone()),
-            model: spec.model.clone().or_else(|| defaults.model.clone()),
-            priority: spec.priority.unwrap_or(0),
-            env,
-            attempts: retries + 1,
-            timeout,
-            budget,
-            isolation: spec
-                .isolation
-                .or(defaults.isolation)
-                .unwrap_or(TaskIsolation::Worktree),
-            group: of.and_then(|(foreach, _)| foreach.id.clone()),
-            origin: of.and_then(|(_, item)| item.origin.clone()),
-            key: String::new(),
-        })
-    }
-
-    /// A command is run by a shell, and a shell understands nothing else.
-    fn runtime(
-        &self,
-        id: &str,
-        spec: &TaskSpec,
-        work: &Work,
-    ) -> Result<Option<String>, FanoutError> {
-        let common = self.file.plan.defaults.runtime.as_deref();
-        match work {
-            Work::Run(_) => match spec.runtime.as_deref() {
-                None | Some("shell") => Ok(Some("shell".into())),
-                Some(other) => {
-                    let why = format!("has `run`, which the runtime {other:?} does not do");
-                    Err(self.about(id, &why))
-                }
-            },
-            Work::Prompt(_) => match spec.runtime.as_deref().or(common) {
-                Some("shell") => Err(self.about(
-                    id,
-                    "has a `prompt`, which the runtime \"shell\" does not understand",
-                )),
-                other => Ok(other.map(str::to_owned)),
-            },
-        }
-    }
-
-    fn check_env(&self, id: &str, env: &BTreeMap<String, String>) -> Result<(), FanoutError> {
-        let bad = |(name, value): &(&String, &String)| {
-            name.is_empty() || name.contains(['=', '\0']) || value.contains('\0')
-        };
-        match env.iter().find(bad) {
-            None => Ok(()),
-            Some((name, _)) => Err(self.about(
-                id,
-                &format!("has an environment variable {name:?} that cannot be"),
-            )),
-        }
-    }
-
-    fn about(&self, id: &str, why: &str) -> FanoutError {
-        self.file.wrong("id", id, 0, format!("task {id:?} {why}"))
-    }
-
-    fn add(&mut self, task: PlannedTask) -> Result<(), FanoutError> {
+    fn add(&mut self, task: PlannedTask, place: Place) -> Result<(), FanoutError> {
         if self.tasks.len() >= MOST_TASKS {
             let why = format!("the plan has more than {MOST_TASKS} tasks");
             return Err(self
                 .file
                 .wrong_at(None, why, Some("split it, or use --shard".into())));
         }
-        let place = self.tasks.len();
-        if let Some(first) = self.ids.insert(task.id.to_lowercase(), place) {
+        let at = self.tasks.len();
+        if let Some(first) = self.ids.insert(task.id.to_lowercase(), at) {
             let (id, other) = (&task.id, &self.tasks[first].id);
             let why = if id == other {
                 format!("the id {id:?} is there twice")
             } else {
                 format!("the ids {other:?} and {id:?} differ in case only")
             };
-            let nth = usize::from(id == other);
-            return Err(self.file.wrong("id", id, nth, why));
+            return Err(self.file.wrong(&place.steps("id"), why));
         }
         if self.groups.contains_key(&task.id) {
             let why = format!("the id {:?} is a foreach's and a task's", task.id);
-            return Err(self.file.wrong("id", &task.id, 0, why));
+            return Err(self.file.wrong(&place.steps("id"), why));
         }
         self.tasks.push(task);
+        self.places.push(place);
         Ok(())
     }
 
@@ -322,7 +243,8 @@ impl Expansion<'_> {
         let known: BTreeSet<String> = self.tasks.iter().map(|task| task.id.clone()).collect();
         for at in 0..self.tasks.len() {
             let mut all = BTreeSet::new();
-            for on in std::mem::take(&mut self.tasks[at].depends_on) {
+            let given = std::mem::take(&mut self.tasks[at].depends_on);
+            for (nth, on) in given.into_iter().enumerate() {
                 if let Some(group) = self.groups.get(&on) {
                     all.extend(group.iter().cloned());
                 } else if known.contains(&on) {
@@ -333,8 +255,9 @@ impl Expansion<'_> {
                     let hint =
                         store::nearest(&on, names).map(|near| format!("did you mean {near:?}?"));
                     let why = format!("task {id:?} depends on {on:?}, which is not in the plan");
-                    let line = self.file.line_with("dependsOn", &on, 0);
-                    return Err(self.file.wrong_at(line, why, hint));
+                    let mut steps = self.places[at].steps("dependsOn");
+                    steps.push(Step::At(nth));
+                    return Err(self.file.wrong_at(self.file.line(&steps), why, hint));
                 }
             }
             self.tasks[at].depends_on = all.into_iter().collect();
@@ -347,83 +270,49 @@ impl Expansion<'_> {
         let names: Vec<&str> = names.map(|at| self.tasks[*at].id.as_str()).collect();
         let why = format!("tasks wait for each other: {}", names.join(" → "));
         let hint = "take one of these out of its task's dependsOn".to_owned();
-        let line = self.file.line_with("id", names[0], 0);
+        let first = self.places[cycle[0]];
+        let line = self.file.line(&first.steps("id"));
         Err(self.file.wrong_at(line, why, Some(hint)))
     }
 }
 
-/// What the `foreach` is over, and in words what it looked for.
-fn things(
-    file: &PlanFile,
-    at: usize,
+/// The things with the ids of their tasks.
+fn with_ids(
+    items: Vec<Item>,
+    maker: &Maker<'_>,
     foreach: &Foreach,
-    source: &dyn Source,
-) -> Result<(Vec<Item>, String), FanoutError> {
-    let name = match &foreach.id {
-        Some(id) => format!("foreach {id:?}"),
-        None => format!("foreach number {}", at + 1),
-    };
-    let given = [
-        foreach.files.is_some(),
-        foreach.lines.is_some(),
-        foreach.jsonl.is_some(),
-        foreach.junit.is_some(),
-        foreach.sarif.is_some(),
-    ];
-    if given.iter().filter(|given| **given).count() != 1 {
-        let why = format!("{name} needs exactly one of files, lines, jsonl, junit and sarif");
-        return Err(file.wrong_at(None, why, None));
-    }
-    if !foreach.exclude.0.is_empty() && foreach.files.is_none() {
-        let why = format!("{name}: `exclude` goes with `files` only");
-        return Err(file.wrong_at(None, why, None));
-    }
-    let reports = |names: &[String], read: fn(&str, &[u8]) -> Result<Vec<Item>, FanoutError>| {
-        let mut all = Vec::new();
-        for name in names {
-            all.extend(read(shown(name), &source.read(name)?)?);
+) -> Result<Vec<(String, Item)>, FanoutError> {
+    // The same thing twice is numbered, whatever lies between.
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    let mut named = Vec::with_capacity(items.len());
+    for mut item in items {
+        let print = item.print();
+        let again = seen.entry(print.clone()).or_insert(0);
+        *again += 1;
+        let (count, findings) = (item.members.len().max(1), item.findings());
+        let more = [("count", count.to_string()), ("findings", findings)];
+        for (name, value) in more {
+            // What the thing itself says goes first.
+            item.values.entry(name.to_owned()).or_insert(value);
         }
-        Ok::<_, FanoutError>(all)
+        let id = match maker.own_id(&item)? {
+            Some(id) => id,
+            None => own_id(foreach.id.as_deref(), &item.label, &print, *again),
+        };
+        named.push((id, item));
+    }
+    Ok(named)
+}
+
+/// Those the `foreach` wants.
+fn choose(named: Vec<(String, Item)>, foreach: &Foreach) -> Vec<(String, Item)> {
+    let (only, skip) = (&foreach.only.0, &foreach.skip.0);
+    let wanted = |(id, _): &(String, Item)| {
+        (only.is_empty() || any_matches(only, id)) && !any_matches(skip, id)
     };
-    if let Some(globs) = &foreach.files {
-        let mut paths = source.files(&globs.0, &foreach.exclude.0)?;
-        paths.sort();
-        paths.dedup();
-        let what = format!(
-            "{name}: no file of the base commit matches {}",
-            globs.0.join(", ")
-        );
-        return Ok((items::files(paths)?, what));
-    }
-    if let Some(lines) = &foreach.lines {
-        let found = items::lines(shown(lines), &source.read(lines)?)?;
-        return Ok((found, format!("{name}: {} has no line", shown(lines))));
-    }
-    if let Some(lines) = &foreach.jsonl {
-        let found = items::jsonl(shown(lines), &source.read(lines)?)?;
-        return Ok((found, format!("{name}: {} has no line", shown(lines))));
-    }
-    if let Some(names) = &foreach.junit {
-        let what = format!("{name}: no test failed in {}", names.0.join(", "));
-        return Ok((reports(&names.0, items::junit)?, what));
-    }
-    let names = foreach.sarif.clone().unwrap_or_default();
-    let what = format!("{name}: there is no finding in {}", names.0.join(", "));
-    Ok((reports(&names.0, items::sarif)?, what))
-}
-
-fn shown(name: &str) -> &str {
-    if name == "-" { "standard input" } else { name }
-}
-
-/// What tells one thing from another.
-fn item_print(item: &Item) -> String {
-    let values: Values = item.values.clone();
-    sha256(
-        serde_json::json!([item.label, values])
-            .to_string()
-            .as_bytes(),
-    )
+    let wanted: Vec<(String, Item)> = named.into_iter().filter(wanted).collect();
+    let print = |(id, _): &(String, Item)| sha256(id.as_bytes());
+    few(wanted, foreach.sample, foreach.limit, print)
 }
 
 /// An id for a thing: what of its name is usable, and enough of its hash to be its own.
@@ -451,11 +340,4 @@ fn own_id(group: Option<&str>, label: &str, print: &str, again: usize) -> String
     } else {
         format!("{start}{end}")
     }
-}
-
-fn one_line(text: &str) -> String {
-    // What a tool found may be quoted with whatever was in the file.
-    let apart = |c: char| c.is_whitespace() || c.is_control();
-    let words: Vec<&str> = text.split(apart).filter(|word| !word.is_empty()).collect();
-    words.join(" ")
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::error::FanoutError;
+use super::paths::Checkout;
 use super::template::Values;
 
 /// Where plans get their inputs from.
@@ -15,6 +16,8 @@ pub trait Source {
     fn files(&self, globs: &[String], except: &[String]) -> Result<Vec<PathBuf>, FanoutError>;
     /// What is in this file; `-` is standard input.
     fn read(&self, name: &str) -> Result<Vec<u8>, FanoutError>;
+    /// The checkout that paths in inputs mean.
+    fn checkout(&self) -> &Checkout;
 }
 
 /// Where a finding is, and what it says: what reports and annotations point at.
@@ -42,6 +45,30 @@ pub struct Origin {
     /// What it says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// What the rule is about, in its tool's words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule_text: Option<String>,
+    /// Where more is said about the rule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule_uri: Option<String>,
+}
+
+impl Origin {
+    /// In one line, as compilers write it: `path:line:column: rule message`.
+    pub(super) fn line_of_text(&self) -> String {
+        let mut text = String::new();
+        if let Some(file) = &self.file {
+            text.push_str(file);
+            for number in [self.line, self.column].into_iter().map_while(|n| n) {
+                text.push_str(&format!(":{number}"));
+            }
+            text.push_str(": ");
+        }
+        let said = [self.rule.as_deref(), self.message.as_deref()];
+        let said: Vec<&str> = said.into_iter().flatten().collect();
+        text.push_str(&said.join(" "));
+        text
+    }
 }
 
 /// One thing.
@@ -52,23 +79,40 @@ pub(super) struct Item {
     /// What templates can say about it.
     pub(super) values: Values,
     pub(super) origin: Option<Origin>,
+    /// Why its file cannot be used: the file, and what is wrong with it.
+    pub(super) outside: Option<String>,
+    /// What its task is going to change.
+    pub(super) paths: Vec<String>,
+    /// If it is a group: by what, and what its members have in common.
+    pub(super) group: Option<(String, String)>,
+    pub(super) members: Vec<Item>,
 }
 
-fn wrong(what: &str, why: impl Into<String>) -> FanoutError {
+impl Item {
+    /// `path` from the top of the repository; if it is not in there, that is noted.
+    pub(super) fn inside(&mut self, path: &str, relative: Result<String, String>) -> String {
+        relative.unwrap_or_else(|why| {
+            self.outside = Some(format!("{path:?} {why}"));
+            path.to_owned()
+        })
+    }
+}
+
+pub(super) fn wrong(what: &str, why: impl Into<String>) -> FanoutError {
     FanoutError::Input {
         what: what.to_owned(),
         why: why.into(),
     }
 }
 
-fn item(label: &str, values: impl IntoIterator<Item = (&'static str, String)>) -> Item {
+pub(super) fn item(label: &str, values: impl IntoIterator<Item = (&'static str, String)>) -> Item {
     let values = values
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value));
     Item {
         label: label.to_owned(),
         values: values.collect(),
-        origin: None,
+        ..Item::default()
     }
 }
 
@@ -107,41 +151,86 @@ pub(super) fn files(paths: Vec<PathBuf>) -> Result<Vec<Item>, FanoutError> {
     Ok(items)
 }
 
-fn as_text<'a>(what: &str, bytes: &'a [u8]) -> Result<&'a str, FanoutError> {
+pub(super) fn as_text<'a>(what: &str, bytes: &'a [u8]) -> Result<&'a str, FanoutError> {
     let text = std::str::from_utf8(bytes).map_err(|_| wrong(what, "it is not valid UTF-8"))?;
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
 /// Lines that are not empty.
-pub(super) fn lines(what: &str, bytes: &[u8]) -> Result<Vec<Item>, FanoutError> {
+pub(super) fn lines(
+    what: &str,
+    bytes: &[u8],
+    checkout: &Checkout,
+) -> Result<Vec<Item>, FanoutError> {
     let lines = as_text(what, bytes)?.lines().map(str::trim);
     let lines = lines.filter(|line| !line.is_empty());
-    Ok(lines
-        .map(|line| item(line, [("line", line.to_owned())]))
-        .collect())
+    let one = |line: &str| {
+        let is_path = line.starts_with('/') || line.starts_with("file:");
+        // A line can be anything; only as one of the task's `paths` it must be a file in here.
+        let relative = checkout.relative(line).ok().filter(|_| is_path);
+        let line = relative.unwrap_or_else(|| checkout.without_top(line));
+        item(&line, [("line", line.clone())])
+    };
+    Ok(lines.map(one).collect())
 }
 
 /// A JSON object on each line that is not empty.
-pub(super) fn jsonl(what: &str, bytes: &[u8]) -> Result<Vec<Item>, FanoutError> {
+pub(super) fn jsonl(
+    what: &str,
+    bytes: &[u8],
+    checkout: &Checkout,
+) -> Result<Vec<Item>, FanoutError> {
     let mut items = Vec::new();
     for (number, line) in as_text(what, bytes)?.lines().enumerate() {
         if line.trim().is_empty() {
             continue;
         }
         let place = format!("{what}:{}", number + 1);
-        let value: Value =
+        let mut value: Value =
             serde_json::from_str(line).map_err(|error| wrong(&place, error.to_string()))?;
         let Value::Object(_) = &value else {
             return Err(wrong(&place, "a line must be a JSON object"));
         };
+        let mut one = Item::default();
+        stay_inside(&mut value, "", checkout, &mut one);
         let label = ["id", "name", "path", "file", "title", "subject"]
             .iter()
             .find_map(|key| value.get(key).and_then(Value::as_str));
-        let mut one = item(label.unwrap_or("item"), [("json", value.to_string())]);
+        one.label = label.unwrap_or("item").to_owned();
+        one.values.insert("json".into(), value.to_string());
         flatten("", &value, &mut one.values);
+        let file = ["path", "file"]
+            .iter()
+            .find_map(|key| value.get(key).and_then(Value::as_str));
+        one.origin = file.filter(|file| !file.is_empty()).map(|file| Origin {
+            file: Some(file.to_owned()),
+            line: value.get("line").and_then(Value::as_u64),
+            ..Origin::default()
+        });
         items.push(one);
     }
     Ok(items)
+}
+
+/// Makes files relative to the repository: what `path` and `file` say, and what texts mention.
+fn stay_inside(value: &mut Value, key: &str, checkout: &Checkout, item: &mut Item) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                stay_inside(value, key, checkout, item);
+            }
+        }
+        Value::Array(list) => {
+            for value in list {
+                stay_inside(value, key, checkout, item);
+            }
+        }
+        Value::String(text) if matches!(key, "path" | "file") && !text.is_empty() => {
+            *text = item.inside(text, checkout.relative(text));
+        }
+        Value::String(text) => *text = checkout.without_top(text),
+        _ => {}
+    }
 }
 
 /// `{"a":{"b":1}}` is known as `a` and as `a.b`.
@@ -164,7 +253,11 @@ fn flatten(prefix: &str, value: &Value, into: &mut Values) {
 }
 
 /// The tests that failed.
-pub(super) fn junit(what: &str, bytes: &[u8]) -> Result<Vec<Item>, FanoutError> {
+pub(super) fn junit(
+    what: &str,
+    bytes: &[u8],
+    checkout: &Checkout,
+) -> Result<Vec<Item>, FanoutError> {
     let text = as_text(what, bytes)?;
     let options = ParsingOptions {
         // Reports have no need for a DTD, and a DTD is where the bombs are.
@@ -184,10 +277,12 @@ pub(super) fn junit(what: &str, bytes: &[u8]) -> Result<Vec<Item>, FanoutError> 
     let cases = document
         .descendants()
         .filter(|node| node.has_tag_name("testcase"));
-    Ok(cases.filter_map(failed_case).collect())
+    Ok(cases
+        .filter_map(|case| failed_case(case, checkout))
+        .collect())
 }
 
-fn failed_case(case: Node<'_, '_>) -> Option<Item> {
+fn failed_case(case: Node<'_, '_>, checkout: &Checkout) -> Option<Item> {
     let is_failure = |node: &Node<'_, '_>| matches!(node.tag_name().name(), "failure" | "error");
     let failure = case.children().find(is_failure)?;
     let of = |name: &str| case.attribute(name).unwrap_or_default().to_owned();
@@ -197,11 +292,11 @@ fn failed_case(case: Node<'_, '_>) -> Option<Item> {
             .and_then(|suite| suite.attribute(name))
             .unwrap_or_default()
     };
-    let text = failure.text().unwrap_or_default().trim().to_owned();
+    let text = checkout.without_top(failure.text().unwrap_or_default().trim());
     let message = failure.attribute("message").unwrap_or_default().trim();
     let message = match message {
         "" => text.lines().next().unwrap_or_default().to_owned(),
-        message => message.to_owned(),
+        message => checkout.without_top(message),
     };
     let (name, class) = (of("name"), of("classname"));
     let full = match class.as_str() {
@@ -212,8 +307,24 @@ fn failed_case(case: Node<'_, '_>) -> Option<Item> {
         file if file.is_empty() => suite_says("file").to_owned(),
         file => file,
     };
-    let line = of("line");
-    let mut one = item(
+    let mut one = Item::default();
+    let file = match file.as_str() {
+        "" => file,
+        given => one.inside(given, checkout.relative(given)),
+    };
+    // pytest counts lines from 0.
+    let first = u64::from(suite_says("name") == "pytest");
+    let line = of("line").parse::<u64>().ok().map(|line| line + first);
+    one.origin = Some(Origin {
+        file: Some(file.clone()).filter(|file| !file.is_empty()),
+        line,
+        rule: Some(full.clone()),
+        level: Some("error".into()),
+        tool: Some("junit".into()),
+        message: Some(message.clone()),
+        ..Origin::default()
+    });
+    let values = item(
         &full,
         [
             ("name", name),
@@ -221,137 +332,18 @@ fn failed_case(case: Node<'_, '_>) -> Option<Item> {
             ("test", full.clone()),
             ("suite", suite_says("name").to_owned()),
             ("kind", failure.tag_name().name().to_owned()),
-            ("message", message.clone()),
+            ("message", message),
             ("text", text),
-            ("file", file.clone()),
-            ("line", line.clone()),
+            ("file", file),
+            (
+                "line",
+                line.map_or_else(|| of("line"), |line| line.to_string()),
+            ),
         ],
     );
-    one.origin = Some(Origin {
-        file: Some(file).filter(|file| !file.is_empty()),
-        line: line.parse().ok(),
-        rule: Some(full),
-        level: Some("error".into()),
-        tool: Some("junit".into()),
-        message: Some(message),
-        ..Origin::default()
-    });
-    Some(one)
-}
-
-/// The findings of all runs, but those that were suppressed, fixed, or are no problem.
-pub(super) fn sarif(what: &str, bytes: &[u8]) -> Result<Vec<Item>, FanoutError> {
-    let log: Value = serde_json::from_str(as_text(what, bytes)?)
-        .map_err(|error| wrong(what, format!("it is not a SARIF log: {error}")))?;
-    let Some(runs) = log.get("runs").and_then(Value::as_array) else {
-        return Err(wrong(what, "it is not a SARIF log: it has no \"runs\""));
-    };
-    match log.get("version").and_then(Value::as_str) {
-        Some("2.1.0") => {}
-        other => {
-            let version = other.unwrap_or("none");
-            return Err(wrong(
-                what,
-                format!("its SARIF version is {version}, known is 2.1.0"),
-            ));
-        }
-    }
-    let mut items = Vec::new();
-    for run in runs {
-        let tool = run.pointer("/tool/driver/name").and_then(Value::as_str);
-        let rules = run.pointer("/tool/driver/rules").and_then(Value::as_array);
-        let results = run.get("results").and_then(Value::as_array);
-        for result in results.into_iter().flatten() {
-            items.extend(finding(result, tool.unwrap_or_default(), rules));
-        }
-    }
-    Ok(items)
-}
-
-fn finding(result: &Value, tool: &str, rules: Option<&Vec<Value>>) -> Option<Item> {
-    let text = |pointer: &str| result.pointer(pointer).and_then(Value::as_str);
-    let number = |pointer: &str| result.pointer(pointer).and_then(Value::as_u64);
-    let is_list = |key: &str| result.get(key).and_then(Value::as_array);
-    let suppressed = is_list("suppressions").is_some_and(|list| !list.is_empty());
-    let problem = text("/kind").is_none_or(|kind| kind == "fail");
-    if suppressed || !problem || text("/baselineState") == Some("absent") {
-        return None;
-    }
-    let by_index = number("/ruleIndex").or_else(|| number("/rule/index"));
-    let entry = by_index
-        .and_then(|index| rules?.get(usize::try_from(index).ok()?))
-        .or_else(|| {
-            let id = text("/ruleId")?;
-            rules?
-                .iter()
-                .find(|rule| rule.get("id").and_then(Value::as_str) == Some(id))
-        });
-    let of_rule = |pointer: &str| entry.and_then(|rule| rule.pointer(pointer)?.as_str());
-    let rule = text("/ruleId")
-        .or(text("/rule/id"))
-        .or(of_rule("/id"))
-        .unwrap_or_default();
-    let message = text("/message/text").or(text("/message/markdown"));
-    let message = message
-        .or(of_rule("/shortDescription/text"))
-        .unwrap_or_default();
-    let level = text("/level")
-        .or(of_rule("/defaultConfiguration/level"))
-        .unwrap_or("warning");
-    let at = "/locations/0/physicalLocation";
-    let uri = text(&format!("{at}/artifactLocation/uri")).unwrap_or_default();
-    let path = decoded(uri.strip_prefix("file://").unwrap_or(uri));
-    let line = number(&format!("{at}/region/startLine"));
-    let column = number(&format!("{at}/region/startColumn"));
-    let shown = |number: Option<u64>| number.map(|n| n.to_string()).unwrap_or_default();
-    let label = match line {
-        Some(line) => format!("{rule}-{path}-{line}"),
-        None => format!("{rule}-{path}"),
-    };
-    let mut one = item(
-        &label,
-        [
-            ("rule", rule.to_owned()),
-            ("message", message.to_owned()),
-            ("level", level.to_owned()),
-            ("tool", tool.to_owned()),
-            ("path", path.clone()),
-            ("line", shown(line)),
-            ("column", shown(column)),
-        ],
-    );
-    let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-    one.origin = Some(Origin {
-        file: some(&path),
-        line,
-        column,
-        rule: some(rule),
-        level: some(level),
-        tool: some(tool),
-        message: some(message),
-    });
-    Some(one)
-}
-
-/// A URI's path without its percent signs.
-fn decoded(uri: &str) -> String {
-    let bytes = uri.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let hex = (bytes[at] == b'%')
-            .then(|| uri.get(at + 1..at + 3))
-            .flatten();
-        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                out.push(byte);
-                at += 3;
-            }
-            None => {
-                out.push(bytes[at]);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
+    Some(Item {
+        label: values.label,
+        values: values.values,
+        ..one
+    })
 }

@@ -18,16 +18,20 @@ mod elsewhere;
 mod error;
 mod event;
 mod expand;
+mod findings;
 mod follow;
 mod graph;
 mod items;
 mod junit;
 mod keep;
 mod landing;
+mod lines;
+mod maker;
 mod manifest;
 mod markdown;
 mod merge;
 mod outcome;
+mod paths;
 mod plan;
 mod preview;
 mod progress;
@@ -36,16 +40,18 @@ mod report;
 mod results;
 mod run;
 mod sarif;
+mod select;
 mod shard;
 mod task;
 mod template;
 #[cfg(test)]
 mod tests;
+mod things;
 
 pub use apply::{ApplyAnswer, ApplyOptions, apply};
 pub use error::FanoutError;
 pub use event::{FanoutEvent, PlannedEvent};
-pub use expand::{Basis, MOST_TASKS, expand};
+pub use expand::{Basis, Expanded, MOST_TASKS, expand};
 pub use graph::Graph;
 pub use items::{Origin, Source};
 pub use junit::junit;
@@ -53,8 +59,10 @@ pub use manifest::{Entry, Loaded, MANIFEST, Manifest, PatchEntry};
 pub use markdown::{markdown, time};
 pub use merge::merge_results;
 pub use outcome::{Outcome, Skip, Verdict};
+pub use paths::Checkout;
 pub use plan::{
-    Budget, Defaults, Foreach, PLAN_VERSION, Plan, Span, TaskIsolation, TaskSpec, Texts, schema,
+    Budget, Defaults, Foreach, Outside, PLAN_VERSION, Plan, Span, TaskIsolation, TaskSpec, Texts,
+    schema,
 };
 pub use preview::{Preview, Worst, tool};
 pub use progress::{Progress, Stage, remaining};
@@ -64,5 +72,6 @@ pub use results::{Keep, KeptPatch, Results};
 pub(crate) use run::{Equipment, planned_as, run};
 pub use run::{Events, Interrupted, Land, RunOptions};
 pub use sarif::sarif;
+pub use select::Selection;
 pub use shard::Shard;
 pub use task::{PlannedTask, Work};

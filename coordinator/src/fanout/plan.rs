@@ -56,7 +56,13 @@ pub struct Defaults {
     /// How long one attempt may take: seconds, or text such as 90s, 10m, 1h30m.
     pub timeout: Option<Span>,
     /// Environment variables for agents and checks.
+    #[schemars(with = "BTreeMap<String, Scalar>")]
     pub env: BTreeMap<String, String>,
+    /// How often a check that fails is run again on the same commit (0 to 10). A check that
+    /// passes then counts, and the task is reported as flaky. Default 0.
+    #[serde(alias = "check-retries")]
+    #[schemars(range(min = 0, max = 10))]
+    pub check_retries: Option<u32>,
 }
 
 /// One task.
@@ -87,6 +93,7 @@ pub struct TaskSpec {
     /// Higher ones start first. Default 0.
     pub priority: Option<i64>,
     /// Environment variables, besides those of the defaults.
+    #[schemars(with = "BTreeMap<String, Scalar>")]
     pub env: BTreeMap<String, String>,
     /// How often it is tried again after it failed (0 to 20).
     #[schemars(range(min = 0, max = 20))]
@@ -97,6 +104,10 @@ pub struct TaskSpec {
     pub timeout: Option<Span>,
     /// Where the agent works.
     pub isolation: Option<TaskIsolation>,
+    /// How often its check is run again on the same commit when it fails (0 to 10).
+    #[serde(alias = "check-retries")]
+    #[schemars(range(min = 0, max = 10))]
+    pub check_retries: Option<u32>,
 }
 
 /// A list of things, and the task there is for each of them. Exactly one of `files`, `lines`,
@@ -125,8 +136,40 @@ pub struct Foreach {
     /// The findings of a SARIF log; "-" is standard input.
     #[serde(default)]
     pub sarif: Option<Texts>,
+    /// One task for all things that have this in common: the name of a value such as path or
+    /// rule, or a text with `{{name}}` in it.
+    #[serde(default, alias = "group-by")]
+    pub group_by: Option<String>,
+    /// Only those whose task's id is one of these, or matches one of these patterns (`*`, `?`).
+    #[serde(default)]
+    pub only: Texts,
+    /// But not those whose task's id is one of these, or matches one of these patterns.
+    #[serde(default)]
+    pub skip: Texts,
+    /// So many of them, chosen by their content: the same ones every time.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    pub sample: Option<usize>,
+    /// At most so many of them, the first ones.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    pub limit: Option<usize>,
+    /// What becomes of a thing whose file lies outside of the repository. Default refuse.
+    #[serde(default)]
+    pub outside: Option<Outside>,
     /// The task for each, with `{{name}}` where something of the thing belongs.
     pub task: TaskSpec,
+}
+
+/// What becomes of a thing whose file lies outside of the repository.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Outside {
+    /// The plan is refused, and the thing is named.
+    #[default]
+    Refuse,
+    /// The thing is left out, which is noted.
+    Skip,
 }
 
 /// What one attempt may cost.
@@ -203,6 +246,22 @@ impl JsonSchema for Texts {
             {"type": "string"},
             {"type": "array", "items": {"type": "string"}}
         ]})
+    }
+}
+
+/// A text, or what is written without quotes and stands for itself: a number, true, false.
+#[derive(Debug)]
+struct Scalar;
+
+impl JsonSchema for Scalar {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Scalar".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": ["string", "number", "boolean"]})
     }
 }
 

@@ -3,6 +3,7 @@
 use serde_json::error::Category;
 
 use super::error::FanoutError;
+use super::lines::{Lines, Step};
 use super::plan::{PLAN_VERSION, Plan};
 
 /// A plan and the text it was read from.
@@ -34,7 +35,7 @@ impl PlanFile {
         };
         match file.plan.v {
             Some(v) if v > PLAN_VERSION => Err(file.wrong_at(
-                file.line_with("v", &v.to_string(), 0),
+                file.line(&[Step::Key("v")]),
                 format!("it has format version {v}, this ccb knows {PLAN_VERSION}"),
                 Some("upgrade ccb".into()),
             )),
@@ -42,9 +43,9 @@ impl PlanFile {
         }
     }
 
-    /// A mistake at the line that says `key: value`, the `nth` of them.
-    pub(super) fn wrong(&self, key: &str, value: &str, nth: usize, why: String) -> FanoutError {
-        self.wrong_at(self.line_with(key, value, nth), why, None)
+    /// A mistake in what these steps lead to.
+    pub(super) fn wrong(&self, at: &[Step<'_>], why: String) -> FanoutError {
+        self.wrong_at(self.line(at), why, None)
     }
 
     pub(super) fn wrong_at(
@@ -60,28 +61,20 @@ impl PlanFile {
         }
     }
 
-    /// The line on which `key` has this value, or a list with it.
-    pub(super) fn line_with(&self, key: &str, value: &str, nth: usize) -> Option<usize> {
-        let strip = |text: &str| {
-            text.trim()
-                .trim_matches(['"', '\'', ',', '{', '}'])
-                .to_owned()
-        };
-        let says = |line: &str| {
-            let line = line
-                .trim_start()
-                .trim_start_matches("- ")
-                .trim_start_matches(['{', ' ']);
-            let Some((before, after)) = line.split_once(':') else {
-                return false;
-            };
-            let after = after.split(" #").next().unwrap_or(after);
-            let is_key = strip(before) == key;
-            let mut values = after.trim().trim_matches(['[', ']']).split(',').map(strip);
-            is_key && values.any(|one| one == value)
-        };
-        let mut lines = self.text.lines().enumerate().filter(|(_, line)| says(line));
-        lines.nth(nth).map(|(at, _)| at + 1)
+    /// The line of what these steps lead to, or of what is nearest above it.
+    pub(super) fn line(&self, at: &[Step<'_>]) -> Option<usize> {
+        // Only somebody with a mistake asks, so the text is read again.
+        Lines::of(&self.text).find(at)
+    }
+
+    /// The line of exactly what these steps lead to.
+    pub(super) fn exact_line(&self, at: &[Step<'_>]) -> Option<usize> {
+        Lines::of(&self.text).exact(at)
+    }
+
+    /// The plan's name with that line.
+    pub(super) fn place(&self, at: &[Step<'_>]) -> String {
+        place(&self.name, self.line(at))
     }
 }
 
@@ -121,19 +114,57 @@ fn yaml(text: &str) -> Result<Plan, Mistake> {
             return unknown_key(line, field, expected);
         }
         let whole = error.render_with_formatter(&serde_saphyr::UserMessageFormatter);
-        let words = whole.lines().next().unwrap_or(&whole);
-        let words = words
-            .rsplit_once(" at line ")
-            .map_or(words, |(words, _)| words);
         Mistake {
             line: line.filter(|line| *line > 0),
-            why: words.to_owned(),
+            why: plain_words(&without_place(&whole)),
             hint: None,
         }
     })
 }
 
+/// What a reader of the plan understands of what its parser says.
+fn plain_words(words: &str) -> String {
+    match words {
+        "expected mapping start" => "there should be keys and values here, `key: value`".into(),
+        "expected sequence start" => "there should be a list here".into(),
+        "expected string scalar" => "there should be a single value here".into(),
+        "null is not allowed here" => "a value is missing here".into(),
+        _ => match words.strip_prefix("invalid ") {
+            Some("u32" | "u64" | "usize" | "i64") => "there should be a whole number here".into(),
+            Some("f64") => "there should be a number here".into(),
+            _ => words.to_owned(),
+        },
+    }
+}
+
+/// A message in one line, without the place at its end, which is told before it.
+fn without_place(whole: &str) -> String {
+    let lines: Vec<&str> = whole.lines().map(str::trim).collect();
+    let words = lines.join(" ");
+    match words.rsplit_once(" at line ") {
+        // Not where the text itself says so.
+        Some((before, after)) if is_place(after) => before.to_owned(),
+        _ => words,
+    }
+}
+
+/// `4, column 10` or `4 column 10`, as the parsers write it.
+fn is_place(text: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let parts = text.split_once(", column ").or(text.split_once(" column "));
+    parts.is_some_and(|(line, column)| digits(line) && digits(column))
+}
+
+/// JSON is YAML, too, and there a number may stand for a text, as the schema says.
 fn json(text: &str) -> Result<Plan, Mistake> {
+    let is_json = serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+    strict_json(text).or_else(|mistake| match is_json {
+        true => yaml(text).map_err(|_| mistake),
+        false => Err(mistake),
+    })
+}
+
+fn strict_json(text: &str) -> Result<Plan, Mistake> {
     serde_json::from_str::<Plan>(text).map_err(|error| {
         let (line, whole) = (Some(error.line()), error.to_string());
         if let Some((_, rest)) = whole.split_once("unknown field `") {
@@ -142,11 +173,9 @@ fn json(text: &str) -> Result<Plan, Mistake> {
             let known: Vec<&str> = quoted.skip(1).step_by(2).collect();
             return unknown_key(line, key, &known);
         }
-        let words = whole
-            .rsplit_once(" at line ")
-            .map_or(whole.as_str(), |(words, _)| words);
+        let words = without_place(&whole);
         let why = match error.classify() {
-            Category::Data => words.to_owned(),
+            Category::Data => words,
             _ => format!("it is not JSON: {words}"),
         };
         Mistake {

@@ -24,11 +24,13 @@ use super::follow::{Follow, Halt};
 use super::keep::{self, Archive};
 use super::landing;
 use super::outcome::{Outcome, Skip};
+use super::plan::TaskIsolation;
 use super::preview::tool;
 use super::report::{Landing, Report, TaskReport};
 use super::results::Results;
 use super::shard::Shard;
 use super::task::{PlannedTask, graph};
+use crate::bystander::Bystander;
 use crate::director::{Crew, DirectorError};
 use crate::run::Agents;
 
@@ -127,6 +129,7 @@ pub(crate) fn run(
     // Before anything runs: a directory that cannot be used is no surprise at the end.
     let secrets = Arc::clone(&equipment.secrets);
     let results = Results::create(&options.out, &options.base, secrets)?;
+    let bystander = bystander(tasks, &equipment, &results);
     events.event(&FanoutEvent::Planned {
         tasks: tasks.iter().map(PlannedEvent::of).collect(),
         jobs: options.jobs,
@@ -166,6 +169,8 @@ pub(crate) fn run(
     };
     let mut halt = follow.work(equipment, &without)?;
     let mut reports = follow.reports;
+    // Before anything lands, which may well change a checkout.
+    let disturbed = bystander.and_then(|it| it.disturbed("Tasks"));
     let done = keep::done(&agents, tasks, &prepared, &reports);
     let queue = landing::Queue {
         tasks,
@@ -190,6 +195,7 @@ pub(crate) fn run(
         results: &results,
     };
     let mut notes = options.notes.clone();
+    notes.extend(disturbed);
     notes.extend(halt.words.clone());
     notes.extend(landed.notes.iter().cloned());
     for ((task, done), report) in tasks.iter().zip(&done).zip(&mut reports) {
@@ -199,6 +205,16 @@ pub(crate) fn run(
     let report = results.finish(&report)?;
     events.event(&FanoutEvent::Ended);
     Ok(report)
+}
+
+/// Looks at the checkout the plan is run from, which no task works in.
+fn bystander(tasks: &[PlannedTask], equipment: &Equipment, results: &Results) -> Option<Bystander> {
+    let in_place = |task: &PlannedTask| task.isolation == TaskIsolation::None;
+    if tasks.iter().any(in_place) {
+        return None;
+    }
+    let home = equipment.agents.home().path();
+    Bystander::look(&equipment.top, &[home, results.dir()])
 }
 
 /// Lands what is proven, if that is wanted and nobody wants it to end.

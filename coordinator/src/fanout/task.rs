@@ -38,6 +38,9 @@ pub struct PlannedTask {
     pub paths: Vec<String>,
     /// The command that proves it.
     pub verify: Option<String>,
+    /// How often the check is run again on the same commit when it fails.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub check_retries: u32,
     /// The type of agent.
     pub agent: Option<String>,
     /// What runs the agent; `shell` for a command.
@@ -61,12 +64,20 @@ pub struct PlannedTask {
     pub group: Option<String>,
     /// What it is about, for those who point at files.
     pub origin: Option<Origin>,
+    /// If it is about several things: where each of them is, and what it says.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Origin>,
     /// What its result depends on, as a hash: the same key, the same work.
     pub key: String,
 }
 
 fn seconds<S: Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
     time.map(|time| time.as_secs()).serialize(to)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// SHA-256 as 64 hex digits.

@@ -28,6 +28,7 @@ pub use self::record::{Mates, Merge, Request};
 pub use self::ui::{Decision, ParkedTask, SessionEvent, SessionUi, Summary};
 use crate::actions::team as team_actions;
 use crate::agent::{self, Role, TaskCrew, definitions};
+use crate::bystander::Bystander;
 use crate::director::{
     BaseOf, Closed, Control, Director, DirectorError, Ending, Gate, Landings, Level, Limits, Seat,
     Setup,
@@ -120,6 +121,13 @@ fn direct(session: &Session, ui: &Arc<dyn SessionUi>) -> Result<Verdict, Stopped
         // Without its list of worktrees it would fail task after task.
         session.workplace.trees()?.list()?;
     }
+    let bystander = bystander(session);
+    let close = |ending: &Ending, signal: Option<u8>| -> Result<Verdict, Stopped> {
+        if let Some(note) = bystander.as_ref().and_then(|it| it.disturbed("Teammates")) {
+            ui.show(&SessionEvent::Note(&note));
+        }
+        Ok(close::close(session, ending, signal, ui.as_ref())?)
+    };
     loop {
         let control = Arc::new(Control::default());
         let mut engine = match Director::new(setup(session, landing_only)?, Arc::clone(&control)) {
@@ -148,7 +156,7 @@ fn direct(session: &Session, ui: &Arc<dyn SessionUi>) -> Result<Verdict, Stopped
         let asked_to_end = overseer.finish();
         drop(engine);
         if asked_to_end.is_some() || control.level() >= Level::Stop {
-            return Ok(close::close(session, &ending, asked_to_end, ui.as_ref())?);
+            return close(&ending, asked_to_end);
         }
         let unlanded = unlanded(session)?;
         let more = matches!(ending.stand, Stand::Waiting(_)) && ending.stopped.is_none();
@@ -173,8 +181,15 @@ fn direct(session: &Session, ui: &Arc<dyn SessionUi>) -> Result<Verdict, Stopped
             // It came in just when everything seemed done.
             continue;
         }
-        return Ok(close::close(session, &ending, None, ui.as_ref())?);
+        return close(&ending, None);
     }
+}
+
+/// Looks at the checkout the session is run from, where teammates with worktrees do not work.
+fn bystander(session: &Session) -> Option<Bystander> {
+    let home = session.workplace.home().path();
+    let looked = || Bystander::look(&session.workplace.directory, &[home]);
+    session.trees.then(looked).flatten()
 }
 
 /// Whether somebody could begin something.

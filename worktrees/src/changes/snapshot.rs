@@ -44,6 +44,21 @@ impl TreeSnapshot {
     }
 }
 
+impl TreeSnapshot {
+    /// The files that are not as they were and that no commit accounts for, sorted: what a merge
+    /// or a commit has changed since does not count.
+    pub fn disturbed(&self, now: &Self) -> Vec<PathBuf> {
+        let differs = |(path, print): &(&PathBuf, &u64)| self.files.get(*path) != Some(print);
+        let now_different = now.files.iter().filter(differs).map(|(path, _)| path);
+        // Without a new commit, a change that is gone was taken back by somebody.
+        let same = self.tree == now.tree;
+        let gone = |path: &&PathBuf| same && !now.files.contains_key(*path);
+        let all = now_different.chain(self.files.keys().filter(gone));
+        let all: BTreeSet<PathBuf> = all.cloned().collect();
+        all.into_iter().collect()
+    }
+}
+
 /// What differs from the last commit in a working tree.
 struct ChangedFiles {
     /// Its top directory.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use coordinator::fanout::{Land, Preview, RunOptions, Shard, Span};
-use coordinator::plans::{Ready, is_there, ready};
+use coordinator::fanout::{Land, Preview, RunOptions, Selection, Shard, Span};
+use coordinator::plans::{Ready, Wanted, is_there, ready};
 use serde_json::json;
 use store::Failure;
 use worktrees::patch;
@@ -48,6 +48,19 @@ pub(crate) struct RunArgs {
     /// Only this part of the plan, such as 2/8
     #[arg(long, value_name = "I/N", value_parser = shard)]
     shard: Option<Shard>,
+    /// Only tasks with this id, or with one that matches this pattern (`*`, `?`), and what they
+    /// depend on; can be repeated
+    #[arg(long, value_name = "ID")]
+    only: Vec<String>,
+    /// But not these, nor what depends on them; can be repeated
+    #[arg(long, value_name = "ID")]
+    skip: Vec<String>,
+    /// So many of the tasks, the same ones every time
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    sample: Option<usize>,
+    /// At most so many of the tasks, the first ones
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    limit: Option<usize>,
     /// All of it may take so long: 90s, 10m, 1h30m
     #[arg(long, value_name = "TIME", value_parser = |text: &str| Span::FORMAT.read(text))]
     deadline: Option<Duration>,
@@ -92,7 +105,7 @@ pub(super) fn run(args: &RunArgs, context: &mut Context) -> Result<Exit, Failure
         let error = Failure::usage("usage", "say which plan to run");
         return Err(error.with_hint("`ccb fanout init` writes an example; then `ccb fanout FILE`"));
     };
-    let ready = ready(path, args.shard, args.allow_empty, read_stdin, context)?;
+    let ready = ready(path, &args.wanted(), read_stdin, context)?;
     if args.dry_run {
         return dry_run(ready, context);
     }
@@ -125,13 +138,26 @@ pub(super) fn run(args: &RunArgs, context: &mut Context) -> Result<Exit, Failure
 }
 
 impl RunArgs {
+    fn wanted(&self) -> Wanted {
+        Wanted {
+            selection: Selection {
+                only: self.only.clone(),
+                skip: self.skip.clone(),
+                sample: self.sample,
+                limit: self.limit,
+            },
+            shard: self.shard,
+            allow_empty: self.allow_empty,
+        }
+    }
+
     fn options(&self, ready: &Ready, context: &Context) -> Result<RunOptions, Failure> {
         let processors = std::thread::available_parallelism().map_or(2, usize::from);
         if self.into.is_some() && !matches!(self.land, LandArg::Merge) {
             let error = Failure::usage("usage", "--into belongs to --land merge");
             return Err(error.with_hint("add --land merge"));
         }
-        let mut notes = Vec::new();
+        let mut notes = ready.notes.clone();
         notes.extend(unseen(ready));
         if !patch::has_identity(&context.directory) {
             notes.push(
@@ -185,11 +211,10 @@ fn unseen(ready: &Ready) -> Option<String> {
 fn dry_run(ready: Ready, context: &mut Context) -> Result<Exit, Failure> {
     let directory = context.directory.clone();
     let finds = |tool: &str| is_there(tool, &directory);
-    let note = unseen(&ready);
+    let mut notes = ready.notes.clone();
+    notes.extend(unseen(&ready));
     let mut preview = Preview::new(&ready.base, ready.tasks, &finds);
-    if let Some(note) = note {
-        preview.warnings.push(note);
-    }
+    preview.warnings.extend(notes);
     context.out.done(
         || {
             let mut json = preview.to_json();

@@ -88,7 +88,7 @@ fn a_key_changes_with_what_the_result_depends_on_and_nothing_else() {
     let text = "defaults: {runtime: claude}\ntasks:\n  - {id: a, prompt: x}\n  - {id: b, run: y, dependsOn: a}\n  - {id: c, run: z}\n";
     let keys = |text: &str, basis: &Basis| -> Vec<String> {
         let file = PlanFile::read("p", text).unwrap();
-        let tasks = expand(&file, &Given::default(), basis).unwrap();
+        let tasks = expand(&file, &Given::default(), basis).unwrap().tasks;
         tasks.into_iter().map(|task| task.key).collect()
     };
     let first = keys(text, &basis());

@@ -1,8 +1,10 @@
 mod expansion;
 mod inputs;
+mod places;
 mod plans;
 mod reports;
 mod results;
+mod selection;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,6 +17,7 @@ use super::*;
 pub(super) struct Given {
     pub(super) files: Vec<&'static str>,
     pub(super) texts: BTreeMap<&'static str, String>,
+    pub(super) checkout: Checkout,
 }
 
 impl Source for Given {
@@ -35,6 +38,10 @@ impl Source for Given {
             }),
         }
     }
+
+    fn checkout(&self) -> &Checkout {
+        &self.checkout
+    }
 }
 
 pub(super) fn basis() -> Basis {
@@ -45,7 +52,8 @@ pub(super) fn basis() -> Basis {
 }
 
 pub(super) fn tasks_of(text: &str, given: &Given) -> Result<Vec<PlannedTask>, FanoutError> {
-    expand(&PlanFile::read("plan.yaml", text)?, given, &basis())
+    let file = PlanFile::read("plan.yaml", text)?;
+    Ok(expand(&file, given, &basis())?.tasks)
 }
 
 /// The tasks of a plan without inputs.

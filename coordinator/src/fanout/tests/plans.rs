@@ -181,6 +181,135 @@ fn plans_that_cannot_be_meant_are_refused() {
     assert_eq!(hint, "did you mean \"build\"?");
 }
 
+/// Every mistake names the line it is on, however the plan is laid out.
+#[test]
+fn mistakes_name_their_lines() {
+    for (text, expected) in [
+        (
+            "tasks:\n  - id: a\n    run: x\n    dependsOn:\n      - a1\n      - nope\n  - id: a1\n    run: x\n",
+            "plan.yaml:6: task \"a\" depends on \"nope\"",
+        ),
+        (
+            "{\n\"tasks\": [\n {\"id\": \"a\",\n  \"run\": \"x\",\n  \"dependsOn\": [\n   \"nope\"]}]}",
+            "plan.yaml:6: task \"a\" depends on \"nope\"",
+        ),
+        (
+            "foreach:\n  - lines: a\n    junit: b\n    task: {run: x}\n",
+            "plan.yaml:3: foreach number 1 needs exactly one of files, lines, jsonl, junit, sarif; it has lines and junit",
+        ),
+        (
+            "foreach:\n  - id: e\n    task: {run: x}\n",
+            "plan.yaml:3: foreach \"e\" needs exactly one",
+        ),
+        (
+            "tasks:\n  - id: a\n    run: x\n    retries: 21\n",
+            "plan.yaml:4: task \"a\" wants 21 retries",
+        ),
+        (
+            "defaults:\n  timeout: 1m\n  retries: 99\ntasks:\n  - id: a\n    run: x\n",
+            "plan.yaml:3: task \"a\" wants 99 retries",
+        ),
+        (
+            "tasks:\n  - run: x\n    id: a b\n",
+            "plan.yaml:3: \"a b\" is not a valid task name",
+        ),
+        (
+            "tasks:\n  - id: a\n    subject: s\n    run: \"\"\n",
+            "plan.yaml:4: task \"a\" says nothing to do: its `run` is empty",
+        ),
+        (
+            "foreach:\n  - files: x\n    task:\n      id: fine\n      verify: v\n      run: |\n        echo {{pth}}\n",
+            "plan.yaml:6: foreach, run: there is no {{pth}} here",
+        ),
+        (
+            "foreach:\n  - files: x\n    task:\n      id: \"a/{{path}}\"\n      run: x\n",
+            "plan.yaml:4: \"a/x\" is not a valid task name",
+        ),
+        (
+            "foreach:\n  - files: [x, \"src/[a\"]\n    task: {run: x}\n",
+            "plan.yaml:2: foreach number 1, files: the pattern \"src/[a\" has a \"[\" without its \"]\"",
+        ),
+        (
+            "foreach:\n  - files: x\n    exclude:\n      - y\n      - \"*.{js,ts}\"\n    task: {run: x}\n",
+            "plan.yaml:5: foreach number 1, exclude: the pattern \"*.{js,ts}\" has braces",
+        ),
+        (
+            "foreach:\n  - files: ../x\n    task: {run: x}\n",
+            "plan.yaml:2: foreach number 1, files: the pattern \"../x\" leads out",
+        ),
+        (
+            "foreach:\n  - id: e\n    sarif: gone.sarif\n    task: {run: x}\n",
+            "plan.yaml:3: foreach \"e\": gone.sarif: there is no such file",
+        ),
+        (
+            "foreach:\n  - files: x\n    group-by: pth\n    task: {run: x}\n",
+            "plan.yaml:3: foreach number 1, groupBy: there is no {{pth}} here",
+        ),
+        (
+            "tasks:\n  - id: a\n    run: x\n    retries: many\n",
+            "plan.yaml:4: there should be a whole number here",
+        ),
+        (
+            "tasks:\n  - id: a\n    run: x\n    timeout: no time at line 3, column 4\n",
+            "plan.yaml:4: invalid value: string \"no time at line 3, column 4\", expected a time",
+        ),
+    ] {
+        let given = Given {
+            files: vec!["x"],
+            texts: BTreeMap::from([("a", String::new()), ("b", String::new())]),
+            ..Given::default()
+        };
+        let error = tasks_of(text, &given).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{text}\n{error}");
+    }
+}
+
+#[test]
+fn an_unknown_runtime_or_agent_is_told_before_anything_runs() {
+    let basis = Basis {
+        runtimes: Some(vec!["claude".into(), "shell".into()]),
+        agents: Some(vec!["worker".into()]),
+        ..basis()
+    };
+    let wrong = |text: &str| {
+        let file = PlanFile::read("plan.yaml", text).unwrap();
+        let error = expand(&file, &Given::default(), &basis).unwrap_err();
+        (error.to_string(), error.hint().unwrap_or_default())
+    };
+    let (why, hint) = wrong("defaults:\n  runtime: claud\ntasks:\n  - {id: a, prompt: x}\n");
+    assert_eq!(
+        why,
+        "plan.yaml:2: task \"a\": there is no runtime \"claud\""
+    );
+    assert_eq!(hint, "did you mean \"claude\"?");
+    let (why, _) = wrong("tasks:\n  - id: a\n    prompt: x\n    agent: wroker\n");
+    assert_eq!(
+        why,
+        "plan.yaml:4: task \"a\": there is no agent of type \"wroker\""
+    );
+    // Commands need neither.
+    let text = "defaults: {runtime: claud, agent: x}\ntasks: [{id: a, run: x}]";
+    let file = PlanFile::read("plan.yaml", text).unwrap();
+    expand(&file, &Given::default(), &basis).unwrap();
+}
+
+#[test]
+fn a_variable_can_be_a_number() {
+    for text in [
+        "tasks: [{id: a, run: x, env: {N: 1, V: 3.10, B: true, S: \"s\"}}]",
+        "{\"tasks\": [{\"id\": \"a\", \"run\": \"x\", \"env\": {\"N\": 1, \"V\": 3.10, \"B\": true, \"S\": \"s\"}}]}",
+    ] {
+        let env = &tasks(text)[0].env;
+        let values: Vec<&str> = env.values().map(String::as_str).collect();
+        assert_eq!(values, ["true", "1", "s", "3.10"], "{text}");
+    }
+    let types = &schema()["$defs"]["TaskSpec"]["properties"]["env"]["additionalProperties"]["type"];
+    assert_eq!(*types, serde_json::json!(["string", "number", "boolean"]));
+    let (why, _) = wrong("{\"tasks\": [{\"id\": \"a\", \"run\": \"x\", \"env\": {\"N\": [1]}}]}");
+    assert!(why.contains("expected a string"), "{why}");
+    assert!(wrong("{\"tasks\": [],}").0.contains("it is not JSON"));
+}
+
 #[test]
 fn a_cycle_is_named() {
     let text = "tasks:
