@@ -13,6 +13,8 @@ use crate::output::Output;
 pub(crate) struct Context {
     pub(crate) out: Output,
     pub(crate) workplace: Workplace,
+    /// Only what was asked for is printed.
+    pub(crate) quiet: bool,
 }
 
 impl Context {
@@ -27,7 +29,11 @@ impl Context {
             repairs,
         };
         let workplace = Workplace::open(&asked)?;
-        Ok(Self { out, workplace })
+        Ok(Self {
+            out,
+            workplace,
+            quiet: global.quiet,
+        })
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use store::Failure;
 use store::name::Name;
 use swarm::redact::{Secrets, secret_values};
+use taskboard::{Board, BoardOptions, Status};
 use uuid::Uuid;
 use worktrees::patch;
 
@@ -14,7 +15,7 @@ use crate::agent::{PlanCrew, Role, TaskCrew, definitions};
 use crate::env;
 use crate::fanout::{
     self, Basis, Checkout, Equipment, Events, Expanded, FanoutError, Interrupted, Plan, PlanFile,
-    PlannedTask, Report, RunOptions, Selection, Shard, Source, expand,
+    PlannedTask, Report, RunOptions, Selection, Shard, Source, TaskReport, Timings, expand,
 };
 use crate::workplace::Workplace;
 
@@ -28,6 +29,9 @@ pub struct Wanted {
     pub selection: Selection,
     /// Which part of these.
     pub shard: Option<Shard>,
+    /// What says how long tasks take: reports of earlier runs, or `home` for what this home
+    /// has seen.
+    pub timings: Vec<PathBuf>,
     /// A `foreach` that finds nothing is fine.
     pub allow_empty: bool,
 }
@@ -49,6 +53,8 @@ pub struct Ready {
     pub unseen: (usize, usize),
     /// What was left out of the plan, and why.
     pub notes: Vec<String>,
+    /// What tells the way the plan was cut into parts from another.
+    pub cut: Option<String>,
 }
 
 /// Reads the plan and everything it needs. Nothing is run.
@@ -95,8 +101,11 @@ pub fn ready(
     let Expanded { tasks, mut notes } = expand(&plan, &source, &basis)?;
     let (mut tasks, chosen) = wanted.selection.apply(tasks)?;
     notes.extend(chosen);
+    let mut cut = None;
     if let Some(shard) = wanted.shard {
-        tasks = shard.select(tasks);
+        let timings = timings(&wanted.timings, &record(path, workplace), directory)?;
+        let part = shard.select(tasks, &timings);
+        (tasks, cut) = (part.tasks, Some(part.cut));
     }
     let stem = path
         .file_stem()
@@ -112,7 +121,66 @@ pub fn ready(
         base,
         tasks,
         notes,
+        cut,
     })
+}
+
+/// How long tasks took, by all that was named; later ones count more.
+fn timings(named: &[PathBuf], record: &Path, directory: &Path) -> Result<Timings, Failure> {
+    let mut all = Timings::default();
+    for name in named {
+        match name.as_os_str() == "home" {
+            // The first run has nothing to go by.
+            true if !record.exists() => {}
+            true => all.extend(Timings::read(record)?),
+            false => all.extend(Timings::read(&directory.join(name))?),
+        }
+    }
+    Ok(all)
+}
+
+/// Where the home keeps how long the tasks of a plan took: the same for all parts of it.
+fn record(path: &Path, workplace: &Workplace) -> PathBuf {
+    let place = workplace.directory.join(path);
+    let place = place.canonicalize().unwrap_or(place);
+    let top = patch::top(&workplace.directory).unwrap_or_default();
+    // Another clone of the same repository has the plan in the same place.
+    let place = place.strip_prefix(&top).unwrap_or(&place);
+    let id = Uuid::new_v5(&Uuid::NAMESPACE_URL, place.as_os_str().as_encoded_bytes());
+    let dir = workplace.home().ours().join("timings");
+    dir.join(format!("{}.json", id.simple()))
+}
+
+/// Adds what a run has seen to what the home knows.
+fn remember(report: &Report, path: &Path) -> Result<(), Failure> {
+    let Some(dir) = path.parent() else {
+        return Ok(());
+    };
+    store::home::create_private_dir(dir)?;
+    let mut whole = report.clone();
+    let ran = |task: &TaskReport| task.attempts > 0;
+    whole.tasks.retain(ran);
+    let before = store::atomic::read(path)?;
+    let before = before.and_then(|bytes| serde_json::from_slice::<Report>(&bytes).ok());
+    let known: BTreeSet<String> = whole.tasks.iter().map(|task| task.id.clone()).collect();
+    let others = before.into_iter().flat_map(|report| report.tasks);
+    let others = others.filter(|task| !known.contains(&task.id));
+    whole.tasks.extend(others);
+    // As much as there is to know about a task.
+    whole.tasks = whole.tasks.into_iter().map(only_time).collect();
+    whole.notes.clear();
+    let bytes = serde_json::to_vec(&whole).unwrap_or_default();
+    let durability = store::atomic::Durability::Relaxed;
+    Ok(store::atomic::replace(dir, path, &bytes, durability)?)
+}
+
+fn only_time(task: TaskReport) -> TaskReport {
+    TaskReport {
+        id: task.id,
+        attempts: task.attempts,
+        duration_ms: task.duration_ms,
+        ..TaskReport::default()
+    }
 }
 
 /// What agents are like that the plan wants: proven work counts only for the same ones. And the
@@ -278,8 +346,51 @@ impl Ready {
             finds: Box::new(move |tool| is_there(tool, &directory)),
             interrupted,
         };
-        Ok(fanout::run(&self.tasks, options, equipment, events)?)
+        let report = fanout::run(&self.tasks, options, equipment, events)?;
+        if let Err(error) = remember(&report, &record(&self.path, &workplace)) {
+            tracing::warn!(error = error.message(), "how long tasks took is not kept");
+        }
+        Ok(report)
     }
+}
+
+/// A plan that runs now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunningPlan {
+    /// The team it has for itself.
+    pub team: String,
+    /// How many of its tasks are done.
+    pub done: usize,
+    /// How many there are.
+    pub tasks: usize,
+}
+
+/// The plans of this home that run now, in order of their teams.
+pub fn running(workplace: &Workplace) -> Vec<RunningPlan> {
+    let home = workplace.home();
+    let teams = std::fs::read_dir(home.teams());
+    let names = teams.into_iter().flatten().flatten();
+    let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<Name> = names
+        .filter_map(|name| Name::new("team", &name).ok())
+        .collect();
+    names.sort();
+    let runs = |team: &Name| {
+        let lock = fanout::lock_of(&home.team(team));
+        lock.exists() && store::lock::is_held(&lock).unwrap_or(false)
+    };
+    let plan = |team: Name| {
+        let board = Board::new(home, team.clone(), BoardOptions::default());
+        let snapshot = board.snapshot().ok()?;
+        let planned = |task: &&taskboard::Task| fanout::planned_as(task).is_some();
+        let done = |task: &&taskboard::Task| task.status == Status::Completed;
+        Some(RunningPlan {
+            done: snapshot.tasks().filter(planned).filter(done).count(),
+            tasks: snapshot.tasks().filter(planned).count(),
+            team: team.to_string(),
+        })
+    };
+    names.into_iter().filter(runs).filter_map(plan).collect()
 }
 
 /// What may not be in any report.

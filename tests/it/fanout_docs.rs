@@ -47,6 +47,7 @@ fn ci(broken: usize) -> (TestRepo, CiRunner) {
         })
         .collect();
     repo.write("plan.yaml", &json!({"tasks": tasks}).to_string());
+    repo.write("README.md", "a project\n");
     repo.write(".gitignore", ".ccb-home/\nccb-out/\nparts/\n");
     repo.git(&["add", "."]);
     repo.git(&["commit", "-qm", "a plan"]);
@@ -107,6 +108,121 @@ fn a_github_job_that_fails_says_what_and_keeps_its_results() {
 }
 
 #[test]
+fn a_github_job_that_failed_goes_on_with_what_was_proven() {
+    let (_repo, mut runner) = ci(2);
+    let job = yaml(&examples("yaml")[0])["jobs"]["fix"].clone();
+    for proven in ["proven", "cached"] {
+        let ended = runner.github_job(&job, &[]);
+        assert!(!ended.succeeded, "{ended:?}");
+        let expected = counted(&[("failed", 2), (proven, 6)]);
+        assert_eq!(kinds_in(&runner.artifact("ccb-out")), expected);
+    }
+}
+
+/// A job with one step of our action.
+fn step(with: &Value) -> Value {
+    json!({"steps": [{"uses": "./.github/actions/ccb", "with": with}]})
+}
+
+#[test]
+fn the_action_takes_words_as_they_are_quoted_and_runs_none_of_them() {
+    let (_repo, mut runner) = ci(0);
+    let job = step(
+        &json!({"plan": "plan.yaml", "jobs": "2", "land": "merge", "into": "all of it",
+        "check": "test -s t1 && touch \"a b\"",
+        "args": "--only 't[1]' --skip \"t 2\" $(touch /tmp/never)"}),
+    );
+    let ended = runner.github_job(&job, &[]);
+    assert!(!ended.succeeded);
+    assert!(ended.log.contains("unexpected argument"), "{}", ended.log);
+    let job = step(
+        &json!({"plan": "plan.yaml", "land": "merge", "into": "whole",
+        "check": "test -s t1 && test \"a b\" = 'a b'", "args": "--only \"t1\" --only 't2'"}),
+    );
+    let ended = runner.github_job(&job, &[]);
+    assert!(ended.succeeded, "{ended:?}");
+    assert_eq!(
+        kinds_in(&runner.artifact("ccb-out")),
+        counted(&[("proven", 2)])
+    );
+    assert_eq!(git(&ended.workspace, &["show", "whole:t2"]), "2\n");
+    let ended = runner.github_job(
+        &step(&json!({"plan": "plan.yaml", "args": "--only 't1"})),
+        &[],
+    );
+    assert!(!ended.succeeded && ended.log.contains("quote"), "{ended:?}");
+}
+
+#[test]
+fn a_step_that_ran_no_plan_is_not_green() {
+    let (repo, mut runner) = ci(0);
+    for with in [
+        json!({"plan": "--help"}),
+        json!({"plan": ""}),
+        json!({"plan": "plan.yaml", "args": "--help"}),
+        json!({"plan": "gone.yaml"}),
+    ] {
+        let ended = runner.github_job(&step(&with), &[]);
+        assert!(!ended.succeeded, "{with}: {ended:?}");
+    }
+    // A plan that is wrong is told on the page of the job.
+    repo.write("plan.yaml", "tasks:\n  - id: a\n    rnu: x\n");
+    repo.git(&["commit", "-qam", "a mistake"]);
+    let ended = runner.github_job(&step(&json!({"plan": "plan.yaml"})), &[]);
+    assert!(!ended.succeeded);
+    assert!(
+        ended.summary.contains("plan.yaml:3: unknown key"),
+        "{}",
+        ended.summary
+    );
+    assert!(ended.summary.contains("did you mean"), "{}", ended.summary);
+}
+
+#[test]
+fn the_action_builds_ccb_once() {
+    let (repo, _) = ci(0);
+    // No ccb, and a cargo that installs one and counts.
+    let bin = repo.beside("tools");
+    std::fs::create_dir(&bin).unwrap();
+    let built = repo.beside("built");
+    let cargo = format!(
+        "#!/bin/sh\necho x >> '{}'\nfor root; do :; done\nmkdir -p \"$root/bin\"\nln -s '{CCB}' \"$root/bin/ccb\"\n",
+        built.display()
+    );
+    harness::write(&bin.join("cargo"), &cargo);
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(bin.join("cargo"), mode).unwrap();
+    let mut runner = CiRunner::new(repo.main(), &bin, include_str!("../../action.yml"));
+    for kind in ["proven", "cached"] {
+        let ended = runner.github_job(&step(&json!({"plan": "plan.yaml"})), &[]);
+        assert!(ended.succeeded, "{ended:?}");
+        assert_eq!(kinds_in(&runner.artifact("ccb-out")), counted(&[(kind, 8)]));
+    }
+    assert_eq!(
+        std::fs::read_to_string(&built).unwrap(),
+        "x\n",
+        "built once"
+    );
+}
+
+#[test]
+fn a_shard_that_died_is_named_by_the_last_job() {
+    let (_repo, mut runner) = ci(0);
+    let jobs = yaml(&examples("yaml")[1])["jobs"].clone();
+    for shard in ["1", "2", "4"] {
+        let ended = runner.github_job(&jobs["part"], &[("matrix.shard", shard)]);
+        assert!(ended.succeeded, "{ended:?}");
+    }
+    let ended = runner.github_job(&jobs["whole"], &[]);
+    assert!(!ended.succeeded, "{ended:?}");
+    assert!(
+        ended.summary.contains("no results of shard 3/4"),
+        "{}",
+        ended.summary
+    );
+}
+
+#[test]
 fn the_shards_of_the_ci_page_are_put_together() {
     let (_repo, mut runner) = ci(0);
     let jobs = yaml(&examples("yaml")[1])["jobs"].clone();
@@ -140,8 +256,10 @@ fn the_gitlab_job_of_the_ci_page_works_and_goes_on_from_its_cache() {
             kinds_in(&runner.artifact("ccb-out/")),
             counted(&[(kind, 8)])
         );
-        let junit = job["artifacts"]["reports"]["junit"].as_str().unwrap();
-        assert!(ended.workspace.join(junit).is_file());
+        for kind in ["junit", "codequality"] {
+            let report = job["artifacts"]["reports"][kind].as_str().unwrap();
+            assert!(ended.workspace.join(report).is_file(), "{kind}");
+        }
     }
 }
 

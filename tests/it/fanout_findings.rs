@@ -139,3 +139,99 @@ fn a_part_of_a_plan_runs_by_id() {
         &["fanout", "plan.json", "--only", "c-*"],
     );
 }
+
+#[test]
+fn a_check_that_passes_when_it_is_run_again_is_reported_as_flaky() {
+    let fan = project();
+    let count = fan.0.home.path().join("count");
+    // Passes every second time.
+    let check = format!(
+        "echo x >> '{0}'; test $(($(wc -l < '{0}') % 2)) = 0",
+        count.display()
+    );
+    let task = json!({"id": "a", "run": "echo 1 > a", "verify": check, "retries": 0});
+    fan.plan(&json!({"tasks": [task]}));
+    let (code, report) = fan.run(&[]);
+    assert_eq!(code, Some(1), "{report}");
+    std::fs::remove_file(&count).unwrap();
+    let mut again = task;
+    again["id"] = "b".into();
+    again["checkRetries"] = 1.into();
+    fan.plan(&json!({"tasks": [again]}));
+    let (code, report) = fan.run(&[]);
+    assert_eq!(code, Some(0), "{report}");
+    let task = &report["tasks"][0];
+    assert_eq!(task["outcome"]["kind"], "proven", "{report}");
+    assert_eq!(task["attempts"], 1, "{report}");
+    assert!(task["check"]["flaky"].is_string(), "{report}");
+    assert!(fan.read("report.md").contains("flaky"));
+}
+
+#[test]
+fn a_lost_shard_is_a_failure_by_name() {
+    let fan = project();
+    let tasks: Vec<_> = (0..9)
+        .map(|n| json!({"id": format!("t{n}"), "run": format!("echo {n} > t{n}")}))
+        .collect();
+    fan.plan(&json!({"tasks": tasks}));
+    let out = |n: usize| {
+        fan.0
+            .repo
+            .beside(&format!("part-{n}"))
+            .to_string_lossy()
+            .into_owned()
+    };
+    for n in 1..=3 {
+        let answer = fan.answer(&["--shard", &format!("{n}/3"), "--out", &out(n)]);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+    }
+    let merge = |parts: &[usize], more: &[&str]| {
+        let dirs: Vec<String> = parts.iter().map(|n| out(*n)).collect();
+        let mut args = vec!["fanout", "merge-reports"];
+        args.extend(dirs.iter().map(String::as_str));
+        args.extend(more);
+        fan.0.run(&args)
+    };
+    assert_eq!(merge(&[1, 2, 3], &[]).code, Some(0));
+    let whole = fan.0.repo.beside("whole").to_string_lossy().into_owned();
+    let lost = merge(&[1, 3], &["-o", &whole]);
+    assert_eq!(lost.code, Some(1), "{lost:?}");
+    let report = lost.json()["report"].clone();
+    assert_eq!(report["missingShards"], json!(["2/3"]), "{report}");
+    assert!(
+        report["broken"].as_str().unwrap().contains("shard 2/3"),
+        "{report}"
+    );
+    // By what the first run took, and the same for all of them.
+    let mut seen = Vec::new();
+    let mut cuts = Vec::new();
+    for n in 1..=3 {
+        let shard = format!("{n}/3");
+        let args = ["fanout", "plan.json", "--dry-run", "--shard", &shard];
+        let preview = fan.0.ok(&[&args[..], &["--timings", &whole]].concat());
+        let ids = preview["tasks"].as_array().unwrap().iter();
+        seen.extend(ids.map(|task| task["id"].as_str().unwrap().to_owned()));
+        cuts.push(preview["cut"].clone());
+        // The home has seen all of them.
+        let balanced = fan.0.ok(&[&args[..], &["--timings", "home"]].concat());
+        let count = balanced["tasks"].as_array().unwrap().len();
+        assert!((1..=5).contains(&count), "{balanced}");
+    }
+    seen.sort();
+    let all: Vec<String> = (0..9).map(|n| format!("t{n}")).collect();
+    assert_eq!(seen, all);
+    assert!(cuts.windows(2).all(|pair| pair[0] == pair[1]), "{cuts:?}");
+    fan.0.fails(
+        2,
+        "bad_input",
+        &[
+            "fanout",
+            "plan.json",
+            "--dry-run",
+            "--shard",
+            "1/2",
+            "--timings",
+            "gone.json",
+        ],
+    );
+}

@@ -37,8 +37,8 @@ struct Job {
     workspace: PathBuf,
     temp: PathBuf,
     context: BTreeMap<String, String>,
-    /// What is put into the cache once all went well.
-    cache: Option<PathBuf>,
+    /// What steps have put in front of PATH.
+    path: String,
     failed: bool,
     log: String,
 }
@@ -85,7 +85,8 @@ impl CiRunner {
         let variables: Vec<(String, String)> = variables.collect();
         let script = texts(&job["script"]).join("\n");
         self.script(&mut state, &script, &variables);
-        for path in &cached {
+        let kept = !state.failed || job["cache"]["when"] == "always";
+        for path in cached.iter().filter(|_| kept) {
             copy(&state.workspace.join(path), &self.cache().join(path));
         }
         for path in texts(&job["artifacts"]["paths"]) {
@@ -103,7 +104,7 @@ impl CiRunner {
         let root = self.dir.path().join(format!("job-{}", self.jobs));
         let temp = root.join("temp");
         std::fs::create_dir_all(&temp).expect("a directory");
-        for file in ["output", "summary"] {
+        for file in ["output", "summary", "path"] {
             std::fs::write(temp.join(file), "").expect("a file");
         }
         let workspace = root.join("work");
@@ -118,16 +119,13 @@ impl CiRunner {
             workspace,
             temp,
             context,
-            cache: None,
+            path: String::new(),
             failed: false,
             log: String::new(),
         }
     }
 
     fn end(&self, job: Job) -> Ended {
-        if let Some(path) = job.cache.as_ref().filter(|_| !job.failed) {
-            copy(path, &self.cache());
-        }
         Ended {
             summary: std::fs::read_to_string(job.temp.join("summary")).unwrap_or_default(),
             workspace: job.workspace,
@@ -137,8 +135,7 @@ impl CiRunner {
     }
 
     fn step(&self, job: &mut Job, step: &Value) {
-        let always = step["if"] == "always()";
-        if (job.failed && !always) || step["if"] == "inputs.cache == 'true'" && !job.is("cache") {
+        if !job.wants(step["if"].as_str().unwrap_or_default()) {
             return;
         }
         let with = job.filled(&step["with"]);
@@ -146,6 +143,7 @@ impl CiRunner {
             let env: Vec<(String, String)> = job.filled(&step["env"]).into_iter().collect();
             let script = job.fill(script);
             self.script(job, &script, &env);
+            job.take_outputs(step["id"].as_str());
             return;
         }
         let uses = step["uses"]
@@ -155,10 +153,17 @@ impl CiRunner {
         match uses.split('@').next().unwrap_or_default() {
             // Every job begins with one.
             "actions/checkout" => {}
-            "actions/cache" => {
-                let path = PathBuf::from(get("path"));
-                copy(&self.cache(), &path);
-                job.cache = Some(path);
+            "actions/cache/restore" => {
+                if let Some(found) = self.cached(&get("key"), &get("restore-keys")) {
+                    copy(&found, Path::new(&get("path")));
+                }
+            }
+            "actions/cache/save" => {
+                let to = self.cache().join(get("key"));
+                // A key is used once.
+                if !to.exists() {
+                    copy(Path::new(&get("path")), &to);
+                }
             }
             "actions/upload-artifact" => {
                 let path = job.workspace.join(get("path"));
@@ -192,22 +197,53 @@ impl CiRunner {
             let value = value.unwrap_or_else(|| panic!("the input {name} is missing"));
             job.context.insert(format!("inputs.{name}"), value);
         }
-        job.context
-            .extend([("github.ref_name", "main"), ("github.run_id", "1")].map(owned));
+        let run = self.jobs.to_string();
+        job.context.extend(
+            [
+                ("github.ref_name", "main"),
+                ("github.run_id", run.as_str()),
+                ("github.run_attempt", "1"),
+                ("runner.os", "Linux"),
+                ("runner.arch", "X64"),
+            ]
+            .map(owned),
+        );
         for step in self.action["runs"]["steps"].as_array().expect("steps") {
             self.step(job, step);
         }
     }
 
+    /// What is in the cache under this key, or the newest under one that begins so.
+    fn cached(&self, key: &str, begins: &str) -> Option<PathBuf> {
+        let exact = self.cache().join(key);
+        if exact.exists() {
+            return Some(exact);
+        }
+        let begins = begins.trim();
+        let all = std::fs::read_dir(self.cache());
+        let mut found: Vec<PathBuf> = all
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter(|entry| {
+                !begins.is_empty() && entry.file_name().to_string_lossy().starts_with(begins)
+            })
+            .map(|entry| entry.path())
+            .collect();
+        found.sort();
+        found.pop()
+    }
+
     fn script(&self, job: &mut Job, script: &str, env: &[(String, String)]) {
         let file = |name: &str| job.temp.join(name);
         let path = std::env::var("PATH").unwrap_or_default();
+        let path = format!("{}{}:{path}", job.path, self.bin.display());
         let mut command = Command::new("bash");
         command
             .args(["--noprofile", "--norc", "-eo", "pipefail", "-c", script])
             .current_dir(&job.workspace)
             .env_clear()
-            .env("PATH", format!("{}:{path}", self.bin.display()))
+            .env("PATH", path)
             .env("HOME", &job.temp)
             .env("CI", "true")
             .env("GITHUB_ACTIONS", "true")
@@ -215,6 +251,8 @@ impl CiRunner {
             .env("GITHUB_ACTION_PATH", &job.workspace)
             .env("GITHUB_OUTPUT", file("output"))
             .env("GITHUB_STEP_SUMMARY", file("summary"))
+            .env("GITHUB_PATH", file("path"))
+            .env("RUNNER_TEMP", &job.temp)
             .envs(env.iter().map(|(name, value)| (name, value)));
         let Output {
             status,
@@ -228,11 +266,35 @@ impl CiRunner {
 }
 
 impl Job {
-    fn is(&self, input: &str) -> bool {
-        self.context
-            .get(&format!("inputs.{input}"))
-            .map(String::as_str)
-            == Some("true")
+    /// Whether a step runs, by its `if`.
+    fn wants(&self, condition: &str) -> bool {
+        let mut parts = condition.split("&&").map(str::trim);
+        let always = condition.contains("always()");
+        let holds = |part: &str| {
+            let (name, value, equal) = match (part.split_once("=="), part.split_once("!=")) {
+                (Some((name, value)), _) => (name, value, true),
+                (_, Some((name, value))) => (name, value, false),
+                _ if matches!(part, "" | "always()") => return true,
+                _ => panic!("nobody understands {part:?}"),
+            };
+            let is = self.context.get(name.trim()).map_or("", String::as_str);
+            (is == value.trim().trim_matches('\'')) == equal
+        };
+        (always || !self.failed) && parts.all(holds)
+    }
+
+    /// What a step has said for those after it.
+    fn take_outputs(&mut self, id: Option<&str>) {
+        let read = |name: &str| std::fs::read_to_string(self.temp.join(name)).unwrap_or_default();
+        let (outputs, paths) = (read("output"), read("path"));
+        for line in outputs.lines() {
+            if let (Some(id), Some((name, value))) = (id, line.split_once('=')) {
+                let name = format!("steps.{id}.outputs.{name}");
+                self.context.insert(name, value.to_owned());
+            }
+        }
+        std::fs::write(self.temp.join("output"), "").expect("a file");
+        self.path = paths.lines().map(|line| format!("{line}:")).collect();
     }
 
     /// Puts values in the place of `${{ … }}`.
@@ -244,7 +306,7 @@ impl Job {
             done.push_str(before);
             // Secrets are not there, as in a fork.
             let value = self.context.get(name.trim());
-            let secret = name.trim().starts_with("secrets.");
+            let secret = name.trim().starts_with("secrets.") || name.trim().starts_with("steps.");
             assert!(value.is_some() || secret, "nobody knows {name}");
             done.push_str(value.map_or("", String::as_str));
             rest = after;

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
+use coordinator::plans::{RunningPlan, running};
 use coordinator::session_file::{SessionFile, TeamSession};
 use mailbox::{Request, RequestState};
 use serde::Serialize;
@@ -40,6 +41,8 @@ struct Standing {
     requests: Vec<Request>,
     /// How many trees there are, by what they are.
     trees: BTreeMap<&'static str, usize>,
+    /// Plans that run now, of any team.
+    plans: Vec<RunningPlan>,
 }
 
 /// Shows how everything stands: session, tasks, agents, requests, trees.
@@ -74,6 +77,7 @@ fn look(context: &Context) -> Result<Standing, Failure> {
             .filter(|request| request.state == RequestState::Pending)
             .collect(),
         trees,
+        plans: running(context),
         team: team.to_string(),
     })
 }
@@ -92,7 +96,10 @@ impl Standing {
             json["directed"] = self.directed.into();
             json
         });
+        let plan =
+            |plan: &RunningPlan| json!({"team": plan.team, "done": plan.done, "tasks": plan.tasks});
         json!({
+            "plans": self.plans.iter().map(plan).collect::<Vec<_>>(),
             "session": session,
             "team": self.team,
             "tasks": self.counts,
@@ -130,6 +137,13 @@ impl Standing {
         let trees: Vec<String> = trees.collect();
         if !trees.is_empty() {
             lines.push(format!("worktrees: {}", trees.join(", ")));
+        }
+        for plan in &self.plans {
+            let (team, done, all) = (clean_line(&plan.team), plan.done, plan.tasks);
+            lines.push(format!(
+                "{CYAN}▶{CYAN:#} a plan runs: {done} of {all} tasks done {DIM}ccb --team {team} \
+                 task list{DIM:#}"
+            ));
         }
         if self.session.is_some() && !self.directed && self.counts.ready > 0 {
             lines.push(format!("{DIM}`ccb --team {team}` goes on{DIM:#}"));

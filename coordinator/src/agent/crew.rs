@@ -169,6 +169,7 @@ impl Crew for PlanCrew {
         Terms {
             attempts: usize::try_from(planned.attempts).ok(),
             verify_timeout: planned.timeout,
+            check_retries: planned.check_retries,
         }
     }
 }

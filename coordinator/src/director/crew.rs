@@ -41,6 +41,8 @@ pub(crate) struct Terms {
     pub attempts: Option<usize>,
     /// How long its check may take; none means as long as others'.
     pub verify_timeout: Option<Duration>,
+    /// How often its check is run again on the same commit when it fails.
+    pub check_retries: u32,
 }
 
 /// Knows what an agent for a task is like: its runtime, model, tools and surroundings.

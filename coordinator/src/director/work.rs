@@ -238,6 +238,7 @@ impl Setup {
             },
             commit: job.base.is_some().then(|| self.commit_message(&task)),
             max_attempts: attempts,
+            check_retries: terms.check_retries,
         });
         match self.agents.spawn(&spawn) {
             Ok(launched) => Ok((launched, attempt)),

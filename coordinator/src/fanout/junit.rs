@@ -54,6 +54,10 @@ fn test_case(report: &Report, task: &TaskReport) -> TestCase {
         "{}\noutcome: {kind}\nattempts: {}\ncost: {:.4} USD, {} tokens\nkey: {}\n",
         task.subject, task.attempts, task.cost.usd, task.cost.tokens, task.key
     );
+    let flaky = task.check.as_ref().and_then(|check| check.flaky.as_ref());
+    if let Some(flaky) = flaky.filter(|_| task.is_flaky()) {
+        said.push_str(&format!("flaky: {flaky}\n"));
+    }
     if let Some(commit) = task.outcome.commit() {
         said.push_str(&format!("commit: {commit}\n"));
     }

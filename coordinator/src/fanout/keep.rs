@@ -180,6 +180,7 @@ fn check_report(checked: &Checked) -> CheckReport {
             true => Some(0),
             false => checked.end.and_then(CheckEnd::code),
         },
+        flaky: checked.flaky.clone(),
         duration_ms: checked.duration_ms,
         place: checked.place,
         tail: tail.trim_end().to_owned(),

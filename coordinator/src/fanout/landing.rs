@@ -233,7 +233,10 @@ impl Queue<'_> {
                 continue;
             }
             let commit = self.done[at].commit.clone().unwrap_or_default();
-            match self.trees.compose(&tip, std::slice::from_ref(&commit)) {
+            let task = &self.tasks[at];
+            let words = format!("Land {}: {}\n", task.id, task.subject);
+            let commits = std::slice::from_ref(&commit);
+            match self.trees.compose_as(&tip, commits, &words) {
                 Ok(with) => {
                     tip = with;
                     batch.push(at);

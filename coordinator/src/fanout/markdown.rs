@@ -67,14 +67,13 @@ fn table(text: &mut String, report: &Report) {
     writeln!(text, "|---|---|---|---:|---:|---:|---|").ok();
     for task in rows.iter().take(MOST_ROWS) {
         let mark = match &task.outcome {
+            outcome if outcome.is_success() && task.is_flaky() => "⚠️",
             outcome if outcome.is_success() => "✅",
             Outcome::Skipped { .. } => "⏭️",
             _ => "❌",
         };
         let patch = task.files.get("patch");
-        let patch = patch
-            .map(|file| format!("`{}`", cell(file)))
-            .unwrap_or_default();
+        let patch = patch.map(|file| code(file)).unwrap_or_default();
         writeln!(
             text,
             "| {mark} | **{}** {} | {} | {} | {} | {} | {patch} |",
@@ -183,6 +182,23 @@ fn inline(text: &str) -> String {
     }
     // Nobody is called by the text of a task.
     out.replace('@', "@\u{200b}")
+}
+
+/// Text in a code span, where a backslash would be shown and nothing else is markup.
+fn code(text: &str) -> String {
+    let text = text.replace(['\n', '\r'], " ").replace('|', "\\|");
+    let fence = "`".repeat(longest_run(&text) + 1);
+    let gap = if text.starts_with('`') || text.ends_with('`') {
+        " "
+    } else {
+        ""
+    };
+    format!("{fence}{gap}{text}{gap}{fence}")
+}
+
+fn longest_run(text: &str) -> usize {
+    let runs = text.split(|c| c != '`').map(str::len);
+    runs.max().unwrap_or(0)
 }
 
 fn cell(text: &str) -> String {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use swarm::redact::Secrets;
 
 use super::error::FanoutError;
-use super::manifest::Loaded;
+use super::manifest::{Loaded, Manifest};
 use super::report::Report;
 use super::results::Results;
 
@@ -16,11 +16,26 @@ pub fn merge_results(
     out: Option<&Path>,
     secrets: Arc<Secrets>,
 ) -> Result<Report, FanoutError> {
-    let parts = dirs
+    // A part whose job died has begun and said nothing: the others are worth a report.
+    let unfinished = |dir: &&PathBuf| {
+        let manifest = Manifest::load(dir).ok().flatten();
+        manifest.is_some_and(|manifest| !manifest.complete)
+    };
+    let (dead, there): (Vec<&PathBuf>, Vec<&PathBuf>) = dirs.iter().partition(unfinished);
+    let parts = there
         .iter()
         .map(|dir| Loaded::load(dir))
         .collect::<Result<Vec<_>, _>>()?;
-    let whole = Report::merge(parts.iter().map(|part| part.report.clone()).collect())?;
+    let mut whole = Report::merge(parts.iter().map(|part| part.report.clone()).collect())?;
+    for dir in dead {
+        let name = dir.file_name().unwrap_or(dir.as_os_str());
+        let words = format!("the run in {} did not come to its end", name.display());
+        whole.broken = Some(match whole.broken.take() {
+            Some(other) => format!("{other}; {words}"),
+            None => words,
+        });
+    }
+    whole.judge();
     let Some(out) = out else {
         return Ok(whole);
     };

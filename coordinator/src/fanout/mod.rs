@@ -14,6 +14,7 @@
 
 mod apply;
 mod board;
+mod code_quality;
 mod elsewhere;
 mod error;
 mod event;
@@ -49,6 +50,7 @@ mod tests;
 mod things;
 
 pub use apply::{ApplyAnswer, ApplyOptions, apply};
+pub use code_quality::code_quality;
 pub use error::FanoutError;
 pub use event::{FanoutEvent, PlannedEvent};
 pub use expand::{Basis, Expanded, MOST_TASKS, expand};
@@ -69,9 +71,9 @@ pub use progress::{Progress, Stage, remaining};
 pub use read::PlanFile;
 pub use report::{CheckReport, Cost, Landing, REPORT_VERSION, Report, TaskReport};
 pub use results::{Keep, KeptPatch, Results};
-pub(crate) use run::{Equipment, planned_as, run};
+pub(crate) use run::{Equipment, lock_of, planned_as, run};
 pub use run::{Events, Interrupted, Land, RunOptions};
 pub use sarif::sarif;
 pub use select::Selection;
-pub use shard::Shard;
+pub use shard::{Part, Shard, Timings};
 pub use task::{PlannedTask, Work};

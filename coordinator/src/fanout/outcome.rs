@@ -143,6 +143,26 @@ impl Outcome {
         }
     }
 
+    /// What its kind means, whatever the task.
+    pub fn meaning(&self) -> &'static str {
+        match self {
+            Self::Proven { .. } => "its check passed",
+            Self::Cached { .. } => "proven by an earlier run",
+            Self::Unchecked { .. } => "done, without a check",
+            Self::NoChange { .. } => "nothing was changed",
+            Self::Failed { .. } => "the agent failed",
+            Self::VerifyFailed { .. } => "the check did not pass",
+            Self::VerifyMissing { .. } => "the program of the check is not there",
+            Self::TimedOut { .. } => "an attempt took too long",
+            Self::Budget { .. } => "the budget was used up",
+            Self::Quota { .. } => "the provider gives no more for now",
+            Self::Conflict { .. } => "proven, but in conflict with what has landed",
+            Self::Skipped { .. } => "never started",
+            Self::Killed { .. } => "stopped from outside",
+            Self::Internal { .. } => "a bug in ccb",
+        }
+    }
+
     /// What there is to say about it, in a sentence.
     pub fn words(&self) -> String {
         match self {

@@ -1,6 +1,6 @@
 //! What became of a plan: the truth that every other form of report is made from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use store::clock::rfc3339;
@@ -10,6 +10,7 @@ use super::error::FanoutError;
 use super::items::Origin;
 use super::markdown::time;
 use super::outcome::{Outcome, Skip, Verdict};
+use super::shard::Shard;
 use super::task::PlannedTask;
 
 /// The newest format of reports this version knows.
@@ -32,6 +33,12 @@ pub struct Report {
     /// Which part of the plan this is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<String>,
+    /// What tells one way to cut the plan into parts from another: the same in all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<String>,
+    /// The parts that are missing, in a report of several parts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing_shards: Vec<String>,
     /// The signal that interrupted it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<u8>,
@@ -100,6 +107,9 @@ pub struct TaskReport {
     /// What it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
+    /// If it is about several things: where each of them is, and what it says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Origin>,
     /// Files of the results that belong to it, by what they are: patch, transcript, check.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
@@ -132,6 +142,9 @@ pub struct CheckReport {
     /// Its exit code, if it ended by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
+    /// How it failed at first, if it passed only when it was run again on the same commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flaky: Option<String>,
     /// How long it took.
     pub duration_ms: u64,
     /// What it is true of: the commit, or the place where the agent worked.
@@ -154,6 +167,7 @@ impl TaskReport {
             runtime: task.runtime.clone(),
             paths: task.paths.clone(),
             origin: task.origin.clone(),
+            findings: task.findings.clone(),
             ..Self::default()
         }
     }
@@ -164,8 +178,15 @@ impl TaskReport {
         let in_place = self.check.as_ref().map(|check| check.place) == Some(CheckPlace::InPlace);
         match self.outcome {
             Outcome::Proven { .. } if in_place => format!("{words} (checked in place)"),
+            _ if self.is_flaky() => format!("{words} only when it was run again: flaky"),
             _ => words,
         }
+    }
+
+    /// Its check failed and passed on the same commit.
+    pub fn is_flaky(&self) -> bool {
+        let check = self.check.as_ref();
+        self.outcome.is_success() && check.is_some_and(|check| check.flaky.is_some())
     }
 }
 
@@ -179,6 +200,8 @@ impl Report {
             started_at: rfc3339(times.0),
             ended_at: rfc3339(times.1),
             shard: None,
+            cut: None,
+            missing_shards: Vec::new(),
             signal: None,
             verdict: Verdict::Done,
             landed: None,
@@ -266,8 +289,10 @@ impl Report {
     /// One report of several parts of a plan.
     ///
     /// They must start from the same commit. Of a task that is in several, with the same
-    /// content, the best outcome counts: it was done once, wherever that was.
+    /// content, the best outcome counts: it was done once, wherever that was. A part that is not
+    /// there is a failure, by its name.
     pub fn merge(parts: Vec<Self>) -> Result<Self, FanoutError> {
+        let missing = missing_shards(&parts)?;
         let mut parts = parts.into_iter();
         let Some(mut whole) = parts.next() else {
             let why = "there is no report to merge".into();
@@ -284,6 +309,17 @@ impl Report {
             whole.take(part)?;
         }
         whole.shard = None;
+        // What was missing before may be here now.
+        let said = |broken: &String| broken.starts_with(MISSING);
+        whole.broken = whole.broken.filter(|broken| !said(broken));
+        if !missing.is_empty() {
+            let words = format!("{MISSING}{}", missing.join(", "));
+            whole.broken = Some(match whole.broken.take() {
+                Some(other) => format!("{words}; {other}"),
+                None => words,
+            });
+        }
+        whole.missing_shards = missing;
         whole.judge();
         Ok(whole)
     }
@@ -294,6 +330,7 @@ impl Report {
         self.ended_at = part.ended_at.max(std::mem::take(&mut self.ended_at));
         self.signal = self.signal.or(part.signal);
         self.landed = self.landed.take().or(part.landed);
+        self.cut = self.cut.take().or(part.cut);
         self.broken = self.broken.take().or(part.broken);
         self.notes.extend(part.notes);
         for task in part.tasks {
@@ -323,4 +360,54 @@ fn rank(outcome: &Outcome) -> u8 {
         Outcome::Skipped { .. } => 1,
         _ => 2,
     }
+}
+
+/// How the words about missing parts begin.
+const MISSING: &str = "no results of shard ";
+
+/// The parts of the plan that none of these is, if they are parts of one.
+fn missing_shards(parts: &[Report]) -> Result<Vec<String>, FanoutError> {
+    let different = |why: String| Err(FanoutError::Merge { why });
+    let mut count: Option<u32> = None;
+    let mut cut: Option<&str> = None;
+    let mut there: BTreeSet<u32> = BTreeSet::new();
+    for part in parts {
+        let missing = part.missing_shards.iter();
+        let missing: Vec<Shard> = missing.filter_map(|text| Shard::parse(text)).collect();
+        let own = part.shard.as_deref().and_then(Shard::parse);
+        let Some(any) = own.or(missing.first().copied()) else {
+            continue;
+        };
+        let all = *count.get_or_insert(any.count);
+        if any.count != all {
+            return different(format!(
+                "the reports are of {all} and of {} shards; merge those of one run",
+                any.count
+            ));
+        }
+        if let Some(own_cut) = part.cut.as_deref() {
+            if *cut.get_or_insert(own_cut) != own_cut {
+                return different(format!(
+                    "shard {any} was cut in another way than the others: their plan, inputs, \
+                     --timings or --only differ"
+                ));
+            }
+        }
+        match own {
+            Some(own) => {
+                there.insert(own.index);
+            }
+            // It is of several: all but those that were missing.
+            None => there.extend(
+                (1..=all).filter(|index| !missing.iter().any(|shard| shard.index == *index)),
+            ),
+        }
+    }
+    let Some(count) = count else {
+        return Ok(Vec::new());
+    };
+    let missing = (1..=count).filter(|index| !there.contains(index));
+    Ok(missing
+        .map(|index| Shard { index, count }.to_string())
+        .collect())
 }

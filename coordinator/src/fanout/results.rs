@@ -1,7 +1,7 @@
 //! The directory a run leaves behind (`ccb-out/`).
 //!
 //! ```text
-//! report.json  junit.xml  report.md  results.sarif  manifest.json
+//! report.json  junit.xml  report.md  results.sarif  gl-code-quality-report.json  manifest.json
 //! <task>.patch             what it changed, for `git am`
 //! transcripts/<task>.jsonl what its agent said and did
 //! checks/<task>.log        what its check printed
@@ -18,6 +18,7 @@ use serde_json::Value;
 use store::atomic::{self, Durability};
 use swarm::redact::{Redactor, Secrets};
 
+use super::code_quality::code_quality;
 use super::error::FanoutError;
 use super::graph::Graph;
 use super::junit::junit;
@@ -143,6 +144,8 @@ impl Results {
         self.put("junit.xml", junit(&report).as_bytes())?;
         self.put("report.md", markdown(&report).as_bytes())?;
         self.put("results.sarif", &pretty(&sarif(&report)))?;
+        let quality = pretty(&code_quality(&report));
+        self.put("gl-code-quality-report.json", &quality)?;
         let mut files = self
             .files
             .lock()
@@ -205,12 +208,11 @@ impl Results {
                 check.command = clean(&check.command);
                 check.tail = clean(&check.tail);
             }
-            let message = task
-                .origin
-                .as_mut()
-                .and_then(|origin| origin.message.as_mut());
-            if let Some(message) = message {
-                *message = clean(message);
+            if let Some(check) = &mut task.check {
+                check.flaky = check.flaky.as_deref().map(clean);
+            }
+            for origin in task.origin.iter_mut().chain(&mut task.findings) {
+                origin.message = origin.message.as_deref().map(clean);
             }
         }
         report

@@ -8,7 +8,7 @@
 //! by the next one of the same plan, which does only what is not proven yet.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -69,6 +69,8 @@ pub struct RunOptions {
     pub out: PathBuf,
     /// Which part of the plan this is; `tasks` has only its tasks.
     pub shard: Option<Shard>,
+    /// What tells the way the plan was cut into parts from another.
+    pub cut: Option<String>,
     /// All of it may take so long.
     pub deadline: Option<Duration>,
     /// All of it may cost so many US dollars.
@@ -244,6 +246,7 @@ fn whole(
     let times = (began, SystemClock.now_ms());
     let mut report = Report::new(&options.name, &options.base, times, reports);
     report.shard = options.shard.map(|shard| shard.to_string());
+    report.cut = options.cut.clone();
     report.notes = notes;
     report.landed = landed.branch;
     report.broken = landed.broken;
@@ -254,7 +257,7 @@ fn whole(
 
 /// One run of a plan at a time: the board and the results are its own.
 fn alone(agents: &Agents) -> Result<FileLock, FanoutError> {
-    let path = agents.director_lock().with_file_name("fanout.lock");
+    let path = lock_of(&agents.home().team(agents.team_name()));
     if let Some(dir) = path.parent() {
         store::home::create_private_dir(dir)?;
     }
@@ -265,6 +268,11 @@ fn alone(agents: &Agents) -> Result<FileLock, FanoutError> {
             who: FileLock::describe_holder(&path),
         })),
     }
+}
+
+/// What a run of a plan holds as long as it lasts, in the directory of its team.
+pub(crate) fn lock_of(team: &Path) -> PathBuf {
+    team.join(".ccb").join("fanout.lock")
 }
 
 /// Where results landed.

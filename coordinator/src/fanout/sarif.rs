@@ -1,32 +1,50 @@
 //! `results.sarif`: what is left to do, for tools that show findings.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
+use super::items::Origin;
 use super::report::{Report, TaskReport};
+
+/// How long a message may be: viewers show one line of it.
+const MESSAGE: usize = 240;
 
 /// Every task that did not succeed, as a SARIF 2.1.0 log.
 ///
-/// One that was made from a finding keeps that finding's rule and place.
+/// One that was made from a finding keeps that finding's rule and place; one that was made from
+/// several has a result for each.
 pub fn sarif(report: &Report) -> Value {
-    let left: Vec<&TaskReport> = report
-        .tasks
-        .iter()
-        .filter(|task| !task.outcome.is_success())
-        .collect();
-    let mut rules: Vec<String> = left.iter().map(|task| rule(task)).collect();
-    rules.sort();
-    rules.dedup();
-    let results: Vec<Value> = left.iter().map(|task| result(task, &rules)).collect();
-    let rules: Vec<Value> = rules.iter().map(|id| json!({"id": id})).collect();
+    let left = left(report);
+    let mut rules: BTreeMap<String, Value> = BTreeMap::new();
+    for (task, origin) in &left {
+        let id = rule(task, origin);
+        rules
+            .entry(id)
+            .or_insert_with_key(|id| rule_entry(id, task, origin));
+    }
+    let ids: Vec<&String> = rules.keys().collect();
+    let results = left.iter().enumerate().map(|(at, (task, origin))| {
+        // The same task more than once: those who compare logs must be able to tell.
+        let before = left[..at].iter().rev();
+        let nth = before.take_while(|(other, _)| other.id == task.id);
+        result(task, origin, &ids, nth.count())
+    });
+    let results: Vec<Value> = results.collect();
+    let mut driver = json!({
+        "name": "ccb",
+        "semanticVersion": env!("CARGO_PKG_VERSION"),
+        "rules": rules.values().collect::<Vec<_>>(),
+    });
+    let home = env!("CARGO_PKG_REPOSITORY");
+    if !home.is_empty() {
+        driver["informationUri"] = home.into();
+    }
     json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
         "runs": [{
-            "tool": {"driver": {
-                "name": "ccb",
-                "semanticVersion": env!("CARGO_PKG_VERSION"),
-                "rules": rules,
-            }},
+            "tool": {"driver": driver},
             "invocations": [{
                 "executionSuccessful": report.signal.is_none(),
                 "startTimeUtc": report.started_at,
@@ -39,28 +57,79 @@ pub fn sarif(report: &Report) -> Value {
     })
 }
 
-fn rule(task: &TaskReport) -> String {
-    let own = task.origin.as_ref().and_then(|origin| origin.rule.clone());
+/// What is left: a task, and what of it is to be shown.
+pub(super) fn left(report: &Report) -> Vec<(&TaskReport, Origin)> {
+    let failed = report.tasks.iter();
+    let failed = failed.filter(|task| !task.outcome.is_success());
+    failed
+        .flat_map(|task| {
+            let origins = match task.findings.is_empty() {
+                true => vec![task.origin.clone().unwrap_or_default()],
+                false => task.findings.clone(),
+            };
+            origins.into_iter().map(move |origin| (task, origin))
+        })
+        .collect()
+}
+
+pub(super) fn rule(task: &TaskReport, origin: &Origin) -> String {
+    let own = origin.rule.clone();
     own.unwrap_or_else(|| format!("ccb/{}", task.outcome.kind()))
 }
 
-fn result(task: &TaskReport, rules: &[String]) -> Value {
-    let rule = rule(task);
-    let origin = task.origin.clone().unwrap_or_default();
+/// What a rule is about: in the words of the tool that found it, or in ours.
+fn rule_entry(id: &str, task: &TaskReport, origin: &Origin) -> Value {
+    let text = match (&origin.rule_text, &origin.rule, &origin.tool) {
+        (Some(text), _, _) => text.clone(),
+        (None, Some(rule), Some(tool)) => format!("{rule}, found by {tool}"),
+        (None, Some(rule), None) => rule.clone(),
+        (None, None, _) => format!("A task of the plan ended so: {}", task.outcome.meaning()),
+    };
+    let short = short(&text);
+    let mut entry = json!({
+        "id": id,
+        "shortDescription": {"text": short},
+        "fullDescription": {"text": text},
+        "help": {"text": text},
+    });
+    if let Some(uri) = &origin.rule_uri {
+        entry["helpUri"] = uri.clone().into();
+    }
+    entry
+}
+
+/// What is wrong, in one line.
+pub(super) fn message(task: &TaskReport, origin: &Origin) -> String {
+    let words = short(&task.words());
+    match &origin.message {
+        Some(message) => format!("{} ({}: {words})", short(message), task.id),
+        None => format!("{}: {words} ({})", task.id, short(&task.subject)),
+    }
+}
+
+/// The first line of a text, and not all of a long one.
+fn short(text: &str) -> String {
+    let mut lines = text.lines().map(str::trim);
+    let first = lines.find(|line| !line.is_empty()).unwrap_or_default();
+    match first.char_indices().nth(MESSAGE) {
+        Some((at, _)) => format!("{}…", &first[..at]),
+        None => first.to_owned(),
+    }
+}
+
+fn result(task: &TaskReport, origin: &Origin, rules: &[&String], nth: usize) -> Value {
+    let rule = rule(task, origin);
     let level = origin
         .level
         .as_deref()
         .filter(|level| matches!(*level, "none" | "note" | "warning" | "error"));
-    let text = match &origin.message {
-        Some(message) => format!("{message} ({}: {})", task.id, task.words()),
-        None => format!("{}: {} ({})", task.id, task.words(), task.subject),
-    };
     let mut result = Map::new();
     result.insert("ruleId".into(), rule.clone().into());
-    if let Some(index) = rules.iter().position(|one| *one == rule) {
+    if let Some(index) = rules.iter().position(|one| **one == rule) {
         result.insert("ruleIndex".into(), index.into());
     }
     result.insert("level".into(), level.unwrap_or("error").into());
+    let text = message(task, origin);
     result.insert("message".into(), json!({"text": text}));
     if let Some(file) = origin.file.as_deref().or(plain_path(task)) {
         let mut place = json!({"artifactLocation": {"uri": uri(file), "uriBaseId": "SRCROOT"}});
@@ -72,7 +141,8 @@ fn result(task: &TaskReport, rules: &[String]) -> Value {
         }
         result.insert("locations".into(), json!([{"physicalLocation": place}]));
     }
-    result.insert("partialFingerprints".into(), json!({"ccbTask/v1": task.id}));
+    let print = fingerprint(task, nth);
+    result.insert("partialFingerprints".into(), json!({"ccbTask/v1": print}));
     result.insert(
         "properties".into(),
         json!({
@@ -82,8 +152,16 @@ fn result(task: &TaskReport, rules: &[String]) -> Value {
     Value::Object(result)
 }
 
+/// What tells one finding from another over several runs.
+pub(super) fn fingerprint(task: &TaskReport, nth: usize) -> String {
+    match nth {
+        0 => task.id.clone(),
+        nth => format!("{}#{}", task.id, nth + 1),
+    }
+}
+
 /// What the task was going to change, if that is one file.
-fn plain_path(task: &TaskReport) -> Option<&str> {
+pub(super) fn plain_path(task: &TaskReport) -> Option<&str> {
     let path = task.paths.first()?;
     let is_plain = !path.contains(['*', '?', '[']) && !path.ends_with('/');
     is_plain.then_some(path.as_str())

@@ -335,6 +335,7 @@ impl HostServices for RunServices {
             check_dir,
             check: prove.verify,
             timeout: Duration::from_millis(prove.timeout_ms),
+            retries: prove.check_retries,
         }))
     }
 

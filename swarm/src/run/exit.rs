@@ -129,6 +129,9 @@ pub struct Checked {
     /// The same in words, and what it printed last, if it did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub how: Option<String>,
+    /// How it failed at first, if it succeeded only when it was run again on the same commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flaky: Option<String>,
     /// How long it took.
     pub duration_ms: u64,
     /// Where its output is.

@@ -46,6 +46,14 @@ pub struct Prove {
     pub commit: Option<String>,
     /// A task that failed so often is parked.
     pub max_attempts: usize,
+    /// So often a check that fails is run again on the same commit.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub check_retries: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_none(number: &u32) -> bool {
+    *number == 0
 }
 
 impl Prove {
@@ -62,6 +70,7 @@ impl Default for Prove {
             timeout_ms: u64::try_from(Self::TIMEOUT.as_millis()).unwrap_or(u64::MAX),
             commit: None,
             max_attempts: Self::ATTEMPTS,
+            check_retries: 0,
         }
     }
 }

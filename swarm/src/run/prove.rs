@@ -71,7 +71,7 @@ pub(super) async fn prove(
         return Ok(());
     };
     let begun = Instant::now();
-    let (what, mut outcome) = checks.all(command, &seal).await?;
+    let (what, mut outcome, first) = checks.all(command, &seal).await?;
     end_descendants(KILL_TIMEOUT);
     let passed = matches!(outcome, Outcome::Passed);
     let hint = services.checked(passed);
@@ -88,6 +88,7 @@ pub(super) async fn prove(
         passed,
         end: Some(end),
         how,
+        flaky: first.filter(|_| passed),
         duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(0),
         log: run.check_path().to_string_lossy().into_owned(),
         place: match seal.check_dir {
@@ -125,9 +126,13 @@ struct Checks<'a> {
 }
 
 impl Checks<'_> {
-    /// Runs the set-up of the place, if there is one, and then the check. Says which of them
-    /// the end is that of.
-    async fn all(&self, command: &str, seal: &Seal) -> Result<(String, Outcome), HostError> {
+    /// Runs the set-up of the place, if there is one, and then the check, again if it fails and
+    /// that is wanted. Says which of them the end is that of, and how the check failed at first.
+    async fn all(
+        &self,
+        command: &str,
+        seal: &Seal,
+    ) -> Result<(String, Outcome, Option<String>), HostError> {
         let mut launch = self.launch.clone();
         if let Some(check_dir) = &seal.check_dir {
             launch.cwd.clone_from(&check_dir.dir);
@@ -142,14 +147,26 @@ impl Checks<'_> {
                 let outcome = outcome.await?;
                 if !matches!(outcome, Outcome::Passed) {
                     let what = format!("the set-up `{set_up}` of the worktree for the check");
-                    return Ok((what, outcome));
+                    return Ok((what, outcome, None));
                 }
                 end_descendants(KILL_TIMEOUT);
             }
         }
         command.clone_into(&mut launch.prompt);
-        let outcome = self.make(&launch, "check", seal.timeout).await?;
-        Ok((format!("the check `{command}`"), outcome))
+        let mut first = None;
+        let mut left = seal.retries;
+        let outcome = loop {
+            let outcome = self.make(&launch, "check", seal.timeout).await?;
+            match &outcome {
+                Outcome::Failed(end, how) if left > 0 && may_pass_later(*end) => {
+                    first.get_or_insert_with(|| how.clone());
+                    left -= 1;
+                    end_descendants(KILL_TIMEOUT);
+                }
+                _ => break outcome,
+            }
+        };
+        Ok((format!("the check `{command}`"), outcome, first))
     }
 
     /// Runs one command to its end.
@@ -233,6 +250,16 @@ impl Checks<'_> {
             log.write(&bytes).ok();
         }
         Ok(stopped.unwrap_or_else(|| outcome(turn.as_ref(), ending)))
+    }
+}
+
+/// Whether a check that ended so may pass when it is run again. A program that is not there will
+/// not be there then.
+fn may_pass_later(end: CheckEnd) -> bool {
+    match end {
+        CheckEnd::Failed(code) => !matches!(code, 126 | 127),
+        CheckEnd::Killed(_) => true,
+        _ => false,
     }
 }
 

@@ -108,6 +108,8 @@ pub struct Seal {
     pub check: Option<String>,
     /// The check is ended when this is over.
     pub timeout: Duration,
+    /// So often it is run again when it fails.
+    pub retries: u32,
     /// Where it runs, if that is not where the agent worked.
     pub check_dir: Option<CheckDir>,
 }

@@ -153,6 +153,16 @@ impl Trees {
     /// A commit that has everything of `start` and of all `commits`: one of them if it is that
     /// already, else a merge that no branch names. Conflicts name the files.
     pub fn compose(&self, start: &str, commits: &[String]) -> Result<String, TreeError> {
+        self.compose_as(start, commits, "Bring together finished work")
+    }
+
+    /// The same, with these words for the merge.
+    pub fn compose_as(
+        &self,
+        start: &str,
+        commits: &[String],
+        message: &str,
+    ) -> Result<String, TreeError> {
         let mut at = start.to_owned();
         let history = self.layout.history();
         for commit in commits {
@@ -171,7 +181,7 @@ impl Trees {
                 branch: commit,
                 target: &target,
                 head: commit,
-                message: Some("Bring together finished work"),
+                message: Some(message),
                 now_ms: self.now_ms(),
                 committer: OnceCell::new(),
             };

@@ -45,8 +45,8 @@ enum FanoutCommand {
 
 pub(crate) fn run(args: &FanoutArgs, context: &mut Context) -> Result<Exit, Failure> {
     match &args.command {
-        None => run::run(&args.run, context),
-        Some(FanoutCommand::Run(args)) => run::run(args, context),
+        None => told(run::run(&args.run, context)),
+        Some(FanoutCommand::Run(args)) => told(run::run(args, context)),
         Some(FanoutCommand::Init(args)) => init::run(args, context),
         Some(FanoutCommand::Apply(args)) => apply::run(args, context),
         Some(FanoutCommand::MergeReports(args)) => merge_reports::run(args, context),
@@ -57,6 +57,22 @@ pub(crate) fn run(args: &FanoutArgs, context: &mut Context) -> Result<Exit, Fail
             Ok(Exit::Done)
         }
     }
+}
+
+/// A plan that did not even begin is told on the page of the job, too.
+fn told(ended: Result<Exit, Failure>) -> Result<Exit, Failure> {
+    if let Err(error) = &ended {
+        let quoted = |text: &str| text.replace('\n', "\n> ").replace('`', "'");
+        let mut text = format!(
+            "# ccb fanout: the plan was not run\n\n> ❌ {}\n",
+            quoted(error.message())
+        );
+        if let Some(hint) = error.hint() {
+            text.push_str(&format!(">\n> {}\n", quoted(hint)));
+        }
+        add_to_summary(&text);
+    }
+    ended
 }
 
 /// A report in a few lines.
@@ -89,9 +105,6 @@ fn summary(report: &Report) -> String {
 
 /// Puts a report on the page of the job, where there is one.
 fn step_summary(report: &Report) {
-    let Some(path) = env::path(env::GITHUB_STEP_SUMMARY) else {
-        return;
-    };
     // The file is GitHub's, other steps write to it too, and it may hold a mebibyte per step.
     let mut text = markdown(report);
     if text.len() > 1_000_000 {
@@ -100,6 +113,14 @@ fn step_summary(report: &Report) {
             summary_line(report)
         );
     }
+    add_to_summary(&text);
+}
+
+/// Adds to the page of the job.
+fn add_to_summary(text: &str) {
+    let Some(path) = env::path(env::GITHUB_STEP_SUMMARY) else {
+        return;
+    };
     // It is there already, and is only added to.
     let file = OpenOptions::new().append(true).open(path);
     if let Err(error) = file.and_then(|mut file| file.write_all(text.as_bytes())) {

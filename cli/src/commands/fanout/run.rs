@@ -48,6 +48,10 @@ pub(crate) struct RunArgs {
     /// Only this part of the plan, such as 2/8
     #[arg(long, value_name = "I/N", value_parser = shard)]
     shard: Option<Shard>,
+    /// Cut shards so that they take about the same time, by the report of an earlier run (or
+    /// `home`: what this home has seen); the same for all shards
+    #[arg(long, value_name = "REPORT", requires = "shard")]
+    timings: Vec<PathBuf>,
     /// Only tasks with this id, or with one that matches this pattern (`*`, `?`), and what they
     /// depend on; can be repeated
     #[arg(long, value_name = "ID")]
@@ -147,6 +151,7 @@ impl RunArgs {
                 limit: self.limit,
             },
             shard: self.shard,
+            timings: self.timings.clone(),
             allow_empty: self.allow_empty,
         }
     }
@@ -181,6 +186,7 @@ impl RunArgs {
             check: self.check.clone(),
             out: context.directory.join(&self.out),
             shard: self.shard,
+            cut: ready.cut.clone(),
             deadline: self.deadline,
             budget_usd: self.budget,
             fresh: self.fresh,
@@ -219,6 +225,9 @@ fn dry_run(ready: Ready, context: &mut Context) -> Result<Exit, Failure> {
         || {
             let mut json = preview.to_json();
             json["name"] = ready.name.clone().into();
+            if let Some(cut) = &ready.cut {
+                json["cut"] = cut.clone().into();
+            }
             json
         },
         || words(&preview),

@@ -35,7 +35,7 @@ proptest! {
         let all = tasks(&plan(&edges));
         let mut seen = BTreeSet::new();
         for index in 1..=count {
-            let part = Shard { index, count }.select(all.clone());
+            let part = Shard { index, count }.select(all.clone(), &Timings::default()).tasks;
             let ids: BTreeSet<String> = part.iter().map(|task| task.id.clone()).collect();
             for task in &part {
                 prop_assert!(seen.insert(task.id.clone()), "{} is in two shards", task.id);
@@ -60,7 +60,8 @@ proptest! {
         };
         prop_assert_eq!(keys(tasks(&text)), keys(tasks(&mixed)));
         let shard = Shard { index: 1, count: 3 };
-        prop_assert_eq!(keys(shard.select(tasks(&text))), keys(shard.select(tasks(&mixed))));
+        let part = |text: &str| keys(shard.select(tasks(text), &Timings::default()).tasks);
+        prop_assert_eq!(part(&text), part(&mixed));
     }
 
     #[test]
@@ -165,6 +166,34 @@ fn shards_are_read_as_written() {
     for bad in ["", "0/8", "9/8", "1", "1/0", "a/b", "1/8/2", "-1/8"] {
         assert_eq!(Shard::parse(bad), None, "{bad}");
     }
+}
+
+#[test]
+fn shards_take_about_the_same_time_where_it_is_known() {
+    let text = plan(&vec![Vec::new(); 12]);
+    let all = tasks(&text);
+    // One takes as long as all the others together, and of one nothing is known.
+    let reports = all[1..].iter().enumerate().map(|(at, task)| TaskReport {
+        attempts: 1,
+        duration_ms: if at == 0 { 1100 } else { 100 },
+        ..TaskReport::new(task)
+    });
+    let report = Report::new("r", "base", (0, 1), reports.collect());
+    let timings = Timings::of([&report]);
+    let parts: Vec<Part> = (1..=2)
+        .map(|index| Shard { index, count: 2 }.select(all.clone(), &timings))
+        .collect();
+    let mut sizes: Vec<usize> = parts.iter().map(|part| part.tasks.len()).collect();
+    sizes.sort_unstable();
+    assert_eq!(sizes, [1, 11]);
+    assert_eq!(parts[0].cut, parts[1].cut, "the same way to cut");
+    let plain = Shard { index: 1, count: 2 }.select(all.clone(), &Timings::default());
+    assert_ne!(plain.cut, parts[0].cut, "another way to cut");
+    // Nothing but tasks and times decides.
+    let mut mixed = all.clone();
+    mixed.reverse();
+    let again = Shard { index: 1, count: 2 }.select(mixed, &timings);
+    assert_eq!(again.cut, parts[0].cut);
 }
 
 #[test]

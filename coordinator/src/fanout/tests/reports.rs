@@ -67,6 +67,7 @@ fn task(n: usize, outcome: Outcome) -> TaskReport {
         check: Some(CheckReport {
             command: text("cargo test"),
             exit_code: Some(1),
+            flaky: None,
             duration_ms: 3,
             place: swarm::run::CheckPlace::Commit,
             tail: text("line ]]> one\n```\n\u{0}two"),
@@ -307,9 +308,17 @@ fn check_sarif(log: &Value) {
             ],
         );
         let driver = &run["tool"]["driver"];
-        only(driver, &["name", "semanticVersion", "rules"]);
+        only(
+            driver,
+            &["name", "semanticVersion", "rules", "informationUri"],
+        );
         assert!(driver["name"].is_string());
         let rules = driver["rules"].as_array().unwrap();
+        for rule in rules {
+            let said = rule["shortDescription"]["text"].as_str().unwrap();
+            assert!(!said.is_empty() && !said.contains('\n'), "{rule}");
+            assert!(rule["help"]["text"].is_string());
+        }
         let ids: BTreeSet<&str> = rules
             .iter()
             .map(|rule| rule["id"].as_str().unwrap())
@@ -329,11 +338,8 @@ fn check_sarif(log: &Value) {
                     "properties",
                 ],
             );
-            assert!(
-                result["message"]["text"]
-                    .as_str()
-                    .is_some_and(|text| !text.is_empty())
-            );
+            let text = result["message"]["text"].as_str().unwrap();
+            assert!(!text.is_empty() && !text.contains('\n'), "{text}");
             let index = usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap();
             assert_eq!(rules[index]["id"], result["ruleId"]);
             assert!(
@@ -363,7 +369,9 @@ fn sarif_is_valid_and_has_what_is_left() {
         column: Some(2),
         rule: Some(text("R1")),
         level: Some(text("warning")),
-        message: Some(text("too long")),
+        message: Some(format!("too long\n{}", "x".repeat(1000))),
+        rule_text: Some(text("Lines are short")),
+        rule_uri: Some(text("https://example.org/R1")),
         ..Origin::default()
     });
     report.tasks[5].paths = vec![text("src/x.rs")];
@@ -373,6 +381,14 @@ fn sarif_is_valid_and_has_what_is_left() {
     let results = log["runs"][0]["results"].as_array().unwrap();
     assert_eq!(results.len(), 11);
     assert_eq!(results[0]["ruleId"], "R1");
+    let said = results[0]["message"]["text"].as_str().unwrap();
+    assert!(said.starts_with("too long (t4: "), "{said}");
+    let rules = log["runs"][0]["tool"]["driver"]["rules"]
+        .as_array()
+        .unwrap();
+    let one = rules.iter().find(|rule| rule["id"] == "R1").unwrap();
+    assert_eq!(one["shortDescription"]["text"], "Lines are short");
+    assert_eq!(one["helpUri"], "https://example.org/R1");
     let place = &results[0]["locations"][0]["physicalLocation"];
     assert_eq!(place["artifactLocation"]["uri"], "src/a%20b%23.rs");
     assert_eq!(
@@ -383,6 +399,99 @@ fn sarif_is_valid_and_has_what_is_left() {
     assert!(results[1]["locations"].is_array());
     assert!(results[2].get("locations").is_none());
     check_sarif(&sarif(&super::reports::report(vec![])));
+}
+
+/// A task of several findings has a place for each of them.
+#[test]
+fn every_finding_of_a_group_is_in_the_logs() {
+    let mut report = report(outcomes());
+    let finding = |line: u64| Origin {
+        file: Some(text("a.py")),
+        line: Some(line),
+        rule: Some(text("R1")),
+        level: Some(text("warning")),
+        message: Some(text("bad")),
+        ..Origin::default()
+    };
+    report.tasks[4].findings = vec![finding(3), finding(0)];
+    let log = sarif(&report);
+    check_sarif(&log);
+    let results = log["runs"][0]["results"].as_array().unwrap();
+    assert_eq!(results.len(), 12);
+    assert_ne!(
+        results[0]["partialFingerprints"],
+        results[1]["partialFingerprints"]
+    );
+    let quality = code_quality(&report);
+    let quality = quality.as_array().unwrap();
+    assert_eq!(quality.len(), 12);
+    assert_eq!(
+        quality[0]["location"],
+        serde_json::json!({"path": "a.py", "lines": {"begin": 3}})
+    );
+    assert_eq!(quality[0]["severity"], "minor");
+    assert_eq!(quality[1]["location"]["lines"]["begin"], 1);
+    let prints: BTreeSet<&str> = quality
+        .iter()
+        .map(|entry| entry["fingerprint"].as_str().unwrap())
+        .collect();
+    assert_eq!(prints.len(), 12);
+    for entry in quality {
+        for key in ["description", "check_name", "severity"] {
+            assert!(entry[key].is_string(), "{entry}");
+        }
+    }
+}
+
+#[test]
+fn a_flaky_check_is_told_in_every_report() {
+    let mut report = report(outcomes());
+    let check = report.tasks[0].check.as_mut().unwrap();
+    check.flaky = Some(text("exit code 1"));
+    assert!(report.tasks[0].words().ends_with("flaky"));
+    let page = markdown(&report);
+    assert!(page.contains("| ⚠️ | **t0**"), "{page}");
+    assert!(junit(&report).contains("flaky: exit code 1"));
+    assert!(!report.tasks[5].is_flaky());
+}
+
+#[test]
+fn names_of_files_are_as_they_are_in_code_spans() {
+    let mut report = report(outcomes());
+    let files = &mut report.tasks[0].files;
+    files.insert(text("patch"), text("fix_a_b.patch"));
+    let page = markdown(&report);
+    assert!(page.contains("| `fix_a_b.patch` |"), "{page}");
+}
+
+/// A part that is not there is a failure, by its name.
+#[test]
+fn a_missing_shard_is_a_failure() {
+    let part = |shard: &str, cut: &str| {
+        let commit = "c".repeat(40);
+        let mut part = report(vec![Outcome::Proven { commit }]);
+        let n = Shard::parse(shard).unwrap().index;
+        part.tasks[0].id = format!("t{n}");
+        part.shard = Some(shard.to_owned());
+        part.cut = Some(cut.to_owned());
+        part
+    };
+    let whole = Report::merge(vec![part("1/3", "x"), part("3/3", "x")]).unwrap();
+    assert_eq!(whole.verdict, Verdict::Failed);
+    assert_eq!(whole.missing_shards, ["2/3"]);
+    assert_eq!(whole.broken.as_deref(), Some("no results of shard 2/3"));
+    assert!(markdown(&whole).contains("no results of shard 2/3"));
+    // With the rest it is whole.
+    let whole = Report::merge(vec![whole, part("2/3", "x")]).unwrap();
+    assert_eq!((whole.verdict, whole.broken), (Verdict::Done, None));
+    assert_eq!(whole.tasks.len(), 3);
+    let error = Report::merge(vec![part("1/2", "x"), part("2/3", "x")]).unwrap_err();
+    assert!(
+        error.to_string().contains("of 2 and of 3 shards"),
+        "{error}"
+    );
+    let error = Report::merge(vec![part("1/2", "x"), part("2/2", "y")]).unwrap_err();
+    assert!(error.to_string().contains("cut in another way"), "{error}");
 }
 
 #[test]

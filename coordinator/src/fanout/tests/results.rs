@@ -276,7 +276,7 @@ fn secrets_are_in_no_file() {
     })
     .unwrap();
     // With the one that keeps them out of git's sight.
-    assert_eq!(seen, 8);
+    assert_eq!(seen, 9);
     Loaded::load(&out).unwrap();
 }
 

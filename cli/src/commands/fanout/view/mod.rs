@@ -31,12 +31,21 @@ trait Show {
     fn show(&mut self, event: &FanoutEvent, progress: &Progress, now_ms: u64);
 }
 
+/// Nobody wants to see how far it is.
+struct Silent;
+
+impl Show for Silent {
+    fn show(&mut self, _: &FanoutEvent, _: &Progress, _: u64) {}
+}
+
 /// The way that fits where the output goes.
 pub(super) fn choose(ci: bool, context: &Context) -> View {
     let stderr = std::io::stderr();
     let dumb = env::var("TERM").is_none_or(|term| term == "dumb");
     let github = env::var(env::GITHUB_ACTIONS).is_some_and(|value| value == "true");
-    let show: Box<dyn Show> = if context.out.is_json() {
+    let show: Box<dyn Show> = if context.quiet {
+        Box::new(Silent)
+    } else if context.out.is_json() {
         Box::new(json::Json::new(context.out.clone()))
     } else if stderr.is_terminal() && !dumb && !github && !ci {
         Box::new(terminal::Terminal::start())
