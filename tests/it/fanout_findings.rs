@@ -235,3 +235,46 @@ fn a_lost_shard_is_a_failure_by_name() {
         ],
     );
 }
+
+#[test]
+fn merge_commits_name_their_tasks() {
+    let fan = project();
+    let task = |id: &str| json!({"id": id, "subject": format!("make {id}"), "run": format!("echo 1 > {id}")});
+    fan.plan(&json!({"name": "p", "tasks": [task("one"), task("two")]}));
+    let (code, report) = fan.run(&["--land", "merge"]);
+    assert_eq!(code, Some(0), "{report}");
+    let merges = fan.git(&["log", "--merges", "--format=%s", "ccb/p"]);
+    assert_eq!(merges.lines().count(), 1, "{merges}");
+    let named = ["Land one: make one", "Land two: make two"];
+    assert!(named.contains(&merges.as_str()), "{merges}");
+}
+
+#[test]
+fn a_quiet_run_shows_its_result_and_status_knows_a_run() {
+    let fan = project();
+    let go = fan.0.home.path().join("go");
+    let wait = format!(
+        "until test -e '{}'; do sleep 0.05; done; echo 1 > b",
+        go.display()
+    );
+    fan.plan(&json!({"name": "slow", "tasks": [
+        {"id": "a", "run": "echo 1 > a"}, {"id": "b", "run": wait, "dependsOn": "a"}]}));
+    assert_eq!(fan.0.ok(&["status"])["plans"], json!([]));
+    let mut child = fan.0.command(&["-q", "fanout", "plan.json"]);
+    let child = child
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    harness::wait_until(harness::runs::LONG, "the plan to be half done", || {
+        let plans = fan.0.ok(&["status"])["plans"].clone();
+        plans[0]["done"] == 1 && plans[0]["tasks"] == 2
+    });
+    std::fs::write(go, "").unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+    assert_eq!(String::from_utf8_lossy(&ended.stderr), "");
+    let said = String::from_utf8_lossy(&ended.stdout).into_owned();
+    assert!(said.contains("2 of 2 tasks done"), "{said}");
+    assert_eq!(fan.0.ok(&["status"])["plans"], json!([]));
+}
