@@ -123,6 +123,16 @@ fn bad_plans_end_with_two_and_say_where() {
         ),
         ("tasks: []", "empty_plan", "no task"),
         (
+            "tasks:\n  - {id: a, prompt: x, runtime: claud}\n",
+            "bad_plan",
+            "plan.yaml:2: task \"a\": there is no runtime \"claud\"",
+        ),
+        (
+            "foreach: [{files: 'src/[a', task: {run: x}}]",
+            "bad_plan",
+            "plan.yaml:1: foreach number 1, files: the pattern \"src/[a\"",
+        ),
+        (
             "foreach: [{files: 'nothing/**', task: {run: x}}]",
             "nothing_matched",
             "nothing/**",
@@ -130,7 +140,7 @@ fn bad_plans_end_with_two_and_say_where() {
         (
             "foreach: [{junit: gone.xml, task: {run: x}}]",
             "bad_input",
-            "gone.xml",
+            "plan.yaml:1: foreach number 1: gone.xml: there is no such file",
         ),
         (
             "defaults: {base: nowhere}\ntasks: [{id: a, run: x}]",

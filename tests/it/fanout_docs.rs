@@ -186,12 +186,10 @@ fn the_action_builds_ccb_once() {
     std::fs::create_dir(&bin).unwrap();
     let built = repo.beside("built");
     let cargo = format!(
-        "#!/bin/sh\necho x >> '{}'\nfor root; do :; done\nmkdir -p \"$root/bin\"\nln -s '{CCB}' \"$root/bin/ccb\"\n",
+        "echo x >> '{}'\nfor root; do :; done\nmkdir -p \"$root/bin\"\nln -s '{CCB}' \"$root/bin/ccb\"\n",
         built.display()
     );
-    harness::write(&bin.join("cargo"), &cargo);
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(bin.join("cargo"), mode).unwrap();
+    program(&bin, "cargo", &cargo);
     let mut runner = CiRunner::new(repo.main(), &bin, include_str!("../../action.yml"));
     for kind in ["proven", "cached"] {
         let ended = runner.github_job(&step(&json!({"plan": "plan.yaml"})), &[]);
@@ -263,6 +261,80 @@ fn the_gitlab_job_of_the_ci_page_works_and_goes_on_from_its_cache() {
     }
 }
 
+/// Runs a shell example in the repository, with these programs before all others.
+fn typed(place: &Workplace, example: &str, bin: &Path) {
+    let path = std::env::var("PATH").unwrap();
+    let mut shell = Command::new("sh");
+    let typical = place.command(&[]);
+    for (name, value) in typical.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    let ended = shell
+        .args(["-ec", example])
+        .current_dir(place.repo.main())
+        .env("CCB_HOME", place.home.path())
+        .env("PATH", format!("{}:{path}", bin.display()))
+        .output()
+        .unwrap();
+    assert!(ended.status.success(), "{example}\n{ended:?}");
+}
+
+fn program(bin: &Path, name: &str, script: &str) {
+    harness::write(&bin.join(name), &format!("#!/bin/sh\n{script}"));
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(bin.join(name), mode).unwrap();
+}
+
+#[test]
+fn the_findings_of_a_linter_become_a_pull_request() {
+    let place = Workplace::new(CCB);
+    let repo = &place.repo;
+    repo.write("docs/conf.py", "import os\nimport sys\nx = 1\n");
+    repo.write("src dir/a b.py", "import json\nx = 2\n");
+    repo.write("fix-lint.yaml", &examples("yaml")[3]);
+    repo.git(&["add", "."]);
+    repo.git(&["commit", "-qm", "a project"]);
+    let origin = repo.beside("origin.git");
+    repo.git(&["clone", "-q", "--bare", ".", &origin.to_string_lossy()]);
+    repo.git(&["remote", "add", "origin", &origin.to_string_lossy()]);
+    // A ruff that writes its log where it is told, and takes imports out.
+    let bin = programs(repo, "/bin/true");
+    let top = repo.main().canonicalize().unwrap();
+    let log = include_str!("../fixtures/findings/ruff.sarif");
+    let log = log.replace("/home/me/project", &top.to_string_lossy());
+    let sarif = repo.beside("ruff.sarif");
+    harness::write(&sarif, &log);
+    let ruff = format!(
+        "case \"$2\" in\n--output-format) cp '{}' \"$5\"; exit 1 ;;\n--fix) sed -i /^import/d \"$4\" ;;\n*) ! grep -q ^import \"$3\" ;;\nesac\n",
+        sarif.display()
+    );
+    program(&bin, "ruff", &ruff);
+    let asked = repo.beside("asked");
+    program(
+        &bin,
+        "gh",
+        &format!("echo \"$@\" > '{}'\n", asked.display()),
+    );
+    program(&bin, "python3", "test -f docs/conf.py\n");
+    let before = repo.git(&["show", "HEAD:docs/conf.py"]);
+    typed(&place, &examples("sh")[1], &bin);
+    let pushed = |file: &str| git(&origin, &["show", &format!("lint-fixes:{file}")]);
+    assert_eq!(pushed("docs/conf.py"), "x = 1\n");
+    assert_eq!(pushed("src dir/a b.py"), "x = 2\n");
+    let here = std::fs::read_to_string(repo.main().join("docs/conf.py")).unwrap();
+    assert_eq!(here, before, "the checkout is as it was");
+    let asked = std::fs::read_to_string(asked).unwrap();
+    assert!(asked.contains("--body-file ccb-out/report.md"), "{asked}");
+    let body = std::fs::read_to_string(repo.main().join("ccb-out/report.md")).unwrap();
+    assert!(
+        body.contains("3 findings of ruff in docs/conf.py"),
+        "{body}"
+    );
+}
+
 #[test]
 fn the_shell_examples_of_the_ci_page_work() {
     let place = Workplace::new(CCB);
@@ -283,26 +355,10 @@ fn the_shell_examples_of_the_ci_page_work() {
     repo.git(&["config", "user.email", "t@example.org"]);
     // Programs of the examples: ours, and one that other projects have.
     let bin = programs(repo, "/bin/false");
-    let path = std::env::var("PATH").unwrap();
     let examples = examples("sh");
-    assert_eq!(examples.len(), 2, "{examples:?}");
-    for example in &examples {
-        let mut shell = Command::new("sh");
-        let typical = place.command(&[]);
-        for (name, value) in typical.get_envs() {
-            match value {
-                Some(value) => shell.env(name, value),
-                None => shell.env_remove(name),
-            };
-        }
-        let ended = shell
-            .args(["-c", example])
-            .current_dir(repo.main())
-            .env("CCB_HOME", place.home.path())
-            .env("PATH", format!("{}:{path}", bin.display()))
-            .output()
-            .unwrap();
-        assert!(ended.status.success(), "{example}\n{ended:?}");
+    assert_eq!(examples.len(), 3, "{examples:?}");
+    for example in [&examples[0], &examples[2]] {
+        typed(&place, example, &bin);
     }
     assert_eq!(
         repo.git(&["show", "HEAD:b"]),

@@ -165,6 +165,10 @@ fn a_check_that_passes_when_it_is_run_again_is_reported_as_flaky() {
     assert_eq!(task["attempts"], 1, "{report}");
     assert!(task["check"]["flaky"].is_string(), "{report}");
     assert!(fan.read("report.md").contains("flaky"));
+    // The check of what lands may be run again as well: it is the third and fails first.
+    let (code, report) = fan.run(&["--land", "merge", "--check", "true"]);
+    assert_eq!(code, Some(0), "{report}");
+    assert_eq!(report["landed"]["branch"], "ccb/plan", "{report}");
 }
 
 #[test]

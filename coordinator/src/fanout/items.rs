@@ -85,7 +85,7 @@ pub(super) struct Item {
     pub(super) paths: Vec<String>,
     /// If it is a group: by what, and what its members have in common.
     pub(super) group: Option<(String, String)>,
-    pub(super) members: Vec<Item>,
+    pub(super) members: Vec<Self>,
 }
 
 impl Item {

@@ -402,7 +402,7 @@ fn script(
 ) -> Option<String> {
     let mut seen = BTreeSet::new();
     let mut script = String::new();
-    let mut add = |of: &str, env: &BTreeMap<String, String>, command: &str| {
+    let mut add = |of: &str, env: &BTreeMap<String, String>, command: &str, again: u32| {
         let mut part = String::new();
         for (name, value) in env {
             part.push_str(&format!("export {name}={}\n", quoted(value)));
@@ -410,18 +410,21 @@ fn script(
         part.push_str(command);
         if seen.insert(part.clone()) {
             let words = quoted(&format!("ccb: {of} does not pass: {command}"));
-            script.push_str(&format!(
-                "(\n{part}\n) || {{ printf '%s\\n' {words}; exit 1; }}\n"
-            ));
+            // As often as the task's own check may be run.
+            for _ in 0..=again {
+                script.push_str(&format!("(\n{part}\n) || "));
+            }
+            script.push_str(&format!("{{ printf '%s\\n' {words}; exit 1; }}\n"));
         }
     };
     for task in members.map(|at| &tasks[at]) {
         if let Some(verify) = &task.verify {
-            add(&format!("the check of {}", task.id), &task.env, verify);
+            let of = format!("the check of {}", task.id);
+            add(&of, &task.env, verify, task.check_retries);
         }
     }
     if let Some(whole) = whole {
-        add("the check of the whole", &BTreeMap::new(), whole);
+        add("the check of the whole", &BTreeMap::new(), whole, 0);
     }
     (!script.is_empty()).then_some(script)
 }

@@ -80,7 +80,7 @@ impl Checkout {
             false => normal(path),
         };
         let inside = inside.ok_or("is outside of the repository")?;
-        if inside.components().next() == Some(Component::Normal(".git".as_ref())) {
+        if inside.components().any(|part| part.as_os_str() == ".git") {
             return Err("is git's own".into());
         }
         if self.leads_out(&inside) {

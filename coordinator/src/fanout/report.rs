@@ -385,13 +385,13 @@ fn missing_shards(parts: &[Report]) -> Result<Vec<String>, FanoutError> {
                 any.count
             ));
         }
-        if let Some(own_cut) = part.cut.as_deref() {
-            if *cut.get_or_insert(own_cut) != own_cut {
-                return different(format!(
-                    "shard {any} was cut in another way than the others: their plan, inputs, \
-                     --timings or --only differ"
-                ));
-            }
+        if let Some(own_cut) = part.cut.as_deref()
+            && *cut.get_or_insert(own_cut) != own_cut
+        {
+            return different(format!(
+                "shard {any} was cut in another way than the others: their plan, inputs, \
+                 --timings or --only differ"
+            ));
         }
         match own {
             Some(own) => {

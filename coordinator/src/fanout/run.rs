@@ -197,8 +197,7 @@ pub(crate) fn run(
         results: &results,
     };
     let mut notes = options.notes.clone();
-    notes.extend(disturbed);
-    notes.extend(halt.words.clone());
+    notes.extend(disturbed.into_iter().chain(halt.words.clone()));
     notes.extend(landed.notes.iter().cloned());
     for ((task, done), report) in tasks.iter().zip(&done).zip(&mut reports) {
         notes.extend(archive.keep(task, done, report)?);

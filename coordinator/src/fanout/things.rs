@@ -17,6 +17,9 @@ const SHOWN: usize = 5;
 /// The keys that say what the things are.
 const SOURCES: [&str; 5] = ["files", "lines", "jsonl", "junit", "sarif"];
 
+/// Reads the things in the report of a tool: its name, what is in it, and the checkout it is about.
+type Reader = fn(&str, &[u8], &Checkout) -> Result<Vec<Item>, FanoutError>;
+
 /// One `foreach` of a plan, and where its inputs are.
 pub(super) struct Loop<'a> {
     pub(super) file: &'a PlanFile,
@@ -189,11 +192,7 @@ impl Loop<'_> {
         Ok((self.reports(&names.0, findings::sarif)?, what))
     }
 
-    fn reports(
-        &self,
-        names: &[String],
-        read: fn(&str, &[u8], &Checkout) -> Result<Vec<Item>, FanoutError>,
-    ) -> Result<Vec<Item>, FanoutError> {
+    fn reports(&self, names: &[String], read: Reader) -> Result<Vec<Item>, FanoutError> {
         let mut all = Vec::new();
         for name in names {
             let bytes = self.read(name)?;
@@ -305,7 +304,7 @@ impl Item {
 
     /// What it stands for, one line each.
     pub(super) fn findings(&self) -> String {
-        let line = |item: &Item| match &item.origin {
+        let line = |item: &Self| match &item.origin {
             Some(origin) if origin.message.is_some() => origin.line_of_text(),
             _ => item.label.clone(),
         };

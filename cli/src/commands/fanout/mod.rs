@@ -32,7 +32,7 @@ pub(crate) struct FanoutArgs {
 #[derive(Debug, Subcommand)]
 enum FanoutCommand {
     /// Run a plan; `ccb fanout PLAN` is the same
-    Run(run::RunArgs),
+    Run(Box<run::RunArgs>),
     /// Write an example plan that runs here
     Init(init::InitArgs),
     /// Apply the patches of results to this repository: all of them, or nothing changes
