@@ -308,7 +308,7 @@ fn the_findings_of_a_linter_become_a_pull_request() {
     let sarif = repo.beside("ruff.sarif");
     harness::write(&sarif, &log);
     let ruff = format!(
-        "case \"$2\" in\n--output-format) cp '{}' \"$5\"; exit 1 ;;\n--fix) sed -i /^import/d \"$4\" ;;\n*) ! grep -q ^import \"$3\" ;;\nesac\n",
+        "case \"$2\" in\n--output-format) cp '{}' \"$5\"; exit 1 ;;\n--fix-only) sed -i /^import/d \"$4\" ;;\n*) ! grep -q ^import \"$3\" ;;\nesac\n",
         sarif.display()
     );
     program(&bin, "ruff", &ruff);
