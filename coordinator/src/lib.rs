@@ -15,6 +15,7 @@ mod doctor;
 pub mod env;
 pub mod fanout;
 mod fault;
+mod file_rules;
 pub mod fleet;
 mod hooks;
 mod identity;

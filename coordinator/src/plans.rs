@@ -1,6 +1,6 @@
 //! Plans: read with everything they need, and run by a team of their own.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,8 +14,9 @@ use worktrees::patch;
 use crate::agent::{PlanCrew, Role, TaskCrew, definitions};
 use crate::env;
 use crate::fanout::{
-    self, Basis, Checkout, Equipment, Events, Expanded, FanoutError, Interrupted, Plan, PlanFile,
-    PlannedTask, Report, RunOptions, Selection, Shard, Source, TaskReport, Timings, expand,
+    self, Basis, CheckSpec, Checkout, Equipment, Events, Expanded, FanoutError, Interrupted, Plan,
+    PlanFile, PlannedTask, Report, RunOptions, Selection, Shard, Source, TaskReport, Timings,
+    WholeCheck, expand,
 };
 use crate::workplace::Workplace;
 
@@ -49,6 +50,10 @@ pub struct Ready {
     pub base: String,
     /// Its tasks.
     pub tasks: Vec<PlannedTask>,
+    /// What the plan wants to pass on what lands.
+    check: Option<CheckSpec>,
+    /// Environment variables for every agent and check.
+    env: BTreeMap<String, String>,
     /// How many files have changes that no task will see, and how many git does not know.
     pub unseen: (usize, usize),
     /// What was left out of the plan, and why.
@@ -118,11 +123,25 @@ pub fn ready(
         shard: wanted.shard,
         name: plan.plan.name.clone().unwrap_or(stem),
         unseen: patch::uncommitted(&top)?,
+        check: plan.plan.check.clone(),
+        env: plan.plan.defaults.env.clone(),
         base,
         tasks,
         notes,
         cut,
     })
+}
+
+impl Ready {
+    /// What has to pass on what lands: `command`, or what the plan says.
+    pub fn whole_check(&self, command: Option<&str>) -> Option<WholeCheck> {
+        let command = command.map(|command| CheckSpec::Command(command.to_owned()));
+        let spec = command.or_else(|| self.check.clone())?;
+        Some(WholeCheck {
+            spec,
+            env: self.env.clone(),
+        })
+    }
 }
 
 /// How long tasks took, by all that was named; later ones count more.

@@ -43,7 +43,12 @@ impl Place {
         let dir = repo.beside(id);
         let secrets = Arc::new(Secrets::new([""; 0]));
         let results = Results::create(&dir, &base, secrets).unwrap();
-        let patch = results.keep_patch(id, repo.main(), &base, &commit).unwrap();
+        let patch = results
+            .keep_patch(
+                id,
+                &worktrees::patch::format(repo.main(), &base, &commit).unwrap(),
+            )
+            .unwrap();
         let task = TaskReport {
             id: id.into(),
             key: id.into(),

@@ -256,7 +256,7 @@ fn what_does_not_go_together_is_left_out_and_the_rest_lands() {
 }
 
 #[test]
-fn a_check_that_failed_before_does_not_keep_what_is_proven_from_landing() {
+fn a_check_that_failed_before_keeps_everything_from_landing_unless_allowed() {
     let fan = Fan::new(CCB);
     fan.plan(
         &json!({"name": "part", "defaults": {"retries": 0}, "tasks": [
@@ -268,7 +268,18 @@ fn a_check_that_failed_before_does_not_keep_what_is_proven_from_landing() {
     let check = "test -f a && test -f b && test -f c || { echo one is missing; exit 1; }";
     let (code, report) = fan.run(&["--land", "merge", "--check", check]);
     assert_eq!(code, Some(1), "{report}");
-    assert_eq!(kind(&report, "a")["kind"], "proven", "{report}");
+    let broken = report["broken"].to_string();
+    for words in [
+        "nothing has landed on ccb/part",
+        "--allow-red-base",
+        "one is missing",
+    ] {
+        assert!(broken.contains(words), "{broken}");
+    }
+    assert_eq!(fan.0.repo.git(&["branch", "--list", "ccb/part"]), "");
+    let (code, report) = fan.run(&["--land", "merge", "--check", check, "--allow-red-base"]);
+    assert_eq!(code, Some(1), "{report}");
+    assert_eq!(kind(&report, "a")["kind"], "cached", "{report}");
     let files = fan.files("ccb/part");
     assert!(files.contains("\ta") && files.contains("\tb"), "{files}");
     assert!(

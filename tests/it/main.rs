@@ -50,6 +50,8 @@ mod fanout_findings;
 mod fanout_kill;
 /// `ccb fanout`: runs, landings, outcomes, limits.
 mod fanout_run;
+/// `ccb fanout`: what CI has to be able to trust.
+mod fanout_trust;
 /// The dependency graph in all its forms, and the stream of changes.
 mod graph_watch;
 /// Hooks on agents: their start, their end, their idleness.

@@ -154,6 +154,22 @@ const SCENARIOS: &[Scenario] = &[
         check: |_, _| {},
     },
     Scenario {
+        name: "a tree that goes back to the pool",
+        setup: |at| {
+            at.ok(&["worktree", "create", "x"]);
+            write(&at.repo.tree("x").join("left.ignored"), "by the one before");
+        },
+        command: &["worktree", "pool", "return", "x"],
+        work: false,
+        check: |at, about| {
+            // The next one that was made is as new, whether or not it is that one.
+            let probe = at.repo.tree("probe");
+            assert!(!probe.join("left.ignored").exists(), "{about}");
+            let head = git(&probe, &["rev-parse", "HEAD"]);
+            assert_eq!(head, at.repo.git(&["rev-parse", "main"]), "{about}");
+        },
+    },
+    Scenario {
         name: "a tree of the pool that somebody works in",
         setup: |at| {
             at.ok(&["worktree", "pool", "fill", "1"]);

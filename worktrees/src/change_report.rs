@@ -104,6 +104,28 @@ impl Changes {
             && rest.judged().state == ChangeState::Clean
     }
 
+    /// The same after all its files were found to be those of HEAD.
+    pub(crate) fn without_files(self) -> Self {
+        Self {
+            files: 0,
+            staged: 0,
+            untracked: 0,
+            paths: Vec::new(),
+            ..self
+        }
+        .judged()
+    }
+
+    /// The same after everything was committed on top of HEAD.
+    pub(crate) fn committed_as(self, commit: &str) -> Self {
+        Self {
+            head: Some(commit.to_owned()),
+            commits: self.commits + 1,
+            ..self.without_files()
+        }
+        .judged()
+    }
+
     /// Whether there are commits and nothing else that could be lost.
     pub(crate) fn are_only_commits(&self) -> bool {
         let mut rest = self.clone();

@@ -67,6 +67,14 @@ store::fault_points! {
     POOL_MOVED = "pool.moved";
     /// It has its branch.
     POOL_BRANCHED = "pool.branched";
+    /// It is written down that a tree goes to the pool.
+    GIVE_BACK_RECORDED = "give-back.recorded";
+    /// git has it there already; its files are not.
+    GIVE_BACK_POINTED = "give-back.pointed";
+    /// Its files are there, too.
+    GIVE_BACK_MOVED = "give-back.moved";
+    /// It is on no branch any more, and its branch is gone.
+    GIVE_BACK_DETACHED = "give-back.detached";
     /// A tree of the pool that somebody changed is a tree like any other.
     POOL_GIVEN_UP = "pool.given-up";
 }

@@ -89,6 +89,11 @@ impl Layout {
         self.ours.join("logs")
     }
 
+    /// What libgit2 is told besides the repository's own settings.
+    pub(crate) fn libgit2_settings(&self) -> PathBuf {
+        self.ours.join("libgit2.config")
+    }
+
     pub(crate) fn tmp(&self) -> PathBuf {
         self.ours.join("tmp")
     }

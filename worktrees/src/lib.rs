@@ -67,7 +67,7 @@ pub use fault::FAULT_POINTS;
 pub use git::{ConfigCode, config_code};
 pub use lease::Lease;
 pub use merge::{MergeOutcome, MergeRequest, MergeStrategy, Merged, Sealed, patch};
-pub use pool::{PoolTree, Refilled};
+pub use pool::{GivenBack, PoolTree, Refilled};
 pub use registry::{Entry, EventTask, LandingRecord, Trashed, TreeStatus};
 pub use remove::{AgentEnd, GcCandidate, GcVerdict, Overdue, RemoveHook, RemoveRequest, Removed};
 pub use repository::Repository;

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::director::{Crew, Job, Terms};
-use crate::fanout::{PlannedTask, TaskIsolation, planned_as};
+use crate::fanout::{PlannedTask, TaskIsolation, pin_name, planned_as};
 use crate::run::Spawn;
 use store::settings::AgentLimits;
 use swarm::definitions::{Definitions, PermissionMode};
@@ -99,6 +99,13 @@ impl Crew for TaskCrew {
         describe(&wish, &self.definitions, &self.workplace).map_err(|error| error.in_a_line())
     }
 
+    fn terms(&self, _task: &Task) -> Terms {
+        Terms {
+            protect: self.workplace.settings().worktree.protect.clone(),
+            ..Terms::default()
+        }
+    }
+
     fn runtimes_of_types(&self) -> BTreeMap<String, String> {
         let named = self.definitions.iter().filter_map(|found| {
             let definition = &found.definition;
@@ -170,6 +177,8 @@ impl Crew for PlanCrew {
             attempts: usize::try_from(planned.attempts).ok(),
             verify_timeout: planned.timeout,
             check_retries: planned.check_retries,
+            keep_as: Some(pin_name(&planned.key)),
+            protect: [self.crew.terms(task).protect, planned.protect.clone()].concat(),
         }
     }
 }

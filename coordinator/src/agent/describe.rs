@@ -14,7 +14,7 @@ use swarm::definitions::{self, Definition, Definitions, Found, PermissionMode};
 use swarm::fork::may_fork;
 use swarm::memory;
 use swarm::model::ModelChoice;
-use swarm::run::{Meta, RuntimeSpec};
+use swarm::run::{FileRules, Meta, RuntimeSpec};
 use swarm::runtime::{McpServer, RuntimeKind};
 use swarm::tools::{OWN_SERVER, ToolFilter};
 use swarm::trust::Item;
@@ -396,6 +396,10 @@ fn plan(
         prove: match &wish.task {
             Some(task) => workplace.board().check_of(task)?.map(|verify| Prove {
                 verify: Some(verify),
+                files: FileRules {
+                    paths: task.paths(),
+                    protect: workplace.settings().worktree.protect.clone(),
+                },
                 ..Prove::default()
             }),
             None => None,

@@ -73,7 +73,7 @@ impl Workers {
         let mut spawn = request(wish, session.as_ref(), workplace, agents)?;
         let id = task.create(&board)?;
         spawn.task = Some(id);
-        spawn.plan.prove = Some(task.prove(id, &board));
+        spawn.plan.prove = Some(task.prove(id, &board, &workplace.settings().worktree.protect));
         match agents.spawn(&spawn) {
             Ok(launched) => {
                 let note = Some(note(&spawn, &task));

@@ -35,7 +35,7 @@ pub(crate) struct Job<'a> {
 }
 
 /// What holds for one task and not for all.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Terms {
     /// How often it is tried; none means as often as others.
     pub attempts: Option<usize>,
@@ -43,6 +43,10 @@ pub(crate) struct Terms {
     pub verify_timeout: Option<Duration>,
     /// How often its check is run again on the same commit when it fails.
     pub check_retries: u32,
+    /// Where its result is kept, so that its tree can be used again.
+    pub keep_as: Option<String>,
+    /// Files it must not change.
+    pub protect: Vec<String>,
 }
 
 /// Knows what an agent for a task is like: its runtime, model, tools and surroundings.

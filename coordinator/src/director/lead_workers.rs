@@ -7,7 +7,7 @@
 
 use serde::Serialize;
 use serde_json::Map;
-use swarm::run::{Meta, RunState};
+use swarm::run::{FileRules, Meta, RunState};
 use taskboard::{Board, Caller, NewTask, Status, Task, TaskFacts, TaskId, Update};
 use worktrees::{Slug, TreeError, Trees};
 
@@ -64,12 +64,16 @@ impl WorkerTask {
     }
 
     /// What has to be shown of it.
-    pub(crate) fn prove(&self, id: TaskId, board: &Board) -> Prove {
+    pub(crate) fn prove(&self, id: TaskId, board: &Board, protect: &[String]) -> Prove {
         Prove {
             verify: self.verify.clone(),
             commit: Some(format!("{}\n\nTask: {}#{id}\n", self.subject, board.name())),
             // Whether it is tried again is for the lead to say.
             max_attempts: usize::MAX,
+            files: FileRules {
+                paths: self.paths.clone(),
+                protect: protect.to_vec(),
+            },
             ..Prove::default()
         }
     }

@@ -6,7 +6,7 @@
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use swarm::run::{ExitStatus, Meta, RunError};
+use swarm::run::{ExitStatus, FileRules, Meta, RunError};
 use swarm::runtime::Usage;
 use taskboard::{Attempt, BoardError, Caller, Task, TaskId};
 use worktrees::TreeError;
@@ -239,6 +239,11 @@ impl Setup {
             commit: job.base.is_some().then(|| self.commit_message(&task)),
             max_attempts: attempts,
             check_retries: terms.check_retries,
+            keep_as: terms.keep_as,
+            files: FileRules {
+                paths: task.paths(),
+                protect: terms.protect,
+            },
         });
         match self.agents.spawn(&spawn) {
             Ok(launched) => Ok((launched, attempt)),

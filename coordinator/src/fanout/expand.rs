@@ -11,6 +11,7 @@ use super::lines::Step;
 use super::maker::{Maker, Place};
 use super::paths::Checkout;
 use super::plan::{Foreach, TaskSpec};
+use super::protect;
 use super::read::PlanFile;
 use super::select::{any_matches, few};
 use super::task::{PlannedTask, graph, sha256};
@@ -83,6 +84,7 @@ pub fn expand(
     let Expansion {
         mut tasks, notes, ..
     } = expansion;
+    protect::add(&mut tasks, &plan.protect.0, source)?;
     give_keys(&mut tasks, basis);
     Ok(Expanded { tasks, notes })
 }

@@ -23,7 +23,7 @@ use super::run::{Equipment, Events, Interrupted, RunOptions, skipped};
 use super::task::PlannedTask;
 use crate::director::{
     BaseOf, Closed, Control, Director, DirectorError, DirectorEvent, Gate, Level, Limits, Seat,
-    Setup, Stand, TaskEnd, put_away_superseded,
+    Setup, Stand, TaskEnd,
 };
 use crate::run::{Agents, Prove};
 
@@ -59,7 +59,7 @@ impl Follow<'_> {
         stage: Equipment,
         without: &HashMap<usize, Option<String>>,
     ) -> Result<Halt, FanoutError> {
-        let keeper = Keeper::start(self.agents.clone(), self.tasks.to_vec());
+        let keeper = Keeper::start(self.agents.clone(), self.tasks.to_vec(), self.options.jobs);
         self.begin(without, &keeper);
         let control = Arc::new(Control::default());
         let interrupted = Arc::clone(&stage.interrupted);
@@ -77,10 +77,8 @@ impl Follow<'_> {
         let stopped = ending.stopped.filter(|_| self.halt.signal.is_none());
         self.halt.words = self.halt.words.take().or(ending.spent).or(stopped);
         self.rest(&ending.stand, &keeper);
-        keeper.finish();
-        for stays in put_away_superseded(&self.agents, None) {
-            self.note(stays);
-        }
+        let hurry = self.halt.signal.is_some() || self.halt.why == Some(Skip::Deadline);
+        keeper.finish(hurry);
         Ok(self.halt.clone())
     }
 
@@ -350,6 +348,10 @@ impl Follow<'_> {
                 Some(after_ms) => Outcome::TimedOut { after_ms },
                 None => Outcome::Budget { why },
             };
+        }
+        let files = exit.proof.as_ref().map(|proof| proof.out_of_bounds.clone());
+        if let Some(files) = files.filter(|files| !files.is_empty()) {
+            return Outcome::OutOfBounds { files };
         }
         let checked = exit.proof.and_then(|proof| proof.check);
         match checked.filter(|check| !check.passed) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quick_junit::{NonSuccessKind, Property, TestCase, TestCaseStatus, TestSuite};
 
-use super::outcome::Outcome;
+use super::outcome::{Outcome, Verdict};
 use super::report::{Report, TaskReport};
 
 /// The report as JUnit XML.
@@ -25,6 +25,10 @@ pub fn junit(report: &Report) -> String {
     suite.add_property(Property::new("cost.usd", format!("{:.4}", cost.usd)));
     suite.add_property(Property::new("cost.tokens", cost.tokens.to_string()));
     suite.add_test_cases(report.tasks.iter().map(|task| test_case(report, task)));
+    if report.verdict != Verdict::Done && suite.failures + suite.errors == 0 {
+        // Whoever reads only this must not take the run for a good one.
+        suite.add_test_case(whole_case(report));
+    }
     let skipped = format!(" skipped=\"{}\"", suite.skipped);
     let mut all = quick_junit::Report::new(name.as_str());
     all.set_time(time);
@@ -32,6 +36,17 @@ pub fn junit(report: &Report) -> String {
     // The common schema has no such attribute for all suites together, only for each.
     let xml = all.to_string().unwrap_or_default();
     xml.replacen(&skipped, "", 1)
+}
+
+/// The run itself, where it is what failed.
+fn whole_case(report: &Report) -> TestCase {
+    let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+    let why = report.broken.clone();
+    let why = why.unwrap_or_else(|| format!("{}: see report.md", report.title()));
+    status.set_message(writable(&why)).set_type("run");
+    let mut case = TestCase::new("ccb-fanout", status);
+    case.set_classname(writable(&report.name));
+    case
 }
 
 fn test_case(report: &Report, task: &TaskReport) -> TestCase {
@@ -71,6 +86,7 @@ fn status(outcome: &Outcome) -> TestCaseStatus {
         Outcome::Skipped { .. } => TestCaseStatus::skipped(),
         Outcome::Failed { .. }
         | Outcome::VerifyFailed { .. }
+        | Outcome::OutOfBounds { .. }
         | Outcome::TimedOut { .. }
         | Outcome::Conflict { .. } => TestCaseStatus::non_success(NonSuccessKind::Failure),
         _ => TestCaseStatus::non_success(NonSuccessKind::Error),

@@ -1,21 +1,25 @@
 //! What is kept of finished tasks: their commits, patches, transcripts and what checks printed.
 
 use std::path::Path;
-use std::sync::mpsc::{self, Sender};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, SyncSender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use swarm::run::{CheckEnd, Checked, Exit};
 use taskboard::{Status, Task, TaskId};
-use worktrees::{RemoveRequest, Slug, Trees};
+use worktrees::patch::FileStat;
+use worktrees::{RemoveRequest, Slug, TreeError, Trees};
 
 use super::board::{Prepared, bundle};
 use super::error::FanoutError;
 use super::plan::TaskIsolation;
-use super::report::{CheckReport, TaskReport};
+use super::report::{CheckReport, FileChange, TaskReport};
 use super::results::{Keep, Results};
-use super::run::pin_name;
+use super::run::{pin_name, planned_as};
 use super::task::PlannedTask;
+use crate::director::commit_of;
 use crate::run::Agents;
 
 /// How much of what a check printed is in the report itself.
@@ -86,26 +90,59 @@ fn of_completed(task: &Task) -> Done {
     }
 }
 
-/// Keeps the results where a job with a fresh clone finds them.
-pub(super) fn save(
-    agents: &Agents,
-    trees: &Trees,
-    tasks: &[PlannedTask],
-    done: &[Done],
-    base: &str,
-) {
-    let names = tasks.iter().zip(done);
-    let names = names.filter(|(_, done)| done.commit.is_some());
-    let names: Vec<String> = names
-        .map(|(task, _)| pin_name(task))
-        .filter(|name| trees.pinned(name).is_ok_and(|pin| pin.is_some()))
-        .collect();
-    if names.is_empty() {
-        return;
-    }
-    if let Err(error) = trees.save_pins(&names, base, &bundle(agents)) {
+/// Keeps the results of all that is on the board under one name, and where a job with a fresh clone
+/// finds them.
+pub(super) fn save(agents: &Agents, trees: &Trees, base: &str) {
+    if let Err(error) = try_to_save(agents, trees, base) {
         tracing::warn!(%error, "another clone cannot go on from here");
     }
+}
+
+fn try_to_save(agents: &Agents, trees: &Trees, base: &str) -> Result<(), FanoutError> {
+    let snapshot = agents.board().snapshot()?;
+    let mut commits = Vec::new();
+    let mut singles = Vec::new();
+    for task in snapshot.tasks() {
+        let commit = commit_of(task).filter(|commit| trees.has_commit(commit));
+        let key = planned_as(task).map(|(_, key)| pin_name(key));
+        if let (Status::Completed, Some(commit), Some(key)) = (task.status, commit, key) {
+            commits.push(commit);
+            singles.push(key);
+        }
+    }
+    if commits.is_empty() {
+        return Ok(());
+    }
+    let all = format!("fanout/all/{}", agents.board().name());
+    let names = match trees.keep_together(&all, &commits, &singles)? {
+        true => vec![all],
+        false => {
+            let there = |name: &String| trees.pinned(name).is_ok_and(|pin| pin.is_some());
+            singles.into_iter().filter(there).collect()
+        }
+    };
+    if !names.is_empty() {
+        trees.save_pins(&names, base, &bundle(agents))?;
+    }
+    Ok(())
+}
+
+/// The patches of what tasks left behind, in the same order; none where there is nothing, or nothing
+/// that needs one.
+pub(super) fn patches(
+    top: &Path,
+    tasks: &[PlannedTask],
+    done: &[Done],
+) -> Vec<Option<Result<Vec<u8>, TreeError>>> {
+    let pair = |(task, done): (&PlannedTask, &Done)| {
+        let worktree = task.isolation == TaskIsolation::Worktree;
+        Some((done.base.clone()?, done.commit.clone()?)).filter(|_| worktree)
+    };
+    let pairs: Vec<_> = tasks.iter().zip(done).map(pair).collect();
+    let wanted: Vec<_> = pairs.iter().flatten().cloned().collect();
+    let mut made = worktrees::patch::format_all(top, &wanted).into_iter();
+    let each = pairs.into_iter().map(|pair| pair.and_then(|_| made.next()));
+    each.collect()
 }
 
 /// Writes what there is to keep of tasks.
@@ -123,9 +160,10 @@ impl Archive<'_> {
         &self,
         task: &PlannedTask,
         left: &Done,
+        patch: Option<Result<Vec<u8>, TreeError>>,
         report: &mut TaskReport,
     ) -> Result<Option<String>, FanoutError> {
-        let note = self.keep_patch(task, left, report)?;
+        let note = self.keep_patch(task, left, patch, report)?;
         let Some((id, number)) = left.run.as_deref().map(life) else {
             return Ok(note);
         };
@@ -150,14 +188,22 @@ impl Archive<'_> {
         &self,
         task: &PlannedTask,
         left: &Done,
+        patch: Option<Result<Vec<u8>, TreeError>>,
         report: &mut TaskReport,
     ) -> Result<Option<String>, FanoutError> {
-        let (Some(base), Some(commit), TaskIsolation::Worktree) =
-            (&left.base, &left.commit, task.isolation)
-        else {
+        let (Some(base), Some(commit), Some(patch)) = (&left.base, &left.commit, patch) else {
             return Ok(None);
         };
-        match self.results.keep_patch(&task.id, self.top, base, commit) {
+        let changes = worktrees::patch::stat(self.top, base, commit);
+        report.changes = changes
+            .unwrap_or_default()
+            .into_iter()
+            .map(Into::into)
+            .collect();
+        let kept = patch
+            .map_err(FanoutError::from)
+            .and_then(|patch| self.results.keep_patch(&task.id, &patch));
+        match kept {
             Ok(patch) => {
                 let secret = format!("{} seems to hold a secret", patch.file);
                 report.files.insert("patch".into(), patch.file);
@@ -168,6 +214,16 @@ impl Archive<'_> {
                 tracing::info!(%error, "no patch of what failed");
                 Ok(None)
             }
+        }
+    }
+}
+
+impl From<FileStat> for FileChange {
+    fn from(stat: FileStat) -> Self {
+        Self {
+            path: stat.path,
+            added: stat.added,
+            deleted: stat.deleted,
         }
     }
 }
@@ -187,19 +243,27 @@ fn check_report(checked: &Checked) -> CheckReport {
     }
 }
 
-/// Puts trees away whose results are kept, beside the engine's work.
+/// Puts trees away whose results are kept, beside the director's work: those that could not be used
+/// again. It is never far behind: whoever says that a task is done waits if it is.
 #[derive(Debug)]
 pub(super) struct Keeper {
-    to: Option<Sender<(TaskId, usize)>>,
+    to: Option<SyncSender<(TaskId, usize)>>,
+    /// What is left is left to the next run.
+    hurry: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Keeper {
     /// For the tasks of a plan, in its order.
-    pub(super) fn start(agents: Agents, tasks: Vec<PlannedTask>) -> Self {
-        let (to, from) = mpsc::channel::<(TaskId, usize)>();
+    pub(super) fn start(agents: Agents, tasks: Vec<PlannedTask>, jobs: usize) -> Self {
+        let (to, from) = mpsc::sync_channel::<(TaskId, usize)>(jobs);
+        let hurry = Arc::new(AtomicBool::new(false));
+        let hurried = Arc::clone(&hurry);
         let thread = std::thread::spawn(move || {
             while let Ok(first) = from.recv() {
+                if hurried.load(Ordering::SeqCst) {
+                    continue;
+                }
                 // All that are done by now share one sync.
                 let batch: Vec<_> = std::iter::once(first).chain(from.try_iter()).collect();
                 let planned = batch.iter();
@@ -209,6 +273,7 @@ impl Keeper {
         });
         Self {
             to: Some(to),
+            hurry,
             thread: Some(thread),
         }
     }
@@ -220,8 +285,9 @@ impl Keeper {
         }
     }
 
-    /// Waits until everything is put away.
-    pub(super) fn finish(mut self) {
+    /// Waits until everything is put away; in a `hurry`, until what is begun is.
+    pub(super) fn finish(mut self, hurry: bool) {
+        self.hurry.store(hurry, Ordering::SeqCst);
         self.to = None;
         if let Some(thread) = self.thread.take() {
             thread.join().ok();
@@ -275,7 +341,11 @@ fn pin(agents: &Agents, trees: &Trees, id: TaskId, planned: &PlannedTask) -> Opt
     if let Some(run) = result.run {
         agents.run(life(&run).0).wait_dead(FINISHING).ok();
     }
-    if let Err(error) = trees.pin(&pin_name(planned), &commit) {
+    let used_again = Slug::new(&tree).is_ok_and(|slug| trees.get(&slug).is_err());
+    if used_again && task.attempts().is_empty() {
+        return None;
+    }
+    if let Err(error) = trees.pin(&pin_name(&planned.key), &commit) {
         tracing::warn!(%error, "only its tree keeps the result");
         return None;
     }

@@ -6,11 +6,13 @@
 //! give the same branch. The branch moves once, at the end: a run that is killed before has
 //! changed nothing.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io::Write;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
+use store::atomic::Durability;
 use taskboard::{Attempt, Caller};
 use worktrees::{AfterCheck, Check, SetUp, Slug, TreeError, Trees};
 
@@ -21,6 +23,7 @@ use super::outcome::{Outcome, Skip};
 use super::report::{Landing, TaskReport};
 use super::run::{Events, Interrupted, Land, Landed, RunOptions};
 use super::task::{PlannedTask, graph, places};
+use super::whole_check::{self, WholeCheck, worse};
 use crate::run::{Agents, Prove};
 
 /// How much of what a failing check printed goes back with the task.
@@ -50,7 +53,9 @@ struct Build<'q> {
     tip: String,
     inside: Vec<usize>,
     /// The check of the whole, as long as it says something about single results.
-    whole: Option<String>,
+    whole: Option<WholeCheck>,
+    /// The tests that fail at the start, once that is known.
+    before: OnceCell<Result<BTreeSet<String>, String>>,
     stop: &'q AtomicBool,
     label: Slug,
 }
@@ -59,7 +64,15 @@ struct Build<'q> {
 enum Broken {
     /// Somebody wants it to end.
     Stopped,
+    /// The check of the whole fails, and it did so before anything landed. What it printed then.
+    RedBase(String),
     Tree(TreeError),
+}
+
+impl From<store::StoreError> for Broken {
+    fn from(error: store::StoreError) -> Self {
+        Self::Tree(error.into())
+    }
 }
 
 impl From<TreeError> for Broken {
@@ -126,6 +139,15 @@ impl Queue<'_> {
                     let note = format!("{branch} was not built: the run was stopped");
                     landed.notes.push(note);
                 }
+                Err(Broken::RedBase(printed)) => {
+                    let command = self.options.check.as_ref().map_or("", WholeCheck::command);
+                    landed.broken = Some(format!(
+                        "nothing has landed on {branch}: the check `{command}` fails on the \
+                         results, and it already fails without them ({printed}). Make it pass \
+                         first, compare with `check: {{no-new-failures: …}}` in the plan, or \
+                         give --allow-red-base"
+                    ));
+                }
                 Err(Broken::Tree(error)) => {
                     landed
                         .notes
@@ -188,6 +210,7 @@ impl Queue<'_> {
             start,
             inside: Vec::new(),
             whole: self.options.check.clone(),
+            before: OnceCell::new(),
             stop,
             label: Slug::new("fanout")?,
         };
@@ -332,12 +355,46 @@ impl Queue<'_> {
         if checked.is_ok() || build.whole.is_none() || !build.inside.is_empty() {
             return Ok(checked);
         }
-        let start = build.start.clone();
-        if self.check(build, &start, &[])?.is_ok() {
+        if build.whole.as_ref().is_some_and(WholeCheck::compares) {
+            // It knows what failed before.
             return Ok(checked);
+        }
+        let start = build.start.clone();
+        let Err(printed) = self.check(build, &start, &[])? else {
+            return Ok(checked);
+        };
+        if !self.options.allow_red_base {
+            return Err(Broken::RedBase(printed));
         }
         build.whole = None;
         self.check(build, commit, &members)
+    }
+
+    /// Whether a test fails now that did not fail before anything landed.
+    fn compare(
+        &self,
+        build: &Build<'_>,
+        after: &Result<BTreeSet<String>, String>,
+        commit: &str,
+    ) -> Result<Result<(), String>, Broken> {
+        if commit == build.start {
+            build.before.get_or_init(|| after.clone());
+            return Ok(Ok(()));
+        }
+        if build.before.get().is_none() {
+            let checked = self.check(build, &build.start.clone(), &[])?;
+            // It has left what failed, unless not even its set-up could be run.
+            build
+                .before
+                .get_or_init(|| Err(checked.err().unwrap_or_default()));
+        }
+        let unknown = Err(String::new());
+        let before = build.before.get().unwrap_or(&unknown);
+        Ok(match (before, after) {
+            (Ok(before), Ok(after)) => worse(before, after).map_or(Ok(()), Err),
+            (Err(why), _) => Err(format!("nobody knows what failed before: {why}")),
+            (_, Err(why)) => Err(why.clone()),
+        })
     }
 
     /// Runs the checks of these tasks, and of the whole, on `commit` in a tree of its own. What
@@ -348,18 +405,24 @@ impl Queue<'_> {
         commit: &str,
         members: &[usize],
     ) -> Result<Result<(), String>, Broken> {
-        let members = members.iter().copied();
-        let Some(script) = script(self.tasks, members, build.whole.as_deref()) else {
+        // In a file: a command line has a limit.
+        let scratch = scratch()?;
+        let (file, junit) = (
+            scratch.path().join("check"),
+            scratch.path().join("junit.xml"),
+        );
+        let whole = build.whole.as_ref().map(|whole| (whole, junit.as_path()));
+        let Some(script) = script(self.tasks, members.iter().copied(), whole) else {
             return Ok(Ok(()));
         };
-        // In a file: a command line has a limit.
-        let mut file = scratch_file()?;
-        let written = file
-            .write_all(script.as_bytes())
-            .and_then(|()| file.flush());
-        written.map_err(|error| scratch_error(&error))?;
+        store::atomic::replace(
+            scratch.path(),
+            &file,
+            script.as_bytes(),
+            Durability::Relaxed,
+        )?;
         let check = Check {
-            command: format!("sh {}", quoted(&file.path().to_string_lossy())),
+            command: format!("sh {}", quoted(&file.to_string_lossy())),
             timeout: Prove::TIMEOUT,
             set_up: self.set_up.clone(),
             after: AfterCheck::Keep,
@@ -370,6 +433,9 @@ impl Queue<'_> {
             return Err(Broken::Stopped);
         }
         match checked {
+            Ok(_) if build.whole.as_ref().is_some_and(WholeCheck::compares) => {
+                self.compare(build, &whole_check::failures(&junit), commit)
+            }
             Ok(_) => Ok(Ok(())),
             Err(TreeError::CheckFailed { how, log, .. }) => {
                 let printed = store::log::tail(&log, PRINTED).unwrap_or_default();
@@ -380,10 +446,10 @@ impl Queue<'_> {
     }
 }
 
-fn scratch_file() -> Result<tempfile::NamedTempFile, TreeError> {
+fn scratch() -> Result<tempfile::TempDir, TreeError> {
     tempfile::Builder::new()
         .prefix("ccb-check-")
-        .tempfile()
+        .tempdir()
         .map_err(|error| scratch_error(&error))
 }
 
@@ -398,7 +464,7 @@ fn scratch_error(error: &std::io::Error) -> TreeError {
 fn script(
     tasks: &[PlannedTask],
     members: impl Iterator<Item = usize>,
-    whole: Option<&str>,
+    whole: Option<(&WholeCheck, &Path)>,
 ) -> Option<String> {
     let mut seen = BTreeSet::new();
     let mut script = String::new();
@@ -423,8 +489,9 @@ fn script(
             add(&of, &task.env, verify, task.check_retries);
         }
     }
-    if let Some(whole) = whole {
-        add("the check of the whole", &BTreeMap::new(), whole, 0);
+    if let Some((whole, junit)) = whole {
+        let script = whole.script(junit, quoted);
+        add("the check of the whole", &whole.env, &script, 0);
     }
     (!script.is_empty()).then_some(script)
 }

@@ -93,6 +93,7 @@ impl Maker<'_> {
             work,
             depends_on: depends_on.collect::<Result<_, _>>()?,
             paths: self.paths(id, item)?,
+            protect: self.protect(item)?,
             verify: verify.filter(|verify| !verify.trim().is_empty()),
             check_retries,
             agent: self.agent(id)?,
@@ -175,6 +176,11 @@ impl Maker<'_> {
                 Err(self.about(key, id, &why))
             }
         }
+    }
+
+    fn protect(&self, item: Option<&Item>) -> Result<Vec<String>, FanoutError> {
+        let given = self.spec.protect.0.iter();
+        given.map(|one| self.text("protect", one, item)).collect()
     }
 
     fn paths(&self, id: &str, item: Option<&Item>) -> Result<Vec<String>, FanoutError> {

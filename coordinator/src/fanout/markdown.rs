@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::outcome::{Outcome, Verdict};
+use super::outcome::Outcome;
 use super::report::{Report, TaskReport};
 
 /// So many tasks have a row, those that need attention first; the rest is in the other files.
@@ -14,17 +14,8 @@ const TAIL_LINES: usize = 30;
 /// The report as Markdown.
 pub fn markdown(report: &Report) -> String {
     let mut text = String::new();
-    let title = match report.verdict {
-        Verdict::Done => "all done",
-        Verdict::Failed => "some tasks failed",
-        Verdict::Conflicts => "done, with conflicts left to land",
-        Verdict::Budget => "stopped by budget or deadline",
-        Verdict::Quota => "stopped: no quota left",
-        Verdict::Interrupted(_) => "interrupted",
-        Verdict::Internal => "ended by a bug in ccb",
-    };
     // Writing to a String does not fail.
-    writeln!(text, "# {}: {title}\n", inline(&report.name)).ok();
+    writeln!(text, "# {}: {}\n", inline(&report.name), report.title()).ok();
     let cost = report.cost();
     text.push_str(&report.done_text());
     if cost.usd > 0.0 || cost.tokens > 0 {
@@ -63,8 +54,12 @@ fn table(text: &mut String, report: &Report) {
     let mut rows: Vec<&TaskReport> = report.tasks.iter().collect();
     // A stable sort: the plan's order otherwise.
     rows.sort_by_key(|task| (!needs_attention(task), task.outcome.is_success()));
-    writeln!(text, "| | task | outcome | tries | time | cost | patch |").ok();
-    writeln!(text, "|---|---|---|---:|---:|---:|---|").ok();
+    writeln!(
+        text,
+        "| | task | outcome | tries | time | cost | changes | patch |"
+    )
+    .ok();
+    writeln!(text, "|---|---|---|---:|---:|---:|---|---|").ok();
     for task in rows.iter().take(MOST_ROWS) {
         let mark = match &task.outcome {
             outcome if outcome.is_success() && task.is_flaky() => "⚠️",
@@ -74,9 +69,10 @@ fn table(text: &mut String, report: &Report) {
         };
         let patch = task.files.get("patch");
         let patch = patch.map(|file| code(file)).unwrap_or_default();
+        let changes = cell(&task.diffstat());
         writeln!(
             text,
-            "| {mark} | **{}** {} | {} | {} | {} | {} | {patch} |",
+            "| {mark} | **{}** {} | {} | {} | {} | {} | {changes} | {patch} |",
             cell(&task.id),
             cell(&task.subject),
             cell(&task.words()),

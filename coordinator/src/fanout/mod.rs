@@ -36,6 +36,7 @@ mod paths;
 mod plan;
 mod preview;
 mod progress;
+mod protect;
 mod read;
 mod report;
 mod results;
@@ -48,6 +49,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 mod things;
+mod whole_check;
 
 pub use apply::{ApplyAnswer, ApplyOptions, apply};
 pub use code_quality::code_quality;
@@ -69,11 +71,12 @@ pub use plan::{
 pub use preview::{Preview, Worst, tool};
 pub use progress::{Progress, Stage, remaining};
 pub use read::PlanFile;
-pub use report::{CheckReport, Cost, Landing, REPORT_VERSION, Report, TaskReport};
+pub use report::{CheckReport, Cost, FileChange, Landing, REPORT_VERSION, Report, TaskReport};
 pub use results::{Keep, KeptPatch, Results};
-pub(crate) use run::{Equipment, lock_of, planned_as, run};
+pub(crate) use run::{Equipment, lock_of, pin_name, planned_as, run};
 pub use run::{Events, Interrupted, Land, RunOptions};
 pub use sarif::sarif;
 pub use select::Selection;
 pub use shard::{Part, Shard, Timings};
 pub use task::{PlannedTask, Work};
+pub use whole_check::{CheckSpec, NoNewFailures, WholeCheck};

@@ -39,6 +39,11 @@ pub enum Outcome {
         /// How the check ended.
         why: String,
     },
+    /// It changed files that it must not change.
+    OutOfBounds {
+        /// These.
+        files: Vec<String>,
+    },
     /// The check could not be run: its program is not there.
     VerifyMissing {
         /// The program.
@@ -110,6 +115,7 @@ impl Outcome {
             Self::NoChange { .. } => "no_change",
             Self::Failed { .. } => "failed",
             Self::VerifyFailed { .. } => "verify_failed",
+            Self::OutOfBounds { .. } => "out_of_bounds",
             Self::VerifyMissing { .. } => "verify_missing",
             Self::TimedOut { .. } => "timed_out",
             Self::Budget { .. } => "budget",
@@ -152,6 +158,7 @@ impl Outcome {
             Self::NoChange { .. } => "nothing was changed",
             Self::Failed { .. } => "the agent failed",
             Self::VerifyFailed { .. } => "the check did not pass",
+            Self::OutOfBounds { .. } => "it changed files that it must not change",
             Self::VerifyMissing { .. } => "the program of the check is not there",
             Self::TimedOut { .. } => "an attempt took too long",
             Self::Budget { .. } => "the budget was used up",
@@ -173,6 +180,12 @@ impl Outcome {
             Self::NoChange { proven: false } => "nothing changed".into(),
             Self::Failed { why } => format!("the agent failed: {why}"),
             Self::VerifyFailed { why } => format!("its check failed: {why}"),
+            Self::OutOfBounds { files } => {
+                format!(
+                    "it changed files that it must not change: {}",
+                    files.join(", ")
+                )
+            }
             Self::VerifyMissing { tool } => format!("its check needs {tool}, which is not there"),
             Self::TimedOut { after_ms } => format!("not done after {} s", after_ms / 1000),
             Self::Budget { why } => format!("over its budget: {why}"),

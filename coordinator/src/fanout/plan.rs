@@ -9,6 +9,8 @@ use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use store::duration::{DurationFormat, short};
 
+use super::whole_check::CheckSpec;
+
 /// The newest format of plans this version knows.
 pub const PLAN_VERSION: u64 = 1;
 
@@ -26,6 +28,12 @@ pub struct Plan {
     pub name: Option<String>,
     /// What holds for every task that does not say otherwise.
     pub defaults: Defaults,
+    /// What has to pass on what lands, besides the checks of the tasks: a command, or
+    /// `{no-new-failures: …}`. `--check` takes its place.
+    pub check: Option<CheckSpec>,
+    /// Patterns of files that no task may change, besides what is protected by default (CI
+    /// configuration, git's own files, the program of the check). `!pattern` takes back.
+    pub protect: Texts,
     /// Tasks, one by one.
     pub tasks: Vec<TaskSpec>,
     /// Tasks made from a template, one for each of a list of things.
@@ -80,8 +88,11 @@ pub struct TaskSpec {
     pub run: Option<String>,
     /// Tasks that must be done first; the id of a `foreach` means all of its tasks.
     pub depends_on: Texts,
-    /// The files or directories it is going to change; those who share some are kept apart.
+    /// The files or directories it may change; those who share some are kept apart. One that
+    /// changes others is out of bounds.
     pub paths: Texts,
+    /// Patterns of files it may not change, besides those of the plan. `!pattern` takes back.
+    pub protect: Texts,
     /// The command that proves it; an empty one means that there is none.
     pub verify: Option<String>,
     /// The type of agent.

@@ -57,6 +57,49 @@ pub struct Report {
     pub tasks: Vec<TaskReport>,
 }
 
+impl Report {
+    /// What it came to, in a few words.
+    pub(super) fn title(&self) -> &'static str {
+        match self.verdict {
+            Verdict::Done => "all done",
+            Verdict::Failed => "some tasks failed",
+            Verdict::Conflicts => "done, with conflicts left to land",
+            Verdict::Budget => "stopped by budget or deadline",
+            Verdict::Quota => "stopped: no quota left",
+            Verdict::Interrupted(_) => "interrupted",
+            Verdict::Internal => "ended by a bug in ccb",
+        }
+    }
+}
+
+impl TaskReport {
+    /// How much it changed, and where, in one line.
+    pub fn diffstat(&self) -> String {
+        let sum =
+            |of: fn(&FileChange) -> Option<u64>| self.changes.iter().filter_map(of).sum::<u64>();
+        let lines = format!("+{} −{}", sum(|it| it.added), sum(|it| it.deleted));
+        match self.changes.as_slice() {
+            [] => String::new(),
+            [one] => format!("{} {lines}", one.path),
+            [first, rest @ ..] => format!("{} and {} more {lines}", first.path, rest.len()),
+        }
+    }
+}
+
+/// A file that a task changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FileChange {
+    /// From the top of the repository.
+    pub path: String,
+    /// Lines that are new; none for a binary file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub added: Option<u64>,
+    /// Lines that are gone; none for a binary file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deleted: Option<u64>,
+}
+
 /// A branch that got results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -104,6 +147,9 @@ pub struct TaskReport {
     /// What it was going to change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
+    /// The files it changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<FileChange>,
     /// What it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,

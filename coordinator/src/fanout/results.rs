@@ -104,19 +104,12 @@ impl Results {
         Ok(name)
     }
 
-    /// Keeps what is between two commits of the repository at `repo` as `<task>.patch`.
-    pub fn keep_patch(
-        &self,
-        task: &str,
-        repo: &Path,
-        from: &str,
-        to: &str,
-    ) -> Result<KeptPatch, FanoutError> {
-        let bytes = worktrees::patch::format(repo, from, to)?;
+    /// Keeps a patch as `<task>.patch`.
+    pub fn keep_patch(&self, task: &str, bytes: &[u8]) -> Result<KeptPatch, FanoutError> {
         let file = format!("{task}.patch");
-        self.put(&file, &bytes)?;
+        self.put(&file, bytes)?;
         Ok(KeptPatch {
-            holds_secret: self.redacted(&bytes) != bytes,
+            holds_secret: self.redacted(bytes) != bytes,
             file,
         })
     }

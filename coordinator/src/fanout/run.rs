@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use store::clock::{Clock, SystemClock};
 use store::lock::FileLock;
 use swarm::redact::Secrets;
-use worktrees::SetUp;
+use worktrees::{SetUp, Trees};
 
 use super::board;
 use super::error::FanoutError;
@@ -30,8 +30,9 @@ use super::report::{Landing, Report, TaskReport};
 use super::results::Results;
 use super::shard::Shard;
 use super::task::{PlannedTask, graph};
+use super::whole_check::WholeCheck;
 use crate::bystander::Bystander;
-use crate::director::{Crew, DirectorError};
+use crate::director::{Crew, DirectorError, put_away_superseded};
 use crate::run::Agents;
 
 /// What happens with proven results.
@@ -63,8 +64,10 @@ pub struct RunOptions {
     pub land: Land,
     /// The branch they are merged into; none means one of the plan's own.
     pub into: Option<String>,
-    /// A command that has to pass on what lands, besides the checks of the tasks.
-    pub check: Option<String>,
+    /// What has to pass on what lands, besides the checks of the tasks.
+    pub check: Option<WholeCheck>,
+    /// What lands may fail that check if what it starts from fails it, too.
+    pub allow_red_base: bool,
     /// Where the results go.
     pub out: PathBuf,
     /// Which part of the plan this is; `tasks` has only its tasks.
@@ -187,10 +190,6 @@ pub(crate) fn run(
         events,
     };
     let landed = land(queue, &mut halt);
-    if let Err(error) = trees.drop_check_trees(true) {
-        tracing::warn!(%error, "a worktree for checks is left; `ccb worktree gc --yes` deletes it");
-    }
-    keep::save(&agents, &trees, tasks, &done, &options.base);
     let archive = Archive {
         agents: &agents,
         top: &top,
@@ -199,13 +198,30 @@ pub(crate) fn run(
     let mut notes = options.notes.clone();
     notes.extend(disturbed.into_iter().chain(halt.words.clone()));
     notes.extend(landed.notes.iter().cloned());
-    for ((task, done), report) in tasks.iter().zip(&done).zip(&mut reports) {
-        notes.extend(archive.keep(task, done, report)?);
+    let patches = keep::patches(&top, tasks, &done);
+    for (((task, done), report), patch) in tasks.iter().zip(&done).zip(&mut reports).zip(patches) {
+        notes.extend(archive.keep(task, done, patch, report)?);
     }
     let report = whole(options, began.1, reports, landed, notes, halt.signal);
+    // The report first: whoever stopped the run may not wait for the rest.
     let report = results.finish(&report)?;
     events.event(&FanoutEvent::Ended);
+    tidy_up(&agents, &trees, &options.base);
     Ok(report)
+}
+
+/// Keeps what counts where it is found again, and deletes what is of no use any more.
+fn tidy_up(agents: &Agents, trees: &Trees, base: &str) {
+    keep::save(agents, trees, base);
+    for stays in put_away_superseded(agents, None) {
+        tracing::info!("{stays}");
+    }
+    if let Err(error) = trees.drop_check_trees(true) {
+        tracing::warn!(%error, "a worktree for checks is left; `ccb worktree gc --yes` deletes it");
+    }
+    if let Err(error) = trees.drop_used() {
+        tracing::warn!(%error, "a worktree is left in the pool; `ccb worktree gc --yes` deletes it");
+    }
 }
 
 /// Looks at the checkout the plan is run from, which no task works in.
@@ -337,7 +353,7 @@ impl Halt {
     }
 }
 
-/// Under which the result of a task is kept.
-pub(super) fn pin_name(task: &PlannedTask) -> String {
-    format!("fanout/{}", task.key)
+/// Under which the result of the task with this key is kept while its plan runs.
+pub(crate) fn pin_name(key: &str) -> String {
+    format!("fanout/{key}")
 }

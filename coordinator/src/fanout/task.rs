@@ -36,6 +36,9 @@ pub struct PlannedTask {
     pub depends_on: Vec<String>,
     /// What it is going to change.
     pub paths: Vec<String>,
+    /// What it must not change; see `file_rules`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub protect: Vec<String>,
     /// The command that proves it.
     pub verify: Option<String>,
     /// How often the check is run again on the same commit when it fails.
@@ -115,7 +118,7 @@ impl PlannedTask {
             Work::Run(_) => "",
         };
         let content = json!([
-            "ccb-task-1",
+            "ccb-task-2",
             base,
             settings,
             self.id,
@@ -123,6 +126,7 @@ impl PlannedTask {
             kind,
             work,
             self.paths,
+            self.protect,
             self.verify,
             self.agent,
             self.runtime,

@@ -2,10 +2,11 @@
 
 use std::ffi::OsString;
 
-use swarm::run::{CheckDir, Prove, ServiceError};
+use swarm::run::{CheckDir, Proof, Prove, ServiceError};
 use worktrees::{AfterCheck, Sealed, SetUp, Slug, TreeError};
 
 use super::services::{RunServices, port, tree_port};
+use crate::file_rules;
 
 impl RunServices {
     /// What the agent did as a commit, if it has a tree of its own. A check needs one in any
@@ -23,6 +24,24 @@ impl RunServices {
             Err(TreeError::HookBased { .. }) if prove.commit.is_none() => Ok(None),
             sealed => sealed.map(Some).map_err(tree_port),
         }
+    }
+
+    /// Notes which files the agent changed and must not change, and says why that does not count.
+    pub(super) fn refuse_files(
+        &self,
+        prove: &Prove,
+        proof: &mut Proof,
+    ) -> Result<Option<String>, ServiceError> {
+        let (Some(base), Some(commit)) = (&proof.base, &proof.commit) else {
+            return Ok(None);
+        };
+        if prove.files.is_empty() || !proof.changed {
+            return Ok(None);
+        }
+        let changed = self.agents.trees()?.changed_paths(base, commit);
+        proof.out_of_bounds = file_rules::out_of_bounds(&prove.files, &changed.map_err(tree_port)?);
+        let refused = !proof.out_of_bounds.is_empty();
+        Ok(refused.then(|| file_rules::words(&prove.files, &proof.out_of_bounds)))
     }
 
     /// A worktree with exactly `commit`, for the check.

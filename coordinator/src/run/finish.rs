@@ -16,9 +16,9 @@ use store::atomic::{self, Durability};
 use store::fault::reached;
 use store::name::Name;
 use swarm::LEAD;
-use swarm::run::{By, Exit, ExitStatus, Meta, Proof, RunDir, Told, TreeOutcome};
-use taskboard::TaskId;
-use worktrees::{AgentEnd, Changes, Slug, TreeError};
+use swarm::run::{By, Exit, ExitStatus, Meta, Proof, RunDir, Told, TreeOf, TreeOutcome};
+use taskboard::{Status, TaskId};
+use worktrees::{AgentEnd, Changes, GivenBack, SetUp, Slug, TreeError};
 
 use super::agents::Agents;
 use super::error::AgentError;
@@ -83,7 +83,7 @@ fn carry_out(
         meta.other.insert("taskVetoed".into(), why.into());
     }
     reached(fault::FINISH_TASKS);
-    end_tree(agents, &mut meta, seen);
+    end_tree(agents, &mut meta, &exit, seen);
     // Before anybody is told: from then on somebody else may be the last to see to the run.
     if let Some(tmp) = &meta.tmp
         && let Err(error) = store::tree::delete(tmp)
@@ -154,10 +154,24 @@ pub(super) fn task_vetoed(meta: &Meta) -> Option<&str> {
 
 /// Removes the run's tree if nothing is in it. What cannot be done now is no reason to keep the
 /// parent waiting: then the tree stays.
-fn end_tree(agents: &Agents, meta: &mut Meta, seen: Option<&Changes>) {
+fn end_tree(agents: &Agents, meta: &mut Meta, exit: &Exit, seen: Option<&Changes>) {
     let Some(mut tree) = meta.worktree.clone() else {
         return;
     };
+    if let Some(kept) = kept_commit(meta, exit) {
+        match use_again(agents, meta, &tree, &kept) {
+            Ok(GivenBack::Yes) => {
+                tree.outcome = Some(TreeOutcome {
+                    kept: false,
+                    why: "its commit is kept, and the worktree is used for other tasks".into(),
+                });
+                meta.worktree = Some(tree);
+                return;
+            }
+            Ok(GivenBack::No(why)) => tracing::info!(why, "the tree is not used again"),
+            Err(error) => tracing::info!(%error, "the tree is not used again"),
+        }
+    }
     let ended = (|| {
         let trees = agents.trees()?;
         let slug = Slug::new(&tree.name)?;
@@ -195,6 +209,54 @@ fn end_tree(agents: &Agents, meta: &mut Meta, seen: Option<&Changes>) {
     };
     tree.outcome = Some(outcome);
     meta.worktree = Some(tree);
+}
+
+/// What a run came to that is kept under a name of its own, so that its tree is not needed: a
+/// commit that counts, or the one it began with.
+fn kept_commit(meta: &Meta, exit: &Exit) -> Option<Kept> {
+    let name = meta.launch.prove.as_ref()?.keep_as.clone()?;
+    let proof = exit.proof.as_ref()?;
+    let commit = proof.commit.clone()?;
+    let counts = exit.status == ExitStatus::Completed && task_vetoed(meta).is_none();
+    counts.then_some(Kept {
+        name: proof.changed.then_some(name),
+        commit,
+    })
+}
+
+/// A commit, and the name it is kept under if it is not there anyway.
+struct Kept {
+    name: Option<String>,
+    commit: String,
+}
+
+/// Keeps the commit, and gives the tree to whoever needs one next.
+fn use_again(
+    agents: &Agents,
+    meta: &Meta,
+    tree: &TreeOf,
+    kept: &Kept,
+) -> Result<GivenBack, AgentError> {
+    let trees = agents.trees()?;
+    let slug = Slug::new(&tree.name)?;
+    // The board is asked: somebody may have said that it is not done after all.
+    let task = removed_task(meta);
+    let done = match task {
+        Some(id) => agents.board().get(id)?.status == Status::Completed,
+        None => false,
+    };
+    if !done {
+        return Ok(GivenBack::No("its task is not done".into()));
+    }
+    if let Some(name) = &kept.name {
+        trees.pin(name, &kept.commit)?;
+    }
+    let set_up: SetUp = serde_json::from_value(tree.set_up.clone()).unwrap_or_default();
+    let given = trees.give_back(&slug, &kept.commit, &set_up)?;
+    if let (GivenBack::Yes, Some(id)) = (&given, task) {
+        agents.board().unbind_worktree(id, slug.as_str()).ok();
+    }
+    Ok(given)
 }
 
 fn removed_task(meta: &Meta) -> Option<TaskId> {

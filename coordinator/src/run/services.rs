@@ -318,13 +318,22 @@ impl HostServices for RunServices {
         };
         let mut proof = Proof::default();
         if let Some(sealed) = self.seal_tree(&prove)? {
-            self.seen = sealed.seen;
+            self.seen = Some(sealed.seen);
             proof = Proof {
                 commit: Some(sealed.commit),
                 base: sealed.base,
                 changed: sealed.changed,
+                out_of_bounds: Vec::new(),
                 check: None,
             };
+        }
+        let refused = self.refuse_files(&prove, &mut proof)?;
+        if refused.is_some() {
+            return Ok(Some(Seal {
+                proof,
+                refused,
+                ..Seal::default()
+            }));
         }
         let check_dir = match (&proof.commit, &prove.verify) {
             (Some(commit), Some(_)) => Some(self.check_dir(commit)?),
@@ -336,6 +345,7 @@ impl HostServices for RunServices {
             check: prove.verify,
             timeout: Duration::from_millis(prove.timeout_ms),
             retries: prove.check_retries,
+            refused: None,
         }))
     }
 

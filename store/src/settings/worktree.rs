@@ -43,6 +43,8 @@ pub struct WorktreeSettings {
     pub symlink_directories: Vec<String>,
     /// `copyDirectories`: copied from the main tree.
     pub copy_directories: Vec<String>,
+    /// `protect`: patterns of files that no task may change.
+    pub protect: Vec<String>,
     /// `setup`: run in every new tree.
     pub set_up: Option<SetUpCommand>,
     /// `trashDays`: how long removed trees stay in the trash.
@@ -63,6 +65,7 @@ impl Default for WorktreeSettings {
             sparse_paths: Vec::new(),
             symlink_directories: Vec::new(),
             copy_directories: Vec::new(),
+            protect: Vec::new(),
             set_up: None,
             trash_days: 7,
             gc_days: 30,
@@ -78,6 +81,7 @@ const KEYS: &[&str] = &[
     "durable",
     "gcDays",
     "pool",
+    "protect",
     "rescueMaxBytes",
     "setup",
     "sparsePaths",
@@ -100,6 +104,7 @@ impl WorktreeSettings {
         ] {
             set(list, section.strings(key, "paths")?);
         }
+        set(&mut self.protect, section.strings("protect", "patterns")?);
         if section.is_null("setup") {
             self.set_up = None;
         } else if let Some(command) = section.read("setup", "a shell command", Value::as_str)? {
@@ -134,7 +139,7 @@ mod tests {
     #[test]
     fn worktree_settings_are_read_and_checked() {
         let settings = load(&[
-            r#"{"worktree":{"setup":"make deps","trashDays":3,"sparsePaths":["a","b"],"durable":false}}"#,
+            r#"{"worktree":{"setup":"make deps","trashDays":3,"sparsePaths":["a","b"],"protect":["ci/**"],"durable":false}}"#,
             r#"{"worktree":{"baseRef":"fresh","setup":null}}"#,
         ])
         .unwrap();
@@ -143,6 +148,7 @@ mod tests {
         assert!(!settings.worktree.durable);
         assert!(load(&[]).unwrap().worktree.durable);
         assert_eq!(settings.worktree.sparse_paths, ["a", "b"]);
+        assert_eq!(settings.worktree.protect, ["ci/**"]);
         assert_eq!(settings.worktree.base_ref, BaseRef::Fresh);
         for bad in [
             r#"{"worktree":{"baseRef":"HEAD"}}"#,

@@ -110,6 +110,9 @@ pub struct Proof {
     pub base: Option<String>,
     /// Something differs between the two.
     pub changed: bool,
+    /// Files it changed and may not change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub out_of_bounds: Vec<String>,
     /// The check, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<Checked>,

@@ -49,11 +49,38 @@ pub struct Prove {
     /// So often a check that fails is run again on the same commit.
     #[serde(default, skip_serializing_if = "is_none")]
     pub check_retries: u32,
+    /// Where the commit is kept (`refs/ccb/<this>`) once it counts, so that the tree it was made in
+    /// can be used for something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_as: Option<String>,
+    /// Which files the agent may change.
+    #[serde(default, skip_serializing_if = "FileRules::is_empty")]
+    pub files: FileRules,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn is_none(number: &u32) -> bool {
     *number == 0
+}
+
+/// Which files an agent may change in its own tree. Work that breaks a rule does not count.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FileRules {
+    /// Patterns of those it may change; without any, all but the protected ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<String>,
+    /// Patterns of those it may not change. One that begins with `!` takes back what an earlier one
+    /// says.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub protect: Vec<String>,
+}
+
+impl FileRules {
+    /// Everything may be changed.
+    pub fn is_empty(&self) -> bool {
+        self.paths.is_empty() && self.protect.is_empty()
+    }
 }
 
 impl Prove {
@@ -71,6 +98,8 @@ impl Default for Prove {
             commit: None,
             max_attempts: Self::ATTEMPTS,
             check_retries: 0,
+            keep_as: None,
+            files: FileRules::default(),
         }
     }
 }

@@ -56,7 +56,9 @@ pub use control::StopRequest;
 pub use exit::{By, CheckEnd, CheckPlace, Checked, Exit, ExitReason, ExitStatus, Proof};
 pub use guard::{GuardEnd, exit_of_dead, guard};
 pub use host::{HostError, HostOptions, host};
-pub use launch_plan::{CONFIG_HOMES, DefinedHooks, Grants, LaunchPlan, Prove, Standing, tmp_dir};
+pub use launch_plan::{
+    CONFIG_HOMES, DefinedHooks, FileRules, Grants, LaunchPlan, Prove, Standing, tmp_dir,
+};
 pub use list::{active, all, without_meta};
 pub use meta::{Meta, RunState, RuntimeSpec, Told, TreeOf, TreeOutcome};
 pub use options::{FleetOptions, RunOptions};

@@ -67,6 +67,10 @@ pub(super) async fn prove(
         }
     };
     exit.proof = Some(seal.proof.clone());
+    if let Some(why) = seal.refused {
+        fail(exit, why);
+        return Ok(());
+    }
     let Some(command) = &seal.check else {
         return Ok(());
     };

@@ -112,6 +112,8 @@ pub struct Seal {
     pub retries: u32,
     /// Where it runs, if that is not where the agent worked.
     pub check_dir: Option<CheckDir>,
+    /// Why it does not count, whatever a check would say.
+    pub refused: Option<String>,
 }
 
 /// A place for a check, with nothing in it but what is to be checked.

@@ -255,6 +255,9 @@ impl CheckTree {
                 tracing::debug!(%error, "git will read the files of the new tree more than once");
             }
         } else {
+            if !self.has_more_files()? {
+                return self.finish_prepare(set_up);
+            }
             self.git("clean")
                 .args(["-ffdq"])
                 .timeout(timeout)
@@ -262,9 +265,22 @@ impl CheckTree {
                 .run()?;
             self.drop_foreign()?;
         }
+        self.finish_prepare(set_up)
+    }
+
+    fn finish_prepare(&mut self, set_up: &SetUp) -> Result<(), TreeError> {
         self.place(set_up)?;
         reached(fault::CHECK_READY);
         Ok(())
+    }
+
+    /// Whether there is anything besides the files of the commit.
+    fn has_more_files(&self) -> Result<bool, TreeError> {
+        let others = self
+            .git("ls-files")
+            .args(["-z", "--others", "--directory"])
+            .run()?;
+        Ok(!others.is_empty())
     }
 
     fn git(&self, verb: &str) -> Git {

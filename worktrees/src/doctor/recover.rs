@@ -57,6 +57,9 @@ impl Trees {
         match &entry.op {
             Some(Op::Creating | Op::Filling) => self.abandon(slug, &entry),
             Some(Op::Taking { from, admin }) => self.settle_taking(slug, &entry, from, admin),
+            Some(Op::GivingBack { to, admin }) => {
+                self.finish_giving_back(&mut self.section()?, slug, to, admin)
+            }
             Some(Op::Removing { id, admin, .. }) => self.settle_removal(slug, id, admin),
             Some(Op::Restoring) => self.finish_undo(&entry).map(drop),
             Some(Op::Scratch) => self.erase(&mut self.section()?, slug),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use store::atomic;
 
 use crate::error::TreeError;
-use crate::git::{Git, Head, files, line};
+use crate::git::{Git, Head, files, in_process, line};
 use crate::layout::{Layout, entries};
 
 /// git's directory for the tree at `path`, also if that is gone.
@@ -58,6 +58,11 @@ pub(crate) fn create_refs(layout: &Layout, refs: &[(String, String)]) -> Result<
         let create = |(name, oid): &&(String, String)| format!("create {name} {oid}\n");
         update_refs(layout, refs.iter().map(create).collect())
     };
+    if let [(name, oid)] = refs
+        && in_process::create_ref(layout, name, oid).is_some()
+    {
+        return Ok(());
+    }
     made(&refs.iter().collect::<Vec<_>>()).or_else(|error| {
         // A process that was killed may have left a git that was just about to do the same; and
         // a git that was killed itself has made some of them.
@@ -75,6 +80,9 @@ pub(crate) fn create_refs(layout: &Layout, refs: &[(String, String)]) -> Result<
 
 /// Deletes a ref if it still stands where `expected` says; one that is gone is fine.
 pub(crate) fn delete_ref(layout: &Layout, name: &str, expected: &str) -> Result<(), TreeError> {
+    if in_process::delete_ref(layout, name, expected).is_some() {
+        return Ok(());
+    }
     update_refs(layout, format!("delete {name} {expected}\n")).or_else(|error| {
         match layout.history().tip(name) {
             Ok(None) => Ok(()),

@@ -8,6 +8,7 @@ use git2::{ErrorCode, Oid, Repository};
 
 use crate::error::TreeError;
 use crate::git::{Git, line};
+use crate::merge::patch::FileStat;
 
 /// The history as seen from one directory of a repository.
 pub(crate) struct History {
@@ -138,6 +139,69 @@ impl History {
         Git::at(&self.dir, "rev-parse")
             .args(["--verify", "--end-of-options", &spec])
             .line()
+    }
+
+    /// The files that differ between two commits, if libgit2 can tell.
+    pub(crate) fn stat(&self, base: &str, commit: &str) -> Option<Vec<FileStat>> {
+        let repo = self.opened.as_ref()?;
+        let tree = |commit: &str| {
+            let commit = repo.find_commit(Oid::from_str(commit).ok()?).ok()?;
+            commit.tree().ok()
+        };
+        let diff = repo.diff_tree_to_tree(Some(&tree(base)?), Some(&tree(commit)?), None);
+        let diff = diff.ok()?;
+        let mut found = Vec::new();
+        for at in 0..diff.deltas().len() {
+            let delta = diff.get_delta(at)?;
+            let file = match delta.status() {
+                git2::Delta::Deleted => delta.old_file(),
+                _ => delta.new_file(),
+            };
+            let path = String::from_utf8_lossy(file.path_bytes()?).into_owned();
+            let patch = git2::Patch::from_diff(&diff, at).ok()?;
+            let lines = patch.filter(|patch| !patch.delta().flags().is_binary());
+            let lines = lines.and_then(|patch| patch.line_stats().ok());
+            let count = |number: usize| u64::try_from(number).ok();
+            found.push(FileStat {
+                path,
+                added: lines.and_then(|(_, added, _)| count(added)),
+                deleted: lines.and_then(|(_, _, deleted)| count(deleted)),
+            });
+        }
+        Some(found)
+    }
+
+    /// The names of the files that differ between two commits, if libgit2 can tell.
+    pub(crate) fn stat_paths(&self, base: &str, commit: &str) -> Option<Vec<String>> {
+        let repo = self.opened.as_ref()?;
+        let tree = |commit: &str| {
+            let commit = repo.find_commit(Oid::from_str(commit).ok()?).ok()?;
+            commit.tree().ok()
+        };
+        let diff = repo.diff_tree_to_tree(Some(&tree(base)?), Some(&tree(commit)?), None);
+        let name = |delta: git2::DiffDelta<'_>| {
+            let bytes = delta
+                .new_file()
+                .path_bytes()
+                .or(delta.old_file().path_bytes())?;
+            Some(String::from_utf8_lossy(bytes).into_owned())
+        };
+        diff.ok()?.deltas().map(name).collect()
+    }
+
+    /// Whether `commit` has something at `path`.
+    pub(crate) fn has_path(&self, commit: &str, path: &str) -> Result<bool, TreeError> {
+        let found = self.opened.as_ref().and_then(|repo| {
+            let tree = repo.find_commit(Oid::from_str(commit).ok()?).ok()?.tree();
+            Some(tree.ok()?.get_path(Path::new(path)).is_ok())
+        });
+        match found {
+            Some(found) => Ok(found),
+            None => Ok(!Git::at(&self.dir, "ls-tree")
+                .args(["--name-only", commit, path])
+                .run()?
+                .is_empty()),
+        }
     }
 
     /// Whether `commit` is known to be one step after `base` and no merge. Not knowing is a no.

@@ -1,5 +1,5 @@
 //! Everything that talks to git: starting it (`command`), reading its small files (`files`) and
-//! commits (`history`), its records of linked worktrees and refs (`admin`), locks that a killed
+//! commits (`history`), writing commits and refs without a process (`in_process`), its records of linked worktrees and refs (`admin`), locks that a killed
 //! git left (`locks`), the times in a new index (`index_times`), and what in a configuration
 //! runs programs (`config_code`), and git in a
 //! repository's places (`places`).
@@ -9,6 +9,7 @@ mod command;
 mod config_code;
 pub(crate) mod files;
 mod history;
+pub(crate) mod in_process;
 pub(crate) mod index_times;
 pub(crate) mod locks;
 mod places;

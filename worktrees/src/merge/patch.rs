@@ -119,19 +119,128 @@ pub fn format(dir: &Path, base: &str, commit: &str) -> Result<Vec<u8>, TreeError
     mails(dir, &format!("{base}..{one}"))
 }
 
+/// Overrides settings of the user that would change the format.
+const PLAIN: &[&str] = &[
+    "diff.noprefix=false",
+    "diff.mnemonicPrefix=false",
+    "diff.context=3",
+    "diff.interHunkContext=0",
+    "diff.algorithm=default",
+    "format.attach=",
+    "format.pretty=",
+    "log.showSignature=false",
+    "log.decorate=false",
+    "core.quotePath=true",
+];
+/// How the change itself is written.
+const DIFF: &str = "--binary --full-index --no-renames --no-ext-diff --no-textconv \
+    --src-prefix=a/ --dst-prefix=b/";
+/// How many patches one git makes: all of them are in memory.
+const BATCH: usize = 100;
+
+/// What [`format`] gives for each of these pairs of base and commit, by far fewer processes.
+pub fn format_all(dir: &Path, pairs: &[(String, String)]) -> Vec<Result<Vec<u8>, TreeError>> {
+    let history = History::open(dir);
+    let mut made: Vec<Option<Vec<u8>>> = vec![None; pairs.len()];
+    let next = |at: &usize| history.is_next(&pairs[*at].0, &pairs[*at].1);
+    let plain: Vec<usize> = (0..pairs.len()).filter(next).collect();
+    for batch in plain.chunks(BATCH) {
+        let commits: Vec<&str> = batch.iter().map(|at| pairs[*at].1.as_str()).collect();
+        for (at, patch) in batch
+            .iter()
+            .zip(log_as_mails(dir, &commits).unwrap_or_default())
+        {
+            made[*at] = Some(patch);
+        }
+    }
+    let each = made.into_iter().zip(pairs);
+    each.map(|(made, (base, commit))| match made {
+        Some(patch) => Ok(patch),
+        None => format(dir, base, commit),
+    })
+    .collect()
+}
+
+/// One mail for each of these commits, none of which is a merge; nothing if they cannot be told
+/// apart.
+fn log_as_mails(dir: &Path, commits: &[&str]) -> Option<Vec<Vec<u8>>> {
+    let out = Git::with_config(dir, "log", PLAIN)
+        .args(["--no-walk=unsorted", "--stdin", "--pretty=email"])
+        .args(["--no-color", "--no-notes", "--patch", "--stat", "--summary"])
+        .args(DIFF.split_whitespace())
+        .input(format!("{}\n", commits.join("\n")).into_bytes())
+        .timeout(TIMEOUT)
+        .run()
+        .map_err(|error| tracing::info!(%error, "the patches are made one by one"))
+        .ok()?;
+    let heads: Vec<Vec<u8>> = commits
+        .iter()
+        .map(|commit| format!("From {commit} Mon Sep 17 00:00:00 2001\n").into_bytes())
+        .collect();
+    let mut rest = out.as_slice();
+    let mut mails = Vec::new();
+    for (at, head) in heads.iter().enumerate() {
+        if !rest.starts_with(head) {
+            return None;
+        }
+        // An empty line is between two of them.
+        let mail = match heads.get(at + 1) {
+            Some(next) => {
+                let mark: Vec<u8> = [b"\n\n".as_slice(), next].concat();
+                let end = memchr::memmem::find(rest, &mark)? + 1;
+                let mail = &rest[..end];
+                rest = &rest[end + 1..];
+                mail
+            }
+            None => rest,
+        };
+        mails.push(mail.to_vec());
+    }
+    Some(mails)
+}
+
+/// A file that differs between two commits, and by how many lines; binary files have none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileStat {
+    /// From the top of the repository.
+    pub path: String,
+    /// Lines that are new.
+    pub added: Option<u64>,
+    /// Lines that are gone.
+    pub deleted: Option<u64>,
+}
+
+/// The files that differ between two commits, in order.
+pub fn stat(dir: &Path, base: &str, commit: &str) -> Result<Vec<FileStat>, TreeError> {
+    if let Some(found) = History::open(dir).stat(base, commit) {
+        return Ok(found);
+    }
+    let bytes = Git::with_config(dir, "diff-tree", PLAIN)
+        .args(["-r", "-z", "--numstat", "--no-renames", "--no-ext-diff"])
+        .args(["--end-of-options", base, commit])
+        .timeout(TIMEOUT)
+        .run()?;
+    let read = |record: &[u8]| {
+        let text = String::from_utf8_lossy(record).into_owned();
+        let mut parts = text.splitn(3, '\t');
+        let (added, deleted) = (parts.next()?.parse().ok(), parts.next()?.parse().ok());
+        let path = parts.next()?.to_owned();
+        Some(FileStat {
+            path,
+            added,
+            deleted,
+        })
+    };
+    Ok(zero_split(&bytes).filter_map(read).collect())
+}
+
 fn mails(dir: &Path, range: &str) -> Result<Vec<u8>, TreeError> {
-    // Overrides settings of the user that would change the format.
-    let plain = [
-        "diff.noprefix=false",
-        "diff.mnemonicPrefix=false",
-        "format.attach=",
-        "core.quotePath=true",
-    ];
-    const FORM: &str = "--stdout --binary --full-index --no-signature --no-cover-letter \
-        --no-numbered --no-thread --no-renames --no-ext-diff --no-textconv \
-        --src-prefix=a/ --dst-prefix=b/ --no-base --end-of-options";
-    Git::with_config(dir, "format-patch", &plain)
+    const FORM: &str = "--stdout --no-signature --no-cover-letter --no-numbered --no-thread \
+        --no-base";
+    Git::with_config(dir, "format-patch", PLAIN)
         .args(FORM.split_whitespace())
+        .args(DIFF.split_whitespace())
+        .arg("--end-of-options")
         .arg(range)
         .timeout(TIMEOUT)
         .run()

@@ -11,6 +11,7 @@ use store::lock::FileLock;
 
 use crate::check::Check;
 use crate::error::TreeError;
+use crate::git::in_process;
 use crate::merge::{Target, TargetMove};
 use crate::slug::Slug;
 use crate::trees::Trees;
@@ -20,11 +21,42 @@ impl Trees {
     /// [`Self::make_durable`] before anything else that keeps it goes.
     pub fn pin(&self, name: &str, commit: &str) -> Result<(), TreeError> {
         let reference = pin_name(name)?;
+        if in_process::set_ref(&self.layout, &reference, commit).is_some() {
+            return Ok(());
+        }
         self.layout
             .git("update-ref")
             .args(["--end-of-options", &reference, commit])
             .run()?;
         Ok(())
+    }
+
+    /// Keeps all of `commits` under one name, in place of what was kept there, and takes away the
+    /// single names `instead_of`. `false` if only those can keep them.
+    pub fn keep_together(
+        &self,
+        name: &str,
+        commits: &[String],
+        instead_of: &[String],
+    ) -> Result<bool, TreeError> {
+        let Some(all) = in_process::gather(&self.layout, commits) else {
+            return Ok(false);
+        };
+        self.pin(name, &all)?;
+        self.make_durable()?;
+        let mut input = String::new();
+        let history = self.layout.history();
+        for single in instead_of {
+            let reference = pin_name(single)?;
+            if let Some(tip) = history.tip(&reference)? {
+                input.push_str(&format!("delete {reference} {tip}\n"));
+            }
+        }
+        if !input.is_empty() {
+            let git = self.layout.git("update-ref").arg("--stdin");
+            git.input(input.into_bytes()).run()?;
+        }
+        Ok(true)
     }
 
     /// The commit kept under `refs/ccb/<name>`, if it is there.

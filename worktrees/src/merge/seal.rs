@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::change_report::Changes;
 use crate::changes;
 use crate::error::TreeError;
-use crate::git::{Git, History, line};
+use crate::git::{Git, Head, History, files, in_process, line};
 use crate::merge::patch::NAMES_ONLY;
 use crate::merge::{Builder, Built, MergeStrategy, Target};
 use crate::registry::Entry;
@@ -22,8 +22,8 @@ pub struct Sealed {
     pub base: Option<String>,
     /// Something differs from the base.
     pub changed: bool,
-    /// What was found in the tree, if it is still so because there was nothing to commit.
-    pub seen: Option<Changes>,
+    /// What is in the tree now.
+    pub seen: Changes,
 }
 
 impl Trees {
@@ -56,10 +56,14 @@ impl Trees {
             return Err(refused(why));
         };
         let (commit, seen) = if found.paths.is_empty() {
-            (head, Some(found))
+            (head, found)
         } else {
             let commit = self.commit(entry.path(), &head, &found.paths, message)?;
-            (commit, None)
+            let seen = match commit == head {
+                true => found.without_files(),
+                false => found.committed_as(&commit),
+            };
+            (commit, seen)
         };
         let sealed = self.sealed(&entry, commit, seen)?;
         if sealed.changed {
@@ -82,48 +86,42 @@ impl Trees {
             .input(paths.join(&0))
             .timeout(self.options.checkout_timeout)
             .run()?;
-        let tree = line(&Git::at(dir, "write-tree").run()?);
+        let tree = match in_process::write_tree(dir) {
+            Some(tree) => tree,
+            None => line(&Git::at(dir, "write-tree").run()?),
+        };
         if tree == History::open(dir).tree_of(head)? {
             return Ok(head.to_owned());
         }
-        let commit = || {
-            Git::at(dir, "commit-tree")
-                .args(["-p", head, "-F", "-", &tree])
-                .input(format!("{}\n", message.trim_end()).into_bytes())
+        let text = format!("{}\n", message.trim_end());
+        let commit = match in_process::commit(dir, &tree, head, &text) {
+            Some(commit) => commit,
+            None => commit_by_git(dir, &tree, head, &text)?,
         };
-        let commit = commit().run().or_else(|error| {
-            let known = Git::at(dir, "var").arg("GIT_COMMITTER_IDENT").run();
-            if known.is_ok() {
-                return Err(error);
-            }
-            // Nobody told git who commits here; that is no reason to lose work.
-            let mut commit = commit();
-            for role in ["AUTHOR", "COMMITTER"] {
-                commit = commit
-                    .env(&format!("GIT_{role}_NAME"), "ccb")
-                    .env(&format!("GIT_{role}_EMAIL"), "ccb@localhost");
-            }
-            commit.run()
-        });
-        let commit = line(&commit?);
         let subject = message.lines().next().unwrap_or_default();
+        self.move_head(dir, head, &commit, &format!("commit: {subject}"))?;
+        Ok(commit)
+    }
+
+    /// Moves the branch that HEAD is on, or HEAD itself.
+    fn move_head(&self, dir: &Path, from: &str, to: &str, why: &str) -> Result<(), TreeError> {
+        let admin = self.layout.admin_of(dir)?;
+        if let Head::Branch(branch, _) = files::head(&self.layout, &admin)
+            && in_process::move_ref(&self.layout, dir, &branch, from, to, why).is_some()
+        {
+            return Ok(());
+        }
         let moved = Git::at(dir, "update-ref")
-            .args(["-m", &format!("commit: {subject}"), "--end-of-options"])
-            .args(["HEAD", &commit, head])
+            .args(["-m", why, "--end-of-options", "HEAD", to, from])
             .run();
         match moved {
             // Killed when it had just done it, it was started again and did not know.
-            Err(_) if History::open(dir).resolve("HEAD")? == commit => Ok(commit),
-            moved => moved.map(|_| commit),
+            Err(_) if History::open(dir).resolve("HEAD")? == to => Ok(()),
+            moved => moved.map(drop),
         }
     }
 
-    fn sealed(
-        &self,
-        entry: &Entry,
-        commit: String,
-        seen: Option<Changes>,
-    ) -> Result<Sealed, TreeError> {
+    fn sealed(&self, entry: &Entry, commit: String, seen: Changes) -> Result<Sealed, TreeError> {
         let changed = match &entry.base {
             Some(base) if *base == commit => false,
             Some(base) => {
@@ -199,6 +197,9 @@ impl Trees {
 
     /// The files that differ between two commits.
     pub fn changed_paths(&self, from: &str, to: &str) -> Result<Vec<String>, TreeError> {
+        if let Some(found) = self.layout.history().stat_paths(from, to) {
+            return Ok(found);
+        }
         let bytes = self
             .layout
             .git("diff-tree")
@@ -210,4 +211,28 @@ impl Trees {
             .map(|name| String::from_utf8_lossy(name).into_owned())
             .collect())
     }
+}
+
+/// A commit object by git itself.
+fn commit_by_git(dir: &Path, tree: &str, parent: &str, message: &str) -> Result<String, TreeError> {
+    let commit = || {
+        Git::at(dir, "commit-tree")
+            .args(["-p", parent, "-F", "-", tree])
+            .input(message.as_bytes().to_vec())
+    };
+    let made = commit().run().or_else(|error| {
+        let known = Git::at(dir, "var").arg("GIT_COMMITTER_IDENT").run();
+        if known.is_ok() {
+            return Err(error);
+        }
+        // Nobody told git who commits here; that is no reason to lose work.
+        let mut commit = commit();
+        for role in ["AUTHOR", "COMMITTER"] {
+            commit = commit
+                .env(&format!("GIT_{role}_NAME"), "ccb")
+                .env(&format!("GIT_{role}_EMAIL"), "ccb@localhost");
+        }
+        commit.run()
+    });
+    Ok(line(&made?))
 }

@@ -24,7 +24,7 @@ use crate::slug::Slug;
 use crate::trees::Trees;
 
 /// The names of all trees of the pool begin with this.
-const PREFIX: &str = "ccb-pool";
+pub(super) const PREFIX: &str = "ccb-pool";
 
 /// An index this large, of about two thousand files, is one where reading them is noticed.
 const MANY_FILES: u64 = 256 * 1024;
@@ -95,6 +95,10 @@ impl Trees {
         self.recover_others(&nobody);
         let mut useful = 0;
         for pooled in Registry::load(&self.layout)?.pool {
+            if pooled.used {
+                // Whoever uses it again and again sees to it.
+                continue;
+            }
             if pooled.suits(&request.set_up) && useful < want {
                 useful += 1;
             } else if let Some(_lock) = self.lock_pooled(&pooled)? {
@@ -120,18 +124,15 @@ impl Trees {
         if self.layout.common.join("reftable").exists() {
             return Ok(Some("the repository keeps its refs in reftables"));
         }
-        let listed = self
-            .layout
-            .git("ls-tree")
-            .args(["--name-only", base, ".gitmodules"])
-            .run()?;
-        Ok((!listed.is_empty()).then_some("the repository has submodules"))
+        let history = self.layout.history();
+        let submodules = history.has_path(base, ".gitmodules")?;
+        Ok(submodules.then_some("the repository has submodules"))
     }
 
     /// A name for a tree of our own that nothing has, and its lock.
     ///
     /// Numbered, so that the lock files, which stay, are few.
-    fn free_internal(&self, prefix: &str) -> Result<(Slug, FileLock), TreeError> {
+    pub(super) fn free_internal(&self, prefix: &str) -> Result<(Slug, FileLock), TreeError> {
         let mut number = 0;
         loop {
             number += 1;
@@ -208,6 +209,7 @@ impl Trees {
             tree,
             sparse: set_up.sparse_patterns(),
             directories: set_up.directories(),
+            used: false,
         });
         section.save()
     }

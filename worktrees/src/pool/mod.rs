@@ -1,7 +1,9 @@
-//! Worktrees that are made before anybody asks for one: filling the pool (`fill`) and handing
-//! one out (`take`).
+//! Worktrees that are made before anybody asks for one: filling the pool (`fill`), handing one
+//! out (`take`), and using one again whose work is kept elsewhere (`give_back`).
 
 mod fill;
+mod give_back;
 mod take;
 
 pub use fill::{PoolTree, Refilled};
+pub use give_back::GivenBack;

@@ -18,7 +18,7 @@ use store::lock::FileLock;
 use crate::create::{CreateRequest, SPARSE};
 use crate::error::TreeError;
 use crate::fault;
-use crate::git::{Git, Head, admin, files, zero_split};
+use crate::git::{Git, Head, admin, files, path_from, zero_split};
 use crate::registry::{Entry, Event, Op, Pooled, Registry};
 use crate::remove::MOVING;
 use crate::slug::Slug;
@@ -46,8 +46,9 @@ impl Trees {
                 continue;
             };
             match self.inspect_pooled(pooled) {
-                Ok(admin) => {
-                    self.move_from_pool(slug, entry, pooled, &admin)?;
+                Ok(found) => {
+                    found.clear(pooled)?;
+                    self.move_from_pool(slug, entry, pooled, &found.admin)?;
                     self.bring_to_base(entry, pooled, request, lock)?;
                     return Ok(true);
                 }
@@ -61,8 +62,8 @@ impl Trees {
         Ok(false)
     }
 
-    /// Its directory among git's, if it is exactly as it was made; else what is odd about it.
-    fn inspect_pooled(&self, pooled: &Pooled) -> Result<PathBuf, String> {
+    /// What there is to know of it, if it is exactly as it was made; else what is odd about it.
+    pub(super) fn inspect_pooled(&self, pooled: &Pooled) -> Result<Inspected, String> {
         let tree = pooled.tree.path();
         let admin = files::admin_of(&self.layout, tree)?;
         if files::locked(&admin).is_some() {
@@ -86,13 +87,19 @@ impl Trees {
             format!("# branch.oid {base}").into_bytes(),
             b"# branch.head (detached)".to_vec(),
         ];
+        let mut left = Vec::new();
         let odd = zero_split(&status).find(|record| match record {
             [b'#', ..] => !expected.iter().any(|line| line == record),
-            [b'?' | b'!', b' ', path @ ..] => !pooled.keeps(path),
+            [b'?' | b'!', b' ', path @ ..] if pooled.keeps(path) => false,
+            // Whoever worked in it left what git ignores; a removal would delete it, too.
+            [b'!', b' ', path @ ..] if pooled.used => {
+                left.push(path_from(path.strip_suffix(b"/").unwrap_or(path)));
+                false
+            }
             _ => true,
         });
         match odd {
-            None => Ok(admin),
+            None => Ok(Inspected { admin, left }),
             Some(record) => Err(String::from_utf8_lossy(record).into_owned()),
         }
     }
@@ -111,7 +118,9 @@ impl Trees {
         self.check_names_free(&section, slug)?;
         let reference = format!("refs/heads/{branch}");
         let mut recorded = entry.clone();
-        recorded.placed.clone_from(&pooled.tree.placed);
+        if !pooled.used {
+            recorded.placed.clone_from(&pooled.tree.placed);
+        }
         recorded.op = Some(Op::Taking {
             from: Box::new(pooled.clone()),
             admin: admin.to_owned(),
@@ -140,7 +149,7 @@ impl Trees {
     }
 
     /// Tells git that the tree is at `path`, and not to mind that it is not there yet.
-    fn point_git_to(&self, admin: &Path, path: &Path) -> Result<(), TreeError> {
+    pub(super) fn point_git_to(&self, admin: &Path, path: &Path) -> Result<(), TreeError> {
         self.layout.write_git_file(&admin.join("locked"), MOVING)?;
         self.layout
             .write_git_file(&admin.join("gitdir"), &format!("{}/.git\n", path.display()))
@@ -228,6 +237,34 @@ impl Trees {
         }
         if tip.is_some() && !admin::is_checked_out(&self.layout, branch)? {
             admin::delete_ref(&self.layout, &reference, base)?;
+        }
+        Ok(())
+    }
+}
+
+/// A tree of the pool that can be handed out.
+#[derive(Debug)]
+pub(super) struct Inspected {
+    /// Its directory among git's.
+    pub(super) admin: PathBuf,
+    /// What the one before left there, to be deleted.
+    left: Vec<PathBuf>,
+}
+
+impl Inspected {
+    /// Deletes what the one who worked there before left, and what the set-up put there for it:
+    /// it may have been changed, and the set-up puts it there again.
+    fn clear(&self, pooled: &Pooled) -> Result<(), TreeError> {
+        if !pooled.used {
+            return Ok(());
+        }
+        let placed = pooled
+            .tree
+            .placed
+            .iter()
+            .map(|placed| Path::new(&placed.path));
+        for path in self.left.iter().map(PathBuf::as_path).chain(placed) {
+            store::tree::delete(&pooled.tree.path().join(path))?;
         }
         Ok(())
     }

@@ -186,6 +186,7 @@ impl Entry {
             Op::Restoring => "restoring",
             Op::Scratch => "checking",
             Op::Filling | Op::Taking { .. } => "creating",
+            Op::GivingBack { .. } => "removing",
             Op::CheckingOut => "checking out",
         })
     }

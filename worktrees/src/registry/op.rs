@@ -50,6 +50,14 @@ pub(crate) enum Op {
         /// Its directory among git's.
         admin: PathBuf,
     },
+    /// It is being moved from here to the pool.
+    #[serde(rename_all = "camelCase")]
+    GivingBack {
+        /// As it will be there.
+        to: Box<Pooled>,
+        /// Its directory among git's.
+        admin: PathBuf,
+    },
 }
 
 /// A tree that is ready to be handed out.
@@ -64,6 +72,9 @@ pub(crate) struct Pooled {
     /// Directories that were linked or copied into it and stay.
     #[serde(default)]
     pub(crate) directories: Vec<String>,
+    /// Somebody has worked in it, and what that came to is kept elsewhere.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) used: bool,
 }
 
 /// Where the commits of a tree went.

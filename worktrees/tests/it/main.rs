@@ -23,6 +23,8 @@ mod remove;
 /// The repository all of this happens in.
 #[expect(unreachable_pub, reason = "the harness of the other tests exports it")]
 mod repo;
+/// Used again by the next one.
+mod reuse;
 /// From a checkout to the commit that is kept.
 mod seal;
 /// What a new worktree gets besides its files.

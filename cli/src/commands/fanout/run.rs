@@ -74,6 +74,9 @@ pub(crate) struct RunArgs {
     /// Show the tasks, their order and what they cost at worst; run nothing
     #[arg(long)]
     dry_run: bool,
+    /// Land also if --check fails on the results, where it already fails without them
+    #[arg(long)]
+    allow_red_base: bool,
     /// A foreach that finds nothing is fine
     #[arg(long)]
     allow_empty: bool,
@@ -183,7 +186,8 @@ impl RunArgs {
                 LandArg::Merge => Land::Merge,
             },
             into: self.into.clone(),
-            check: self.check.clone(),
+            check: ready.whole_check(self.check.as_deref()),
+            allow_red_base: self.allow_red_base,
             out: context.directory.join(&self.out),
             shard: self.shard,
             cut: ready.cut.clone(),

@@ -39,6 +39,7 @@ pub(crate) fn run(args: &GcArgs, context: &mut Context) -> Result<Exit, Failure>
     let trees = context.trees()?;
     if args.yes {
         trees.sweep()?;
+        trees.drop_used()?;
     }
     let mut rows: Vec<Value> = Vec::new();
     let mut lines: Vec<String> = Vec::new();

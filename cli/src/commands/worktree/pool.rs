@@ -2,7 +2,7 @@ use clap::Subcommand;
 use coordinator::workplace::SetUpWish;
 use serde_json::{Value, json};
 use store::Failure;
-use worktrees::CreateRequest;
+use worktrees::{CreateRequest, GivenBack, Slug};
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -17,6 +17,12 @@ pub(crate) enum PoolCommand {
         #[arg(value_parser = clap::value_parser!(u16).range(0..=64))]
         count: Option<u16>,
     },
+    /// Use a worktree again whose work is part of HEAD: it goes to the pool, its branch goes
+    Return {
+        /// The worktree
+        #[arg(value_name = "WORKTREE")]
+        name: String,
+    },
     /// Show the worktrees that are ready to be handed out
     #[command(visible_alias = "ls")]
     List,
@@ -25,7 +31,34 @@ pub(crate) enum PoolCommand {
 pub(crate) fn run(command: &PoolCommand, context: &mut Context) -> Result<Exit, Failure> {
     match command {
         PoolCommand::Fill { count } => fill(*count, context),
+        PoolCommand::Return { name } => give_back(name, context),
         PoolCommand::List => list(context),
+    }
+}
+
+fn give_back(name: &str, context: &mut Context) -> Result<Exit, Failure> {
+    let trees = context.trees()?;
+    let slug = Slug::new(name)?;
+    let changes = trees.changes(&slug)?;
+    let head = trees.resolve("HEAD")?;
+    let landed = match &changes.head {
+        Some(commit) if trees.contains(&head, commit)? => commit,
+        _ => {
+            let why = format!("worktree {slug} has commits that are not part of HEAD");
+            let hint = format!("`ccb worktree merge {slug}` lands them first");
+            return Err(Failure::refused("has_changes", why).with_hint(hint));
+        }
+    };
+    let set_up = context.set_up(&SetUpWish::Nothing)?;
+    match trees.give_back(&slug, landed, &set_up)? {
+        GivenBack::Yes => context.out.done(
+            || json!({"returned": slug.as_str()}),
+            || format!("{GREEN}✔{GREEN:#} {BOLD}{slug}{BOLD:#} is in the pool"),
+        ),
+        GivenBack::No(why) => {
+            let why = format!("worktree {slug} cannot be used again: {why}");
+            Err(Failure::refused("not_reusable", why))
+        }
     }
 }
 

@@ -512,7 +512,7 @@ fn markdown_shows_every_task_and_nothing_of_it_is_markup() {
     let rows = page.lines().filter(|line| line.starts_with("| "));
     for row in rows {
         let bars = row.replace("\\|", "").matches('|').count();
-        assert_eq!(bars, 8, "{row}");
+        assert_eq!(bars, 9, "{row}");
     }
     assert_eq!(time(61_500), "1m01s");
     assert_eq!(time(999), "999 ms");

@@ -79,8 +79,18 @@ fn made(root: &Path) -> (PathBuf, PathBuf, String) {
     );
     git(&repo, &["reset", "-q", "--hard", &base]);
     let results = Results::create(&out, &base, secrets()).unwrap();
-    results.keep_patch("one", &repo, &base, &first).unwrap();
-    let kept = results.keep_patch("two", &repo, &first, &second).unwrap();
+    results
+        .keep_patch(
+            "one",
+            &worktrees::patch::format(&repo, &base, &first).unwrap(),
+        )
+        .unwrap();
+    let kept = results
+        .keep_patch(
+            "two",
+            &worktrees::patch::format(&repo, &first, &second).unwrap(),
+        )
+        .unwrap();
     assert!(!kept.holds_secret);
     let tasks = vec![done("two", &["one"], &second), done("one", &[], &first)];
     results
@@ -289,7 +299,7 @@ fn a_patch_with_a_secret_is_told() {
     let results = Results::create(&root.path().join("out"), &base, secrets()).unwrap();
     assert!(
         results
-            .keep_patch("k", &repo, &base, &next)
+            .keep_patch("k", &worktrees::patch::format(&repo, &base, &next).unwrap())
             .unwrap()
             .holds_secret
     );
@@ -331,7 +341,9 @@ fn parts_are_merged_with_their_files() {
     for (id, commit) in [("one", &one), ("two", &two)] {
         let dir = root.path().join(id);
         let results = Results::create(&dir, &base, secrets()).unwrap();
-        results.keep_patch(id, &repo, &base, commit).unwrap();
+        results
+            .keep_patch(id, &worktrees::patch::format(&repo, &base, commit).unwrap())
+            .unwrap();
         let report = Report::new("r", &base, (0, 1), vec![done(id, &[], commit)]);
         results.finish(&report).unwrap();
         dirs.push(dir);
