@@ -6,7 +6,9 @@
 //! trees in line; every command here does so first.
 
 use store::{Category, Explain, Facts};
-use taskboard::{Board, BoardError, Caller, Completed, Hooks, Task, TaskId, TaskResult, Veto};
+use taskboard::{
+    Begin, Board, BoardError, Caller, Completed, Hooks, Task, TaskId, TaskResult, Veto,
+};
 use worktrees::{Entry, EventTask, RemoveRequest, Removed, Slug, TreeError, Trees};
 
 /// What the board or the trees said.
@@ -54,16 +56,16 @@ pub struct Finished {
 }
 
 impl Binder<'_> {
-    /// Binds task `id` to the tree, and starts it if it can start. What either of them was
-    /// bound to before is unbound.
+    /// Binds task `id` to the tree, and starts it as `begin` says. What either of them was bound
+    /// to before is unbound.
     pub fn bind(
         &self,
         slug: &Slug,
         id: TaskId,
-        agent: Option<&str>,
+        begin: Begin<'_>,
     ) -> Result<(Entry, Task), BindingError> {
         let before = self.trees.get(slug)?;
-        let task = self.board.bind_worktree(id, slug.as_str(), agent)?;
+        let task = self.board.bind_worktree(id, slug.as_str(), begin)?;
         if let Some(other) = self.task_of(&before).filter(|other| *other != id) {
             self.forget(other, slug)?;
         }

@@ -29,6 +29,9 @@ pub const SUBAGENT_MODEL: &str = "CLAUDE_CODE_SUBAGENT_MODEL";
 /// If set, agents that models start do not run in the background.
 pub const NO_BACKGROUND: &str = "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS";
 
+/// If set, workers have Bash, Read and Edit alone.
+pub const SIMPLE: &str = "CLAUDE_CODE_SIMPLE";
+
 /// Sessions are led by a coordinator.
 pub const COORDINATOR_MODE: &str = "CLAUDE_CODE_COORDINATOR_MODE";
 /// Set where GitHub runs us, which shows annotations.

@@ -96,3 +96,4 @@ pub use ready::{Dependencies, Rank, rank};
 pub use snapshot::{Snapshot, Unreadable};
 pub use task::{Status, Task};
 pub use watch::Watch;
+pub use worktree::Begin;

@@ -12,27 +12,39 @@ use crate::ready::Dependencies;
 use crate::section::ListDir;
 use crate::task::{Status, Task, check_line};
 
+/// What binding a worktree to a task means for one that can start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begin<'a> {
+    /// This agent begins it, as if it had claimed it.
+    By(&'a str),
+    /// It is in progress, and nobody's.
+    ByNobody,
+    /// It stays as it is: the worktree is made ready for somebody else.
+    NotYet,
+}
+
 impl Board {
-    /// Writes down that task `id` is done in the tree `name`, and starts it if it can start:
-    /// as a claim by `agent`, or in nobody's name.
+    /// Writes down that task `id` is done in the tree `name`. `begin` says what becomes of one
+    /// that can start.
     pub fn bind_worktree(
         &self,
         id: TaskId,
         name: &str,
-        agent: Option<&str>,
+        begin: Begin<'_>,
     ) -> Result<Task, BoardError> {
         check_line("worktree", name)?;
         let now = self.now_ms();
         self.edit_ours(id, |index, before| {
             let mut task = before.clone();
             if index.can_start(id, task.status, task.parked().is_some()) {
-                match agent {
-                    Some(agent) => {
+                match begin {
+                    Begin::By(agent) => {
                         let request = ClaimRequest::new(agent);
                         check_claim(index, before, &request, Busy::OwnsUnfinished)?;
                         start(&mut task, &request, now);
                     }
-                    None => task.status = Status::InProgress,
+                    Begin::ByNobody => task.status = Status::InProgress,
+                    Begin::NotYet => {}
                 }
             }
             task.set_worktree(Some(name));

@@ -261,3 +261,24 @@ fn a_models_alias_is_mapped_or_left_out() {
     let (model, said) = spawn();
     assert_eq!((model.as_str(), said.as_str()), (Some("small-1"), ""));
 }
+
+#[test]
+fn workers_have_three_tools_in_simple_mode() {
+    let home = TestHome::in_memory(crate::CCB);
+    let types = || {
+        let mut command = home.command(&["--json", "agent", "types"]);
+        command.env("CLAUDE_CODE_SIMPLE", "1");
+        let answer = harness::Answer::of(command.output().unwrap());
+        answer.json()["types"].clone()
+    };
+    let three = serde_json::json!(["Bash", "Read", "Edit"]);
+    assert_eq!(one(&types(), "worker")["tools"], three);
+    assert_ne!(one(&types(), "general-purpose")["tools"], three);
+    assert_ne!(
+        one(&home.ok(&["agent", "types"])["types"], "worker")["tools"],
+        three
+    );
+    // One that a person has defined is as they want it.
+    write(&home.path().join("agents/worker.md"), &agent("worker", ""));
+    assert_ne!(one(&types(), "worker")["tools"], three);
+}

@@ -257,3 +257,22 @@ fn an_agent_is_shown_in_its_own_colour() {
     let alice = members.iter().find(|member| member["name"] == "alice");
     assert_eq!(alice.unwrap()["color"], "pink");
 }
+
+/// Events that happen inside Claude Code: elsewhere such hooks do not run, and that is said.
+#[test]
+fn hooks_that_cannot_run_are_warned_about() {
+    let home = home();
+    let hook = json!([{"hooks": [{"type": "command", "command": "true"}]}]);
+    let script = Script::new().done("fine");
+    let hooks = json!({"hooks": {"PreToolUse": hook, "Stop": hook, "SubagentStart": hook}});
+    let answer = spawn(&home, &hooks, &script);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(
+        answer
+            .stderr
+            .contains("the PreToolUse hooks of its definition do not run"),
+        "{answer:?}"
+    );
+    let answer = spawn(&home, &json!({"hooks": {"Stop": hook}}), &script);
+    assert_eq!(answer.stderr, "", "{answer:?}");
+}

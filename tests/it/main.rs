@@ -183,6 +183,8 @@ mod run_torture;
 mod secrets;
 /// Team sessions: worked off, proved, landed, resumed.
 mod session;
+/// Team sessions: colours, and worktrees nobody needs.
+mod session_care;
 /// Team sessions: every part killed at random.
 mod session_chaos;
 /// Team sessions whose lead is an agent.

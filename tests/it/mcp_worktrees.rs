@@ -79,8 +79,9 @@ fn worktrees_for_tasks_leave_events_that_name_the_task() {
     let made = lead.ok("Worktrees", create);
     assert_eq!(made["worktree"]["task_id"], first.as_str());
     assert_eq!(made["task"]["metadata"]["ccb"]["worktree"], "a");
-    let started = (&made["task"]["status"], &made["task"]["owner"]);
-    assert_eq!(started, (&json!("in_progress"), &json!("team-lead")));
+    // Whoever leads prepares it for somebody.
+    let stands = (&made["task"]["status"], &made["task"]["owner"]);
+    assert_eq!(stands, (&json!("pending"), &Value::Null));
     let named = |names: &[&str], id: &str| -> Vec<(String, Value)> {
         let names = names.iter();
         names.map(|name| ((*name).to_owned(), json!(id))).collect()
@@ -97,17 +98,25 @@ fn worktrees_for_tasks_leave_events_that_name_the_task() {
     let bind = json!({"action": "bind", "name": "b", "taskId": second});
     let bound = lead.ok("Worktrees", bind);
     assert_eq!(bound["worktree"]["task_id"], second.as_str());
-    assert_eq!(bound["task"]["owner"], "team-lead");
+    assert_eq!(bound["task"]["owner"], Value::Null);
     let last = place.ok(&["worktree", "events", "--limit", "1"])["events"][0].clone();
     assert_eq!(last["event"], "worktree.bind");
-    assert_eq!(last["task"], json!({"id": second, "status": "in_progress"}));
+    assert_eq!(last["task"], json!({"id": second, "status": "pending"}));
     place.ok(&["worktree", "unbind", "b"]);
     let last = events(&place, "b").pop().unwrap();
     assert_eq!(last, ("worktree.unbind".to_owned(), json!(second)));
-    // By the command the same.
-    place.ok(&["worktree", "bind", "b", &second]);
-    let last = events(&place, "b").pop().unwrap();
-    assert_eq!(last, ("worktree.bind".to_owned(), json!(second)));
+    // By the command the same; a teammate begins what it binds.
+    for (who, status, owner) in [
+        ("team-lead", "pending", Value::Null),
+        ("alice", "in_progress", json!("alice")),
+    ] {
+        let bound = place.ok(&["worktree", "bind", "b", &second, "--as", who]);
+        assert_eq!(bound["task"]["status"], status, "{who}");
+        assert_eq!(bound["task"]["owner"], owner, "{who}");
+        let last = events(&place, "b").pop().unwrap();
+        assert_eq!(last, ("worktree.bind".to_owned(), json!(second)));
+        place.ok(&["worktree", "unbind", "b"]);
+    }
 }
 
 #[test]
@@ -132,7 +141,7 @@ fn worktrees_answers_in_plain_words() {
         )),
         "{made}"
     );
-    let task = format!("task #{id} (in_progress, owner team-lead): Fix the parser.");
+    let task = format!("task #{id} (pending): Fix the parser.");
     assert!(made.ends_with(&format!("It is bound to {task}")), "{made}");
     let found = say(json!({"action": "create", "name": "a"}));
     assert!(found.starts_with("Found worktree a: "), "{found}");

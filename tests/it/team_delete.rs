@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use harness::runs::LONG;
 use harness::script::Script;
-use harness::{Answer, TestHome, TestRepo, Workplace, write};
+use harness::{Answer, McpClient, TestHome, TestRepo, Workplace, wait_until, write};
 use serde_json::json;
 use store::lock::{DEFAULT_TIMEOUT, FileLock};
 
@@ -244,4 +245,26 @@ fn trees_without_changes_go_with_the_team() {
     assert!(place.repo.tree("busy").join("new.txt").exists());
     assert!(place.repo.tree("somebody-elses").exists());
     place.ok(&["worktree", "undo", "idle"]);
+}
+
+/// It has nothing to do and agrees, or a person agrees for it: nobody has to write to it again.
+#[test]
+fn one_that_agrees_to_end_while_it_is_idle_ends() {
+    let home = TestHome::in_memory(CCB).with_list("fixers");
+    home.with_fake_runtime(FAKE_AGENT, "");
+    home.ok(&["team", "create", "fixers"]);
+    let script = Script::new().done("first").serve();
+    let id = home.spawn_fake(&script, &["--name", "alice"]);
+    home.await_run(&id, "idle");
+    let mut lead = McpClient::connect(home.command(&["mcp", "--role", "lead"]));
+    let question = json!({"type": "shutdown_request", "reason": "that is all"});
+    let asked = lead.ok("SendMessage", json!({"to": "alice", "message": question}));
+    wait_until(LONG, "its turn about that to be over", || {
+        home.entries(&id, "message").len() == 1 && home.run_meta(&id)["state"] == "idle"
+    });
+    let request = asked["request"]["id"].as_str().unwrap();
+    home.ok(&["mail", "approve", request, "--as", "alice"]);
+    home.await_settled(&id);
+    assert_eq!(home.run_exit(&id).unwrap()["status"], "completed");
+    lead.ok("TeamDelete", json!({}));
 }

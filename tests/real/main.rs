@@ -8,6 +8,8 @@ use libtest_mimic::{Arguments, Completion, Trial};
 mod acp;
 /// Claude Code.
 mod claude;
+/// Claude Code with others around it.
+mod claude_loops;
 /// Claude Code through the command line.
 mod claude_runs;
 /// Codex.
@@ -22,6 +24,8 @@ mod fanout;
 mod mail;
 /// The MCP server and clients that are not ours.
 mod mcp_clients;
+/// Clients set up as docs/mcp.md says.
+mod mcp_set_up;
 /// Reports of `ccb fanout` beside the schemas others publish.
 mod report_schemas;
 /// Each program follows the scripted model.
@@ -72,6 +76,7 @@ fn trials() -> Vec<Trial> {
                 opencode_goes_on_and_copies, opencode_uses_the_model_it_is_told;
             contract: opencode;
             mail: a_message_reaches_the_model_of_opencode;
+            mcp_set_up: opencode_as_the_document_says;
             scripts: opencode_follows_a_script;
             tools: the_tools_of_opencode, a_lead_and_a_coordinator_on_opencode,
                 opencode_cannot_write_where_it_only_reads;
@@ -81,6 +86,7 @@ fn trials() -> Vec<Trial> {
                 gemini_cannot_go_on;
             contract: gemini;
             mail: a_message_reaches_the_model_of_gemini;
+            mcp_set_up: gemini_as_the_document_says;
             scripts: gemini_follows_a_script;
             tools: the_tools_of_gemini, a_lead_and_a_coordinator_on_gemini,
                 gemini_cannot_write_where_it_only_reads;
@@ -102,6 +108,10 @@ fn trials() -> Vec<Trial> {
                 a_provider_that_refuses_for_now_is_a_quota, limits_on_turns_and_money,
                 a_repositorys_hooks_run_only_where_it_is_trusted,
                 its_prompt_and_its_tools_are_as_ordered, a_killed_program_ends_without_a_turn;
+            claude_loops: a_child_outlives_the_turn_that_started_it,
+                a_lead_answers_its_agents_questions,
+                a_question_that_nobody_can_answer_is_denied_at_once,
+                a_teammate_agrees_to_end_and_does, servers_of_the_user_and_of_a_trusted_repository;
             claude_runs: a_whole_life_from_a_task_to_a_copy, whoever_is_killed_nothing_is_left,
                 twelve_at_once_take_each_task_once, a_refusal_is_waited_for_and_the_work_goes_on,
                 limits_end_it_by_whoever_sees_it_first, copies_share_every_byte_up_to_their_order;
@@ -110,6 +120,7 @@ fn trials() -> Vec<Trial> {
                 a_coordinator_hands_out_hears_follows_up_and_the_result_is_on_the_branch;
             fanout: twelve_defects_go_from_red_to_green_with_claude;
             mail: a_message_reaches_the_model_of_claude;
+            mcp_set_up: claude_as_the_document_says;
             scripts: claude_follows_a_script, claude_tries_again,
                 an_answer_that_hangs_is_left_when_claude_is_killed;
             session: a_lead_and_its_mates_take_a_board_to_green;
@@ -125,6 +136,7 @@ fn trials() -> Vec<Trial> {
                 what_the_provider_refuses_is_told_apart;
             contract: codex;
             mail: a_message_reaches_the_model_of_codex;
+            mcp_set_up: codex_as_the_document_says;
             scripts: codex_follows_a_script;
             tools: the_tools_of_codex, a_lead_and_a_coordinator_on_codex,
                 codex_cannot_write_where_it_only_reads;

@@ -1,5 +1,6 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use serde_json::json;
 use swarm::runtime::{Event, Launch, McpServer, Message, Order};
@@ -75,6 +76,17 @@ impl RealWorld {
             ("CLAUDE_CODE_MAX_RETRIES", "2"),
         ]));
         self.launch(prompt, env)
+    }
+
+    /// Claude Code as its user would start it, in the repository.
+    pub fn command(&self, claude: &str) -> Command {
+        let mut command = Command::new(claude);
+        command
+            .env_clear()
+            .envs(self.claude("").env)
+            .current_dir(self.repo())
+            .stdin(Stdio::null());
+        command
     }
 
     /// A launch for opencode.

@@ -6,7 +6,7 @@ use coordinator::rights;
 use coordinator::workplace::{TreeWish, Workplace};
 use serde_json::json;
 use store::Failure;
-use taskboard::{Task, TaskId};
+use taskboard::{Begin, Task, TaskId};
 use worktrees::{ChangeState, Changes, Slug};
 
 use super::answer::Answer;
@@ -45,7 +45,7 @@ pub(super) fn call(arguments: &Arguments, context: &Workplace) -> Result<Answer,
         ("create", name, task) => create(name, task, arguments, context),
         ("status", Some(name), _) => status(&name, context),
         ("bind", Some(name), Some(task)) => {
-            let (entry, task) = trees::bind(&name, task, context)?;
+            let (entry, task) = trees::bind(&name, task, Begin::NotYet, context)?;
             let text = format!("Worktree {name} is bound to {}.", task_words(&task));
             Ok(Answer::new(text, trees::bound_json(&entry, &task)))
         }
@@ -153,6 +153,8 @@ fn create(
         base: given(arguments, "base"),
         ..TreeWish::default()
     };
+    // Whoever leads makes it for somebody else.
+    let task = task.map(|task| (task, Begin::NotYet));
     let made = trees::create(name, task, &wish, context)?;
     let entry = &made.created.entry;
     let verb = match made.created.created {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use anstyle::Style;
 use coordinator::fanout::Verdict;
 use coordinator::session::{DirectorEvent, Stand, Summary, TaskEnd};
 use serde_json::{Value, json};
@@ -39,7 +40,8 @@ pub(super) fn event_json(event: &DirectorEvent) -> Value {
     json
 }
 
-pub(super) fn event_text(event: &DirectorEvent) -> String {
+/// `style` is how the agent it is about is shown.
+pub(super) fn event_text(event: &DirectorEvent, style: Style) -> String {
     match event {
         DirectorEvent::Started {
             task,
@@ -56,7 +58,7 @@ pub(super) fn event_text(event: &DirectorEvent) -> String {
                 (more, _) => format!(" (attempt {more})"),
             };
             format!(
-                "{CYAN}▶{CYAN:#} {who} #{task} {}{again}",
+                "{CYAN}▶{CYAN:#} {style}{who}{style:#} #{task} {}{again}",
                 clean_line(subject)
             )
         }

@@ -3,9 +3,10 @@
 use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
 
+use anstyle::Style;
 use coordinator::Finding;
 use coordinator::actions::mail::in_short;
-use coordinator::run::Listed;
+use coordinator::run::{Agents, Listed};
 use coordinator::session::{Decision, DirectorEvent, Session, SessionEvent, SessionUi};
 use mailbox::{Message, Request};
 use serde_json::{Value, json};
@@ -16,7 +17,9 @@ use taskboard::{Snapshot, Status, TaskId};
 
 use super::text::{event_json, event_text, summary_json, summary_text};
 use super::typed::{HELP, Typed, decision};
-use crate::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW, clean_line, colored, hanging};
+use crate::output::{
+    BOLD, CYAN, DIM, GREEN, Output, PLAIN, RED, YELLOW, clean_line, colored, hanging,
+};
 use crate::signals::Signals;
 
 /// Says what happens, and listens to who is at the terminal.
@@ -29,6 +32,8 @@ pub(super) struct View {
     typed: Option<Typed>,
     /// Whose members write, once it is known.
     team: Mutex<Option<Team>>,
+    /// Its agents.
+    agents: Mutex<Option<Agents>>,
 }
 
 impl View {
@@ -39,6 +44,7 @@ impl View {
             signals,
             typed: std::io::stdin().is_terminal().then(Typed::read),
             team: Mutex::default(),
+            agents: Mutex::default(),
         }
     }
 
@@ -74,9 +80,24 @@ impl View {
         roster.member(name)?.color.clone()
     }
 
+    /// What the agent is shown in that has begun something: its definition's colour, else the one
+    /// it has in its team.
+    fn style_of_agent(&self, event: &DirectorEvent) -> Style {
+        let DirectorEvent::Started { agent, name, .. } = event else {
+            return PLAIN;
+        };
+        let agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
+        let meta = agents.as_ref().and_then(|all| all.run(agent).meta().ok());
+        let color = meta.and_then(|meta| meta.launch.color);
+        let color = color.or_else(|| self.color_of(name.as_deref().unwrap_or(agent)));
+        colored(color.as_deref(), PLAIN)
+    }
+
     fn begun(&self, session: &Session) {
         let team = session.workplace.team_named(session.team.clone());
         *self.team.lock().unwrap_or_else(PoisonError::into_inner) = Some(team);
+        let agents = session.workplace.agents().ok();
+        *self.agents.lock().unwrap_or_else(PoisonError::into_inner) = agents;
         let record = &session.record;
         let runtime = record.runtime.as_deref().unwrap_or("shell");
         let lead = record.lead.as_deref().unwrap_or("you");
@@ -110,7 +131,10 @@ impl View {
         if !self.json && matches!(event, DirectorEvent::Idle { .. }) {
             return;
         }
-        self.say(|| event_json(event), || event_text(event));
+        self.say(
+            || event_json(event),
+            || event_text(event, self.style_of_agent(event)),
+        );
     }
 
     fn finding(&self, finding: &Finding) {

@@ -172,10 +172,23 @@ pub fn answer(
         plan,
     };
     let request = mailbox.reply(id, workplace.agent_name(), reply)?;
-    if approved && matches!(request.question, Question::Plan(_)) {
-        plan_mode::end(&request.from, workplace)?;
+    match &request.question {
+        Question::Plan(_) if approved => plan_mode::end(&request.from, workplace)?,
+        Question::Shutdown(_) if approved => wake(&request.to, workplace),
+        _ => {}
     }
     Ok(request)
+}
+
+/// Lets the host of an agent that has agreed to end look at once. One that is not rung for sees
+/// it a little later.
+fn wake(agent: &str, workplace: &Workplace) {
+    let agents = workplace.agents();
+    if let Ok(agents) = agents
+        && let Ok(Some(meta)) = agents.addressed(agent)
+    {
+        agents.run(&meta.agent_id).ring();
+    }
 }
 
 /// What is asked, in one line.

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use store::Failure;
-use taskboard::{Board, Completed, Hooks, Task, TaskId};
+use swarm::LEAD;
+use taskboard::{Begin, Board, Completed, Hooks, Task, TaskId};
 use worktrees::{
     Changes, CreateRequest, Created, Entry, RemoveRequest, Removed, Slug, TreeError, TreeStatus,
     Trees,
@@ -13,6 +14,7 @@ use worktrees::{
 
 use super::worktree::{fill_behind, making, to_json};
 use crate::binding::Binder;
+use crate::identity::Who;
 use crate::workplace::hooks::{BeforeDone, TreeRemover};
 use crate::workplace::{TreeWish, Workplace};
 
@@ -152,30 +154,31 @@ impl CreatedTree {
 }
 
 /// Finds the worktree of this name, or makes it, by whatever means make worktrees here. A task
-/// that is named is bound to it; if it refuses, what was made for it goes again.
+/// that is named is bound to it, and begun as `task` says; if it refuses, what was made for it
+/// goes again.
 pub fn create(
     name: Option<Slug>,
-    task: Option<TaskId>,
+    task: Option<(TaskId, Begin<'_>)>,
     wish: &TreeWish,
     workplace: &Workplace,
 ) -> Result<CreatedTree, Failure> {
     let (board, trees) = (workplace.board(), workplace.trees()?);
-    if let Some(task) = task {
+    if let Some((task, _)) = task {
         // Before anything is made for it.
         board.snapshot()?.require(task)?;
     }
     let mut created = making(name, wish, workplace, |request| {
         Ok(trees.create(&CreateRequest {
             agent: workplace.named_agent().map(str::to_owned),
-            bound_to: task.map(|task| (task.to_string(), board.name().to_string())),
+            bound_to: task.map(|(task, _)| (task.to_string(), board.name().to_string())),
             ..request
         })?)
     })?;
     let mut bound = None;
-    if let Some(task) = task {
+    if let Some((task, begin)) = task {
         let (board, trees) = (&board, &trees);
         let slug = Slug::new(&created.entry.name)?;
-        match (Binder { board, trees }).bind(&slug, task, workplace.named_agent()) {
+        match (Binder { board, trees }).bind(&slug, task, begin) {
             Ok((entry, task)) => {
                 created.entry = entry;
                 bound = Some(task);
@@ -217,10 +220,26 @@ fn take_back(
     Ok(())
 }
 
-/// Binds a task to a worktree, and starts it if it can start.
-pub fn bind(slug: &Slug, task: TaskId, workplace: &Workplace) -> Result<(Entry, Task), Failure> {
+/// Binds a task to a worktree.
+pub fn bind(
+    slug: &Slug,
+    task: TaskId,
+    begin: Begin<'_>,
+    workplace: &Workplace,
+) -> Result<(Entry, Task), Failure> {
     let (board, trees) = (workplace.board(), workplace.trees()?);
-    Ok(binder(&board, &trees).bind(slug, task, workplace.named_agent())?)
+    Ok(binder(&board, &trees).bind(slug, task, begin)?)
+}
+
+/// Who begins a task that is bound to a worktree here. Whoever leads prepares the worktree for
+/// somebody; anybody else is about to work in it.
+pub fn beginner(workplace: &Workplace) -> Begin<'_> {
+    let leads = matches!(workplace.who(), Who::Lead | Who::Coordinator);
+    match workplace.named_agent() {
+        Some(agent) if leads || agent == LEAD => Begin::NotYet,
+        Some(agent) => Begin::By(agent),
+        None => Begin::ByNobody,
+    }
 }
 
 /// Unbinds a worktree and its task from each other.

@@ -8,6 +8,7 @@ use swarm::run::{Meta, RunError, RuntimeSpec};
 use swarm::runtime::RuntimeKind;
 use swarm::tools::{Reach, ToolFilter};
 
+use super::definition_keys::is_inside_program;
 use super::describe::Wish;
 use crate::actions::recipients;
 use crate::agent::Role;
@@ -160,7 +161,8 @@ pub fn missing_as_teammate(filter: &ToolFilter) -> Option<String> {
     })
 }
 
-/// The same for an agent that is about to be started.
+/// What an agent that is about to be started will not have, in words: tools of a teammate, its
+/// model, hooks of its definition.
 pub fn warning(spawn: &Spawn) -> Option<String> {
     let plan = &spawn.plan;
     let filter = ToolFilter::new(plan.tools.clone(), plan.disallowed_tools.clone());
@@ -174,10 +176,28 @@ pub fn warning(spawn: &Spawn) -> Option<String> {
              agents.models.{runtime}.{model} names another"
         )
     });
-    match (missing, dropped) {
-        (Some(missing), Some(dropped)) => Some(format!("{missing}; {dropped}")),
-        (missing, dropped) => missing.or(dropped),
+    let all = [missing, dropped, hooks_that_do_not_run(spawn)];
+    let all: Vec<String> = all.into_iter().flatten().collect();
+    (!all.is_empty()).then(|| all.join("; "))
+}
+
+/// Which hooks of its definition will not run: their events happen inside Claude Code alone.
+fn hooks_that_do_not_run(spawn: &Spawn) -> Option<String> {
+    let hooks = spawn.plan.hooks.as_ref()?;
+    if spawn.runtime.kind == RuntimeKind::Claude {
+        return None;
     }
+    let events = hooks.events.keys().map(String::as_str);
+    let inside: Vec<&str> = events.filter(|event| is_inside_program(event)).collect();
+    (!inside.is_empty()).then(|| {
+        format!(
+            "{}: the {} hooks of its definition do not run, because {} does not tell of such \
+             events",
+            spawn.agent_type,
+            inside.join(" and "),
+            spawn.runtime.name
+        )
+    })
 }
 
 /// An agent that does not lead adds nobody to its team, and nobody it starts has the name of a

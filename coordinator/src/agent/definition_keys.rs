@@ -46,7 +46,7 @@ pub(super) fn apply(
     plan.required_servers
         .clone_from(&definition.required_mcp_servers);
     let mut hooks = definition.hooks.clone();
-    hooks.retain(|event, _| event != "Stop" && HookEvent::parse(event).is_none());
+    hooks.retain(|event, _| is_inside_program(event));
     if !hooks.is_empty() {
         check_trust(found, |places| Item::agent_hooks(found, places), workplace)?;
         plan.runtime_hooks = hooks;
@@ -55,6 +55,12 @@ pub(super) fn apply(
         prompt.push_str(&skills(definition, workplace)?);
     }
     Ok(())
+}
+
+/// Whether a hook's event happens inside the agent's program, so that only that can run the hook.
+/// `Stop` of a definition is the agent's own end, which ccb sees.
+pub(super) fn is_inside_program(event: &str) -> bool {
+    event != "Stop" && HookEvent::parse(event).is_none()
 }
 
 /// Whether the agent's program is to have a configuration of its own.

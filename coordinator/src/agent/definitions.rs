@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use store::Failure;
-use swarm::definitions::{Definitions, Problem, Source, Sources};
+use swarm::definitions::{Definitions, Found, Problem, Source, Sources};
 
+use super::workers::USUAL_TYPE;
+use crate::env;
 use crate::workplace::Workplace;
 
 /// Where whoever manages this machine keeps definitions; the place Claude Code uses.
@@ -13,6 +15,9 @@ const MANAGED: &str = if cfg!(target_os = "macos") {
 } else {
     "/etc/claude-code/.claude/agents"
 };
+
+/// What a worker has in simple mode.
+const SIMPLE_TOOLS: [&str; 3] = ["Bash", "Read", "Edit"];
 
 /// All types there are. What a person typed wrong is an error; what is wrong with files is in
 /// the answer.
@@ -24,7 +29,10 @@ pub fn load(agents: Option<&str>, workplace: &Workplace) -> Result<Definitions, 
         user: Some(workplace.home().agents()),
         deny: workplace.agent_settings().deny.clone(),
     };
-    let definitions = Definitions::load(&sources);
+    let mut definitions = Definitions::load(&sources);
+    if env::is_set(env::SIMPLE) {
+        simplify(&mut definitions);
+    }
     let typed = |problem: &&Problem| problem.source == Source::Flag && !problem.ignored_key;
     match definitions.problems.iter().find(typed) {
         Some(problem) => {
@@ -34,6 +42,17 @@ pub fn load(agents: Option<&str>, workplace: &Workplace) -> Result<Definitions, 
             ))
         }
         None => Ok(definitions),
+    }
+}
+
+/// Leaves the built-in worker the tools that Claude Code's simple mode has. What a person has
+/// defined in its place is as they want it.
+fn simplify(definitions: &mut Definitions) {
+    let ours = |found: &&mut Found| {
+        found.source == Source::BuiltIn && found.definition.name.as_str() == USUAL_TYPE
+    };
+    for worker in definitions.found.iter_mut().filter(ours) {
+        worker.definition.tools = Some(SIMPLE_TOOLS.map(str::to_owned).to_vec());
     }
 }
 

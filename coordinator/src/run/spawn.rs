@@ -9,7 +9,7 @@ use store::home::create_private_dir;
 use store::name::Name;
 use swarm::run::{LaunchPlan, Meta, RunDir, RunError, RunState, RuntimeSpec, TreeOf, tmp_dir};
 use swarm::{AgentId, LEAD, NewMember};
-use taskboard::{ClaimRequest, LeaseTerm, TaskId};
+use taskboard::{Begin, ClaimRequest, LeaseTerm, TaskId};
 use worktrees::{Base, CreateMode, CreateRequest, SetUp, Slug};
 
 use super::agents::Agents;
@@ -273,7 +273,7 @@ impl Agents {
                 board,
                 trees: &trees,
             };
-            binder.bind(&slug, task, None)?;
+            binder.bind(&slug, task, Begin::ByNobody)?;
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ mod follow;
 mod lead;
 mod oversee;
 mod record;
+mod stale;
 mod ui;
 
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ use worktrees::MergeStrategy;
 
 use self::oversee::Overseer;
 pub use self::record::{Mates, Merge, Request};
+use self::stale::StaleTrees;
 pub use self::ui::{Decision, ParkedTask, SessionEvent, SessionUi, Summary};
 use crate::actions::team as team_actions;
 use crate::agent::{self, Role, TaskCrew, definitions};
@@ -117,9 +119,12 @@ impl<E: Into<Failure>> From<E> for Stopped {
 fn direct(session: &Session, ui: &Arc<dyn SessionUi>) -> Result<Verdict, Stopped> {
     let mut landing_only = false;
     let mut looked = false;
+    let mut stale = None;
     if session.trees {
+        let trees = session.workplace.trees()?;
         // Without its list of worktrees it would fail task after task.
-        session.workplace.trees()?.list()?;
+        trees.list()?;
+        stale = Some(StaleTrees::new(trees, Arc::clone(ui)));
     }
     let bystander = bystander(session);
     let close = |ending: &Ending, signal: Option<u8>| -> Result<Verdict, Stopped> {
@@ -144,9 +149,11 @@ fn direct(session: &Session, ui: &Arc<dyn SessionUi>) -> Result<Verdict, Stopped
                 ui.show(&SessionEvent::Finding(&finding));
             }
         }
+        stale.iter_mut().for_each(StaleTrees::look);
         let overseer = Overseer::start(session, Arc::clone(&control), ui)?;
         let ending = engine.run(&mut |event: DirectorEvent| {
             if event == DirectorEvent::Tick {
+                stale.iter_mut().for_each(StaleTrees::look);
                 return;
             }
             overseer.heard(&event);

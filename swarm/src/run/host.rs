@@ -318,6 +318,7 @@ async fn live(
                 heard?;
                 life.look_for_stop(&agent.orders, processes);
                 life.look_at_gate(&agent.orders).await;
+                life.leave_if_agreed(&agent.orders).await;
             }
             heard = rung(inputs.mail.as_ref()) => {
                 heard?;
@@ -330,7 +331,10 @@ async fn live(
             }
             _ = inputs.terminate.recv() => life.stop(terminated(), &agent.orders, processes),
             () = at(due) => life.due(&agent.orders, processes).await,
-            _ = tick.tick() => life.tick(&agent.orders, processes),
+            _ = tick.tick() => {
+                life.tick(&agent.orders, processes);
+                life.leave_if_agreed(&agent.orders).await;
+            }
         }
     }
 }

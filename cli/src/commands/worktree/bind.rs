@@ -21,7 +21,7 @@ pub(crate) struct BindArgs {
 
 pub(crate) fn bind(args: &BindArgs, context: &mut Context) -> Result<Exit, Failure> {
     let (slug, task) = (Slug::new(&args.name)?, id(&args.task)?);
-    let (entry, task) = trees::bind(&slug, task, context)?;
+    let (entry, task) = trees::bind(&slug, task, trees::beginner(context), context)?;
     answer(&entry, &task, "bound to", context)
 }
 

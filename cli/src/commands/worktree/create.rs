@@ -47,6 +47,7 @@ pub(crate) struct CreateArgs {
 pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, Failure> {
     let task = args.task.as_deref().map(id).transpose()?;
     let name = args.name.as_deref().map(Slug::new).transpose()?;
+    let task = task.map(|task| (task, trees::beginner(context)));
     let made = trees::create(name, task, &args.new.wish(), context)?;
     let json = || made.to_json();
     let text = || {

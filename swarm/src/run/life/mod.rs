@@ -453,7 +453,7 @@ impl<'a> Life<'a> {
         if self.lingers() {
             return;
         }
-        if !leaves && self.waits_for_children() {
+        if !leaves && self.waits_for_children() && !self.leaves() {
             self.set_state(RunState::Idle);
             return;
         }
@@ -461,6 +461,14 @@ impl<'a> Life<'a> {
         drop(lock);
         orders.send(Order::Finish).await.ok();
         self.should_be_over = Some(Instant::now() + END_TIMEOUT);
+    }
+
+    /// Lets an agent end that has nothing to do and has agreed to end since it was last looked at.
+    pub(super) async fn leave_if_agreed(&mut self, orders: &Sender<Order>) {
+        let idle = self.meta.state == RunState::Idle && !self.busy && !self.hooking.pending();
+        if idle && self.stopping.why().is_none() && self.leaves() {
+            self.settle_down(false, orders).await;
+        }
     }
 
     /// Whether the agent has agreed to end.
