@@ -1,9 +1,15 @@
 //! The end of a team: its working trees, its tasks, its mail, its runs, and at last its roster.
 
+use std::time::{Duration, Instant};
+
 use store::{Explain, Facts};
+use swarm::run::RunDir;
 use swarm::{Living, Roster, Team, TeamError};
 use taskboard::{Board, BoardError, Status};
 use worktrees::{AgentEnd, Slug, Trees};
+
+/// How long the processes of an agent may take to go away after its end.
+const LAST_MOMENTS: Duration = Duration::from_secs(5);
 
 /// What was deleted.
 #[derive(Debug)]
@@ -75,6 +81,9 @@ pub fn delete_team(
         team: team.name().to_string(),
         source: Box::new(source),
     };
+    if !force {
+        await_ended(team);
+    }
     let (roster, living) = match team.begin_delete(force) {
         Ok(begun) => begun,
         // The mark is set, but cannot be relied on; take it off again.
@@ -114,6 +123,23 @@ pub fn delete_team(
         // That comes at the very end.
         Err(error @ TeamError::NotDurable { .. }) => Err(error.into()),
         Err(error) => Err(unfinished(error.into())),
+    }
+}
+
+/// Waits a moment for agents that have ended and of which a process is still there: their lead was
+/// told that they are gone.
+fn await_ended(team: &Team) {
+    let runs = team.dir().join("runs");
+    let Ok((metas, _)) = swarm::run::all(&runs) else {
+        return;
+    };
+    let deadline = Instant::now() + LAST_MOMENTS;
+    for meta in metas {
+        let run = RunDir::new(&runs, &meta.agent_id);
+        if run.is_alive().unwrap_or(false) && matches!(run.exit(meta.life), Ok(Some(_))) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            run.wait_dead(left).ok();
+        }
     }
 }
 

@@ -220,3 +220,38 @@ verification: agent,ask_user_question,cron_create,cron_delete,cron_list,edit,exi
 ";
     assert_eq!(told, expected);
 }
+
+/// Claude Code starts a repository's servers unasked where it reads the repository's settings. It
+/// reads them if the user trusts all of both.
+#[test]
+fn claude_reads_what_a_repository_says_once_all_of_it_is_trusted() {
+    let scene = Scene::new("claude", "claude");
+    let reads = || {
+        scene.start("claude", "general-purpose");
+        scene.value("--setting-sources") == "-"
+    };
+    let servers = |names: &[&str]| {
+        let server = json!({"command": "true"});
+        let all = names
+            .iter()
+            .map(|name| ((*name).to_owned(), server.clone()));
+        let all: serde_json::Map<String, Value> = all.collect();
+        let text = json!({ "mcpServers": all }).to_string();
+        scene.place.repo.write(".mcp.json", &text);
+    };
+    servers(&["one"]);
+    assert!(!reads(), "nobody has said so");
+    scene.place.ok(&["trust"]);
+    assert!(reads(), "a server alone");
+    scene
+        .place
+        .repo
+        .write(".claude/settings.json", r#"{"env":{"A":"1"}}"#);
+    assert!(!reads(), "settings are new");
+    scene.place.ok(&["trust"]);
+    assert!(reads(), "both");
+    servers(&["one", "two"]);
+    assert!(!reads(), "a server is new");
+    scene.place.repo.write(".mcp.json", "{");
+    assert!(!reads(), "nobody can read it");
+}

@@ -218,19 +218,20 @@ pub(crate) fn a_teammate_agrees_to_end_and_does() {
 pub(crate) fn servers_of_the_user_and_of_a_trusted_repository() {
     let team = team();
     let main = team.repo.main();
-    for (name, tool) in [("notes", "look_up"), ("ccb", "TaskList"), ("ccb2", "x")] {
+    for (name, tool) in [("notes", "look_up"), ("ccb", "TaskList")] {
         let mut add = team.world.command(&real_program("CCB_TEST_CLAUDE"));
         add.args(["mcp", "add", "--scope", "user", name, "--", FAKE_MCP, tool]);
         let added = add.current_dir(main).output().unwrap();
         assert!(added.status.success(), "{added:?}");
     }
-    let server = json!({ "command": FAKE_MCP, "args": ["peek"] });
-    let servers = json!({ "mcpServers": { "project": server } });
-    write(&main.join(".mcp.json"), &servers.to_string());
-    team.repo.git(&["add", ".mcp.json"]);
-    team.repo.git(&["commit", "-qm", "Add a server"]);
-    for trusted in [false, true] {
-        if trusted {
+    for state in ["new", "trusted", "changed"] {
+        if state != "trusted" {
+            let server = json!({ "command": FAKE_MCP, "args": ["peek"] });
+            let servers = json!({ "mcpServers": { "project": server, state: server } });
+            write(&main.join(".mcp.json"), &servers.to_string());
+            team.repo.git(&["add", ".mcp.json"]);
+            team.repo.git(&["commit", "-qm", state]);
+        } else {
             team.home.ok(&["-C", main.to_str().unwrap(), "trust"]);
         }
         for place in [&[][..], &["--isolation", "worktree"]] {
@@ -238,20 +239,20 @@ pub(crate) fn servers_of_the_user_and_of_a_trusted_repository() {
                 Step::tool("mcp__ccb__TaskList", json!({})),
                 Step::text("It said: {{last}}"),
             ];
-            let words = prompt(&format!("{trusted} {}", place.len()), &steps);
+            let name = format!("{state} {}", place.len());
+            let words = prompt(&name, &steps);
             let how = ["--runtime", "claude", "--type", "free"];
             let how = [&how, place, &[words.as_str()]].concat();
             let result = team.ask(&how);
             let said = result["content"].as_str().unwrap();
             // The other one would have said its name.
             assert!(!said.contains("ours: TaskList"), "{said}");
-            let first = &requests_of(&team, &format!("{trusted} {}", place.len()))[0];
+            let first = &requests_of(&team, &name)[0];
             let has = |tool: &str| first.tools.iter().any(|name| name == tool);
-            let about = format!("trusted: {trusted}, {place:?}: {:?}", first.tools);
+            let about = format!("{name}: {:?}", first.tools);
             assert!(has("mcp__notes__look_up"), "{about}");
-            assert!(has("mcp__ccb2__x"), "{about}");
             assert!(has("mcp__ccb__SendMessage"), "{about}");
-            assert_eq!(has("mcp__project__peek"), trusted, "{about}");
+            assert_eq!(has("mcp__project__peek"), state == "trusted", "{about}");
         }
     }
 }

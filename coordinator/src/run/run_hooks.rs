@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use swarm::hooks::{HookEvent, HookInput, Hooks};
 use swarm::run::{DefinedHooks, HookCall, LaunchPlan, Meta, RunDir};
-use swarm::trust::Item;
+use swarm::trust::{Item, SERVERS, servers_of};
 
 use super::agents::Agents;
 use crate::hooks::{Surrounding, not_trusted_words};
@@ -118,10 +118,17 @@ pub(super) fn program_trusted(agents: &Agents, meta: &Meta) -> bool {
     if around.tree != meta.cwd {
         dirs.push(around.tree.clone());
     }
-    let items: Vec<Item> = dirs
-        .iter()
-        .flat_map(|dir| Item::program_settings(dir, around.places()))
-        .collect();
+    let places = around.places();
+    let mut items: Vec<Item> = Vec::new();
+    for dir in &dirs {
+        items.extend(Item::program_settings(dir, places));
+        // Claude Code starts these unasked where it reads the repository's settings.
+        let Ok(servers) = servers_of(&dir.join(SERVERS)) else {
+            return false;
+        };
+        let servers = servers.iter();
+        items.extend(servers.map(|(name, config)| Item::server(name, config, places)));
+    }
     if items.is_empty() {
         return false;
     }
