@@ -163,8 +163,10 @@ fn record(path: &Path, workplace: &Workplace) -> PathBuf {
     let place = workplace.directory.join(path);
     let place = place.canonicalize().unwrap_or(place);
     let top = patch::top(&workplace.directory).unwrap_or_default();
-    // Another clone of the same repository has the plan in the same place.
-    let place = place.strip_prefix(&top).unwrap_or(&place);
+    // Another clone of the same repository has the same name, and the plan in the same place.
+    let inside = place.strip_prefix(&top);
+    let named = inside.map(|path| Path::new(top.file_name().unwrap_or_default()).join(path));
+    let place = named.unwrap_or_else(|_| place.clone());
     let id = Uuid::new_v5(&Uuid::NAMESPACE_URL, place.as_os_str().as_encoded_bytes());
     let dir = workplace.home().ours().join("timings");
     dir.join(format!("{}.json", id.simple()))

@@ -176,6 +176,11 @@ fn a_step_that_ran_no_plan_is_not_green() {
         ended.summary
     );
     assert!(ended.summary.contains("did you mean"), "{}", ended.summary);
+    assert!(
+        ended.log.contains("::error file=plan.yaml,line=3,"),
+        "{}",
+        ended.log
+    );
 }
 
 #[test]

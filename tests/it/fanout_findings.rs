@@ -206,6 +206,18 @@ fn a_lost_shard_is_a_failure_by_name() {
         report["broken"].as_str().unwrap().contains("shard 2/3"),
         "{report}"
     );
+    // A part whose job died half-way is told, and the others are merged.
+    let manifest = std::path::Path::new(&out(2)).join("manifest.json");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    let died = text.replace("\"complete\": true", "\"complete\": false");
+    std::fs::write(&manifest, died).unwrap();
+    let dead = merge(&[1, 2, 3], &[]);
+    assert_eq!(dead.code, Some(1), "{dead:?}");
+    let broken = dead.json()["report"]["broken"].to_string();
+    assert!(
+        broken.contains("shard 2/3") && broken.contains("part-2 did not come to its end"),
+        "{broken}"
+    );
     // By what the first run took, and the same for all of them.
     let mut seen = Vec::new();
     let mut cuts = Vec::new();

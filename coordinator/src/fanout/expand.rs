@@ -161,6 +161,11 @@ impl<'p> Expansion<'p> {
             foreach,
             source,
         };
+        for (key, number) in [("sample", foreach.sample), ("limit", foreach.limit)] {
+            if number == Some(0) {
+                return Err(all.wrong(key, &format!(": `{key}` must be at least 1")));
+            }
+        }
         let things = all.things(self.tasks.len() + 1)?;
         if things.items.is_empty() && !self.basis.allow_empty {
             return Err(FanoutError::NothingMatched { what: things.what });

@@ -198,9 +198,9 @@ fn longest_run(text: &str) -> usize {
 }
 
 fn cell(text: &str) -> String {
-    let text = inline(text);
+    // Cut before anything is escaped: half an escape would be markup again.
     match text.char_indices().nth(300) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text,
+        Some((at, _)) => format!("{}…", inline(&text[..at])),
+        None => inline(text),
     }
 }

@@ -175,7 +175,7 @@ pub(crate) fn run(
     let mut halt = follow.work(equipment, &without)?;
     let mut reports = follow.reports;
     // Before anything lands, which may well change a checkout.
-    let disturbed = bystander.and_then(|it| it.disturbed("Tasks"));
+    let disturbed = disturbed(bystander, events);
     let done = keep::done(&agents, tasks, &prepared, &reports);
     let queue = landing::Queue {
         tasks,
@@ -232,6 +232,13 @@ fn bystander(tasks: &[PlannedTask], equipment: &Equipment, results: &Results) ->
     }
     let home = equipment.agents.home().path();
     Bystander::look(&equipment.top, &[home, results.dir()])
+}
+
+/// Says what has changed in that checkout.
+fn disturbed(bystander: Option<Bystander>, events: &mut dyn Events) -> Option<String> {
+    let text = bystander?.disturbed("Tasks")?;
+    events.event(&FanoutEvent::Note { text: text.clone() });
+    Some(text)
 }
 
 /// Lands what is proven, if that is wanted and nobody wants it to end.

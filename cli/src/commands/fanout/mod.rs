@@ -71,6 +71,7 @@ fn told(ended: Result<Exit, Failure>) -> Result<Exit, Failure> {
             text.push_str(&format!(">\n> {}\n", quoted(hint)));
         }
         add_to_summary(&text);
+        view::annotate(error.message());
     }
     ended
 }

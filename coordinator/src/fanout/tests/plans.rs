@@ -246,6 +246,10 @@ fn mistakes_name_their_lines() {
             "plan.yaml:3: foreach number 1, groupBy: there is no {{pth}} here",
         ),
         (
+            "foreach:\n  - files: x\n    limit: 0\n    task: {run: x}\n",
+            "plan.yaml:3: foreach number 1: `limit` must be at least 1",
+        ),
+        (
             "tasks:\n  - id: a\n    run: x\n    retries: many\n",
             "plan.yaml:4: there should be a whole number here",
         ),

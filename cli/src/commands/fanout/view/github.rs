@@ -34,6 +34,17 @@ pub(super) fn annotation(event: &FanoutEvent, progress: &Progress) -> Option<Str
     }
 }
 
+/// What is annotated about a plan that could not even begin; its message may start with a place.
+pub(super) fn not_run(message: &str) -> String {
+    let place = message.split_once(": ").and_then(|(place, _)| {
+        let (file, line) = place.rsplit_once(':')?;
+        Some((file, line.parse::<u64>().ok()?))
+    });
+    let place = place.map(|(file, line)| format!("file={},line={line},", property(file)));
+    let place = place.unwrap_or_default();
+    format!("::error {place}title=ccb fanout::{}", data(message))
+}
+
 /// Text that cannot end the line it stands on.
 fn data(text: &str) -> String {
     text.replace('%', "%25")
@@ -50,6 +61,18 @@ fn property(text: &str) -> String {
 mod tests {
     use super::*;
     use coordinator::fanout::{PlannedEvent, Skip};
+
+    #[test]
+    fn a_mistake_in_a_plan_is_annotated_where_it_is() {
+        assert_eq!(
+            not_run("a,b.yaml:3: unknown key \"x\""),
+            "::error file=a%2Cb.yaml,line=3,title=ccb fanout::a,b.yaml:3: unknown key \"x\""
+        );
+        assert_eq!(
+            not_run("there is no plan: x\n::y"),
+            "::error title=ccb fanout::there is no plan: x%0A::y"
+        );
+    }
 
     #[test]
     fn nothing_in_a_task_becomes_a_command() {

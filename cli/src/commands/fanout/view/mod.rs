@@ -60,6 +60,13 @@ pub(super) fn choose(ci: bool, context: &Context) -> View {
     }
 }
 
+/// Tells GitHub about a plan that could not even begin.
+pub(super) fn annotate(message: &str) {
+    if env::var(env::GITHUB_ACTIONS).is_some_and(|value| value == "true") {
+        plain::write_line(&github::not_run(message));
+    }
+}
+
 fn now() -> String {
     let time = rfc3339(SystemClock.now_ms());
     // Milliseconds are of no use to anybody here.
