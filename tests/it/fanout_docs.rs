@@ -299,6 +299,7 @@ fn the_findings_of_a_linter_become_a_pull_request() {
     let repo = &place.repo;
     repo.write("docs/conf.py", "import os\nimport sys\nx = 1\n");
     repo.write("src dir/a b.py", "import json\nx = 2\n");
+    repo.write("tests/t.py", "x = 3\n");
     repo.write("fix-lint.yaml", &examples("yaml")[3]);
     repo.git(&["add", "."]);
     repo.git(&["commit", "-qm", "a project"]);
@@ -338,6 +339,18 @@ fn the_findings_of_a_linter_become_a_pull_request() {
         body.contains("3 findings of ruff in docs/conf.py"),
         "{body}"
     );
+    // A linter that touches a test as well does not land.
+    program(
+        &bin,
+        "ruff",
+        &ruff.replace("sed -i", "echo x >> tests/t.py; sed -i"),
+    );
+    let plan = ["fanout", "fix-lint.yaml", "--ci", "--fresh"];
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let ended = place.command(&plan).env("PATH", path).output().unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    let counts = kinds_in(&repo.main().join("ccb-out"));
+    assert_eq!(counts, counted(&[("out_of_bounds", 2)]));
 }
 
 #[test]
