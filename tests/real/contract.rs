@@ -127,6 +127,7 @@ pub(crate) fn claude() {
             adds: &[
                 "CLAUDE_CODE_MAX_RETRIES",
                 "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD",
+                "ENABLE_TOOL_SEARCH",
             ],
             cannot: &[],
             differs: &[],

@@ -11,10 +11,8 @@ use store::name::Name;
 use store::settings::AgentLimits;
 use swarm::LEAD;
 use swarm::definitions::{self, Definition, Definitions, Found, PermissionMode};
-use swarm::fork::may_fork;
 use swarm::memory;
-use swarm::model::ModelChoice;
-use swarm::run::{FileRules, Meta, RuntimeSpec};
+use swarm::run::{FileRules, RuntimeSpec};
 use swarm::runtime::{McpServer, RuntimeKind};
 use swarm::tools::{OWN_SERVER, ToolFilter};
 use swarm::trust::Item;
@@ -23,6 +21,8 @@ use worktrees::{Base, SetUp};
 
 use super::bounds::{Bounds, Share, own_tools};
 use super::definition_keys;
+use super::fork::{fork_plan, forked};
+use super::models::{known_model, model};
 use super::role::Role;
 use super::runtimes::runtime;
 use crate::env;
@@ -32,9 +32,6 @@ use crate::workplace::Workplace;
 const GENERAL: &str = "general-purpose";
 /// Types that take no part in a team, so they get none of its tools.
 const ALONE: &[&str] = &["Explore", "Plan", "worker"];
-
-/// Names of models that only Claude Code knows.
-const CLAUDE_ALIASES: [&str; 4] = ["haiku", "opus", "opusplan", "sonnet"];
 
 /// What was asked for.
 #[derive(Debug, Clone, Default)]
@@ -202,75 +199,9 @@ fn can_be_held(runtime: &RuntimeSpec) -> bool {
     found.is_ok_and(|runtime| runtime.abilities().read_only)
 }
 
-/// The agent that is to be copied, if it can be.
-fn forked(of: &str, workplace: &Workplace) -> Result<Meta, Failure> {
-    let agents = workplace.agents()?;
-    let parent = agents.find(of)?;
-    let refused = |message: String, hint: &str| {
-        let error = Failure::usage("cannot_fork", message);
-        Err(error.with_hint(hint))
-    };
-    // Whoever is a copy makes none, of whomever.
-    if let Some(run) = workplace.run() {
-        let own = agents.run(run);
-        if let Err(error) = may_fork(own.meta()?.fork, &own.prompt()?) {
-            return refused(error.to_string(), "do it yourself");
-        }
-    }
-    let prompt = agents.run(&parent.agent_id).prompt()?;
-    if let Err(error) = may_fork(parent.fork, &prompt) {
-        return refused(error.to_string(), "fork the agent it is a copy of");
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let spec = &parent.runtime;
-    let can = spec
-        .find(&path)
-        .is_ok_and(|runtime| runtime.abilities().fork);
-    if !can {
-        let message = format!(
-            "the runtime {:?} of {of} cannot copy a conversation",
-            spec.name
-        );
-        return refused(
-            message,
-            "start a new agent with --type and tell it what it needs to know",
-        );
-    }
-    if parent.session.is_none() {
-        let message = format!("{of} has no conversation yet that could be copied");
-        return refused(message, "wait until it has begun");
-    }
-    Ok(parent)
-}
-
-/// A copy is told exactly what its original was told, so that its requests begin with the same
-/// bytes.
-fn fork_plan(parent: &Meta, wish: &Wish, workplace: &Workplace) -> LaunchPlan {
-    let mut plan = LaunchPlan {
-        fork_of: parent.session.clone(),
-        fork_from: Some(parent.cwd.clone()),
-        ..parent.launch.clone()
-    };
-    let turns = plan.max_turns;
-    plan.limit(&limits(wish, turns, workplace));
-    let standing = Standing::of(parent);
-    plan.role = Some(standing);
-    if standing.leads() {
-        // A team has one lead: a copy of it takes part like any other.
-        plan.role = Some(Standing::Teammate);
-        let own = plan.mcp_servers.iter_mut().filter(|it| it.name == "ccb");
-        for arg in own.flat_map(|server| &mut server.args) {
-            if arg == Role::Lead.as_str() || arg == Role::Coordinator.as_str() {
-                *arg = Role::Teammate.as_str().to_owned();
-            }
-        }
-    }
-    plan
-}
-
 /// What it may use: what was said for this one, else what the settings say. An agent cannot give
 /// another one more than they do.
-fn limits(wish: &Wish, turns: Option<u32>, workplace: &Workplace) -> AgentLimits {
+pub(super) fn limits(wish: &Wish, turns: Option<u32>, workplace: &Workplace) -> AgentLimits {
     let settings = workplace.settings().limits.agent;
     let definition = AgentLimits {
         turns,
@@ -313,50 +244,6 @@ fn prompt(wish: &Wish, definition: &Definition, shell: bool) -> Result<String, F
         Some(first) if !shell => format!("{first}\n\n{prompt}"),
         _ => prompt,
     })
-}
-
-fn model(wish: &Wish, definition: &Definition, workplace: &Workplace) -> Option<String> {
-    let everywhere = env::var(env::SUBAGENT_MODEL);
-    let parent = workplace
-        .run()
-        .and_then(|id| workplace.agents().ok()?.find(id).ok());
-    let plan = PermissionMode::Plan.as_str();
-    let parent_plans = parent
-        .as_ref()
-        .is_some_and(|meta| meta.permission_mode.as_deref() == Some(plan));
-    let parent = parent.and_then(|meta| meta.model);
-    let choice = ModelChoice {
-        everywhere: everywhere.as_deref(),
-        call: wish.model.as_deref(),
-        definition: definition.model.as_deref(),
-        parent: parent.as_deref(),
-        parent_plans,
-        fork: false,
-        coordinator: wish.coordinator,
-    };
-    choice.resolve()
-}
-
-/// The model by the name its runtime knows. `haiku` and its like mean something to Claude Code
-/// alone: elsewhere the settings say what is meant, or it is left to the program, and that is said.
-fn known_model(
-    model: Option<String>,
-    runtime: &RuntimeSpec,
-    workplace: &Workplace,
-) -> (Option<String>, Option<String>) {
-    let Some(alias) = model else {
-        return (None, None);
-    };
-    let mapped = workplace.agent_settings().models.get(&runtime.name);
-    if let Some(known) = mapped.and_then(|models| models.get(&alias)) {
-        return (Some(known.clone()), None);
-    }
-    match runtime.kind {
-        RuntimeKind::Codex | RuntimeKind::Acp if CLAUDE_ALIASES.contains(&alias.as_str()) => {
-            (None, Some(alias))
-        }
-        _ => (Some(alias), None),
-    }
 }
 
 fn isolation(

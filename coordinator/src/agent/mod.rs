@@ -9,6 +9,8 @@ mod crew;
 mod definition_keys;
 pub mod definitions;
 mod describe;
+mod fork;
+mod models;
 mod own_agents;
 mod role;
 mod runtimes;

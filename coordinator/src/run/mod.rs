@@ -5,6 +5,7 @@
 //! trees: the ports a host needs, the entry points of guard and host, and everything a person
 //! or a model can do with agents.
 
+mod agent_mail;
 mod agents;
 mod answer;
 mod check_place;
@@ -16,11 +17,13 @@ mod judge;
 mod late_hooks;
 mod network_ports;
 mod outside;
+mod permission;
 mod reconcile;
 mod resume;
 mod run_hooks;
 mod services;
 mod spawn;
+mod spawn_checks;
 mod start;
 mod stop;
 mod usual_work;

@@ -1,45 +1,29 @@
 //! What a host needs, from the board, the mail and the trees.
 
-use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use mailbox::{
-    AllowedPrompt, Body, Consumer, Draft, Mailbox, Message, Priority, Protocol, Question,
-    RequestState,
-};
+use mailbox::{Draft, Question, RequestState};
 use serde_json::Value;
 use store::clock::{Clock, SystemClock};
 use store::name::Name;
 use swarm::LEAD;
-use swarm::definitions::PermissionMode;
 use swarm::hooks::HookEvent;
 use swarm::run::{
-    Asked, Child, Exit, HookCall, HostServices, Mail, MailMessage, MayBegin, Meta, ModeOrder,
-    PermissionAnswer, Proof, RunDir, Seal, ServiceError,
+    Asked, Child, Exit, HookCall, HostServices, Mail, MayBegin, Meta, ModeOrder, Proof, RunDir,
+    Seal, ServiceError,
 };
 use swarm::runtime::Usage;
-use swarm::tools::Reach;
 use taskboard::{Status, TaskId};
 use worktrees::{Changes, CheckTree, Lease, Slug, TreeError};
 
+use super::agent_mail::AgentMail;
 use super::agents::Agents;
 use super::error::AgentError;
 use super::finish;
 use super::judge::Before;
 use super::run_hooks::RunHooks;
 use super::stop::stop_request;
-use super::usual_work::{is_usual, what_it_would_do};
 use crate::fleet::Gate;
-use crate::session_file::SessionFile;
-
-/// How many messages are taken at once.
-const BATCH: usize = 64;
-/// The tool that runs commands, as plans name it.
-const SHELL: &str = "Bash";
-/// Whoever acts outside every agent.
-const USER: &str = "user";
-/// How long a question waits for its answer.
-const QUESTION_DEADLINE: Duration = Duration::from_secs(120);
 
 /// The rest of the engine, as a host sees it.
 #[derive(Debug)]
@@ -103,29 +87,12 @@ impl RunServices {
         Ok(())
     }
 
-    /// Whether somebody is there who can answer a question: a lead that reads its mail, or a
-    /// person at the session's terminal.
-    fn somebody_answers(&self, mailbox: &Mailbox, who: &Name) -> bool {
-        let itself = self.meta.address() == who.as_str();
-        let read = || !itself && somebody_reads(mailbox, who);
-        if who.as_str() != LEAD {
-            return read();
-        }
-        let session = SessionFile::new(self.agents.home(), self.agents.team_name()).session();
-        match session {
-            Ok(Some(session)) if self.agents.are_directed().unwrap_or(false) => {
-                session.attended || (session.lead.is_some() && read())
-            }
-            _ => read(),
-        }
-    }
-
-    fn own_name(&self) -> Result<Name, ServiceError> {
+    pub(super) fn own_name(&self) -> Result<Name, ServiceError> {
         name(self.meta.address())
     }
 }
 
-fn name(text: &str) -> Result<Name, ServiceError> {
+pub(super) fn name(text: &str) -> Result<Name, ServiceError> {
     Name::new("agent", text).map_err(port)
 }
 
@@ -242,42 +209,7 @@ impl HostServices for RunServices {
     }
 
     fn ask(&mut self, tool: &str, input: &Value) -> Result<Asked, ServiceError> {
-        // One that has no tools of its own gets none by asking, and one that reads does not
-        // write by asking.
-        let plan = &self.meta.launch;
-        if plan.grants.is_some() {
-            let why = format!("{tool} is not for you: have a worker do it");
-            return Ok(Asked::Refused(why));
-        }
-        if plan.reach == Reach::Reads && !only_looks(tool) {
-            let why = format!("{tool} is not for you: you only read here, and this may write");
-            return Ok(Asked::Refused(why));
-        }
-        if is_usual(input, &self.meta) {
-            return Ok(Asked::Allowed);
-        }
-        // A copy asks the one it is a copy of, as that would have asked itself.
-        let to = match self.meta.fork {
-            true => name(&self.meta.parent)?,
-            false => name(LEAD)?,
-        };
-        let mailbox = self.agents.mailbox();
-        if !self.somebody_answers(&mailbox, &to) {
-            let why = format!(
-                "{tool} needs a permission, and nobody is there to give it. Do without it, or say \
-                 in your result what a person has to allow"
-            );
-            return Ok(Asked::Refused(why));
-        }
-        let question = Question::Permission(mailbox::Permission {
-            tool_name: tool.to_owned(),
-            tool_use_id: None,
-            description: what_it_would_do(input)
-                .unwrap_or_else(|| format!("{} wants to use {tool}", self.meta.address())),
-            input: input.clone(),
-        });
-        let asked = mailbox.ask(&self.own_name()?, &to, question, QUESTION_DEADLINE);
-        Ok(Asked::Waiting(asked.map_err(port)?.id))
+        self.ask_for(tool, input)
     }
 
     fn leaves(&mut self) -> Result<bool, ServiceError> {
@@ -423,128 +355,8 @@ impl HostServices for RunServices {
     }
 }
 
-/// Whether a tool that is asked about changes no files here: it looks something up, or belongs
-/// to a server.
-fn only_looks(tool: &str) -> bool {
-    let plain: String = tool.chars().filter(char::is_ascii_alphanumeric).collect();
-    let looks = ["read", "webfetch", "websearch", "googlewebsearch"];
-    tool.starts_with("mcp_") || looks.contains(&plain.to_lowercase().as_str())
-}
-
-/// How the commands begin that a plan names for the shell.
-fn commands(allowed: Vec<AllowedPrompt>) -> Vec<String> {
-    let shell = allowed.into_iter().filter(|allowed| allowed.tool == SHELL);
-    shell.map(|allowed| allowed.prompt).collect()
-}
-
 /// How long it is until then.
 fn until_then(until: i64) -> Duration {
     let left = until.saturating_sub(SystemClock.now_ms()).max(1);
     Duration::from_millis(u64::try_from(left).unwrap_or(1))
-}
-
-/// Whether somebody is there to answer.
-fn somebody_reads(mailbox: &Mailbox, who: &Name) -> bool {
-    let inbox = mailbox.inbox(who);
-    inbox.is_ok_and(|inbox| {
-        store::lock::is_held(&inbox.dir().join("consumer.lock")).unwrap_or(false)
-    })
-}
-
-/// The mail of a running agent.
-#[derive(Debug)]
-struct AgentMail {
-    consumer: Consumer,
-    mailbox: Mailbox,
-    own: Name,
-    /// Who started it.
-    parent: String,
-    /// The widest mode it can have.
-    most: Option<String>,
-}
-
-impl AgentMail {
-    /// Why it does not get this mode, if it is wider than it can have.
-    fn too_wide(&self, mode: &str) -> Option<String> {
-        let most = PermissionMode::of_agent(self.most.as_deref()?)?;
-        let wider = PermissionMode::of_agent(mode)?.is_wider_than(most);
-        let most = most.as_str();
-        wider.then(|| {
-            format!("its tools and whoever started it leave it {most:?} at most, not {mode:?}")
-        })
-    }
-
-    /// Whether a message changes what the agent may do.
-    fn mode(&self, message: &Message) -> Option<ModeOrder> {
-        match &message.body {
-            Body::Protocol(Protocol::ModeSetRequest(asked)) => {
-                // Peers have no say in it, and it has none itself but to plan first.
-                let mode = asked.question.mode.clone();
-                let from = |who: &str| message.from.eq_ignore_ascii_case(who);
-                let may = [LEAD, USER, &self.parent].into_iter().any(from)
-                    || (from(self.own.as_str()) && mode == PermissionMode::Plan.as_str());
-                let refused = match may {
-                    true => self.too_wide(&mode),
-                    false => Some(format!("only {LEAD} can change what an agent may do")),
-                };
-                Some(ModeOrder {
-                    mode: Some(mode),
-                    request: Some(asked.request_id.clone()),
-                    refused,
-                    allowed_commands: Vec::new(),
-                })
-            }
-            Body::Protocol(Protocol::PlanApprovalResponse(answer)) if answer.approved => {
-                // What the request says counts, not what a message says about it.
-                let request = self.mailbox.request(&answer.request_id).ok()?;
-                let ours = request.from.eq_ignore_ascii_case(self.own.as_str())
-                    && request.state == RequestState::Approved;
-                let Question::Plan(plan) = request.question else {
-                    return None;
-                };
-                ours.then(|| ModeOrder {
-                    mode: None,
-                    request: None,
-                    refused: None,
-                    allowed_commands: commands(plan.allowed_prompts),
-                })
-            }
-            _ => None,
-        }
-    }
-}
-
-impl Mail for AgentMail {
-    fn bell(&self) -> BorrowedFd<'_> {
-        self.consumer.bell().as_fd()
-    }
-
-    fn take(&mut self) -> Result<Vec<MailMessage>, ServiceError> {
-        // First the bell, then the look: what is rung for in between is heard again.
-        self.consumer.bell().hush();
-        let batch = self.consumer.take(BATCH).map_err(port)?;
-        let messages = batch.messages.iter().map(|message| MailMessage {
-            seq: message.seq,
-            id: message.id,
-            text: mailbox::render([message], |_| None),
-            now: message.priority == Priority::Now,
-            redelivered: message.redelivered,
-            answer: match &message.body {
-                Body::Protocol(Protocol::PermissionResponse(answer)) => Some(PermissionAnswer {
-                    request: answer.request_id.clone(),
-                    allow: answer.approved,
-                    reason: answer.feedback.clone(),
-                }),
-                _ => None,
-            },
-            mode: self.mode(message),
-        });
-        Ok(messages.collect())
-    }
-
-    fn done(&mut self, seqs: &[u64]) -> Result<(), ServiceError> {
-        self.consumer.delivered(seqs).map_err(port)?;
-        self.consumer.ack(seqs).map_err(port)?;
-        Ok(())
-    }
 }
