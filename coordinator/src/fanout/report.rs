@@ -1,16 +1,14 @@
 //! What became of a plan: the truth that every other form of report is made from.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use store::clock::rfc3339;
 use swarm::run::CheckPlace;
 
-use super::error::FanoutError;
 use super::items::Origin;
 use super::markdown::time;
 use super::outcome::{Outcome, Skip, Verdict};
-use super::shard::Shard;
 use super::task::PlannedTask;
 
 /// The newest format of reports this version knows.
@@ -331,129 +329,4 @@ impl Report {
         let at = |text: &str| store::clock::parse_rfc3339(text).unwrap_or(0);
         u64::try_from(at(&self.ended_at) - at(&self.started_at)).unwrap_or(0)
     }
-
-    /// One report of several parts of a plan.
-    ///
-    /// They must start from the same commit. Of a task that is in several, with the same
-    /// content, the best outcome counts: it was done once, wherever that was. A part that is not
-    /// there is a failure, by its name.
-    pub fn merge(parts: Vec<Self>) -> Result<Self, FanoutError> {
-        let missing = missing_shards(&parts)?;
-        let mut parts = parts.into_iter();
-        let Some(mut whole) = parts.next() else {
-            let why = "there is no report to merge".into();
-            return Err(FanoutError::Merge { why });
-        };
-        for part in parts {
-            if part.base != whole.base {
-                let why = format!(
-                    "the reports start from different commits: {} and {}",
-                    whole.base, part.base
-                );
-                return Err(FanoutError::Merge { why });
-            }
-            whole.take(part)?;
-        }
-        whole.shard = None;
-        // What was missing before may be here now.
-        let said = |broken: &String| broken.starts_with(MISSING);
-        whole.broken = whole.broken.filter(|broken| !said(broken));
-        if !missing.is_empty() {
-            let words = format!("{MISSING}{}", missing.join(", "));
-            whole.broken = Some(match whole.broken.take() {
-                Some(other) => format!("{words}; {other}"),
-                None => words,
-            });
-        }
-        whole.missing_shards = missing;
-        whole.judge();
-        Ok(whole)
-    }
-
-    fn take(&mut self, part: Self) -> Result<(), FanoutError> {
-        // RFC 3339 in UTC sorts as text.
-        self.started_at = part.started_at.min(std::mem::take(&mut self.started_at));
-        self.ended_at = part.ended_at.max(std::mem::take(&mut self.ended_at));
-        self.signal = self.signal.or(part.signal);
-        self.landed = self.landed.take().or(part.landed);
-        self.cut = self.cut.take().or(part.cut);
-        self.broken = self.broken.take().or(part.broken);
-        self.notes.extend(part.notes);
-        for task in part.tasks {
-            let Some(there) = self.tasks.iter_mut().find(|one| one.id == task.id) else {
-                self.tasks.push(task);
-                continue;
-            };
-            if there.key != task.key {
-                let why = format!("task {:?} is not the same in all reports", task.id);
-                return Err(FanoutError::Merge { why });
-            }
-            if rank(&task.outcome) > rank(&there.outcome) {
-                *there = task;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Which of two outcomes of the same task says more.
-fn rank(outcome: &Outcome) -> u8 {
-    match outcome {
-        Outcome::Proven { .. } => 6,
-        Outcome::Cached { .. } => 5,
-        Outcome::Unchecked { .. } | Outcome::NoChange { .. } => 4,
-        Outcome::Conflict { .. } => 3,
-        Outcome::Skipped { .. } => 1,
-        _ => 2,
-    }
-}
-
-/// How the words about missing parts begin.
-const MISSING: &str = "no results of shard ";
-
-/// The parts of the plan that none of these is, if they are parts of one.
-fn missing_shards(parts: &[Report]) -> Result<Vec<String>, FanoutError> {
-    let different = |why: String| Err(FanoutError::Merge { why });
-    let mut count: Option<u32> = None;
-    let mut cut: Option<&str> = None;
-    let mut there: BTreeSet<u32> = BTreeSet::new();
-    for part in parts {
-        let missing = part.missing_shards.iter();
-        let missing: Vec<Shard> = missing.filter_map(|text| Shard::parse(text)).collect();
-        let own = part.shard.as_deref().and_then(Shard::parse);
-        let Some(any) = own.or(missing.first().copied()) else {
-            continue;
-        };
-        let all = *count.get_or_insert(any.count);
-        if any.count != all {
-            return different(format!(
-                "the reports are of {all} and of {} shards; merge those of one run",
-                any.count
-            ));
-        }
-        if let Some(own_cut) = part.cut.as_deref()
-            && *cut.get_or_insert(own_cut) != own_cut
-        {
-            return different(format!(
-                "shard {any} was cut in another way than the others: their plan, inputs, \
-                 --timings or --only differ"
-            ));
-        }
-        match own {
-            Some(own) => {
-                there.insert(own.index);
-            }
-            // It is of several: all but those that were missing.
-            None => there.extend(
-                (1..=all).filter(|index| !missing.iter().any(|shard| shard.index == *index)),
-            ),
-        }
-    }
-    let Some(count) = count else {
-        return Ok(Vec::new());
-    };
-    let missing = (1..=count).filter(|index| !there.contains(index));
-    Ok(missing
-        .map(|index| Shard { index, count }.to_string())
-        .collect())
 }

@@ -181,83 +181,86 @@ fn plans_that_cannot_be_meant_are_refused() {
     assert_eq!(hint, "did you mean \"build\"?");
 }
 
+/// Plans with a mistake, and how what is said about it begins.
+const MISTAKES: &[(&str, &str)] = &[
+    (
+        "tasks:\n  - id: a\n    run: x\n    dependsOn:\n      - a1\n      - nope\n  - id: a1\n    run: x\n",
+        "plan.yaml:6: task \"a\" depends on \"nope\"",
+    ),
+    (
+        "{\n\"tasks\": [\n {\"id\": \"a\",\n  \"run\": \"x\",\n  \"dependsOn\": [\n   \"nope\"]}]}",
+        "plan.yaml:6: task \"a\" depends on \"nope\"",
+    ),
+    (
+        "foreach:\n  - lines: a\n    junit: b\n    task: {run: x}\n",
+        "plan.yaml:3: foreach number 1 needs exactly one of files, lines, jsonl, junit, sarif; it has lines and junit",
+    ),
+    (
+        "foreach:\n  - id: e\n    task: {run: x}\n",
+        "plan.yaml:3: foreach \"e\" needs exactly one",
+    ),
+    (
+        "tasks:\n  - id: a\n    run: x\n    retries: 21\n",
+        "plan.yaml:4: task \"a\" wants 21 retries",
+    ),
+    (
+        "defaults:\n  timeout: 1m\n  retries: 99\ntasks:\n  - id: a\n    run: x\n",
+        "plan.yaml:3: task \"a\" wants 99 retries",
+    ),
+    (
+        "tasks:\n  - run: x\n    id: a b\n",
+        "plan.yaml:3: \"a b\" is not a valid task name",
+    ),
+    (
+        "tasks:\n  - id: a\n    subject: s\n    run: \"\"\n",
+        "plan.yaml:4: task \"a\" says nothing to do: its `run` is empty",
+    ),
+    (
+        "foreach:\n  - files: x\n    task:\n      id: fine\n      verify: v\n      run: |\n        echo {{pth}}\n",
+        "plan.yaml:6: foreach, run: there is no {{pth}} here",
+    ),
+    (
+        "foreach:\n  - files: x\n    task:\n      id: \"a/{{path}}\"\n      run: x\n",
+        "plan.yaml:4: \"a/x\" is not a valid task name",
+    ),
+    (
+        "foreach:\n  - files: [x, \"src/[a\"]\n    task: {run: x}\n",
+        "plan.yaml:2: foreach number 1, files: the pattern \"src/[a\" has a \"[\" without its \"]\"",
+    ),
+    (
+        "foreach:\n  - files: x\n    exclude:\n      - y\n      - \"*.{js,ts}\"\n    task: {run: x}\n",
+        "plan.yaml:5: foreach number 1, exclude: the pattern \"*.{js,ts}\" has braces",
+    ),
+    (
+        "foreach:\n  - files: ../x\n    task: {run: x}\n",
+        "plan.yaml:2: foreach number 1, files: the pattern \"../x\" leads out",
+    ),
+    (
+        "foreach:\n  - id: e\n    sarif: gone.sarif\n    task: {run: x}\n",
+        "plan.yaml:3: foreach \"e\": gone.sarif: there is no such file",
+    ),
+    (
+        "foreach:\n  - files: x\n    group-by: pth\n    task: {run: x}\n",
+        "plan.yaml:3: foreach number 1, groupBy: there is no {{pth}} here",
+    ),
+    (
+        "foreach:\n  - files: x\n    limit: 0\n    task: {run: x}\n",
+        "plan.yaml:3: foreach number 1: `limit` must be at least 1",
+    ),
+    (
+        "tasks:\n  - id: a\n    run: x\n    retries: many\n",
+        "plan.yaml:4: there should be a whole number here",
+    ),
+    (
+        "tasks:\n  - id: a\n    run: x\n    timeout: no time at line 3, column 4\n",
+        "plan.yaml:4: invalid value: string \"no time at line 3, column 4\", expected a time",
+    ),
+];
+
 /// Every mistake names the line it is on, however the plan is laid out.
 #[test]
 fn mistakes_name_their_lines() {
-    for (text, expected) in [
-        (
-            "tasks:\n  - id: a\n    run: x\n    dependsOn:\n      - a1\n      - nope\n  - id: a1\n    run: x\n",
-            "plan.yaml:6: task \"a\" depends on \"nope\"",
-        ),
-        (
-            "{\n\"tasks\": [\n {\"id\": \"a\",\n  \"run\": \"x\",\n  \"dependsOn\": [\n   \"nope\"]}]}",
-            "plan.yaml:6: task \"a\" depends on \"nope\"",
-        ),
-        (
-            "foreach:\n  - lines: a\n    junit: b\n    task: {run: x}\n",
-            "plan.yaml:3: foreach number 1 needs exactly one of files, lines, jsonl, junit, sarif; it has lines and junit",
-        ),
-        (
-            "foreach:\n  - id: e\n    task: {run: x}\n",
-            "plan.yaml:3: foreach \"e\" needs exactly one",
-        ),
-        (
-            "tasks:\n  - id: a\n    run: x\n    retries: 21\n",
-            "plan.yaml:4: task \"a\" wants 21 retries",
-        ),
-        (
-            "defaults:\n  timeout: 1m\n  retries: 99\ntasks:\n  - id: a\n    run: x\n",
-            "plan.yaml:3: task \"a\" wants 99 retries",
-        ),
-        (
-            "tasks:\n  - run: x\n    id: a b\n",
-            "plan.yaml:3: \"a b\" is not a valid task name",
-        ),
-        (
-            "tasks:\n  - id: a\n    subject: s\n    run: \"\"\n",
-            "plan.yaml:4: task \"a\" says nothing to do: its `run` is empty",
-        ),
-        (
-            "foreach:\n  - files: x\n    task:\n      id: fine\n      verify: v\n      run: |\n        echo {{pth}}\n",
-            "plan.yaml:6: foreach, run: there is no {{pth}} here",
-        ),
-        (
-            "foreach:\n  - files: x\n    task:\n      id: \"a/{{path}}\"\n      run: x\n",
-            "plan.yaml:4: \"a/x\" is not a valid task name",
-        ),
-        (
-            "foreach:\n  - files: [x, \"src/[a\"]\n    task: {run: x}\n",
-            "plan.yaml:2: foreach number 1, files: the pattern \"src/[a\" has a \"[\" without its \"]\"",
-        ),
-        (
-            "foreach:\n  - files: x\n    exclude:\n      - y\n      - \"*.{js,ts}\"\n    task: {run: x}\n",
-            "plan.yaml:5: foreach number 1, exclude: the pattern \"*.{js,ts}\" has braces",
-        ),
-        (
-            "foreach:\n  - files: ../x\n    task: {run: x}\n",
-            "plan.yaml:2: foreach number 1, files: the pattern \"../x\" leads out",
-        ),
-        (
-            "foreach:\n  - id: e\n    sarif: gone.sarif\n    task: {run: x}\n",
-            "plan.yaml:3: foreach \"e\": gone.sarif: there is no such file",
-        ),
-        (
-            "foreach:\n  - files: x\n    group-by: pth\n    task: {run: x}\n",
-            "plan.yaml:3: foreach number 1, groupBy: there is no {{pth}} here",
-        ),
-        (
-            "foreach:\n  - files: x\n    limit: 0\n    task: {run: x}\n",
-            "plan.yaml:3: foreach number 1: `limit` must be at least 1",
-        ),
-        (
-            "tasks:\n  - id: a\n    run: x\n    retries: many\n",
-            "plan.yaml:4: there should be a whole number here",
-        ),
-        (
-            "tasks:\n  - id: a\n    run: x\n    timeout: no time at line 3, column 4\n",
-            "plan.yaml:4: invalid value: string \"no time at line 3, column 4\", expected a time",
-        ),
-    ] {
+    for (text, expected) in MISTAKES {
         let given = Given {
             files: vec!["x"],
             texts: BTreeMap::from([("a", String::new()), ("b", String::new())]),
