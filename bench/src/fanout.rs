@@ -1,23 +1,26 @@
 //! `ccb fanout` beside a shell script that does the same with `git worktree add`.
 //!
 //! Each task makes one file, is checked by one command, and ends as a commit and a patch; then
-//! its tree goes. ccb and the scripts do it in turn, each in a new copy of the same repository of
-//! a thousand files.
+//! its tree goes. ccb and the scripts do it in turn, each in a new copy of the same repository.
+//! Besides the time, it is measured what processors, memory and disk were used for it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
 
 use crate::args::Options;
 use crate::environment::Place;
 use crate::repository::{Repository, git, run as finish};
-use crate::table::{Table, ms, significant, thousands};
+use crate::table::{Table, significant, thousands};
 use crate::{Failure, check_interrupted, startup};
 
-/// Files of the repository.
-const FILES: u64 = 1000;
+/// How many files the repository has, and how many tasks there are. A script needs seconds for each
+/// worktree of the largest one.
+const CASES: &[(u64, u64)] = &[(200, 2000), (5000, 400), (50_000, 40)];
+/// As many tasks are looked at in the beginning and at the end.
+const PART: usize = 200;
 
 /// What a script does for one task.
 const SCRIPT: &str = r#"n=$1
@@ -33,35 +36,47 @@ cd ../../main && git worktree remove --force "../trees/$n"
 pub(crate) struct Sample {
     place: String,
     how: &'static str,
+    files: u64,
     tasks: u64,
     total_ms: f64,
     each_ms: f64,
     failed: u64,
-    /// The most memory of ccb itself, in KiB.
-    memory: Option<u64>,
-    #[serde(skip)]
-    texts: [String; 2],
+    used: Used,
+    /// How long the first and the last tasks took, each, in ms.
+    parts: Option<(f64, f64)>,
+}
+
+/// What it took besides time.
+#[derive(Debug, Default, Clone, Copy, Serialize)]
+struct Used {
+    /// Processor time of everything, in ms.
+    all_cpu_ms: f64,
+    /// Processor time of the process that was started, in ms.
+    main_cpu_ms: f64,
+    /// The most memory of that process, in KiB.
+    memory: u64,
+    /// The most disk space, in MiB.
+    disk: u64,
 }
 
 /// Measures every number of tasks in every place.
 pub(crate) fn run(options: &Options) -> Result<Vec<Sample>, Failure> {
     let binary = startup::binary(options)?;
-    let sizes: &[u64] = match options.quick {
-        true => &[10, 50],
-        false => &[10, 100, 300, 1000],
+    let cases = match options.quick {
+        true => &[(200, 50)],
+        false => CASES,
     };
     let jobs = std::thread::available_parallelism().map_or(2, usize::from) * 2;
+    // Supervisors of agents outlive whoever started them; as their parent we know what they used.
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let mut samples = Vec::new();
     for place in &options.places {
-        for tasks in sizes {
-            eprintln!("fanout: {}, {tasks} tasks", place.label);
-            check_interrupted()?;
-            let bench = Bench::new(place, *tasks, jobs)?;
-            samples.push(bench.ccb(place, &binary)?);
-            for how in ["xargs -P", "parallel"] {
+        for (files, tasks) in cases {
+            eprintln!("fanout: {}, {files} files, {tasks} tasks", place.label);
+            for how in ["ccb fanout", "xargs -P", "parallel"] {
                 check_interrupted()?;
-                let bench = Bench::new(place, *tasks, jobs)?;
-                samples.extend(bench.script(place, how)?);
+                let bench = Bench::new(place, *files, *tasks, jobs)?;
+                samples.extend(bench.run(place, how, &binary)?);
             }
         }
     }
@@ -71,20 +86,36 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Sample>, Failure> {
 /// Prints the table.
 pub(crate) fn print(options: &Options, samples: &[Sample]) {
     println!("## Fan-out\n");
-    println!("Tasks that make one file each, in worktrees of a repository of {FILES} files.\n");
+    println!("Tasks that make one file each, in worktrees. × is the time as a multiple of xargs.\n");
     for place in &options.places {
         println!("### {}\n", place.label);
-        let heads = ["tasks", "how", "total s", "each ms", "failed", "peak MB"];
-        let mut table = Table::new(2, heads);
-        for sample in samples.iter().filter(|sample| sample.place == place.label) {
-            let memory = sample.memory.map(|kib| significant(kib as f64 / 1024.0));
+        let heads = [
+            "files", "tasks", "how", "total s", "×", "each ms", "CPU ms", "main ms", "first", "last", "failed",
+            "peak MB", "disk MB",
+        ];
+        let mut table = Table::new(3, heads);
+        let here = || samples.iter().filter(|sample| sample.place == place.label);
+        for sample in here() {
+            let xargs = here().find(|other| {
+                (other.files, other.tasks) == (sample.files, sample.tasks) && other.how == "xargs -P"
+            });
+            let times = xargs.map(|xargs| significant(sample.total_ms / xargs.total_ms));
+            let per_task = |ms: f64| significant(ms / sample.tasks as f64);
+            let (first, last) = sample.parts.unzip();
             table.row(vec![
+                thousands(sample.files),
                 thousands(sample.tasks),
                 sample.how.to_owned(),
-                sample.texts[0].clone(),
-                sample.texts[1].clone(),
+                significant(sample.total_ms / 1000.0),
+                times.unwrap_or_default(),
+                significant(sample.each_ms),
+                per_task(sample.used.all_cpu_ms),
+                per_task(sample.used.main_cpu_ms),
+                first.map(significant).unwrap_or_default(),
+                last.map(significant).unwrap_or_default(),
                 sample.failed.to_string(),
-                memory.unwrap_or_default(),
+                significant(sample.used.memory as f64 / 1024.0),
+                sample.used.disk.to_string(),
             ]);
         }
         println!("{table}");
@@ -94,13 +125,14 @@ pub(crate) fn print(options: &Options, samples: &[Sample]) {
 struct Bench {
     repository: Repository,
     root: PathBuf,
+    files: u64,
     tasks: u64,
     jobs: String,
 }
 
 impl Bench {
-    fn new(place: &Place, tasks: u64, jobs: usize) -> Result<Self, Failure> {
-        let repository = Repository::generate(place.scratch()?, FILES)?;
+    fn new(place: &Place, files: u64, tasks: u64, jobs: usize) -> Result<Self, Failure> {
+        let repository = Repository::generate(place.scratch()?, files)?;
         let main = &repository.main;
         for (key, value) in [("user.name", "bench"), ("user.email", "bench@example.org")] {
             finish(git(main, &["config", key, value]))?;
@@ -109,66 +141,24 @@ impl Bench {
         let list: String = (1..=tasks).map(|n| format!("{n}\n")).collect();
         std::fs::write(root.join("list"), list)?;
         std::fs::write(root.join("one.sh"), SCRIPT)?;
-        std::fs::create_dir(root.join("patches"))?;
-        std::fs::create_dir(root.join("trees"))?;
+        for dir in ["patches", "trees", "out"] {
+            std::fs::create_dir(root.join(dir))?;
+        }
         place.flush()?;
         Ok(Self {
             repository,
             root,
+            files,
             tasks,
             jobs: jobs.to_string(),
         })
     }
 
-    fn sample(&self, place: &Place, how: &'static str, total: Duration) -> Sample {
-        let each = total / u32::try_from(self.tasks).unwrap_or(1).max(1);
-        Sample {
-            place: place.label.clone(),
-            how,
-            tasks: self.tasks,
-            total_ms: total.as_secs_f64() * 1000.0,
-            each_ms: each.as_secs_f64() * 1000.0,
-            failed: 0,
-            memory: None,
-            texts: [significant(total.as_secs_f64()), ms(each)],
-        }
-    }
-
-    fn ccb(&self, place: &Place, binary: &Path) -> Result<Sample, Failure> {
-        let plan = self.root.join("plan.json");
-        let list = self.root.join("list");
-        std::fs::write(
-            &plan,
-            serde_json::json!({"foreach": [{"lines": list, "task": {
-                "id": "t{{line}}", "run": "echo {{line}} > out-{{line}}",
-                "verify": "test -s out-{{line}}",
-            }}]})
-            .to_string(),
-        )?;
-        let began = Instant::now();
-        let child = Command::new(binary)
-            .env_clear()
-            .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
-            .env("HOME", &self.root)
-            .arg("--home")
-            .arg(self.root.join("home"))
-            .args(["fanout", "--ci", "-j", &self.jobs, "--out", "../out"])
-            .arg(&plan)
-            .current_dir(&self.repository.main)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
-        let memory = watch(child)?;
-        let mut sample = self.sample(place, "ccb fanout", began.elapsed());
-        sample.memory = Some(memory);
-        sample.failed = self.tasks - patches(&self.root.join("out"))?;
-        Ok(sample)
-    }
-
     /// `None` if the program is not there.
-    fn script(&self, place: &Place, how: &'static str) -> Result<Option<Sample>, Failure> {
+    fn run(&self, place: &Place, how: &'static str, binary: &Path) -> Result<Option<Sample>, Failure> {
+        let ccb = how == "ccb fanout";
         let mut command = match how {
+            "ccb fanout" => self.ccb(binary)?,
             "parallel" => {
                 let mut command = Command::new("parallel");
                 command.args(["-j", &self.jobs, "-a", "../list", "sh", "../one.sh"]);
@@ -181,19 +171,81 @@ impl Bench {
             }
         };
         let began = Instant::now();
-        let ended = command
+        let started = command
             .current_dir(&self.repository.main)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            .status();
-        if ended.is_err() {
+            .spawn();
+        let Ok(child) = started else {
             return Ok(None);
-        }
-        let mut sample = self.sample(place, how, began.elapsed());
-        sample.failed = self.tasks - patches(&self.root.join("patches"))?;
-        Ok(Some(sample))
+        };
+        let (total, used) = watch(child, began, &self.root)?;
+        let dir = if ccb { "out" } else { "patches" };
+        let patches = patches(&self.root.join(dir))?;
+        Ok(Some(Sample {
+            place: place.label.clone(),
+            how,
+            files: self.files,
+            tasks: self.tasks,
+            total_ms: total.as_secs_f64() * 1000.0,
+            each_ms: total.as_secs_f64() * 1000.0 / self.tasks as f64,
+            failed: self.tasks - patches,
+            used,
+            parts: match ccb {
+                true => parts(&self.root.join("home"))?,
+                false => None,
+            },
+        }))
     }
+
+    fn ccb(&self, binary: &Path) -> Result<Command, Failure> {
+        let plan = self.root.join("plan.json");
+        let list = self.root.join("list");
+        std::fs::write(
+            &plan,
+            serde_json::json!({"foreach": [{"lines": list, "task": {
+                "id": "t{{line}}", "run": "echo {{line}} > out-{{line}}",
+                "verify": "test -s out-{{line}}",
+            }}]})
+            .to_string(),
+        )?;
+        let mut command = Command::new(binary);
+        command
+            .env_clear()
+            .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
+            .env("HOME", &self.root)
+            .arg("--home")
+            .arg(self.root.join("home"))
+            .args(["fanout", "--ci", "-j", &self.jobs, "--out", "../out"])
+            .arg(&plan);
+        Ok(command)
+    }
+}
+
+/// How long the first and the last tasks took, each, in ms, by when their runs ended.
+fn parts(home: &Path) -> Result<Option<(f64, f64)>, Failure> {
+    let mut ends: Vec<SystemTime> = Vec::new();
+    let mut dirs = vec![home.to_owned()];
+    while let Some(dir) = dirs.pop() {
+        for entry in std::fs::read_dir(&dir)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                dirs.push(entry.path());
+            } else if entry.file_name() == "exit.json" {
+                ends.push(entry.metadata()?.modified()?);
+            }
+        }
+    }
+    ends.sort();
+    let each = |part: &[SystemTime]| {
+        let took = part.last()?.duration_since(*part.first()?).ok()?;
+        Some(took.as_secs_f64() * 1000.0 / (part.len() - 1) as f64)
+    };
+    let (Some(first), Some(last)) = (ends.get(..PART), ends.len().checked_sub(PART)) else {
+        return Ok(None);
+    };
+    Ok(each(first).zip(each(&ends[last..])))
 }
 
 /// How many patches are whole.
@@ -207,16 +259,51 @@ fn patches(dir: &Path) -> Result<u64, Failure> {
     Ok(count)
 }
 
-/// Waits for its end; the most memory it had, in KiB.
-fn watch(mut child: Child) -> Result<u64, Failure> {
-    let path = format!("/proc/{}/status", child.id());
-    let mut most = 0;
-    while child.try_wait()?.is_none() {
-        let status = std::fs::read_to_string(&path).unwrap_or_default();
+/// Waits for its end, and for that of everything it started; says how long it took itself.
+fn watch(mut child: Child, began: Instant, root: &Path) -> Result<(Duration, Used), Failure> {
+    let (before, free) = (children_ms()?, free_mib(root)?);
+    let own = format!("/proc/{}", child.id());
+    let mut used = Used::default();
+    let ended = loop {
+        if let Ok(text) = std::fs::read_to_string(format!("{own}/stat")) {
+            used.main_cpu_ms = ticks(&text, 11).unwrap_or(used.main_cpu_ms);
+        }
+        let status = std::fs::read_to_string(format!("{own}/status")).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
-        most = most.max(number.unwrap_or(0));
-        std::thread::sleep(Duration::from_millis(20));
+        used.memory = used.memory.max(number.unwrap_or(0));
+        used.disk = used.disk.max(free.saturating_sub(free_mib(root)?));
+        if child.try_wait()?.is_some() {
+            break began.elapsed();
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    let late = Instant::now() + Duration::from_secs(30);
+    while Instant::now() < late {
+        match rustix::process::wait(rustix::process::WaitOptions::NOHANG) {
+            Ok(Some(_)) => {}
+            Ok(None) => std::thread::sleep(Duration::from_millis(10)),
+            Err(_) => break,
+        }
     }
-    Ok(most)
+    used.all_cpu_ms = children_ms()? - before;
+    Ok((ended, used))
+}
+
+/// Processor time of all children that have ended, in ms.
+fn children_ms() -> Result<f64, Failure> {
+    let text = std::fs::read_to_string("/proc/self/stat")?;
+    Ok(ticks(&text, 13).ok_or("no times in /proc/self/stat")?)
+}
+
+/// The sum of two neighbouring times in a `stat` of `/proc`, counted behind the name, in ms.
+fn ticks(stat: &str, first: usize) -> Option<f64> {
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let of = |at: usize| fields.get(at)?.parse::<f64>().ok();
+    Some((of(first)? + of(first + 1)?) * 10.0)
+}
+
+fn free_mib(dir: &Path) -> Result<u64, Failure> {
+    let stat = rustix::fs::statvfs(dir)?;
+    Ok(stat.f_bfree * stat.f_frsize / (1024 * 1024))
 }

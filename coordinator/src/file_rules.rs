@@ -43,7 +43,7 @@ fn is_inside(patterns: &[String], path: &str) -> bool {
 
 /// Whether the pattern means this file: by its name, as part of a directory, or by wild cards, of
 /// which `*` stays in a directory and `**` does not.
-fn matches(pattern: &str, path: &str) -> bool {
+pub(crate) fn matches(pattern: &str, path: &str) -> bool {
     let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
     let pattern = pattern.strip_suffix('/').unwrap_or(pattern);
     let below = |dir: &str| {

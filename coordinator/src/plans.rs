@@ -261,6 +261,10 @@ impl Source for Disk<'_> {
         Ok(patch::files(self.top, self.base, globs, except)?)
     }
 
+    fn contents(&self) -> Result<Vec<(String, String)>, FanoutError> {
+        Ok(patch::contents(self.top, self.base)?)
+    }
+
     fn read(&self, name: &str) -> Result<Vec<u8>, FanoutError> {
         let wrong = |why: String| FanoutError::Input {
             what: if name == "-" {

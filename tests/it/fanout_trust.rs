@@ -234,3 +234,64 @@ fn the_report_is_written_when_a_long_plan_is_told_to_stop() {
     assert_eq!(fan.files("ccb/long").matches("\tout-").count(), 500);
     assert_eq!(count(&fan.0.repo.tree("")), 0);
 }
+
+#[test]
+fn what_was_proven_counts_as_long_as_its_inputs_are_the_same() {
+    let fan = Fan::new(CCB);
+    for file in ["src/a", "src/b", "lock"] {
+        fan.write(file, "1\n");
+    }
+    fan.commit();
+    fan.plan(
+        &json!({"name": "inputs", "foreach": [{"files": "src/[ab]", "task": {
+            "id": "{{name}}", "run": "echo done >> {{path}}", "verify": "grep -q done {{path}}",
+            "inputs": ["{{path}}", "lock"],
+        }}]}),
+    );
+    let kinds = |report: &Value| {
+        let of = |id| {
+            task(report, id)["outcome"]["kind"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        };
+        [of("a"), of("b")]
+    };
+    let (code, report) = fan.run(&[]);
+    assert_eq!(
+        (code, kinds(&report)),
+        (Some(0), ["proven", "proven"].map(Into::into))
+    );
+
+    // Another base, on which nothing of it matters: rewritten history, even.
+    fan.write("other", "2\n");
+    fan.git(&["add", "."]);
+    fan.git(&["commit", "-q", "--amend", "-m", "another first commit"]);
+    let base = fan.git(&["rev-parse", "HEAD"]);
+    let (code, report) = fan.run(&["--land", "merge"]);
+    assert_eq!(
+        (code, kinds(&report)),
+        (Some(0), ["cached", "cached"].map(Into::into))
+    );
+    assert_eq!(fan.git(&["show", "ccb/inputs:src/a"]), "1\ndone");
+    assert_eq!(fan.git(&["show", "ccb/inputs:other"]), "2");
+    let log = fan.git(&["log", "--format=%s", "ccb/inputs"]);
+    assert_eq!(
+        log.matches("first").count(),
+        1,
+        "nothing of the old history: {log}"
+    );
+    let commit = task(&report, "a")["outcome"]["commit"].as_str().unwrap();
+    assert_eq!(fan.git(&["rev-parse", &format!("{commit}^")]), base);
+    assert!(fan.read("a.patch").contains("+done"));
+
+    // One of them matters for one task, the other for both.
+    fan.write("src/b", "2\n");
+    fan.commit();
+    let (_, report) = fan.run(&[]);
+    assert_eq!(kinds(&report), ["cached", "proven"]);
+    fan.write("lock", "2\n");
+    fan.commit();
+    let (_, report) = fan.run(&[]);
+    assert_eq!(kinds(&report), ["proven", "proven"]);
+}

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::json;
-use taskboard::{Board, Caller, NewTask, Reference, Snapshot, Status, Task, TaskFacts, TaskId};
+use taskboard::{
+    Board, Caller, NewTask, Reference, Snapshot, Status, Task, TaskFacts, TaskId, TaskResult,
+};
 use worktrees::Trees;
 
 use super::elsewhere;
@@ -51,6 +53,8 @@ pub(super) struct Wanted<'a> {
     pub(super) without: &'a HashMap<usize, Option<String>>,
     /// Nothing of before counts.
     pub(super) fresh: bool,
+    /// The commit that tasks start from.
+    pub(super) base: &'a str,
 }
 
 /// Puts the tasks on the board, but for those that are not to run. What is proven for the same content
@@ -66,26 +70,30 @@ pub(super) fn prepare(
         ids: vec![None; wanted.tasks.len()],
         cached: vec![false; wanted.tasks.len()],
     };
+    let mut older = HashMap::new();
     if board.dir().is_dir() {
-        keep_useful(agents, board, trees, wanted, &mut prepared)?;
+        older = keep_useful(agents, board, trees, wanted, &mut prepared)?;
     }
     let new = create(board, wanted, &mut prepared)?;
-    take_over(agents, trees, wanted, &new, &mut prepared)?;
+    take_over(agents, trees, wanted, &new, older, &mut prepared)?;
     Ok(prepared)
 }
 
+/// Keeps what is of use; returns results that count but were made from another base, by key.
 fn keep_useful(
     agents: &Agents,
     board: &Board,
     trees: &Trees,
     wanted: Wanted<'_>,
     prepared: &mut Prepared,
-) -> Result<(), FanoutError> {
+) -> Result<HashMap<String, TaskResult>, FanoutError> {
     let Wanted {
         tasks,
         without,
         fresh,
+        base,
     } = wanted;
+    let mut older = HashMap::new();
     let places: HashMap<&str, usize> = tasks
         .iter()
         .enumerate()
@@ -103,6 +111,15 @@ fn keep_useful(
             Status::InProgress => true,
             Status::Pending => task.parked().is_none(),
         };
+        let moved = place
+            .filter(|at| useful && tasks[*at].has_inputs())
+            .and_then(|at| Some((at, task.result()?)))
+            .filter(|(_, result)| result.base.as_deref().is_some_and(|from| from != base));
+        if let (Some((at, result)), Status::Completed) = (moved, task.status) {
+            older.insert(tasks[at].key.clone(), result);
+            drop_task(agents, board, task)?;
+            continue;
+        }
         match place.filter(|_| useful) {
             Some(at) => {
                 prepared.ids[at] = Some(task.id);
@@ -119,7 +136,7 @@ fn keep_useful(
     for task in others.into_iter().take(too_many) {
         drop_task(agents, board, task)?;
     }
-    Ok(())
+    Ok(older)
 }
 
 /// Where the results of a plan are kept besides the repository: a job that begins with a fresh
@@ -185,6 +202,7 @@ fn take_over(
     trees: &Trees,
     wanted: Wanted<'_>,
     new: &[usize],
+    older: HashMap<String, TaskResult>,
     prepared: &mut Prepared,
 ) -> Result<(), FanoutError> {
     // What changes the repository itself has to be done in each.
@@ -195,14 +213,41 @@ fn take_over(
     }
     let keys = new.iter().map(|at| wanted.tasks[*at].key.as_str());
     let mut found = elsewhere::proven(agents, trees, &keys.collect());
+    found.extend(older);
     for at in new {
         let result = found.remove(&wanted.tasks[at].key);
+        let result =
+            result.and_then(|result| from_base(trees, result, wanted.base, &wanted.tasks[at]));
         if let (Some(result), Some(id)) = (result, prepared.ids[at]) {
             elsewhere::take_over(agents.board(), id, result)?;
             prepared.cached[at] = true;
         }
     }
     Ok(())
+}
+
+/// The result as if it had been made from `base`; none if that cannot be.
+fn from_base(
+    trees: &Trees,
+    result: TaskResult,
+    base: &str,
+    task: &PlannedTask,
+) -> Option<TaskResult> {
+    let from = result.base.clone();
+    let moved = from.as_deref().is_some_and(|from| from != base) && task.has_inputs();
+    let (true, Some(from)) = (moved, from) else {
+        return Some(result);
+    };
+    let commit = match (&result.commit, result.changed) {
+        (Some(commit), Some(true)) => Some(trees.transplant(&from, commit, base)?),
+        (Some(_), _) => Some(base.to_owned()),
+        (None, _) => None,
+    };
+    Some(TaskResult {
+        base: Some(base.to_owned()),
+        commit,
+        ..result
+    })
 }
 
 /// Makes what is not there, and the edges; says what was made.

@@ -17,6 +17,8 @@ use super::select::{any_matches, few};
 use super::task::{PlannedTask, graph, sha256};
 use super::things::Loop;
 
+use crate::file_rules::matches;
+
 /// As many tasks as a plan may have.
 pub const MOST_TASKS: usize = 100_000;
 
@@ -85,7 +87,7 @@ pub fn expand(
         mut tasks, notes, ..
     } = expansion;
     protect::add(&mut tasks, &plan.protect.0, source)?;
-    give_keys(&mut tasks, basis);
+    give_keys(&mut tasks, basis, source)?;
     Ok(Expanded { tasks, notes })
 }
 
@@ -99,16 +101,36 @@ fn reads_stdin(foreach: &Foreach) -> bool {
 }
 
 /// Keys build on keys, so those of dependencies come first.
-fn give_keys(tasks: &mut [PlannedTask], basis: &Basis) {
+fn give_keys(
+    tasks: &mut [PlannedTask],
+    basis: &Basis,
+    source: &dyn Source,
+) -> Result<(), FanoutError> {
+    let files = match tasks.iter().any(PlannedTask::has_inputs) {
+        true => source.contents()?,
+        false => Vec::new(),
+    };
     let graph = graph(tasks);
     for at in graph.order() {
-        let key = {
-            let before = graph.before[at].iter();
-            let mut before: Vec<&str> = before.map(|on| tasks[*on].key.as_str()).collect();
-            tasks[at].content_key(&basis.base, &basis.settings, &mut before)
+        let task = &tasks[at];
+        let base = match task.has_inputs() {
+            true => inputs_key(&task.inputs, &files),
+            false => basis.base.clone(),
         };
-        tasks[at].key = key;
+        let before = graph.before[at].iter();
+        let mut before: Vec<&str> = before.map(|on| tasks[*on].key.as_str()).collect();
+        tasks[at].key = task.content_key(&base, &basis.settings, &mut before);
     }
+    Ok(())
+}
+
+/// What these patterns mean in the base commit, as a hash.
+fn inputs_key(patterns: &[String], files: &[(String, String)]) -> String {
+    let is_input =
+        |(path, _): &&(String, String)| patterns.iter().any(|pattern| matches(pattern, path));
+    let found: Vec<_> = files.iter().filter(is_input).collect();
+    let content = serde_json::json!(["inputs", patterns, found]);
+    sha256(content.to_string().as_bytes())
 }
 
 struct Expansion<'p> {

@@ -16,6 +16,8 @@ pub trait Source {
     fn files(&self, globs: &[String], except: &[String]) -> Result<Vec<PathBuf>, FanoutError>;
     /// What is in this file; `-` is standard input.
     fn read(&self, name: &str) -> Result<Vec<u8>, FanoutError>;
+    /// Every file of the base commit, and what git calls its content, in order.
+    fn contents(&self) -> Result<Vec<(String, String)>, FanoutError>;
     /// The checkout that paths in inputs mean.
     fn checkout(&self) -> &Checkout;
 }

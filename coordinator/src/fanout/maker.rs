@@ -94,6 +94,7 @@ impl Maker<'_> {
             depends_on: depends_on.collect::<Result<_, _>>()?,
             paths: self.paths(id, item)?,
             protect: self.protect(item)?,
+            inputs: self.inputs(item)?,
             verify: verify.filter(|verify| !verify.trim().is_empty()),
             check_retries,
             agent: self.agent(id)?,
@@ -176,6 +177,13 @@ impl Maker<'_> {
                 Err(self.about(key, id, &why))
             }
         }
+    }
+
+    fn inputs(&self, item: Option<&Item>) -> Result<Vec<String>, FanoutError> {
+        let (own, common) = (&self.spec.inputs.0, &self.file.plan.defaults.inputs.0);
+        let given = if own.is_empty() { common } else { own };
+        let given = given.iter();
+        given.map(|one| self.text("inputs", one, item)).collect()
     }
 
     fn protect(&self, item: Option<&Item>) -> Result<Vec<String>, FanoutError> {

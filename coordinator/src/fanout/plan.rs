@@ -59,6 +59,10 @@ pub struct Defaults {
     pub budget: Option<Budget>,
     /// Where agents work. Default worktree.
     pub isolation: Option<TaskIsolation>,
+    /// Patterns of the files that a task's result depends on. With them, what was proven counts as
+    /// long as these files are the same, also at another base commit; without, only at the same
+    /// one. Tasks that depend on others always need the same one.
+    pub inputs: Texts,
     /// The commit everything starts from. Default HEAD.
     pub base: Option<String>,
     /// How long one attempt may take: seconds, or text such as 90s, 10m, 1h30m.
@@ -115,6 +119,8 @@ pub struct TaskSpec {
     pub timeout: Option<Span>,
     /// Where the agent works.
     pub isolation: Option<TaskIsolation>,
+    /// Patterns of the files that its result depends on, in place of those of the defaults.
+    pub inputs: Texts,
     /// How often its check is run again on the same commit when it fails (0 to 10).
     #[serde(alias = "check-retries")]
     #[schemars(range(min = 0, max = 10))]

@@ -147,6 +147,7 @@ pub(crate) fn run(
         tasks,
         without: &without,
         fresh: options.fresh,
+        base: &options.base,
     };
     let prepared = board::prepare(&agents, &trees, wanted)?;
     let mut reports: Vec<TaskReport> = tasks.iter().map(TaskReport::new).collect();

@@ -39,6 +39,9 @@ pub struct PlannedTask {
     /// What it must not change; see `file_rules`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub protect: Vec<String>,
+    /// Patterns of the files that its result depends on; none means all of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<String>,
     /// The command that proves it.
     pub verify: Option<String>,
     /// How often the check is run again on the same commit when it fails.
@@ -102,7 +105,13 @@ pub(super) fn graph(tasks: &[PlannedTask]) -> Graph {
 }
 
 impl PlannedTask {
-    /// The content key: the task, the base, the agents' settings and the keys of what it builds on.
+    /// Whether what it is proven for does not depend on the base as a whole.
+    pub(super) fn has_inputs(&self) -> bool {
+        !self.inputs.is_empty() && self.depends_on.is_empty()
+    }
+
+    /// The content key: the task, the base (or what of it counts), the agents' settings and the keys
+    /// of what it builds on.
     ///
     /// What only says when or how long it may run (priority, time, attempts, budget) is not part
     /// of it: proven work stays proven when a limit is raised.

@@ -150,7 +150,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str, text: &str| {
             let path = dir.path().join(name);
-            std::fs::write(&path, text).unwrap();
+            let durability = store::atomic::Durability::Relaxed;
+            store::atomic::replace(dir.path(), &path, text.as_bytes(), durability).unwrap();
             failures(&path)
         };
         let before = at(

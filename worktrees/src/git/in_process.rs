@@ -86,6 +86,23 @@ pub(crate) fn gather(layout: &Layout, commits: &[String]) -> Option<String> {
     }
 }
 
+/// What was done from `base` to `commit`, as one commit on `onto`. The same ones give the same commit.
+pub(crate) fn transplant(layout: &Layout, base: &str, commit: &str, onto: &str) -> Option<String> {
+    let repo = open(&layout.main)?;
+    let find = |oid: &str| repo.find_commit(Oid::from_str(oid).ok()?).ok();
+    let (base, commit, onto) = (find(base)?, find(commit)?, find(onto)?);
+    let (before, ours, theirs) = (base.tree().ok()?, onto.tree().ok()?, commit.tree().ok()?);
+    let mut merged = repo.merge_trees(&before, &ours, &theirs, None).ok()?;
+    if merged.has_conflicts() {
+        return None;
+    }
+    let files = repo.find_tree(merged.write_tree_to(&repo).ok()?).ok()?;
+    let words = commit.message().ok()?;
+    let (author, committer) = (commit.author(), commit.committer());
+    let made = repo.commit(None, &author, &committer, words, &files, &[&onto]);
+    Some(made.ok()?.to_string())
+}
+
 /// Moves the ref from `old` to `new`, with a line in its log and in that of HEAD if that is on it.
 pub(crate) fn move_ref(
     layout: &Layout,

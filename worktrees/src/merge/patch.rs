@@ -81,6 +81,20 @@ pub fn files(
     Ok(zero_split(&bytes).map(path_from).collect())
 }
 
+/// Every file of `commit`, with its mode and the name of its content, in order.
+pub fn contents(dir: &Path, commit: &str) -> Result<Vec<(String, String)>, TreeError> {
+    let bytes = Git::at(dir, "ls-tree")
+        .args(["-r", "-z", "--full-tree", "--end-of-options", commit])
+        .timeout(TIMEOUT)
+        .run()?;
+    let read = |record: &[u8]| {
+        let text = String::from_utf8_lossy(record).into_owned();
+        let (about, path) = text.split_once('\t')?;
+        Some((path.to_owned(), about.to_owned()))
+    };
+    Ok(zero_split(&bytes).filter_map(read).collect())
+}
+
 /// How many files of the working tree of `dir` differ from its last commit, and how many git does not know.
 pub fn uncommitted(dir: &Path) -> Result<(usize, usize), TreeError> {
     let bytes = Git::at(dir, "status")

@@ -59,6 +59,12 @@ impl Trees {
         Ok(true)
     }
 
+    /// A commit on `onto` that does what was done from `base` to `commit`, in the words and name of
+    /// the latter; `None` if that does not go together, or only git itself could do it.
+    pub fn transplant(&self, base: &str, commit: &str, onto: &str) -> Option<String> {
+        in_process::transplant(&self.layout, base, commit, onto)
+    }
+
     /// The commit kept under `refs/ccb/<name>`, if it is there.
     pub fn pinned(&self, name: &str) -> Result<Option<String>, TreeError> {
         self.layout.history().tip(&pin_name(name)?)

@@ -243,12 +243,9 @@ fn commits_are_by_whom_git_says_and_survive_together_under_one_name() {
         "Änne Example <a@example.org> Änne Example <a@example.org>\nWork\n\nTask: x#1"
     );
     assert!(show(&commits[2]).starts_with("Änne Example <other@example.org>"));
-    for number in 0..3 {
-        let given = trees.give_back(
-            &slug(&format!("t{number}")),
-            &commits[number],
-            &SetUp::default(),
-        );
+    for (number, commit) in commits.iter().enumerate() {
+        let name = slug(&format!("t{number}"));
+        let given = trees.give_back(&name, commit, &SetUp::default());
         assert_eq!(given.unwrap(), GivenBack::Yes);
     }
     let singles: Vec<String> = (0..3).map(|number| format!("kept/t{number}")).collect();

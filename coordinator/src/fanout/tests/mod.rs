@@ -39,6 +39,14 @@ impl Source for Given {
         }
     }
 
+    fn contents(&self) -> Result<Vec<(String, String)>, FanoutError> {
+        let files = self.files.iter();
+        let content = |file: &str| self.texts.get(file).cloned().unwrap_or_default();
+        Ok(files
+            .map(|file| (file.to_string(), content(file)))
+            .collect())
+    }
+
     fn checkout(&self) -> &Checkout {
         &self.checkout
     }
