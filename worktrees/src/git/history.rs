@@ -3,28 +3,35 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use git2::{ErrorCode, Oid, Repository};
 
 use crate::error::TreeError;
-use crate::git::{Git, line};
+use crate::git::{Git, line, opened};
+use crate::layout::Layout;
 use crate::merge::patch::FileStat;
 
 /// The history as seen from one directory of a repository.
 pub(crate) struct History {
     dir: PathBuf,
-    opened: Option<Repository>,
+    opened: Option<Rc<Repository>>,
 }
 
 impl History {
     /// `dir` is a working tree or anything inside one.
     pub(crate) fn open(dir: &Path) -> Self {
-        let opened = Repository::discover(dir)
-            .map_err(|error| tracing::debug!(%error, "libgit2 cannot open it; git will do"))
-            .ok();
         Self {
             dir: dir.to_owned(),
-            opened,
+            opened: opened::open(dir).map(Rc::new),
+        }
+    }
+
+    /// The same for the main working tree of a repository, which is opened once.
+    pub(crate) fn of(layout: &Layout) -> Self {
+        Self {
+            dir: layout.main.clone(),
+            opened: opened::main(layout),
         }
     }
 
@@ -52,13 +59,13 @@ impl History {
 
     /// What `spec` means, if libgit2 can tell.
     fn parse(&self, spec: &str) -> Option<String> {
-        let found = self.opened.as_ref()?.revparse_single(spec).ok()?;
+        let found = self.opened.as_deref()?.revparse_single(spec).ok()?;
         Some(found.id().to_string())
     }
 
     /// Where the ref stands, `None` if there is no such ref.
     pub(crate) fn tip(&self, reference: &str) -> Result<Option<String>, TreeError> {
-        if let Some(repo) = &self.opened {
+        if let Some(repo) = self.opened.as_deref() {
             match repo.refname_to_id(reference) {
                 Ok(oid) => return Ok(Some(oid.to_string())),
                 Err(error) if error.code() == ErrorCode::NotFound => return Ok(None),
@@ -74,7 +81,7 @@ impl History {
     /// Every branch, tag and remote branch, and where it stands.
     pub(crate) fn branches_and_tags(&self) -> Result<BTreeMap<String, String>, TreeError> {
         const KINDS: [&str; 3] = ["refs/heads/", "refs/tags/", "refs/remotes/"];
-        if let Some(repo) = &self.opened {
+        if let Some(repo) = self.opened.as_deref() {
             let mut found = BTreeMap::new();
             let references = repo.references();
             let listed = references.and_then(|all| {
@@ -112,7 +119,7 @@ impl History {
         if tips.iter().all(|tip| tip == base) {
             return Ok(0);
         }
-        if let Some(repo) = &self.opened {
+        if let Some(repo) = self.opened.as_deref() {
             match walk(repo, base, tips) {
                 Ok(count) => return Ok(count),
                 Err(error) => tracing::debug!(%error, "libgit2 cannot count"),
@@ -143,7 +150,7 @@ impl History {
 
     /// The files that differ between two commits, if libgit2 can tell.
     pub(crate) fn stat(&self, base: &str, commit: &str) -> Option<Vec<FileStat>> {
-        let repo = self.opened.as_ref()?;
+        let repo = self.opened.as_deref()?;
         let tree = |commit: &str| {
             let commit = repo.find_commit(Oid::from_str(commit).ok()?).ok()?;
             commit.tree().ok()
@@ -173,7 +180,7 @@ impl History {
 
     /// The names of the files that differ between two commits, if libgit2 can tell.
     pub(crate) fn stat_paths(&self, base: &str, commit: &str) -> Option<Vec<String>> {
-        let repo = self.opened.as_ref()?;
+        let repo = self.opened.as_deref()?;
         let tree = |commit: &str| {
             let commit = repo.find_commit(Oid::from_str(commit).ok()?).ok()?;
             commit.tree().ok()
@@ -191,7 +198,7 @@ impl History {
 
     /// Whether `commit` has something at `path`.
     pub(crate) fn has_path(&self, commit: &str, path: &str) -> Result<bool, TreeError> {
-        let found = self.opened.as_ref().and_then(|repo| {
+        let found = self.opened.as_deref().and_then(|repo| {
             let tree = repo.find_commit(Oid::from_str(commit).ok()?).ok()?.tree();
             Some(tree.ok()?.get_path(Path::new(path)).is_ok())
         });
@@ -206,7 +213,7 @@ impl History {
 
     /// Whether `commit` is known to be one step after `base` and no merge. Not knowing is a no.
     pub(crate) fn is_next(&self, base: &str, commit: &str) -> bool {
-        let found = self.opened.as_ref().and_then(|repo| {
+        let found = self.opened.as_deref().and_then(|repo| {
             let commit = repo.find_commit(Oid::from_str(commit).ok()?).ok()?;
             let alone = commit.parent_count() == 1;
             Some(alone && commit.parent_id(0).ok()?.to_string() == base)

@@ -6,24 +6,21 @@
 
 use std::path::Path;
 
-use git2::{Config, ConfigLevel, Oid, Repository, Signature, Time};
-use store::atomic::{self, Durability};
+use git2::{Config, Index, Oid, Signature, Time};
 
+use crate::git::opened;
 use crate::layout::Layout;
 
-/// Makes libgit2 sync refs. Only a file can say so.
-const SYNCED: &str = "[core]\n\tfsyncObjectFiles = true\n";
-
-/// The files of the index of the tree at `dir`, as a tree object.
-pub(crate) fn write_tree(dir: &Path) -> Option<String> {
-    let repo = open(dir)?;
-    let mut index = repo.index().ok()?;
-    Some(index.write_tree().ok()?.to_string())
+/// The files of the index of a tree, whose directory among git's is `admin`, as a tree object.
+pub(crate) fn write_tree(layout: &Layout, admin: &Path) -> Option<String> {
+    let repo = opened::main(layout)?;
+    let mut index = Index::open(&admin.join("index")).ok()?;
+    Some(index.write_tree_to(&repo).ok()?.to_string())
 }
 
 /// A commit object by the one who git says commits here. No ref names it.
-pub(crate) fn commit(dir: &Path, tree: &str, parent: &str, message: &str) -> Option<String> {
-    let repo = open(dir)?;
+pub(crate) fn commit(layout: &Layout, tree: &str, parent: &str, message: &str) -> Option<String> {
+    let repo = opened::main(layout)?;
     let who = identity(&repo.config().ok()?.snapshot().ok()?)?;
     let tree = repo.find_tree(Oid::from_str(tree).ok()?).ok()?;
     let parent = repo.find_commit(Oid::from_str(parent).ok()?).ok()?;
@@ -39,6 +36,8 @@ fn identity(config: &Config) -> Option<Signature<'static>> {
         "committer.name",
         "committer.email",
         "i18n.commitencoding",
+        // A worktree can have settings of its own.
+        "extensions.worktreeconfig",
     ];
     if others.iter().any(|key| config.get_entry(key).is_ok()) {
         return None;
@@ -58,7 +57,7 @@ fn identity(config: &Config) -> Option<Signature<'static>> {
 pub(crate) fn gather(layout: &Layout, commits: &[String]) -> Option<String> {
     /// So many parents does a commit have at most: some tools look at all pairs.
     const MOST: usize = 64;
-    let repo = open(&layout.main)?;
+    let repo = opened::main(layout)?;
     let who = Signature::new("ccb", "ccb@localhost", &Time::new(0, 0)).ok()?;
     let files = repo.treebuilder(None).ok()?.write().ok()?;
     let files = repo.find_tree(files).ok()?;
@@ -88,7 +87,7 @@ pub(crate) fn gather(layout: &Layout, commits: &[String]) -> Option<String> {
 
 /// What was done from `base` to `commit`, as one commit on `onto`. The same ones give the same commit.
 pub(crate) fn transplant(layout: &Layout, base: &str, commit: &str, onto: &str) -> Option<String> {
-    let repo = open(&layout.main)?;
+    let repo = opened::main(layout)?;
     let find = |oid: &str| repo.find_commit(Oid::from_str(oid).ok()?).ok();
     let (base, commit, onto) = (find(base)?, find(commit)?, find(onto)?);
     let (before, ours, theirs) = (base.tree().ok()?, onto.tree().ok()?, commit.tree().ok()?);
@@ -112,7 +111,7 @@ pub(crate) fn move_ref(
     new: &str,
     why: &str,
 ) -> Option<()> {
-    let repo = open_synced(layout, dir)?;
+    let repo = opened::open_synced(layout, dir)?;
     let (old, new) = (Oid::from_str(old).ok()?, Oid::from_str(new).ok()?);
     repo.reference_matching(name, new, true, old, why).ok()?;
     Some(())
@@ -120,7 +119,7 @@ pub(crate) fn move_ref(
 
 /// Makes the ref stand there, wherever it stood.
 pub(crate) fn set_ref(layout: &Layout, name: &str, new: &str) -> Option<()> {
-    let repo = open_synced(layout, &layout.main)?;
+    let repo = opened::synced_main(layout)?;
     let new = Oid::from_str(new).ok()?;
     // git refuses to name what is not there.
     repo.find_commit(new).ok()?;
@@ -130,7 +129,7 @@ pub(crate) fn set_ref(layout: &Layout, name: &str, new: &str) -> Option<()> {
 
 /// Makes a ref that is not there, with a log.
 pub(crate) fn create_ref(layout: &Layout, name: &str, new: &str) -> Option<()> {
-    let repo = open_synced(layout, &layout.main)?;
+    let repo = opened::synced_main(layout)?;
     let new = Oid::from_str(new).ok()?;
     repo.find_commit(new).ok()?;
     repo.reference_ensure_log(name).ok()?;
@@ -140,28 +139,11 @@ pub(crate) fn create_ref(layout: &Layout, name: &str, new: &str) -> Option<()> {
 
 /// Deletes the ref if it stands at `expected`.
 pub(crate) fn delete_ref(layout: &Layout, name: &str, expected: &str) -> Option<()> {
-    let repo = open_synced(layout, &layout.main)?;
+    let repo = opened::synced_main(layout)?;
     let mut found = repo.find_reference(name).ok()?;
     if found.target()? != Oid::from_str(expected).ok()? {
         return None;
     }
     // Refused if it has moved since it was looked at.
     found.delete().ok()
-}
-
-fn open(dir: &Path) -> Option<Repository> {
-    Repository::discover(dir).ok()
-}
-
-fn open_synced(layout: &Layout, dir: &Path) -> Option<Repository> {
-    let settings = layout.libgit2_settings();
-    if !settings.exists() {
-        let bytes = SYNCED.as_bytes();
-        atomic::replace(&layout.tmp(), &settings, bytes, Durability::Relaxed).ok()?;
-    }
-    let repo = open(dir)?;
-    // The one the repository itself uses, read when the first ref is.
-    let mut config = repo.config().ok()?;
-    config.add_file(&settings, ConfigLevel::App, false).ok()?;
-    Some(repo)
 }

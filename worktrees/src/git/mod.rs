@@ -1,5 +1,5 @@
 //! Everything that talks to git: starting it (`command`), reading its small files (`files`) and
-//! commits (`history`), writing commits and refs without a process (`in_process`), its records of linked worktrees and refs (`admin`), locks that a killed
+//! commits (`history`), writing commits and refs without a process (`in_process`, with what `opened` keeps open), its records of linked worktrees and refs (`admin`), locks that a killed
 //! git left (`locks`), the times in a new index (`index_times`), and what in a configuration
 //! runs programs (`config_code`), and git in a
 //! repository's places (`places`).
@@ -12,6 +12,7 @@ mod history;
 pub(crate) mod in_process;
 pub(crate) mod index_times;
 pub(crate) mod locks;
+mod opened;
 mod places;
 
 pub(crate) use command::{Git, line, path_from, zero_split};

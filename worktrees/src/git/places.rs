@@ -22,7 +22,7 @@ impl Layout {
 
     /// The history as seen from the main working tree.
     pub(crate) fn history(&self) -> History {
-        History::open(&self.main)
+        History::of(self)
     }
 
     /// The commit a branch (without `refs/heads/`) stands at, `None` if there is no such branch.

@@ -86,15 +86,16 @@ impl Trees {
             .input(paths.join(&0))
             .timeout(self.options.checkout_timeout)
             .run()?;
-        let tree = match in_process::write_tree(dir) {
+        let admin = self.layout.admin_of(dir)?;
+        let tree = match in_process::write_tree(&self.layout, &admin) {
             Some(tree) => tree,
             None => line(&Git::at(dir, "write-tree").run()?),
         };
-        if tree == History::open(dir).tree_of(head)? {
+        if tree == self.layout.history().tree_of(head)? {
             return Ok(head.to_owned());
         }
         let text = format!("{}\n", message.trim_end());
-        let commit = match in_process::commit(dir, &tree, head, &text) {
+        let commit = match in_process::commit(&self.layout, &tree, head, &text) {
             Some(commit) => commit,
             None => commit_by_git(dir, &tree, head, &text)?,
         };
