@@ -292,3 +292,32 @@ fn what_was_proven_counts_as_long_as_its_inputs_are_the_same() {
     let (_, report) = fan.run(&[]);
     assert_eq!(kinds(&report), ["proven", "proven"]);
 }
+
+#[test]
+fn at_the_deadline_agents_that_do_not_listen_are_ended_and_the_report_is_written() {
+    let fan = Fan::new(CCB);
+    let deaf = "trap '' TERM INT; echo 1 > begun; while :; do sleep 1; done";
+    fan.plan(&json!({"name": "late", "tasks": [
+        {"id": "done", "run": "echo 1 > a", "verify": "test -f a", "priority": 1},
+        {"id": "deaf", "run": deaf, "dependsOn": ["done"]},
+        {"id": "never", "run": "echo 1 > b", "dependsOn": ["deaf"]},
+    ]}));
+    let (code, report) = fan.run(&["--deadline", "4s"]);
+    assert_eq!(code, Some(6), "{report}");
+    assert_eq!(
+        task(&report, "done")["outcome"]["kind"],
+        "proven",
+        "{report}"
+    );
+    assert_eq!(
+        task(&report, "deaf")["outcome"]["kind"],
+        "budget",
+        "{report}"
+    );
+    assert_eq!(
+        task(&report, "never")["outcome"]["kind"],
+        "skipped",
+        "{report}"
+    );
+    assert!(fan.read("junit.xml").contains("type=\"budget\""));
+}

@@ -65,6 +65,8 @@ pub(crate) struct Setup {
     pub linger: bool,
     /// How long a check may take.
     pub verify_timeout: Duration,
+    /// So long an agent that is stopped may take at most, whatever the settings say.
+    pub most_grace: Option<Duration>,
     /// How often a task is tried.
     pub max_attempts: usize,
     /// Asked before anything is begun.

@@ -292,7 +292,11 @@ impl Setup {
 
     /// Ends a run that is not wanted any more.
     pub(super) fn stop(&self, meta: &Meta, control: &Control) {
-        let grace = (control.level() == Level::Force).then_some(Duration::ZERO);
+        let usual = Duration::from_millis(meta.options.stop_grace_ms);
+        let grace = match control.level() {
+            Level::Force => Some(Duration::ZERO),
+            _ => self.most_grace.map(|most| most.min(usual)),
+        };
         let stopped = self
             .agents
             .stop(meta, "the engine", Some(control.why()), grace);

@@ -27,6 +27,10 @@ use crate::director::{
 };
 use crate::run::{Agents, Prove};
 
+/// How long agents may take to stop: CI systems kill a job a few seconds after they told it to end,
+/// and the report has to be written by then.
+const GRACE: Duration = Duration::from_secs(2);
+
 /// Why a run did not go on, if it did not.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Halt {
@@ -110,6 +114,7 @@ impl Follow<'_> {
             quiet: true,
             linger: false,
             verify_timeout: Prove::TIMEOUT,
+            most_grace: Some(GRACE),
             max_attempts: Prove::ATTEMPTS,
         })
     }

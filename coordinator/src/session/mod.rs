@@ -284,6 +284,7 @@ fn setup(session: &Session, landing_only: bool) -> Result<Setup, Failure> {
         quiet: session.record.lead.is_none(),
         linger: !landing_only,
         verify_timeout: session.verify_timeout,
+        most_grace: None,
         max_attempts: session.attempts,
         gate: Some(gate(workplace.agents()?.fleet())),
     })

@@ -10,7 +10,17 @@ use git2::{ErrorCode, Oid, Repository};
 use crate::error::TreeError;
 use crate::git::{Git, line, opened};
 use crate::layout::Layout;
-use crate::merge::patch::FileStat;
+
+/// A file that differs between two commits, and by how many lines; binary files have none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileStat {
+    /// From the top of the repository.
+    pub path: String,
+    /// Lines that are new.
+    pub added: Option<u64>,
+    /// Lines that are gone.
+    pub deleted: Option<u64>,
+}
 
 /// The history as seen from one directory of a repository.
 pub(crate) struct History {

@@ -18,4 +18,5 @@ mod places;
 pub(crate) use command::{Git, line, path_from, zero_split};
 pub use config_code::{ConfigCode, config_code};
 pub(crate) use files::Head;
+pub use history::FileStat;
 pub(crate) use history::History;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::TreeError;
+pub use crate::git::FileStat;
 use crate::git::{Git, History, line, path_from, zero_split};
 
 /// How long git may take to make or apply patches.
@@ -211,17 +212,6 @@ fn log_as_mails(dir: &Path, commits: &[&str]) -> Option<Vec<Vec<u8>>> {
         mails.push(mail.to_vec());
     }
     Some(mails)
-}
-
-/// A file that differs between two commits, and by how many lines; binary files have none.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileStat {
-    /// From the top of the repository.
-    pub path: String,
-    /// Lines that are new.
-    pub added: Option<u64>,
-    /// Lines that are gone.
-    pub deleted: Option<u64>,
 }
 
 /// The files that differ between two commits, in order.
