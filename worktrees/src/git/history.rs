@@ -93,18 +93,15 @@ impl History {
         const KINDS: [&str; 3] = ["refs/heads/", "refs/tags/", "refs/remotes/"];
         if let Some(repo) = self.opened.as_deref() {
             let mut found = BTreeMap::new();
-            let references = repo.references();
-            let listed = references.and_then(|all| {
-                for reference in all {
+            // By kind: our own refs can be thousands, and nobody wants to know of them here.
+            let listed = KINDS.iter().try_for_each(|kind| {
+                for reference in repo.references_glob(&format!("{kind}*"))? {
                     let reference = reference?;
-                    let (Ok(name), Some(oid)) = (reference.name(), reference.target()) else {
-                        continue;
-                    };
-                    if KINDS.iter().any(|kind| name.starts_with(kind)) {
+                    if let (Ok(name), Some(oid)) = (reference.name(), reference.target()) {
                         found.insert(name.to_owned(), oid.to_string());
                     }
                 }
-                Ok(())
+                Ok::<_, git2::Error>(())
             });
             match listed {
                 Ok(()) => return Ok(found),

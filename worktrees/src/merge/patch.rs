@@ -153,7 +153,7 @@ const DIFF: &str = "--binary --full-index --no-renames --no-ext-diff --no-textco
 /// How many patches one git makes: all of them are in memory.
 const BATCH: usize = 100;
 
-/// What [`format`] gives for each of these pairs of base and commit, by far fewer processes.
+/// What [`format()`] gives for each of these pairs of base and commit, by far fewer processes.
 pub fn format_all(dir: &Path, pairs: &[(String, String)]) -> Vec<Result<Vec<u8>, TreeError>> {
     let history = History::open(dir);
     let mut made: Vec<Option<Vec<u8>>> = vec![None; pairs.len()];
