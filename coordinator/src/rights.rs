@@ -101,6 +101,7 @@ pub const CHANGING: &[Row] = &[
     ("worktree enter", TEAM),
     ("worktree exit", TEAM),
     ("worktree pool fill", TEAM),
+    ("worktree pool return", TEAM),
     ("agent spawn", [Yes, Own, No]),
     ("agent send", TEAM),
     ("agent stop", [Yes, Own, No]),
