@@ -170,6 +170,20 @@ const SCENARIOS: &[Scenario] = &[
         },
     },
     Scenario {
+        name: "deleting a tree that was used",
+        setup: |at| {
+            at.ok(&["worktree", "create", "x"]);
+            at.ok(&["worktree", "pool", "return", "x"]);
+        },
+        command: &["worktree", "gc", "--yes"],
+        work: false,
+        check: |at, about| {
+            at.ok(&["worktree", "gc", "--yes"]);
+            let left = at.repo.git(&["worktree", "list"]);
+            assert!(!left.contains("ccb-pool"), "{about}: {left}");
+        },
+    },
+    Scenario {
         name: "a tree of the pool that somebody works in",
         setup: |at| {
             at.ok(&["worktree", "pool", "fill", "1"]);

@@ -220,7 +220,9 @@ fn tidy_up(agents: &Agents, trees: &Trees, base: &str) {
     if let Err(error) = trees.drop_check_trees(true) {
         tracing::warn!(%error, "a worktree for checks is left; `ccb worktree gc --yes` deletes it");
     }
-    if let Err(error) = trees.drop_used() {
+    // What a host that was killed had begun comes first.
+    let dropped = trees.sweep().and_then(|()| trees.drop_used());
+    if let Err(error) = dropped {
         tracing::warn!(%error, "a worktree is left in the pool; `ccb worktree gc --yes` deletes it");
     }
 }

@@ -146,7 +146,15 @@ impl Trees {
         let entry = section.entry(slug)?.clone();
         let path = entry.path();
         let ours = files::admin_of(&self.layout, path).is_ok() || files::is_bare(path);
-        if ours && path.parent() == Some(&self.layout.trees()) {
+        // Out of the way in one step: nobody could tell what half of a tree is.
+        let doomed = self.layout.tmp().join(format!("erased-{}", slug.flat()));
+        store::tree::delete(&doomed)?;
+        let there = std::fs::symlink_metadata(path).is_ok();
+        if ours
+            && there
+            && path.parent() == Some(&self.layout.trees())
+            && store::atomic::rename(path, &doomed).is_err()
+        {
             store::tree::delete(path)?;
         }
         let mut left = admin::unfinished(&self.layout, &slug.flat());
@@ -170,6 +178,7 @@ impl Trees {
             locks::clear(&self.layout.common.join(lock), true);
         }
         section.registry.forget(slug);
-        section.save()
+        section.save()?;
+        Ok(store::tree::delete(&doomed)?)
     }
 }
