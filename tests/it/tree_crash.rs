@@ -267,6 +267,23 @@ fn every_crash_point_of_every_operation_on_trees_recovers() {
     assert!(missed.is_empty(), "no scenario passes {missed:?}");
 }
 
+#[test]
+fn the_place_of_a_tree_that_may_come_back_to_the_pool_is_not_given_to_another() {
+    let at = Workplace::new(CCB);
+    for name in ["y", "z"] {
+        at.ok(&["worktree", "create", name]);
+    }
+    at.ok(&["worktree", "pool", "return", "z"]);
+    crash(&at, &["worktree", "create", "x"], &("pool.moved".into(), 1));
+    at.ok(&["worktree", "pool", "return", "y"]);
+    at.ok(RECOVERY);
+    assert_eq!(at.ok(&["doctor"])["findings"], serde_json::json!([]));
+    at.ok(&["worktree", "gc", "--yes"]);
+    let left = at.repo.git(&["worktree", "list"]);
+    assert_eq!(left.lines().count(), 2, "{left}");
+    at.repo.check_sound();
+}
+
 fn sweep(scenario: &Scenario) -> (BTreeSet<String>, usize) {
     let at = Workplace::new(CCB);
     (scenario.setup)(&at);

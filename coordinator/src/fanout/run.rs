@@ -111,6 +111,9 @@ pub trait Events {
     fn event(&mut self, event: &FanoutEvent);
 }
 
+/// How long hosts may take to see to everything after their tasks are done.
+const LAST_HOSTS: Duration = Duration::from_secs(5);
+
 /// Under which a task on the board says which one of a plan it is.
 pub(super) const MARK: &str = "fanout";
 
@@ -219,6 +222,10 @@ fn tidy_up(agents: &Agents, trees: &Trees, base: &str) {
     }
     if let Err(error) = trees.drop_check_trees(true) {
         tracing::warn!(%error, "a worktree for checks is left; `ccb worktree gc --yes` deletes it");
+    }
+    // Hosts that an earlier run left may be about to give a worktree back.
+    for id in swarm::run::active(agents.runs_dir()).unwrap_or_default() {
+        agents.run(&id).wait_dead(LAST_HOSTS).ok();
     }
     // What a host that was killed had begun comes first.
     let dropped = trees.sweep().and_then(|()| trees.drop_used());

@@ -7,7 +7,7 @@ use std::path::Path;
 use store::lock::FileLock;
 
 use crate::error::TreeError;
-use crate::git::{admin, files, locks};
+use crate::git::{admin, files};
 use crate::registry::{Entry, Event, Op, Registry, Section};
 use crate::remove::{MOVING, RemoveRequest};
 use crate::slug::Slug;
@@ -173,9 +173,7 @@ impl Trees {
             }
         }
         if let Some(branch) = &entry.branch {
-            // A git that was killed making the branch left its lock, and no other will need it.
-            let lock = format!("refs/heads/{branch}.lock");
-            locks::clear(&self.layout.common.join(lock), true);
+            self.clear_branch_lock(branch);
         }
         section.registry.forget(slug);
         section.save()?;

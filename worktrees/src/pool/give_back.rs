@@ -22,7 +22,7 @@ use crate::fault;
 use crate::git::{Head, admin, files};
 use crate::lease::Lease;
 use crate::registry::{Entry, Event, Op, Pooled, Registry, Section};
-use crate::remove::MOVING;
+use crate::remove::{MOVING, RemoveRequest};
 use crate::slug::Slug;
 use crate::trees::Trees;
 
@@ -171,6 +171,7 @@ impl Trees {
             self.layout
                 .write_git_file(&admin.join("HEAD"), &format!("{kept}\n"))?;
         }
+        self.clear_branch_lock(branch);
         let tip = self.layout.history().tip(&reference)?;
         if tip.as_ref() == Some(kept) && !admin::is_checked_out(&self.layout, branch)? {
             admin::delete_ref(&self.layout, &reference, kept)?;
@@ -181,13 +182,36 @@ impl Trees {
     /// Deletes the trees of the pool that somebody has worked in and nobody has taken since.
     pub fn drop_used(&self) -> Result<usize, TreeError> {
         let mut dropped = 0;
-        for pooled in Registry::load(&self.layout)?.pool {
+        let registry = Registry::load(&self.layout)?;
+        for entry in registry
+            .there()
+            .filter(|entry| entry.name.starts_with(PREFIX))
+        {
+            // Somebody was killed who had just taken it out of the pool for good.
+            let slug = entry.slug()?;
+            let _lock = self.tree_lock(&slug)?;
+            let request = RemoveRequest {
+                rescue_ignored: true,
+                ..RemoveRequest::default()
+            };
+            if let Ok(entry) = self.get(&slug)
+                && entry.op.is_none()
+                && entry.agent.is_none()
+                && let Err(error) = self.remove_as_found(&slug, &entry, &request)
+            {
+                tracing::warn!(worktree = %slug, %error, "a tree of the pool is left as it is");
+            }
+        }
+        for pooled in registry.pool {
             if !pooled.used {
                 continue;
             }
-            let Some(_lock) = self.lock_pooled(&pooled)? else {
+            // Whoever has it is about to be done with it.
+            let slug = pooled.tree.slug()?;
+            let _lock = self.tree_lock(&slug)?;
+            if !Registry::load(&self.layout)?.pool.contains(&pooled) {
                 continue;
-            };
+            }
             dropped += 1;
             if let Err(why) = self.inspect_pooled(&pooled) {
                 let name = &pooled.tree.name;
@@ -195,7 +219,6 @@ impl Trees {
                 self.retire(&pooled)?;
                 continue;
             }
-            let slug = pooled.tree.slug()?;
             let mut section = self.section()?;
             section.registry.pool.retain(|other| *other != pooled);
             let mut tree = pooled.tree.clone();

@@ -18,7 +18,7 @@ use store::lock::FileLock;
 use crate::create::{CreateRequest, SPARSE};
 use crate::error::TreeError;
 use crate::fault;
-use crate::git::{Git, Head, admin, files, path_from, zero_split};
+use crate::git::{Git, Head, admin, files, locks, path_from, zero_split};
 use crate::registry::{Entry, Event, Op, Pooled, Registry};
 use crate::remove::MOVING;
 use crate::slug::Slug;
@@ -215,6 +215,13 @@ impl Trees {
         Ok(())
     }
 
+    /// Takes away the lock that somebody left who was killed while making or deleting the branch of
+    /// a tree; the tree's own lock is held, and nobody else needs it.
+    pub(crate) fn clear_branch_lock(&self, branch: &str) {
+        let lock = format!("refs/heads/{branch}.lock");
+        locks::clear(&self.layout.common.join(lock), true);
+    }
+
     /// A branch that has moved is somebody's work and stays, and so does a HEAD that is on it.
     fn take_branch_back(
         &self,
@@ -226,6 +233,7 @@ impl Trees {
             return Ok(());
         };
         let reference = format!("refs/heads/{branch}");
+        self.clear_branch_lock(branch);
         let tip = self.layout.history().tip(&reference)?;
         if tip.as_ref().is_some_and(|tip| tip != base) {
             return Ok(());

@@ -15,7 +15,7 @@ use store::lock::FileLock;
 
 use crate::error::TreeError;
 use crate::layout::Layout;
-use crate::registry::{Entry, Pooled, TreeStatus};
+use crate::registry::{Entry, Op, Pooled, TreeStatus};
 use crate::slug::Slug;
 
 /// The version we write.
@@ -85,7 +85,14 @@ impl Registry {
 
     /// Whether the name is, or would be taken for, that of a tree that is there.
     pub(crate) fn knows(&self, slug: &Slug) -> bool {
-        let mut pooled = self.pool.iter();
+        // One that is on its way to or from the pool may come back to its place there.
+        let moving = self.worktrees.iter().filter_map(|entry| match &entry.op {
+            Some(Op::Taking { from: pooled, .. } | Op::GivingBack { to: pooled, .. }) => {
+                Some(pooled.as_ref())
+            }
+            _ => None,
+        });
+        let mut pooled = self.pool.iter().chain(moving);
         pooled.any(|pooled| slug.clashes_with(&pooled.tree.name))
             || self.there().any(|entry| slug.clashes_with(&entry.name))
     }
