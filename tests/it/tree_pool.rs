@@ -264,3 +264,19 @@ fn many_take_at_once_and_the_pool_fills_up_again_behind_them() {
     at.repo.check_sound();
     assert_eq!(at.repo.tree_branches().len(), 6);
 }
+
+#[test]
+fn trees_that_only_have_names_like_those_of_the_pool_are_left_alone() {
+    let at = Workplace::new(CCB);
+    // The user's own, and one that was brought back because of what is in it.
+    at.ok(&["worktree", "create", "ccb-pool-notes"]);
+    at.ok(&["worktree", "pool", "fill", "1"]);
+    let pooled = at.repo.tree("ccb-pool-1");
+    write(&pooled.join("precious"), "x");
+    at.ok(&["worktree", "create", "x"]);
+    at.ok(&["worktree", "undo", "ccb-pool-1"]);
+    at.ok(&["worktree", "gc", "--yes"]);
+    assert!(at.repo.tree("ccb-pool-notes").is_dir());
+    assert!(pooled.join("precious").is_file());
+    at.repo.check_sound();
+}

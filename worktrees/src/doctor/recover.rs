@@ -60,7 +60,19 @@ impl Trees {
             Some(Op::GivingBack { to, admin }) => {
                 self.finish_giving_back(&mut self.section()?, slug, to, admin)
             }
-            Some(Op::Removing { id, admin, .. }) => self.settle_removal(slug, id, admin),
+            Some(Op::Removing {
+                id,
+                admin,
+                retiring,
+                ..
+            }) => {
+                self.settle_removal(slug, id, admin)?;
+                match self.get(slug) {
+                    Ok(entry) if *retiring => self.finish_retiring(slug, &entry),
+                    _ => Ok(()),
+                }
+            }
+            Some(Op::Retiring) => self.finish_retiring(slug, &entry),
             Some(Op::Restoring) => self.finish_undo(&entry).map(drop),
             Some(Op::Scratch) => self.erase(&mut self.section()?, slug),
             Some(Op::CheckingOut) => {

@@ -224,7 +224,10 @@ impl Trees {
 
     /// Takes a tree out of the pool and removes it like any other: nothing in it is lost.
     pub(crate) fn retire(&self, pooled: &Pooled) -> Result<(), TreeError> {
-        let tree = pooled.tree.clone();
+        let tree = Entry {
+            op: Some(Op::Retiring),
+            ..pooled.tree.clone()
+        };
         let slug = tree.slug()?;
         let mut section = self.section()?;
         section.registry.pool.retain(|other| other != pooled);
@@ -232,13 +235,25 @@ impl Trees {
         section.save()?;
         drop(section);
         reached(fault::POOL_GIVEN_UP);
+        self.finish_retiring(&slug, &tree)
+    }
+
+    /// Moves a tree to the trash that was in the pool. Its lock is held.
+    pub(crate) fn finish_retiring(&self, slug: &Slug, tree: &Entry) -> Result<(), TreeError> {
+        self.set_op(slug, Some(Op::Retiring))?;
         let request = RemoveRequest {
             rescue_ignored: true,
             ..RemoveRequest::default()
         };
-        if let Err(error) = self.remove_as_found(&slug, &tree, &request) {
-            // A registered tree by now, which the user sees and can look at.
+        if let Err(error) = self.remove_as_found(slug, tree, &request) {
+            // A registered tree from now on, which the user sees and can look at.
             tracing::warn!(worktree = %slug, %error, "a tree of the pool is left as it is");
+            if self
+                .get(slug)
+                .is_ok_and(|tree| tree.op == Some(Op::Retiring))
+            {
+                self.set_op(slug, None)?;
+            }
         }
         Ok(())
     }

@@ -22,7 +22,7 @@ use crate::fault;
 use crate::git::{Head, admin, files};
 use crate::lease::Lease;
 use crate::registry::{Entry, Event, Op, Pooled, Registry, Section};
-use crate::remove::{MOVING, RemoveRequest};
+use crate::remove::MOVING;
 use crate::slug::Slug;
 use crate::trees::Trees;
 
@@ -182,27 +182,7 @@ impl Trees {
     /// Deletes the trees of the pool that somebody has worked in and nobody has taken since.
     pub fn drop_used(&self) -> Result<usize, TreeError> {
         let mut dropped = 0;
-        let registry = Registry::load(&self.layout)?;
-        for entry in registry
-            .there()
-            .filter(|entry| entry.name.starts_with(PREFIX))
-        {
-            // Somebody was killed who had just taken it out of the pool for good.
-            let slug = entry.slug()?;
-            let _lock = self.tree_lock(&slug)?;
-            let request = RemoveRequest {
-                rescue_ignored: true,
-                ..RemoveRequest::default()
-            };
-            if let Ok(entry) = self.get(&slug)
-                && entry.op.is_none()
-                && entry.agent.is_none()
-                && let Err(error) = self.remove_as_found(&slug, &entry, &request)
-            {
-                tracing::warn!(worktree = %slug, %error, "a tree of the pool is left as it is");
-            }
-        }
-        for pooled in registry.pool {
+        for pooled in Registry::load(&self.layout)?.pool {
             if !pooled.used {
                 continue;
             }

@@ -182,7 +182,7 @@ impl Entry {
     pub fn under_way(&self) -> Option<&'static str> {
         self.op.as_ref().map(|op| match op {
             Op::Creating => "creating",
-            Op::Removing { .. } => "removing",
+            Op::Removing { .. } | Op::Retiring => "removing",
             Op::Restoring => "restoring",
             Op::Scratch => "checking",
             Op::Filling | Op::Taking { .. } => "creating",

@@ -33,7 +33,12 @@ pub(crate) enum Op {
         /// trash.
         #[serde(default, skip_serializing_if = "is_false")]
         kept_elsewhere: bool,
+        /// Whether it was in the pool: then the removal is not given up after a crash.
+        #[serde(default, skip_serializing_if = "is_false")]
+        retiring: bool,
     },
+    /// It was in the pool, is of no use there, and is about to be moved to the trash.
+    Retiring,
     /// It is being brought back.
     Restoring,
     /// Its directory was gone and is being filled again.

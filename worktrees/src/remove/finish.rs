@@ -40,6 +40,7 @@ impl Trees {
             clean,
             rescue_ignored,
             kept_elsewhere,
+            retiring: _,
         }) = entry.op.clone()
         else {
             return Ok((entry, None));

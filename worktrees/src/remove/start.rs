@@ -240,7 +240,9 @@ impl Trees {
             let on_branch = branch_tip.as_deref().is_none_or(|tip| tip == commit);
             on_branch && changes.only_commits_until(commit)
         });
+        let retiring = section.entry(slug)?.op == Some(Op::Retiring);
         section.entry(slug)?.op = Some(Op::Removing {
+            retiring,
             id: id.clone(),
             admin: admin.clone().unwrap_or_default(),
             seen,
@@ -280,13 +282,26 @@ impl Trees {
                 undoable: true,
             }),
             Err(error) => {
-                // Either it has not begun, and is taken back, or it is finished after all.
-                if let Err(again) = self.recover(slug) {
+                // Either it has not begun, and is taken back, or it is finished after all. It is
+                // not tried again: it would fail again.
+                let settled = match retiring {
+                    true => self.stop_retiring(slug).and_then(|()| self.recover(slug)),
+                    false => self.recover(slug),
+                };
+                if let Err(again) = settled {
                     tracing::warn!(error = %again, "the removal is left to the next command");
                 }
                 Err(error)
             }
         }
+    }
+
+    fn stop_retiring(&self, slug: &Slug) -> Result<(), TreeError> {
+        let mut section = self.section()?;
+        if let Some(Op::Removing { retiring, .. }) = &mut section.entry(slug)?.op {
+            *retiring = false;
+        }
+        section.save()
     }
 
     /// The step that decides. Under the repository's lock.
