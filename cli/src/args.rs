@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args};
 use swarm::definitions::PermissionMode;
+use worktrees::MergeStrategy;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
@@ -48,6 +49,24 @@ where
         let mut all = all.into_iter().map(|(one, _)| one);
         all.find(|one| name(*one) == given).ok_or("no such value")
     })
+}
+
+/// What a branch gets when work lands on it.
+pub(crate) fn merge_strategy() -> impl TypedValueParser<Value = MergeStrategy> {
+    one_of(
+        [
+            (
+                MergeStrategy::Merge,
+                "The commits, and a merge commit where one is needed",
+            ),
+            (MergeStrategy::Squash, "One commit with everything"),
+            (
+                MergeStrategy::Rebase,
+                "The commits, made again on top of the branch",
+            ),
+        ],
+        MergeStrategy::as_str,
+    )
 }
 
 /// What an agent may do without asking.

@@ -19,6 +19,7 @@ mod file_rules;
 pub mod fleet;
 mod hooks;
 mod identity;
+pub mod landing;
 pub mod plans;
 mod progress;
 pub mod rights;

@@ -43,6 +43,9 @@ pub struct TeamSession {
     /// The branch finished work goes to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub into: Option<String>,
+    /// How it gets there: `merge`, `squash` or `rebase`; none for the usual.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<String>,
     /// What must succeed on everything that lands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify: Option<String>,

@@ -105,6 +105,9 @@ pub struct TaskResult {
     /// The worktree the commit was made in.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub worktree: Option<String>,
+    /// It landed, and somebody took that back: it lands again only if somebody says so.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub undone: Option<bool>,
     /// Everything else that was noted.
     #[serde(flatten)]
     pub more: Map<String, Value>,

@@ -124,6 +124,15 @@ pub enum TreeError {
     /// Somebody else moved the branch each time.
     #[error("{branch} was moved by somebody else again and again")]
     TargetMoved { branch: String },
+    /// There is no such landing.
+    #[error("there is no landing {id}")]
+    NoLanding { id: u64 },
+    /// A landing that is to be undone is not there any more.
+    #[error("{into} does not have the landing {} any more", commit.get(..12).unwrap_or(commit))]
+    NotOnBranch { into: String, commit: String },
+    /// A landing cannot be undone by itself; nothing was touched.
+    #[error("later commits on {into} change the same lines: {}", some(files))]
+    BuiltUpon { into: String, files: Vec<String> },
     /// The list of trees cannot be read.
     #[error("{} cannot be read: {why}", path.display())]
     Registry { path: PathBuf, why: String },
@@ -189,6 +198,10 @@ impl Explain for TreeError {
             Self::Uncommitted { name, changes } => facts.detail("changes", changes.to_json()).hint(format!(
                 "commit them in the worktree, or look with `ccb worktree status {name}`"
             )),
+            Self::BuiltUpon { files, .. } => facts.detail("files", json!(files)).hint(
+                "nothing was touched; undo the later landings first (`ccb undo --list` shows them), \
+                 or revert it by hand with `git revert`",
+            ),
             Self::Conflicts { into, files, .. } => facts.detail("files", json!(files)).hint(format!(
                 "nothing was touched; merge {into} in the worktree, solve it there, and try again"
             )),
@@ -232,7 +245,9 @@ impl TreeError {
             Self::Locked { .. } => (Refused, "locked"),
             Self::OtherFileSystem { .. } => (Refused, "other_file_system"),
             Self::HookBased { .. } => (Refused, "hook_based"),
-            Self::Conflicts { .. } => (Conflict, "conflicts"),
+            Self::NoLanding { .. } => (NotFound, "no_landing"),
+            Self::NotOnBranch { .. } => (Refused, "not_on_branch"),
+            Self::Conflicts { .. } | Self::BuiltUpon { .. } => (Conflict, "conflicts"),
             Self::TargetRefused { .. } => (Conflict, "target_refused"),
             Self::TargetMoved { .. } => (TimedOut, "target_moved"),
             Self::GitTimedOut { .. } => (TimedOut, "git_timeout"),
@@ -266,6 +281,9 @@ impl TreeError {
                 "nothing was moved; commit or put away what is in the way there"
             }
             Self::TargetMoved { .. } => "nothing was moved; try again",
+            Self::NoLanding { .. } | Self::NotOnBranch { .. } => {
+                "`ccb undo --list` shows the landings there are"
+            }
             Self::Held { .. } => "wait until it is done, or stop it",
             Self::Locked { .. } => "`git worktree unlock` releases it",
             Self::OtherFileSystem { .. } => "remove it by hand with `git worktree remove`",

@@ -57,6 +57,16 @@ store::fault_points! {
     MERGE_MOVED = "merge.moved";
     /// The moved target is on the disk.
     MERGE_DURABLE = "merge.durable";
+    /// The landing is in the list of landings, the tree still says that it is about to land.
+    MERGE_LISTED = "merge.listed";
+    /// It is written down that a landing is about to be undone; its branch is as it was.
+    TAKE_BACK_NOTED = "take-back.noted";
+    /// The files of the checkout have gone back, the branch has not.
+    TAKE_BACK_FILES = "take-back.files";
+    /// The branch has moved.
+    TAKE_BACK_MOVED = "take-back.moved";
+    /// That is on the disk.
+    TAKE_BACK_DURABLE = "take-back.durable";
     /// A tree for the pool is whole, but not in it.
     POOL_FILLED = "pool.filled";
     /// It is written down which tree of the pool goes where.

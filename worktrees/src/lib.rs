@@ -19,6 +19,7 @@
 //! <repo>/.claude/worktrees/<flat>/   a working tree, nothing else
 //! <repo>/.claude/worktrees/ccb-check-<n>/   one for checks, with a repository of its own
 //! <common dir>/ccb/index.json        the registry       events.jsonl   what happened
+//! <common dir>/ccb/landings.json     what landed where, and whether that was undone
 //! <common dir>/ccb/locks/            landing, repository, events, <flat>.tree, <flat>.lease
 //! <common dir>/ccb/trash/<id>/       tree/ and admin/ (git's directory for it)
 //! <common dir>/ccb/logs/             output of set-up commands and checks
@@ -66,7 +67,10 @@ pub use error::TreeError;
 pub use fault::FAULT_POINTS;
 pub use git::{ConfigCode, config_code};
 pub use lease::Lease;
-pub use merge::{MergeOutcome, MergeRequest, MergeStrategy, Merged, Sealed, patch};
+pub use merge::{
+    Landing, MergeOutcome, MergeRequest, MergeStrategy, Merged, Sealed, TakeBackRequest, TakenBack,
+    Undone, UndoneBy, patch,
+};
 pub use pool::{GivenBack, PoolTree, Refilled};
 pub use registry::{Entry, EventTask, LandingRecord, Trashed, TreeStatus};
 pub use remove::{AgentEnd, GcCandidate, GcVerdict, Overdue, RemoveHook, RemoveRequest, Removed};

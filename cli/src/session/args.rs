@@ -10,7 +10,9 @@ use store::duration::DurationFormat;
 
 use swarm::definitions::PermissionMode;
 
-use crate::args::{one_of, permission_mode};
+use worktrees::MergeStrategy;
+
+use crate::args::{merge_strategy, one_of, permission_mode};
 
 const VERIFY_TIMEOUT: DurationFormat = DurationFormat::SECONDS
     .at_least(Duration::from_secs(1))
@@ -82,6 +84,10 @@ pub(crate) struct SessionArgs {
     /// The branch it lands on [default: the one that is checked out]
     #[arg(long, value_name = "BRANCH")]
     pub(crate) into: Option<String>,
+    /// What the branch gets: the commits and a merge, one commit, or the commits made again on
+    /// top [default: worktree.mergeStrategy, else merge]
+    #[arg(long, value_name = "HOW", value_parser = merge_strategy())]
+    pub(crate) strategy: Option<MergeStrategy>,
     /// A command that must succeed on everything that lands, besides each task's own check
     #[arg(long, value_name = "CMD")]
     pub(crate) verify: Option<String>,
@@ -115,6 +121,7 @@ impl SessionArgs {
             merge: self.merge,
             attended: std::io::stdin().is_terminal() && std::io::stderr().is_terminal(),
             into: self.into.clone(),
+            strategy: self.strategy,
             verify: self.verify.clone(),
             attempts: self.attempts,
             verify_timeout: self.verify_timeout,

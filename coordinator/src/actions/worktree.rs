@@ -189,7 +189,11 @@ pub fn to_json(entry: &Entry) -> Value {
     if let Some(doing) = entry.under_way() {
         json["underWay"] = doing.into();
     }
-    if let Some(landed) = entry.merged.as_ref().filter(|landed| !landed.pending) {
+    if let Some(landed) = entry
+        .merged
+        .as_ref()
+        .filter(|landed| !landed.pending && !landed.undone)
+    {
         json["merged"] = json!({"into": landed.into, "commit": landed.commit, "head": landed.head, "at": landed.at});
     }
     if let Some(trash) = &entry.trash {

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use swarm::run::CheckPlace;
-use taskboard::{Board, Task, TaskId, TaskResult};
+use taskboard::{Board, Task, TaskId};
 use worktrees::{TreeError, Trees};
+
+use crate::landing::commit_of;
 
 /// Where trees for tasks start, before what they build on is added.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,14 +55,4 @@ fn collect(board: &Board, id: TaskId, seen: &mut BTreeSet<TaskId>, commits: &mut
             }
         }
     }
-}
-
-/// The commit with what was done for a completed task.
-pub(crate) fn commit_of(task: &Task) -> Option<String> {
-    task.result()?.commit
-}
-
-/// Whether the check passed on the files of the result's commit, and not where somebody worked.
-pub(crate) fn is_commit_checked(result: &TaskResult) -> bool {
-    result.check_passed() && result.check_place() == Some(CheckPlace::Commit.as_str())
 }

@@ -11,22 +11,13 @@ use swarm::run::{FileRules, Meta, RunState};
 use taskboard::{Board, Caller, NewTask, Status, Task, TaskFacts, TaskId, Update};
 use worktrees::{Slug, TreeError, Trees};
 
-use super::base::commit_of;
 use super::inputs::overlap;
-use super::landing::queued;
 use super::setup::Setup;
+use crate::landing::{WORKER_OF, commit_of, is_workers, queued};
 use crate::run::{AgentError, Agents, Prove};
 
-/// Under which a task says that it is a worker's own, and whose worker that is.
-const WORKER_OF: &str = "workerOf";
 /// Kept out of lists.
 const INTERNAL: &str = "_internal";
-
-/// Whether the task is a worker's own.
-pub(crate) fn is_workers(task: &Task) -> bool {
-    let metadata = task.metadata.as_ref();
-    task.is_internal() && metadata.is_some_and(|metadata| metadata.contains_key(WORKER_OF))
-}
 
 /// What is known of the work a worker is to do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -217,7 +208,9 @@ pub(crate) fn left_trees(agents: &Agents) -> Result<Vec<LeftTree>, AgentError> {
         let Ok(entry) = trees.get(&slug) else {
             continue;
         };
-        let landed = entry.merged.filter(|landed| !landed.pending);
+        let landed = entry
+            .merged
+            .filter(|landed| !landed.pending && !landed.undone);
         let nothing_new = |head: &str| matches!(trees.unsealed(&slug, head), Ok(None));
         if landed.is_none_or(|landed| !nothing_new(&landed.head)) {
             left.push(LeftTree {

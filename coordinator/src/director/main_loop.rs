@@ -18,7 +18,6 @@ use super::control::{Control, Level};
 use super::crew::Seat;
 use super::event::DirectorEvent;
 use super::inputs::SeatView;
-use super::landing::Queued;
 use super::lead_workers::Aside;
 use super::mirror::Mirror;
 use super::rests::Rests;
@@ -26,6 +25,7 @@ use super::schedule::{Plan, Snapshot, Stand, schedule};
 use super::setup::{Closed, DirectorError, Ending, Setup};
 use super::trouble::{Then, Trouble};
 use super::work::{Ended, Said, WorkEnd};
+use crate::landing::Queued;
 use crate::run::{AgentError, Agents};
 
 /// How often is looked at what nobody tells: a wish to stop, a gate that has opened.
@@ -154,13 +154,13 @@ impl Director {
         let Some(landings) = &self.setup.landings else {
             return Ok(());
         };
-        let mut stay = self.setup.put_away_landed(&landings.into)?;
+        let mut stay = self.setup.lander().put_away_landed(&landings.into)?;
         for _ in 1..TIDYING {
             if stay.is_empty() {
                 break;
             }
             thread::sleep(TICK);
-            stay = self.setup.put_away_landed(&landings.into)?;
+            stay = self.setup.lander().put_away_landed(&landings.into)?;
         }
         for stays in stay {
             tell(DirectorEvent::Note { text: stays });

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use taskboard::{Board, BoardError, Status, Task, TaskId};
 
 use super::inputs::{TaskView, Tasks};
-use super::lead_workers::is_workers;
+use crate::landing::is_workers;
 use crate::progress::rests_until;
 
 /// What is known of a board.

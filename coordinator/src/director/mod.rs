@@ -17,12 +17,10 @@ mod control;
 mod crew;
 mod event;
 mod inputs;
-mod landing;
 mod lead_workers;
 mod main_loop;
 mod mirror;
 mod outcomes;
-mod put_away;
 mod reported_done;
 mod rests;
 mod schedule;
@@ -30,18 +28,20 @@ mod setup;
 mod trouble;
 mod work;
 
+pub use crate::landing::StayingTree;
 pub use event::{DirectorEvent, TaskEnd};
 pub use lead_workers::LeftTree;
-pub use put_away::StayingTree;
 pub use schedule::{Stand, Why};
 pub(crate) use setup::DirectorError;
 
-pub(crate) use base::{BaseOf, commit_of, is_commit_checked};
+pub(crate) use crate::landing::{
+    Landings, commit_of, discard, is_commit_checked, is_conflict, is_workers, put_away_superseded,
+    staying_trees, superseded, unlanded,
+};
+pub(crate) use base::BaseOf;
 pub(crate) use control::{Control, Level};
 pub(crate) use crew::{Crew, Job, Seat, Terms};
 pub(crate) use inputs::Limits;
-pub(crate) use landing::{Landings, is_conflict, unlanded};
-pub(crate) use lead_workers::{WorkerTask, base_of_all, is_workers, left_trees, may_begin};
+pub(crate) use lead_workers::{WorkerTask, base_of_all, left_trees, may_begin};
 pub(crate) use main_loop::Director;
-pub(crate) use put_away::{discard, put_away_superseded, staying_trees, superseded};
 pub(crate) use setup::{Closed, Ending, Gate, Setup};

@@ -8,9 +8,9 @@ use taskboard::TaskId;
 
 use super::control::Level;
 use super::event::{DirectorEvent, TaskEnd};
-use super::landing::{Landed, Landing, next_to_land, queued};
 use super::main_loop::{BREATHER, Director};
-use super::work::{Ended, Said, WorkEnd};
+use super::work::{Ended, Landing, Said, WorkEnd};
+use crate::landing::{Landed, next_to_land, queued};
 
 impl Director {
     pub(super) fn hear(&mut self, said: Said, tell: &mut dyn FnMut(DirectorEvent)) {
@@ -183,7 +183,8 @@ impl Director {
         let (setup, said) = (Arc::clone(&self.setup), self.said.clone());
         let stop = Arc::clone(&self.stop_landing);
         self.threads.push(thread::spawn(move || {
-            let landing = setup.land(task, &landings, &stop);
+            let outcome = setup.lander().land(task, &landings, &stop);
+            let landing = Landing { task, outcome };
             said.send(Said::Landed(Box::new(landing))).ok();
         }));
     }
@@ -217,7 +218,8 @@ impl Director {
         };
         match outcome {
             Landed::Hindered(_) => {}
-            Landed::At(commit) => {
+            Landed::At(moved) => {
+                let commit = moved.after;
                 self.not_landed.remove(&task);
                 tell(DirectorEvent::Landed { task, into, commit });
                 self.look_aside(task);
@@ -231,7 +233,7 @@ impl Director {
                 }
                 tell(not_landed(files, why, became));
             }
-            Landed::Rejected(why) => {
+            Landed::Rejected { why, .. } => {
                 self.mirror.refresh(self.setup.board(), task);
                 self.succeeded = self.succeeded.saturating_sub(1);
                 tell(not_landed(Vec::new(), why, None));

@@ -11,9 +11,9 @@ use worktrees::TreeError;
 use super::base::BaseOf;
 use super::crew::{Crew, Seat};
 use super::inputs::Limits;
-use super::landing::Landings;
 use super::schedule::Stand;
 use crate::fleet::{self, Fleet};
+use crate::landing::{Lander, Landings};
 use crate::run::{AgentError, Agents};
 
 /// Why nothing may be begun.
@@ -77,6 +77,15 @@ impl Setup {
     /// What is worked off.
     pub(super) fn board(&self) -> &Arc<Board> {
         self.agents.board()
+    }
+
+    /// Lands what is done.
+    pub(super) fn lander(&self) -> Lander<'_> {
+        Lander {
+            agents: &self.agents,
+            verify_timeout: self.verify_timeout,
+            reopen: Some(self.max_attempts),
+        }
     }
 }
 

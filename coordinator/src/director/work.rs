@@ -16,6 +16,7 @@ use super::control::{Control, Level};
 use super::crew::{Job, Seat};
 use super::event::TaskEnd;
 use super::setup::Setup;
+use crate::landing::{Landed, message};
 use crate::progress::Patience;
 use crate::run::{AgentError, Outcome, Output, Prove};
 
@@ -40,7 +41,14 @@ pub(super) enum Said {
         proved: Result<(), String>,
     },
     /// A landing is over.
-    Landed(Box<super::landing::Landing>),
+    Landed(Box<Landing>),
+}
+
+/// What became of the work on a task that was to land.
+#[derive(Debug)]
+pub(super) struct Landing {
+    pub(super) task: TaskId,
+    pub(super) outcome: Landed,
 }
 
 /// The work on a task is over.
@@ -231,12 +239,16 @@ impl Setup {
         spawn.parent = self.parent.clone();
         spawn.background = !self.quiet;
         spawn.plan.prove = Some(Prove {
+            commit: {
+                let list = self.board().name().as_str();
+                let message = || message::of_work(&task, list, verify.as_deref());
+                job.base.is_some().then(message)
+            },
             verify,
             timeout_ms: {
                 let timeout = terms.verify_timeout.unwrap_or(self.verify_timeout);
                 u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)
             },
-            commit: job.base.is_some().then(|| self.commit_message(&task)),
             max_attempts: attempts,
             check_retries: terms.check_retries,
             keep_as: terms.keep_as,
@@ -274,11 +286,6 @@ impl Setup {
             },
         })?;
         base_for(&self.base, task, self.board(), &trees)
-    }
-
-    fn commit_message(&self, task: &Task) -> String {
-        let list = self.board().name();
-        format!("{}\n\nTask: {list}#{}\n", task.subject, task.id)
     }
 
     fn wait(&self, meta: &Meta, id: &str) -> Result<Outcome, AgentError> {

@@ -22,7 +22,6 @@ use store::Failure;
 use store::name::Name;
 use swarm::{LEAD, NewMember, TeamError};
 use taskboard::TaskId;
-use worktrees::MergeStrategy;
 
 use self::oversee::Overseer;
 pub use self::record::{Mates, Merge, Request};
@@ -245,7 +244,7 @@ fn setup(session: &Session, landing_only: bool) -> Result<Setup, Failure> {
     let landings =
         (session.trees && (session.merge == Merge::Auto || landing_only)).then(|| Landings {
             into: into.clone(),
-            strategy: MergeStrategy::Merge,
+            strategy: crate::landing::strategy_of(&session.record, workplace),
             check: session.record.verify.clone(),
             set_up: set_up.clone(),
             conflicts_become_tasks: true,

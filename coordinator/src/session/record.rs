@@ -12,6 +12,7 @@ use store::clock::{Clock, SystemClock, rfc3339};
 use swarm::TeamError;
 use swarm::definitions::PermissionMode;
 use swarm::run::RuntimeSpec;
+use worktrees::MergeStrategy;
 
 use super::Session;
 use crate::session_file::{SessionFile, TeamSession};
@@ -79,6 +80,8 @@ pub struct Request {
     pub attended: bool,
     /// The branch it lands on.
     pub into: Option<String>,
+    /// What the branch gets.
+    pub strategy: Option<MergeStrategy>,
     /// What must succeed on everything that lands.
     pub verify: Option<String>,
     /// How often a task is tried.
@@ -161,6 +164,10 @@ pub(super) fn prepare(
     record.merge = merge.as_str().to_owned();
     // Said once, it holds for as long as the session goes on.
     record.verify = request.verify.clone().or(record.verify);
+    let strategy = request
+        .strategy
+        .map(|strategy| strategy.as_str().to_owned());
+    record.strategy = strategy.or(record.strategy);
     record.attempts = request.attempts.or(record.attempts);
     let verify_timeout = request.verify_timeout.map(|time| time.as_secs());
     record.verify_timeout = verify_timeout.or(record.verify_timeout);

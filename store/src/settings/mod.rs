@@ -27,7 +27,7 @@ pub use agents::{AgentSettings, ConfigHome, LetThrough};
 pub use limits::{AgentLimits, Limits, MOST_USD, QuotaSettings, TeamLimits};
 pub use runtimes::{RuntimeKind, RuntimeSettings};
 pub use taskboard::LockMode;
-pub use worktree::{BaseRef, SetUpCommand, WorktreeSettings};
+pub use worktree::{BaseRef, MergeStrategy, SetUpCommand, WorktreeSettings};
 
 /// All settings, resolved.
 #[derive(Debug, Clone, PartialEq)]

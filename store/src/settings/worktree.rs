@@ -19,6 +19,20 @@ crate::words! {
     }
 }
 
+crate::words! {
+    /// How a worktree's commits are put onto a branch.
+    #[derive(Default)]
+    pub enum MergeStrategy {
+        /// The worktree's commits, joined by a merge commit unless the branch can just follow.
+        #[default]
+        Merge = "merge",
+        /// One commit with everything.
+        Squash = "squash",
+        /// The worktree's commits, made again on top of the branch.
+        Rebase = "rebase",
+    }
+}
+
 /// A command from a settings file, and from which: what a repository brings along is not run
 /// without the user's word.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +51,8 @@ pub struct WorktreeSettings {
     pub durable: bool,
     /// `baseRef`: `"head"` or `"fresh"`.
     pub base_ref: BaseRef,
+    /// `mergeStrategy`: what a branch gets when a task's work lands on it.
+    pub merge_strategy: MergeStrategy,
     /// `sparsePaths`: check out only these.
     pub sparse_paths: Vec<String>,
     /// `symlinkDirectories`: linked from the main tree.
@@ -62,6 +78,7 @@ impl Default for WorktreeSettings {
         Self {
             durable: true,
             base_ref: BaseRef::default(),
+            merge_strategy: MergeStrategy::default(),
             sparse_paths: Vec::new(),
             symlink_directories: Vec::new(),
             copy_directories: Vec::new(),
@@ -80,6 +97,7 @@ const KEYS: &[&str] = &[
     "copyDirectories",
     "durable",
     "gcDays",
+    "mergeStrategy",
     "pool",
     "protect",
     "rescueMaxBytes",
@@ -97,6 +115,8 @@ impl WorktreeSettings {
         set(&mut self.durable, section.boolean("durable")?);
         let base = section.word("baseRef", BaseRef::ALL, BaseRef::as_str)?;
         set(&mut self.base_ref, base);
+        let strategy = section.word("mergeStrategy", MergeStrategy::ALL, MergeStrategy::as_str)?;
+        set(&mut self.merge_strategy, strategy);
         for (key, list) in [
             ("sparsePaths", &mut self.sparse_paths),
             ("symlinkDirectories", &mut self.symlink_directories),

@@ -19,6 +19,11 @@ pub(crate) struct Builder<'a> {
     /// The tree's commit.
     pub(crate) head: &'a str,
     pub(crate) message: Option<&'a str>,
+    /// A target that can just follow does so in spite of a message.
+    pub(crate) follow: bool,
+    /// The commits are part of the target, and were taken back there: what the work is compared
+    /// with to land it again.
+    pub(crate) again: Option<String>,
     pub(crate) now_ms: i64,
     /// Found when first needed.
     pub(crate) committer: OnceCell<String>,
@@ -41,15 +46,20 @@ impl Builder<'_> {
     pub(crate) fn build(&self, strategy: MergeStrategy) -> Result<Built, TreeError> {
         let history = self.layout.history();
         let tip = &self.target.tip;
+        if let Some(base) = &self.again {
+            let commits = history.count_beyond(base, &[self.head.to_owned()])?;
+            let oid = self.once_more(base)?;
+            return Ok(oid.map_or(Built::Nothing, |oid| Built::Commit { oid, commits }));
+        }
         let commits = history.count_beyond(tip, &[self.head.to_owned()])?;
         if commits == 0 {
             return Ok(Built::Nothing);
         }
         let follows = history.is_ancestor(tip, self.head)?;
         let as_it_is = match strategy {
-            MergeStrategy::Merge => self.message.is_none(),
+            MergeStrategy::Merge => self.message.is_none() || self.follow,
             MergeStrategy::Rebase => true,
-            MergeStrategy::Squash => false,
+            MergeStrategy::Squash => self.follow && self.message.is_some(),
         };
         let oid = if follows && as_it_is {
             Some(self.head.to_owned())
@@ -70,7 +80,7 @@ impl Builder<'_> {
             None => format!("Merge branch '{}' into {}", self.branch, self.target.branch),
         };
         let parents = [self.target.tip.as_str(), self.head];
-        let headers = author(self.committer());
+        let headers = author(&self.author());
         self.write(&tree, &parents, &headers, message.as_bytes())
     }
 
@@ -81,9 +91,11 @@ impl Builder<'_> {
             return Ok(None);
         }
         let commits = self.own_commits()?;
-        let mut headers = author(self.committer());
+        let mut headers = author(&self.author());
         let mut message = Vec::new();
-        if let [only] = &commits[..] {
+        if let Some(given) = self.message {
+            message = given.as_bytes().to_vec();
+        } else if let [only] = &commits[..] {
             // One commit keeps its author and its words.
             let raw = self.raw(&only.oid)?;
             let (kept, body) = kept_parts(&raw);
@@ -100,10 +112,31 @@ impl Builder<'_> {
                 message.push(b'\n');
             }
         }
-        if let Some(given) = self.message {
-            message = given.as_bytes().to_vec();
-        }
         self.write(&tree, &[tip], &headers, &message).map(Some)
+    }
+
+    /// One commit with what was done from `base` to the tree's commit.
+    fn once_more(&self, base: &str) -> Result<Option<String>, TreeError> {
+        let usual = format!("Land worktree {} again\n", self.name);
+        self.on_top(base, self.head, self.message.unwrap_or(&usual))
+    }
+
+    /// One commit that takes back what was done from the tree's commit to `commit`.
+    pub(crate) fn revert(&self, commit: &str) -> Result<Option<String>, TreeError> {
+        self.on_top(commit, self.head, self.message.unwrap_or_default())
+    }
+
+    /// One commit on the target that does what leads from one commit to the other; none if the
+    /// target has it.
+    fn on_top(&self, from: &str, to: &str, message: &str) -> Result<Option<String>, TreeError> {
+        let tip = &self.target.tip;
+        let tree = self.merged_tree(Some(from), tip, to)?;
+        if tree == self.layout.history().tree_of(tip)? {
+            return Ok(None);
+        }
+        let headers = author(&self.author());
+        let commit = self.write(&tree, &[tip], &headers, message.as_bytes());
+        commit.map(Some)
     }
 
     /// Makes the tree's commits again, one after the other, leaving out what has no effect.
@@ -199,6 +232,12 @@ impl Builder<'_> {
             let said = self.layout.git("var").arg("GIT_COMMITTER_IDENT").line();
             said.unwrap_or_else(|_| format!("ccb <ccb@localhost> {} +0000", self.now_ms / 1000))
         })
+    }
+
+    /// The author git is configured with, or ccb if there is none.
+    fn author(&self) -> String {
+        let said = self.layout.git("var").arg("GIT_AUTHOR_IDENT").line();
+        said.unwrap_or_else(|_| self.committer().to_owned())
     }
 
     /// Writes a commit object.

@@ -29,7 +29,7 @@ impl Trees {
                 tracing::warn!(worktree = entry.name, %error, "its landing is not tidied up");
             }
         }
-        Ok(())
+        self.settle_undos()
     }
 
     /// Gives each file of the checkout that git may have left half way the content the branch
@@ -52,7 +52,7 @@ impl Trees {
 
     /// The locks of a git that is gone keep every other one out, and an `ORIG_HEAD` without
     /// content makes the next merge fail.
-    fn drop_leftovers(&self, dir: &Path, branch: &str) -> Result<(), TreeError> {
+    pub(crate) fn drop_leftovers(&self, dir: &Path, branch: &str) -> Result<(), TreeError> {
         let git_dir = match dir == self.layout.main {
             true => self.layout.common.clone(),
             false => match files::admin_of(&self.layout, dir) {

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use store::fault::reached;
 use store::lock::FileLock;
+pub use store::settings::MergeStrategy;
 
 use crate::change_report::Changes;
 use crate::changes;
@@ -26,20 +27,6 @@ use crate::trees::Trees;
 /// How often a landing starts over because somebody else moved the target.
 const MAX_ATTEMPTS: usize = 5;
 
-store::words! {
-    /// How the commits are put onto the target.
-    #[derive(Default)]
-    pub enum MergeStrategy {
-        /// The tree's commits, joined by a merge commit unless the target can just follow.
-        #[default]
-        Merge = "merge",
-        /// One commit with everything.
-        Squash = "squash",
-        /// The tree's commits, made again on top of the target.
-        Rebase = "rebase",
-    }
-}
-
 /// How a tree is to land.
 #[derive(Debug, Default)]
 pub struct MergeRequest<'a> {
@@ -49,6 +36,11 @@ pub struct MergeRequest<'a> {
     pub strategy: MergeStrategy,
     /// Of the merge or squash commit.
     pub message: Option<String>,
+    /// If the target can just follow the tree's commits it does, in spite of the message: they
+    /// say it already.
+    pub follow: bool,
+    /// The task the work was done for, as `list#id`.
+    pub for_task: Option<String>,
     /// What must pass on the result before the target moves.
     pub check: Option<Check<'a>>,
     /// A commit on which the check has passed: a result with the same files needs no other.
@@ -135,7 +127,9 @@ impl Trees {
                 let mut entry = entry.clone();
                 if let Some(landed) = entry.merged.as_mut().filter(|landed| landed.pending) {
                     landed.pending = false;
-                    self.note(slug, Some(landed.clone()))?;
+                    let landed = landed.clone();
+                    self.record_landing(&entry, &landed, request.for_task.clone())?;
+                    self.note(slug, Some(landed))?;
                 }
                 return Ok(landing.merged(entry, MergeOutcome::NothingToDo, None));
             };
@@ -146,7 +140,8 @@ impl Trees {
                 log = Some(self.check_commit(slug, &commit, check)?);
                 reached(fault::MERGE_CHECKED);
             }
-            if let Some(entry) = self.move_target(slug, entry, &landing, turn)? {
+            let task = request.for_task.clone();
+            if let Some(entry) = self.move_target(slug, entry, &landing, task, turn)? {
                 return Ok(landing.merged(entry, MergeOutcome::Landed, log));
             }
             branch = landing.target.branch;
@@ -180,6 +175,8 @@ impl Trees {
             target: &target,
             head: &head,
             message: request.message.as_deref(),
+            follow: request.follow,
+            again: self.landed_before(&entry.name, &head, &target)?,
             now_ms: self.now_ms(),
             committer: OnceCell::new(),
         };
@@ -234,6 +231,7 @@ impl Trees {
         slug: &Slug,
         entry: &Entry,
         landing: &Landing,
+        task: Option<String>,
         turn: &FileLock,
     ) -> Result<Option<Entry>, TreeError> {
         let Some(commit) = landing.commit() else {
@@ -246,6 +244,7 @@ impl Trees {
             head: landing.head.clone(),
             at: self.now(),
             pending: true,
+            undone: false,
         };
         // The objects first: a branch must not stand at something the disk does not have.
         self.make_durable()?;
@@ -262,6 +261,11 @@ impl Trees {
         // If this fails the note stays what it is: a landing the target itself has to confirm.
         self.make_durable()?;
         reached(fault::MERGE_DURABLE);
+        // What is missing in that list is found when it is read.
+        if let Err(error) = self.record_landing(entry, &landed, task) {
+            tracing::warn!(%error, "the landing is not in the list of landings");
+        }
+        reached(fault::MERGE_LISTED);
         landed.pending = false;
         let mut after = entry.clone();
         after.merged = Some(landed.clone());
@@ -287,7 +291,7 @@ impl Trees {
     /// Where the tree's commits are, if all of them landed and are still there and nothing
     /// else is in the tree.
     pub(crate) fn landed_in(&self, entry: &Entry, changes: &Changes) -> Option<String> {
-        let landed = entry.merged.as_ref()?;
+        let landed = entry.merged.as_ref().filter(|landed| !landed.undone)?;
         if !changes.are_only_commits() || changes.head.as_ref() != Some(&landed.head) {
             return None;
         }

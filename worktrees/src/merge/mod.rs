@@ -1,16 +1,20 @@
 //! Getting the commits of a worktree onto a branch: its work as one commit (`seal`), landing it
 //! (`land`), the commits that land (`build`), the branch they land on (`target`), landings that
-//! were cut short (`interrupted`), commits kept by refs (`pin`), and patches (`patch`).
+//! were cut short (`interrupted`), what has landed (`landings`), undoing it (`take_back`), commits kept by refs (`pin`), and patches (`patch`).
 
 mod build;
 mod interrupted;
 mod land;
+mod landings;
 pub mod patch;
 mod pin;
 mod seal;
+mod take_back;
 mod target;
 
 pub(crate) use build::{Builder, Built};
 pub use land::{MergeOutcome, MergeRequest, MergeStrategy, Merged};
+pub use landings::{Landing, Undone, UndoneBy};
 pub use seal::Sealed;
+pub use take_back::{TakeBackRequest, TakenBack};
 pub(crate) use target::{Target, TargetMove};

@@ -182,6 +182,8 @@ impl Trees {
                 head: commit,
                 message: Some(message),
                 now_ms: self.now_ms(),
+                follow: false,
+                again: None,
                 committer: OnceCell::new(),
             };
             if let Built::Commit { oid, .. } = builder.build(MergeStrategy::Merge)? {
@@ -189,6 +191,17 @@ impl Trees {
             }
         }
         Ok(at)
+    }
+
+    /// The message of `commit`, if it is the only one on top of `base`.
+    pub fn only_commit(&self, base: &str, commit: &str) -> Option<String> {
+        if !self.layout.history().is_next(base, commit) {
+            return None;
+        }
+        let log = self.layout.git("log");
+        log.args(["-1", "--format=%B", "--end-of-options", commit])
+            .line()
+            .ok()
     }
 
     /// Whether everything in `commit` is also in `of`.

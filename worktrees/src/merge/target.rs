@@ -146,7 +146,7 @@ impl Target {
         })
     }
 
-    fn refused(&self, path: PathBuf, why: String) -> TreeError {
+    pub(crate) fn refused(&self, path: PathBuf, why: String) -> TreeError {
         TreeError::TargetRefused {
             branch: self.branch.clone(),
             path,

@@ -60,6 +60,16 @@ impl Event {
         }
     }
 
+    /// About a worktree of which nothing but its name need be left.
+    pub(crate) fn named(name: impl Into<String>, worktree: &str) -> Self {
+        Self {
+            name: name.into(),
+            task: None,
+            worktree: json!({ "name": worktree }),
+            error: None,
+        }
+    }
+
     pub(crate) fn with_error(mut self, error: &TreeError) -> Self {
         self.error = Some(error.to_string());
         self

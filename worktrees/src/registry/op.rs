@@ -100,4 +100,7 @@ pub struct LandingRecord {
     /// The branch was about to be moved; whether it was, it says itself.
     #[serde(default, skip_serializing_if = "is_false")]
     pub pending: bool,
+    /// Somebody undid it: the branch does not have the work any more.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub undone: bool,
 }

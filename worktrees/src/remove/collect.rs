@@ -145,6 +145,9 @@ impl Trees {
         if changes.state == ChangeState::Clean {
             return GcVerdict::Unchanged;
         }
+        if entry.merged.as_ref().is_some_and(|landed| landed.undone) {
+            return GcVerdict::Stays("its landing was undone".into());
+        }
         if let Some(into) = self.landed_in(entry, &changes) {
             return GcVerdict::Merged { into };
         }

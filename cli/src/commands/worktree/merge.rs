@@ -87,8 +87,8 @@ pub(crate) fn run(args: &MergeArgs, context: &mut Context) -> Result<Exit, Failu
         strategy: args.strategy.into(),
         message: args.message.clone(),
         check,
-        proven: None,
         dry_run: args.dry_run,
+        ..MergeRequest::default()
     };
     let merged = match trees.merge(&slug, &request) {
         Ok(merged) => merged,

@@ -7,9 +7,8 @@ use serde::Serialize;
 use taskboard::{Board, Status, Task, TaskId};
 use worktrees::{Entry, RemoveRequest, Slug, TreeError, Trees};
 
-use super::base::commit_of;
-use super::landing::queued;
-use super::setup::Setup;
+use super::lander::Lander;
+use super::queue::{commit_of, queued};
 use crate::run::{AgentError, Agents};
 
 /// A tree of an attempt at a task, where another attempt did it and is on its branch.
@@ -111,14 +110,14 @@ fn is_superseded(entry: &Entry, task: &Task, list: &str, trees: &Trees) -> bool 
     done && !its_own && !elsewhere && queued(task, trees).is_none()
 }
 
-impl Setup {
+impl Lander<'_> {
     /// Puts away the tree of work that has just landed, and those of earlier attempts at it. What
     /// is in use stays; it is looked at again at the end.
-    pub(super) fn put_away_all(&self, trees: &Trees, slug: &Slug, task: &Task, into: &str) {
+    pub(crate) fn put_away_all(&self, trees: &Trees, slug: &Slug, task: &Task, into: &str) {
         if let Err(error) = self.put_away(trees, slug, task, into) {
             tracing::info!(%error, tree = %slug, "the tree stays for now");
         }
-        for error in put_away_superseded(&self.agents, Some(task.id)) {
+        for error in put_away_superseded(self.agents, Some(task.id)) {
             tracing::info!(error, "a tree of an earlier attempt stays for now");
         }
     }
@@ -143,7 +142,10 @@ impl Setup {
             ..RemoveRequest::default()
         };
         let removed = trees.remove(slug, &request)?;
-        self.board().unbind_worktree(task.id, slug.as_str()).ok();
+        self.agents
+            .board()
+            .unbind_worktree(task.id, slug.as_str())
+            .ok();
         trees.forget_task(&removed.entry).ok();
         Ok(())
     }
@@ -151,8 +153,8 @@ impl Setup {
     /// Puts away the trees of work that has landed and that were in use then, or whose director
     /// was killed, and of attempts that came to nothing. Returns what stays although it could go,
     /// and why.
-    pub(super) fn put_away_landed(&self, into: &str) -> Result<Vec<String>, AgentError> {
-        if !self.board().dir().is_dir() {
+    pub(crate) fn put_away_landed(&self, into: &str) -> Result<Vec<String>, AgentError> {
+        if !self.agents.board().dir().is_dir() {
             return Ok(Vec::new());
         }
         let trees = self.agents.trees()?;
@@ -161,7 +163,7 @@ impl Setup {
         if let Err(error) = trees.sweep() {
             stay.push(format!("a worktree is left half done: {error}"));
         }
-        for task in self.board().snapshot()?.tasks() {
+        for task in self.agents.board().snapshot()?.tasks() {
             let name = task.result().and_then(|result| result.worktree);
             let Some(slug) = name.and_then(|name| Slug::new(&name).ok()) else {
                 continue;
@@ -178,7 +180,7 @@ impl Setup {
                 )),
             }
         }
-        stay.extend(put_away_superseded(&self.agents, None));
+        stay.extend(put_away_superseded(self.agents, None));
         Ok(stay)
     }
 }

@@ -1,0 +1,186 @@
+//! Landing: what was done for tasks gets onto a branch, and off it again.
+//!
+//! Sessions land what is done as it comes; a person lands it with `ccb land`. Both use
+//! [`land`]'s machinery: one task after the other, each merged aside and checked before the branch
+//! moves. [`candidates`] says what has not landed.
+//!
+//! ```no_run
+//! # use std::sync::atomic::AtomicBool;
+//! # use coordinator::landing::{self, LandRequest};
+//! # fn at_the_end(workplace: &coordinator::workplace::Workplace) -> Result<(), store::Failure> {
+//! let waiting = landing::candidates(workplace)?;
+//! let ids: Vec<_> = waiting.iter().filter(|one| !one.undone).map(|one| one.task).collect();
+//! let stop = AtomicBool::new(false);
+//! landing::land(&ids, &LandRequest::default(), workplace, &stop, &mut |report| {
+//!     println!("#{}: {:?}", report.work.task, report.outcome);
+//! })?;
+//! # Ok(()) }
+//! ```
+
+mod conflict;
+mod lander;
+pub(crate) mod message;
+mod put_away;
+mod queue;
+mod work;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use store::Failure;
+use taskboard::TaskId;
+use worktrees::MergeStrategy;
+
+pub(crate) use conflict::is_conflict;
+pub use lander::{Landed, Moved};
+pub(crate) use lander::{Lander, Landings};
+pub use put_away::StayingTree;
+pub(crate) use put_away::{discard, put_away_superseded, staying_trees, superseded};
+pub(crate) use queue::{
+    Queued, WORKER_OF, commit_of, is_commit_checked, is_workers, next_to_land, queued, unlanded,
+};
+pub use work::{Unlanded, WorkState, candidates, candidates_everywhere, state_of};
+
+use crate::run::Prove;
+use crate::session_file::{SessionFile, TeamSession};
+use crate::workplace::Workplace;
+
+/// How often a landing that something hindered is tried again, and how long it waits first.
+const TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// How work is to land. What is not said is as the team's session has it, else as usual.
+#[derive(Debug, Clone, Default)]
+pub struct LandRequest {
+    /// The branch; usually the one that is checked out in the main worktree.
+    pub into: Option<String>,
+    /// What the branch gets; usually the commits and a merge.
+    pub strategy: Option<MergeStrategy>,
+    /// What must succeed on the merged result, besides the task's own check.
+    pub check: Option<String>,
+    /// How long a check may take.
+    pub check_timeout: Option<Duration>,
+    /// Only say what would happen; runs no check.
+    pub dry_run: bool,
+    /// A conflict becomes a task of its own.
+    pub conflicts_become_tasks: bool,
+    /// A task whose merged result does not pass its check is opened again, with the output.
+    pub reopen: bool,
+}
+
+/// What became of one task's work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LandReport {
+    /// The work.
+    pub work: Unlanded,
+    /// The branch.
+    pub into: String,
+    /// How it landed, or was to.
+    pub strategy: MergeStrategy,
+    /// What became of it.
+    pub outcome: Landed,
+}
+
+/// Lands the work of these tasks, which are on the workplace's list, in an order in which
+/// nothing comes before what it builds on. Each is told to `tell` as soon as it is over.
+///
+/// Nothing lands if one of them has nothing to land. A task that does not land keeps no other from it. Somebody who
+/// sets `stop` ends it after the one that lands just then.
+pub fn land(
+    tasks: &[TaskId],
+    request: &LandRequest,
+    workplace: &Workplace,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(&LandReport),
+) -> Result<Vec<LandReport>, Failure> {
+    let agents = workplace.agents()?;
+    let trees = agents.trees()?;
+    let board = workplace.board();
+    let mut waiting: BTreeMap<TaskId, (Queued, Unlanded)> = BTreeMap::new();
+    for id in tasks {
+        let task = board.get(*id)?;
+        let work = work::to_land(&task, board.name().as_str(), &trees)?;
+        waiting.insert(*id, (Queued::of(&task, &trees), work));
+    }
+    let (landings, timeout) = terms(request, workplace)?;
+    let lander = Lander {
+        agents: &agents,
+        verify_timeout: timeout,
+        reopen: request.reopen.then_some(Prove::ATTEMPTS),
+    };
+    let mut reports = Vec::new();
+    let none = BTreeSet::new();
+    while !stop.load(Ordering::Relaxed) {
+        let queue = waiting.iter().map(|(id, (one, _))| (*id, one.clone()));
+        let Some(id) = next_to_land(&queue.collect(), &none) else {
+            break;
+        };
+        let Some((_, work)) = waiting.remove(&id) else {
+            break;
+        };
+        let outcome = match request.dry_run {
+            true => lander.preview(id, &landings)?,
+            false => patiently(|| lander.land(id, &landings, stop), stop),
+        };
+        let report = LandReport {
+            work,
+            into: landings.into.clone(),
+            strategy: landings.strategy,
+            outcome,
+        };
+        tell(&report);
+        reports.push(report);
+    }
+    Ok(reports)
+}
+
+/// Again, if something of ours was killed on the way.
+fn patiently(land: impl Fn() -> Landed, stop: &AtomicBool) -> Landed {
+    let mut outcome = land();
+    for n in 1..TRIES {
+        if !matches!(outcome, Landed::Hindered(_)) || stop.load(Ordering::Relaxed) {
+            break;
+        }
+        std::thread::sleep(PAUSE * n);
+        outcome = land();
+    }
+    outcome
+}
+
+/// Where work goes and how, and how long a check may take: what was said, else what the team's
+/// session says, else the usual.
+fn terms(request: &LandRequest, workplace: &Workplace) -> Result<(Landings, Duration), Failure> {
+    let session = SessionFile::new(workplace.home(), &workplace.team()?).session()?;
+    let session = session.unwrap_or_default();
+    let (_, set_up) = workplace.usual_tree()?;
+    let into = match request.into.clone().or(session.into.clone()) {
+        Some(branch) => branch,
+        None => {
+            let trees = workplace.trees()?;
+            let here = trees.whereabouts(trees.main_tree())?;
+            here.branch.ok_or_else(|| {
+                Failure::usage("no_branch", "the main worktree is on no branch")
+                    .with_hint("say with --into where the work goes")
+            })?
+        }
+    };
+    let usual = strategy_of(&session, workplace);
+    let landings = Landings {
+        into,
+        strategy: request.strategy.unwrap_or(usual),
+        check: request.check.clone().or(session.verify.clone()),
+        set_up,
+        conflicts_become_tasks: request.conflicts_become_tasks,
+    };
+    let session_timeout = session.verify_timeout.map(Duration::from_secs);
+    let timeout = request.check_timeout.or(session_timeout);
+    Ok((landings, timeout.unwrap_or(Prove::TIMEOUT)))
+}
+
+/// What a branch gets from a session where nobody says it for this once: what the session was
+/// told, else the settings, else the commits and a merge.
+pub(crate) fn strategy_of(session: &TeamSession, workplace: &Workplace) -> MergeStrategy {
+    let said = session.strategy.as_deref().and_then(MergeStrategy::parse);
+    said.unwrap_or(workplace.worktree_settings().merge_strategy)
+}

@@ -1,0 +1,148 @@
+//! What has still to land, and in which order.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use swarm::run::CheckPlace;
+use taskboard::{Status, Task, TaskId, TaskResult};
+use worktrees::{Slug, Trees};
+
+use crate::run::{AgentError, Agents};
+
+/// What is known of a task that waits to land.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Queued {
+    pub(crate) task: TaskId,
+    pub(crate) blocked_by: Vec<TaskId>,
+    pub(crate) files: BTreeSet<String>,
+    /// What it was about.
+    pub(crate) paths: Vec<String>,
+}
+
+/// Which of those that wait lands first: nothing before what it builds on; then the one that
+/// shares files with the fewest others, since most of the rest stays as it was checked.
+/// One that `rests` waits, and so does what builds on it.
+pub(crate) fn next_to_land(
+    queue: &BTreeMap<TaskId, Queued>,
+    rests: &BTreeSet<TaskId>,
+) -> Option<TaskId> {
+    let mut awake = queue.values().filter(|one| !rests.contains(&one.task));
+    let free = awake
+        .clone()
+        .filter(|one| !one.blocked_by.iter().any(|id| queue.contains_key(id)));
+    let shared = |one: &Queued| {
+        let others = queue.values().filter(|other| other.task != one.task);
+        others
+            .filter(|other| !other.files.is_disjoint(&one.files))
+            .count()
+    };
+    let best = free.min_by_key(|one| (shared(one), one.task));
+    // A cycle, which only other tools can make, must not keep everything.
+    let best = best.or_else(|| awake.next().filter(|_| rests.is_empty()));
+    best.map(|one| one.task)
+}
+
+/// The completed tasks of a team whose work is on no branch but their own.
+pub(crate) fn unlanded(agents: &Agents) -> Result<Vec<TaskId>, AgentError> {
+    let board = agents.board();
+    if !board.dir().is_dir() {
+        return Ok(Vec::new());
+    }
+    let trees = agents.trees()?;
+    let snapshot = board.snapshot()?;
+    let waiting = snapshot.tasks().filter_map(|task| queued(task, &trees));
+    Ok(waiting.map(|queued| queued.task).collect())
+}
+
+/// What waits to land of a task, if something does.
+pub(crate) fn queued(task: &Task, trees: &Trees) -> Option<Queued> {
+    let result = task.result()?;
+    let done = task.status == Status::Completed && result.changed == Some(true);
+    // What somebody took back lands only if somebody says so.
+    if !done || result.undone == Some(true) {
+        return None;
+    }
+    let slug = Slug::new(&result.worktree?).ok()?;
+    let entry = trees.get(&slug).ok()?;
+    // Its agent may have gone on since something of it landed.
+    let is_on_branch = |landed: &worktrees::LandingRecord| {
+        !landed.pending && result.commit.as_ref().is_none_or(|c| *c == landed.head)
+    };
+    if entry.merged.as_ref().is_some_and(is_on_branch) {
+        return None;
+    }
+    Some(Queued::of(task, trees))
+}
+
+impl Queued {
+    /// What is known of a completed task.
+    pub(crate) fn of(task: &Task, trees: &Trees) -> Self {
+        let result = task.result().unwrap_or_default();
+        let files = match (&result.base, &result.commit) {
+            (Some(base), Some(commit)) => trees.changed_paths(base, commit).unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        Self {
+            task: task.id,
+            blocked_by: task.blocked_by.clone(),
+            files: files.into_iter().collect(),
+            paths: task.paths(),
+        }
+    }
+}
+
+/// Under which a task says that it is a worker's own, and whose worker that is.
+pub(crate) const WORKER_OF: &str = "workerOf";
+
+/// Whether the task is the own one of a worker that a lead started.
+pub(crate) fn is_workers(task: &Task) -> bool {
+    let metadata = task.metadata.as_ref();
+    task.is_internal() && metadata.is_some_and(|metadata| metadata.contains_key(WORKER_OF))
+}
+
+/// The commit with what was done for a completed task, if that counts.
+pub(crate) fn commit_of(task: &Task) -> Option<String> {
+    let result = task.result()?;
+    result.commit.filter(|_| result.undone != Some(true))
+}
+
+/// Whether the check passed on the files of the result's commit, and not where somebody worked.
+pub(crate) fn is_commit_checked(result: &TaskResult) -> bool {
+    result.check_passed() && result.check_place() == Some(CheckPlace::Commit.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_built_on_lands_first_then_what_touches_least() {
+        let id = |number| TaskId::new(number).unwrap();
+        let queue = |all: &[(u64, &[u64], &str)]| -> BTreeMap<TaskId, Queued> {
+            let one = |(number, blocked_by, files): &(u64, &[u64], &str)| Queued {
+                task: id(*number),
+                blocked_by: blocked_by.iter().map(|number| id(*number)).collect(),
+                files: files.split_whitespace().map(str::to_owned).collect(),
+                paths: Vec::new(),
+            };
+            all.iter().map(|it| (id(it.0), one(it))).collect()
+        };
+        let none = BTreeSet::new();
+        let next = |all: &[(u64, &[u64], &str)]| {
+            let next = next_to_land(&queue(all), &none);
+            next.map(TaskId::get)
+        };
+        assert_eq!(next(&[]), None);
+        assert_eq!(next(&[(1, &[2], "a"), (2, &[], "a")]), Some(2));
+        assert_eq!(
+            next(&[(1, &[], "a b"), (2, &[], "a"), (3, &[], "c")]),
+            Some(3)
+        );
+        assert_eq!(next(&[(1, &[9], "a"), (2, &[], "a")]), Some(1));
+        // One that rests, and one that builds on it.
+        let two = queue(&[(1, &[], "a"), (2, &[1], "b"), (3, &[], "a c")]);
+        let rests = BTreeSet::from([id(1)]);
+        assert_eq!(next_to_land(&two, &rests), Some(id(3)));
+        // Two that wait for each other.
+        assert_eq!(next(&[(1, &[2], "a"), (2, &[1], "a")]), Some(1));
+    }
+}

@@ -1,0 +1,176 @@
+//! How the work on a task stands: nothing yet, ready to land, landed, undone.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use store::Failure;
+use taskboard::{Board, Status, Task, TaskId};
+use worktrees::{Entry, Landing, Slug, Trees};
+
+use super::queue::queued;
+use crate::run::Agents;
+use crate::workplace::Workplace;
+
+/// Work on a task that is done and on no branch but its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Unlanded {
+    /// The task.
+    pub task: TaskId,
+    /// The list it is on.
+    pub list: String,
+    /// What it is about.
+    pub subject: String,
+    /// Who did it.
+    pub owner: Option<String>,
+    /// The worktree with the work.
+    pub worktree: String,
+    /// What the work started from.
+    pub base: Option<String>,
+    /// All of it.
+    pub commit: Option<String>,
+    /// What proved it.
+    pub check: Option<String>,
+    /// The files it changes.
+    pub files: Vec<String>,
+    /// It had landed, and somebody took that back.
+    pub undone: bool,
+}
+
+/// How the work on a task stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorkState {
+    /// It is done and waits to land.
+    Waiting(Box<Unlanded>),
+    /// It is on this branch.
+    Landed(Box<Landing>),
+    /// It landed, that was undone, and the worktree is gone.
+    Undone(Box<Landing>),
+    /// The task is done, and changed nothing that could land.
+    Nothing,
+    /// The task is not done.
+    Open,
+}
+
+/// How the work on a task stands.
+pub fn state_of(task: &Task, list: &str, trees: &Trees) -> Result<WorkState, Failure> {
+    if task.status != Status::Completed {
+        return Ok(WorkState::Open);
+    }
+    if let Some(work) = waiting(task, list, trees) {
+        return Ok(WorkState::Waiting(Box::new(work)));
+    }
+    let name = format!("{list}#{}", task.id);
+    let of_it = |landing: &Landing| landing.task.as_deref() == Some(name.as_str());
+    let last = trees.landings()?.into_iter().rev().find(of_it);
+    Ok(match last {
+        Some(landing) if landing.stands() => WorkState::Landed(Box::new(landing)),
+        Some(landing) => WorkState::Undone(Box::new(landing)),
+        None => WorkState::Nothing,
+    })
+}
+
+/// The work on a task that is to land, or why there is none.
+pub(super) fn to_land(task: &Task, list: &str, trees: &Trees) -> Result<Unlanded, Failure> {
+    let id = task.id;
+    let refused = |kind, message: String| Failure::refused(kind, message);
+    Err(match state_of(task, list, trees)? {
+        WorkState::Waiting(work) => return Ok(*work),
+        WorkState::Landed(landing) => refused(
+            "landed",
+            format!("task {id} is on {} already", landing.into),
+        )
+        .with_hint(format!("`ccb undo {}` takes it back", landing.id)),
+        WorkState::Undone(_) => refused(
+            "nothing_to_land",
+            format!("task {id}: its landing was undone, and its worktree is gone"),
+        )
+        .with_hint(format!(
+            "`ccb --list {list} reject {id} --feedback TEXT` has it done again"
+        )),
+        WorkState::Nothing => refused(
+            "nothing_to_land",
+            format!("task {id} changed nothing that could land"),
+        ),
+        WorkState::Open => refused("not_done", format!("task {id} is not done")).with_hint(
+            format!("`ccb --list {list} task show {id}` says how it stands"),
+        ),
+    })
+}
+
+/// What was done for the tasks on the workplace's list and has not landed, in the order of the
+/// tasks. Work whose landing was undone is among it.
+pub fn candidates(workplace: &Workplace) -> Result<Vec<Unlanded>, Failure> {
+    let board = workplace.board();
+    if !board.dir().is_dir() {
+        return Ok(Vec::new());
+    }
+    of_board(&board, &workplace.trees()?)
+}
+
+/// The same for every list that has worktrees in this repository.
+pub fn candidates_everywhere(workplace: &Workplace) -> Result<Vec<Unlanded>, Failure> {
+    let agents = workplace.agents()?;
+    let trees = workplace.trees()?;
+    let mut lists: BTreeMap<String, Board> = BTreeMap::new();
+    for entry in trees.list()?.iter().filter(|entry| entry.is_live()) {
+        if let Some(list) = list_of(entry)
+            && !lists.contains_key(list)
+            && let Some(board) = board_of(list, &agents)
+        {
+            lists.insert(list.to_owned(), board);
+        }
+    }
+    let mut all = Vec::new();
+    for board in lists.values() {
+        all.extend(of_board(board, &trees)?);
+    }
+    Ok(all)
+}
+
+fn list_of(entry: &Entry) -> Option<&str> {
+    let made_for = entry.made_for().map(|(list, _)| list);
+    entry.task_list.as_deref().or(made_for)
+}
+
+fn board_of(list: &str, agents: &Agents) -> Option<Board> {
+    agents.board_of(list)
+}
+
+fn of_board(board: &Board, trees: &Trees) -> Result<Vec<Unlanded>, Failure> {
+    let snapshot = board.snapshot()?;
+    let list = board.name().as_str();
+    let found = snapshot
+        .tasks()
+        .filter_map(|task| waiting(task, list, trees));
+    Ok(found.collect())
+}
+
+/// The work on a task, if it waits to land.
+fn waiting(task: &Task, list: &str, trees: &Trees) -> Option<Unlanded> {
+    let result = task.result()?;
+    let undone = result.undone == Some(true);
+    let name = result.worktree.clone()?;
+    let files: Vec<String> = match undone {
+        false => queued(task, trees)?.files.into_iter().collect(),
+        true => {
+            let done = task.status == Status::Completed;
+            let there = || trees.get(&Slug::new(&name).ok()?).ok();
+            done.then(there).flatten()?;
+            let (base, commit) = (result.base.as_ref()?, result.commit.as_ref()?);
+            trees.changed_paths(base, commit).unwrap_or_default()
+        }
+    };
+    Some(Unlanded {
+        task: task.id,
+        list: list.to_owned(),
+        subject: task.subject.clone(),
+        owner: task.owner.clone(),
+        worktree: name,
+        base: result.base,
+        commit: result.commit,
+        check: task.verify_command().map(str::to_owned),
+        files,
+        undone,
+    })
+}
