@@ -9,11 +9,13 @@ mod context;
 mod exit;
 mod mcp;
 mod output;
+mod prompt;
 mod rights;
 mod session;
 mod signals;
 mod supervise;
 mod table;
+mod wrap;
 
 pub use mcp::MCP_FAULT_POINTS;
 

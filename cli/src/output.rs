@@ -2,13 +2,17 @@
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
+use coordinator::failure_text::FailureText;
 use serde_json::Value;
 use store::clock::{Clock, SystemClock, parse_rfc3339};
-use store::{Category, Failure};
+use store::{Category, Failure, counted};
 
 use crate::exit::{Exit, not_printed};
+use crate::prompt;
+use crate::wrap::wrap;
 
 pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
 pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
@@ -96,7 +100,16 @@ impl Output {
 
     /// Something the user should know that is not the answer; on stderr.
     pub(crate) fn note(&mut self, text: &str) {
-        writeln!(anstream::stderr(), "{text}").ok();
+        self.note_with(text, "");
+    }
+
+    /// The same; where a line is too wide for the terminal, it goes on after `indent`.
+    pub(crate) fn note_with(&mut self, text: &str, indent: &str) {
+        let text = match stderr_width() {
+            Some(width) => &wrap(text, width, indent),
+            None => text,
+        };
+        prompt::above(|| writeln!(anstream::stderr(), "{text}").ok());
     }
 
     /// What went wrong: JSON on stdout, or words on stderr.
@@ -109,7 +122,7 @@ impl Output {
         if let Some(hint) = error.hint() {
             text.push_str(&format!("\n  {CYAN}hint:{CYAN:#} {}", hanging(hint)));
         }
-        self.note(&text);
+        self.note_with(&text, "    ");
     }
 
     /// Help, version, or a mistake in the arguments.
@@ -153,7 +166,7 @@ pub(crate) fn clean(text: &str) -> String {
 }
 
 /// What stands before lines of unknown origin; no line of ours begins like this.
-const QUOTE: &str = "  │ ";
+pub(crate) const QUOTE: &str = "  │ ";
 
 /// The same behind something of ours: every line but the first is marked as not ours.
 pub(crate) fn hanging(text: &str) -> String {
@@ -177,7 +190,8 @@ pub(crate) fn log_writer() -> impl Write {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             // One call is one message.
             let text = String::from_utf8_lossy(bytes);
-            writeln!(io::stderr().lock(), "{}", hanging(text.trim_end()))?;
+            let text = hanging(text.trim_end());
+            prompt::above(|| writeln!(io::stderr().lock(), "{text}"))?;
             Ok(bytes.len())
         }
 
@@ -206,6 +220,38 @@ pub(crate) fn age(since: &str) -> String {
 /// A commit, as much of its name as people need.
 pub(crate) fn short_commit(commit: &str) -> &str {
     commit.get(..12).unwrap_or(commit)
+}
+
+/// How wide the terminal is, if stderr is one.
+fn stderr_width() -> Option<usize> {
+    let stderr = io::stderr();
+    if !stderr.is_terminal() {
+        return None;
+    }
+    let size = rustix::termios::tcgetwinsize(&stderr).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+/// A failure on several lines: what failed, what was printed last, the file with all of it, and
+/// the command that tries again.
+pub(crate) fn failure_lines(why: &str, log: Option<&Path>, again: Option<&str>) -> String {
+    let failure = FailureText::of(why);
+    let mut text = clean_line(&failure.what);
+    if failure.before > 0 {
+        let before = counted(failure.before, "earlier line");
+        text.push_str(&format!("\n{QUOTE}{DIM}… {before}{DIM:#}"));
+    }
+    for line in &failure.printed {
+        text.push_str(&format!("\n{QUOTE}{}", clean_line(line)));
+    }
+    if let Some(log) = log {
+        let log = clean_line(&log.display().to_string());
+        text.push_str(&format!("\n  {DIM}log:{DIM:#}   {log}"));
+    }
+    if let Some(again) = again {
+        text.push_str(&format!("\n  {DIM}retry:{DIM:#} {again}"));
+    }
+    text
 }
 
 /// How wide the terminal is, if stdout is one.

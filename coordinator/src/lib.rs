@@ -13,6 +13,7 @@ mod bystander;
 mod director;
 mod doctor;
 pub mod env;
+pub mod failure_text;
 pub mod fanout;
 mod fault;
 mod file_rules;

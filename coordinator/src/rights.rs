@@ -74,6 +74,7 @@ pub const CHANGING: &[Row] = &[
     ("task next", TEAM),
     ("task done", ALL_OWN),
     ("task done --force", LEAD),
+    ("task retry", [Yes, Own, Own]),
     ("task release", ALL_OWN),
     ("task release --force", LEAD),
     ("task rm", [Yes, Own, No]),

@@ -55,6 +55,7 @@ pub mod lock;
 pub mod lockdir;
 pub mod log;
 pub mod name;
+mod plural;
 pub mod secret_filter;
 pub mod settings;
 pub mod shared_log;
@@ -66,6 +67,7 @@ mod words;
 pub use error::{IoContext, Result, StoreError};
 pub use failure::{Category, Explain, Facts, Failure};
 pub use fault::FAULT_POINTS;
+pub use plural::counted;
 /// For [`words!`].
 #[doc(hidden)]
 pub use serde;

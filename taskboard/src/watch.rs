@@ -38,6 +38,12 @@ impl Board {
         })
     }
 
+    /// The number of the last change. Creates the list if need be. Whoever looks at the tasks
+    /// afterwards and watches from this number on misses nothing.
+    pub fn last_change(&self) -> Result<u64, BoardError> {
+        self.number_foreign_changes()
+    }
+
     /// Looks at every file and gives numbers to what other tools did. Returns the last one.
     fn number_foreign_changes(&self) -> Result<u64, BoardError> {
         self.observe(|section| Ok(section.scan(&HashMap::new())?))?;

@@ -90,6 +90,7 @@ mod team_crash;
 mod team_delete;
 /// What a person at a terminal sees, and can type.
 mod terminal;
+mod terminal_session;
 /// `ccb worktree …`: the answers, the exit codes, tasks bound to trees.
 mod tree_commands;
 /// A crash at every step of making, removing and bringing back a tree.

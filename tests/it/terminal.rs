@@ -4,7 +4,7 @@ use std::process::Command;
 
 use harness::script::{Do, Script};
 use harness::team_session::SessionScene;
-use harness::terminal::{Screen, Terminal};
+use harness::terminal::Terminal;
 use harness::{Fan, Workplace, let_go, waiting};
 use serde_json::json;
 
@@ -47,36 +47,6 @@ fn an_interrupt_is_a_key_and_colours_are_seen() {
     assert_eq!(terminal.end().0, Some(3));
 }
 
-/// A session with one task that lands `one` with content `1`.
-fn scene() -> SessionScene {
-    let scene = SessionScene::new(CCB);
-    let how = ["--run", "echo 1 > one", "--verify", "test -s one"];
-    scene.task("write one", &how);
-    scene
-}
-
-#[test]
-fn somebody_who_leads_types_commands_and_quits() {
-    let scene = scene();
-    let session = ["--runtime", "shell", "--merge", "auto"];
-    let mut terminal = terminal(&scene.command(&session));
-    let screen = terminal.wait_for_text("#1 is on main");
-    assert!(screen.text().contains("led by you"), "{screen:?}");
-    assert_eq!(screen.colour_of("✔ #1"), GREEN);
-    terminal.type_keys("/help\r");
-    terminal.wait_for_text("@NAME TEXT     write to an agent");
-    terminal.type_keys("/tasks\r");
-    terminal.wait_for("the board", |screen| {
-        let done = |row: &String| row.starts_with('✔') && row.ends_with("write one  mate-1");
-        screen.rows().iter().any(done)
-    });
-    terminal.type_keys("/quit\r");
-    let (_, screen) = terminal.end();
-    assert!(screen.text().contains("1 of 1 tasks"), "{screen:?}");
-    assert!(screen.has_cursor());
-    assert_eq!(scene.repo.git(&["show", "main:one"]), "1\n");
-}
-
 /// A model leads, and does not answer; the person at the terminal sees the question and does.
 #[test]
 fn a_person_answers_a_question_although_a_model_leads() {
@@ -116,33 +86,6 @@ fn a_person_answers_a_question_although_a_model_leads() {
     assert_eq!(scene.repo.git(&["show", "main:one"]), "1\n");
     terminal.type_keys("/quit\r");
     terminal.end();
-}
-
-/// Ends the input of a session with finished work, and answers its question.
-fn asked_to_land(answer: &str) -> (SessionScene, Screen) {
-    let scene = scene();
-    let session = ["--runtime", "shell", "--merge", "ask"];
-    let mut terminal = terminal(&scene.command(&session));
-    terminal.wait_for_text("#1 done");
-    terminal.type_keys("\x04");
-    terminal.wait_for_text("Land the work on #1 on main? [y/N]");
-    terminal.type_keys(answer);
-    let (_, screen) = terminal.end();
-    (scene, screen)
-}
-
-#[test]
-fn finished_work_lands_when_the_person_says_so() {
-    let (scene, screen) = asked_to_land("y\r");
-    assert!(screen.text().contains("#1 is on main"), "{screen:?}");
-    assert_eq!(scene.repo.git(&["show", "main:one"]), "1\n");
-}
-
-#[test]
-fn finished_work_stays_where_it_is_when_the_person_says_no() {
-    let (scene, screen) = asked_to_land("n\r");
-    assert!(!screen.text().contains("is on main"), "{screen:?}");
-    assert_eq!(scene.repo.git(&["ls-tree", "main", "one"]), "");
 }
 
 /// A fan-out of one task with a long name that waits for [`let_go`].

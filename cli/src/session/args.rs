@@ -103,6 +103,9 @@ pub(crate) struct SessionArgs {
     /// Let mates work here instead of each in a worktree of its own
     #[arg(long)]
     pub(crate) no_worktrees: bool,
+    /// Keep the session open at a terminal when the work is done
+    #[arg(long)]
+    pub(crate) stay: bool,
 }
 
 impl SessionArgs {
@@ -127,6 +130,7 @@ impl SessionArgs {
             verify_timeout: self.verify_timeout,
             max_failures: self.max_failures,
             no_worktrees: self.no_worktrees,
+            stay: self.stay,
         }
     }
 

@@ -1,6 +1,7 @@
 //! `ccb --team NAME`: what a session can be told, and what it shows.
 
 mod args;
+mod landing;
 mod text;
 mod typed;
 mod view;

@@ -1,15 +1,17 @@
 //! What happens in a session, in words for people and as JSON for programs.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anstyle::Style;
 use coordinator::fanout::Verdict;
-use coordinator::session::{DirectorEvent, Stand, Summary, TaskEnd};
+use coordinator::session::{DirectorEvent, Stand, Summary, TaskEnd, Why};
 use serde_json::{Value, json};
+use store::counted;
 use swarm::run::{CheckPlace, Checked};
 
 use crate::exit::Exit;
-use crate::output::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, clean_line, hanging};
+use crate::output::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, clean_line, failure_lines, hanging};
 
 /// How many trees are named at the end; the rest is counted.
 const NAMED: usize = 10;
@@ -40,8 +42,39 @@ pub(super) fn event_json(event: &DirectorEvent) -> Value {
     json
 }
 
+/// What the words for people depend on.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Place {
+    pub(super) team: String,
+    /// Mates run commands and nothing else.
+    pub(super) commands_only: bool,
+    pub(super) person_leads: bool,
+    /// Everything that was printed by what the event is about.
+    pub(super) log: Option<PathBuf>,
+}
+
+impl Place {
+    /// What stands in the line where the person types.
+    pub(super) fn typing_hint(&self) -> &'static str {
+        match (self.person_leads, self.commands_only) {
+            (true, true) => "/run CMD adds a task, /help lists the commands",
+            (true, false) => "type a task for the mates, /help lists the commands",
+            (false, _) => "type a message to the lead, /help lists the commands",
+        }
+    }
+
+    /// The command that adds a task to this board.
+    fn add_a_task(&self) -> String {
+        let run = match self.commands_only {
+            true => " --run CMD --verify CMD",
+            false => "",
+        };
+        format!("ccb --team {} task create SUBJECT{run}", self.team)
+    }
+}
+
 /// `style` is how the agent it is about is shown.
-pub(super) fn event_text(event: &DirectorEvent, style: Style) -> String {
+pub(super) fn event_text(event: &DirectorEvent, style: Style, place: &Place) -> String {
     match event {
         DirectorEvent::Started {
             task,
@@ -78,16 +111,16 @@ pub(super) fn event_text(event: &DirectorEvent, style: Style) -> String {
                     format!("{GREEN}✔{GREEN:#} #{task} done{checked} {DIM}{seconds:.1} s{DIM:#}")
                 }
                 TaskEnd::Failed { why } => {
-                    format!(
-                        "{YELLOW}✘{YELLOW:#} #{task} failed: {}",
-                        clean_line(&short(why))
-                    )
+                    let failure = failure_lines(why, place.log.as_deref(), None);
+                    format!("{YELLOW}✘{YELLOW:#} #{task} failed, will be retried: {failure}")
                 }
                 TaskEnd::Parked { why } => {
-                    format!("{RED}✘{RED:#} #{task} parked: {}", clean_line(&short(why)))
+                    let again = format!("ccb --team {} task retry {task}", place.team);
+                    let failure = failure_lines(why, place.log.as_deref(), Some(&again));
+                    format!("{RED}‖{RED:#} #{task} parked: {failure}")
                 }
                 TaskEnd::Stopped { why } => {
-                    format!("{YELLOW}■{YELLOW:#} #{task} stopped: {}", clean_line(why))
+                    format!("{YELLOW}⊘{YELLOW:#} #{task} stopped: {}", clean_line(why))
                 }
                 TaskEnd::Taken => format!("{DIM}#{task} is somebody else's now{DIM:#}"),
             }
@@ -106,18 +139,17 @@ pub(super) fn event_text(event: &DirectorEvent, style: Style) -> String {
                 [] => String::new(),
                 files => format!(" ({})", clean_line(&files.join(", "))),
             };
-            let became =
-                became.map_or_else(String::new, |id| format!("; task #{id} is to solve it"));
+            let became = became.map_or_else(String::new, |id| {
+                format!("\n  task #{id} was added to resolve it")
+            });
             format!(
-                "{YELLOW}⇤{YELLOW:#} #{task} did not land: {}{files}{became}",
-                clean_line(&short(why))
+                "{YELLOW}⚠{YELLOW:#} #{task} did not land: {}{files}{became}",
+                failure_lines(why, None, None)
             )
         }
-        DirectorEvent::AtRest { stand } => {
-            format!("{DIM}{}{DIM:#}", clean_line(&stand_words(stand)))
-        }
+        DirectorEvent::AtRest { stand } => stand_text(stand, place),
         DirectorEvent::Paused { why } => format!("{YELLOW}paused:{YELLOW:#} {}", clean_line(why)),
-        DirectorEvent::Resumed => "it goes on".into(),
+        DirectorEvent::Resumed => "resumed".into(),
         DirectorEvent::Note { text } => clean_line(text),
         other => format!("{other:?}"),
     }
@@ -138,18 +170,58 @@ fn end_words(end: &TaskEnd) -> (&'static str, Option<&str>) {
 
 pub(super) fn stand_words(stand: &Stand) -> String {
     match stand {
-        Stand::Working => "at work".into(),
+        Stand::Working => "working".into(),
         Stand::Waiting(why) => format!("waiting: {why}"),
+        Stand::NoTasks => "no tasks yet".into(),
         Stand::AllDone => "every task is completed".into(),
-        Stand::Stuck(left) => format!("{} tasks cannot go on by themselves", left.len()),
+        Stand::Stuck(left) => format!("{} cannot start", counted(left.len(), "task")),
         Stand::GivenUp(why) => format!("given up: {why}"),
     }
 }
 
-/// The first line that says something, and not too much of it.
-fn short(text: &str) -> String {
-    let line = text.lines().find(|line| !line.trim().is_empty());
-    line.unwrap_or_default().chars().take(160).collect()
+/// How things stand, with what can be done about it.
+fn stand_text(stand: &Stand, place: &Place) -> String {
+    match stand {
+        Stand::NoTasks if place.person_leads => {
+            format!("no tasks yet. Add one: {}", place.add_a_task())
+        }
+        Stand::NoTasks => format!("{DIM}no tasks yet{DIM:#}"),
+        Stand::Stuck(left) => {
+            let mut lines: Vec<String> = left
+                .iter()
+                .take(NAMED)
+                .map(|(task, why)| format!("{YELLOW}○{YELLOW:#} #{task} {}", why_stuck(why, place)))
+                .collect();
+            if let Some(more @ 1..) = left.len().checked_sub(NAMED) {
+                lines.push(format!(
+                    "and {more} more: ccb --team {} task list",
+                    place.team
+                ));
+            }
+            lines.join("\n         ")
+        }
+        stand => format!("{DIM}{}{DIM:#}", clean_line(&stand_words(stand))),
+    }
+}
+
+/// Why nobody begins a task.
+fn why_stuck(why: &Why, place: &Place) -> String {
+    match why {
+        Why::Parked => "is parked".into(),
+        Why::Blocked(by) => {
+            let by: Vec<String> = by.iter().map(|id| format!("#{id}")).collect();
+            format!("waits for {}", by.join(", "))
+        }
+        Why::Owned(owner) => format!(
+            "belongs to {}, who is not a mate of this session; to take it back: ccb --team {} task release ID --as {}",
+            clean_line(owner),
+            place.team,
+            clean_line(owner)
+        ),
+        Why::NeedsModel => "needs an agent with a model; these mates only run commands \
+             (`ccb doctor` says which agents are installed)"
+            .into(),
+    }
 }
 
 fn ms(took: Duration) -> u64 {
@@ -199,26 +271,42 @@ pub(super) fn summary_text(summary: &Summary) -> String {
         (0, Verdict::Interrupted(_)) => format!("{YELLOW}{BOLD}interrupted{BOLD:#}{YELLOW:#}"),
         (0, _) => format!("{RED}{BOLD}failed{BOLD:#}{RED:#}"),
         _ => format!(
-            "{colour}{BOLD}{completed} of {total} tasks completed{BOLD:#}{colour:#} {DIM}({}){DIM:#}",
-            stand_words(&summary.stand)
+            "{colour}{BOLD}{completed} of {} completed{BOLD:#}{colour:#}",
+            counted(*total, "task")
         ),
     });
-    for task in &summary.parked {
-        let why = task.reason.lines().next().unwrap_or_default();
+    for task in summary.parked.iter().take(NAMED) {
+        let again = format!("ccb --team {} task retry {}", summary.team, task.id);
         text.push_str(&format!(
-            "\n  {RED}‖{RED:#} #{} {}: {}",
+            "\n{RED}‖{RED:#} #{} {} is parked: {}",
             task.id,
             clean_line(&task.subject),
-            clean_line(why)
+            failure_lines(&task.reason, task.log.as_deref(), Some(&again))
+        ));
+    }
+    if let Some(more @ 1..) = summary.parked.len().checked_sub(NAMED) {
+        let team = &summary.team;
+        text.push_str(&format!(
+            "\n  and {} more: ccb --team {team} task list",
+            counted(more, "parked task")
         ));
     }
     if !summary.unlanded.is_empty() {
         let ids: Vec<String> = summary.unlanded.iter().map(|id| format!("#{id}")).collect();
+        let (team, first) = (&summary.team, summary.unlanded.first());
+        let land = match summary.unlanded.as_slice() {
+            [one] => one.to_string(),
+            _ => "--all".into(),
+        };
         text.push_str(&format!(
-            "\n  not landed: {}; `ccb worktree list` shows their trees, `ccb worktree merge NAME` \
-             lands one",
+            "\n  {YELLOW}not landed:{YELLOW:#} {}",
             ids.join(", ")
         ));
+        if let Some(first) = first {
+            text.push_str(&format!(
+                "\n  {DIM}look: ccb --team {team} diff {first}   land: ccb --team {team} land {land}{DIM:#}"
+            ));
+        }
     }
     for tree in &summary.left {
         text.push_str(&format!(
@@ -231,14 +319,14 @@ pub(super) fn summary_text(summary: &Summary) -> String {
     }
     if completed < total || summary.verdict != Verdict::Done {
         text.push_str(&format!(
-            "\n  {DIM}`ccb --team {}` goes on{DIM:#}",
+            "\n  {DIM}resume: ccb --team {}{DIM:#}",
             summary.team
         ));
     }
     for tree in summary.staying.iter().take(NAMED) {
         let (name, task, why) = (&tree.worktree, tree.task, clean_line(&tree.why));
         text.push_str(&format!(
-            "\n  {DIM}worktree {name} stays: #{task}, {why}{DIM:#}"
+            "\n  {DIM}worktree {name} is kept: #{task}, {why}{DIM:#}"
         ));
     }
     if let Some(more @ 1..) = summary.staying.len().checked_sub(NAMED) {

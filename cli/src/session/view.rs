@@ -1,26 +1,32 @@
 //! A session on lines: on stderr for people, events on stdout with `--json`.
 
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use anstyle::Style;
 use coordinator::Finding;
 use coordinator::actions::mail::in_short;
+use coordinator::failure_text::log_of_run;
 use coordinator::run::{Agents, Listed};
-use coordinator::session::{Decision, DirectorEvent, Session, SessionEvent, SessionUi};
+use coordinator::session::{Decision, DirectorEvent, Offer, Session, SessionEvent, SessionUi};
 use mailbox::{Message, Request};
 use serde_json::{Value, json};
-use store::Failure;
 use store::clock::{Clock, SystemClock, rfc3339};
+use store::{Failure, counted};
 use swarm::Team;
 use taskboard::{Snapshot, Status, TaskId};
 
-use super::text::{event_json, event_text, summary_json, summary_text};
+use super::landing::choose;
+use super::text::{Place, event_json, event_text, summary_json, summary_text};
 use super::typed::{HELP, Typed, decision};
 use crate::output::{
     BOLD, CYAN, DIM, GREEN, Output, PLAIN, RED, YELLOW, clean_line, colored, hanging,
 };
 use crate::signals::Signals;
+
+/// As wide as the time before each line.
+const INDENT: &str = "         ";
 
 /// Says what happens, and listens to who is at the terminal.
 #[derive(Debug)]
@@ -34,6 +40,7 @@ pub(super) struct View {
     team: Mutex<Option<Team>>,
     /// Its agents.
     agents: Mutex<Option<Agents>>,
+    place: Mutex<Place>,
 }
 
 impl View {
@@ -45,6 +52,7 @@ impl View {
             typed: std::io::stdin().is_terminal().then(Typed::read),
             team: Mutex::default(),
             agents: Mutex::default(),
+            place: Mutex::default(),
         }
     }
 
@@ -59,7 +67,7 @@ impl View {
         } else {
             let now = rfc3339(SystemClock.now_ms());
             let time = now.get(11..19).unwrap_or_default();
-            out.note(&format!("{DIM}{time}{DIM:#} {}", text()));
+            out.note_with(&format!("{DIM}{time}{DIM:#} {}", text()), INDENT);
         }
     }
 
@@ -98,6 +106,16 @@ impl View {
         *self.team.lock().unwrap_or_else(PoisonError::into_inner) = Some(team);
         let agents = session.workplace.agents().ok();
         *self.agents.lock().unwrap_or_else(PoisonError::into_inner) = agents;
+        let place = Place {
+            team: session.team.to_string(),
+            commands_only: session.runs_commands_only(),
+            person_leads: session.record.lead.is_none(),
+            log: None,
+        };
+        if let Some(typed) = &self.typed {
+            typed.hint(place.typing_hint());
+        }
+        *self.place.lock().unwrap_or_else(PoisonError::into_inner) = place;
         let record = &session.record;
         let runtime = record.runtime.as_deref().unwrap_or("shell");
         let lead = record.lead.as_deref().unwrap_or("you");
@@ -118,8 +136,8 @@ impl View {
                 let by = record.mates_by_runtime.iter();
                 let by: Vec<String> = by.map(|(name, n)| format!("{n} on {name}")).collect();
                 let mates = match by.is_empty() {
-                    true => format!("{} mates on {runtime}", record.mates),
-                    false => format!("{} mates ({})", record.mates, by.join(", ")),
+                    true => format!("{} on {runtime}", counted(record.mates, "mate")),
+                    false => format!("{} ({})", counted(record.mates, "mate"), by.join(", ")),
                 };
                 format!("{BOLD}team {}{BOLD:#}: {mates}, led by {lead}{into}", session.team)
             },
@@ -133,8 +151,29 @@ impl View {
         }
         self.say(
             || event_json(event),
-            || event_text(event, self.style_of_agent(event)),
+            || {
+                let log = self.log_of(event);
+                let place = Place {
+                    log,
+                    ..self.place()
+                };
+                event_text(event, self.style_of_agent(event), &place)
+            },
         );
+    }
+
+    /// Where everything is that was printed by the agent an event is about, or its check.
+    fn log_of(&self, event: &DirectorEvent) -> Option<PathBuf> {
+        let DirectorEvent::Ended { agent, .. } = event else {
+            return None;
+        };
+        let agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
+        log_of_run(agents.as_ref()?, agent.as_deref()?)
+    }
+
+    fn place(&self) -> Place {
+        let place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        place.clone()
     }
 
     fn finding(&self, finding: &Finding) {
@@ -182,8 +221,12 @@ impl View {
 
     fn stopping(&self, at_once: bool) {
         let text = match at_once {
-            true => "everybody is ended",
-            false => "everybody is asked to stop; once more ends them at once",
+            true => "ending the agents at once".to_owned(),
+            false => format!(
+                "stopping: agents may finish their step, then their tasks go back on the board. \
+                 Ctrl-C again ends them at once. Resume later: ccb --team {}",
+                self.place().team
+            ),
         };
         self.say(
             || json!({"event": "stopping", "force": at_once}),
@@ -237,6 +280,18 @@ impl SessionUi for View {
             ),
             SessionEvent::Tasks(snapshot) => self.tasks(snapshot),
             SessionEvent::Agents(agents) => self.agents(agents),
+            SessionEvent::LeadWaits => self.say(
+                || json!({"event": "lead_waits"}),
+                || "the lead has finished its turn; type to answer it, /quit to end".into(),
+            ),
+            SessionEvent::Delivered { to } => self.say(
+                || json!({"event": "delivered", "to": to}),
+                || format!("{DIM}delivered to {}{DIM:#}", clean_line(to)),
+            ),
+            SessionEvent::Added { task, subject } => self.say(
+                || json!({"event": "added", "task": task, "subject": subject}),
+                || format!("added #{task} {}", clean_line(subject)),
+            ),
             SessionEvent::Stopping { at_once } => self.stopping(*at_once),
             SessionEvent::Note(text) => self.note(text),
             SessionEvent::Ended(summary) => {
@@ -246,14 +301,21 @@ impl SessionUi for View {
     }
 
     fn decisions(&self) -> Vec<Decision> {
-        let lines = self.typed.as_ref().map(Typed::so_far).unwrap_or_default();
+        let Some(typed) = &self.typed else {
+            return Vec::new();
+        };
+        let (lines, ended) = typed.so_far();
+        if ended {
+            self.note("the session ends when the work is done; /quit stops the agents now");
+        }
         let lines = lines.iter().map(|line| line.trim());
         let lines = lines.filter(|line| !line.is_empty());
         let mut decisions = Vec::new();
         for line in lines {
+            self.line(&format!("{BOLD}›{BOLD:#} {}", clean_line(line)));
             match decision(line) {
                 Some(decision) => decisions.push(decision),
-                None => self.note(HELP),
+                None => self.line(HELP),
             }
         }
         decisions
@@ -263,21 +325,17 @@ impl SessionUi for View {
         self.typed.as_ref().is_some_and(|typed| !typed.is_over())
     }
 
-    fn may_land(&self, into: &str, tasks: &[TaskId]) -> Result<bool, Failure> {
+    fn choose_to_land(&self, into: &str, offers: &[Offer]) -> Result<Vec<TaskId>, Failure> {
         let Some(typed) = &self.typed else {
             self.note(&format!(
-                "the work on {} tasks is not on {into}: nobody is there to ask",
-                tasks.len()
+                "the work on {} is not on {into}: nobody is there to ask",
+                counted(offers.len(), "task")
             ));
-            return Ok(false);
+            return Ok(Vec::new());
         };
-        let ids: Vec<String> = tasks.iter().map(|id| format!("#{id}")).collect();
-        self.line(&format!(
-            "{BOLD}Land the work on {} on {into}? [y/N]{BOLD:#}",
-            ids.join(", ")
-        ));
-        let line = typed.next()?;
-        Ok(matches!(line.trim(), "y" | "Y" | "yes" | "j" | "ja"))
+        let interrupted = || self.signals.came().is_some();
+        let say = |text: &str| self.line(text);
+        Ok(choose(typed, into, offers, &say, &interrupted))
     }
 
     fn signal(&self) -> Option<u8> {

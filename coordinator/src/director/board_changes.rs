@@ -21,12 +21,13 @@ pub(super) struct Watching {
 }
 
 impl Watching {
-    pub(super) fn start(setup: &Arc<Setup>, said: Sender<Said>) -> Self {
+    /// Tells of every change after number `seen`.
+    pub(super) fn start(setup: &Arc<Setup>, seen: u64, said: Sender<Said>) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let (setup, stop) = (Arc::clone(setup), Arc::clone(&over));
         let thread = thread::spawn(move || {
             let board = setup.board();
-            let mut watch = match board.watch(None) {
+            let mut watch = match board.watch(Some(seen)) {
                 Ok(watch) => watch,
                 Err(error) => {
                     tracing::warn!(%error, "changes others make are not seen");

@@ -92,6 +92,8 @@ pub(crate) struct Director {
     pub(super) heard: Receiver<Said>,
     /// Held as long as this director directs the team.
     _seat_of_the_director: FileLock,
+    /// The last change of the board before it was looked at.
+    seen: u64,
 }
 
 impl Director {
@@ -99,10 +101,9 @@ impl Director {
     pub(crate) fn new(setup: Setup, control: Arc<Control>) -> Result<Self, DirectorError> {
         let lock = direct(&setup.agents)?;
         setup.agents.reconcile()?;
-        let mirror = match setup.board().dir().is_dir() {
-            true => Mirror::load(setup.board())?,
-            false => Mirror::default(),
-        };
+        // Before the tasks are looked at: what is changed from then on is told.
+        let seen = setup.board().last_change()?;
+        let mirror = Mirror::load(setup.board())?;
         let (said, heard) = mpsc::channel();
         Ok(Self {
             needs: setup.crew.runtimes_of_types(),
@@ -128,6 +129,7 @@ impl Director {
             said,
             heard,
             _seat_of_the_director: lock,
+            seen,
         })
     }
 
@@ -138,7 +140,7 @@ impl Director {
     ) -> Result<Ending, DirectorError> {
         self.adopt()?;
         self.find_unlanded();
-        let watching = Watching::start(&self.setup, self.said.clone());
+        let watching = Watching::start(&self.setup, self.seen, self.said.clone());
         let ending = self.go(tell);
         drop(watching);
         for thread in self.threads.drain(..) {

@@ -152,7 +152,14 @@ impl Director {
     }
 
     pub(super) fn enqueue(&mut self, id: TaskId) {
-        if self.setup.landings.is_none() {
+        let Some(landings) = &self.setup.landings else {
+            return;
+        };
+        if landings
+            .only
+            .as_ref()
+            .is_some_and(|only| !only.contains(&id))
+        {
             return;
         }
         let queued = self.setup.board().get(id).ok().and_then(|task| {

@@ -62,6 +62,8 @@ pub enum Stand {
     Working,
     /// Nobody is, but something could be begun later: when the gate opens, a seat is available.
     Waiting(String),
+    /// There are no tasks.
+    NoTasks,
     /// Nobody is, and every task is completed.
     AllDone,
     /// Nobody is, and nothing can be begun unless somebody acts.
@@ -244,6 +246,9 @@ fn at_rest(snapshot: &Snapshot<'_>, waiting: Option<String>) -> Stand {
         .values()
         .filter(|task| !task.is_done())
         .collect();
+    if snapshot.tasks.is_empty() && snapshot.unreadable.is_empty() {
+        return Stand::NoTasks;
+    }
     if open.is_empty() {
         return Stand::AllDone;
     }

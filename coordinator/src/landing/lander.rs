@@ -3,6 +3,7 @@
 //! The tree of a completed task and the task itself say everything that has to be known, so a
 //! landing that was cut short is found again at the next start.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -40,6 +41,8 @@ pub(crate) struct Landings {
     /// What a tree gets in which a check runs.
     pub set_up: SetUp,
     pub conflicts_become_tasks: bool,
+    /// Only the work on these lands; all of it if none are named.
+    pub only: Option<BTreeSet<TaskId>>,
 }
 
 /// What became of a task's work.

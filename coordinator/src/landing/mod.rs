@@ -172,6 +172,7 @@ fn terms(request: &LandRequest, workplace: &Workplace) -> Result<(Landings, Dura
         check: request.check.clone().or(session.verify.clone()),
         set_up,
         conflicts_become_tasks: request.conflicts_become_tasks,
+        only: None,
     };
     let session_timeout = session.verify_timeout.map(Duration::from_secs);
     let timeout = request.check_timeout.or(session_timeout);

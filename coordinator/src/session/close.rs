@@ -14,6 +14,7 @@ use super::lead;
 use super::{ParkedTask, Session, SessionEvent, SessionUi, Summary, unlanded, verdict_of};
 use crate::actions::team as team_actions;
 use crate::director::{Ending, LeftTree};
+use crate::failure_text::log_of_task;
 use crate::fanout::Verdict;
 use crate::run::{AgentError, Agents};
 
@@ -173,6 +174,7 @@ fn summary(
             id: task.id,
             subject: task.subject.clone(),
             reason: task.parked()?.to_owned(),
+            log: log_of_task(agents, task),
         })
     });
     Ok(Summary {

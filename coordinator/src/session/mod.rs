@@ -9,11 +9,13 @@ mod coordinator_prompt;
 mod desk;
 mod follow;
 mod lead;
+mod offers;
 mod oversee;
 mod record;
 mod stale;
 mod ui;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +28,7 @@ use taskboard::TaskId;
 use self::oversee::Overseer;
 pub use self::record::{Mates, Merge, Request};
 use self::stale::StaleTrees;
-pub use self::ui::{Decision, ParkedTask, SessionEvent, SessionUi, Summary};
+pub use self::ui::{Decision, Offer, ParkedTask, SessionEvent, SessionUi, Summary};
 use crate::actions::team as team_actions;
 use crate::agent::{self, Role, TaskCrew, definitions};
 use crate::bystander::Bystander;
@@ -60,9 +62,16 @@ pub struct Session {
     coordinator_prompt: Option<PathBuf>,
     /// The team is there for this session alone.
     own_team: bool,
+    /// It stays open when everything is done, as long as somebody is there.
+    stay: bool,
 }
 
 impl Session {
+    /// Whether mates run commands and nothing else.
+    pub fn runs_commands_only(&self) -> bool {
+        self.commands_only
+    }
+
     fn file(&self) -> SessionFile {
         SessionFile::new(self.workplace.home(), &self.team)
     }
@@ -116,7 +125,9 @@ impl<E: Into<Failure>> From<E> for Stopped {
 
 /// Directs the session until nothing is left to do or somebody ends it.
 fn direct(session: &Session, ui: &Arc<dyn SessionUi>) -> Result<Verdict, Stopped> {
-    let mut landing_only = false;
+    // What is to land now, and nothing else is to be done.
+    let mut landing: Option<BTreeSet<TaskId>> = None;
+    let mut leaving = false;
     let mut looked = false;
     let mut stale = None;
     if session.trees {
@@ -134,7 +145,8 @@ fn direct(session: &Session, ui: &Arc<dyn SessionUi>) -> Result<Verdict, Stopped
     };
     loop {
         let control = Arc::new(Control::default());
-        let mut engine = match Director::new(setup(session, landing_only)?, Arc::clone(&control)) {
+        let setup = setup(session, landing.clone())?;
+        let mut engine = match Director::new(setup, Arc::clone(&control)) {
             Ok(engine) => engine,
             Err(DirectorError::Taken { who, .. }) => return Err(Stopped::Directed(who)),
             Err(error) => return Err(error.into()),
@@ -159,31 +171,27 @@ fn direct(session: &Session, ui: &Arc<dyn SessionUi>) -> Result<Verdict, Stopped
             lead::told(session, &event);
             ui.show(&SessionEvent::Director(&event));
         })?;
-        let asked_to_end = overseer.finish();
+        let signal = overseer.finish();
         drop(engine);
-        if asked_to_end.is_some() || control.level() >= Level::Stop {
-            return close(&ending, asked_to_end);
+        leaving |= control.level() >= Level::Stop;
+        if signal.is_some() || (leaving && landing.is_some()) {
+            return close(&ending, signal);
         }
-        let unlanded = unlanded(session)?;
         let more = matches!(ending.stand, Stand::Waiting(_)) && ending.stopped.is_none();
-        if more {
+        if more && !leaving {
             continue;
         }
-        if landing_only {
+        if landing.take().is_some() {
             // What could not land may have become work.
-            landing_only = false;
             if something_ready(session)? {
                 continue;
             }
-        } else if !unlanded.is_empty() && session.merge == Merge::Ask {
-            if ui.may_land(
-                session.record.into.as_deref().unwrap_or_default(),
-                &unlanded,
-            )? {
-                landing_only = true;
-                continue;
-            }
-        } else if ending.stopped.is_some() && something_ready(session)? {
+        } else if session.merge == Merge::Ask
+            && let Some(chosen) = offers::ask(session, ui.as_ref())?
+        {
+            landing = Some(chosen);
+            continue;
+        } else if !leaving && ending.stopped.is_some() && something_ready(session)? {
             // It came in just when everything seemed done.
             continue;
         }
@@ -237,7 +245,9 @@ fn unlanded(session: &Session) -> Result<Vec<TaskId>, Failure> {
     Ok(crate::director::unlanded(&agents)?)
 }
 
-fn setup(session: &Session, landing_only: bool) -> Result<Setup, Failure> {
+/// With `landing`, the work on these tasks lands, and nothing else is done.
+fn setup(session: &Session, landing: Option<BTreeSet<TaskId>>) -> Result<Setup, Failure> {
+    let landing_only = landing.is_some();
     let workplace = &session.workplace;
     let (_, set_up) = workplace.usual_tree()?;
     let into = session.record.into.clone().unwrap_or_default();
@@ -248,6 +258,7 @@ fn setup(session: &Session, landing_only: bool) -> Result<Setup, Failure> {
             check: session.record.verify.clone(),
             set_up: set_up.clone(),
             conflicts_become_tasks: true,
+            only: landing,
         });
     let seats = match landing_only {
         true => Vec::new(),

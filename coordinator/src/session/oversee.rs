@@ -13,7 +13,7 @@ use store::name::Name;
 
 use super::desk::Desk;
 use super::lead::Lead;
-use super::{Session, SessionEvent, SessionUi};
+use super::{Session, SessionEvent, SessionUi, Stand};
 
 /// How often is looked.
 const EVERY: Duration = Duration::from_millis(100);
@@ -23,6 +23,8 @@ const LOOKS: u32 = 3;
 #[derive(Debug, Default)]
 struct Watched {
     at_rest: AtomicBool,
+    /// There is nothing on the board.
+    no_tasks: AtomicBool,
     over: AtomicBool,
     signal: AtomicU8,
 }
@@ -50,8 +52,10 @@ impl Overseer {
         let mut desk = Desk::new(session, Arc::clone(&control), Arc::clone(ui))?;
         let (watched, ui) = (Arc::clone(&state), Arc::clone(ui));
         let agents = session.workplace.agents()?;
+        let stay = session.stay;
         let thread = std::thread::spawn(move || {
             let mut quiet = 0;
+            let mut said_so = false;
             while !watched.over.load(Ordering::SeqCst) {
                 if let Some(number) = ui.signal() {
                     watched.signal.store(number, Ordering::SeqCst);
@@ -64,8 +68,18 @@ impl Overseer {
                     ui.show(&SessionEvent::LeadSaid(&text));
                 }
                 let resting = watched.at_rest.load(Ordering::SeqCst);
-                let done = resting && !leading && !ui.is_attended() && !anybody_at_work(&agents);
-                quiet = if done { quiet + 1 } else { 0 };
+                let quiet_now = resting && !leading && !anybody_at_work(&agents);
+                // With nothing on the board nothing was done: the person comes next.
+                let no_tasks = watched.no_tasks.load(Ordering::SeqCst);
+                let stays = ui.is_attended() && (stay || no_tasks);
+                if quiet_now && stays && no_tasks && lead.is_some() {
+                    if !std::mem::replace(&mut said_so, true) {
+                        ui.show(&SessionEvent::LeadWaits);
+                    }
+                } else if leading {
+                    said_so = false;
+                }
+                quiet = if quiet_now && !stays { quiet + 1 } else { 0 };
                 // Several times, because a message may be on its way between two who look idle.
                 if quiet >= LOOKS {
                     control.want(Level::Finish, "nothing is left to do");
@@ -87,7 +101,11 @@ impl Overseer {
     /// Takes note of what the engine says.
     pub(super) fn heard(&self, event: &DirectorEvent) {
         match event {
-            DirectorEvent::AtRest { .. } => self.state.at_rest.store(true, Ordering::SeqCst),
+            DirectorEvent::AtRest { stand } => {
+                let no_tasks = *stand == Stand::NoTasks;
+                self.state.no_tasks.store(no_tasks, Ordering::SeqCst);
+                self.state.at_rest.store(true, Ordering::SeqCst);
+            }
             DirectorEvent::Started { name, .. } => {
                 self.state.at_rest.store(false, Ordering::SeqCst);
                 if let (Some(mail), Some(name)) = (&self.mail, name) {

@@ -92,6 +92,8 @@ pub struct Request {
     pub max_failures: Option<u16>,
     /// Mates work in the main tree.
     pub no_worktrees: bool,
+    /// The session stays open when everything is done, as long as somebody is there.
+    pub stay: bool,
 }
 
 /// How many mates there are, and on what they run.
@@ -196,6 +198,7 @@ pub(super) fn prepare(
         trees,
         commands_only,
         record,
+        stay: request.stay,
     })
 }
 

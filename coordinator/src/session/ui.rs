@@ -3,10 +3,13 @@
 //! A session knows nothing of terminals. Lines on a terminal, a live view and a page are each a
 //! [`SessionUi`].
 
+use std::path::PathBuf;
+
 use mailbox::Message;
 use serde::Serialize;
 use store::Failure;
 use taskboard::{Snapshot, TaskId};
+use worktrees::patch::FileStat;
 
 use super::Session;
 use crate::Finding;
@@ -25,8 +28,8 @@ pub trait SessionUi: Send + Sync {
     /// Whether somebody is there who may still decide something.
     fn is_attended(&self) -> bool;
 
-    /// Whether the work on these tasks is to land on `into` now; waits for the answer.
-    fn may_land(&self, into: &str, tasks: &[TaskId]) -> Result<bool, Failure>;
+    /// Which of the finished work is to land on `into` now; waits for the answer.
+    fn choose_to_land(&self, into: &str, offers: &[Offer]) -> Result<Vec<TaskId>, Failure>;
 
     /// The signal that came since the last call, if one did.
     fn signal(&self) -> Option<u8>;
@@ -52,6 +55,12 @@ pub enum SessionEvent<'a> {
     Tasks(&'a Snapshot),
     /// Who is there, as it was asked for.
     Agents(&'a [Listed]),
+    /// The lead's turn is over and there is nothing on the board: it waits for the person.
+    LeadWaits,
+    /// A message to an agent has arrived.
+    Delivered { to: &'a str },
+    /// A task was put on the board by the person.
+    Added { task: TaskId, subject: &'a str },
     /// Everybody is asked to stop, or ended at once.
     Stopping { at_once: bool },
     /// Something else, in words.
@@ -66,6 +75,10 @@ pub enum SessionEvent<'a> {
 pub enum Decision {
     /// Something for the lead; a task where the person leads.
     Say(String),
+    /// A task for an agent with a model.
+    AddTask(String),
+    /// A task that runs this command.
+    AddCommand(String),
     /// A message to an agent.
     Write { to: String, text: String },
     /// To see the board.
@@ -83,6 +96,25 @@ pub enum Decision {
     },
     /// That the session ends; it can go on later.
     Quit,
+}
+
+/// Finished work that has not landed.
+#[derive(Debug, Clone)]
+pub struct Offer {
+    /// The task it was done for.
+    pub task: TaskId,
+    /// What the task is about.
+    pub subject: String,
+    /// The files that changed; empty if that is not known.
+    pub files: Vec<FileStat>,
+    /// Whether it has a check, which has passed.
+    pub checked: bool,
+    /// Finished tasks whose work is part of this.
+    pub builds_on: Vec<TaskId>,
+    /// What it started from, and what it came to.
+    pub range: Option<(String, String)>,
+    /// The repository.
+    pub repository: PathBuf,
 }
 
 /// How a session ended, and what is left.
@@ -124,4 +156,7 @@ pub struct ParkedTask {
     pub subject: String,
     /// What went wrong.
     pub reason: String,
+    /// Everything that was printed the last time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<PathBuf>,
 }

@@ -5,7 +5,7 @@ use store::Failure;
 use taskboard::{Task, Update};
 
 use super::create::{OurMetadata, description};
-use super::{done, id, line};
+use super::{done, id, ids, line};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::GREEN;
@@ -38,6 +38,13 @@ pub(crate) struct UpdateArgs {
     /// Even if somebody else owns it or a blocker is open
     #[arg(long)]
     force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RetryArgs {
+    /// The tasks' ids
+    #[arg(required = true, value_name = "ID")]
+    ids: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -98,6 +105,34 @@ pub(crate) fn update(args: &UpdateArgs, context: &mut Context) -> Result<Exit, F
         return done::answer(&updated, context);
     }
     changed("updated", &updated.task, context)
+}
+
+/// Lets somebody begin these tasks again.
+pub(crate) fn retry(args: &RetryArgs, context: &mut Context) -> Result<Exit, Failure> {
+    let ids = ids(&args.ids)?;
+    let caller = context.caller(None, false);
+    let update = Update {
+        status: Some(taskboard::Status::Pending),
+        ..Update::default()
+    };
+    let mut tasks = Vec::new();
+    for id in ids {
+        tasks.push(actions::update(id, &update, &caller, context)?.task);
+    }
+    let ccb = context.ccb();
+    context.out.done(
+        || json!({ "tasks": tasks.iter().map(Task::to_json).collect::<Vec<_>>() }),
+        || {
+            let mut lines: Vec<String> = tasks
+                .iter()
+                .map(|task| format!("{GREEN}✔{GREEN:#} ready again {}", line(task)))
+                .collect();
+            if ccb.contains("--team") {
+                lines.push(format!("  resume the session: {ccb}"));
+            }
+            lines.join("\n")
+        },
+    )
 }
 
 pub(crate) fn release(args: &ReleaseArgs, context: &mut Context) -> Result<Exit, Failure> {

@@ -36,6 +36,8 @@ pub(crate) enum TaskCommand {
     Next(claim::NextArgs),
     /// Complete a task
     Done(done::DoneArgs),
+    /// Try parked tasks again, from their first attempt
+    Retry(change::RetryArgs),
     /// Give a task back
     Release(change::ReleaseArgs),
     /// Delete a task; its id is not used again
@@ -61,6 +63,7 @@ pub(crate) fn run(command: &TaskCommand, context: &mut Context) -> Result<Exit, 
         TaskCommand::Claim(args) => claim::claim(args, context),
         TaskCommand::Next(args) => claim::next(args, context),
         TaskCommand::Done(args) => done::run(args, context),
+        TaskCommand::Retry(args) => change::retry(args, context),
         TaskCommand::Release(args) => change::release(args, context),
         TaskCommand::Rm(args) => change::rm(args, context),
         TaskCommand::Block(args) => change::block(args, context),

@@ -1,5 +1,8 @@
+use std::path::Path;
+
 use clap::Args;
 use coordinator::actions::task as actions;
+use coordinator::failure_text::log_of_task;
 use serde_json::json;
 use store::Failure;
 use store::clock::rfc3339;
@@ -9,7 +12,7 @@ use super::list::state;
 use super::{id, join};
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::output::{BOLD, DIM, clean_line, quoted};
+use crate::output::{BOLD, DIM, clean_line, failure_lines, quoted};
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
@@ -22,13 +25,17 @@ pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, Failur
     let id = id(&args.id)?;
     let snapshot = actions::show(id, context)?;
     let task = snapshot.require(id)?;
+    let agents = context.agents().ok();
+    let log = agents.and_then(|agents| log_of_task(&agents, task));
+    let ccb = context.ccb();
     context.out.done(
         || json!({ "task": task.to_json() }),
-        || describe(&snapshot, task),
+        || describe(&snapshot, task, log.as_deref(), &ccb),
     )
 }
 
-fn describe(snapshot: &Snapshot, task: &Task) -> String {
+/// `log` has everything that was printed the last time it failed.
+fn describe(snapshot: &Snapshot, task: &Task, log: Option<&Path>, ccb: &str) -> String {
     let (word, style) = state(snapshot, task);
     let mut lines = vec![
         format!("{BOLD}{} {}{BOLD:#}", task.id, clean_line(&task.subject)),
@@ -57,7 +64,13 @@ fn describe(snapshot: &Snapshot, task: &Task) -> String {
         "verify",
         task.verify_command().map(clean_line).unwrap_or_default(),
     );
-    field("parked", task.parked().map(clean_line).unwrap_or_default());
+    let again = format!("{ccb} task retry {}", task.id);
+    if let Some(why) = task.parked() {
+        field("parked", failure_lines(why, log, Some(&again)));
+    } else if let Some(last) = task.attempts().last() {
+        let (number, why) = (task.attempts().len(), failure_lines(&last.why, log, None));
+        field("attempts", format!("{number}, the last one: {why}"));
+    }
     if let Some(lease) = task.lease() {
         let until = lease
             .expires_at

@@ -1,0 +1,45 @@
+//! Lines that break between words, where a terminal would break them anywhere.
+
+use textwrap::{Options, WordSeparator, WordSplitter};
+
+use crate::output::QUOTE;
+
+/// Breaks `text` so that no line is wider than `width` columns. A line that is broken goes on
+/// with `indent` before it; a line of others' text goes on as such.
+pub(crate) fn wrap(text: &str, width: usize, indent: &str) -> String {
+    let mut lines = Vec::new();
+    for line in text.split('\n') {
+        let mark = match line.starts_with(QUOTE) {
+            true => QUOTE,
+            false => indent,
+        };
+        let options = Options::new(width.max(20))
+            .subsequent_indent(mark)
+            .word_separator(WordSeparator::AsciiSpace)
+            .word_splitter(WordSplitter::NoHyphenation);
+        let parts = textwrap::wrap(line, options);
+        lines.extend(parts.into_iter().map(std::borrow::Cow::into_owned));
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::BOLD;
+
+    #[test]
+    fn lines_break_between_words_and_colours_take_no_room() {
+        assert_eq!(wrap("short", 20, "  "), "short");
+        assert_eq!(
+            wrap("one two three four five six seven", 20, "  "),
+            "one two three four\n  five six seven"
+        );
+        let bold = format!("{BOLD}12345 78901{BOLD:#} 34567 90");
+        assert_eq!(wrap(&bold, 20, ""), bold);
+        assert_eq!(
+            wrap("head\n  │ aaaaaaaa bbbbbbbb cccccccc", 20, ""),
+            "head\n  │ aaaaaaaa\n  │ bbbbbbbb\n  │ cccccccc"
+        );
+    }
+}
