@@ -21,6 +21,7 @@ pub mod fleet;
 mod hooks;
 mod identity;
 pub mod landing;
+pub mod overview;
 pub mod plans;
 mod progress;
 pub mod rights;

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use store::Failure;
 use store::name::Name;
 use swarm::redact::{Secrets, secret_values};
-use taskboard::{Board, BoardOptions, Status};
 use uuid::Uuid;
 use worktrees::patch;
 
@@ -377,45 +376,6 @@ impl Ready {
         }
         Ok(report)
     }
-}
-
-/// A plan that runs now.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunningPlan {
-    /// The team it has for itself.
-    pub team: String,
-    /// How many of its tasks are done.
-    pub done: usize,
-    /// How many there are.
-    pub tasks: usize,
-}
-
-/// The plans of this home that run now, in order of their teams.
-pub fn running(workplace: &Workplace) -> Vec<RunningPlan> {
-    let home = workplace.home();
-    let teams = std::fs::read_dir(home.teams());
-    let names = teams.into_iter().flatten().flatten();
-    let names = names.filter_map(|entry| entry.file_name().into_string().ok());
-    let mut names: Vec<Name> = names
-        .filter_map(|name| Name::new("team", &name).ok())
-        .collect();
-    names.sort();
-    let runs = |team: &Name| {
-        let lock = fanout::lock_of(&home.team(team));
-        lock.exists() && store::lock::is_held(&lock).unwrap_or(false)
-    };
-    let plan = |team: Name| {
-        let board = Board::new(home, team.clone(), BoardOptions::default());
-        let snapshot = board.snapshot().ok()?;
-        let planned = |task: &&taskboard::Task| fanout::planned_as(task).is_some();
-        let done = |task: &&taskboard::Task| task.status == Status::Completed;
-        Some(RunningPlan {
-            done: snapshot.tasks().filter(planned).filter(done).count(),
-            tasks: snapshot.tasks().filter(planned).count(),
-            team: team.to_string(),
-        })
-    };
-    names.into_iter().filter(runs).filter_map(plan).collect()
 }
 
 /// What may not be in any report.

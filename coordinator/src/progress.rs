@@ -82,7 +82,10 @@ impl Patience {
         let last = &attempts.last()?.why;
         let blamed: Vec<Attempt> = attempts.iter().filter(|it| it.counts).cloned().collect();
         if blamed.len() >= self.failed.max(1) {
-            return Some(format!("failed {} times, last: {last}", blamed.len()));
+            return Some(match blamed.len() {
+                0 | 1 => last.clone(),
+                times => format!("failed {times} times, last: {last}"),
+            });
         }
         match judge(&blamed) {
             Progress::Stuck { failure, times } if self.failed < usize::MAX => Some(format!(

@@ -1,205 +1,253 @@
-use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::time::Duration;
 
 use clap::Args;
-use coordinator::plans::{RunningPlan, running};
-use coordinator::session_file::{SessionFile, TeamSession};
-use mailbox::{Request, RequestState};
-use serde::Serialize;
+use coordinator::overview::{self, AgentView, Attention, Counts, Kind, Need, Overview, TeamView};
+use mailbox::Request;
 use serde_json::{Value, json};
-use store::Failure;
-use swarm::run::Meta;
-use taskboard::Status;
+use store::{Failure, counted};
 
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::output::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, clean_line};
+use crate::output::{
+    BOLD, CYAN, DIM, GREEN, PLAIN, RED, YELLOW, age, clean_line, colored, terminal_width,
+};
+use crate::signals::Signals;
+use crate::table::fit;
+
+/// How often is looked with `--watch`.
+const EVERY: Duration = Duration::from_millis(1000);
+/// How often is looked meanwhile whether to end.
+const SLICE: Duration = Duration::from_millis(100);
+/// To the top left corner; what is below the end of what is printed goes.
+const HOME: &str = "\x1b[H";
+const CLEAR_LINE: &str = "\x1b[K";
+const CLEAR_BELOW: &str = "\x1b[J";
 
 #[derive(Debug, Args)]
-pub(crate) struct StatusArgs {}
-
-/// How many tasks are in each state.
-#[derive(Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Counts {
-    pending: usize,
-    ready: usize,
-    in_progress: usize,
-    completed: usize,
-    parked: usize,
-    unreadable: usize,
+#[command(after_help = "Examples:
+  ccb status                 everything that runs in this repository or needs you
+  ccb status --watch         the same, kept up to date until Ctrl-C
+  ccb --team fixers status   one team")]
+pub(crate) struct StatusArgs {
+    /// Show it again whenever something changes, until Ctrl-C
+    #[arg(short, long)]
+    watch: bool,
 }
 
-/// How everything stands.
-struct Standing {
-    team: String,
-    session: Option<TeamSession>,
-    /// Somebody directs it.
-    directed: bool,
-    counts: Counts,
-    alive: Vec<Meta>,
-    /// Requests that wait for an answer.
-    requests: Vec<Request>,
-    /// How many trees there are, by what they are.
-    trees: BTreeMap<&'static str, usize>,
-    /// Plans that run now, of any team.
-    plans: Vec<RunningPlan>,
-}
-
-/// Shows how everything stands: session, tasks, agents, requests, trees.
-pub(crate) fn run(_: &StatusArgs, context: &mut Context) -> Result<Exit, Failure> {
-    let standing = look(context)?;
-    context.out.done(|| standing.json(), || standing.text())
-}
-
-fn look(context: &Context) -> Result<Standing, Failure> {
-    let team = context.team()?;
-    let file = SessionFile::new(context.home(), &team);
-    let agents = context.agents()?;
-    let (all, _) = agents.list()?;
-    let requests = context.mailbox()?.requests()?.requests;
-    let listed = match context.trees() {
-        Ok(trees) => trees.list()?,
-        // Outside of a repository there are none.
-        Err(_) => Vec::new(),
-    };
-    let mut trees = BTreeMap::new();
-    for tree in listed.iter().filter(|tree| tree.is_live()) {
-        *trees.entry(tree.status.as_str()).or_default() += 1;
+/// Shows what runs in the repository, what it left, and what needs a person.
+pub(crate) fn run(args: &StatusArgs, context: &mut Context) -> Result<Exit, Failure> {
+    if args.watch {
+        return watch(context);
     }
-    let alive = all.into_iter().filter(|listed| listed.alive);
-    Ok(Standing {
-        session: file.session()?,
-        directed: agents.are_directed()?,
-        counts: counts(context)?,
-        alive: alive.map(|listed| listed.meta).collect(),
-        requests: requests
-            .into_iter()
-            .filter(|request| request.state == RequestState::Pending)
-            .collect(),
-        trees,
-        plans: running(context),
-        team: team.to_string(),
+    let overview = overview::look(context)?;
+    let team = context.team()?.to_string();
+    context
+        .out
+        .done(|| to_json(&overview, &team), || text(&overview, context_width()))
+}
+
+fn context_width() -> usize {
+    terminal_width().unwrap_or(usize::MAX)
+}
+
+/// Shows it whenever it has changed, until somebody ends it.
+fn watch(context: &mut Context) -> Result<Exit, Failure> {
+    let signals = Signals::catch()?;
+    let team = context.team()?.to_string();
+    let on_terminal = std::io::stdout().is_terminal() && !context.out.is_json();
+    let mut before = None;
+    let mut first = true;
+    loop {
+        let overview = overview::look(context)?;
+        let shown = match context.out.is_json() {
+            true => to_json(&overview, &team).to_string(),
+            false => text(&overview, context_width()),
+        };
+        if before.as_ref() != Some(&shown) {
+            let printed = match on_terminal {
+                true => redrawn(&shown, std::mem::take(&mut first)),
+                false => shown.clone(),
+            };
+            match context.out.is_json() {
+                true => context.out.json(&to_json(&overview, &team))?,
+                false => context.out.text(&printed)?,
+            }
+            before = Some(shown);
+        }
+        for _ in 0..EVERY.as_millis() / SLICE.as_millis() {
+            if let Some(exit) = signals.came() {
+                return Ok(exit);
+            }
+            std::thread::sleep(SLICE);
+        }
+    }
+}
+
+/// The same over what was shown before.
+fn redrawn(text: &str, first: bool) -> String {
+    let start = if first { "\x1b[2J\x1b[H" } else { HOME };
+    let lines: String = text
+        .lines()
+        .map(|line| format!("{line}{CLEAR_LINE}\n"))
+        .collect();
+    format!("{start}{lines}{CLEAR_BELOW}")
+}
+
+fn to_json(overview: &Overview, team: &str) -> Value {
+    let plans = overview
+        .teams
+        .iter()
+        .filter(|view| view.kind == Kind::Fanout && view.running);
+    let plan = |view: &TeamView| json!({"team": view.name, "done": view.tasks.completed, "tasks": view.tasks.total()});
+    let plans: Vec<Value> = plans.map(plan).collect();
+    let own = overview.teams.iter().find(|view| view.name == team);
+    let session = own.and_then(|own| {
+        let mut json = serde_json::to_value(own.session.as_ref()?).ok()?;
+        json["directed"] = own.running.into();
+        Some(json)
+    });
+    let requests = own.map(|own| own.requests.iter().map(Request::to_json));
+    json!({
+        "session": session,
+        "team": team,
+        "tasks": own.map(|own| &own.tasks),
+        "agents": own.map(|own| &own.agents),
+        "requests": requests.map(Iterator::collect::<Vec<_>>),
+        "worktrees": overview.worktrees,
+        "plans": plans,
+        "teams": overview.teams,
+        "attention": overview.attention,
     })
 }
 
-impl Standing {
-    fn json(&self) -> Value {
-        let agent = |meta: &Meta| {
-            json!({
-                "agentId": meta.agent_id, "name": meta.name, "state": meta.state.as_str(),
-                "task": meta.task_id, "description": meta.description,
-                "tokens": meta.usage.total_tokens(), "stalled": meta.stalled,
-            })
-        };
-        let session = self.session.as_ref().map(|session| {
-            let mut json = serde_json::to_value(session).unwrap_or_default();
-            json["directed"] = self.directed.into();
-            json
-        });
-        let plan =
-            |plan: &RunningPlan| json!({"team": plan.team, "done": plan.done, "tasks": plan.tasks});
-        json!({
-            "plans": self.plans.iter().map(plan).collect::<Vec<_>>(),
-            "session": session,
-            "team": self.team,
-            "tasks": self.counts,
-            "agents": self.alive.iter().map(agent).collect::<Vec<_>>(),
-            "requests": self.requests.iter().map(Request::to_json).collect::<Vec<_>>(),
-            "worktrees": self.trees,
-        })
+fn text(overview: &Overview, width: usize) -> String {
+    let mut lines = Vec::new();
+    for team in &overview.teams {
+        // Nothing was ever done with it.
+        if team.is_at_rest() && team.tasks.total() == 0 && team.session.is_none() {
+            continue;
+        }
+        lines.push(team_line(team, width));
+        lines.extend(team.agents.iter().map(|agent| agent_line(agent, width)));
     }
-
-    fn text(&self) -> String {
-        let team = &self.team;
-        let mut lines = vec![match &self.session {
-            Some(session) => format!(
-                "{BOLD}team {team}{BOLD:#}: a {} session, {}",
-                clean_line(&session.mode),
-                if self.directed {
-                    "under way"
-                } else {
-                    "not running"
-                }
-            ),
-            None => format!("{BOLD}team {team}{BOLD:#}"),
-        }];
-        lines.push(self.counts.text());
-        lines.extend(self.alive.iter().map(agent_line));
-        for request in &self.requests {
-            lines.push(format!(
-                "  {YELLOW}?{YELLOW:#} {} waits for an answer: `ccb mail requests`, `ccb mail \
-                 approve {}`",
-                clean_line(&request.from),
-                request.id
-            ));
-        }
-        let trees = self.trees.iter().map(|(kind, n)| format!("{n} {kind}"));
-        let trees: Vec<String> = trees.collect();
-        if !trees.is_empty() {
-            lines.push(format!("worktrees: {}", trees.join(", ")));
-        }
-        for plan in &self.plans {
-            let (team, done, all) = (clean_line(&plan.team), plan.done, plan.tasks);
-            lines.push(format!(
-                "{CYAN}▶{CYAN:#} a plan runs: {done} of {all} tasks done {DIM}ccb --team {team} \
-                 task list{DIM:#}"
-            ));
-        }
-        if self.session.is_some() && !self.directed && self.counts.ready > 0 {
-            lines.push(format!("{DIM}`ccb --team {team}` goes on{DIM:#}"));
-        }
-        lines.join("\n")
+    let trees: Vec<String> = overview
+        .worktrees
+        .iter()
+        .map(|(kind, count)| format!("{count} {kind}"))
+        .collect();
+    if !trees.is_empty() {
+        lines.push(format!("{DIM}worktrees: {}{DIM:#}", trees.join(", ")));
     }
+    if lines.is_empty() {
+        return "Nothing runs here, and nothing is left to do.\n\
+                Start a session: ccb \"make the tests pass\". Add a task: ccb task create SUBJECT"
+            .into();
+    }
+    if !overview.attention.is_empty() {
+        lines.push(format!("\n{BOLD}Needs you{BOLD:#}"));
+        for one in &overview.attention {
+            lines.extend(attention_lines(one, width));
+        }
+    }
+    lines.join("\n")
 }
 
-fn agent_line(meta: &Meta) -> String {
-    let task = meta.task_id.as_deref().map(|id| format!(" #{id}"));
-    let stalled = meta.stalled.as_deref().map(clean_line);
-    format!(
-        "  {BOLD}{}{BOLD:#} {}{} {}{}",
-        clean_line(meta.address()),
-        meta.state.as_str(),
+fn team_line(team: &TeamView, width: usize) -> String {
+    let name = clean_line(&team.name);
+    let (word, name) = match team.kind {
+        Kind::Session | Kind::Board => ("team", name),
+        Kind::Coordinator => ("coordinator", name),
+        Kind::Fanout => ("fan-out", name),
+    };
+    let open = team.tasks.total() - team.tasks.completed;
+    let (glyph, style) = match (team.running, open) {
+        (true, _) => ("◐", CYAN),
+        (false, 0) => ("✔", GREEN),
+        (false, _) => ("○", PLAIN),
+    };
+    let running = match (team.running, team.kind) {
+        (true, _) => "running, ",
+        (false, Kind::Board) => "",
+        (false, _) if open > 0 => "not running, ",
+        (false, _) => "",
+    };
+    let head = format!("{style}{glyph}{style:#} {BOLD}{word} {name}{BOLD:#}: {running}");
+    let mut line = format!("{head}{}", counts_text(&team.tasks));
+    if let Some(prompt) = &team.prompt {
+        let used = anstream::adapter::strip_str(&line).to_string().chars().count();
+        let room = width.saturating_sub(used + 3);
+        if room > 12 {
+            line.push_str(&format!("  {DIM}{}{DIM:#}", fit(&clean_line(prompt), room)));
+        }
+    }
+    line
+}
+
+fn counts_text(counts: &Counts) -> String {
+    if counts.total() == 0 {
+        return "no tasks".into();
+    }
+    let mut parts = vec![format!(
+        "{} of {} done",
+        counts.completed,
+        counted(counts.total(), "task")
+    )];
+    let waiting = counts.pending.saturating_sub(counts.ready + counts.parked);
+    for (count, word, style) in [
+        (counts.in_progress, "in progress", CYAN),
+        (counts.ready, "ready", PLAIN),
+        (waiting, "blocked", DIM),
+        (counts.parked, "parked", RED),
+        (counts.unreadable, "unreadable", RED),
+    ] {
+        if count > 0 {
+            parts.push(format!("{style}{count} {word}{style:#}"));
+        }
+    }
+    parts.join(", ")
+}
+
+/// Who does what since when, and what it said last.
+fn agent_line(agent: &AgentView, width: usize) -> String {
+    let style = colored(agent.color.as_deref(), BOLD);
+    let task = agent.task.as_deref().map(|id| format!(" #{id}"));
+    let idle = match agent.state {
+        "running" => String::new(),
+        state => format!(" {state}"),
+    };
+    let description = clean_line(&agent.description);
+    let mut line = format!(
+        "  {style}{}{style:#}{idle}{} {}  {DIM}{}{DIM:#}",
+        clean_line(&agent.name),
         task.unwrap_or_default(),
-        clean_line(&meta.description),
-        stalled.map_or_else(String::new, |why| format!(" {YELLOW}({why}){YELLOW:#}")),
-    )
-}
-
-impl Counts {
-    fn text(&self) -> String {
-        let waiting = self.pending.saturating_sub(self.ready + self.parked);
-        let mut text = format!(
-            "tasks: {GREEN}{} done{GREEN:#}, {CYAN}{} under way{CYAN:#}, {} ready, {waiting} waiting",
-            self.completed, self.in_progress, self.ready
-        );
-        for (count, word) in [(self.parked, "parked"), (self.unreadable, "unreadable")] {
-            if count > 0 {
-                text.push_str(&format!(", {RED}{count} {word}{RED:#}"));
-            }
-        }
-        text
-    }
-}
-
-fn counts(context: &Context) -> Result<Counts, Failure> {
-    let board = context.board();
-    let mut counts = Counts::default();
-    // A list nobody made is not made by looking.
-    if !board.dir().is_dir() {
-        return Ok(counts);
-    }
-    let snapshot = board.snapshot()?;
-    counts.unreadable = snapshot.unreadable().len();
-    for task in snapshot.tasks().filter(|task| !task.is_internal()) {
-        match task.status {
-            Status::Completed => counts.completed += 1,
-            Status::InProgress => counts.in_progress += 1,
-            Status::Pending => {
-                counts.pending += 1;
-                counts.parked += usize::from(task.parked().is_some());
-                counts.ready += usize::from(snapshot.is_ready(task));
-            }
+        fit(&description, 40),
+        age(&agent.since),
+    );
+    if let Some(last) = &agent.last {
+        let used = anstream::adapter::strip_str(&line).to_string().chars().count();
+        let room = width.saturating_sub(used + 3).min(100);
+        if room > 12 {
+            line.push_str(&format!("  {DIM}{}{DIM:#}", fit(&clean_line(last), room)));
         }
     }
-    Ok(counts)
+    line
+}
+
+fn attention_lines(one: &Attention, width: usize) -> [String; 2] {
+    let (glyph, style) = match one.need {
+        Need::Permission | Need::Plan | Need::Request => ("?", YELLOW),
+        Need::Parked => ("‖", RED),
+        Need::Unlanded => ("⇥", YELLOW),
+        Need::Budget
+        | Need::Conflict
+        | Need::Unreadable
+        | Need::Silent
+        | Need::Interrupted => ("⚠", YELLOW),
+    };
+    let what = fit(&clean_line(&one.what), width.saturating_sub(4));
+    [
+        format!("{style}{glyph}{style:#} {what}"),
+        format!("    {CYAN}{}{CYAN:#}", clean_line(&one.command)),
+    ]
 }

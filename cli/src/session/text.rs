@@ -187,6 +187,8 @@ fn stand_text(stand: &Stand, place: &Place) -> String {
         }
         Stand::NoTasks => format!("{DIM}no tasks yet{DIM:#}"),
         Stand::Stuck(left) => {
+            // What was parked has just been said, with the reason.
+            let left: Vec<_> = left.iter().filter(|(_, why)| *why != Why::Parked).collect();
             let mut lines: Vec<String> = left
                 .iter()
                 .take(NAMED)
@@ -222,6 +224,11 @@ fn why_stuck(why: &Why, place: &Place) -> String {
              (`ccb doctor` says which agents are installed)"
             .into(),
     }
+}
+
+/// What failed, without what it printed: that was said when it did.
+fn first_line(why: &str) -> &str {
+    why.trim_start().lines().next().unwrap_or_default()
 }
 
 fn ms(took: Duration) -> u64 {
@@ -281,7 +288,7 @@ pub(super) fn summary_text(summary: &Summary) -> String {
             "\n{RED}‖{RED:#} #{} {} is parked: {}",
             task.id,
             clean_line(&task.subject),
-            failure_lines(&task.reason, task.log.as_deref(), Some(&again))
+            failure_lines(first_line(&task.reason), task.log.as_deref(), Some(&again))
         ));
     }
     if let Some(more @ 1..) = summary.parked.len().checked_sub(NAMED) {

@@ -65,9 +65,13 @@ impl View {
             // Whoever reads it may be gone; the work goes on.
             out.json(&event).ok();
         } else {
+            let text = text();
+            if text.is_empty() {
+                return;
+            }
             let now = rfc3339(SystemClock.now_ms());
             let time = now.get(11..19).unwrap_or_default();
-            out.note_with(&format!("{DIM}{time}{DIM:#} {}", text()), INDENT);
+            out.note_with(&format!("{DIM}{time}{DIM:#} {text}"), INDENT);
         }
     }
 

@@ -1,6 +1,8 @@
 //! Messages and requests: sent, asked, answered.
 
-use mailbox::{Body, DEFAULT_DEADLINE, Draft, Posted, Priority, Question, Reply, Request};
+use mailbox::{
+    Body, DEFAULT_DEADLINE, Draft, Posted, Priority, Question, Reply, Request, RequestState,
+};
 use serde_json::{Value, json};
 use store::Failure;
 use store::name::Name;
@@ -147,6 +149,31 @@ pub fn ask(to: &str, question: Question, workplace: &Workplace) -> Result<Reques
     let from = workplace.agent_name();
     let mailbox = workplace.mailbox()?;
     Ok(mailbox.ask(from, &to, question, DEFAULT_DEADLINE)?)
+}
+
+/// The id of the open request that is meant: all of it, its beginning, or who asks.
+pub fn open_request(given: &str, to: Option<&str>, workplace: &Workplace) -> Result<String, Failure> {
+    let mailbox = workplace.mailbox()?;
+    if mailbox.request(given).is_ok() {
+        return Ok(given.to_owned());
+    }
+    let all = mailbox.requests()?.requests;
+    let open: Vec<&Request> = all
+        .iter()
+        .filter(|request| request.state == RequestState::Pending)
+        .filter(|request| to.is_none_or(|to| request.to == to))
+        .filter(|request| request.id.starts_with(given) || request.from.as_str() == given)
+        .collect();
+    match open.as_slice() {
+        [request] => Ok(request.id.clone()),
+        // As if it had been named in full.
+        [] => Ok(given.to_owned()),
+        several => {
+            let message = format!("{} open requests begin with {given:?}", several.len());
+            let hint = "`ccb mail requests` lists them";
+            Err(Failure::usage("ambiguous", message).with_hint(hint))
+        }
+    }
 }
 
 /// Answers a request. A no needs its reason; whose plan is approved may begin, with the plan as

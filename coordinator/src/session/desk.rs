@@ -210,21 +210,8 @@ impl Desk {
 
     /// Answers the request whose id begins like this; the only one if nothing is said.
     fn answer(&self, id: &str, approve: bool, why: Option<String>) -> Result<(), Failure> {
-        let all = self.mailbox.requests()?;
-        let open: Vec<_> = all
-            .requests
-            .iter()
-            .filter(|request| request.state == RequestState::Pending && request.to == LEAD)
-            .filter(|request| request.id.starts_with(id) || request.from.as_str() == id)
-            .collect();
-        let [request] = open.as_slice() else {
-            let message = match open.len() {
-                0 => format!("no open request {id:?}"),
-                several => format!("{several} open requests begin with {id:?}"),
-            };
-            return Err(Failure::usage("no_request", message));
-        };
-        let answered = actions::mail::answer(&request.id, approve, why, &self.workplace)?;
+        let id = actions::mail::open_request(id, Some(LEAD), &self.workplace)?;
+        let answered = actions::mail::answer(&id, approve, why, &self.workplace)?;
         self.note(&format!(
             "{}: {}",
             match approve {

@@ -63,6 +63,11 @@ impl Output {
         Ok(())
     }
 
+    /// The last of what was written, at most `bytes` of it.
+    pub(super) fn last(&self, bytes: u64) -> String {
+        store::log::tail(&self.path, bytes).unwrap_or_default()
+    }
+
     /// What there is becomes the part before; what was that is gone.
     fn turn_over(&mut self) -> Result<(), RunError> {
         atomic::rename(&self.path, &self.earlier)?;

@@ -24,10 +24,13 @@ use super::output::Output;
 use super::run_dir::RunDir;
 use super::services::{HostServices, Seal};
 use crate::process::{Ending, Processes, end_descendants, signal_group};
-use crate::runtime::{Event, Launch, Runtime, ShellRuntime, TurnEnd};
+use crate::runtime::{Event, Launch, Runtime, ShellRuntime};
 
 /// Where the output of the set-up is.
 const SET_UP_LOG: &str = "check-setup";
+
+/// How many of the last bytes a check printed are told.
+const PRINTED: u64 = 4 * 1024;
 
 /// What a check came to.
 enum Outcome {
@@ -203,7 +206,7 @@ impl Checks<'_> {
         let deadline = Instant::now() + timeout;
         let mut redactor = EventRedactor::new(&options.secrets);
         let mut log = Output::afresh(run, log, options.output_limit)?;
-        let mut turn: Option<TurnEnd> = None;
+        let mut has_result = false;
         let mut ending = Ending::Unknown;
         let mut stopped: Option<Outcome> = None;
         loop {
@@ -218,8 +221,8 @@ impl Checks<'_> {
                         log.write(&bytes).ok();
                         continue;
                     }
-                    Some(Event::TurnEnded(end)) => {
-                        turn = Some(end);
+                    Some(Event::TurnEnded(_)) => {
+                        has_result = true;
                         continue;
                     }
                     Some(_) => continue,
@@ -253,7 +256,7 @@ impl Checks<'_> {
         for (_, bytes) in redactor.rest() {
             log.write(&bytes).ok();
         }
-        Ok(stopped.unwrap_or_else(|| outcome(turn.as_ref(), ending)))
+        Ok(stopped.unwrap_or_else(|| outcome(has_result, ending, &log)))
     }
 }
 
@@ -267,12 +270,12 @@ fn may_pass_later(end: CheckEnd) -> bool {
     }
 }
 
-/// What a check that ended by itself came to.
-fn outcome(turn: Option<&TurnEnd>, ending: Ending) -> Outcome {
-    match (turn, ending.into()) {
-        (Some(_), CheckEnd::Passed) => Outcome::Passed,
-        (Some(turn), end) => Outcome::Failed(end, words(turn)),
-        (None, _) => Outcome::Failed(CheckEnd::Unknown, "it ended without a result".into()),
+/// What a check that ended by itself came to. `log` has what it printed.
+fn outcome(has_result: bool, ending: Ending, log: &Output) -> Outcome {
+    match ending.into() {
+        CheckEnd::Passed if has_result => Outcome::Passed,
+        end if has_result => Outcome::Failed(end, words(ending, log)),
+        _ => Outcome::Failed(CheckEnd::Unknown, "it ended without a result".into()),
     }
 }
 
@@ -290,11 +293,12 @@ fn leads_elsewhere(name: &OsStr) -> bool {
     OTHERS.iter().any(|other| name == *other)
 }
 
-/// How a check failed: what the shell says, and what it printed last.
-fn words(turn: &TurnEnd) -> String {
-    let how = turn.error.clone().unwrap_or_else(|| "it failed".into());
-    match turn.text.trim_end() {
-        "" => how,
+/// How a check failed: its exit code, and what it printed last, in the order in which it did.
+fn words(ending: Ending, log: &Output) -> String {
+    let how = ending.in_words();
+    let how = how.trim_start_matches("ended with ");
+    match log.last(PRINTED).trim_end() {
+        "" => how.to_owned(),
         printed => format!("{how}\n{printed}"),
     }
 }

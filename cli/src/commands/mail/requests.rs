@@ -103,7 +103,8 @@ fn answer(
     feedback: Option<String>,
     context: &mut Context,
 ) -> Result<Exit, Failure> {
-    let request = mail::answer(id, approved, feedback, context)?;
+    let id = mail::open_request(id, None, context)?;
+    let request = mail::answer(&id, approved, feedback, context)?;
     let text = || {
         let from = clean_line(&request.from);
         let what = clean_line(&mail::in_short(&request.question));

@@ -1,0 +1,306 @@
+//! Everything that runs in a repository or left something there, at one moment: sessions, plans,
+//! agents, and what needs a person.
+//!
+//! It is read from files alone, takes no lock and changes nothing, so any number of people and
+//! programs can look at once.
+
+mod attention;
+mod last_words;
+
+use std::collections::BTreeMap;
+
+use mailbox::{Request, RequestState};
+use serde::Serialize;
+use store::Failure;
+use store::name::Name;
+use swarm::run::Meta;
+use taskboard::{Snapshot, Status, TaskId};
+
+pub use self::attention::{Attention, Need};
+use self::last_words::{LastWords, last_words};
+use crate::fanout;
+use crate::landing::{self, Unlanded};
+use crate::session_file::{SessionFile, TeamSession};
+use crate::workplace::Workplace;
+
+/// All of it.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Overview {
+    /// The teams that belong to the repository, those at work first.
+    pub teams: Vec<TeamView>,
+    /// What needs a person, the most urgent first.
+    pub attention: Vec<Attention>,
+    /// How many worktrees there are, by what they are.
+    pub worktrees: BTreeMap<&'static str, usize>,
+}
+
+/// What a team is there for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A session with mates.
+    Session,
+    /// A session with a coordinator.
+    Coordinator,
+    /// A plan.
+    Fanout,
+    /// People and programs that share a board.
+    Board,
+}
+
+/// One team.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TeamView {
+    /// Its name.
+    pub name: String,
+    /// What it is there for.
+    pub kind: Kind,
+    /// Somebody directs it now.
+    pub running: bool,
+    /// Its session was ended, and not killed.
+    pub ended: bool,
+    /// What its session is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// How far its tasks are.
+    pub tasks: Counts,
+    /// Its agents that are alive.
+    pub agents: Vec<AgentView>,
+    /// Requests that wait for an answer.
+    #[serde(skip)]
+    pub requests: Vec<Request>,
+    /// What is finished and has not landed.
+    pub unlanded: Vec<TaskId>,
+    /// What is written down of its session.
+    #[serde(skip)]
+    pub session: Option<TeamSession>,
+}
+
+impl TeamView {
+    /// Whether there is nothing to say about it: nobody works, nothing is open, nothing is left.
+    pub fn is_at_rest(&self) -> bool {
+        let open = self.tasks.pending + self.tasks.in_progress + self.tasks.unreadable;
+        !self.running
+            && self.agents.is_empty()
+            && self.requests.is_empty()
+            && self.unlanded.is_empty()
+            && open == 0
+    }
+}
+
+/// How many tasks are in each state.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Counts {
+    /// Not begun: the next two are part of it.
+    pub pending: usize,
+    /// Somebody could begin it.
+    pub ready: usize,
+    /// It failed too often.
+    pub parked: usize,
+    /// Somebody works on it.
+    pub in_progress: usize,
+    /// Done.
+    pub completed: usize,
+    /// Its file cannot be read.
+    pub unreadable: usize,
+}
+
+impl Counts {
+    /// Of a board.
+    pub fn of(snapshot: &Snapshot) -> Self {
+        let mut counts = Self {
+            unreadable: snapshot.unreadable().len(),
+            ..Self::default()
+        };
+        for task in snapshot.tasks().filter(|task| !task.is_internal()) {
+            match task.status {
+                Status::Completed => counts.completed += 1,
+                Status::InProgress => counts.in_progress += 1,
+                Status::Pending => {
+                    counts.pending += 1;
+                    counts.parked += usize::from(task.parked().is_some());
+                    counts.ready += usize::from(snapshot.is_ready(task));
+                }
+            }
+        }
+        counts
+    }
+
+    /// How many there are.
+    pub fn total(&self) -> usize {
+        self.pending + self.in_progress + self.completed + self.unreadable
+    }
+}
+
+/// An agent that is alive.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentView {
+    /// Its id.
+    pub agent_id: String,
+    /// How it is addressed.
+    pub name: String,
+    /// How far it is.
+    pub state: &'static str,
+    /// The task it works on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// What it does, in a few words.
+    pub description: String,
+    /// Since when, RFC 3339.
+    pub since: String,
+    /// What it used.
+    pub tokens: u64,
+    /// Why it gets nowhere, if it said so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stalled: Option<String>,
+    /// What it said, did or printed last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<String>,
+    /// When that was, RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_at: Option<String>,
+    /// The colour it is shown in.
+    #[serde(skip)]
+    pub color: Option<String>,
+}
+
+/// Looks at everything that belongs to the workplace's repository; at one team alone if it was
+/// named for this very command.
+pub fn look(workplace: &Workplace) -> Result<Overview, Failure> {
+    let mut teams = Vec::new();
+    let mut attention = Vec::new();
+    for name in teams_of(workplace)? {
+        let there = workplace.in_team(&name);
+        let team = look_at(&name, &there)?;
+        attention.extend(attention::of_team(&team, &there)?);
+        teams.push(team);
+    }
+    teams.sort_by_key(|team: &TeamView| (!team.running, team.is_at_rest(), team.name.clone()));
+    attention.sort_by_key(|one| one.need);
+    let mut trees = BTreeMap::new();
+    // Outside of a repository there are none.
+    if let Ok(all) = workplace.trees() {
+        for tree in all.list()?.iter().filter(|tree| tree.is_live()) {
+            *trees.entry(tree.status.as_str()).or_default() += 1;
+        }
+    }
+    Ok(Overview {
+        teams,
+        attention,
+        worktrees: trees,
+    })
+}
+
+/// The teams to look at: the one that was named, or those of the repository and its own list.
+fn teams_of(workplace: &Workplace) -> Result<Vec<Name>, Failure> {
+    let own = workplace.team()?;
+    if workplace.team_is_explicit() {
+        return Ok(vec![own]);
+    }
+    let here = workplace.common_dir();
+    let mut names = vec![own];
+    for entry in std::fs::read_dir(workplace.home().teams()).into_iter().flatten() {
+        let name = entry.ok().and_then(|entry| entry.file_name().into_string().ok());
+        let Some(name) = name.and_then(|name| Name::new("team", &name).ok()) else {
+            continue;
+        };
+        if !names.contains(&name) && belongs(&name, here, workplace) {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+/// Whether a team works on this repository: as its roster says, else as its runs say.
+fn belongs(name: &Name, here: Option<&str>, workplace: &Workplace) -> bool {
+    let roster = workplace.team_named(name.clone()).roster();
+    if let Ok(roster) = &roster
+        && roster.repository.is_some()
+    {
+        return roster.repository.as_deref() == here;
+    }
+    let Ok(agents) = workplace.in_team(name).agents() else {
+        return false;
+    };
+    let runs = std::fs::read_dir(agents.runs_dir()).into_iter().flatten();
+    let ids = runs.filter_map(|run| run.ok()?.file_name().into_string().ok());
+    let ids = ids.filter(|id| !id.starts_with('.'));
+    let mut metas = ids.filter_map(|id| agents.run(&id).meta().ok());
+    let repository = metas.find_map(|meta| meta.repository);
+    repository.is_some_and(|repository| repository.to_str() == here)
+}
+
+fn look_at(name: &Name, workplace: &Workplace) -> Result<TeamView, Failure> {
+    let agents = workplace.agents()?;
+    let (all, _) = agents.list()?;
+    let alive = all.into_iter().filter(|listed| listed.alive);
+    let requests = workplace.mailbox()?.requests()?.requests;
+    let session = SessionFile::new(workplace.home(), name).session()?;
+    let board = workplace.board();
+    let snapshot = match board.dir().is_dir() {
+        true => Some(board.snapshot()?),
+        // A list nobody made is not made by looking.
+        false => None,
+    };
+    let tasks = snapshot.as_ref().map(Counts::of).unwrap_or_default();
+    let unlanded: Vec<Unlanded> = landing::candidates(workplace).unwrap_or_default();
+    let planned = |snapshot: &Snapshot| {
+        let mut tasks = snapshot.tasks();
+        tasks.any(|task| fanout::planned_as(task).is_some())
+    };
+    let plan_runs = {
+        let lock = fanout::lock_of(&workplace.home().team(name));
+        lock.exists() && store::lock::is_held(&lock).unwrap_or(false)
+    };
+    let kind = match &session {
+        Some(session) if session.has_coordinator() => Kind::Coordinator,
+        Some(_) => Kind::Session,
+        None if plan_runs || snapshot.as_ref().is_some_and(planned) => Kind::Fanout,
+        None => Kind::Board,
+    };
+    Ok(TeamView {
+        name: name.to_string(),
+        kind,
+        running: plan_runs || agents.are_directed()?,
+        ended: session.as_ref().is_some_and(|it| it.ended_at.is_some()),
+        prompt: session.as_ref().and_then(|it| it.prompt.clone()),
+        tasks,
+        agents: alive
+            .map(|listed| {
+                let run = agents.run(&listed.meta.agent_id);
+                agent_view(&listed.meta, last_words(&run), snapshot.as_ref())
+            })
+            .collect(),
+        requests: requests
+            .into_iter()
+            .filter(|request| request.state == RequestState::Pending)
+            .collect(),
+        unlanded: unlanded.iter().map(|work| work.task).collect(),
+        session,
+    })
+}
+
+fn agent_view(meta: &Meta, last: Option<LastWords>, board: Option<&Snapshot>) -> AgentView {
+    let id: Option<TaskId> = meta.task_id.as_ref().and_then(|id| id.parse().ok());
+    let task = id.and_then(|id| board?.get(id));
+    AgentView {
+        agent_id: meta.agent_id.clone(),
+        name: meta.address().to_owned(),
+        state: meta.state.as_str(),
+        task: meta.task_id.clone(),
+        description: match task {
+            Some(task) => task.active_form().to_owned(),
+            None => meta.description.clone(),
+        },
+        since: meta.started_at.clone(),
+        tokens: meta.usage.total_tokens(),
+        stalled: meta.stalled.clone(),
+        last_at: last.as_ref().map(|last| last.at.clone()),
+        last: last.map(|last| last.text),
+        color: meta.launch.color.clone(),
+    }
+}
