@@ -77,20 +77,34 @@ impl Board {
 
     /// Returns everything unfinished that `agent` owns; used when the agent is gone.
     pub fn unassign(&self, agent: &str) -> Result<Vec<Task>, BoardError> {
-        self.return_tasks(|slim| slim.owner.as_deref() == Some(agent))
+        self.return_tasks(Look::Everywhere, |slim| {
+            slim.owner.as_deref() == Some(agent)
+        })
     }
 
     /// Returns everything unfinished that the run `run` holds; used when the run is gone.
     pub fn unassign_run(&self, run: &str) -> Result<Vec<Task>, BoardError> {
-        self.return_tasks(|slim| slim.run.as_deref() == Some(run))
+        self.return_tasks(Look::Everywhere, |slim| slim.run.as_deref() == Some(run))
     }
 
-    fn return_tasks(&self, belongs: impl Fn(&Slim) -> bool) -> Result<Vec<Task>, BoardError> {
+    /// The same, without a look at every file of the list: finds what the run has claimed through
+    /// the board, and not a lease that somebody wrote into a file by hand.
+    pub fn release_run(&self, run: &str) -> Result<Vec<Task>, BoardError> {
+        self.return_tasks(Look::Index, |slim| slim.run.as_deref() == Some(run))
+    }
+
+    fn return_tasks(
+        &self,
+        look: Look,
+        belongs: impl Fn(&Slim) -> bool,
+    ) -> Result<Vec<Task>, BoardError> {
         // Kept across attempts: what an interrupted attempt returned is returned.
         let mut returned = Vec::new();
         self.section(|section| {
-            // Whoever is gone is gone: nothing of its may be overlooked.
-            section.scan(&HashMap::new())?;
+            if look == Look::Everywhere {
+                // Whoever is gone is gone: nothing of its may be overlooked.
+                section.scan(&HashMap::new())?;
+            }
             let open = |slim: &Slim| slim.status != Status::Completed && belongs(slim);
             let ids: Vec<TaskId> = section
                 .index()
@@ -100,6 +114,10 @@ impl Board {
                 .collect();
             for id in ids {
                 let before = section.read(id)?;
+                // The file says whether it is so.
+                if !section.index().get(id).is_some_and(open) {
+                    continue;
+                }
                 let mut task = before.task.clone();
                 task.make_pending();
                 section.stage_and_write("unassign", &before, task.clone(), ListDir::Leave)?;
@@ -114,6 +132,15 @@ impl Board {
     pub fn ready(&self) -> Result<Vec<TaskId>, BoardError> {
         self.section(|section| Ok(section.live().index.ready()))
     }
+}
+
+/// Where to look for the tasks of somebody who is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// In every file.
+    Everywhere,
+    /// In what the board knows.
+    Index,
 }
 
 /// What keeps an agent from taking a task that is not its own yet.
@@ -211,4 +238,60 @@ pub(crate) fn in_progress(index: &Index, agent: &str, except: Option<TaskId>) ->
 pub(crate) fn pickable(index: &Index, id: TaskId, agent: &str) -> bool {
     let owner = index.get(id).and_then(|slim| slim.owner.as_deref());
     index.may_start(id) && owner.is_none_or(|owner| owner == agent)
+}
+
+#[cfg(test)]
+mod tests {
+    use store::clock::monotonic_ns;
+    use store::home::Home;
+    use store::name::Name;
+
+    use super::*;
+    use crate::board::BoardOptions;
+    use crate::create::NewTask;
+
+    #[test]
+    fn a_run_gives_back_what_it_claimed_without_a_look_at_every_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::new(dir.path().to_owned()).unwrap();
+        let name = Name::new("list", "l").unwrap();
+        let board = Board::new(&home, name, BoardOptions::default());
+        let new = NewTask {
+            subject: "x".into(),
+            ..NewTask::default()
+        };
+        let made = board
+            .create(&[new.clone(), new.clone(), new], None)
+            .unwrap();
+        let request = |agent: &str| ClaimRequest {
+            lease: Some(LeaseTerm::Run("r1".into())),
+            check_busy: false,
+            ..ClaimRequest::new(agent)
+        };
+        for task in &made[..2] {
+            board.claim(task.id, &request("a")).unwrap();
+        }
+        // Somebody else took it over, with an editor.
+        let mut taken = board.get(made[1].id).unwrap();
+        taken.end_lease();
+        taken.owner = Some("b".into());
+        let bytes = crate::format::to_bytes(&taken);
+        let path = board.task_path(taken.id);
+        let mut file = std::fs::File::options()
+            .write(true)
+            .truncate(true)
+            .open(path)
+            .unwrap();
+        std::io::Write::write_all(&mut file, &bytes).unwrap();
+        board.ready().unwrap();
+        let start = monotonic_ns();
+        let returned = board.release_run("r1").unwrap();
+        let looked = board
+            .peek(|loaded| loaded.slots.scanned_since(start))
+            .unwrap();
+        assert!(!looked, "it does not take longer, the longer the list is");
+        let ids: Vec<TaskId> = returned.iter().map(|task| task.id).collect();
+        assert_eq!(ids, [made[0].id], "what is another's stays with it");
+        assert_eq!(board.get(taken.id).unwrap().owner.as_deref(), Some("b"));
+    }
 }

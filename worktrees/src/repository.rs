@@ -56,6 +56,11 @@ impl Repository {
         })
     }
 
+    /// Whether it is still there.
+    pub fn is_there(&self) -> bool {
+        looks_like_git_dir(&self.common_dir)
+    }
+
     /// The bare repository that `start` is in, if it is in one.
     pub(crate) fn bare_at(start: &Path) -> Option<PathBuf> {
         let start = start.canonicalize().ok()?;

@@ -1,7 +1,7 @@
 //! The agents of one team.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use mailbox::{MailOptions, Mailbox};
@@ -44,6 +44,8 @@ pub struct Agents {
     pub(super) starter: Starter,
     /// One for all who use these agents: it keeps the board in memory.
     board: Arc<Board>,
+    /// The repository the caller works in, once it was found.
+    repository: Arc<OnceLock<Repository>>,
 }
 
 /// An agent as it is now.
@@ -72,6 +74,7 @@ impl Agents {
             at: surroundings,
             options,
             starter,
+            repository: Arc::default(),
         }
     }
 
@@ -289,7 +292,7 @@ impl Agents {
     }
 
     pub(crate) fn roster(&self) -> Team {
-        let repository = Repository::discover(&self.at.directory);
+        let repository = self.repository();
         let common_dir = repository
             .as_ref()
             .and_then(|repository| repository.common_dir.to_str());
@@ -303,7 +306,21 @@ impl Agents {
 
     pub(crate) fn trees(&self) -> Result<Trees, AgentError> {
         let options = tree_options(&self.options, &self.starter);
-        Ok(Trees::discover(&self.at.directory, options)?)
+        match self.repository() {
+            Some(repository) => Ok(Trees::open(&repository, options)?),
+            // What is there instead is in the error.
+            None => Ok(Trees::discover(&self.at.directory, options)?),
+        }
+    }
+
+    /// The repository the caller works in, looked for until there is one.
+    fn repository(&self) -> Option<Repository> {
+        if let Some(known) = self.repository.get().filter(|known| known.is_there()) {
+            return Some(known.clone());
+        }
+        let found = Repository::discover(&self.at.directory)?;
+        self.repository.set(found.clone()).ok();
+        Some(found)
     }
 }
 

@@ -21,7 +21,7 @@ use crate::check::repository::{CHECK_CONFIG, CheckRepo, Traits};
 use crate::create::{SetUp, setup};
 use crate::error::TreeError;
 use crate::fault;
-use crate::git::{Git, index_times, path_from, zero_split};
+use crate::git::{Git, index_times, path_from, untouched, zero_split};
 use crate::layout::{Layout, entries, name_of};
 use crate::registry::Registry;
 use crate::slug::Slug;
@@ -276,6 +276,9 @@ impl CheckTree {
 
     /// Whether there is anything besides the files of the commit.
     fn has_more_files(&self) -> Result<bool, TreeError> {
+        if let Some(only) = untouched::has_only_indexed(&self.path, &self.path.join(".git")) {
+            return Ok(!only);
+        }
         let others = self
             .git("ls-files")
             .args(["-z", "--others", "--directory"])

@@ -2,6 +2,7 @@
 
 use crate::create::{Base, CreateMode, CreateRequest};
 use crate::error::TreeError;
+use crate::git::files::is_oid;
 use crate::git::{Git, History, admin};
 use crate::registry::{Registry, removed};
 use crate::slug::Slug;
@@ -34,6 +35,8 @@ impl Trees {
             }
         }
         match &request.base {
+            // It means the same everywhere.
+            Base::Given(spec) if is_oid(spec) => self.layout.history().resolve(spec),
             Base::Given(spec) => History::open(request.from).resolve(spec),
             Base::Fresh => self.fresh_base(),
             Base::Head => {

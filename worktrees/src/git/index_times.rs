@@ -30,7 +30,10 @@ const BACKDATE_SECONDS: i64 = 1;
 /// The parts of an index entry, in bytes from its beginning.
 const CTIME: usize = 0;
 const MTIME: usize = 8;
+const INODE: usize = 20;
 const MODE: usize = 24;
+const OWNER: usize = 28;
+const GROUP: usize = 32;
 const SIZE: usize = 36;
 const FLAGS: usize = 60;
 const NAME: usize = 62;
@@ -96,6 +99,59 @@ pub(crate) fn assumes_unchanged(bytes: &[u8]) -> Option<bool> {
     let entries = entries(bytes)?;
     let assumed = |entry: &std::ops::Range<usize>| bytes[entry.start + FLAGS] & 0x80 != 0;
     Some(entries.iter().any(assumed))
+}
+
+/// An index of the plain form.
+#[derive(Debug)]
+pub(super) struct PlainIndex {
+    bytes: Vec<u8>,
+    entries: Vec<std::ops::Range<usize>>,
+}
+
+impl PlainIndex {
+    /// `None` if it is of another form, or damaged.
+    pub(super) fn parse(bytes: Vec<u8>) -> Option<Self> {
+        let entries = entries(&bytes)?;
+        Some(Self { bytes, entries })
+    }
+
+    /// What it says of each file.
+    pub(super) fn files(&self) -> impl Iterator<Item = IndexEntry<'_>> {
+        let entries = self.entries.iter();
+        entries.map(|range| IndexEntry(&self.bytes[range.clone()]))
+    }
+}
+
+/// What an index says of one file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct IndexEntry<'a>(&'a [u8]);
+
+impl<'a> IndexEntry<'a> {
+    /// From the top of the working tree.
+    pub(super) fn name(self) -> &'a [u8] {
+        &self.0[NAME..]
+    }
+
+    /// Whether the file is still the one git saw. Not if git was told not to look at it, or if it is
+    /// neither a file nor a link.
+    pub(super) fn is_as_in(self, now: &Stat) -> bool {
+        let same = |at: usize, value: [u8; 4]| self.0[at..at + 4] == value;
+        let mode = match now.st_mode & 0o170_000 {
+            0o100_000 if now.st_mode & 0o100 != 0 => 0o100_755_u32,
+            0o100_000 => 0o100_644,
+            0o120_000 => 0o120_000,
+            _ => return false,
+        };
+        let looked_at = self.0[FLAGS] & 0x80 == 0;
+        looked_at
+            && is_as_checked_out(now, self.0)
+            && same(CTIME, low_bytes(now.st_ctime))
+            && same(CTIME + 4, low_bytes(now.st_ctime_nsec))
+            && same(INODE, low_bytes(now.st_ino))
+            && same(OWNER, low_bytes(now.st_uid))
+            && same(GROUP, low_bytes(now.st_gid))
+            && same(MODE, mode.to_be_bytes())
+    }
 }
 
 fn number(bytes: &[u8], at: usize) -> Option<u32> {

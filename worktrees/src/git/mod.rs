@@ -1,7 +1,7 @@
 //! Everything that talks to git: starting it (`command`), reading its small files (`files`) and
 //! commits (`history`), writing commits and refs without a process (`in_process`, with what `opened` keeps open), its records of linked worktrees and refs (`admin`), locks that a killed
-//! git left (`locks`), the times in a new index (`index_times`), and what in a configuration
-//! runs programs (`config_code`), and git in a
+//! git left (`locks`), the times in a new index (`index_times`), trees in which nothing was touched
+//! (`untouched`), what in a configuration runs programs (`config_code`), and git in a
 //! repository's places (`places`).
 
 pub(crate) mod admin;
@@ -14,6 +14,7 @@ pub(crate) mod index_times;
 pub(crate) mod locks;
 mod opened;
 mod places;
+pub(crate) mod untouched;
 
 pub(crate) use command::{Git, line, path_from, zero_split};
 pub use config_code::{ConfigCode, config_code};

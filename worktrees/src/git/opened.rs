@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Once;
+use std::sync::{Mutex, Once, PoisonError};
 
 use git2::{ConfigLevel, Repository};
 use store::atomic::{self, Durability};
@@ -15,24 +15,67 @@ use crate::layout::Layout;
 /// Makes libgit2 sync refs. Only a file can say so.
 const SYNCED: &str = "[core]\n\tfsyncObjectFiles = true\n";
 
-/// An open repository, and what it is known by: another one may come to the same place.
-struct Kept {
+/// What an open repository is known by: another one may come to the same place.
+#[derive(Clone, PartialEq, Eq)]
+struct Identity {
     common: PathBuf,
     inode: u64,
+    synced: bool,
+}
+
+/// An open repository of this thread.
+struct Kept {
+    identity: Identity,
     repository: Rc<Repository>,
 }
 
 thread_local! {
-    static MAIN: RefCell<Option<Kept>> = const { RefCell::new(None) };
-    static SYNCED_MAIN: RefCell<Option<Kept>> = const { RefCell::new(None) };
+    static MAIN: RefCell<Handed> = const { RefCell::new(Handed(None)) };
+    static SYNCED_MAIN: RefCell<Handed> = const { RefCell::new(Handed(None)) };
+}
+
+/// So many repositories of threads that have ended stay open.
+const MOST_SPARE: usize = 8;
+
+/// Open repositories of threads that have ended, for those that begin: a director has a thread for
+/// each task.
+static SPARE: Mutex<Vec<(Identity, Repository)>> = Mutex::new(Vec::new());
+
+/// What a thread has open, handed on when the thread ends.
+struct Handed(Option<Kept>);
+
+impl Drop for Handed {
+    fn drop(&mut self) {
+        let Some(Kept {
+            identity,
+            repository,
+        }) = self.0.take()
+        else {
+            return;
+        };
+        if let Some(repository) = Rc::into_inner(repository) {
+            let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
+            if spare.len() >= MOST_SPARE {
+                spare.remove(0);
+            }
+            spare.push((identity, repository));
+        }
+    }
+}
+
+/// One that an ended thread had open.
+fn spare(wanted: &Identity) -> Option<Repository> {
+    let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
+    let at = spare.iter().position(|(identity, _)| identity == wanted)?;
+    Some(spare.swap_remove(at).1)
 }
 
 /// The repository that `dir` is in, newly opened.
 pub(super) fn open(dir: &Path) -> Option<Repository> {
     // It would look for every file of a tree that is written. git has just written those that are
     // new, and the check of the commit needs all of them.
-    static SPARE: Once = Once::new();
-    SPARE.call_once(|| git2::opts::strict_object_creation(false));
+    static LENIENT: Once = Once::new();
+    LENIENT.call_once(|| git2::opts::strict_object_creation(false));
     Repository::discover(dir)
         .map_err(|error| tracing::debug!(%error, "libgit2 cannot open it; git will do"))
         .ok()
@@ -54,31 +97,64 @@ pub(super) fn open_synced(layout: &Layout, dir: &Path) -> Option<Repository> {
 
 /// The repository of the main working tree, opened once per thread.
 pub(super) fn main(layout: &Layout) -> Option<Rc<Repository>> {
-    MAIN.with_borrow_mut(|kept| kept_open(kept, layout, || open(&layout.main)))
+    MAIN.with_borrow_mut(|kept| kept_open(kept, layout, false, || open(&layout.main)))
 }
 
 /// The same, for changing refs.
 pub(super) fn synced_main(layout: &Layout) -> Option<Rc<Repository>> {
     SYNCED_MAIN
-        .with_borrow_mut(|kept| kept_open(kept, layout, || open_synced(layout, &layout.main)))
+        .with_borrow_mut(|kept| kept_open(kept, layout, true, || open_synced(layout, &layout.main)))
 }
 
 fn kept_open(
-    kept: &mut Option<Kept>,
+    kept: &mut Handed,
     layout: &Layout,
+    synced: bool,
     open: impl FnOnce() -> Option<Repository>,
 ) -> Option<Rc<Repository>> {
-    let inode = std::fs::metadata(&layout.common).ok()?.ino();
-    if let Some(kept) = kept
-        && (&kept.common, kept.inode) == (&layout.common, inode)
+    let identity = Identity {
+        common: layout.common.clone(),
+        inode: std::fs::metadata(&layout.common).ok()?.ino(),
+        synced,
+    };
+    if let Some(kept) = &kept.0
+        && kept.identity == identity
     {
         return Some(Rc::clone(&kept.repository));
     }
-    let repository = Rc::new(open()?);
-    *kept = Some(Kept {
-        common: layout.common.clone(),
-        inode,
+    let repository = Rc::new(spare(&identity).or_else(open)?);
+    kept.0 = Some(Kept {
+        identity,
         repository: Rc::clone(&repository),
     });
     Some(repository)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_goes_on_with_what_another_one_had_open() {
+        let dir = tempfile::tempdir().unwrap();
+        let main_tree = dir.path().canonicalize().unwrap();
+        Repository::init(&main_tree).unwrap();
+        let layout = Layout::new(&main_tree.join(".git"), &main_tree);
+        let opened = || {
+            main(&layout)
+                .map(|repository| Rc::as_ptr(&repository))
+                .is_some()
+        };
+        let identity = || Identity {
+            common: layout.common.clone(),
+            inode: std::fs::metadata(&layout.common).unwrap().ino(),
+            synced: false,
+        };
+        std::thread::scope(|scope| {
+            assert!(scope.spawn(opened).join().unwrap());
+        });
+        let left = spare(&identity()).expect("what the thread had open is left");
+        assert!(spare(&identity()).is_none(), "nobody else has it now");
+        assert_eq!(left.path().canonicalize().unwrap(), layout.common);
+    }
 }

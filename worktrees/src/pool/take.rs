@@ -6,7 +6,8 @@
 //! pool again; if something was done in it meanwhile, whoever wants it next sees that.
 //!
 //! git's own `reset --hard` and `clean -fdx` would read every file twice more. One `git status`
-//! that shows nothing at all proves that both would do nothing; what is not so is not used.
+//! that shows nothing at all proves that both would do nothing; what is not so is not used. Where the
+//! times of the files show the same, not even that is needed.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ use store::lock::FileLock;
 use crate::create::{CreateRequest, SPARSE};
 use crate::error::TreeError;
 use crate::fault;
-use crate::git::{Git, Head, admin, files, locks, path_from, zero_split};
+use crate::git::{Git, Head, admin, files, in_process, locks, path_from, untouched, zero_split};
 use crate::registry::{Entry, Event, Op, Pooled, Registry};
 use crate::remove::MOVING;
 use crate::slug::Slug;
@@ -77,6 +78,10 @@ impl Trees {
         if logged.iter().any(|oid| oid != base) {
             return Err("it has been at other commits".into());
         }
+        if self.is_as_made(pooled, &admin, base) {
+            let left = Vec::new();
+            return Ok(Inspected { admin, left });
+        }
         let status = Git::at(tree, "status")
             .args(["--porcelain=v2", "-z", "--branch", "--no-renames"])
             .args(["--untracked-files=all", "--ignored=matching"])
@@ -102,6 +107,17 @@ impl Trees {
             None => Ok(Inspected { admin, left }),
             Some(record) => Err(String::from_utf8_lossy(record).into_owned()),
         }
+    }
+
+    /// Whether that can be seen without starting git.
+    fn is_as_made(&self, pooled: &Pooled, admin: &Path, base: &str) -> bool {
+        let at_base = |head| matches!(head, Head::Detached(at) if at == base);
+        let indexed = || in_process::write_tree(&self.layout, admin);
+        let wanted = || self.layout.history().tree_of(base).ok();
+        let keeps = |path: &[u8]| pooled.keeps(path);
+        at_base(files::head(&self.layout, admin))
+            && untouched::is_untouched(pooled.tree.path(), admin, &keeps)
+            && indexed().is_some_and(|tree| Some(tree) == wanted())
     }
 
     fn move_from_pool(

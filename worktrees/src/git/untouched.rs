@@ -1,0 +1,222 @@
+//! Whether a working tree holds exactly what its index names, found without starting git.
+//!
+//! It compares what git compares: the times, sizes, owners and inodes of the files with those in
+//! the index, and the names in the directories with those in the index. Where git would read a file or
+//! ask a setting, the answer is that nobody knows; then git has to be asked.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, Stat, statat};
+use store::atomic;
+
+use crate::git::index_times::PlainIndex;
+
+/// With more files than this git is faster, because it looks at several at once.
+const MOST_FILES: usize = 20_000;
+
+/// Whether the files of `tree` are those its index names, unchanged, and there is nothing else but
+/// what `keeps` says belongs there. `false` also means that git has to be asked.
+pub(crate) fn is_untouched(tree: &Path, admin: &Path, keeps: &dyn Fn(&[u8]) -> bool) -> bool {
+    let path = admin.join("index");
+    let Ok(written) = std::fs::symlink_metadata(&path) else {
+        return false;
+    };
+    if admin.join("index.lock").exists() {
+        return false;
+    }
+    let Some(index) = load(&path) else {
+        return false;
+    };
+    let Ok(dir) = File::open(tree) else {
+        return false;
+    };
+    let written = (written.mtime(), written.mtime_nsec());
+    let few = index.files().count() <= MOST_FILES;
+    few && index.files().all(|entry| {
+        let name = OsStr::from_bytes(entry.name());
+        let found = statat(dir.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW);
+        // One that changed as late as the index was written may have changed after that.
+        let settled = |stat: &Stat| (stat.st_mtime, nanoseconds(stat.st_mtime_nsec)) < written;
+        found.is_ok_and(|stat| entry.is_as_in(&stat) && settled(&stat))
+    }) && has_only(tree, &index, keeps) == Some(true)
+}
+
+/// Whether there is nothing in `tree` but files its index names; `None` if git has to be asked.
+pub(crate) fn has_only_indexed(tree: &Path, git_dir: &Path) -> Option<bool> {
+    has_only(tree, &load(&git_dir.join("index"))?, &|_| false)
+}
+
+fn load(path: &Path) -> Option<PlainIndex> {
+    PlainIndex::parse(atomic::read(path).ok()??)
+}
+
+fn nanoseconds(value: impl TryInto<i64>) -> i64 {
+    value.try_into().unwrap_or(i64::MAX)
+}
+
+/// Walks the directories that hold files of the index.
+fn has_only(tree: &Path, index: &PlainIndex, keeps: &dyn Fn(&[u8]) -> bool) -> Option<bool> {
+    let mut files: HashSet<&[u8]> = HashSet::new();
+    let mut dirs: HashSet<&[u8]> = HashSet::new();
+    for entry in index.files() {
+        let name = entry.name();
+        let slashes = name.iter().enumerate().rev();
+        // From the innermost on: one that is known has known parents.
+        for (at, _) in slashes.filter(|(_, byte)| **byte == b'/') {
+            if !dirs.insert(&name[..at]) {
+                break;
+            }
+        }
+        files.insert(name);
+    }
+    let mut left: Vec<Vec<u8>> = vec![Vec::new()];
+    while let Some(dir) = left.pop() {
+        for entry in std::fs::read_dir(tree.join(OsStr::from_bytes(&dir))).ok()? {
+            let entry = entry.ok()?;
+            let name = entry.file_name();
+            let mut path = dir.clone();
+            if dir.is_empty() {
+                if name == ".git" {
+                    continue;
+                }
+            } else {
+                path.push(b'/');
+            }
+            path.extend_from_slice(name.as_bytes());
+            let is_dir = entry.file_type().ok()?.is_dir();
+            let known = if is_dir { &dirs } else { &files };
+            if !known.contains(path.as_slice()) {
+                if !keeps(&path) {
+                    return Some(false);
+                }
+            } else if is_dir {
+                left.push(path);
+            }
+        }
+    }
+    Some(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::PathBuf;
+    use std::process::Command;
+
+    use super::*;
+
+    fn git(dir: &Path, args: &[&str]) -> String {
+        let output = Command::new("git")
+            .args(["-c", "user.name=t", "-c", "user.email=t@example.org"])
+            .args(args)
+            .current_dir(dir)
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// A tree whose files are older than its index.
+    fn tree() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let tree = dir.path().to_owned();
+        git(&tree, &["init", "-q"]);
+        std::fs::create_dir_all(tree.join("a/b")).unwrap();
+        for name in ["top", "a/one", "a/b/two", "a/b/\u{e9} three"] {
+            std::fs::write(tree.join(name), name).unwrap();
+        }
+        symlink("top", tree.join("link")).unwrap();
+        std::fs::write(tree.join(".gitignore"), "*.ignored\n").unwrap();
+        git(&tree, &["add", "."]);
+        assert!(
+            super::super::index_times::backdate_files(&tree, &tree.join(".git"), &tree).unwrap()
+        );
+        (dir, tree)
+    }
+
+    fn nothing(_: &[u8]) -> bool {
+        false
+    }
+
+    #[test]
+    fn a_tree_that_nobody_touched_is_known_to_be_so() {
+        let (_dir, tree) = tree();
+        assert!(is_untouched(&tree, &tree.join(".git"), &nothing));
+        assert_eq!(has_only_indexed(&tree, &tree.join(".git")), Some(true));
+    }
+
+    #[test]
+    fn whatever_differs_is_seen() {
+        type Meddle = fn(&Path);
+        let meddles: &[(&str, Meddle)] = &[
+            ("content", |tree| {
+                std::fs::write(tree.join("a/one"), "A/one").unwrap();
+            }),
+            ("the content of a link", |tree| {
+                std::fs::remove_file(tree.join("link")).unwrap();
+                symlink("pot", tree.join("link")).unwrap();
+            }),
+            ("mode", |tree| {
+                let mode = std::fs::Permissions::from_mode(0o755);
+                std::fs::set_permissions(tree.join("top"), mode).unwrap();
+            }),
+            ("deleted", |tree| {
+                std::fs::remove_file(tree.join("a/b/two")).unwrap();
+            }),
+            ("a file more", |tree| {
+                std::fs::write(tree.join("a/b/new"), "").unwrap();
+            }),
+            ("an ignored file", |tree| {
+                std::fs::write(tree.join("a/x.ignored"), "").unwrap();
+            }),
+            ("an empty directory", |tree| {
+                std::fs::create_dir(tree.join("a/empty")).unwrap();
+            }),
+            ("a directory instead of a file", |tree| {
+                std::fs::remove_file(tree.join("top")).unwrap();
+                std::fs::create_dir(tree.join("top")).unwrap();
+            }),
+            ("a bit that hides changes", |tree| {
+                git(tree, &["update-index", "--assume-unchanged", "top"]);
+            }),
+            ("git at work", |tree| {
+                std::fs::write(tree.join(".git/index.lock"), "").unwrap();
+            }),
+            ("no index", |tree| {
+                std::fs::remove_file(tree.join(".git/index")).unwrap();
+            }),
+        ];
+        for (what, meddle) in meddles {
+            let (_dir, tree) = tree();
+            meddle(&tree);
+            assert!(!is_untouched(&tree, &tree.join(".git"), &nothing), "{what}");
+        }
+    }
+
+    #[test]
+    fn a_file_as_new_as_the_index_is_left_to_git() {
+        let (_dir, tree) = tree();
+        let index = File::options().write(true).open(tree.join(".git/index"));
+        let long_ago = std::time::SystemTime::UNIX_EPOCH;
+        index.unwrap().set_modified(long_ago).unwrap();
+        assert!(!is_untouched(&tree, &tree.join(".git"), &nothing));
+    }
+
+    #[test]
+    fn what_belongs_there_is_left_alone() {
+        let (_dir, tree) = tree();
+        std::fs::create_dir_all(tree.join("kept/deep")).unwrap();
+        std::fs::write(tree.join("kept/deep/file"), "").unwrap();
+        assert_eq!(has_only_indexed(&tree, &tree.join(".git")), Some(false));
+        assert!(is_untouched(&tree, &tree.join(".git"), &|path| path == b"kept"));
+        std::fs::remove_file(tree.join(".git/index")).unwrap();
+        assert_eq!(has_only_indexed(&tree, &tree.join(".git")), None);
+    }
+}
