@@ -53,6 +53,8 @@ pub struct Ready {
     check: Option<CheckSpec>,
     /// Environment variables for every agent and check.
     env: BTreeMap<String, String>,
+    /// How many failed tasks keep their worktrees.
+    pub keep_failed: usize,
     /// How many files have changes that no task will see, and how many git does not know.
     pub unseen: (usize, usize),
     /// What was left out of the plan, and why.
@@ -124,6 +126,7 @@ pub fn ready(
         unseen: patch::uncommitted(&top)?,
         check: plan.plan.check.clone(),
         env: plan.plan.defaults.env.clone(),
+        keep_failed: plan.plan.keep_failed.unwrap_or(fanout::KEEP_FAILED),
         base,
         tasks,
         notes,

@@ -154,6 +154,20 @@ fn the_action_takes_words_as_they_are_quoted_and_runs_none_of_them() {
 }
 
 #[test]
+fn the_action_lands_on_a_red_base_only_if_told() {
+    let (_repo, mut runner) = ci(0);
+    for (allowed, green) in [("false", false), ("true", true)] {
+        let job = step(
+            &json!({"plan": "plan.yaml", "land": "merge", "into": "whole",
+            "check": "test -e nowhere", "allow-red-base": allowed, "args": "--only t1"}),
+        );
+        let ended = runner.github_job(&job, &[]);
+        let landed = git(&ended.workspace, &["branch", "--list", "whole"]);
+        assert_eq!(!landed.trim().is_empty(), green, "{ended:?}");
+    }
+}
+
+#[test]
 fn a_step_that_ran_no_plan_is_not_green() {
     let (repo, mut runner) = ci(0);
     for with in [

@@ -44,6 +44,8 @@ mod fake_agent;
 mod fanout;
 /// `ccb fanout`: the examples of the documentation, and the demo.
 mod fanout_docs;
+/// `ccb fanout`: tasks that fail, what is kept of them and what people read about them.
+mod fanout_failures;
 /// `ccb fanout`: tasks from what tools found, inside the repository.
 mod fanout_findings;
 /// `ccb fanout`: killed over and over, the same end.

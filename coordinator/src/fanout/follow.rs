@@ -14,7 +14,7 @@ use taskboard::{Status, Task, TaskId};
 use super::board::Prepared;
 use super::error::FanoutError;
 use super::event::FanoutEvent;
-use super::keep::{Keeper, exit_of};
+use super::keep::{Done, Keeper, exit_of};
 use super::outcome::{Outcome, Skip};
 use super::plan::TaskIsolation;
 use super::preview::tool;
@@ -54,6 +54,10 @@ pub(super) struct Follow<'a> {
     pub(super) halt: Halt,
     /// The agents of tasks whose checks have not begun.
     pub(super) unchecked: HashMap<usize, String>,
+    /// How many tasks have failed for good.
+    pub(super) failed: usize,
+    /// What is kept of failed tasks whose worktrees are put away.
+    pub(super) put_away: HashMap<usize, Done>,
 }
 
 impl Follow<'_> {
@@ -82,7 +86,7 @@ impl Follow<'_> {
         self.halt.words = self.halt.words.take().or(ending.spent).or(stopped);
         self.rest(&ending.stand, &keeper);
         let hurry = self.halt.signal.is_some() || self.halt.why == Some(Skip::Deadline);
-        keeper.finish(hurry);
+        self.put_away = keeper.finish(hurry);
         Ok(self.halt.clone())
     }
 
@@ -280,6 +284,7 @@ impl Follow<'_> {
             TaskEnd::Parked { why } => {
                 let task = id.and_then(|id| self.agents.board().get(id).ok());
                 let outcome = self.of_failure(at, task.as_ref(), why);
+                self.keep_few(at, keeper);
                 self.finished(at, outcome);
             }
             TaskEnd::Failed { why } => {
@@ -303,6 +308,14 @@ impl Follow<'_> {
             }
             TaskEnd::Stopped { why } => self.retrying(at, why),
             TaskEnd::Taken => self.retrying(at, "somebody else has it".into()),
+        }
+    }
+
+    /// A task has failed for good. Where thousands do, not all of their worktrees can stay.
+    fn keep_few(&mut self, at: usize, keeper: &Keeper) {
+        self.failed += 1;
+        if let Some(id) = self.prepared.ids[at].filter(|_| self.failed > self.options.keep_failed) {
+            keeper.failed(id, at);
         }
     }
 
@@ -406,7 +419,10 @@ impl Follow<'_> {
                     self.reports[at].attempts += 1;
                     self.of_result(at, &task)
                 }
-                (_, Some(why), _) => self.of_failure(at, Some(&task), why.to_owned()),
+                (_, Some(why), _) => {
+                    self.keep_few(at, keeper);
+                    self.of_failure(at, Some(&task), why.to_owned())
+                }
                 (Status::InProgress, _, Some(owner)) => Outcome::Killed {
                     why: format!("{owner} has it"),
                 },

@@ -1,5 +1,6 @@
 //! What is kept of finished tasks: their commits, patches, transcripts and what checks printed.
 
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -243,33 +244,51 @@ fn check_report(checked: &Checked) -> CheckReport {
     }
 }
 
-/// Puts trees away whose results are kept, beside the director's work: those that could not be used
-/// again. It is never far behind: whoever says that a task is done waits if it is.
+/// Puts worktrees away beside the director's work: of tasks that are done, where they could not be
+/// used again, and of failed ones, if there are many. It is never far behind: whoever says that a task
+/// is done waits if it is.
 #[derive(Debug)]
 pub(super) struct Keeper {
-    to: Option<SyncSender<(TaskId, usize)>>,
+    to: Option<SyncSender<(TaskId, usize, Ended)>>,
     /// What is left is left to the next run.
     hurry: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<HashMap<usize, Done>>>,
+}
+
+/// How a task ended whose worktree is put away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    Done,
+    Failed,
 }
 
 impl Keeper {
     /// For the tasks of a plan, in its order.
     pub(super) fn start(agents: Agents, tasks: Vec<PlannedTask>, jobs: usize) -> Self {
-        let (to, from) = mpsc::sync_channel::<(TaskId, usize)>(jobs);
+        let (to, from) = mpsc::sync_channel::<(TaskId, usize, Ended)>(jobs);
         let hurry = Arc::new(AtomicBool::new(false));
         let hurried = Arc::clone(&hurry);
         let thread = std::thread::spawn(move || {
+            let mut kept = HashMap::new();
             while let Ok(first) = from.recv() {
                 if hurried.load(Ordering::SeqCst) {
                     continue;
                 }
-                // All that are done by now share one sync.
+                // All that have ended by now share one sync.
                 let batch: Vec<_> = std::iter::once(first).chain(from.try_iter()).collect();
-                let planned = batch.iter();
-                let planned = planned.filter_map(|(id, at)| Some((*id, tasks.get(*at)?)));
+                let (done, failed): (Vec<_>, Vec<_>) =
+                    batch.into_iter().partition(|(.., how)| *how == Ended::Done);
+                let planned = done.iter();
+                let planned = planned.filter_map(|(id, at, _)| Some((*id, tasks.get(*at)?)));
                 put_away(&agents, planned);
+                for (id, at, _) in failed {
+                    let left = tasks
+                        .get(at)
+                        .and_then(|it| put_away_failed(&agents, id, it));
+                    kept.extend(left.map(|left| (at, left)));
+                }
             }
+            kept
         });
         Self {
             to: Some(to),
@@ -280,19 +299,107 @@ impl Keeper {
 
     /// This task is done.
     pub(super) fn done(&self, id: TaskId, at: usize) {
+        self.ended(id, at, Ended::Done);
+    }
+
+    /// This task has failed for good, and its worktrees are too many.
+    pub(super) fn failed(&self, id: TaskId, at: usize) {
+        self.ended(id, at, Ended::Failed);
+    }
+
+    fn ended(&self, id: TaskId, at: usize, how: Ended) {
         if let Some(to) = &self.to {
-            to.send((id, at)).ok();
+            to.send((id, at, how)).ok();
         }
     }
 
-    /// Waits until everything is put away; in a `hurry`, until what is begun is.
-    pub(super) fn finish(mut self, hurry: bool) {
+    /// Waits until everything is put away; in a `hurry`, until what is begun is. Returns what is kept of
+    /// failed tasks whose worktrees are gone, by their place.
+    pub(super) fn finish(mut self, hurry: bool) -> HashMap<usize, Done> {
         self.hurry.store(hurry, Ordering::SeqCst);
         self.to = None;
-        if let Some(thread) = self.thread.take() {
-            thread.join().ok();
+        let thread = self.thread.take();
+        thread
+            .and_then(|thread| thread.join().ok())
+            .unwrap_or_default()
+    }
+}
+
+/// Where the commit of a failed task is kept whose worktree is put away.
+fn failed_name(agents: &Agents, task: &str) -> String {
+    format!("fanout/failed/{}/{task}", agents.team_name())
+}
+
+/// Commits what each attempt left, keeps it under a name of its own (`TASK` for the last one, `TASK@N` for
+/// the others), and deletes the worktrees. One that cannot be committed stays.
+fn put_away_failed(agents: &Agents, id: TaskId, planned: &PlannedTask) -> Option<Done> {
+    let task = agents.board().get(id).ok()?;
+    let trees = agents.trees().ok()?;
+    let mut left = None;
+    for (number, attempt) in task.attempts().iter().enumerate().rev() {
+        let (run, _) = life(&attempt.run);
+        agents.run(run).wait_dead(FINISHING).ok();
+        let name = format!("agent-{run}");
+        let Some(slug) = Slug::new(&name).ok().filter(|slug| trees.get(slug).is_ok()) else {
+            continue;
+        };
+        let words = format!("{}\n\nFailed attempt {}\n", planned.subject, number + 1);
+        let kept = trees.seal(&slug, &words).and_then(|sealed| {
+            if sealed.changed {
+                let kept_as = match left {
+                    None => planned.id.clone(),
+                    Some(_) => format!("{}@{}", planned.id, number + 1),
+                };
+                trees.pin(&failed_name(agents, &kept_as), &sealed.commit)?;
+                trees.make_durable()?;
+            }
+            remove(&trees, agents, &task, &name, Some(&sealed.commit))?;
+            Ok(sealed)
+        });
+        match kept {
+            Ok(sealed) => {
+                left.get_or_insert(Done {
+                    base: sealed.base.filter(|_| sealed.changed),
+                    commit: sealed.changed.then_some(sealed.commit),
+                    run: Some(attempt.run.clone()),
+                });
+            }
+            Err(error) => tracing::info!(%error, tree = name, "the worktree stays"),
         }
     }
+    left
+}
+
+/// Says what became of the worktrees of failed tasks, if there were more than are kept.
+pub(super) fn note_put_away(
+    agents: &Agents,
+    gone: &HashMap<usize, Done>,
+    most: usize,
+) -> Option<String> {
+    let name = failed_name(agents, "TASK");
+    (!gone.is_empty()).then(|| {
+        format!(
+            "{} failed tasks have no worktree any more: only the first {most} keep theirs \
+             (`keepFailed` in the plan). Their patches are in the results, their commits are \
+             refs/ccb/{name}",
+            gone.len()
+        )
+    })
+}
+
+/// Takes away the commits of tasks that failed in an earlier run and are run again.
+pub(super) fn forget_failed(
+    agents: &Agents,
+    trees: &Trees,
+    tasks: &[PlannedTask],
+) -> Result<(), FanoutError> {
+    let ids: HashSet<&str> = tasks.iter().map(|task| task.id.as_str()).collect();
+    let mut names = trees.pins_below(&failed_name(agents, ""))?;
+    names.retain(|name| {
+        let id = name.rsplit('/').next().and_then(|id| id.split('@').next());
+        id.is_some_and(|id| ids.contains(id))
+    });
+    Ok(trees.unpin(&names)?)
 }
 
 /// The commits are kept under names of their own, which are on the disk before the trees go

@@ -74,7 +74,7 @@ pub use read::PlanFile;
 pub use report::{CheckReport, Cost, FileChange, Landing, REPORT_VERSION, Report, TaskReport};
 pub use results::{Keep, KeptPatch, Results};
 pub(crate) use run::{Equipment, lock_of, pin_name, planned_as, run};
-pub use run::{Events, Interrupted, Land, RunOptions};
+pub use run::{Events, Interrupted, KEEP_FAILED, Land, RunOptions};
 pub use sarif::sarif;
 pub use select::Selection;
 pub use shard::{Part, Shard, Timings};

@@ -34,6 +34,10 @@ pub struct Plan {
     /// Patterns of files that no task may change, besides what is protected by default (CI
     /// configuration, git's own files, the program of the check). `!pattern` takes back.
     pub protect: Texts,
+    /// How many failed tasks keep their worktrees. Of all others the commit and the patch are kept.
+    /// Default 20.
+    #[serde(alias = "keep-failed")]
+    pub keep_failed: Option<usize>,
     /// Tasks, one by one.
     pub tasks: Vec<TaskSpec>,
     /// Tasks made from a template, one for each of a list of things.

@@ -47,6 +47,9 @@ pub enum Land {
     Merge,
 }
 
+/// So many failed tasks keep their worktrees, unless the plan says otherwise.
+pub const KEEP_FAILED: usize = 20;
+
 /// How to run a plan.
 #[derive(Debug, Clone)]
 pub struct RunOptions {
@@ -80,6 +83,8 @@ pub struct RunOptions {
     pub budget_usd: Option<f64>,
     /// What was proven earlier is done again.
     pub fresh: bool,
+    /// So many failed tasks keep their worktrees.
+    pub keep_failed: usize,
     /// What everybody should know, from whoever prepared the run.
     pub notes: Vec<String>,
 }
@@ -153,6 +158,7 @@ pub(crate) fn run(
         base: &options.base,
     };
     let prepared = board::prepare(&agents, &trees, wanted)?;
+    keep::forget_failed(&agents, &trees, tasks)?;
     let mut reports: Vec<TaskReport> = tasks.iter().map(TaskReport::new).collect();
     for (at, tool) in &without {
         if let Some(tool) = tool {
@@ -175,12 +181,19 @@ pub(crate) fn run(
         agents: agents.clone(),
         halt: Halt::default(),
         unchecked: HashMap::new(),
+        failed: 0,
+        put_away: HashMap::new(),
     };
     let mut halt = follow.work(equipment, &without)?;
+    let put_away = follow.put_away;
     let mut reports = follow.reports;
     // Before anything lands, which may well change a checkout.
     let disturbed = disturbed(bystander, events);
-    let done = keep::done(&agents, tasks, &prepared, &reports);
+    let mut done = keep::done(&agents, tasks, &prepared, &reports);
+    let few = keep::note_put_away(&agents, &put_away, options.keep_failed);
+    for (at, left) in put_away {
+        done[at] = left;
+    }
     let queue = landing::Queue {
         tasks,
         done: &done,
@@ -200,7 +213,7 @@ pub(crate) fn run(
         results: &results,
     };
     let mut notes = options.notes.clone();
-    notes.extend(disturbed.into_iter().chain(halt.words.clone()));
+    notes.extend(disturbed.into_iter().chain(halt.words.clone()).chain(few));
     notes.extend(landed.notes.iter().cloned());
     let patches = keep::patches(&top, tasks, &done);
     for (((task, done), report), patch) in tasks.iter().zip(&done).zip(&mut reports).zip(patches) {

@@ -44,10 +44,16 @@ impl Trees {
         };
         self.pin(name, &all)?;
         self.make_durable()?;
+        self.unpin(instead_of)?;
+        Ok(true)
+    }
+
+    /// Takes these names away, where they are.
+    pub fn unpin(&self, names: &[String]) -> Result<(), TreeError> {
         let mut input = String::new();
         let history = self.layout.history();
-        for single in instead_of {
-            let reference = pin_name(single)?;
+        for name in names {
+            let reference = pin_name(name)?;
             if let Some(tip) = history.tip(&reference)? {
                 input.push_str(&format!("delete {reference} {tip}\n"));
             }
@@ -56,7 +62,20 @@ impl Trees {
             let git = self.layout.git("update-ref").arg("--stdin");
             git.input(input.into_bytes()).run()?;
         }
-        Ok(true)
+        Ok(())
+    }
+
+    /// The names under `prefix`, which ends with a slash, that commits are kept under.
+    pub fn pins_below(&self, prefix: &str) -> Result<Vec<String>, TreeError> {
+        let lines = self
+            .layout
+            .git("for-each-ref")
+            .args(["--format=%(refname)", &format!("refs/ccb/{prefix}")])
+            .lines()?;
+        let names = lines
+            .iter()
+            .filter_map(|line| line.strip_prefix("refs/ccb/"));
+        Ok(names.map(str::to_owned).collect())
     }
 
     /// A commit on `onto` that does what was done from `base` to `commit`, in the words and name of

@@ -194,6 +194,7 @@ impl RunArgs {
             deadline: self.deadline,
             budget_usd: self.budget,
             fresh: self.fresh,
+            keep_failed: ready.keep_failed,
             notes,
         })
     }
