@@ -68,7 +68,7 @@ fn place(global: &Global) -> String {
             global.home.as_ref().map(|home| home.display().to_string()),
         ),
         ("--team", global.team.clone()),
-        ("--list", global.list.clone()),
+        ("--list", global.list.clone().filter(|_| global.list != global.team)),
         ("--as", global.agent.clone()),
     ];
     let given = flags.into_iter().filter_map(|(flag, value)| {

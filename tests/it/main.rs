@@ -79,6 +79,7 @@ mod own_agents;
 /// Whoever works on a task does not decide when it is done.
 mod own_check;
 /// Home, list, identity, output: what a command finds around it.
+mod status;
 mod surroundings;
 /// Teams: bad names, damaged rosters, other repositories, held locks.
 mod team_bad_luck;

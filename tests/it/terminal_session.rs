@@ -4,6 +4,7 @@ use harness::script::Script;
 use harness::team_session::SessionScene;
 use harness::terminal::{Screen, Terminal};
 use harness::{Answer, let_go, waiting};
+use serde_json::json;
 
 use crate::{CCB, FAKE_AGENT, ON_TERMINAL};
 
@@ -264,12 +265,7 @@ fn a_failed_check_can_be_read() {
     ] {
         assert!(text.contains(part), "{part}: {screen:?}");
     }
-    let shown = Answer::of(
-        scene
-            .command(&["--team", "board", "task", "show", "1"])
-            .output()
-            .unwrap(),
-    );
+    let shown = scene.run(&["task", "show", "1"]);
     assert!(
         shown.stdout.contains("  │ parser.c:12: error: expected ;"),
         "{shown:?}"
@@ -280,4 +276,62 @@ fn a_failed_check_can_be_read() {
     );
     scene.ok(&["task", "retry", "1"]);
     assert_eq!(scene.file(1)["metadata"]["ccb"].get("parked"), None);
+}
+
+#[test]
+fn a_prompt_alone_starts_a_session_in_the_repository() {
+    let scene = SessionScene::new(CCB);
+    scene.home.with_fake_runtime(
+        FAKE_AGENT,
+        r#""agents":{"stopGraceMs":300,"defaultRuntime":"fake"}"#,
+    );
+    let work = Script::new().write("one", "1\n").done("did it").to_prompt();
+    let task = json!({"subject": "one", "description": work,
+                      "metadata": {"ccb": {"verify": "test -s one"}}});
+    let lead = Script::new()
+        .call("TaskCreate", task)
+        .done("handed out")
+        .serve();
+    let prompt = format!("make the tests pass {}", lead.to_prompt());
+    let command = scene.unnamed(&["--merge", "auto", &prompt]);
+    let mut terminal = Terminal::start(ON_TERMINAL, &command, 100, 40);
+    let (code, screen) = terminal.end();
+    assert_eq!(code, Some(0), "{screen:?}");
+    let text = screen.text();
+    assert!(
+        text.contains("4 mates on fake, led by fake, lands on main"),
+        "{screen:?}"
+    );
+    assert!(
+        text.contains("Mates edit files in their own worktrees and ask you"),
+        "{screen:?}"
+    );
+    assert!(
+        text.contains("Stop: Ctrl-C. Resume: ccb --team "),
+        "{screen:?}"
+    );
+    assert!(on_main(&scene, "one"));
+}
+
+#[test]
+fn a_prompt_without_any_agent_program_says_what_to_install() {
+    let scene = SessionScene::new(CCB);
+    let mut command = scene.unnamed(&["make the tests pass"]);
+    // Git and the shell, and no agent.
+    command.env("PATH", "/usr/bin:/bin");
+    let mut terminal = Terminal::start(ON_TERMINAL, &command, 80, 24);
+    let (code, screen) = terminal.end();
+    assert_eq!(code, Some(2), "{screen:?}");
+    let text = screen.text();
+    for part in [
+        "no agent program is installed",
+        "npm install -g @anthropic-ai/claude-code",
+        "npm install -g @openai/codex",
+        "docs/runtimes.md",
+    ] {
+        assert!(text.contains(part), "{part}: {screen:?}");
+    }
+    // Words that are no prompt and no command start nothing.
+    let answer = Answer::of(scene.unnamed(&["frobnicate", "all"]).output().unwrap());
+    assert_eq!(answer.code, Some(2), "{answer:?}");
 }

@@ -40,6 +40,17 @@ impl SessionScene {
         command
     }
 
+    /// The same; nobody says which team or list.
+    pub fn unnamed(&self, args: &[&str]) -> Command {
+        let mut command = self.home.command_without_list(args);
+        command.current_dir(self.repo.main());
+        for role in ["AUTHOR", "COMMITTER"] {
+            command.env(format!("GIT_{role}_NAME"), "test");
+            command.env(format!("GIT_{role}_EMAIL"), "test@example.com");
+        }
+        command
+    }
+
     /// Runs it to its end.
     pub fn run(&self, args: &[&str]) -> Answer {
         Answer::of(self.command(args).output().expect("ccb starts"))

@@ -119,14 +119,15 @@ pub(crate) fn run(cli: &Cli, name: &str, context: &mut Context) -> Result<Exit, 
         Some(Command::Demo(args)) => demo::run(args, context),
         Some(Command::Completions(args)) => completions::run(args, context),
         None => {
-            let is_session = cli.global.team.is_some() || cli.session.coordinates();
+            let named = cli.global.team.is_some() || cli.session.coordinates();
             // A prompt is a sentence; a word that is nearly a command was meant to be one.
             if let Some(word) = cli.session.prompt.first()
-                && (!is_session || nearly_a_command(word))
+                && !is_sentence(&cli.session.prompt)
+                && (!named || nearly_a_command(word))
             {
-                return Err(unknown(word));
+                return Err(unknown(&cli.session.prompt));
             }
-            if is_session {
+            if named || !cli.session.prompt.is_empty() {
                 coordinator::rights::check(name, context)?;
                 return session::run(&cli.session, context);
             }
@@ -145,12 +146,23 @@ pub(crate) fn run(cli: &Cli, name: &str, context: &mut Context) -> Result<Exit, 
     }
 }
 
-/// A word that is no command, and no prompt either because there is no team.
-fn unknown(word: &str) -> Failure {
+/// Whether these arguments are one prompt: one argument of several words.
+fn is_sentence(arguments: &[String]) -> bool {
+    matches!(arguments, [one] if one.trim().contains(char::is_whitespace))
+}
+
+/// Words that are no command, and no prompt either because there is no team.
+fn unknown(words: &[String]) -> Failure {
+    let word = words.first().map(String::as_str).unwrap_or_default();
     let message = format!("there is no command {word:?}");
     let hint = match nearest_command(word) {
         Some(near) => format!("did you mean `ccb {near}`?"),
-        None => "`ccb --help` lists the commands; `ccb --team NAME PROMPT` starts a session".into(),
+        None if words.len() > 1 => {
+            format!("a prompt goes in quotes: ccb {:?}", words.join(" "))
+        }
+        None => {
+            "`ccb --help` lists the commands; `ccb \"make the tests pass\"` starts a session".into()
+        }
     };
     Failure::usage("usage", message).with_hint(hint)
 }

@@ -42,9 +42,10 @@ pub(crate) fn run(args: &StatusArgs, context: &mut Context) -> Result<Exit, Fail
     }
     let overview = overview::look(context)?;
     let team = context.team()?.to_string();
-    context
-        .out
-        .done(|| to_json(&overview, &team), || text(&overview, context_width()))
+    context.out.done(
+        || to_json(&overview, &team),
+        || text(&overview, context_width()),
+    )
 }
 
 fn context_width() -> usize {
@@ -175,7 +176,10 @@ fn team_line(team: &TeamView, width: usize) -> String {
     let head = format!("{style}{glyph}{style:#} {BOLD}{word} {name}{BOLD:#}: {running}");
     let mut line = format!("{head}{}", counts_text(&team.tasks));
     if let Some(prompt) = &team.prompt {
-        let used = anstream::adapter::strip_str(&line).to_string().chars().count();
+        let used = anstream::adapter::strip_str(&line)
+            .to_string()
+            .chars()
+            .count();
         let room = width.saturating_sub(used + 3);
         if room > 12 {
             line.push_str(&format!("  {DIM}{}{DIM:#}", fit(&clean_line(prompt), room)));
@@ -225,7 +229,10 @@ fn agent_line(agent: &AgentView, width: usize) -> String {
         age(&agent.since),
     );
     if let Some(last) = &agent.last {
-        let used = anstream::adapter::strip_str(&line).to_string().chars().count();
+        let used = anstream::adapter::strip_str(&line)
+            .to_string()
+            .chars()
+            .count();
         let room = width.saturating_sub(used + 3).min(100);
         if room > 12 {
             line.push_str(&format!("  {DIM}{}{DIM:#}", fit(&clean_line(last), room)));
@@ -239,11 +246,9 @@ fn attention_lines(one: &Attention, width: usize) -> [String; 2] {
         Need::Permission | Need::Plan | Need::Request => ("?", YELLOW),
         Need::Parked => ("‖", RED),
         Need::Unlanded => ("⇥", YELLOW),
-        Need::Budget
-        | Need::Conflict
-        | Need::Unreadable
-        | Need::Silent
-        | Need::Interrupted => ("⚠", YELLOW),
+        Need::Budget | Need::Conflict | Need::Unreadable | Need::Silent | Need::Interrupted => {
+            ("⚠", YELLOW)
+        }
     };
     let what = fit(&clean_line(&one.what), width.saturating_sub(4));
     [

@@ -185,7 +185,8 @@ fn stand_text(stand: &Stand, place: &Place) -> String {
         Stand::NoTasks if place.person_leads => {
             format!("no tasks yet. Add one: {}", place.add_a_task())
         }
-        Stand::NoTasks => format!("{DIM}no tasks yet{DIM:#}"),
+        // The lead has just begun.
+        Stand::NoTasks => String::new(),
         Stand::Stuck(left) => {
             // What was parked has just been said, with the reason.
             let left: Vec<_> = left.iter().filter(|(_, why)| *why != Why::Parked).collect();

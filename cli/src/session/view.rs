@@ -143,7 +143,12 @@ impl View {
                     true => format!("{} on {runtime}", counted(record.mates, "mate")),
                     false => format!("{} ({})", counted(record.mates, "mate"), by.join(", ")),
                 };
-                format!("{BOLD}team {}{BOLD:#}: {mates}, led by {lead}{into}", session.team)
+                let may = may_do(session);
+                let team = &session.team;
+                format!(
+                    "{BOLD}team {team}{BOLD:#}: {mates}, led by {lead}{into}\n{INDENT}{DIM}{may}{DIM:#}\n\
+                     {INDENT}{DIM}Stop: Ctrl-C. Resume: ccb --team {team}{DIM:#}"
+                )
             },
         );
     }
@@ -344,5 +349,22 @@ impl SessionUi for View {
 
     fn signal(&self) -> Option<u8> {
         self.signals.take()
+    }
+}
+
+/// What mates may do without asking, in a sentence.
+fn may_do(session: &Session) -> String {
+    let place = match session.record.no_worktrees {
+        true => "in this checkout",
+        false => "in their own worktrees",
+    };
+    if session.runs_commands_only() {
+        return format!("Mates run the tasks' commands {place}.");
+    }
+    match session.record.permission_mode.as_deref() {
+        Some("bypassPermissions") => format!("Mates do anything without asking, {place}."),
+        Some("plan") => "Mates change nothing until their plans are approved.".into(),
+        Some("dontAsk") => format!("Mates edit files {place}; anything else is denied."),
+        _ => format!("Mates edit files {place} and ask you for anything else."),
     }
 }

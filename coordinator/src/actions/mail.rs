@@ -152,7 +152,11 @@ pub fn ask(to: &str, question: Question, workplace: &Workplace) -> Result<Reques
 }
 
 /// The id of the open request that is meant: all of it, its beginning, or who asks.
-pub fn open_request(given: &str, to: Option<&str>, workplace: &Workplace) -> Result<String, Failure> {
+pub fn open_request(
+    given: &str,
+    to: Option<&str>,
+    workplace: &Workplace,
+) -> Result<String, Failure> {
     let mailbox = workplace.mailbox()?;
     if mailbox.request(given).is_ok() {
         return Ok(given.to_owned());

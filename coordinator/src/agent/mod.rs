@@ -21,5 +21,6 @@ pub(crate) use crew::{PlanCrew, TaskCrew};
 pub use describe::{Wish, describe};
 pub use own_agents::OwnAgents;
 pub use role::{ENTER_PLAN, PLAN, Role};
+pub(crate) use runtimes::no_agent_program;
 pub use runtimes::session_runtime;
 pub(crate) use workers::USUAL_TYPE;

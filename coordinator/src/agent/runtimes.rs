@@ -49,19 +49,27 @@ fn own_runtime(workplace: &Workplace) -> Option<RuntimeSpec> {
     Some(own.runtime).filter(|runtime| runtime.kind.has_model())
 }
 
+/// What to say where something needs a model and there is none: what to install, in one screen.
+pub(crate) fn no_agent_program() -> Failure {
+    let message = "no agent program is installed, and this needs one";
+    let hint = "install one, sign in to it once, and run the same command again:\n\
+                npm install -g @anthropic-ai/claude-code   # then: claude\n\
+                npm install -g @openai/codex               # then: codex\n\
+                npm install -g @google/gemini-cli          # then: gemini\n\
+                npm install -g opencode-ai                 # then: opencode\n\
+                another program: `runtimes` in the settings (docs/runtimes.md)\n\
+                without a model: ccb task create SUBJECT --run CMD --verify CMD, then ccb --team \
+                NAME --runtime shell";
+    Failure::usage("no_runtime", message).with_hint(hint)
+}
+
 /// The first of the agents everybody knows that is installed. Never the shell: what is meant
 /// for a model must not be run as a command.
 fn installed(workplace: &Workplace) -> Result<RuntimeSpec, Failure> {
     let models = runtime::built_in()
         .filter(|name| runtime::kind_of(name).is_some_and(RuntimeKind::has_model));
     let mut found = models.filter_map(|name| find_runtime(name, workplace).ok());
-    found.next().ok_or_else(|| {
-        let message = "no agent program is installed that could run it";
-        Failure::usage("no_runtime", message).with_hint(
-            "install one, such as Claude Code; --runtime shell runs PROMPT as a command; \
-             agents.defaultRuntime sets one for good",
-        )
-    })
+    found.next().ok_or_else(no_agent_program)
 }
 
 /// The runtime of this name: one of the settings, or one everybody has.

@@ -91,7 +91,12 @@ pub(super) fn of_team(team: &TeamView, workplace: &Workplace) -> Result<Vec<Atte
     for agent in &team.agents {
         if let Some(why) = silence(agent, now) {
             let what = format!("{} {why}", agent.name);
-            add(Need::Silent, None, what, format!("agent logs {}", agent.name));
+            add(
+                Need::Silent,
+                None,
+                what,
+                format!("agent logs {}", agent.name),
+            );
         }
     }
     let board = workplace.board();
@@ -107,16 +112,16 @@ pub(super) fn of_team(team: &TeamView, workplace: &Workplace) -> Result<Vec<Atte
     let open = team.tasks.ready + team.tasks.in_progress;
     let was_cut_short = team.session.is_some() && !team.running && !team.ended;
     if was_cut_short && open > 0 {
-        let what = format!("the session {name} stopped with {} open", counted(open, "task"));
+        let what = format!(
+            "the session {name} stopped with {} open",
+            counted(open, "task")
+        );
         add(Need::Interrupted, None, what, String::new());
     }
     Ok(all)
 }
 
-fn of_board(
-    snapshot: &Snapshot,
-    add: &mut dyn FnMut(Need, Option<TaskId>, String, String),
-) {
+fn of_board(snapshot: &Snapshot, add: &mut dyn FnMut(Need, Option<TaskId>, String, String)) {
     let visible = || snapshot.tasks().filter(|task| !task.is_internal());
     let mut left_out = 0;
     let parked = visible().filter(|task| task.parked().is_some());

@@ -15,6 +15,7 @@ use store::Failure;
 use store::name::Name;
 use swarm::run::Meta;
 use taskboard::{Snapshot, Status, TaskId};
+use worktrees::Repository;
 
 pub use self::attention::{Attention, Need};
 use self::last_words::{LastWords, last_words};
@@ -203,8 +204,13 @@ fn teams_of(workplace: &Workplace) -> Result<Vec<Name>, Failure> {
     }
     let here = workplace.common_dir();
     let mut names = vec![own];
-    for entry in std::fs::read_dir(workplace.home().teams()).into_iter().flatten() {
-        let name = entry.ok().and_then(|entry| entry.file_name().into_string().ok());
+    for entry in std::fs::read_dir(workplace.home().teams())
+        .into_iter()
+        .flatten()
+    {
+        let name = entry
+            .ok()
+            .and_then(|entry| entry.file_name().into_string().ok());
         let Some(name) = name.and_then(|name| Name::new("team", &name).ok()) else {
             continue;
         };
@@ -230,8 +236,10 @@ fn belongs(name: &Name, here: Option<&str>, workplace: &Workplace) -> bool {
     let ids = runs.filter_map(|run| run.ok()?.file_name().into_string().ok());
     let ids = ids.filter(|id| !id.starts_with('.'));
     let mut metas = ids.filter_map(|id| agents.run(&id).meta().ok());
-    let repository = metas.find_map(|meta| meta.repository);
-    repository.is_some_and(|repository| repository.to_str() == here)
+    // Where it was started, which is somewhere in the repository.
+    let directory = metas.find_map(|meta| meta.repository);
+    let repository = directory.and_then(|directory| Repository::discover(&directory));
+    repository.is_some_and(|repository| repository.common_dir.to_str() == here)
 }
 
 fn look_at(name: &Name, workplace: &Workplace) -> Result<TeamView, Failure> {

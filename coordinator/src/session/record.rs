@@ -147,18 +147,28 @@ pub(super) fn prepare(
     record.runtime = Some(spec.name);
     record.lead = lead(request, &record, commands_only, workplace)?;
     if record.has_coordinator() && record.lead.is_none() {
-        let message = "a coordinator is a model, and there is none";
+        if request.runtime.is_none() && request.lead.is_none() {
+            return Err(agent::no_agent_program());
+        }
+        let message = "a coordinator needs a model, and there is none";
         return Err(Failure::usage("no_lead", message)
             .with_hint("name its runtime with --lead, or that of all with --runtime"));
     }
     check_number(&record, workplace)?;
     if let Some(prompt) = request.prompt.clone() {
         if record.lead.is_none() && commands_only {
-            let message = "a PROMPT takes a lead that is a model, and there is none";
-            return Err(Failure::usage("no_lead", message).with_hint(
-                "name one with --lead, or put commands on the board: \
-                 `ccb --team NAME task create SUBJECT --run CMD --verify CMD`",
-            ));
+            return Err(match record.runtime.as_deref() {
+                // Somebody wanted it so.
+                Some(named) if request.runtime.is_some() || request.lead.is_some() => {
+                    let message =
+                        format!("a prompt needs a lead with a model, and {named} has none");
+                    Failure::usage("no_lead", message).with_hint(
+                        "name one with --lead, or put commands on the board: \
+                         `ccb --team NAME task create SUBJECT --run CMD --verify CMD`",
+                    )
+                }
+                _ => agent::no_agent_program(),
+            });
         }
         record.prompt = Some(prompt);
     }
