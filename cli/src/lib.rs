@@ -5,12 +5,18 @@
 
 mod args;
 mod commands;
+mod completion;
 mod context;
+mod examples;
 mod exit;
+mod manual;
 mod mcp;
 mod output;
 mod prompt;
+#[cfg(test)]
+mod reference;
 mod rights;
+mod said;
 mod session;
 mod signals;
 mod supervise;
@@ -30,11 +36,15 @@ use crate::commands::Cli;
 use crate::context::Context;
 use crate::exit::{CLOSED_STDOUT, Exit};
 use crate::output::Output;
+use crate::said::Said;
 
 /// Runs the command line of this process and returns its exit code.
 pub fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
     if let Some(code) = supervise::main(&args) {
+        return code;
+    }
+    if let Some(code) = completion::main(&args) {
         return code;
     }
     // Known before the arguments are parsed, because parsing errors are printed as JSON too.
@@ -52,7 +62,7 @@ pub fn main() -> ExitCode {
 
 fn run(args: &[OsString], json: bool) -> u8 {
     let mut out = Output::new(json);
-    let parsed = Cli::command().try_get_matches_from(args);
+    let parsed = command_line(args).try_get_matches_from(args);
     let parsed = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
     let (cli, matches) = match parsed {
         Ok(parsed) => parsed,
@@ -60,15 +70,28 @@ fn run(args: &[OsString], json: bool) -> u8 {
     };
     let command = rights::command(&matches);
     start_logging(&cli);
+    let said = Said::of(&cli.global);
+    out.set_said(said.clone());
     let result = Context::new(&cli.global, cli.repairs(), out)
         .and_then(|mut context| commands::run(&cli, &command, &mut context));
     match result {
         Ok(exit) => exit.code(),
         Err(error) if error.kind() == CLOSED_STDOUT => Exit::Done.code(),
         Err(error) => {
-            Output::new(json).error(&error);
+            let mut out = Output::new(json);
+            out.set_said(said);
+            out.error(&error);
             Exit::from(&error).code()
         }
+    }
+}
+
+/// What there is to parse; with examples where somebody asks for help.
+fn command_line(args: &[OsString]) -> clap::Command {
+    let asks = |arg: &OsString| arg == "--help" || arg == "-h" || arg == "help";
+    match args.iter().any(asks) {
+        true => examples::add(Cli::command()),
+        false => Cli::command(),
     }
 }
 

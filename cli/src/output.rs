@@ -12,6 +12,7 @@ use store::{Category, Failure, counted};
 
 use crate::exit::{Exit, not_printed};
 use crate::prompt;
+use crate::said::Said;
 use crate::wrap::wrap;
 
 pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
@@ -42,11 +43,30 @@ pub(crate) fn colored(color: Option<&str>, usual: Style) -> Style {
 #[derive(Debug, Clone)]
 pub(crate) struct Output {
     json: bool,
+    said: Said,
 }
 
 impl Output {
     pub(crate) fn new(json: bool) -> Self {
-        Self { json }
+        Self {
+            json,
+            said: Said::default(),
+        }
+    }
+
+    /// What was typed, for commands that are to be typed next.
+    pub(crate) fn set_said(&mut self, said: Said) {
+        self.said = said;
+    }
+
+    /// `ccb` with the flags that were typed: how a command in a hint begins.
+    pub(crate) fn ccb(&self) -> String {
+        self.said.ccb()
+    }
+
+    /// The command to type, such as `mail ack 2`, with the flags that were typed.
+    pub(crate) fn command(&self, rest: &str) -> String {
+        self.said.command(rest)
     }
 
     pub(crate) fn is_json(&self) -> bool {
@@ -115,12 +135,17 @@ impl Output {
     /// What went wrong: JSON on stdout, or words on stderr.
     pub(crate) fn error(&mut self, error: &Failure) {
         if self.json {
-            self.json(&error.to_json()).ok();
+            let mut answer = error.to_json();
+            if let Some(hint) = error.hint() {
+                answer["error"]["hint"] = self.said.complete(hint).into();
+            }
+            self.json(&answer).ok();
             return;
         }
         let mut text = format!("{RED}error:{RED:#} {}", hanging(error.message()));
         if let Some(hint) = error.hint() {
-            text.push_str(&format!("\n  {CYAN}hint:{CYAN:#} {}", hanging(hint)));
+            let hint = self.said.complete(hint);
+            text.push_str(&format!("\n  {CYAN}hint:{CYAN:#} {}", hanging(&hint)));
         }
         self.note_with(&text, "    ");
     }
@@ -131,8 +156,8 @@ impl Output {
             error.print().ok();
             return Exit::Done.code();
         }
+        let text = in_words(&error.render().to_string());
         if self.json {
-            let text = error.render().to_string();
             let message = text
                 .trim_start_matches("error: ")
                 .split("\n\n")
@@ -142,9 +167,48 @@ impl Output {
                 .with_hint("run the command with --help to see what it takes");
             self.error(&error);
         } else {
-            error.print().ok();
+            let text = in_words(&error.render().ansi().to_string());
+            self.note(text.trim_end());
         }
         Exit::Not(Category::Invalid).code()
+    }
+}
+
+/// What the parser of numbers says, for people.
+fn in_words(text: &str) -> String {
+    let mut text = text.to_owned();
+    for (said, meant) in [
+        ("invalid digit found in string", "it is not a whole number"),
+        (
+            "cannot parse integer from empty string",
+            "a number is missing",
+        ),
+        (
+            "number too large to fit in target type",
+            "the number is too large",
+        ),
+        (
+            "number too small to fit in target type",
+            "the number is too small",
+        ),
+        ("invalid float literal", "it is not a number"),
+    ] {
+        text = text.replace(said, meant);
+    }
+    let Some((before, range)) = text.split_once(" is not in ") else {
+        return text;
+    };
+    let end = range.find(char::is_whitespace).unwrap_or(range.len());
+    let (range, after) = range.split_at(end);
+    let Some((least, most)) = range.split_once("..=") else {
+        return text;
+    };
+    let most = most.trim_end_matches("\u{1b}[0m");
+    let open = [u64::from(u16::MAX), u64::from(u32::MAX), u64::MAX];
+    let is_open = most.parse().is_ok_and(|most| open.contains(&most));
+    match is_open {
+        true => format!("{before} is too small: at least {least}{after}"),
+        false => format!("{before} is not a number from {least} to {most}{after}"),
     }
 }
 
@@ -277,6 +341,33 @@ mod tests {
         }
         assert_eq!(colored(Some("#123456"), BOLD), BOLD);
         assert_eq!(colored(None, BOLD), BOLD);
+    }
+
+    #[test]
+    fn numbers_are_refused_in_words() {
+        use clap::CommandFactory;
+
+        for (line, says) in [
+            ("ccb mail ack x", "'<SEQ>': it is not a whole number"),
+            ("ccb task done 1 --token x", "it is not a whole number"),
+            (
+                "ccb mail ack 99999999999999999999",
+                "the number is too large",
+            ),
+            (
+                "ccb agent spawn --max-turns 0 y",
+                "0 is too small: at least 1",
+            ),
+            (
+                "ccb worktree pool fill 99",
+                "99 is not a number from 0 to 64",
+            ),
+            ("ccb --attempts 0", "0 is not a number from 1 to 100"),
+        ] {
+            let parsed = crate::commands::Cli::command().try_get_matches_from(line.split(' '));
+            let text = in_words(&parsed.unwrap_err().render().to_string());
+            assert!(text.contains(says), "{line}: {text}");
+        }
     }
 
     #[test]

@@ -21,7 +21,12 @@ impl Cell {
     }
 }
 
-/// Lays `rows` out below `heads`. Where `width` is too small, the column `flexible` is cut.
+/// What is left of a column that is cut, at least.
+const LEAST: usize = 10;
+
+/// Lays `rows` out below `heads`. Where `width` is too small, the column `flexible` is cut, then
+/// the others from the last one on. If that is not enough the last ones are left out; the first,
+/// which names the thing, is cut only if nothing else is left to cut.
 pub(crate) fn render<const N: usize>(
     heads: [&str; N],
     rows: &[[Cell; N]],
@@ -35,19 +40,19 @@ pub(crate) fn render<const N: usize>(
         }
     }
     // A column nobody fills is left out.
-    let used: Vec<bool> = (0..N)
-        .map(|n| rows.iter().any(|row| !row[n].text.is_empty()))
+    let mut shown: Vec<usize> = (0..N)
+        .filter(|n| rows.iter().any(|row| !row[*n].text.is_empty()))
         .collect();
-    let shown = || (0..N).filter(|n| used[*n]);
     if let Some(limit) = width {
-        let total: usize = shown().map(|n| widths[n] + 2).sum();
-        widths[flexible] = widths[flexible]
-            .saturating_sub(total.saturating_sub(limit))
-            .max(10);
+        while !cut(&mut widths, &shown, flexible, limit) {
+            let last = shown.iter().skip(1).rposition(|n| *n != flexible);
+            let Some(last) = last else { break };
+            shown.remove(last + 1);
+        }
     }
     let line = |cells: [&Cell; N]| {
         let mut line = String::new();
-        for n in shown() {
+        for n in shown.iter().copied() {
             let text = fit(&cells[n].text, widths[n]);
             let pad = " ".repeat(widths[n].saturating_sub(text.width()) + 2);
             let style = cells[n].style;
@@ -59,6 +64,40 @@ pub(crate) fn render<const N: usize>(
     let mut lines = vec![line(heads.each_ref())];
     lines.extend(rows.iter().map(|row| line(row.each_ref())));
     lines.join("\n")
+}
+
+/// Cuts columns so that a line has at most `limit` columns; says whether it has. Leaves the widths
+/// alone if not, unless there is nothing else to leave out.
+fn cut<const N: usize>(
+    widths: &mut [usize; N],
+    shown: &[usize],
+    flexible: usize,
+    limit: usize,
+) -> bool {
+    let others = shown.iter().skip(1).rev().filter(|n| **n != flexible);
+    let mut order: Vec<usize> = others.copied().collect();
+    if shown.contains(&flexible) {
+        order.insert(0, flexible);
+    }
+    if order.iter().all(|n| *n == flexible) {
+        order.extend(shown.first());
+    }
+    let mut tried = *widths;
+    // Nothing stands behind the last one.
+    let total = |widths: &[usize; N]| {
+        let all: usize = shown.iter().map(|n| widths[*n] + 2).sum();
+        all.saturating_sub(2)
+    };
+    for n in order {
+        let too_much = total(&tried).saturating_sub(limit);
+        let least = LEAST.min(tried[n]);
+        tried[n] = tried[n].saturating_sub(too_much).max(least);
+    }
+    let fits = total(&tried) <= limit;
+    if fits || shown.len() <= 2 {
+        *widths = tried;
+    }
+    fits
 }
 
 /// `text` cut to `width` columns, with an ellipsis if something is missing.
@@ -109,5 +148,33 @@ mod tests {
                 .all(|l| l.len() <= 26)
         );
         assert!(text.contains('…'));
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        let cells = [
+            "a0123456789abcdef",
+            "mate-1",
+            "✔ completed",
+            "#1",
+            "12.3k",
+            "Write the parser and everything around it",
+            "kept agent-a0123456789abcdef",
+        ];
+        let heads = ["AGENT", "NAME", "STATE", "TASK", "TOKENS", "WHAT", "TREE"];
+        for width in [80, 100, 70, 40, 25] {
+            let text = render(heads, &[cells.map(plain)], 5, Some(width));
+            let text = anstream::adapter::strip_str(&text).to_string();
+            for line in text.lines() {
+                assert!(line.width() <= width, "{width}: {} {line}", line.width());
+            }
+            if width >= 70 {
+                let whole = text.contains("a0123456789abcdef");
+                assert!(whole && text.contains("Write the"), "{text}");
+            }
+        }
+        // Where there is room, nothing is cut.
+        let wide = render(heads, &[cells.map(plain)], 5, Some(140));
+        assert!(!wide.contains('…'), "{wide}");
     }
 }

@@ -108,11 +108,7 @@ impl Binder<'_> {
         let shown = self.board.may_complete(id, caller)?;
         self.trees.check_remove(slug, request.discard)?;
         let proof = match hooks {
-            Some(hooks) => hooks
-                .before_complete(&shown)
-                .map_err(|veto| BoardError::Vetoed {
-                    reason: veto.reason,
-                })?,
+            Some(hooks) => hooks.before_complete(&shown).map_err(BoardError::from)?,
             None => None,
         };
         let removed = self.trees.remove(slug, request)?;
@@ -206,8 +202,8 @@ impl Hooks for Proven {
         if *task == self.shown {
             return Ok(self.proof.clone());
         }
-        Err(Veto {
-            reason: "the task changed while its worktree was being removed".into(),
-        })
+        Err(Veto::new(
+            "the task changed while its worktree was being removed",
+        ))
     }
 }

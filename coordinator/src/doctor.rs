@@ -288,8 +288,8 @@ fn mail(agents: &Agents, findings: &mut Vec<Finding>) {
             Ok(listing) if listing.rejected > 0 => findings.push(Finding::new(
                 "rejected_mail",
                 format!(
-                    "{} messages to {name} cannot be read and are set aside",
-                    listing.rejected
+                    "{} to {name} set aside: unreadable",
+                    store::counted(listing.rejected, "message")
                 ),
             )),
             Ok(_) => {}

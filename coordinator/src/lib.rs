@@ -10,6 +10,7 @@ pub mod actions;
 pub mod agent;
 pub mod binding;
 mod bystander;
+pub mod candidates;
 mod director;
 mod doctor;
 pub mod env;

@@ -60,6 +60,8 @@ pub const READING: &[Row] = &[
     ("status", READ),
     ("doctor", READ),
     ("trust --show", READ),
+    ("cd", READ),
+    ("shell-init", READ),
     ("completions", READ),
     ("man", READ),
 ];

@@ -222,6 +222,14 @@ impl Mailbox {
         Ok(found)
     }
 
+    /// The requests that wait for an answer, as their files say. Takes no lock and tells nobody.
+    pub fn waiting_requests(&self) -> Result<Vec<Request>> {
+        let now = self.now_ms();
+        let mut found = self.read_requests()?.requests;
+        found.retain(|it| it.state == RequestState::Pending && !it.is_overdue(now));
+        Ok(found)
+    }
+
     /// Becomes the reader of `agent`'s inbox, after making sure that every request and answer
     /// has been told.
     pub fn consumer(&self, agent: &Name) -> Result<Consumer> {

@@ -62,11 +62,7 @@ impl Board {
                 check(section.index(), &shown.task, caller)?;
                 Ok(shown)
             })?;
-            let result = hooks
-                .before_complete(&shown.task)
-                .map_err(|veto| BoardError::Vetoed {
-                    reason: veto.reason,
-                })?;
+            let result = hooks.before_complete(&shown.task)?;
             match self.commit_completion(
                 id,
                 caller,

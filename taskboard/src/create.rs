@@ -101,11 +101,7 @@ impl Board {
             }
             if let Some(hooks) = hooks {
                 for task in &tasks {
-                    hooks
-                        .before_create(task)
-                        .map_err(|veto| BoardError::Vetoed {
-                            reason: veto.reason,
-                        })?;
+                    hooks.before_create(task)?;
                 }
             }
             let files: Vec<Vec<u8>> = tasks.iter().map(format::to_bytes).collect();

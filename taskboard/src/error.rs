@@ -48,6 +48,9 @@ pub enum BoardError {
     /// A hook said no.
     #[error("refused by a hook: {reason}")]
     Vetoed { reason: String },
+    /// Which hooks there are is not known, so none was asked.
+    #[error("{reason}")]
+    BadSettings { reason: String },
     /// The task kept changing while a hook or check was looking at it.
     #[error("task {id} changed while it was being checked")]
     ChangedMeanwhile { id: TaskId },
@@ -120,6 +123,8 @@ impl Explain for BoardError {
                 .hint(reason.hint(task.id))
                 .detail("task", task.to_json()),
             Self::Vetoed { .. } => Facts::new(Refused, "vetoed"),
+            Self::BadSettings { .. } => Facts::new(Category::Invalid, "bad_settings")
+                .hint("correct the file; until then tasks can be neither created nor completed"),
             Self::ChangedMeanwhile { .. } => {
                 Facts::new(Refused, "changed_meanwhile").hint("look at the task and try again")
             }

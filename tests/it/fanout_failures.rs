@@ -48,7 +48,10 @@ fn of_many_failed_tasks_few_keep_their_worktrees_and_all_keep_their_work() {
     // They run again, and this time all of them may stay.
     plan(100);
     let (_, report) = fan.run(&[]);
-    assert!(!report["notes"].to_string().contains("failed tasks"), "{report}");
+    assert!(
+        !report["notes"].to_string().contains("failed tasks"),
+        "{report}"
+    );
     assert_eq!(refs(), "");
     assert_eq!(trees(), 8, "{}", fan.git(&["worktree", "list"]));
 }

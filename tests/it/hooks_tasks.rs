@@ -138,12 +138,18 @@ fn a_task_that_changes_meanwhile_is_asked_about_again_and_once() {
 }
 
 #[test]
-fn a_file_nobody_can_read_may_have_a_veto_in_it() {
+fn a_file_nobody_can_read_is_told_as_such() {
     let home = home();
+    home.ok(&["task", "create", "first"]);
     std::fs::write(home.path().join("settings.json"), "{").unwrap();
-    let error = home.fails(4, &["task", "create", "x"])["error"].clone();
-    assert_eq!(error["kind"], "vetoed");
-    assert!(error["message"].as_str().unwrap().contains("settings.json"));
+    for args in [["task", "create", "x"], ["task", "done", "1"]] {
+        let error = home.fails(2, &args)["error"].clone();
+        assert_eq!(error["kind"], "bad_settings");
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains("settings.json"), "{message}");
+        assert!(!message.contains("refused by a hook"), "{message}");
+        assert!(error["hint"].as_str().unwrap().contains("correct the file"));
+    }
 }
 
 #[test]

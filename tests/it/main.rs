@@ -163,6 +163,8 @@ mod mcp_worktrees;
 mod damage;
 /// Everything ccb keeps, to be damaged.
 mod damage_scene;
+/// README.md and the guides: what they say to type.
+mod documents;
 /// What git wrote is on the disk before anybody is told.
 mod durable;
 /// Agents that speak the Agent Client Protocol, from start to end.
@@ -193,6 +195,10 @@ mod session_care;
 mod session_chaos;
 /// Team sessions whose lead is an agent.
 mod session_lead;
+/// Completions and `ccb cd`, as shells ask for them.
+mod shells;
+/// What people type wrong, and what they are told.
+mod wrong_usage;
 
 /// The binary the tests run.
 pub const CCB: &str = env!("CARGO_BIN_EXE_ccb-under-test");

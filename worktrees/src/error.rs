@@ -1,5 +1,5 @@
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::json;
@@ -153,8 +153,17 @@ pub enum TreeError {
     #[error("cannot run {program}")]
     NotRun { program: String, source: io::Error },
     /// git could not be started.
-    #[error("cannot run {}", program.display())]
-    NoGit { program: PathBuf, source: io::Error },
+    #[error("{}", no_git(program, error))]
+    NoGit { program: PathBuf, error: io::Error },
+}
+
+/// Why git could not be started, in the words of whoever has to do something about it.
+fn no_git(program: &Path, error: &io::Error) -> String {
+    let name = program.display();
+    match error.kind() {
+        io::ErrorKind::NotFound => format!("ccb needs {name}, which is not in your PATH"),
+        _ => format!("cannot run {name}: {error}"),
+    }
 }
 
 /// The first few of them.
@@ -292,7 +301,7 @@ impl TreeError {
                 "`ccb doctor --fix` sets it aside and makes a new one from what git knows"
             }
             Self::Interrupted { .. } => "nothing was changed for good; try again",
-            Self::NoGit { .. } => "install git, and see that it is on your PATH",
+            Self::NoGit { .. } => "install git, or add its directory to PATH",
             _ => return None,
         })
     }

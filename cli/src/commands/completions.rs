@@ -1,8 +1,8 @@
-use clap::{Args, CommandFactory};
+use clap::Args;
 use clap_complete::Shell;
 use store::Failure;
 
-use super::Cli;
+use crate::completion;
 use crate::context::Context;
 use crate::exit::Exit;
 
@@ -12,11 +12,9 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
+/// Prints the script. It asks `ccb` at every completion, so it never gets old.
 pub(crate) fn run(args: &CompletionsArgs, context: &mut Context) -> Result<Exit, Failure> {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "ccb", &mut script);
-    context
-        .out
-        .text(String::from_utf8_lossy(&script).trim_end())?;
+    let script = completion::script(&args.shell.to_string())?;
+    context.out.text(&script)?;
     Ok(Exit::Done)
 }

@@ -16,6 +16,7 @@ pub(crate) struct DoctorArgs {
 /// Exit 0 if nothing is left to do, 1 if something is.
 pub(crate) fn run(args: &DoctorArgs, context: &mut Context) -> Result<Exit, Failure> {
     let board = context.board();
+    let fix = context.out.command("doctor --fix");
     let findings = coordinator::doctor_of_all(context, args.fix)?;
     let left = findings
         .iter()
@@ -44,7 +45,7 @@ pub(crate) fn run(args: &DoctorArgs, context: &mut Context) -> Result<Exit, Fail
             });
         }
         if left > 0 && !args.fix {
-            lines.push("`ccb doctor --fix` repairs what can be repaired.".into());
+            lines.push(format!("Repair what can be repaired: {fix}"));
         }
         lines.join("\n")
     };

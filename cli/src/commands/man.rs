@@ -3,10 +3,12 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory};
 use serde_json::json;
 use store::Failure;
+use store::atomic::{Durability, Staged};
 
 use super::Cli;
 use crate::context::Context;
 use crate::exit::Exit;
+use crate::manual;
 
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
@@ -17,19 +19,21 @@ pub(crate) struct ManArgs {
 
 /// Prints the manual, or writes it.
 pub(crate) fn run(args: &ManArgs, context: &mut Context) -> Result<Exit, Failure> {
-    let command = Cli::command();
+    let pages = manual::pages(Cli::command())
+        .map_err(|error| Failure::failed("io", format!("the manual: {error}")))?;
     let Some(dir) = &args.out else {
-        let page = page(&command)?;
-        context
-            .out
-            .text(String::from_utf8_lossy(&page).trim_end())?;
+        if let Some(first) = pages.first() {
+            let text = String::from_utf8_lossy(&first.text);
+            context.out.text(text.trim_end())?;
+        }
         return Ok(Exit::Done);
     };
     let dir = context.directory.join(dir);
-    let made = std::fs::create_dir_all(&dir);
-    made.map_err(|error| Failure::failed("io", format!("{}: {error}", dir.display())))?;
-    clap_mangen::generate_to(command, &dir)
-        .map_err(|error| Failure::failed("io", format!("{}: {error}", dir.display())))?;
+    store::home::create_dir(&dir)?;
+    for page in &pages {
+        let staged = Staged::write(&dir, &page.text, Durability::Relaxed)?;
+        staged.replace(&dir.join(&page.file))?;
+    }
     context.out.done(
         || json!({"directory": dir.to_string_lossy()}),
         || {
@@ -40,12 +44,4 @@ pub(crate) fn run(args: &ManArgs, context: &mut Context) -> Result<Exit, Failure
             )
         },
     )
-}
-
-fn page(command: &clap::Command) -> Result<Vec<u8>, Failure> {
-    let mut bytes = Vec::new();
-    clap_mangen::Man::new(command.clone())
-        .render(&mut bytes)
-        .map_err(|error| Failure::failed("io", format!("the manual: {error}")))?;
-    Ok(bytes)
 }

@@ -1,6 +1,7 @@
 //! One file per command: its arguments and what it does.
 
 pub(crate) mod agent;
+mod cd;
 mod completions;
 mod demo;
 mod doctor;
@@ -8,6 +9,7 @@ mod fanout;
 mod mail;
 mod man;
 mod mcp;
+mod shell_init;
 mod status;
 mod task;
 mod team;
@@ -66,7 +68,11 @@ pub(crate) enum Command {
     Trust(trust::TrustArgs),
     /// Show a plan at work: agents repair a small repository, proven and landed (no key, no network)
     Demo(demo::DemoArgs),
-    /// Print a completion script for your shell
+    /// Change into a worktree, or back to the main one (after `ccb shell-init`)
+    Cd(cd::CdArgs),
+    /// Print what your shell needs for `ccb cd` and completions
+    ShellInit(shell_init::ShellInitArgs),
+    /// Print only the completions for your shell
     Completions(completions::CompletionsArgs),
     /// Print the manual as a man page, or write one page per command
     Man(man::ManArgs),
@@ -99,10 +105,7 @@ pub(crate) fn run(cli: &Cli, name: &str, context: &mut Context) -> Result<Exit, 
         context.settle_dead_runs();
     }
     if cli.command.is_some() && !cli.session.is_empty() {
-        let message =
-            "--coordinator, --mates, --runtime, --lead, --merge and PROMPT belong to a session";
-        return Err(Failure::usage("usage", message)
-            .with_hint("`ccb --team NAME [PROMPT]` without a command starts or resumes one"));
+        return Err(misplaced(&cli.session, name));
     }
     match &cli.command {
         Some(Command::Task(command)) => task::run(command, context),
@@ -117,6 +120,8 @@ pub(crate) fn run(cli: &Cli, name: &str, context: &mut Context) -> Result<Exit, 
         Some(Command::Doctor(args)) => doctor::run(args, context),
         Some(Command::Trust(args)) => trust::run(args, context),
         Some(Command::Demo(args)) => demo::run(args, context),
+        Some(Command::Cd(args)) => cd::run(args, context),
+        Some(Command::ShellInit(args)) => shell_init::run(args, context),
         Some(Command::Completions(args)) => completions::run(args, context),
         None => {
             let named = cli.global.team.is_some() || cli.session.coordinates();
@@ -144,6 +149,38 @@ pub(crate) fn run(cli: &Cli, name: &str, context: &mut Context) -> Result<Exit, 
             Err(Failure::usage("usage", message).with_hint("for example `ccb task list`"))
         }
     }
+}
+
+/// Flags of a session before a command, which has nothing to do with them.
+fn misplaced(session: &SessionArgs, command: &str) -> Failure {
+    let given = session.given();
+    let mut cli = Cli::command();
+    cli.build();
+    let mut inner = &cli;
+    for word in command.split_whitespace() {
+        inner = inner.find_subcommand(word).unwrap_or(inner);
+    }
+    let own = |flag: &&&str| {
+        let long = flag.trim_start_matches("--");
+        inner
+            .get_arguments()
+            .any(|arg| arg.get_long() == Some(long))
+    };
+    let command = command.split(" --").next().unwrap_or(command);
+    let verb = if given.len() == 1 {
+        "belongs"
+    } else {
+        "belong"
+    };
+    let flags = given.join(", ");
+    let message = format!("{flags} before `{command}` {verb} to a session, not to a command");
+    let hint = match given.iter().find(own) {
+        Some(flag) => format!("put it after the command: `ccb {command} {flag} …`"),
+        None => {
+            "leave it out; `ccb --team NAME [PROMPT]` without a command starts a session".into()
+        }
+    };
+    Failure::usage("usage", message).with_hint(hint)
 }
 
 /// Whether these arguments are one prompt: one argument of several words.

@@ -47,7 +47,10 @@ pub(super) fn delete(
     post.close();
     let deleted = team::delete(name.as_str(), false, context)?;
     member.drop_team();
-    let mut text = format!("Team {name} deleted with {} tasks.", deleted.tasks);
+    let mut text = format!(
+        "Team {name} deleted with {}.",
+        store::counted(deleted.tasks, "task")
+    );
     for tree in deleted.trees.iter().filter(|tree| !tree.removed) {
         let why = tree.why.as_deref().unwrap_or_default();
         text.push_str(&format!("\nThe worktree {} stays: {why}", tree.path));

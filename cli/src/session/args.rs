@@ -150,13 +150,31 @@ impl SessionArgs {
 
     /// Whether anything was said that only a session understands.
     pub(crate) fn is_empty(&self) -> bool {
-        self.prompt.is_empty()
-            && !self.coordinator
-            && self.coordinator_prompt.is_none()
-            && self.mates.is_none()
-            && self.runtime.is_none()
-            && self.lead.is_none()
-            && self.permission_mode.is_none()
-            && self.merge.is_none()
+        self.given().is_empty()
+    }
+
+    /// What was said that only a session understands.
+    pub(crate) fn given(&self) -> Vec<&'static str> {
+        let all = [
+            ("PROMPT", !self.prompt.is_empty()),
+            ("--coordinator", self.coordinator),
+            ("--coordinator-prompt", self.coordinator_prompt.is_some()),
+            ("--mates", self.mates.is_some()),
+            ("--runtime", self.runtime.is_some()),
+            ("--lead", self.lead.is_some()),
+            ("--model", self.model.is_some()),
+            ("--permission-mode", self.permission_mode.is_some()),
+            ("--merge", self.merge.is_some()),
+            ("--into", self.into.is_some()),
+            ("--strategy", self.strategy.is_some()),
+            ("--verify", self.verify.is_some()),
+            ("--attempts", self.attempts.is_some()),
+            ("--verify-timeout", self.verify_timeout.is_some()),
+            ("--max-failures", self.max_failures.is_some()),
+            ("--no-worktrees", self.no_worktrees),
+            ("--stay", self.stay),
+        ];
+        let given = all.into_iter().filter(|(_, given)| *given);
+        given.map(|(name, _)| name).collect()
     }
 }

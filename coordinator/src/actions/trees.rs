@@ -1,10 +1,10 @@
 //! Any worktree of the repository: listed, looked into, made, bound to a task, kept, removed,
 //! brought back.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use store::Failure;
+use store::{Category, Failure};
 use swarm::LEAD;
 use taskboard::{Begin, Board, Completed, Hooks, Task, TaskId};
 use worktrees::{
@@ -83,6 +83,40 @@ pub fn list(options: ListOptions, workplace: &Workplace) -> Result<Vec<ListedTre
         });
     }
     Ok(listed)
+}
+
+/// The directory of a worktree: by its own name, its agent's, or the id of its task. Without a name
+/// that of the main worktree.
+pub fn directory_of(name: Option<&str>, workplace: &Workplace) -> Result<PathBuf, Failure> {
+    let trees = workplace.trees()?;
+    let Some(name) = name else {
+        return Ok(trees.main_tree().to_owned());
+    };
+    let entries = trees.list()?;
+    let live = || entries.iter().filter(|entry| entry.is_live());
+    let board = workplace.board();
+    let of_task = |entry: &&Entry| {
+        let here = entry.task_list.as_deref() == Some(board.name().as_str());
+        here && entry.task_id.as_deref() == Some(name.trim_start_matches('#'))
+    };
+    let named = live().find(|entry| entry.name.eq_ignore_ascii_case(name));
+    let found = named.or_else(|| live().rev().find(of_task));
+    if let Some(entry) = found {
+        return Ok(entry.path.clone().into());
+    }
+    let agent = workplace.agents().ok().and_then(|all| all.find(name).ok());
+    let of_agent = agent.and_then(|meta| meta.worktree).map(|tree| tree.name);
+    let of_agent = of_agent.and_then(|tree| live().find(|entry| entry.name == tree));
+    if let Some(entry) = of_agent {
+        return Ok(entry.path.clone().into());
+    }
+    let message = format!("there is no worktree {name:?}");
+    let known = live().map(|entry| entry.name.as_str());
+    let hint = match store::nearest(name, known) {
+        Some(near) => format!("did you mean {near:?}?"),
+        None => "`ccb worktree list` shows them, `ccb worktree create NAME` makes one".to_owned(),
+    };
+    Err(Failure::new(Category::NotFound, "not_found", message).with_hint(hint))
 }
 
 /// `{"worktrees":[…]}`.

@@ -99,10 +99,14 @@ fn find_runtime(name: &str, workplace: &Workplace) -> Result<RuntimeSpec, Failur
         Err(RuntimeError::UnknownName { .. }) => {
             let mut known: Vec<String> = configured.keys().cloned().collect();
             known.extend(runtime::built_in().map(str::to_owned));
-            let hint = store::did_you_mean(
-                name,
-                known.iter().map(String::as_str),
-                "`runtimes` in the settings adds others",
+            known.sort_unstable();
+            known.dedup();
+            let near = store::nearest(name, known.iter().map(String::as_str));
+            let near = near.map(|near| format!("did you mean {near:?}? "));
+            let hint = format!(
+                "{}there are: {}; `runtimes` in the settings adds others",
+                near.unwrap_or_default(),
+                known.join(", ")
             );
             let message = format!("there is no runtime {name:?}");
             Err(Failure::usage("unknown_runtime", message).with_hint(hint))

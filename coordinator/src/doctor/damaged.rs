@@ -55,8 +55,9 @@ fn roster(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) -> Result<(),
         let aside = atomic::set_unreadable_aside(path)?;
         let count = rebuild(&team, &path.with_file_name("inboxes"))?;
         finding.fixed = Some(format!(
-            "moved to {}; the team has its lead and {count} members again, those with an inbox",
-            aside.display()
+            "moved to {}; the team has its lead and {} again, those with an inbox",
+            aside.display(),
+            store::counted(count, "member")
         ));
     }
     findings.push(finding);

@@ -61,7 +61,7 @@ pub enum FanoutError {
     #[error("git does not know who commits here")]
     NoIdentity,
     /// The repository has changes that are in the way.
-    #[error("{changed} files have changes that are not committed")]
+    #[error("{} with changes that are not committed", store::counted(*changed, "file"))]
     Uncommitted { changed: usize },
     /// A patch does not fit.
     #[error("{patch} does not apply: {why}")]

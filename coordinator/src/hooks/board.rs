@@ -41,8 +41,12 @@ impl HookSource {
 
 impl BoardHooks {
     fn ask(&self, event: HookEvent, task: &Task) -> Result<(), Veto> {
-        let refused = |reason: String| Veto { reason };
-        let (around, chosen) = self.source.choose(event).map_err(refused)?;
+        let unknown = |reason: String| Veto {
+            reason,
+            bad_settings: true,
+        };
+        let refused = |reason: String| Veto::new(reason);
+        let (around, chosen) = self.source.choose(event).map_err(unknown)?;
         if chosen.run.is_empty() {
             return Ok(());
         }

@@ -168,7 +168,7 @@ impl HookSource {
         let hooks = around.hooks(&self.home);
         if let Some(problem) = hooks.unreadable() {
             return Err(format!(
-                "{problem}; nobody knows whether a {} hook is in it",
+                "{problem}; ccb cannot tell whether it has a {} hook",
                 event.as_str()
             ));
         }

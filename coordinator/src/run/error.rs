@@ -36,10 +36,10 @@ pub enum AgentError {
     #[error("the name {name:?} is taken by agent {by}, which is running")]
     NameTaken { name: String, by: String },
     /// As many run as may.
-    #[error("{running} agents are running, and no more than {most} may")]
+    #[error("{} running, and no more than {most} may run", store::counted(*running, "agent"))]
     TooMany { running: usize, most: usize },
     /// Too many were started within a minute.
-    #[error("{most} agents were started within a minute, and no more may be")]
+    #[error("{} started within a minute, and no more may be", store::counted(usize::try_from(*most).unwrap_or(usize::MAX), "agent"))]
     TooFast {
         most: u32,
         /// When the next may be started, RFC 3339.

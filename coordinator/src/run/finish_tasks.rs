@@ -86,6 +86,10 @@ fn settle_own(
                     settled.vetoed = Some(reason.clone());
                     format!("a hook said no: {reason}")
                 }
+                Err(BoardError::BadSettings { reason }) => {
+                    settled.vetoed = Some(reason.clone());
+                    reason
+                }
                 Err(error) => return Err(error),
             }
         }

@@ -70,7 +70,7 @@ impl Default for AgentSettings {
 /// that a lead that starts one after the other does not take the machine down.
 const MAX_AGENTS: usize = 128;
 
-const KEYS: &[&str] = &[
+pub(super) const KEYS: &[&str] = &[
     "autoBackgroundMs",
     "defaultRuntime",
     "deny",

@@ -165,6 +165,23 @@ mod tests {
     }
 
     #[test]
+    fn every_key_is_documented() {
+        let page = include_str!("../../../docs/settings.md");
+        let of = |section: &'static str, keys: &[&'static str]| -> Vec<String> {
+            let keys = keys.iter();
+            keys.map(|key| format!("| `{section}.{key}` |")).collect()
+        };
+        let mut rows = of("agents", super::agents::KEYS);
+        rows.extend(of("worktree", super::worktree::KEYS));
+        for row in rows {
+            assert!(page.contains(&row), "docs/settings.md lacks: {row}");
+        }
+        for section in SECTIONS.iter().filter(|section| **section != "v") {
+            assert!(page.contains(&format!("| `{section}.")), "{section}");
+        }
+    }
+
+    #[test]
     fn what_is_not_settings_is_refused() {
         assert!(load(&["{"]).is_err());
         assert!(load(&["[]"]).is_err());

@@ -92,7 +92,7 @@ impl Default for WorktreeSettings {
     }
 }
 
-const KEYS: &[&str] = &[
+pub(super) const KEYS: &[&str] = &[
     "baseRef",
     "copyDirectories",
     "durable",

@@ -156,11 +156,33 @@ pub trait Hooks {
     }
 }
 
-/// A hook's refusal.
+/// Why a change must not be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Veto {
     /// Told to whoever wanted the change.
     pub reason: String,
+    /// No hook said so: the file that names the hooks cannot be read.
+    pub bad_settings: bool,
+}
+
+impl Veto {
+    /// A hook said no.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self {
+            reason: reason.into(),
+            bad_settings: false,
+        }
+    }
+}
+
+impl From<Veto> for BoardError {
+    fn from(veto: Veto) -> Self {
+        let reason = veto.reason;
+        match veto.bad_settings {
+            true => Self::BadSettings { reason },
+            false => Self::Vetoed { reason },
+        }
+    }
 }
 
 impl Board {

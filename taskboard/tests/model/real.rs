@@ -47,9 +47,8 @@ struct FixedHook(Hook);
 
 impl FixedHook {
     fn veto(&self) -> Result<(), Veto> {
-        let reason = "no".into();
         if self.0 == Hook::Vetoes {
-            Err(Veto { reason })
+            Err(Veto::new("no"))
         } else {
             Ok(())
         }

@@ -266,8 +266,10 @@ fn copy_included(layout: &Layout, tree: &Path, done: &mut SetUpResult) -> Result
             done.copied.extend(path.to_str().map(str::to_owned));
         }
     }
-    done.notes
-        .push(format!("{count} files named by {INCLUDE_FILE} copied"));
+    done.notes.push(format!(
+        "{} named by {INCLUDE_FILE} copied",
+        store::counted(count, "file")
+    ));
     Ok(())
 }
 

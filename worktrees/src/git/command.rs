@@ -6,6 +6,7 @@
 //! `--`, or comes in on standard input.
 
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -171,14 +172,21 @@ impl Git {
     fn finish(self) -> Result<Finished, TreeError> {
         tracing::debug!(command = ?self.command, "git");
         let program = self.command.get_program().to_owned();
+        let dir = self.command.get_current_dir().map(Path::to_owned);
         let mut killed = self.after_kill;
         let mut git = Captured::new(self.command, self.input);
         let mut tries = 0;
         loop {
             tries += 1;
-            let finished = git.run(self.timeout).map_err(|source| TreeError::NoGit {
-                program: PathBuf::from(&program),
-                source,
+            let finished = git.run(self.timeout).map_err(|error| {
+                // The same error says that the directory is gone.
+                let gone = dir.as_ref().filter(|dir| !dir.is_dir());
+                let error = match gone {
+                    Some(dir) => io::Error::other(format!("{} is gone", dir.display())),
+                    None => error,
+                };
+                let program = PathBuf::from(&program);
+                TreeError::NoGit { program, error }
             })?;
             if finished.timed_out {
                 return Err(TreeError::GitTimedOut {

@@ -50,8 +50,11 @@ pub fn resolve(dir: &Path, spec: &str) -> Result<String, TreeError> {
 /// The top of the working tree that `dir` is in.
 pub fn top(dir: &Path) -> Result<PathBuf, TreeError> {
     let bytes = Git::at(dir, "rev-parse").arg("--show-toplevel").run();
-    let bytes = bytes.map_err(|_| TreeError::NoRepository {
-        dir: dir.to_owned(),
+    let bytes = bytes.map_err(|error| match error {
+        TreeError::NoGit { .. } => error,
+        _ => TreeError::NoRepository {
+            dir: dir.to_owned(),
+        },
     })?;
     Ok(path_from(bytes.strip_suffix(b"\n").unwrap_or(&bytes)))
 }

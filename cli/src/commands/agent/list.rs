@@ -25,10 +25,11 @@ pub(crate) fn run(args: &ListArgs, context: &mut Context) -> Result<Exit, Failur
     }
     let team = agents.team_name();
     let roster = context.team_named(team.clone()).roster().ok();
+    let spawn = context.out.command("agent spawn PROMPT");
     context.out.answer(
         || json!({ "agents": listed.iter().map(Listed::to_json).collect::<Vec<_>>() }),
         || match listed[..] {
-            [] => format!("no agents in team {team}; `ccb agent spawn PROMPT` starts one"),
+            [] => format!("no agents in team {team}. Start one: {spawn}"),
             _ => {
                 let color = |agent: &Listed| color_of(&agent.meta, roster.as_ref());
                 let rows = listed

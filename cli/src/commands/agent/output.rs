@@ -6,7 +6,7 @@ use coordinator::run::{Agents, Launched, Outcome};
 use serde_json::json;
 use store::duration::DurationFormat;
 use store::{Category, Failure};
-use swarm::run::{ExitReason, ExitStatus};
+use swarm::run::{ExitReason, ExitStatus, Meta, RunState};
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -47,24 +47,7 @@ pub(crate) fn run(args: &OutputArgs, context: &mut Context) -> Result<Exit, Fail
         output.passed_on()?;
         return Ok(exit);
     }
-    // Not over: what there is so far.
-    let run = agents.run(&meta.agent_id);
-    let so_far = swarm::run::tail_of_output(&run, 16 * 1024)?;
-    let state = run.meta()?.state.as_str();
-    let id = &meta.agent_id;
-    context.out.answer(
-        || {
-            json!({"agent": {
-                "status": state, "agentId": id, "content": so_far,
-                "outputFile": run.output_path(),
-            }})
-        },
-        || clean(so_far.trim_end()),
-    )?;
-    if !context.out.is_json() {
-        // Apart from what the agent says, which could say the same.
-        context.out.note(&format!("{DIM}[{id} is {state}]{DIM:#}"));
-    }
+    so_far(&agents, &meta, context)?;
     Ok(if args.no_wait {
         Exit::Done
     } else {
@@ -111,6 +94,52 @@ pub(super) fn wait_and_print(
     }
 }
 
+/// Waits for an agent that runs in the background: for its end, or, if it is a teammate, until its
+/// turn is over and it waits for mail. It runs on if we are interrupted.
+pub(super) fn wait_until_idle(
+    agents: &Agents,
+    meta: &Meta,
+    context: &mut Context,
+) -> Result<Exit, Failure> {
+    let signals = Signals::catch()?;
+    loop {
+        if let Some(output) = agents.output(meta, context.agent(), SLICE)? {
+            let exit = print(&output.outcome, context)?;
+            output.passed_on()?;
+            return Ok(exit);
+        }
+        if agents.run(&meta.agent_id).meta()?.state == RunState::Idle {
+            so_far(agents, meta, context)?;
+            return Ok(Exit::Done);
+        }
+        if let Some(exit) = signals.came() {
+            return Ok(exit);
+        }
+    }
+}
+
+/// Prints what an agent that is not over has said.
+fn so_far(agents: &Agents, meta: &Meta, context: &mut Context) -> Result<(), Failure> {
+    let run = agents.run(&meta.agent_id);
+    let so_far = swarm::run::tail_of_output(&run, 16 * 1024)?;
+    let state = run.meta()?.state.as_str();
+    let id = &meta.agent_id;
+    context.out.answer(
+        || {
+            json!({"agent": {
+                "status": state, "agentId": id, "content": so_far,
+                "outputFile": run.output_path(),
+            }})
+        },
+        || clean(so_far.trim_end()),
+    )?;
+    if !context.out.is_json() {
+        // Apart from what the agent says, which could say the same.
+        context.out.note(&format!("{DIM}[{id} is {state}]{DIM:#}"));
+    }
+    Ok(())
+}
+
 /// The agent goes on without us.
 fn background(agents: &Agents, launched: Launched, context: &mut Context) -> Result<Exit, Failure> {
     let answer = launched.to_json(&launched.run.prompt()?);
@@ -118,12 +147,13 @@ fn background(agents: &Agents, launched: Launched, context: &mut Context) -> Res
     if let Some(outcome) = agents.to_background(launched)? {
         return print(&outcome, context);
     }
+    let output = context.out.command(&format!("agent output {id}"));
     context.out.done(
         || json!({ "agent": answer }),
         || {
             format!(
-                "{YELLOW}…{YELLOW:#} {BOLD}{id}{BOLD:#} takes long and goes on in the background\n  \
-                 {DIM}`ccb agent output {id}` waits for its result{DIM:#}"
+                "{YELLOW}◐{YELLOW:#} {BOLD}{id}{BOLD:#} takes long and continues in the \
+                 background\n  {DIM}wait for its result: {output}{DIM:#}"
             )
         },
     )

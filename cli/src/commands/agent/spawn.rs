@@ -87,23 +87,38 @@ pub(crate) fn run(
     if let Some(warning) = bounds::warning(&spawn) {
         tracing::warn!("{warning}");
     }
+    if let Some(model) = &args.model
+        && !spawn.runtime.kind.has_model()
+    {
+        let runtime = &spawn.runtime.name;
+        let message = format!("runtime {runtime:?} runs commands and has no model {model:?}");
+        return Err(Failure::usage("no_model", message)
+            .with_hint("leave out --model, or name a runtime with a model: --runtime claude"));
+    }
     let agents = context.agents()?;
     let launched = agents.spawn_when_possible(&spawn, |error| {
         context.out.note(&clean_line(&error.to_string()));
     })?;
+    if args.wait && spawn.background {
+        return output::wait_until_idle(&agents, &launched.meta, context);
+    }
     if !spawn.background {
         let limit = (!args.wait).then(|| context.agent_settings().auto_background);
         return output::wait_and_print(&agents, launched, limit, context);
     }
     let answer = launched.to_json(&spawn.prompt);
     let meta = &launched.meta;
+    let name = clean_line(meta.address());
+    let [logs, output] = ["logs -f", "output"].map(|what| {
+        let command = format!("agent {what} {name}");
+        context.out.command(&command)
+    });
     context.out.done(
         || json!({ "agent": answer }),
         || {
-            let name = clean_line(meta.address());
             format!(
-                "{GREEN}✔{GREEN:#} started {BOLD}{name}{BOLD:#} {}\n  {DIM}`ccb agent logs -f {name}` \
-                 shows what it does, `ccb agent output {name}` waits for its result{DIM:#}",
+                "{GREEN}✔{GREEN:#} started {BOLD}{name}{BOLD:#} {}\n  {DIM}follow it: {logs}\n  \
+                 wait for its result: {output}{DIM:#}",
                 clean_line(&meta.description)
             )
         },

@@ -188,7 +188,13 @@ impl Demo {
 
     fn git(&self, args: &[&str]) -> Result<String, Failure> {
         let ended = self.command(Path::new("git"), args).output();
-        let ended = ended.map_err(broken)?;
+        let ended = ended.map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => {
+                Failure::failed("git_failed", "ccb needs git, which is not in your PATH")
+                    .with_hint("install git, or add its directory to PATH")
+            }
+            _ => broken(error),
+        })?;
         if !ended.status.success() {
             let why = String::from_utf8_lossy(&ended.stderr).into_owned();
             let message = format!("git {}: {}", args.join(" "), why.trim_end());

@@ -123,6 +123,8 @@ pub(crate) fn read(args: &ReadArgs, context: &mut Context) -> Result<Exit, Failu
         None => reader.take(usize::MAX)?,
     };
     let messages = &batch.messages;
+    let last = messages.iter().map(|message| message.seq).max();
+    let ack = last.map(|last| context.out.command(&format!("mail ack {last}")));
     let json = || {
         let all: Vec<Value> = messages.iter().map(Message::to_json).collect();
         let mut answer = json!({"messages": all, "acked": reader.acked()});
@@ -134,13 +136,11 @@ pub(crate) fn read(args: &ReadArgs, context: &mut Context) -> Result<Exit, Failu
         }
         answer
     };
-    let text = || match messages.iter().map(|message| message.seq).max() {
-        Some(last) => {
+    let text = || match &ack {
+        Some(ack) => {
             let mut blocks: Vec<String> = messages.iter().map(in_full).collect();
             if args.seq.is_none() {
-                blocks.push(format!(
-                    "{DIM}`ccb mail ack {last}` when this is dealt with{DIM:#}"
-                ));
+                blocks.push(format!("{DIM}when this is dealt with: {ack}{DIM:#}"));
             }
             blocks.join("\n\n")
         }

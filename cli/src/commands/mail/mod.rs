@@ -4,6 +4,7 @@ mod inbox;
 mod requests;
 mod send;
 mod watch;
+mod words;
 
 use clap::Subcommand;
 use mailbox::Message;
@@ -52,10 +53,7 @@ fn in_short(message: &Message) -> String {
     let text = message.summary.as_deref().or(message.text());
     match text {
         Some(text) => clean_line(text.lines().next().unwrap_or_default()),
-        None => {
-            let body = &message.to_json()["body"];
-            clean_line(&format!("{} {body}", message.body.kind()))
-        }
+        None => clean_line(words::lines(message).first().map_or("", String::as_str)),
     }
 }
 
@@ -64,12 +62,12 @@ fn in_full(message: &Message) -> String {
     let time = message.sent_at.get(11..19).unwrap_or_default();
     let kind = match message.body.kind() {
         "message" => String::new(),
-        kind => format!(" {}", clean_line(kind)),
+        kind => format!(": {}", clean_line(&kind.replace('_', " "))),
     };
     let again = if message.redelivered { ", again" } else { "" };
     let words = match message.text() {
         Some(text) => quoted(text),
-        None => quoted(&message.to_json()["body"].to_string()),
+        None => quoted(&words::lines(message).join("\n")),
     };
     format!(
         "{BOLD}{} from {}{kind}{BOLD:#} {DIM}({time}, {}{again}){DIM:#}\n{words}",

@@ -172,7 +172,8 @@ pub(crate) fn reset(args: &ResetArgs, context: &mut Context) -> Result<Exit, Fai
     let count = board.reset(args.force)?;
     let text = || {
         format!(
-            "{GREEN}✔{GREEN:#} deleted {count} tasks of {:?}",
+            "{GREEN}✔{GREEN:#} deleted {} of {:?}",
+            store::counted(count, "task"),
             board.name().as_str()
         )
     };

@@ -73,13 +73,14 @@ pub(crate) fn next(args: &NextArgs, context: &mut Context) -> Result<Exit, Failu
     match context.board().claim_next(&request) {
         Ok(Next::Claimed(claimed)) => won(&claimed, context),
         Ok(Next::Nothing(why)) => {
+            let graph = context.out.command("task graph");
             let text = || match why {
                 Nothing::AllDone => format!("{GREEN}✔{GREEN:#} everything is done"),
                 Nothing::NothingReady => {
-                    "nothing is ready: what is left is taken, blocked or parked".into()
+                    "no task is ready: the others are claimed, blocked or parked".into()
                 }
                 Nothing::Cycle => format!(
-                    "{YELLOW}!{YELLOW:#} what is left waits for itself in a circle; `ccb task graph` shows it"
+                    "{YELLOW}⚠{YELLOW:#} the tasks that are left wait for each other; see: {graph}"
                 ),
             };
             context

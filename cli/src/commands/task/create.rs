@@ -57,6 +57,10 @@ pub(super) struct OurMetadata {
     /// The command that proves it is done; empty means none
     #[arg(long, value_name = "CMD")]
     verify: Option<String>,
+    /// Files it may change, such as 'src/**'; can be repeated. Tasks whose paths overlap do not run
+    /// at the same time, and a result that changes other files does not count
+    #[arg(long, value_name = "PATTERN")]
+    paths: Vec<String>,
     /// Metadata; the value is JSON, `null` removes the key
     #[arg(long = "meta", value_name = "KEY=JSON")]
     metadata: Vec<String>,
@@ -83,6 +87,10 @@ impl OurMetadata {
             priority: self.priority,
             run: self.run.clone(),
             verify: self.verify.clone().map(not_empty),
+            paths: (!self.paths.is_empty()).then(|| {
+                let paths = self.paths.iter().filter(|path| !path.is_empty());
+                paths.cloned().collect()
+            }),
             ..TaskFacts::default()
         };
         facts.put_into(&mut map);

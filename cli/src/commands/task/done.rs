@@ -64,6 +64,7 @@ pub(crate) fn run(args: &DoneArgs, context: &mut Context) -> Result<Exit, Failur
 /// What completing a task answers, here and in `update --status completed`.
 pub(super) fn answer(completed: &Completed, context: &mut Context) -> Result<Exit, Failure> {
     let json = || completed_json(completed);
+    let next = context.out.command("task next");
     let text = || {
         let mut text = format!("{GREEN}✔{GREEN:#} {}", line(&completed.task));
         if !completed.unblocked.is_empty() {
@@ -71,9 +72,7 @@ pub(super) fn answer(completed: &Completed, context: &mut Context) -> Result<Exi
         }
         match &completed.nudge {
             Some(nudge) => text.push_str(&format!("\n{YELLOW}!{YELLOW:#} {nudge}")),
-            None => text.push_str(&format!(
-                "\n  {CYAN}`ccb task next`{CYAN:#} gives you the next one"
-            )),
+            None => text.push_str(&format!("\n  next: {CYAN}{next}{CYAN:#}")),
         }
         text
     };
@@ -90,9 +89,7 @@ impl Hooks for Check {
         let Some(command) = task.verify_command() else {
             let reason = "it has no check; give it one with `ccb task update --verify CMD`, or \
                 leave out --verify";
-            return Err(Veto {
-                reason: reason.into(),
-            });
+            return Err(Veto::new(reason));
         };
         // Its output goes to stderr whole: stdout is for our answer.
         let status = Command::new("sh")
@@ -108,12 +105,10 @@ impl Hooks for Check {
                 "place": CheckPlace::InPlace.as_str(),
                 "at": rfc3339(SystemClock.now_ms()),
             }))),
-            Ok(status) => Err(Veto {
-                reason: format!("the check `{command}` failed ({status})"),
-            }),
-            Err(error) => Err(Veto {
-                reason: format!("the check could not be run: {error}"),
-            }),
+            Ok(status) => Err(Veto::new(format!(
+                "the check `{command}` failed ({status})"
+            ))),
+            Err(error) => Err(Veto::new(format!("the check could not be run: {error}"))),
         }
     }
 }

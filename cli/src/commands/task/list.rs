@@ -37,9 +37,11 @@ pub(crate) fn run(args: &ListArgs, context: &mut Context) -> Result<Exit, Failur
         .filter(|task| !args.ready || snapshot.is_ready(task))
         .collect();
     let json = || listing.to_json(&tasks);
+    let create = context.out.command("task create SUBJECT");
+    let doctor = context.out.command("doctor");
     let text = || {
         if tasks.is_empty() && snapshot.unreadable().is_empty() {
-            return "no tasks; `ccb task create SUBJECT` makes one".to_owned();
+            return format!("no tasks yet. Add one: {create}");
         }
         let mut rows: Vec<[Cell; 5]> = tasks.iter().map(|task| row(snapshot, task)).collect();
         for id in snapshot.unreadable().keys() {
@@ -63,7 +65,7 @@ pub(crate) fn run(args: &ListArgs, context: &mut Context) -> Result<Exit, Failur
     context.out.answer(json, text)?;
     for (id, bad) in snapshot.unreadable() {
         let detail = &bad.detail;
-        let warning = format!("task {id} is unreadable ({detail}); see `ccb doctor`");
+        let warning = format!("task {id} is unreadable ({detail}); see: {doctor}");
         context.out.warn(warning);
     }
     for cycle in &listing.cycles {
