@@ -4,6 +4,7 @@
 //! `commands` with its arguments beside its code; what it does is a call into a library.
 
 mod args;
+mod ask;
 mod commands;
 mod completion;
 mod context;

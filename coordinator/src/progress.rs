@@ -179,6 +179,7 @@ mod tests {
             counts: true,
             tree: (!tree.is_empty()).then(|| tree.into()),
             at: String::new(),
+            work: None,
         }
     }
 

@@ -55,6 +55,22 @@ impl Board {
     }
 }
 
+impl Board {
+    /// Takes the result of a task back and opens it again, with what a person says about it as
+    /// the only try so far: whoever opens a task again starts counting anew.
+    pub fn reject(&self, id: TaskId, attempt: &Attempt) -> Result<Task, BoardError> {
+        let mut attempt = attempt.clone();
+        attempt.at = rfc3339(self.now_ms());
+        self.edit(id, ListDir::Leave, |_, before| {
+            let mut task = before.clone();
+            task.make_pending();
+            task.set_result(None);
+            task.set_attempts(std::slice::from_ref(&attempt));
+            Ok(Edited::new("attempt", task))
+        })
+    }
+}
+
 fn after(before: &Task, attempt: &Attempt, enough: &dyn Fn(&[Attempt]) -> Option<String>) -> Task {
     let mut attempts = before.attempts();
     attempts.push(attempt.clone());
@@ -114,6 +130,7 @@ mod tests {
             counts: true,
             tree: None,
             at: String::new(),
+            work: None,
         }
     }
 

@@ -196,11 +196,29 @@ pub struct Attempt {
     /// When, RFC 3339.
     #[serde(default)]
     pub at: String,
+    /// What it did, if that was done and a person did not want it as it is: the next try goes
+    /// on from there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<RejectedWork>,
+}
+
+/// Work that a person sent back.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RejectedWork {
+    /// All of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The run that did it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
 }
 
 impl Attempt {
     /// The status of a try whose program was killed by somebody, nobody knows who.
     pub const DIED: &str = "died";
+    /// The status of a try whose result a person sent back.
+    pub const REJECTED: &str = "rejected";
 
     /// One the task is to blame for.
     pub fn new(run: String, status: &str, why: &str) -> Self {
@@ -211,6 +229,7 @@ impl Attempt {
             counts: true,
             tree: None,
             at: String::new(),
+            work: None,
         }
     }
 }

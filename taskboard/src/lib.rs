@@ -86,7 +86,7 @@ pub use create::{NewTask, Reference};
 pub use doctor::{Finding, FindingKind};
 pub use edit::Update;
 pub use error::{BoardError, Refusal};
-pub use facts::{Attempt, Lease, LeaseTerm, TaskCheck, TaskFacts, TaskResult};
+pub use facts::{Attempt, Lease, LeaseTerm, RejectedWork, TaskCheck, TaskFacts, TaskResult};
 pub use fault::FAULT_POINTS;
 pub use graph::{Graph, TreeLine};
 pub use id::{BadId, TaskId};

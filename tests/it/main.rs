@@ -70,6 +70,8 @@ mod interop;
 mod interop_edges;
 /// What another tool writes, and what it can read of ours.
 mod interop_files;
+/// Looking at work, landing it, sending it back, undoing it.
+mod look_and_decide;
 /// Nothing stays behind: trees of lost attempts, and what was left half made.
 mod nothing_left;
 /// Text of others cannot look like lines of ours.

@@ -136,6 +136,29 @@ const SCENARIOS: &[Scenario] = &[
         check: landed_or_not,
     },
     Scenario {
+        name: "undoing a landing that nothing is on top of",
+        setup: |at| {
+            with_two_sides(at);
+            at.ok(&["worktree", "merge", "x"]);
+        },
+        command: &["undo", "x"],
+        work: true,
+        check: undone_or_not,
+    },
+    Scenario {
+        name: "undoing a landing by a revert with a check",
+        setup: |at| {
+            with_two_sides(at);
+            at.ok(&["worktree", "merge", "x"]);
+            at.repo.write("later", "later");
+            at.repo.git(&["add", "."]);
+            at.repo.git(&["commit", "-qm", "later"]);
+        },
+        command: &["undo", "x", "--check", "test -f later && ! test -e ours"],
+        work: true,
+        check: undone_or_not,
+    },
+    Scenario {
         name: "filling the pool",
         setup: |_| {},
         command: &["worktree", "pool", "fill", "1"],
@@ -234,6 +257,31 @@ fn landed_or_not(at: &Workplace, about: &str) {
     at.ok(&["worktree", "merge", "x", "--into", "main"]);
     let files = at.repo.git(&["ls-tree", "--name-only", "main"]);
     assert!(files.contains("ours"), "{about}");
+    assert_eq!(at.repo.git(&["status", "--porcelain"]), "", "{about}");
+}
+
+/// The landing is there or it is not, on main as in the files of whoever is on it and in the list
+/// of landings; trying again undoes it.
+fn undone_or_not(at: &Workplace, about: &str) {
+    let listed = at.ok(&["undo", "--show"])["landings"].clone();
+    assert_eq!(
+        listed.as_array().map(Vec::len),
+        Some(1),
+        "{about}: {listed}"
+    );
+    let undone = listed[0].get("undone");
+    assert!(
+        undone.is_none_or(|it| it.get("pending").is_none()),
+        "{about}: {listed}"
+    );
+    let files = || at.repo.git(&["ls-tree", "--name-only", "main"]);
+    assert!(files().contains("theirs"), "{about}");
+    assert_eq!(files().contains("ours"), undone.is_none(), "{about}");
+    assert_eq!(at.repo.git(&["status", "--porcelain"]), "", "{about}");
+    if undone.is_none() {
+        at.ok(&["undo", "x"]);
+    }
+    assert!(!files().contains("ours"), "{about}");
     assert_eq!(at.repo.git(&["status", "--porcelain"]), "", "{about}");
 }
 

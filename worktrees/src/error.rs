@@ -208,7 +208,7 @@ impl Explain for TreeError {
                 "commit them in the worktree, or look with `ccb worktree status {name}`"
             )),
             Self::BuiltUpon { files, .. } => facts.detail("files", json!(files)).hint(
-                "nothing was touched; undo the later landings first (`ccb undo --list` shows them), \
+                "nothing was touched; undo the later landings first (`ccb undo --show` shows them), \
                  or revert it by hand with `git revert`",
             ),
             Self::Conflicts { into, files, .. } => facts.detail("files", json!(files)).hint(format!(
@@ -291,7 +291,7 @@ impl TreeError {
             }
             Self::TargetMoved { .. } => "nothing was moved; try again",
             Self::NoLanding { .. } | Self::NotOnBranch { .. } => {
-                "`ccb undo --list` shows the landings there are"
+                "`ccb undo --show` shows the landings there are"
             }
             Self::Held { .. } => "wait until it is done, or stop it",
             Self::Locked { .. } => "`git worktree unlock` releases it",

@@ -68,8 +68,8 @@ pub use fault::FAULT_POINTS;
 pub use git::{ConfigCode, config_code};
 pub use lease::Lease;
 pub use merge::{
-    Landing, MergeOutcome, MergeRequest, MergeStrategy, Merged, Sealed, TakeBackRequest, TakenBack,
-    Undone, UndoneBy, patch,
+    FilesNow, Landing, MergeOutcome, MergeRequest, MergeStrategy, Merged, Sealed, TakeBackRequest,
+    TakenBack, Undone, UndoneBy, patch,
 };
 pub use pool::{GivenBack, PoolTree, Refilled};
 pub use registry::{Entry, EventTask, LandingRecord, Trashed, TreeStatus};

@@ -4,16 +4,20 @@ pub(crate) mod agent;
 mod cd;
 mod completions;
 mod demo;
+mod diff;
 mod doctor;
 mod fanout;
+mod land;
 mod mail;
 mod man;
 mod mcp;
+mod reject;
 mod shell_init;
 mod status;
 mod task;
 mod team;
 mod trust;
+mod undo;
 mod watch;
 pub(crate) mod worktree;
 
@@ -60,6 +64,14 @@ pub(crate) enum Command {
     Fanout(Box<fanout::FanoutArgs>),
     /// Let an agent take part in a team: serves the board, mail and agents as tools over MCP
     Mcp(mcp::McpArgs),
+    /// Show what was changed for a task, by an agent or in a worktree
+    Diff(diff::DiffArgs),
+    /// Put the work on tasks onto a branch, checked
+    Land(land::LandArgs),
+    /// Send a task's result back with feedback for its next attempt
+    Reject(reject::RejectArgs),
+    /// Take a landing off its branch again
+    Undo(undo::UndoArgs),
     /// Show how everything stands: session, tasks, agents, requests, worktrees
     Status(status::StatusArgs),
     /// Look for damage (tasks, worktrees, runs, rosters, mail) and repair it with --fix
@@ -100,6 +112,10 @@ pub(crate) fn run(cli: &Cli, name: &str, context: &mut Context) -> Result<Exit, 
                 | Command::Worktree(_)
                 | Command::Agent(_)
                 | Command::Status(_)
+                | Command::Diff(_)
+                | Command::Land(_)
+                | Command::Reject(_)
+                | Command::Undo(_)
         )
     ) {
         context.settle_dead_runs();
@@ -115,6 +131,10 @@ pub(crate) fn run(cli: &Cli, name: &str, context: &mut Context) -> Result<Exit, 
         Some(Command::Agent(args)) => agent::run(args, context),
         Some(Command::Fanout(args)) => fanout::run(args, context),
         Some(Command::Mcp(args)) => mcp::run(args, context),
+        Some(Command::Diff(args)) => diff::run(args, context),
+        Some(Command::Land(args)) => land::run(args, context),
+        Some(Command::Reject(args)) => reject::run(args, context),
+        Some(Command::Undo(args)) => undo::run(args, context),
         Some(Command::Status(args)) => status::run(args, context),
         Some(Command::Man(args)) => man::run(args, context),
         Some(Command::Doctor(args)) => doctor::run(args, context),

@@ -35,7 +35,22 @@ pub(super) fn base_for(
     for blocker in &task.blocked_by {
         collect(board, *blocker, &mut seen, &mut commits);
     }
-    trees.compose(&start, &commits).map(Some)
+    let Some(rejected) = rejected(task).filter(|commit| trees.has_commit(commit)) else {
+        return trees.compose(&start, &commits).map(Some);
+    };
+    // A person wants something else about it, not all of it anew. If that does not fit with the
+    // rest any more, it is done anew.
+    let with_it: Vec<String> = commits.iter().cloned().chain([rejected]).collect();
+    match trees.compose(&start, &with_it) {
+        Err(TreeError::Conflicts { .. }) => trees.compose(&start, &commits).map(Some),
+        composed => composed.map(Some),
+    }
+}
+
+/// The work that a person sent back, if that was the last thing that happened to the task.
+fn rejected(task: &Task) -> Option<String> {
+    let attempts = task.attempts();
+    attempts.last()?.work.as_ref()?.commit.clone()
 }
 
 /// The commits of `id`, or, where it left none, of what it builds on itself.

@@ -21,6 +21,7 @@ mod lead_workers;
 mod main_loop;
 mod mirror;
 mod outcomes;
+mod rejected;
 mod reported_done;
 mod rests;
 mod schedule;

@@ -224,6 +224,9 @@ impl Setup {
             }
             Err(error) => return Err(self.failed(&task, error.to_string(), attempts)),
         };
+        if let Some(launched) = self.resume_rejected(&task, verify.as_deref()) {
+            return Ok((launched, attempt));
+        }
         let job = Job {
             task: &task,
             seat,

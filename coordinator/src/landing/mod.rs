@@ -2,7 +2,8 @@
 //!
 //! Sessions land what is done as it comes; a person lands it with `ccb land`. Both use
 //! [`land`]'s machinery: one task after the other, each merged aside and checked before the branch
-//! moves. [`candidates`] says what has not landed.
+//! moves. [`candidates`] says what has not landed, [`compare`] what it changes. [`undo()`] takes a
+//! landing back, [`reject()`] a result that has not landed.
 //!
 //! ```no_run
 //! # use std::sync::atomic::AtomicBool;
@@ -17,11 +18,14 @@
 //! # Ok(()) }
 //! ```
 
+mod compare;
 mod conflict;
 mod lander;
 pub(crate) mod message;
 mod put_away;
 mod queue;
+mod reject;
+mod undo;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +36,7 @@ use store::Failure;
 use taskboard::TaskId;
 use worktrees::MergeStrategy;
 
+pub use compare::{Changed, Comparison, changed, compare, here};
 pub(crate) use conflict::is_conflict;
 pub use lander::{Landed, Moved};
 pub(crate) use lander::{Lander, Landings};
@@ -40,6 +45,8 @@ pub(crate) use put_away::{discard, put_away_superseded, staying_trees, supersede
 pub(crate) use queue::{
     Queued, WORKER_OF, commit_of, is_commit_checked, is_workers, next_to_land, queued, unlanded,
 };
+pub use reject::{Rejected, reject};
+pub use undo::{ListedLanding, UndoReport, UndoRequest, find, landings, settle, undo};
 pub use work::{Unlanded, WorkState, candidates, candidates_everywhere, state_of};
 
 use crate::run::Prove;

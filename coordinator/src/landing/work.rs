@@ -80,7 +80,7 @@ pub(super) fn to_land(task: &Task, list: &str, trees: &Trees) -> Result<Unlanded
             "landed",
             format!("task {id} is on {} already", landing.into),
         )
-        .with_hint(format!("`ccb undo {}` takes it back", landing.id)),
+        .with_hint(format!("`ccb undo L{}` takes it back", landing.id)),
         WorkState::Undone(_) => refused(
             "nothing_to_land",
             format!("task {id}: its landing was undone, and its worktree is gone"),

@@ -111,6 +111,7 @@ fn settle_own(
         // As the agent left it: whatever becomes of its tree comes later.
         tree: worktrees::fingerprint_of(&meta.cwd),
         at: String::new(),
+        work: None,
     };
     let patience = prove.as_ref().map_or(Patience::ENDLESS, |prove| Patience {
         failed: prove.max_attempts,

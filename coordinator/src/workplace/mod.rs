@@ -435,6 +435,20 @@ impl Workplace {
         (self.list != place.list && self.list != place.team).then_some(&self.list)
     }
 
+    /// The flag, and a blank, that a command needs to be about this list when it is given where
+    /// this one was: `--team NAME `, `--list NAME `, or nothing.
+    pub fn flag_for(&self, list: &str) -> String {
+        let own = !self.leads && !self.list_named && self.team.is_none();
+        if list == self.alone.as_str() && own {
+            return String::new();
+        }
+        let team = Name::new("team", list).is_ok_and(|team| self.home.team(&team).is_dir());
+        match team {
+            true => format!("--team {list} "),
+            false => format!("--list {list} "),
+        }
+    }
+
     /// Whether somebody said who is acting.
     pub fn named_agent(&self) -> Option<&str> {
         self.agent_named.then_some(self.agent.as_str())

@@ -229,15 +229,27 @@ impl Builder<'_> {
     /// The committer git is configured with, or ccb if there is none.
     fn committer(&self) -> &str {
         self.committer.get_or_init(|| {
-            let said = self.layout.git("var").arg("GIT_COMMITTER_IDENT").line();
+            let said = self.identity("COMMITTER");
             said.unwrap_or_else(|_| format!("ccb <ccb@localhost> {} +0000", self.now_ms / 1000))
         })
     }
 
     /// The author git is configured with, or ccb if there is none.
     fn author(&self) -> String {
-        let said = self.layout.git("var").arg("GIT_AUTHOR_IDENT").line();
+        let said = self.identity("AUTHOR");
         said.unwrap_or_else(|_| self.committer().to_owned())
+    }
+
+    /// Who the user is to git: by the environment, else by configuration.
+    fn identity(&self, role: &str) -> Result<String, TreeError> {
+        let mut git = self.layout.git("var").arg(format!("GIT_{role}_IDENT"));
+        for part in ["NAME", "EMAIL"] {
+            let name = format!("GIT_{role}_{part}");
+            if let Some(value) = std::env::var_os(&name) {
+                git = git.env(&name, value);
+            }
+        }
+        git.line()
     }
 
     /// Writes a commit object.

@@ -81,7 +81,9 @@ impl Landing {
     }
 
     fn is_of(&self, entry: &Entry, landed: &LandingRecord) -> bool {
-        self.worktree == entry.name && self.commit == landed.commit && self.into == landed.into
+        // The same commit can land again after it was undone.
+        self.worktree == entry.name
+            && (&self.commit, &self.into, &self.at) == (&landed.commit, &landed.into, &landed.at)
     }
 }
 

@@ -3,6 +3,7 @@
 //! were cut short (`interrupted`), what has landed (`landings`), undoing it (`take_back`), commits kept by refs (`pin`), and patches (`patch`).
 
 mod build;
+mod compare;
 mod interrupted;
 mod land;
 mod landings;
@@ -13,6 +14,7 @@ mod take_back;
 mod target;
 
 pub(crate) use build::{Builder, Built};
+pub use compare::FilesNow;
 pub use land::{MergeOutcome, MergeRequest, MergeStrategy, Merged};
 pub use landings::{Landing, Undone, UndoneBy};
 pub use seal::Sealed;

@@ -6,6 +6,7 @@ use taskboard::{Task, Update};
 
 use super::create::{OurMetadata, description};
 use super::{done, id, ids, line};
+use crate::ask::{self, Unattended};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::GREEN;
@@ -85,6 +86,9 @@ pub(crate) struct ResetArgs {
     /// Even if tasks are in progress or unreadable
     #[arg(long)]
     force: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
 }
 
 pub(crate) fn update(args: &UpdateArgs, context: &mut Context) -> Result<Exit, Failure> {
@@ -169,13 +173,16 @@ pub(crate) fn unblock(args: &EdgeArgs, context: &mut Context) -> Result<Exit, Fa
 
 pub(crate) fn reset(args: &ResetArgs, context: &mut Context) -> Result<Exit, Failure> {
     let board = context.board();
+    let name = board.name().as_str();
+    if board.dir().is_dir() {
+        let there = board.snapshot()?.tasks().count();
+        let question = format!("Delete {} of {name:?} for good?", store::counted(there, "task"));
+        ask::confirm(&question, args.yes, Unattended::GoesOn, context)?;
+    }
     let count = board.reset(args.force)?;
     let text = || {
-        format!(
-            "{GREEN}✔{GREEN:#} deleted {} of {:?}",
-            store::counted(count, "task"),
-            board.name().as_str()
-        )
+        let deleted = store::counted(count, "task");
+        format!("{GREEN}✔{GREEN:#} deleted {deleted} of {name:?}")
     };
     context.out.done(|| json!({ "deleted": count }), text)
 }

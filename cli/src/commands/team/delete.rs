@@ -2,6 +2,7 @@ use clap::Args;
 use coordinator::actions::team;
 use store::Failure;
 
+use crate::ask::{self, Unattended};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{BOLD, GREEN, YELLOW, clean_line};
@@ -13,9 +14,19 @@ pub(crate) struct DeleteArgs {
     /// Even if members are alive or tasks are in progress
     #[arg(long)]
     force: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
 }
 
 pub(crate) fn run(args: &DeleteArgs, context: &mut Context) -> Result<Exit, Failure> {
+    // A team that is not there is told without a question.
+    if team::team(&args.name, context)?.enter().is_ok() {
+        let name = clean_line(&args.name);
+        let question =
+            format!("Delete team {name:?} with its tasks, mail and agents' logs for good?");
+        ask::confirm(&question, args.yes, Unattended::GoesOn, context)?;
+    }
     let deleted = team::delete(&args.name, args.force, context)?;
     let json = || team::deleted_json(&deleted);
     let text = || {
@@ -30,7 +41,7 @@ pub(crate) fn run(args: &DeleteArgs, context: &mut Context) -> Result<Exit, Fail
             tree.why.as_deref().unwrap_or_default(),
         );
         let why = clean_line(why);
-        let note = format!("{YELLOW}note:{YELLOW:#} the tree {path} stays: {why}");
+        let note = format!("{YELLOW}note:{YELLOW:#} the worktree {path} stays: {why}");
         context.out.note(&note);
     }
     for one in &deleted.living {

@@ -3,9 +3,10 @@ use coordinator::actions::trees::{self, RemoveOptions};
 use serde_json::json;
 use store::Failure;
 use taskboard::Hooks;
-use worktrees::Slug;
+use worktrees::{ChangeState, Slug};
 
 use super::{NameArgs, to_json};
+use crate::ask::{self, Unattended};
 use crate::commands::task::done::Check;
 use crate::commands::task::line;
 use crate::context::Context;
@@ -28,12 +29,23 @@ pub(crate) struct RemoveArgs {
     /// Say what would happen
     #[arg(long)]
     dry_run: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
 }
 
 pub(crate) fn remove(args: &RemoveArgs, context: &mut Context) -> Result<Exit, Failure> {
     let slug = Slug::new(&args.name)?;
     if args.dry_run {
         return dry_run(args, &slug, context);
+    }
+    if args.discard {
+        let changes = context.trees()?.changes(&slug)?;
+        if changes.state != ChangeState::Clean {
+            let found = clean_line(&changes.describe());
+            let question = format!("Remove worktree {slug} with its changes ({found})?");
+            ask::confirm(&question, args.yes, Unattended::GoesOn, context)?;
+        }
     }
     let check = match args.complete_task {
         true => Some(Check {

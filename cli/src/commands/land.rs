@@ -1,0 +1,236 @@
+use std::time::Duration;
+
+use clap::Args;
+use coordinator::landing::{self, LandReport, LandRequest, Landed, Unlanded};
+use serde_json::{Value, json};
+use store::duration::DurationFormat;
+use store::{Category, Failure};
+use taskboard::TaskId;
+use worktrees::MergeStrategy;
+
+use crate::args::merge_strategy;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::output::{BOLD, CYAN, DIM, GREEN, RED, clean_line, quoted, short_commit};
+use crate::signals::Signals;
+
+/// How many lines of a failed check are shown.
+const SHOWN_LINES: usize = 10;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  ccb --team fixers land 3                       the work on task 3, onto your branch
+  ccb --team fixers land --all --dry-run         what would land, and what would conflict
+  ccb --team fixers land 1 2 --strategy squash   one commit each
+  ccb --team fixers land --all --check 'make test'
+
+What conflicts, or does not pass its check on the merged result, moves nothing (exit 8, 1).
+`ccb undo` takes a landing back.")]
+pub(crate) struct LandArgs {
+    /// The tasks
+    #[arg(
+        value_name = "TASK",
+        required_unless_present = "all",
+        conflicts_with = "all"
+    )]
+    tasks: Vec<TaskId>,
+    /// Everything on this list that is done and has not landed, except what was undone
+    #[arg(long)]
+    all: bool,
+    /// The branch to land on [default: the session's, else the one the main worktree is on]
+    #[arg(long, value_name = "BRANCH", allow_hyphen_values = true)]
+    into: Option<String>,
+    /// What the branch gets: the commits and a merge, one commit, or the commits made again
+    /// [default: the session's, else worktree.mergeStrategy]
+    #[arg(long, value_name = "HOW", value_parser = merge_strategy())]
+    strategy: Option<MergeStrategy>,
+    /// A command that must succeed on the merged result, besides the task's own check
+    /// [default: the session's --verify]
+    #[arg(long, value_name = "CMD")]
+    check: Option<String>,
+    /// Stop a check after this time [default: the session's, else 30m]
+    #[arg(long, value_name = "TIME", value_parser = |text: &str| DurationFormat::SECONDS.read(text))]
+    check_timeout: Option<Duration>,
+    /// Say what would happen; runs no check and moves nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(crate) fn run(args: &LandArgs, context: &mut Context) -> Result<Exit, Failure> {
+    landing::settle(context)?;
+    let tasks = match args.all {
+        false => args.tasks.clone(),
+        true => {
+            let waiting = landing::candidates(context)?;
+            let wanted = waiting.iter().filter(|one| !one.undone);
+            wanted.map(|one| one.task).collect()
+        }
+    };
+    let request = LandRequest {
+        into: args.into.clone(),
+        strategy: args.strategy,
+        check: args.check.clone(),
+        check_timeout: args.check_timeout,
+        dry_run: args.dry_run,
+        ..LandRequest::default()
+    };
+    let signals = Signals::catch()?;
+    let is_json = context.out.is_json();
+    let mut out = context.out.clone();
+    let shown = context.clone();
+    let mut printed = Ok(());
+    let reports = landing::land(
+        &tasks,
+        &request,
+        &context.workplace,
+        &signals.stop,
+        &mut |report| {
+            if !is_json && printed.is_ok() {
+                printed = out.text(&words(report, args.dry_run, &shown));
+            }
+        },
+    )?;
+    printed?;
+    if is_json {
+        let rows: Vec<Value> = reports.iter().map(|one| row(one, args.dry_run)).collect();
+        context.out.json(&json!({ "landings": rows }))?;
+    } else if reports.is_empty() {
+        context.out.text(&nothing(context)?)?;
+    }
+    Ok(signals.came().unwrap_or_else(|| exit_of(&reports)))
+}
+
+/// Nothing on this list waits to land; where something does, if anywhere.
+fn nothing(context: &Context) -> Result<String, Failure> {
+    let mut text = "nothing is done that has not landed".to_owned();
+    for work in landing::candidates_everywhere(context)? {
+        let Unlanded { list, task, .. } = &work;
+        let subject = clean_line(&work.subject);
+        let flag = context.flag_for(list);
+        text.push_str(&format!(
+            "\n  {list} #{task} {subject}: {CYAN}ccb {flag}land {task}{CYAN:#}"
+        ));
+    }
+    Ok(text)
+}
+
+fn exit_of(reports: &[LandReport]) -> Exit {
+    let is = |wanted: fn(&Landed) -> bool| reports.iter().any(|one| wanted(&one.outcome));
+    if is(|outcome| matches!(outcome, Landed::Rejected { .. })) {
+        Exit::Not(Category::Failed)
+    } else if is(|outcome| matches!(outcome, Landed::Conflict(..) | Landed::Left(_))) {
+        Exit::Not(Category::Conflict)
+    } else if is(|outcome| matches!(outcome, Landed::Hindered(_))) {
+        Exit::Not(Category::TimedOut)
+    } else {
+        Exit::Done
+    }
+}
+
+fn row(report: &LandReport, dry_run: bool) -> Value {
+    let work = &report.work;
+    let mut row = json!({
+        "task": work.task, "list": work.list, "subject": work.subject,
+        "worktree": work.worktree, "into": report.into, "strategy": report.strategy,
+    });
+    let (word, more) = match &report.outcome {
+        Landed::At(moved) => (
+            if dry_run { "would_land" } else { "landed" },
+            json!({
+                "before": moved.before, "after": moved.after, "commits": moved.commits,
+                "checkout": moved.checkout.as_ref().map(|path| path.to_string_lossy()),
+                "log": moved.log.as_ref().map(|path| path.to_string_lossy()),
+            }),
+        ),
+        Landed::Nothing => ("nothing_to_do", json!({})),
+        Landed::Conflict(files, became) => (
+            "conflict",
+            json!({ "files": files, "conflictTask": became }),
+        ),
+        Landed::Rejected { why, check, log } => (
+            "check_failed",
+            json!({ "why": why, "check": check, "log": log.to_string_lossy() }),
+        ),
+        Landed::Left(why) => ("not_landed", json!({ "why": why })),
+        Landed::Hindered(why) => ("hindered", json!({ "why": why })),
+    };
+    row["outcome"] = word.into();
+    if let (Some(row), Value::Object(more)) = (row.as_object_mut(), more) {
+        row.extend(more);
+    }
+    row
+}
+
+fn words(report: &LandReport, dry_run: bool, context: &Context) -> String {
+    let work = &report.work;
+    let (id, subject) = (work.task, clean_line(&work.subject));
+    let into = clean_line(&report.into);
+    let flag = context.flag_for(&work.list);
+    let name = format!("{BOLD}#{id}{BOLD:#} {subject}");
+    let failed = format!("{RED}✘{RED:#} {name} did not land");
+    match &report.outcome {
+        Landed::At(moved) if dry_run => {
+            let commits = commits(moved.commits);
+            format!("{name} would land on {into}: {commits}, no conflict")
+        }
+        Landed::At(moved) => {
+            let (after, commits) = (short_commit(&moved.after), commits(moved.commits));
+            format!(
+                "{GREEN}⇥{GREEN:#} {name} is on {BOLD}{into}{BOLD:#} {after} {DIM}({commits}){DIM:#}"
+            )
+        }
+        Landed::Nothing => format!("{name}: {into} has everything already"),
+        Landed::Conflict(files, _) => {
+            let files = clean_line(&files.join(", "));
+            let tree = path_of(work, context);
+            format!(
+                "{failed}: {into} has changed the same lines of {files}\n  \
+                 resolve it in its worktree, then land it again:\n    \
+                 {CYAN}cd {tree} && git merge {into}{CYAN:#}\n    \
+                 {CYAN}ccb {flag}land {id}{CYAN:#}"
+            )
+        }
+        Landed::Rejected { why, log, .. } => {
+            let lines: Vec<&str> = why.lines().collect();
+            let (first, rest) = lines.split_first().unwrap_or((&"its check failed", &[]));
+            let last = &rest[rest.len().saturating_sub(SHOWN_LINES)..];
+            let mut text = format!("{failed}: {}", clean_line(first.trim_end_matches(':')));
+            if !last.is_empty() {
+                text.push_str(&format!("\n{}", quoted(&last.join("\n"))));
+            }
+            let log = clean_line(&log.to_string_lossy());
+            text.push_str(&format!(
+                "\n  all of its output: {log}\n  send it back with: \
+                 {CYAN}ccb {flag}reject {id} --feedback TEXT{CYAN:#}"
+            ));
+            text
+        }
+        Landed::Left(why) | Landed::Hindered(why) => {
+            format!(
+                "{failed}: {}\n  try again with: {CYAN}ccb {flag}land {id}{CYAN:#}",
+                crate::output::hanging(why)
+            )
+        }
+    }
+}
+
+/// Where the work is, as short as it can be said from here.
+fn path_of(work: &Unlanded, context: &Context) -> String {
+    let entry = worktrees::Slug::new(&work.worktree)
+        .ok()
+        .and_then(|slug| context.trees().ok()?.get(&slug).ok());
+    let Some(entry) = entry else {
+        return work.worktree.clone();
+    };
+    let short = entry.path().strip_prefix(&context.directory);
+    let path = short.unwrap_or(entry.path()).to_string_lossy();
+    clean_line(&path)
+}
+
+fn commits(count: usize) -> String {
+    match count {
+        1 => "1 commit".to_owned(),
+        count => format!("{count} commits"),
+    }
+}

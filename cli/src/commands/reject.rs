@@ -1,0 +1,56 @@
+use clap::Args;
+use coordinator::landing;
+use serde_json::json;
+use store::Failure;
+use taskboard::TaskId;
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::output::{BOLD, CYAN, YELLOW, clean_line};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  ccb --team fixers reject 3 --feedback 'keep the old function as an alias'
+  ccb --team fixers                  the next session goes on with it
+
+The next attempt gets the feedback, and starts from the work as it is: the same agent resumes
+in its worktree if it is a model; otherwise a new attempt begins with that work.")]
+pub(crate) struct RejectArgs {
+    /// The task
+    task: TaskId,
+    /// What the next attempt should do differently
+    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
+    feedback: String,
+}
+
+pub(crate) fn run(args: &RejectArgs, context: &mut Context) -> Result<Exit, Failure> {
+    landing::settle(context)?;
+    let rejected = landing::reject(args.task, &args.feedback, context)?;
+    let flag = context.flag_for(context.board().name().as_str());
+    let json = || {
+        json!({
+            "task": rejected.task.to_json(),
+            "worktree": rejected.worktree,
+            "directed": rejected.directed,
+        })
+    };
+    let text = || {
+        let (id, subject) = (rejected.task.id, clean_line(&rejected.task.subject));
+        let mut text = format!("{YELLOW}○{YELLOW:#} {BOLD}#{id}{BOLD:#} {subject} was sent back");
+        if let Some(name) = &rejected.worktree {
+            text.push_str(&format!(
+                "; its next attempt starts from the work in {name}"
+            ));
+        }
+        text.push_str(&match rejected.directed {
+            true => "\n  the running session gives it to an agent".to_owned(),
+            false => format!(
+                "\n  a session works on it: {CYAN}ccb {}{CYAN:#}",
+                flag.trim_end()
+            ),
+        });
+        text
+    };
+    context.out.done(json, text)
+}

@@ -1,0 +1,114 @@
+//! What a worktree holds, in a form git can compare with something else.
+
+use std::path::Path;
+use std::process::Command;
+
+use store::atomic;
+
+use crate::changes;
+use crate::error::TreeError;
+use crate::git::Git;
+use crate::process::forget_git;
+use crate::registry::{Entry, Registry, TreeStatus, removed};
+use crate::slug::Slug;
+use crate::trees::Trees;
+
+/// A worktree's files at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilesNow {
+    /// The commit, or the git tree with what is not committed as well.
+    pub id: String,
+    /// Not all of it is committed.
+    pub uncommitted: bool,
+}
+
+impl Trees {
+    /// The files of a worktree as they are, what is not committed included; not what git
+    /// ignores. The worktree and its index stay as they are.
+    pub fn files_now(&self, entry: &Entry) -> Result<FilesNow, TreeError> {
+        let found = changes::of(&self.layout, entry);
+        let Some(head) = found.head.clone() else {
+            return Err(TreeError::NotOurs {
+                path: entry.path().to_owned(),
+                why: found.reason.unwrap_or_else(|| "it has no commit".into()),
+            });
+        };
+        if found.paths.is_empty() {
+            return Ok(FilesNow {
+                id: head,
+                uncommitted: false,
+            });
+        }
+        self.layout.create_dirs()?;
+        let index = self
+            .layout
+            .tmp()
+            .join(format!("index-{}", uuid::Uuid::new_v4()));
+        let written = self.write_files(entry.path(), &head, &found.paths, &index);
+        atomic::remove(&index)?;
+        Ok(FilesNow {
+            id: written?,
+            uncommitted: true,
+        })
+    }
+
+    fn write_files(
+        &self,
+        dir: &Path,
+        head: &str,
+        paths: &[Vec<u8>],
+        index: &Path,
+    ) -> Result<String, TreeError> {
+        let git = |verb: &str| Git::at(dir, verb).env("GIT_INDEX_FILE", index);
+        git("read-tree").arg(head).run()?;
+        git("update-index")
+            .args(["--add", "--remove", "--replace", "-z", "--stdin"])
+            .input(paths.join(&0))
+            .timeout(self.options.checkout_timeout)
+            .run()?;
+        git("write-tree").line()
+    }
+
+    /// `git diff` between two commits or trees, with the user's own settings: pager, colours and
+    /// diff tool are as in any other.
+    pub fn diff_command(&self, from: &str, to: &str) -> Command {
+        let mut command = Command::new("git");
+        forget_git(&mut command);
+        // What the user says about output stays.
+        for name in [
+            "GIT_PAGER",
+            "GIT_EXTERNAL_DIFF",
+            "GIT_CONFIG_GLOBAL",
+            "GIT_CONFIG_SYSTEM",
+        ] {
+            if let Some(value) = std::env::var_os(name) {
+                command.env(name, value);
+            }
+        }
+        command
+            .current_dir(&self.layout.main)
+            .arg("diff")
+            .args([from, to]);
+        command
+    }
+
+    /// The last worktree of this name, whether it is there or was removed.
+    pub fn last_of(&self, slug: &Slug) -> Result<Option<Entry>, TreeError> {
+        let registry = Registry::load(&self.layout)?;
+        let known = registry.find(slug).or(registry.last_removed(slug));
+        match known {
+            Some(entry) => Ok(Some(entry.clone())),
+            None => removed::last(&self.layout, slug),
+        }
+    }
+
+    /// The commit a removed worktree was at, as far as anything keeps it.
+    pub fn last_commit(&self, entry: &Entry) -> Option<String> {
+        let trash = entry.trash.as_ref()?;
+        let head = format!("refs/ccb/rescue/{}/head", trash.id);
+        let kept = self.layout.history().tip(&head).ok().flatten();
+        let noted = entry.merged.as_ref().map(|landed| landed.head.clone());
+        let known = kept.or_else(|| trash.branch_tip.clone()).or(noted)?;
+        (entry.status == TreeStatus::Removed && self.has_commit(&known)).then_some(known)
+    }
+}
