@@ -305,6 +305,9 @@ pub(crate) fn failure_lines(why: &str, log: Option<&Path>, again: Option<&str>) 
         let before = counted(failure.before, "earlier line");
         text.push_str(&format!("\n{QUOTE}{DIM}… {before}{DIM:#}"));
     }
+    if failure.printed.is_empty() && log.is_none() && failure.what.contains("exit code") {
+        text.push_str(" (it printed nothing)");
+    }
     for line in &failure.printed {
         text.push_str(&format!("\n{QUOTE}{}", clean_line(line)));
     }

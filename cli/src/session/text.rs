@@ -325,21 +325,28 @@ pub(super) fn summary_text(summary: &Summary) -> String {
             clean_line(&tree.description)
         ));
     }
+    if !summary.staying.is_empty() {
+        let mut tasks: Vec<String> = Vec::new();
+        for tree in &summary.staying {
+            let task = format!("#{}", tree.task);
+            if !tasks.contains(&task) {
+                tasks.push(task);
+            }
+        }
+        if let Some(more @ 1..) = tasks.len().checked_sub(NAMED) {
+            tasks.truncate(NAMED);
+            tasks.push(format!("{more} more"));
+        }
+        text.push_str(&format!(
+            "\n  {DIM}kept: {} of {} (ccb worktree list){DIM:#}",
+            counted(summary.staying.len(), "worktree"),
+            tasks.join(", ")
+        ));
+    }
     if completed < total || summary.verdict != Verdict::Done {
         text.push_str(&format!(
             "\n  {DIM}resume: ccb --team {}{DIM:#}",
             summary.team
-        ));
-    }
-    for tree in summary.staying.iter().take(NAMED) {
-        let (name, task, why) = (&tree.worktree, tree.task, clean_line(&tree.why));
-        text.push_str(&format!(
-            "\n  {DIM}worktree {name} is kept: #{task}, {why}{DIM:#}"
-        ));
-    }
-    if let Some(more @ 1..) = summary.staying.len().checked_sub(NAMED) {
-        text.push_str(&format!(
-            "\n  {DIM}and {more} more: `ccb worktree list`{DIM:#}"
         ));
     }
     text

@@ -5,7 +5,7 @@ use serde::Serialize;
 use store::clock::{Clock, SystemClock, parse_rfc3339};
 use store::{Failure, counted};
 use swarm::LEAD;
-use taskboard::{Snapshot, TaskId};
+use taskboard::{Snapshot, Task, TaskId};
 
 use super::{Kind, TeamView};
 use crate::actions::mail::in_short;
@@ -130,13 +130,12 @@ fn of_board(snapshot: &Snapshot, add: &mut dyn FnMut(Need, Option<TaskId>, Strin
             left_out += 1;
             continue;
         }
-        let reason = FailureText::of(task.parked().unwrap_or_default()).what;
-        let (id, subject) = (task.id, &task.subject);
-        let (need, word) = match is_conflict(task) {
-            true => (Need::Conflict, "conflict"),
-            false => (Need::Parked, "parked"),
+        let need = match is_conflict(task) {
+            true => Need::Conflict,
+            false => Need::Parked,
         };
-        let what = format!("#{id} {subject} is {word}: {reason}");
+        let (id, subject) = (task.id, &task.subject);
+        let what = format!("#{id} {subject} is parked{}", why_parked(task));
         add(need, Some(id), what, format!("task show {id}"));
     }
     if left_out > 0 {
@@ -147,6 +146,22 @@ fn of_board(snapshot: &Snapshot, add: &mut dyn FnMut(Need, Option<TaskId>, Strin
         let files = counted(snapshot.unreadable().len(), "task file");
         let what = format!("{files} cannot be read");
         add(Need::Unreadable, None, what, "doctor --fix".into());
+    }
+}
+
+/// The last failure where there were attempts, which says more than how often it failed.
+fn why_parked(task: &Task) -> String {
+    let attempts = task.attempts();
+    let failed = attempts.iter().filter(|attempt| attempt.counts);
+    match (failed.count(), attempts.last()) {
+        (0, _) | (_, None) => {
+            let why = FailureText::of(task.parked().unwrap_or_default());
+            format!(": {}", why.what)
+        }
+        (1, Some(last)) => format!(": {}", FailureText::of(&last.why).what),
+        (times, Some(last)) => {
+            format!(" after {times} attempts: {}", FailureText::of(&last.why).what)
+        }
     }
 }
 
