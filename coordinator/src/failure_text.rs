@@ -26,6 +26,7 @@ impl FailureText {
     pub fn of(why: &str) -> Self {
         let mut lines = why.trim().lines();
         let what = lines.next().unwrap_or_default().trim_end_matches(':');
+        let what = what.trim_end_matches("; it printed");
         let printed: Vec<&str> = lines
             .map(str::trim_end)
             .skip_while(|line| line.is_empty())

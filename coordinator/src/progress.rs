@@ -71,11 +71,21 @@ pub(crate) fn judge(attempts: &[Attempt]) -> Progress {
 pub(crate) struct Patience {
     /// Attempts the task is to blame for.
     pub failed: usize,
+    /// All of them are made, even if each fails the same way.
+    pub all: bool,
 }
 
 impl Patience {
     /// It is tried as often as somebody wants it.
-    pub(crate) const ENDLESS: Self = Self { failed: usize::MAX };
+    pub(crate) const ENDLESS: Self = Self {
+        failed: usize::MAX,
+        all: true,
+    };
+
+    /// So many, and fewer if they make no progress.
+    pub(crate) fn of(failed: usize) -> Self {
+        Self { failed, all: false }
+    }
 
     /// Why a task with these attempts is not to be tried again, if so.
     pub(crate) fn is_over(&self, attempts: &[Attempt]) -> Option<String> {
@@ -88,7 +98,7 @@ impl Patience {
             });
         }
         match judge(&blamed) {
-            Progress::Stuck { failure, times } if self.failed < usize::MAX => Some(format!(
+            Progress::Stuck { failure, times } if !self.all => Some(format!(
                 "no progress: failed {times} times the same way, and nothing changed in between: \
                  {failure}"
             )),
@@ -223,7 +233,7 @@ mod tests {
 
     #[test]
     fn patience_ends_with_too_many_failures_or_no_progress() {
-        let patience = Patience { failed: 3 };
+        let patience = Patience::of(3);
         let lost = Attempt {
             counts: false,
             ..attempt("killed", "a")

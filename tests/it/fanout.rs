@@ -287,6 +287,8 @@ fn merged_reports_end_with_the_code_of_the_whole() {
     let conflict = place.results("three", "c\n", |commit| Outcome::Conflict {
         commit,
         files: vec![],
+        with: vec![],
+        places: vec![],
     });
     let all = place.0.repo.beside("all");
     let name = |path: &Path| path.to_str().unwrap().to_owned();

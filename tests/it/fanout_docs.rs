@@ -411,4 +411,10 @@ fn the_demo_ends_green_also_when_it_is_killed_on_the_way() {
         assert!(demo["kills"].as_u64().unwrap() >= kills, "{demo}");
     }
     assert!(!home.list_dir().exists(), "the demo has a home of its own");
+    // What it names can be looked at.
+    let ended = home.command(&["demo"]).output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stdout).into_owned();
+    let said = said + &String::from_utf8_lossy(&ended.stderr);
+    assert!(said.contains("7 defects repaired"), "{said}");
+    assert!(!said.contains("/ccb-demo-"), "{said}");
 }

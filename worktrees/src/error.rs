@@ -167,10 +167,11 @@ fn no_git(program: &Path, error: &io::Error) -> String {
 }
 
 /// The first few of them.
-fn some(files: &[String]) -> String {
+pub(crate) fn some<T: AsRef<str>>(files: &[T]) -> String {
     const SHOWN: usize = 10;
     let more = files.len().saturating_sub(SHOWN);
-    let mut text = files[..files.len() - more].join(", ");
+    let shown = files[..files.len() - more].iter().map(AsRef::as_ref);
+    let mut text = shown.collect::<Vec<&str>>().join(", ");
     if more > 0 {
         text.push_str(&format!(" and {more} more"));
     }

@@ -65,7 +65,7 @@ pub use create::{Base, CreateHook, CreateMode, CreateRequest, Created, SetUp};
 pub use doctor::{HealScope, TreeFinding};
 pub use error::TreeError;
 pub use fault::FAULT_POINTS;
-pub use git::{ConfigCode, config_code};
+pub use git::{ConfigCode, ConflictPlace, config_code};
 pub use lease::Lease;
 pub use merge::{
     FilesNow, Landing, MergeOutcome, MergeRequest, MergeStrategy, Merged, Sealed, TakeBackRequest,

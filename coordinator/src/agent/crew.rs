@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::director::{Crew, Job, Terms};
-use crate::fanout::{PlannedTask, TaskIsolation, pin_name, planned_as};
+use crate::fanout::{PlannedTask, TaskIsolation, failed_before, pin_name, planned_as};
 use crate::run::Spawn;
 use store::settings::AgentLimits;
 use swarm::definitions::{Definitions, PermissionMode};
@@ -148,6 +148,13 @@ impl PlanCrew {
 
 impl Crew for PlanCrew {
     fn agent_for(&self, job: &Job<'_>) -> Result<Spawn, String> {
+        // What it learned in an earlier run of the plan counts.
+        let (before, why) = failed_before(job.task);
+        let job = &Job {
+            attempt: job.attempt + before,
+            last_failure: job.last_failure.clone().or(why.map(str::to_owned)),
+            ..job.clone()
+        };
         let mut wish = self.crew.wish(job);
         let Some(planned) = self.planned(job.task) else {
             return Err("the plan does not know it".into());
@@ -175,6 +182,7 @@ impl Crew for PlanCrew {
         };
         Terms {
             attempts: usize::try_from(planned.attempts).ok(),
+            all_attempts: true,
             verify_timeout: planned.timeout,
             check_retries: planned.check_retries,
             keep_as: Some(pin_name(&planned.key)),

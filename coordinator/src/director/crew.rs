@@ -39,6 +39,8 @@ pub(crate) struct Job<'a> {
 pub(crate) struct Terms {
     /// How often it is tried; none means as often as others.
     pub attempts: Option<usize>,
+    /// It is tried as often as that even if it fails the same way each time.
+    pub all_attempts: bool,
     /// How long its check may take; none means as long as others'.
     pub verify_timeout: Option<Duration>,
     /// How often its check is run again on the same commit when it fails.

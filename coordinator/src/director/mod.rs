@@ -36,8 +36,8 @@ pub use schedule::{Stand, Why};
 pub(crate) use setup::DirectorError;
 
 pub(crate) use crate::landing::{
-    Landings, commit_of, discard, is_commit_checked, is_conflict, is_workers, put_away_superseded,
-    staying_trees, superseded, unlanded,
+    Landings, commit_of, discard, is_conflict, is_workers, put_away_superseded, staying_trees,
+    superseded, unlanded,
 };
 pub(crate) use base::BaseOf;
 pub(crate) use control::{Control, Level};

@@ -94,9 +94,7 @@ impl Setup {
         why: &str,
     ) -> Result<(), BoardError> {
         let attempt = Attempt::new(run, status, why);
-        let patience = Patience {
-            failed: self.max_attempts,
-        };
+        let patience = Patience::of(self.max_attempts);
         let caller = Caller::forced("engine");
         let enough = |all: &[Attempt]| patience.is_over(all);
         self.board()

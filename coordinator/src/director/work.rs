@@ -253,6 +253,7 @@ impl Setup {
                 u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)
             },
             max_attempts: attempts,
+            all_attempts: terms.all_attempts,
             check_retries: terms.check_retries,
             keep_as: terms.keep_as,
             files: FileRules {
@@ -378,7 +379,7 @@ impl Setup {
     fn failed(&self, task: &Task, why: String, most: usize) -> WorkEnd {
         let run = format!("engine-{}", uuid::Uuid::new_v4());
         let attempt = Attempt::new(run, "failed", &why);
-        let patience = Patience { failed: most };
+        let patience = Patience::of(most);
         let caller = Caller::new(task.owner.clone().unwrap_or_default());
         match self
             .board()

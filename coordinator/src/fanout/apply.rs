@@ -1,11 +1,14 @@
 //! Results, applied to a repository: here or anywhere else.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use worktrees::patch::{self, Applied};
 
 use super::error::FanoutError;
 use super::manifest::Loaded;
+use super::outcome::Outcome;
+use super::report::TaskReport;
 
 /// How to apply.
 #[derive(Debug, Clone, Copy, Default)]
@@ -27,6 +30,34 @@ pub struct ApplyAnswer {
     pub after: String,
     /// Whether it was at the commit the patches were made for.
     pub same_base: bool,
+    /// The tasks whose work was left out, and why.
+    pub skipped: Vec<Skipped>,
+}
+
+/// A task whose work was not applied.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Skipped {
+    /// Its id.
+    pub task: String,
+    /// How it ended, in a line.
+    pub why: String,
+    /// Its patch, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patch: Option<String>,
+    /// Its check passed: there is good work left.
+    pub proven: bool,
+}
+
+impl Skipped {
+    fn of(task: &TaskReport) -> Option<Self> {
+        let missing = !task.outcome.is_success();
+        missing.then(|| Self {
+            task: task.id.clone(),
+            why: task.headline(),
+            patch: task.files.get("patch").cloned(),
+            proven: matches!(task.outcome, Outcome::Conflict { .. }),
+        })
+    }
 }
 
 /// Applies the patches in `dir` to the repository at `repo`: all of them, or nothing changes.
@@ -58,17 +89,42 @@ pub fn apply(dir: &Path, repo: &Path, options: ApplyOptions) -> Result<ApplyAnsw
         Applied::All { commit } => Ok(ApplyAnswer {
             tasks: patches.iter().map(|patch| patch.task.clone()).collect(),
             same_base: before == loaded.report.base,
+            skipped: loaded.report.tasks.iter().filter_map(Skipped::of).collect(),
             before,
             after: commit,
         }),
         Applied::Stopped { file, why } => {
             let name = file.file_name().unwrap_or_default();
-            Err(FanoutError::DoesNotApply {
-                patch: name.to_string_lossy().into_owned(),
-                why: one_line(&why),
-            })
+            let patch = name.to_string_lossy().into_owned();
+            let mut why = one_line(&why);
+            if let Some(with) = same_files(&loaded, &patch) {
+                why.push_str(&format!("; {with}"));
+            }
+            Err(FanoutError::DoesNotApply { patch, why })
         }
     }
+}
+
+/// Whose patches before this one change the same files.
+fn same_files(loaded: &Loaded, patch: &str) -> Option<String> {
+    let tasks = &loaded.report.tasks;
+    let find = |id: &str| tasks.iter().find(|task| task.id == id);
+    let patches = &loaded.manifest.patches;
+    let at = patches.iter().position(|one| one.path == patch)?;
+    let own: BTreeSet<&str> = paths(find(&patches[at].task)?).collect();
+    let others = patches[..at].iter().filter_map(|one| find(&one.task));
+    let shared: Vec<String> = others
+        .filter_map(|other| {
+            let both: Vec<&str> = paths(other).filter(|path| own.contains(path)).collect();
+            (!both.is_empty()).then(|| format!("{} ({})", other.id, both.join(", ")))
+        })
+        .collect();
+    let shared = (!shared.is_empty()).then(|| shared.join(", "));
+    shared.map(|shared| format!("it changes the same files as {shared}"))
+}
+
+fn paths(task: &TaskReport) -> impl Iterator<Item = &str> {
+    task.changes.iter().map(|change| change.path.as_str())
 }
 
 fn one_line(text: &str) -> String {

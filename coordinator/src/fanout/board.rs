@@ -9,14 +9,15 @@ use serde_json::json;
 use taskboard::{
     Board, Caller, NewTask, Reference, Snapshot, Status, Task, TaskFacts, TaskId, TaskResult,
 };
-use worktrees::Trees;
+use worktrees::{Slug, Trees};
 
 use super::elsewhere;
 use super::error::FanoutError;
+use super::keep::life;
 use super::plan::TaskIsolation;
-use super::run::{MARK, planned_as};
+use super::run::{MARK, failed_before, planned_as};
 use super::task::{PlannedTask, Work, places};
-use crate::director::{commit_of, is_commit_checked};
+use crate::landing::{commit_of, discard, is_commit_checked};
 use crate::run::Agents;
 
 /// How many proven tasks of earlier versions of the plan are kept.
@@ -70,13 +71,46 @@ pub(super) fn prepare(
         ids: vec![None; wanted.tasks.len()],
         cached: vec![false; wanted.tasks.len()],
     };
-    let mut older = HashMap::new();
+    let (mut older, mut earlier) = (HashMap::new(), HashMap::new());
     if board.dir().is_dir() {
+        earlier = earlier_failures(board, trees)?;
         older = keep_useful(agents, board, trees, wanted, &mut prepared)?;
     }
-    let new = create(board, wanted, &mut prepared)?;
+    let new = create(board, wanted, &earlier, &mut prepared)?;
     take_over(agents, trees, wanted, &new, older, &mut prepared)?;
     Ok(prepared)
+}
+
+/// How often a task failed before, and how it did the last time.
+#[derive(Debug)]
+struct Earlier {
+    failures: usize,
+    last: String,
+}
+
+/// How tasks failed that will be run again, by key. The worktrees of those attempts go to the trash: the
+/// next attempt takes their place.
+fn earlier_failures(board: &Board, trees: &Trees) -> Result<HashMap<String, Earlier>, FanoutError> {
+    let mut found = HashMap::new();
+    for task in board.snapshot()?.tasks() {
+        let Some((_, key)) = planned_as(task).filter(|_| task.parked().is_some()) else {
+            continue;
+        };
+        for attempt in task.attempts() {
+            let slug = Slug::new(&format!("agent-{}", life(&attempt.run).0)).ok();
+            if let Some(entry) = slug.and_then(|slug| trees.get(&slug).ok())
+                && let Err(error) = discard(trees, &entry)
+            {
+                tracing::info!(%error, "the worktree of a failed attempt stays");
+            }
+        }
+        let last = task.attempts().pop().map(|last| last.why);
+        let failures = task.failures() + failed_before(task).0;
+        if let Some(last) = last {
+            found.insert(key.to_owned(), Earlier { failures, last });
+        }
+    }
+    Ok(found)
 }
 
 /// Keeps what is of use; returns results that count but were made from another base, by key.
@@ -254,6 +288,7 @@ fn from_base(
 fn create(
     board: &Board,
     wanted: Wanted<'_>,
+    earlier: &HashMap<String, Earlier>,
     prepared: &mut Prepared,
 ) -> Result<Vec<usize>, FanoutError> {
     let Wanted { tasks, without, .. } = wanted;
@@ -273,7 +308,7 @@ fn create(
             };
             NewTask {
                 blocked_by: on.map(reference).collect(),
-                ..as_task(&tasks[*at])
+                ..as_task(&tasks[*at], earlier.get(&tasks[*at].key))
             }
         })
         .collect();
@@ -296,7 +331,7 @@ fn create(
     Ok(new)
 }
 
-fn as_task(task: &PlannedTask) -> NewTask {
+fn as_task(task: &PlannedTask, earlier: Option<&Earlier>) -> NewTask {
     let (run, description) = match &task.work {
         Work::Run(command) => (Some(command.clone()), String::new()),
         Work::Prompt(text) => (None, text.clone()),
@@ -312,7 +347,12 @@ fn as_task(task: &PlannedTask) -> NewTask {
         }),
     };
     let mut metadata = facts.into_metadata();
-    metadata.insert(MARK.into(), json!({"id": task.id, "key": task.key}));
+    let mut mark = json!({"id": task.id, "key": task.key});
+    if let Some(earlier) = earlier {
+        mark["failures"] = earlier.failures.into();
+        mark["lastFailure"] = earlier.last.as_str().into();
+    }
+    metadata.insert(MARK.into(), mark);
     NewTask {
         key: Some(task.id.clone()),
         subject: task.subject.chars().take(MAX_SUBJECT).collect(),

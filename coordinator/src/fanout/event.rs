@@ -14,6 +14,8 @@ pub enum FanoutEvent {
         tasks: Vec<PlannedEvent>,
         /// How many run at once at most.
         jobs: usize,
+        /// The team whose board they are on.
+        team: String,
     },
     /// An attempt at a task began.
     Started {

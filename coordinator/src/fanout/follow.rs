@@ -19,7 +19,7 @@ use super::outcome::{Outcome, Skip};
 use super::plan::TaskIsolation;
 use super::preview::tool;
 use super::report::TaskReport;
-use super::run::{Equipment, Events, Interrupted, RunOptions, skipped};
+use super::run::{Equipment, Events, Interrupted, RunOptions, failed_before, skipped};
 use super::task::PlannedTask;
 use crate::director::{
     BaseOf, Closed, Control, Director, DirectorError, DirectorEvent, Gate, Level, Limits, Seat,
@@ -190,7 +190,8 @@ impl Follow<'_> {
         if let Some(signal) = interrupted() {
             self.halt.signal = self.halt.signal.or(Some(signal));
             if control.interrupt() == Level::Stop {
-                let text = "interrupted: agents are asked to stop; the same command goes on later";
+                let text =
+                    "interrupted: agents are asked to stop; run the same command again to resume";
                 self.note(text.into());
             }
         }
@@ -217,8 +218,10 @@ impl Follow<'_> {
                 {
                     self.unchecked.insert(at, agent.clone());
                 }
+                let before = self.agents.board().get(task).ok();
+                let before = before.map_or(0, |task| failed_before(&task).0);
                 if let Some(task) = self.name(task) {
-                    let attempt = u32::try_from(attempt).unwrap_or(u32::MAX);
+                    let attempt = u32::try_from(attempt + before).unwrap_or(u32::MAX);
                     self.events.event(&FanoutEvent::Started {
                         task,
                         agent,

@@ -182,6 +182,14 @@ impl Archive<'_> {
         let exit = run.exit(number).ok().flatten();
         let checked = exit.and_then(|exit| exit.proof?.check);
         report.check = checked.map(|checked| check_report(&checked));
+        if !report.outcome.is_success() && report.worktree.is_none() {
+            let slug = Slug::new(&format!("agent-{id}")).ok();
+            let trees = self.agents.trees().ok();
+            let entry = slug
+                .zip(trees)
+                .and_then(|(slug, trees)| trees.get(&slug).ok());
+            report.worktree = entry.map(|entry| entry.path().to_string_lossy().into_owned());
+        }
         Ok(note)
     }
 

@@ -35,6 +35,8 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(super) struct Queue<'a> {
     pub(super) tasks: &'a [PlannedTask],
     pub(super) done: &'a [Done],
+    /// What somebody made of conflicts, by the place of the task.
+    pub(super) resolved: HashMap<usize, String>,
     pub(super) reports: &'a mut Vec<TaskReport>,
     pub(super) trees: &'a Trees,
     pub(super) agents: &'a Agents,
@@ -153,7 +155,7 @@ impl Queue<'_> {
                         .notes
                         .push(format!("{branch} was not built: {error}"));
                     for at in items {
-                        self.left(at, Vec::new());
+                        self.left(at);
                     }
                 }
             }
@@ -183,7 +185,10 @@ impl Queue<'_> {
             }
         }
         let order = graph(self.tasks).order_by(|at| shares[at].len());
-        order.into_iter().filter(lands).collect()
+        let mut order: Vec<usize> = order.into_iter().filter(lands).collect();
+        // What was resolved has the work of others in it.
+        order.sort_by_key(|at| self.resolved.contains_key(at));
+        order
     }
 
     /// Builds one branch and puts it in place.
@@ -193,13 +198,16 @@ impl Queue<'_> {
         items: &[usize],
         stop: &AtomicBool,
     ) -> Result<(String, Option<String>), Broken> {
-        let own = self.trees.pinned(&format!("landed/{branch}"))?;
+        let landed = format!("landed/{branch}");
+        let own = self.trees.pinned(&landed)?;
+        let mut others = false;
         let start = match self.trees.branch_tip(branch)? {
             // It is as we left it: built anew, so that nothing of an older plan stays.
             Some(tip) if own.as_ref() == Some(&tip) && self.options.into.is_none() => {
                 self.options.base.clone()
             }
             Some(tip) => {
+                others = true;
                 let base = std::slice::from_ref(&self.options.base);
                 self.trees.compose(&tip, base)?
             }
@@ -224,9 +232,14 @@ impl Queue<'_> {
             _ => None,
         };
         self.trees.put_branch(branch, &build.tip, own.as_deref())?;
-        self.trees.pin(&format!("landed/{branch}"), &build.tip)?;
+        match others {
+            // What somebody else did on it must not be lost when the plan is run again.
+            true => self.trees.unpin(&[landed])?,
+            false => self.trees.pin(&landed, &build.tip)?,
+        }
         // Nothing is said to have landed before that is on the disk.
         self.trees.make_durable()?;
+        self.settle_conflicts(branch, items, &build.inside);
         for at in &build.inside {
             self.reports[*at].branch = Some(branch.to_owned());
             self.events.event(&FanoutEvent::Landed {
@@ -255,7 +268,7 @@ impl Queue<'_> {
             if self.is_out(at) {
                 continue;
             }
-            let commit = self.done[at].commit.clone().unwrap_or_default();
+            let commit = self.commit(at).cloned().unwrap_or_default();
             let task = &self.tasks[at];
             let words = format!("Land {}: {}\n", task.id, task.subject);
             let commits = std::slice::from_ref(&commit);
@@ -264,7 +277,11 @@ impl Queue<'_> {
                     tip = with;
                     batch.push(at);
                 }
-                Err(TreeError::Conflicts { files, .. }) => self.left(at, files),
+                Err(TreeError::Conflicts { files, .. }) => {
+                    let inside: Vec<usize> = build.inside.iter().chain(&batch).copied().collect();
+                    let outcome = self.conflict(at, &tip, &inside, files);
+                    self.finished(at, outcome);
+                }
                 Err(error) => return Err(error.into()),
             }
         }
@@ -275,6 +292,7 @@ impl Queue<'_> {
             // Exactly this was checked when the task was done.
             1 if !search
                 && self.done[last].commit.as_ref() == Some(&tip)
+                && !self.resolved.contains_key(&last)
                 && build.whole.is_none() =>
             {
                 Ok(())
@@ -315,9 +333,15 @@ impl Queue<'_> {
         true
     }
 
-    fn left(&mut self, at: usize, files: Vec<String>) {
-        let commit = self.done[at].commit.clone().unwrap_or_default();
-        self.finished(at, Outcome::Conflict { commit, files });
+    /// It has not landed, for a reason that is none of its own.
+    fn left(&mut self, at: usize) {
+        let outcome = Outcome::Conflict {
+            commit: self.done[at].commit.clone().unwrap_or_default(),
+            files: Vec::new(),
+            with: Vec::new(),
+            places: Vec::new(),
+        };
+        self.finished(at, outcome);
     }
 
     fn finished(&mut self, at: usize, outcome: Outcome) {
@@ -497,7 +521,7 @@ fn script(
 }
 
 /// One word for a shell.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 

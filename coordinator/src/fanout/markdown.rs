@@ -40,7 +40,7 @@ pub fn markdown(report: &Report) -> String {
         .filter(|task| needs_attention(task))
         .take(20)
     {
-        details(&mut text, task);
+        details(&mut text, report, task);
     }
     drawing(&mut text, report);
     text
@@ -75,7 +75,7 @@ fn table(text: &mut String, report: &Report) {
             "| {mark} | **{}** {} | {} | {} | {} | {} | {changes} | {patch} |",
             cell(&task.id),
             cell(&task.subject),
-            cell(&task.words()),
+            cell(&task.headline()),
             task.attempts,
             time(task.duration_ms),
             if task.cost.usd > 0.0 {
@@ -96,31 +96,41 @@ fn table(text: &mut String, report: &Report) {
     }
 }
 
-fn details(text: &mut String, task: &TaskReport) {
-    let Some(check) = task.check.as_ref().filter(|check| !check.tail.is_empty()) else {
-        return;
+fn details(text: &mut String, report: &Report, task: &TaskReport) {
+    let failure = task.failure();
+    let mut lines: Vec<&str> = failure.lines().collect();
+    let what = if lines.is_empty() {
+        ""
+    } else {
+        lines.remove(0)
     };
-    let lines: Vec<&str> = check.tail.lines().collect();
     let tail = &lines[lines.len().saturating_sub(TAIL_LINES)..];
-    // A fence longer than any in the text.
-    let longest = tail
-        .iter()
-        .map(|line| line.chars().filter(|c| *c == '`').count())
-        .max();
-    let fence = "`".repeat(longest.unwrap_or(0).max(2) + 1);
-    let id = html(&task.id);
-    let command = html(&check.command);
-    writeln!(
-        text,
-        "\n<details><summary>{id}: <code>{command}</code></summary>\n"
-    )
-    .ok();
-    writeln!(
-        text,
-        "{fence}text\n{}\n{fence}\n\n</details>",
-        tail.join("\n")
-    )
-    .ok();
+    let (id, what) = (html(&task.id), html(what));
+    writeln!(text, "\n<details><summary>{id}: {what}</summary>\n").ok();
+    if !tail.is_empty() {
+        // A fence longer than any in the text.
+        let longest = tail.iter().map(|line| longest_run(line)).max();
+        let fence = "`".repeat(longest.unwrap_or(0).max(2) + 1);
+        writeln!(text, "{fence}text\n{}\n{fence}\n", tail.join("\n")).ok();
+    }
+    let again = match task.resolve.is_empty() {
+        true => report.again_for(task),
+        false => None,
+    };
+    let facts = [
+        ("log", task.log().map(str::to_owned)),
+        ("worktree", task.worktree.clone()),
+        ("retry", again),
+    ];
+    for (name, value) in facts {
+        if let Some(value) = value {
+            writeln!(text, "* {name}: {}", code(&value)).ok();
+        }
+    }
+    for (at, step) in task.resolve.iter().enumerate() {
+        writeln!(text, "{}. {}", at + 1, code(step)).ok();
+    }
+    writeln!(text, "\n</details>").ok();
 }
 
 /// The graph, where it says something and can be drawn.

@@ -15,6 +15,7 @@
 mod apply;
 mod board;
 mod code_quality;
+mod conflicts;
 mod elsewhere;
 mod error;
 mod event;
@@ -51,8 +52,9 @@ mod tests;
 mod things;
 mod whole_check;
 
-pub use apply::{ApplyAnswer, ApplyOptions, apply};
+pub use apply::{ApplyAnswer, ApplyOptions, Skipped, apply};
 pub use code_quality::code_quality;
+pub use conflicts::shell_word;
 pub use error::FanoutError;
 pub use event::{FanoutEvent, PlannedEvent};
 pub use expand::{Basis, Expanded, MOST_TASKS, expand};
@@ -73,7 +75,7 @@ pub use progress::{Progress, Stage, remaining};
 pub use read::PlanFile;
 pub use report::{CheckReport, Cost, FileChange, Landing, REPORT_VERSION, Report, TaskReport};
 pub use results::{Keep, KeptPatch, Results};
-pub(crate) use run::{Equipment, lock_of, pin_name, planned_as, run};
+pub(crate) use run::{Equipment, failed_before, lock_of, pin_name, planned_as, run};
 pub use run::{Events, Interrupted, KEEP_FAILED, Land, RunOptions};
 pub use sarif::sarif;
 pub use select::Selection;

@@ -70,6 +70,12 @@ pub enum Outcome {
         commit: String,
         /// What both sides changed.
         files: Vec<String>,
+        /// The tasks whose results it conflicts with; none if it is what was on the branch before.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        with: Vec<String>,
+        /// The same files with the lines, as far as they are known: `src/a.rs:3-5`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        places: Vec<String>,
     },
     /// It was never started.
     Skipped { why: Skip },
@@ -127,6 +133,34 @@ impl Outcome {
         }
     }
 
+    /// A word or two for people.
+    pub fn label(&self) -> &'static str {
+        match self {
+            Self::NoChange { .. } => "unchanged",
+            Self::VerifyFailed { .. } => "check failed",
+            Self::OutOfBounds { .. } => "out of bounds",
+            Self::VerifyMissing { .. } => "without its check",
+            Self::TimedOut { .. } => "timed out",
+            Self::Budget { .. } => "over budget",
+            Self::Quota { .. } => "out of quota",
+            Self::Conflict { .. } => "not landed",
+            Self::Killed { .. } => "stopped",
+            Self::Internal { .. } => "bug in ccb",
+            other => other.kind(),
+        }
+    }
+
+    /// The mark that stands for it everywhere.
+    pub fn mark(&self) -> &'static str {
+        match self {
+            Self::Skipped { .. } => "○",
+            Self::Killed { .. } => "⊘",
+            Self::Conflict { .. } => "⚠",
+            outcome if outcome.is_success() => "✔",
+            _ => "✘",
+        }
+    }
+
     /// Whether those that depend on it can go on.
     pub fn is_success(&self) -> bool {
         matches!(
@@ -179,7 +213,7 @@ impl Outcome {
             Self::NoChange { proven: true } => "nothing changed; its check passes".into(),
             Self::NoChange { proven: false } => "nothing changed".into(),
             Self::Failed { why } => format!("the agent failed: {why}"),
-            Self::VerifyFailed { why } => format!("its check failed: {why}"),
+            Self::VerifyFailed { why } => format!("the check failed: {why}"),
             Self::OutOfBounds { files } => {
                 format!(
                     "it changed files that it must not change: {}",
@@ -190,8 +224,25 @@ impl Outcome {
             Self::TimedOut { after_ms } => format!("not done after {} s", after_ms / 1000),
             Self::Budget { why } => format!("over its budget: {why}"),
             Self::Quota { why } => format!("no quota left: {why}"),
-            Self::Conflict { files, .. } if files.is_empty() => "left to land".into(),
-            Self::Conflict { files, .. } => format!("conflicts in {}", files.join(", ")),
+            Self::Conflict { files, .. } if files.is_empty() => {
+                "its check passed, but it has not landed".into()
+            }
+            Self::Conflict {
+                files,
+                with,
+                places,
+                ..
+            } => {
+                let with = match with.as_slice() {
+                    [] => "the branch".to_owned(),
+                    with => with.join(", "),
+                };
+                let places = if places.is_empty() { files } else { places };
+                format!(
+                    "did not land: conflicts with {with} in {}",
+                    places.join(", ")
+                )
+            }
             Self::Skipped { why } => why.words(),
             Self::Killed { why } => format!("stopped: {why}"),
             Self::Internal { why } => format!("a bug in ccb: {why}"),

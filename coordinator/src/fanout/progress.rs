@@ -65,7 +65,7 @@ impl Progress {
     /// Takes in what happened at `now_ms`. An event about an unknown task changes nothing.
     pub fn take(&mut self, event: &FanoutEvent, now_ms: u64) {
         match event {
-            FanoutEvent::Planned { tasks, jobs } => {
+            FanoutEvent::Planned { tasks, jobs, .. } => {
                 let each = tasks
                     .iter()
                     .map(|task| (task.id.as_str(), &task.depends_on[..]));
@@ -225,6 +225,7 @@ mod tests {
         FanoutEvent::Planned {
             tasks: edges.iter().map(task).collect(),
             jobs,
+            team: "t".into(),
         }
     }
 

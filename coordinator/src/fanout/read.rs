@@ -129,12 +129,32 @@ fn plain_words(words: &str) -> String {
         "expected sequence start" => "there should be a list here".into(),
         "expected string scalar" => "there should be a single value here".into(),
         "null is not allowed here" => "a value is missing here".into(),
-        _ => match words.strip_prefix("invalid ") {
-            Some("u32" | "u64" | "usize" | "i64") => "there should be a whole number here".into(),
-            Some("f64") => "there should be a number here".into(),
-            _ => words.to_owned(),
-        },
+        _ => numbers(words),
     }
+}
+
+/// The same where it is about numbers: whoever writes a plan does not know Rust's names for them.
+fn numbers(words: &str) -> String {
+    for (name, plain) in [
+        ("u32", "a whole number"),
+        ("u64", "a whole number"),
+        ("usize", "a whole number"),
+        ("i64", "a whole number"),
+        ("f64", "a number"),
+    ] {
+        if words == format!("invalid {name}") {
+            return format!("there should be {plain} here");
+        }
+        if let Some(before) = words.strip_suffix(&format!("expected {name}")) {
+            let from = if name.starts_with('u') {
+                " from 0 on"
+            } else {
+                ""
+            };
+            return format!("{before}expected {plain}{from}");
+        }
+    }
+    words.to_owned()
 }
 
 /// A message in one line, without the place at its end, which is told before it.
@@ -175,7 +195,7 @@ fn strict_json(text: &str) -> Result<Plan, Mistake> {
         }
         let words = without_place(&whole);
         let why = match error.classify() {
-            Category::Data => words,
+            Category::Data => numbers(&words),
             _ => format!("it is not JSON: {words}"),
         };
         Mistake {

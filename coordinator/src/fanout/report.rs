@@ -6,10 +6,12 @@ use serde::{Deserialize, Serialize};
 use store::clock::rfc3339;
 use swarm::run::CheckPlace;
 
+use super::conflicts::shell_word;
 use super::items::Origin;
 use super::markdown::time;
 use super::outcome::{Outcome, Skip, Verdict};
 use super::task::PlannedTask;
+use crate::failure_text::FailureText;
 
 /// The newest format of reports this version knows.
 pub const REPORT_VERSION: u64 = 1;
@@ -51,6 +53,9 @@ pub struct Report {
     /// What everybody should know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// The command that runs it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<String>,
     /// Every task, in the order of the plan.
     pub tasks: Vec<TaskReport>,
 }
@@ -154,6 +159,12 @@ pub struct TaskReport {
     /// If it is about several things: where each of them is, and what it says.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Origin>,
+    /// Its worktree, if that was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<String>,
+    /// What resolves its conflict, one step after the other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resolve: Vec<String>,
     /// Files of the results that belong to it, by what they are: patch, transcript, check.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
@@ -227,6 +238,36 @@ impl TaskReport {
         }
     }
 
+    /// The first line of that.
+    pub fn headline(&self) -> String {
+        let words = self.words();
+        let first = words.lines().next().unwrap_or_default();
+        FailureText::of(first).what
+    }
+
+    /// Why it failed: one line with the command and how it ended, then the last lines that were
+    /// printed.
+    pub fn failure(&self) -> String {
+        let check = self.check.as_ref();
+        match (&self.outcome, check) {
+            (Outcome::VerifyFailed { why }, Some(check)) => {
+                let how = match check.exit_code {
+                    Some(code) => format!("exit code {code}"),
+                    None => why.lines().next().unwrap_or_default().to_owned(),
+                };
+                let command = check.command.lines().next().unwrap_or_default();
+                format!("the check `{command}` failed: {how}\n{}", check.tail)
+            }
+            _ => self.words(),
+        }
+    }
+
+    /// The file of the results with all that was printed.
+    pub fn log(&self) -> Option<&str> {
+        let file = self.files.get("check").or(self.files.get("transcript"));
+        file.map(String::as_str)
+    }
+
     /// Its check failed and passed on the same commit.
     pub fn is_flaky(&self) -> bool {
         let check = self.check.as_ref();
@@ -251,6 +292,7 @@ impl Report {
             landed: None,
             broken: None,
             notes: Vec::new(),
+            again: None,
             tasks,
         };
         report.judge();
@@ -301,19 +343,33 @@ impl Report {
 
     /// The same in words.
     pub fn counts_text(&self) -> String {
-        let counts = self.counts();
-        let counts: Vec<String> = counts
+        let mut counts = BTreeMap::new();
+        for task in &self.tasks {
+            *counts.entry(task.outcome.label()).or_insert(0) += 1;
+        }
+        let counts = counts.iter().map(|(label, n)| format!("{n} {label}"));
+        counts.collect::<Vec<_>>().join(" · ")
+    }
+
+    /// The command that runs this task again.
+    pub fn again_for(&self, task: &TaskReport) -> Option<String> {
+        let again = self.again.as_ref()?;
+        // What chooses tasks already is left as it is.
+        let chosen = [" --only", " --shard"]
             .iter()
-            .map(|(kind, n)| format!("{n} {kind}"))
-            .collect();
-        counts.join(" · ")
+            .any(|flag| again.contains(flag));
+        Some(match chosen {
+            true => again.clone(),
+            false => format!("{again} --only {}", shell_word(&task.id)),
+        })
     }
 
     /// How many tasks are done, of how many, in which time.
     pub fn done_text(&self) -> String {
         let done = self.tasks.iter().filter(|task| task.outcome.is_success());
         let (done, all) = (done.count(), self.tasks.len());
-        format!("{done} of {all} tasks done in {}", time(self.duration_ms()))
+        let time = time(self.duration_ms());
+        format!("{done} of {} done in {time}", store::counted(all, "task"))
     }
 
     /// What everything cost.

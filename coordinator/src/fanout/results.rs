@@ -194,9 +194,13 @@ impl Results {
             *note = clean(note);
         }
         report.broken = report.broken.as_deref().map(clean);
+        report.again = report.again.as_deref().map(clean);
         for task in &mut report.tasks {
             task.subject = clean(&task.subject);
             task.outcome = task.outcome.map_texts(&clean);
+            for step in &mut task.resolve {
+                *step = clean(step);
+            }
             if let Some(check) = &mut task.check {
                 check.command = clean(&check.command);
                 check.tail = clean(&check.tail);

@@ -18,6 +18,7 @@ use swarm::redact::Secrets;
 use worktrees::{SetUp, Trees};
 
 use super::board;
+use super::conflicts;
 use super::error::FanoutError;
 use super::event::{FanoutEvent, PlannedEvent};
 use super::follow::{Follow, Halt};
@@ -33,7 +34,7 @@ use super::task::{PlannedTask, graph};
 use super::whole_check::WholeCheck;
 use crate::bystander::Bystander;
 use crate::director::{Crew, DirectorError, put_away_superseded};
-use crate::run::Agents;
+use crate::run::{AgentError, Agents};
 
 /// What happens with proven results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -85,6 +86,8 @@ pub struct RunOptions {
     pub fresh: bool,
     /// So many failed tasks keep their worktrees.
     pub keep_failed: usize,
+    /// The command that runs the same again.
+    pub again: Option<String>,
     /// What everybody should know, from whoever prepared the run.
     pub notes: Vec<String>,
 }
@@ -128,6 +131,20 @@ pub(crate) fn planned_as(task: &taskboard::Task) -> Option<(&str, &str)> {
     Some((mark.get("id")?.as_str()?, mark.get("key")?.as_str()?))
 }
 
+/// How often a task failed in earlier runs of its plan, and how it did the last time.
+pub(crate) fn failed_before(task: &taskboard::Task) -> (usize, Option<&str>) {
+    let mark = task
+        .metadata
+        .as_ref()
+        .and_then(|metadata| metadata.get(MARK));
+    let times = mark.and_then(|mark| mark.get("failures")?.as_u64());
+    let why = mark.and_then(|mark| mark.get("lastFailure")?.as_str());
+    (
+        times.and_then(|n| usize::try_from(n).ok()).unwrap_or(0),
+        why,
+    )
+}
+
 /// Runs `tasks` to their end and says what became of them.
 pub(crate) fn run(
     tasks: &[PlannedTask],
@@ -139,6 +156,7 @@ pub(crate) fn run(
     let agents = equipment.agents.clone();
     let trees = agents.trees()?;
     let _alone = alone(&agents)?;
+    name_team(&agents, options)?;
     // Before anything runs: a directory that cannot be used is no surprise at the end.
     let secrets = Arc::clone(&equipment.secrets);
     let results = Results::create(&options.out, &options.base, secrets)?;
@@ -146,6 +164,7 @@ pub(crate) fn run(
     events.event(&FanoutEvent::Planned {
         tasks: tasks.iter().map(PlannedEvent::of).collect(),
         jobs: options.jobs,
+        team: agents.team_name().to_string(),
     });
     for text in &options.notes {
         events.event(&FanoutEvent::Note { text: text.clone() });
@@ -194,8 +213,10 @@ pub(crate) fn run(
     for (at, left) in put_away {
         done[at] = left;
     }
+    let (resolved, unresolved) = conflicts::resolved(&trees, tasks, &done);
     let queue = landing::Queue {
         tasks,
+        resolved,
         done: &done,
         reports: &mut reports,
         trees: &trees,
@@ -214,6 +235,7 @@ pub(crate) fn run(
     };
     let mut notes = options.notes.clone();
     notes.extend(disturbed.into_iter().chain(halt.words.clone()).chain(few));
+    notes.extend(unresolved);
     notes.extend(landed.notes.iter().cloned());
     let patches = keep::patches(&top, tasks, &done);
     for (((task, done), report), patch) in tasks.iter().zip(&done).zip(&mut reports).zip(patches) {
@@ -271,7 +293,10 @@ fn land(mut queue: landing::Queue<'_>, halt: &mut Halt) -> Landed {
     }
     if !halt.goes_on() {
         return Landed {
-            notes: vec!["nothing has landed: the run was stopped; the same command goes on".into()],
+            notes: vec![
+                "nothing has landed: the run was stopped; run the same command again to resume"
+                    .into(),
+            ],
             ..Landed::default()
         };
     }
@@ -293,11 +318,25 @@ fn whole(
     report.shard = options.shard.map(|shard| shard.to_string());
     report.cut = options.cut.clone();
     report.notes = notes;
+    report.again = options.again.clone();
     report.landed = landed.branch;
     report.broken = landed.broken;
     report.signal = signal;
     report.judge();
     report
+}
+
+/// Makes the team known, so that its board is listed and can be deleted like any other team's.
+fn name_team(agents: &Agents, options: &RunOptions) -> Result<(), FanoutError> {
+    let new = swarm::NewTeam {
+        description: Some(format!("fan-out {}", options.name)),
+        cwd: agents.directory().to_str().map(str::to_owned),
+        lead_session_id: None,
+    };
+    match agents.roster().create(&new) {
+        Ok(_) | Err(swarm::TeamError::Exists { .. }) => Ok(()),
+        Err(error) => Err(AgentError::from(error).into()),
+    }
 }
 
 /// One run of a plan at a time: the board and the results are its own.

@@ -258,7 +258,7 @@ impl Lander<'_> {
     fn open_again(&self, id: TaskId, attempts: usize, why: &str) -> Result<(), AgentError> {
         let run = format!("landing-{}", uuid::Uuid::new_v4());
         let attempt = Attempt::new(run, "rejected", why);
-        let patience = Patience { failed: attempts };
+        let patience = Patience::of(attempts);
         let enough = |all: &[Attempt]| patience.is_over(all);
         let caller = Caller::forced("engine");
         let board = self.agents.board();

@@ -115,6 +115,7 @@ fn settle_own(
     };
     let patience = prove.as_ref().map_or(Patience::ENDLESS, |prove| Patience {
         failed: prove.max_attempts,
+        all: prove.all_attempts,
     });
     let others = |since: &str| others_since(agents, meta, since);
     let enough = |attempts: &[Attempt]| {

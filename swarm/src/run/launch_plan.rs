@@ -46,6 +46,9 @@ pub struct Prove {
     pub commit: Option<String>,
     /// A task that failed so often is parked.
     pub max_attempts: usize,
+    /// Not earlier, even if it fails the same way each time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all_attempts: bool,
     /// So often a check that fails is run again on the same commit.
     #[serde(default, skip_serializing_if = "is_none")]
     pub check_retries: u32,
@@ -97,6 +100,7 @@ impl Default for Prove {
             timeout_ms: u64::try_from(Self::TIMEOUT.as_millis()).unwrap_or(u64::MAX),
             commit: None,
             max_attempts: Self::ATTEMPTS,
+            all_attempts: false,
             check_retries: 0,
             keep_as: None,
             files: FileRules::default(),

@@ -102,6 +102,65 @@ pub(crate) fn transplant(layout: &Layout, base: &str, commit: &str, onto: &str) 
     Some(made.ok()?.to_string())
 }
 
+/// Where merging `theirs` into `ours` needs somebody to decide: the files, and the lines of `ours`. A
+/// file that one side deleted, or that has no lines, has none.
+pub(crate) fn conflicts(layout: &Layout, ours: &str, theirs: &str) -> Option<Vec<ConflictPlace>> {
+    let repo = opened::main(layout)?;
+    let find = |oid: &str| repo.find_commit(Oid::from_str(oid).ok()?).ok();
+    let (ours, theirs) = (find(ours)?, find(theirs)?);
+    let base = repo.merge_base(ours.id(), theirs.id()).ok()?;
+    let base = repo.find_commit(base).ok()?.tree().ok()?;
+    let (ours, theirs) = (ours.tree().ok()?, theirs.tree().ok()?);
+    let merged = repo.merge_trees(&base, &ours, &theirs, None).ok()?;
+    let mut places = Vec::new();
+    for conflict in merged.conflicts().ok()? {
+        let conflict = conflict.ok()?;
+        let sides = [&conflict.our, &conflict.their, &conflict.ancestor];
+        let path = sides.into_iter().flatten().next()?.path.clone();
+        let lines = match (&conflict.ancestor, &conflict.our, &conflict.their) {
+            (Some(base), Some(ours), Some(theirs)) => {
+                let merged = repo.merge_file_from_index(base, ours, theirs, None);
+                merged.map_or_else(|_| Vec::new(), |merged| marked_lines(merged.content()))
+            }
+            _ => Vec::new(),
+        };
+        places.push(ConflictPlace {
+            path: String::from_utf8_lossy(&path).into_owned(),
+            lines,
+        });
+    }
+    Some(places)
+}
+
+/// A file that two commits change in the same place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConflictPlace {
+    /// From the top of the repository.
+    pub path: String,
+    /// The first and the last line of each place in it, counted from 1, in the first of the two commits.
+    pub lines: Vec<(usize, usize)>,
+}
+
+/// The lines of our side that stand between the marks of conflicts.
+fn marked_lines(merged: &[u8]) -> Vec<(usize, usize)> {
+    let (mut found, mut line, mut start) = (Vec::new(), 0, 0);
+    let mut theirs = false;
+    for text in merged.split(|byte| *byte == b'\n') {
+        if text.starts_with(b"<<<<<<< ") {
+            start = line + 1;
+        } else if start > 0 && text.starts_with(b"=======") {
+            // Where our side has nothing, it is the line before that counts.
+            found.push((start.min(line.max(1)), line.max(1)));
+            (theirs, start) = (true, 0);
+        } else if theirs {
+            theirs = !text.starts_with(b">>>>>>> ");
+        } else {
+            line += 1;
+        }
+    }
+    found
+}
+
 /// Moves the ref from `old` to `new`, with a line in its log and in that of HEAD if that is on it.
 pub(crate) fn move_ref(
     layout: &Layout,
@@ -146,4 +205,17 @@ pub(crate) fn delete_ref(layout: &Layout, name: &str, expected: &str) -> Option<
     }
     // Refused if it has moved since it was looked at.
     found.delete().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_conflicts_are_counted_in_our_side() {
+        let merged = b"one\n<<<<<<< ours\ntwo\nthree\n=======\nzwei\n>>>>>>> theirs\nfour\n\
+            <<<<<<< ours\n=======\nfuenf\nsechs\n>>>>>>> theirs\nend\n";
+        assert_eq!(marked_lines(merged), [(2, 3), (4, 4)]);
+        assert_eq!(marked_lines(b"=======\nplain\n"), []);
+    }
 }

@@ -21,3 +21,4 @@ pub use config_code::{ConfigCode, config_code};
 pub(crate) use files::Head;
 pub use history::FileStat;
 pub(crate) use history::History;
+pub use in_process::ConflictPlace;

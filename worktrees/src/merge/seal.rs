@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::change_report::Changes;
 use crate::changes;
 use crate::error::TreeError;
-use crate::git::{Git, Head, History, files, in_process, line};
+use crate::git::{ConflictPlace, Git, Head, History, files, in_process, line};
 use crate::merge::patch::NAMES_ONLY;
 use crate::merge::{Builder, Built, MergeStrategy, Target};
 use crate::registry::Entry;
@@ -202,6 +202,12 @@ impl Trees {
         log.args(["-1", "--format=%B", "--end-of-options", commit])
             .line()
             .ok()
+    }
+
+    /// Where merging `theirs` into `ours` needs somebody to decide. Empty if that cannot be told without
+    /// starting git.
+    pub fn conflict_places(&self, ours: &str, theirs: &str) -> Vec<ConflictPlace> {
+        in_process::conflicts(&self.layout, ours, theirs).unwrap_or_default()
     }
 
     /// Whether everything in `commit` is also in `of`.

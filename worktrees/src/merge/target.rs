@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use store::lock::FileLock;
 
-use crate::error::TreeError;
+use crate::error::{TreeError, some};
 use crate::git::{Git, path_from};
 use crate::layout::Layout;
 use crate::merge::interrupted;
@@ -102,7 +102,7 @@ impl Target {
             _ if tip.as_ref() != Some(&self.tip) => Ok(TargetMove::MovedByOthers),
             Err(TreeError::Git { stderr, .. }) if self.checkout.is_some() => {
                 let dir = self.checkout.clone().unwrap_or_default();
-                Err(self.refused(dir, stderr))
+                Err(self.refused(dir, in_a_line(&stderr)))
             }
             Err(error) => Err(error),
             Ok(_) => Ok(TargetMove::MovedByOthers),
@@ -155,6 +155,22 @@ impl Target {
     }
 }
 
+/// Why git does not move a branch, in one line with the files.
+fn in_a_line(said: &str) -> String {
+    // The files stand below, each after a tab.
+    let files = said.lines().filter_map(|line| line.strip_prefix('\t'));
+    let files: Vec<&str> = files.map(str::trim).collect();
+    if said.contains("would be overwritten by merge") && !files.is_empty() {
+        let whose = match said.contains("untracked working tree files") {
+            true => "files that git does not know",
+            false => "your changes",
+        };
+        return format!("it would overwrite {whose} in {}", some(&files));
+    }
+    let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join("; ")
+}
+
 /// Every working tree with the branch it is on, the main one first.
 fn checkouts(layout: &Layout) -> Result<Vec<(PathBuf, Option<String>)>, TreeError> {
     let bytes = layout
@@ -172,4 +188,26 @@ fn checkouts(layout: &Layout) -> Result<Vec<(PathBuf, Option<String>)>, TreeErro
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_the_way_is_named() {
+        let changes = "error: Your local changes to the following files would be overwritten by merge:\n\
+            \treadme\n\tsrc/a b.rs\nPlease commit your changes or stash them before you merge.\nAborting";
+        assert_eq!(
+            in_a_line(changes),
+            "it would overwrite your changes in readme, src/a b.rs"
+        );
+        let unknown = "error: The following untracked working tree files would be overwritten by merge:\n\
+            \tnew\nPlease move or remove them before you merge.\nAborting";
+        assert_eq!(
+            in_a_line(unknown),
+            "it would overwrite files that git does not know in new"
+        );
+        assert_eq!(in_a_line("fatal: a\n\n  b\n"), "fatal: a; b");
+    }
 }

@@ -51,6 +51,7 @@ pub(crate) fn run(args: &DemoArgs, context: &mut Context) -> Result<Exit, Failur
         home: root.join("home"),
         root,
         quiet: context.out.is_json(),
+        keep: args.keep,
     };
     say(context, format!("{BOLD}A repository with defects{BOLD:#}"))?;
     demo.make_repository(args.slow || args.chaos)?;
@@ -165,6 +166,8 @@ struct Demo {
     home: PathBuf,
     /// Only the last line counts.
     quiet: bool,
+    /// Its directory stays.
+    keep: bool,
 }
 
 impl Demo {
@@ -240,7 +243,9 @@ impl Demo {
     }
 
     fn fanout(&self) -> Result<Child, Failure> {
-        let mut command = self.ccb(&[
+        // Nothing is named that is about to be deleted.
+        let nameless: &[&str] = if self.keep { &[] } else { &["--nameless"] };
+        let plan = [
             "fanout",
             "plan.yaml",
             "-j",
@@ -249,7 +254,8 @@ impl Demo {
             "merge",
             "--check",
             "sh check.sh",
-        ]);
+        ];
+        let mut command = self.ccb(&[&plan, nameless].concat());
         if self.quiet {
             command.stdout(Stdio::null()).stderr(Stdio::null());
         }

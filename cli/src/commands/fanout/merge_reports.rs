@@ -1,4 +1,4 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use coordinator::fanout::merge_results;
@@ -33,9 +33,10 @@ pub(super) fn run(args: &MergeArgs, context: &mut Context) -> Result<Exit, Failu
     context.out.answer(
         || json!({"report": report, "out": out.as_ref().map(|out| out.to_string_lossy())}),
         || {
-            let mut text = super::summary(&report);
+            let place = out.as_deref().unwrap_or(Path::new(""));
+            let mut text = super::summary(&report, place);
             if let Some(out) = &out {
-                text.push_str(&format!("\n  {DIM}results are in {}{DIM:#}", out.display()));
+                text.push_str(&format!("\n  {DIM}results: {}{DIM:#}", out.display()));
             }
             text
         },

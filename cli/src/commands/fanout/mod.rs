@@ -8,15 +8,16 @@ mod view;
 
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::path::Path;
 
 use clap::{Args, Subcommand};
 use coordinator::env;
-use coordinator::fanout::{Report, Verdict, markdown, schema};
+use coordinator::fanout::{Outcome, Report, TaskReport, Verdict, markdown, schema};
 use store::Failure;
 
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::output::{BOLD, DIM, GREEN, RED, YELLOW, clean_line};
+use crate::output::{BOLD, DIM, GREEN, RED, YELLOW, clean_line, failure_lines};
 
 /// Run a plan: many tasks, many agents, every result proven, one report.
 #[derive(Debug, Args)]
@@ -76,11 +77,15 @@ fn told(ended: Result<Exit, Failure>) -> Result<Exit, Failure> {
     ended
 }
 
-/// A report in a few lines.
-fn summary(report: &Report) -> String {
+/// So many tasks that did not succeed are told with all there is to know, and so many in a line.
+const DETAILED: usize = 10;
+const NAMED: usize = 50;
+
+/// A report in a few lines. `out` is the directory of its results.
+fn summary(report: &Report, out: &Path) -> String {
     let (style, mark) = match report.verdict {
         Verdict::Done => (GREEN, "✔"),
-        Verdict::Conflicts => (YELLOW, "!"),
+        Verdict::Conflicts => (YELLOW, "⚠"),
         _ => (RED, "✘"),
     };
     let mut text = format!(
@@ -88,19 +93,51 @@ fn summary(report: &Report) -> String {
         clean_line(&report.name),
         report.done_text()
     );
-    for task in report
-        .tasks
-        .iter()
-        .filter(|task| !task.outcome.is_success())
-        .take(50)
-    {
-        let (id, words) = (clean_line(&task.id), clean_line(&task.words()));
-        text.push_str(&format!("\n  {RED}✘{RED:#} {id}: {words}"));
+    let tasks = report.tasks.iter();
+    let bad: Vec<&TaskReport> = tasks.filter(|task| !task.outcome.is_success()).collect();
+    for (at, task) in bad.iter().take(NAMED).enumerate() {
+        let style = match task.outcome.mark() {
+            "✘" => RED,
+            "○" => DIM,
+            _ => YELLOW,
+        };
+        let (mark, id) = (task.outcome.mark(), clean_line(&task.id));
+        let words = match at < DETAILED {
+            true => failure(report, task, out).replace('\n', "\n  "),
+            false => clean_line(&task.headline()),
+        };
+        text.push_str(&format!("\n  {style}{mark}{style:#} {id}: {words}"));
+    }
+    if bad.len() > NAMED {
+        let (more, file) = (bad.len() - NAMED, out.join("report.md"));
+        let file = clean_line(&file.to_string_lossy());
+        text.push_str(&format!("\n  {DIM}… and {more} more, see {file}{DIM:#}"));
     }
     if let Some(broken) = &report.broken {
-        text.push_str(&format!("\n  {RED}✘{RED:#} {}", clean_line(broken)));
+        let broken = failure_lines(broken, None, None).replace('\n', "\n  ");
+        text.push_str(&format!("\n  {RED}✘{RED:#} {broken}"));
     }
     text.push_str(&format!("\n  {DIM}{}{DIM:#}", report.counts_text()));
+    text
+}
+
+/// Why a task did not succeed, and what to do about it.
+fn failure(report: &Report, task: &TaskReport, out: &Path) -> String {
+    if matches!(task.outcome, Outcome::Skipped { .. }) {
+        return clean_line(&task.headline());
+    }
+    let log = task.log().map(|file| out.join(file));
+    let again = report.again_for(task).filter(|_| task.resolve.is_empty());
+    let again = again.map(|again| clean_line(&again));
+    let log = log.filter(|_| task.resolve.is_empty());
+    let mut text = failure_lines(&task.failure(), log.as_deref(), again.as_deref());
+    if let Some(path) = &task.worktree {
+        text.push_str(&format!("\n  {DIM}worktree:{DIM:#} {}", clean_line(path)));
+    }
+    for (at, step) in task.resolve.iter().enumerate() {
+        let name = if at == 0 { "resolve:" } else { "then:" };
+        text.push_str(&format!("\n  {DIM}{name:<8}{DIM:#} {}", clean_line(step)));
+    }
     text
 }
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use coordinator::fanout::{Land, Preview, RunOptions, Selection, Shard, Span};
+use coordinator::fanout::{Land, Preview, RunOptions, Selection, Shard, Span, shell_word};
 use coordinator::plans::{Ready, Wanted, is_there, ready};
 use serde_json::json;
-use store::Failure;
+use store::{Failure, counted};
 use worktrees::patch;
 
 use super::view;
@@ -83,6 +83,9 @@ pub(crate) struct RunArgs {
     /// Do again what an earlier run has proven
     #[arg(long)]
     fresh: bool,
+    /// Do not name results and board: they are about to be deleted
+    #[arg(long, hide = true)]
+    nameless: bool,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -119,7 +122,7 @@ pub(super) fn run(args: &RunArgs, context: &mut Context) -> Result<Exit, Failure
     let signals = Signals::catch()?;
     let options = args.options(&ready, context)?;
     let team = ready.team(context)?;
-    let mut view = view::choose(args.ci, context);
+    let mut view = view::choose(args.ci, args.nameless, context);
     let interrupted = Arc::new(move || signals.take());
     let report = ready.run(&options, &team, interrupted, &mut view, context)?;
     // The terminal is as it was before anything else is printed.
@@ -129,15 +132,17 @@ pub(super) fn run(args: &RunArgs, context: &mut Context) -> Result<Exit, Failure
     context.out.answer(
         || json!({"event": "end", "report": report, "out": out, "team": team.as_str()}),
         || {
-            let mut text = super::summary(&report);
+            let mut text = super::summary(&report, &options.out);
             if let Some(landed) = &report.landed {
                 let branch = clean_line(&landed.branch);
                 text.push_str(&format!("\n  {DIM}landed on {branch}{DIM:#}"));
             }
-            text.push_str(&format!("\n  {DIM}results are in {out}{DIM:#}"));
-            text.push_str(&format!(
-                "\n  {DIM}the board: ccb --team {team} task list{DIM:#}"
-            ));
+            if args.nameless {
+                return text;
+            }
+            text.push_str(&format!("\n  {DIM}results: {}{DIM:#}", clean_line(&out)));
+            let board = view::board_command(team.as_str());
+            text.push_str(&format!("\n  {DIM}board:   {board}{DIM:#}"));
             text
         },
     )?;
@@ -195,9 +200,20 @@ impl RunArgs {
             budget_usd: self.budget,
             fresh: self.fresh,
             keep_failed: ready.keep_failed,
+            again: Some(again()),
             notes,
         })
     }
+}
+
+/// The command as it was typed.
+fn again() -> String {
+    let quoted = |word: std::ffi::OsString| shell_word(&word.to_string_lossy());
+    let words = std::env::args_os().skip(1).map(quoted);
+    std::iter::once("ccb".to_owned())
+        .chain(words)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn read_stdin() -> std::io::Result<Vec<u8>> {
@@ -213,9 +229,16 @@ fn unseen(ready: &Ready) -> Option<String> {
         return None;
     }
     let base = short_commit(&ready.base);
+    let files = match (changed, unknown) {
+        (changed, 0) => counted(changed, "changed file"),
+        (0, unknown) => counted(unknown, "new file"),
+        (changed, unknown) => {
+            let new = counted(unknown, "new file");
+            format!("{} and {new}", counted(changed, "changed file"))
+        }
+    };
     Some(format!(
-        "{changed} changed and {unknown} new files are not committed; tasks start from {base} \
-         and do not see them"
+        "not committed: {files}. Tasks start from {base} and do not see them"
     ))
 }
 

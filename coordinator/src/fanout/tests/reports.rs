@@ -38,6 +38,8 @@ pub(super) fn outcomes() -> Vec<Outcome> {
         Outcome::Conflict {
             commit,
             files: vec![text("a"), text("b")],
+            with: vec![text("t1")],
+            places: Vec::new(),
         },
         Outcome::Skipped {
             why: Skip::Dependency { task: text("t4") },
@@ -93,6 +95,8 @@ fn what_a_run_comes_to_follows_the_documented_order() {
     let conflict = || Outcome::Conflict {
         commit: commit.clone(),
         files: vec![],
+        with: Vec::new(),
+        places: Vec::new(),
     };
     let failed = || Outcome::Failed { why: String::new() };
     let skipped = |why| Outcome::Skipped { why };

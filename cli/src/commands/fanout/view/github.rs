@@ -87,6 +87,7 @@ mod tests {
             &FanoutEvent::Planned {
                 tasks: vec![task],
                 jobs: 1,
+                team: "t".into(),
             },
             0,
         );

@@ -12,7 +12,7 @@ use std::io::IsTerminal;
 use std::time::Instant;
 
 use coordinator::env;
-use coordinator::fanout::{Events, FanoutEvent, Progress};
+use coordinator::fanout::{Events, FanoutEvent, Progress, shell_word};
 use store::clock::{Clock, SystemClock, rfc3339};
 
 use crate::context::Context;
@@ -23,6 +23,8 @@ pub(super) struct View {
     began: Instant,
     show: Box<dyn Show>,
     github: bool,
+    /// The board is not named.
+    nameless: bool,
 }
 
 /// A way to show a run.
@@ -39,7 +41,7 @@ impl Show for Silent {
 }
 
 /// The way that fits where the output goes.
-pub(super) fn choose(ci: bool, context: &Context) -> View {
+pub(super) fn choose(ci: bool, nameless: bool, context: &Context) -> View {
     let stderr = std::io::stderr();
     let dumb = env::var("TERM").is_none_or(|term| term == "dumb");
     let github = env::var(env::GITHUB_ACTIONS).is_some_and(|value| value == "true");
@@ -57,6 +59,7 @@ pub(super) fn choose(ci: bool, context: &Context) -> View {
         began: Instant::now(),
         show,
         github: github && !context.out.is_json(),
+        nameless,
     }
 }
 
@@ -65,6 +68,24 @@ pub(super) fn annotate(message: &str) {
     if env::var(env::GITHUB_ACTIONS).is_some_and(|value| value == "true") {
         plain::write_line(&github::not_run(message));
     }
+}
+
+/// The command that shows the board of a plan, from where this one was started.
+pub(super) fn board_command(team: &str) -> String {
+    let mut words = vec!["ccb".to_owned()];
+    let mut given = std::env::args().skip(1);
+    while let Some(word) = given.next() {
+        match word.as_str() {
+            "--home" | "-C" => {
+                words.push(word);
+                words.extend(given.next().map(|value| shell_word(&value)));
+            }
+            word if word.starts_with("--home=") => words.push(shell_word(word)),
+            _ => {}
+        }
+    }
+    words.extend(["--team", team, "task", "list"].map(str::to_owned));
+    words.join(" ")
 }
 
 fn now() -> String {
@@ -76,6 +97,17 @@ fn now() -> String {
 impl Events for View {
     fn event(&mut self, event: &FanoutEvent) {
         let now_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let unnamed = match event {
+            FanoutEvent::Planned { tasks, jobs, .. } if self.nameless => {
+                Some(FanoutEvent::Planned {
+                    tasks: tasks.clone(),
+                    jobs: *jobs,
+                    team: String::new(),
+                })
+            }
+            _ => None,
+        };
+        let event = unnamed.as_ref().unwrap_or(event);
         self.progress.take(event, now_ms);
         self.show.show(event, &self.progress, now_ms);
         if self.github

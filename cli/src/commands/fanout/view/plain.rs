@@ -2,10 +2,12 @@
 
 use std::io::Write;
 
+use coordinator::failure_text::FailureText;
 use coordinator::fanout::{FanoutEvent, Progress, time};
+use store::counted;
 
-use super::Show;
-use crate::output::{clean_line, short_commit};
+use super::{Show, board_command};
+use crate::output::{QUOTE, clean_line, short_commit};
 
 pub(super) struct Plain {
     now: fn() -> String,
@@ -29,8 +31,13 @@ impl Plain {
                 .unwrap_or_default()
         };
         let text = match event {
-            FanoutEvent::Planned { tasks, jobs } => {
-                format!("{} tasks, {jobs} at once", tasks.len())
+            FanoutEvent::Planned { tasks, jobs, team } => {
+                let tasks = counted(tasks.len(), "task");
+                let board = match team.as_str() {
+                    "" => String::new(),
+                    team => format!("; the board: {}", board_command(team)),
+                };
+                format!("{tasks}, {jobs} at once{board}")
             }
             FanoutEvent::Started {
                 task,
@@ -46,27 +53,25 @@ impl Plain {
                 format!("{task}: started{again}: {} [{agent}]", subject(task))
             }
             FanoutEvent::Checking { task } => format!("{task}: checking"),
-            FanoutEvent::Retrying { task, why } => format!("{task}: will be tried again: {why}"),
+            FanoutEvent::Retrying { task, why } => {
+                format!("{task}: failed, will be retried: {why}")
+            }
             FanoutEvent::Finished { task, outcome } => {
                 let (good, bad) = progress.ended();
                 let took = self
                     .started
                     .remove(task)
                     .map(|from| time(now_ms.saturating_sub(from)));
-                let took = took
-                    .map(|took| format!(" after {took}"))
-                    .unwrap_or_default();
+                let took = took.map(|took| format!("{took}, ")).unwrap_or_default();
                 let eta = progress.eta_ms(now_ms).filter(|left| *left > 0);
                 let eta = eta
                     .map(|left| format!(", about {} left", time(left)))
                     .unwrap_or_default();
-                format!(
-                    "{task}: {}{took}: {} ({}/{}{eta})",
-                    outcome.kind(),
-                    outcome.words(),
-                    good + bad,
-                    progress.tasks.len()
-                )
+                let (mark, words) = (outcome.mark(), outcome.words());
+                let failure = FailureText::of(&words);
+                let (ended, all) = (good + bad, progress.tasks.len());
+                let (what, printed) = (failure.what, failure.printed.join("\n"));
+                format!("{mark} {task}: {what} ({took}{ended}/{all}{eta})\n{printed}")
             }
             FanoutEvent::Landed {
                 task,
@@ -76,11 +81,17 @@ impl Plain {
                 format!("{task}: landed on {branch} at {}", short_commit(commit))
             }
             FanoutEvent::Paused { why } => format!("paused: {why}"),
-            FanoutEvent::Resumed => "goes on".into(),
+            FanoutEvent::Resumed => "resumed".into(),
             FanoutEvent::Note { text } => format!("note: {text}"),
             FanoutEvent::Tick | FanoutEvent::Ended => return None,
         };
-        Some(format!("{} {}", (self.now)(), clean_line(&text)))
+        let failure = FailureText::of(&text);
+        let mut all = format!("{} {}", (self.now)(), clean_line(&failure.what));
+        // What was printed stays as lines, below the line with the time.
+        for line in &failure.printed {
+            all.push_str(&format!("\n{QUOTE}{}", clean_line(line)));
+        }
+        Some(all)
     }
 }
 
@@ -108,7 +119,7 @@ mod tests {
         let mut progress = Progress::default();
         let task = PlannedEvent {
             id: "a".into(),
-            subject: "do\n\x1b[2Jit".into(),
+            subject: "do\x1b[2Jit".into(),
             ..PlannedEvent::default()
         };
         let mut lines = Vec::new();
@@ -116,6 +127,7 @@ mod tests {
             FanoutEvent::Planned {
                 tasks: vec![task],
                 jobs: 2,
+                team: "t".into(),
             },
             FanoutEvent::Started {
                 task: "a".into(),
@@ -125,6 +137,12 @@ mod tests {
             FanoutEvent::Finished {
                 task: "a".into(),
                 outcome: Outcome::NoChange { proven: true },
+            },
+            FanoutEvent::Finished {
+                task: "b".into(),
+                outcome: Outcome::VerifyFailed {
+                    why: "exit code 1:\nfirst\n\x1b[2Jlast".into(),
+                },
             },
             FanoutEvent::Tick,
         ]
@@ -138,9 +156,10 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "T 1 tasks, 2 at once",
-                "T a: started (attempt 2): do \u{fffd}[2Jit [a1]",
-                "T a: no_change after 1.0 s: nothing changed; its check passes (1/1)",
+                "T 1 task, 2 at once; the board: ccb --team t task list",
+                "T a: started (attempt 2): do\u{fffd}[2Jit [a1]",
+                "T ✔ a: nothing changed; its check passes (1.0 s, 1/1)",
+                "T ✘ b: the check failed: exit code 1 (1/1)\n  │ first\n  │ \u{fffd}[2Jlast",
             ]
         );
     }

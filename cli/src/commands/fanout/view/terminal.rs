@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 
 use anstyle::Style;
 use coordinator::fanout::{FanoutEvent, Outcome, Progress, Stage, time};
+use store::counted;
 use unicode_width::UnicodeWidthStr;
 
-use super::Show;
+use super::{Show, board_command};
 use crate::output::{BOLD, CYAN, DIM, GREEN, PLAIN, RED, YELLOW, clean_line};
 use crate::table::fit;
 
@@ -158,13 +159,13 @@ fn lasting(event: &FanoutEvent, progress: &Progress, width: usize) -> Vec<String
     let mut line = Line::new(width);
     match event {
         FanoutEvent::Finished { task, outcome } => {
-            let (mark, style) = match outcome {
-                Outcome::Skipped { .. } => ("-", DIM),
-                Outcome::Cached { .. } => ("=", GREEN),
-                outcome if outcome.is_success() => ("✔", GREEN),
-                _ => ("✘", RED),
+            let style = match outcome {
+                Outcome::Skipped { .. } => DIM,
+                Outcome::Conflict { .. } | Outcome::Killed { .. } => YELLOW,
+                outcome if outcome.is_success() => GREEN,
+                _ => RED,
             };
-            line.push(mark, style);
+            line.push(outcome.mark(), style);
             line.push(&format!(" {} ", clean_line(task)), BOLD);
             let subject = progress.task(task).map(|task| clean_line(&task.subject));
             line.push(
@@ -173,12 +174,26 @@ fn lasting(event: &FanoutEvent, progress: &Progress, width: usize) -> Vec<String
                     .unwrap_or_default(),
                 PLAIN,
             );
-            line.push(&format!("  {}", clean_line(&outcome.words())), DIM);
+            let words = outcome.words();
+            let what = words.lines().next().unwrap_or_default();
+            line.push(
+                &format!("  {}", clean_line(what.trim_end_matches(':'))),
+                DIM,
+            );
         }
         FanoutEvent::Retrying { task, why } => {
             line.push("↻", YELLOW);
             line.push(&format!(" {} ", clean_line(task)), BOLD);
-            line.push(&clean_line(why), DIM);
+            let what = why.lines().next().unwrap_or_default();
+            line.push(&clean_line(what.trim_end_matches(':')), DIM);
+        }
+        FanoutEvent::Planned { tasks, jobs, team } => {
+            let tasks = counted(tasks.len(), "task");
+            line.push(&format!("{tasks}, {jobs} at once"), DIM);
+            if !team.is_empty() {
+                line.push("; the board: ", DIM);
+                line.push(&board_command(team), PLAIN);
+            }
         }
         FanoutEvent::Paused { why } => line.push(&format!("paused: {}", clean_line(why)), YELLOW),
         FanoutEvent::Note { text } => line.push(&clean_line(text), YELLOW),
@@ -276,7 +291,14 @@ mod tests {
             ..PlannedEvent::default()
         };
         let tasks = (0..total).map(task).collect();
-        progress.take(&FanoutEvent::Planned { tasks, jobs: 4 }, 0);
+        progress.take(
+            &FanoutEvent::Planned {
+                tasks,
+                jobs: 4,
+                team: "t".into(),
+            },
+            0,
+        );
         for n in 0..running + done {
             let started = FanoutEvent::Started {
                 task: format!("task-{n}"),
