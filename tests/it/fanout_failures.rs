@@ -45,6 +45,16 @@ fn of_many_failed_tasks_few_keep_their_worktrees_and_all_keep_their_work() {
         .unwrap()
         .to_owned();
     assert_eq!(fan.git(&["show", &format!("{name}:out-5")]), "5");
+    // Nobody says of a worktree that it is kept that is gone.
+    let team = fan.git(&[
+        "for-each-ref",
+        "--format=%(refname)",
+        "refs/ccb/fanout/failed",
+    ]);
+    let team = team.split('/').nth(4).unwrap().to_owned();
+    let listed = fan.0.command(&["--team", &team, "agent", "list"]).output();
+    let listed = String::from_utf8(listed.unwrap().stdout).unwrap();
+    assert_eq!(listed.matches("kept agent-").count(), 2, "{listed}");
     // They run again, and this time all of them may stay.
     plan(100);
     let (_, report) = fan.run(&[]);

@@ -160,7 +160,10 @@ fn why_parked(task: &Task) -> String {
         }
         (1, Some(last)) => format!(": {}", FailureText::of(&last.why).what),
         (times, Some(last)) => {
-            format!(" after {times} attempts: {}", FailureText::of(&last.why).what)
+            format!(
+                " after {times} attempts: {}",
+                FailureText::of(&last.why).what
+            )
         }
     }
 }

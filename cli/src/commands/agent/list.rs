@@ -78,7 +78,7 @@ fn row(agent: &Listed, color: Option<&str>) -> [Cell; 9] {
         _ => String::new(),
     };
     let tree = meta.worktree.as_ref().map(|tree| match &tree.outcome {
-        Some(outcome) if !outcome.kept => "removed".to_owned(),
+        Some(outcome) if !outcome.kept || super::is_gone(tree) => "removed".to_owned(),
         Some(_) => format!("kept {}", tree.name),
         None => tree.name.clone(),
     });

@@ -49,6 +49,11 @@ enum AgentCommand {
     Types(types::TypesArgs),
 }
 
+/// Whether a worktree that was kept is not there any more: it has landed, or somebody removed it.
+fn is_gone(tree: &swarm::run::TreeOf) -> bool {
+    !std::path::Path::new(&tree.path).is_dir()
+}
+
 pub(crate) fn run(args: &AgentArgs, context: &mut Context) -> Result<Exit, Failure> {
     let agents = args.agents.as_deref();
     match &args.command {

@@ -194,6 +194,7 @@ fn verdict(outcome: &Outcome) -> String {
         && let Some(outcome) = &tree.outcome
     {
         let what = match outcome.kept {
+            true if super::is_gone(tree) => "its worktree was kept and is removed since".to_owned(),
             true => format!("its worktree {} is kept", clean_line(&tree.path)),
             false => "its worktree is removed".to_owned(),
         };

@@ -75,10 +75,12 @@ pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, Failur
                 ("branch", tree.and_then(|tree| tree.branch.clone())),
                 (
                     "tree",
-                    tree.and_then(|t| t.outcome.as_ref()).map(|outcome| {
-                        let what = if outcome.kept { "kept" } else { "removed" };
-                        format!("{what}: {}", outcome.why)
-                    }),
+                    tree.and_then(|tree| Some((tree, tree.outcome.as_ref()?)))
+                        .map(|(tree, outcome)| match outcome.kept {
+                            true if super::is_gone(tree) => "removed since".to_owned(),
+                            true => format!("kept: {}", outcome.why),
+                            false => format!("removed: {}", outcome.why),
+                        }),
                 ),
                 ("process", meta.pid.map(|pid| pid.to_string())),
                 ("output", Some(run.output_path().display().to_string())),

@@ -176,7 +176,10 @@ pub(crate) fn reset(args: &ResetArgs, context: &mut Context) -> Result<Exit, Fai
     let name = board.name().as_str();
     if board.dir().is_dir() {
         let there = board.snapshot()?.tasks().count();
-        let question = format!("Delete {} of {name:?} for good?", store::counted(there, "task"));
+        let question = format!(
+            "Delete {} of {name:?} for good?",
+            store::counted(there, "task")
+        );
         ask::confirm(&question, args.yes, Unattended::GoesOn, context)?;
     }
     let count = board.reset(args.force)?;
