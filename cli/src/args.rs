@@ -31,7 +31,7 @@ pub(crate) struct Global {
     /// Print only what was asked for
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Say more on stderr; twice for even more
+    /// Print more on stderr; twice for even more
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
 }
@@ -72,12 +72,12 @@ pub(crate) fn merge_strategy() -> impl TypedValueParser<Value = MergeStrategy> {
 /// What an agent may do without asking.
 pub(crate) fn permission_mode() -> impl TypedValueParser<Value = PermissionMode> {
     let about = |mode| match mode {
-        PermissionMode::Ask => "It asks for whatever is not allowed",
-        PermissionMode::AcceptEdits => "It edits files in its own tree, and asks for the rest",
-        PermissionMode::Plan => "It changes nothing until its plan is approved",
-        PermissionMode::DontAsk => "What is not allowed is denied",
+        PermissionMode::Ask => "Asks for everything that is not allowed",
+        PermissionMode::AcceptEdits => "Edits files in its own worktree, asks for the rest",
+        PermissionMode::Plan => "Changes nothing until its plan is approved",
+        PermissionMode::DontAsk => "Denies everything that is not allowed",
         PermissionMode::Auto => "A model decides",
-        PermissionMode::Bypass => "Anything",
+        PermissionMode::Bypass => "Allows everything",
     };
     let all = PermissionMode::ALL.iter();
     let values = all.map(move |mode| PossibleValue::new(mode.as_str()).help(about(*mode)));

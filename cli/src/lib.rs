@@ -6,7 +6,6 @@
 mod args;
 mod ask;
 mod commands;
-mod completion;
 mod context;
 mod examples;
 mod exit;
@@ -45,7 +44,7 @@ pub fn main() -> ExitCode {
     if let Some(code) = supervise::main(&args) {
         return code;
     }
-    if let Some(code) = completion::main(&args) {
+    if let Some(code) = commands::completion::main(&args) {
         return code;
     }
     // Known before the arguments are parsed, because parsing errors are printed as JSON too.

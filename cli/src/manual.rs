@@ -115,6 +115,10 @@ fn add_page(command: &Command, path: &str, pages: &mut Vec<Page>) -> std::io::Re
     let file = man.get_filename();
     let mut text = Vec::new();
     man.render(&mut text)?;
+    // What a command says at the end of its help begins with examples.
+    let mut text = String::from_utf8_lossy(&text)
+        .replace(".SH EXTRA", ".SH EXAMPLES")
+        .into_bytes();
     text.extend_from_slice(rest(path).as_bytes());
     pages.push(Page { file, text });
     for inner in command

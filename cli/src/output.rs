@@ -135,11 +135,8 @@ impl Output {
     /// What went wrong: JSON on stdout, or words on stderr.
     pub(crate) fn error(&mut self, error: &Failure) {
         if self.json {
-            let mut answer = error.to_json();
-            if let Some(hint) = error.hint() {
-                answer["error"]["hint"] = self.said.complete(hint).into();
-            }
-            self.json(&answer).ok();
+            // As the tools say it: a program knows which flags it gives.
+            self.json(&error.to_json()).ok();
             return;
         }
         let mut text = format!("{RED}error:{RED:#} {}", hanging(error.message()));

@@ -64,6 +64,9 @@ fn section(command: &Command, path: &str, depth: usize, page: &mut String) {
         let lines: Vec<String> = lines.collect();
         page.push_str(&format!("\n```sh\n{}\n```\n", lines.join("\n")));
     }
+    if let Some(more) = command.get_after_help() {
+        page.push_str(&format!("\n```text\n{more}\n```\n"));
+    }
     for inner in inner() {
         let path = format!("{path} {}", inner.get_name());
         section(inner, path.trim_start(), (depth + 1).min(4), page);

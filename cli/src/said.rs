@@ -2,7 +2,6 @@
 //! have the same, or it is about another board.
 
 use crate::args::Global;
-use crate::output::clean_line;
 
 /// Those flags, as they would be typed again.
 #[derive(Debug, Clone, Default)]
@@ -18,7 +17,7 @@ pub(crate) struct Said {
 impl Said {
     pub(crate) fn of(global: &Global) -> Self {
         let flag = |name: &str, value: Option<String>| match value {
-            Some(value) => format!(" {name} {}", word(&clean_line(&value))),
+            Some(value) => format!(" {name} {}", word(&value)),
             None => String::new(),
         };
         let path = |path: &Option<std::path::PathBuf>| {
@@ -45,7 +44,8 @@ impl Said {
         let first = rest.split_whitespace().next().unwrap_or_default();
         let has = |flag: &str| rest.split_whitespace().any(|word| word == flag);
         let on_a_board = [
-            "task", "mail", "agent", "worktree", "status", "doctor", "mcp",
+            "task", "mail", "agent", "worktree", "status", "doctor", "mcp", "diff", "land",
+            "reject", "undo",
         ];
         if on_a_board.contains(&first) && !has("--team") && !has("--list") {
             line.push_str(&self.board);
@@ -71,8 +71,9 @@ impl Said {
     }
 }
 
-/// As one word for a shell.
+/// As one word for a shell, without characters that would steer a terminal.
 pub(crate) fn word(text: &str) -> String {
+    let text: String = text.chars().filter(|c| !c.is_control()).collect();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._+-@,:=".contains(c);
     match !text.is_empty() && text.chars().all(plain) {
         true => text.to_owned(),
@@ -129,5 +130,6 @@ mod tests {
         assert_eq!(word("fix/auth"), "fix/auth");
         assert_eq!(word("it's here"), r"'it'\''s here'");
         assert_eq!(word(""), "''");
+        assert_eq!(word("a\u{1b}b\n"), "ab");
     }
 }

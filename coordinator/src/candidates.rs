@@ -4,16 +4,21 @@
 //! read is left out. Values are plain words, so that no shell has to quote them, and after
 //! [`PATIENCE`] what is left comes without a description.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use store::name::Name;
 
 use crate::agent::definitions;
+use crate::fanout::PlanFile;
 use crate::workplace::Workplace;
 
 /// How long reading descriptions may take. A person waits for the answer with a finger on the key.
 const PATIENCE: Duration = Duration::from_millis(25);
+
+/// A longer plan takes too long to read.
+const LARGEST_PLAN: u64 = 256 * 1024;
 
 /// The most that a shell is shown. Nobody reads more, and every shell gets slow with thousands.
 const MOST: usize = 500;
@@ -189,6 +194,18 @@ pub fn requests(workplace: &Workplace) -> Vec<Candidate> {
     plain(described.collect())
 }
 
+/// The tasks that a plan names one by one. Those of a `foreach` are known only when it is run.
+pub fn plan_tasks(plan: &Path) -> Vec<Candidate> {
+    let small = std::fs::metadata(plan).is_ok_and(|meta| meta.len() <= LARGEST_PLAN);
+    let text = small.then(|| std::fs::read_to_string(plan).ok()).flatten();
+    let name = plan.to_string_lossy();
+    let read = text.and_then(|text| PlanFile::read(&name, &text).ok());
+    let tasks = read.into_iter().flat_map(|file| file.plan.tasks);
+    let found =
+        tasks.filter_map(|task| Some(Candidate::new(task.id?, task.subject.unwrap_or_default())));
+    plain(found.collect())
+}
+
 /// The task lists of this home.
 pub fn lists(workplace: &Workplace) -> Vec<Candidate> {
     let lists = names_in(&workplace.home().lists()).into_iter();
@@ -201,7 +218,7 @@ fn in_time<T>(end: Instant, read: impl FnOnce() -> Option<T>) -> Option<T> {
     (Instant::now() < end).then(read).flatten()
 }
 
-fn names_in(dir: &std::path::Path) -> Vec<String> {
+fn names_in(dir: &Path) -> Vec<String> {
     store::tree::names_in(dir).unwrap_or_default()
 }
 

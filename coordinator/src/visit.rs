@@ -58,11 +58,11 @@ impl Explain for VisitError {
             Self::Tree(error) => error.facts(),
             Self::File(error) => error.facts(),
             Self::InTree { .. } => Facts::new(Refused, "in_worktree")
-                .hint("leave it first with `ccb worktree exit --keep`, or be another --team"),
+                .hint("leave it first with `ccb worktree exit --keep`, or use another --team"),
             Self::InNone => Facts::new(NotFound, "not_in_worktree"),
             Self::NotYours { .. } => Facts::new(Refused, "not_yours"),
             Self::OtherRepository { .. } => Facts::new(Refused, "other_repository")
-                .hint("leave its worktree there first, or be another --team"),
+                .hint("leave its worktree there first, or use another --team"),
         }
     }
 }

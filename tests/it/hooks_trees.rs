@@ -52,7 +52,7 @@ fn a_hook_makes_the_tree_and_a_hook_removes_it() {
 fn a_path_must_be_absolute_and_there() {
     let place = place();
     for (command, why) in [
-        ("echo trees/x", "where the tree is"),
+        ("echo trees/x", "where the worktree is"),
         ("echo /no/such/directory", "not a directory"),
         (
             r#"echo '{"hookSpecificOutput":{"worktreePath":"relative"}}'"#,
@@ -60,7 +60,7 @@ fn a_path_must_be_absolute_and_there() {
         ),
         ("echo 'no disk' >&2; exit 2", "no disk"),
         ("echo 'no luck' >&2; exit 1", "no luck"),
-        ("true", "where the tree is"),
+        ("true", "where the worktree is"),
         ("kill -9 $$", "signal 9"),
         ("sleep 600", "longer than"),
     ] {

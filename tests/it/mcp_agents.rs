@@ -142,7 +142,7 @@ fn one_that_runs_is_stopped_and_one_that_does_not_is_an_error() {
     assert_eq!(stopped["task_id"], json!(id));
     let (error, text) = lead.fails("TaskStop", json!({"task_id": id}));
     assert_eq!(error, place.home.fails(4, &["agent", "stop", &id]));
-    assert!(text.contains("SendMessage lets it go on"), "{text}");
+    assert!(text.contains("SendMessage resumes it"), "{text}");
     let (error, _) = lead.fails("TaskStop", json!({"task_id": "affffffffffffffff"}));
     assert_eq!(
         error,

@@ -83,7 +83,7 @@ fn a_tool_of_another_role_is_refused() {
     );
     assert_eq!(
         refused("teammate", "alice", "ExitPlanMode"),
-        "ExitPlanMode is there only in plan mode; go on with the work"
+        "ExitPlanMode is available only in plan mode; continue the work"
     );
     assert_eq!(
         refused("lead", "team-lead", "TaskLst"),

@@ -179,6 +179,14 @@ fn names_of_everything_are_known() {
     assert_eq!(shell.values("ccb --lead me"), ["me"]);
     assert_eq!(shell.values("ccb agent spawn --type Ex"), ["Explore"]);
     assert_eq!(shell.values("ccb agent logs an"), ["ann"]);
+    write(
+        &place.repo.main().join("plan.yaml"),
+        "tasks: [{id: lint, run: 'true'}, {id: docs, run: 'true'}]\n",
+    );
+    assert_eq!(
+        shell.values("ccb fanout plan.yaml --only "),
+        ["lint", "docs"]
+    );
     let agents = shell.values("ccb agent logs a");
     assert_eq!(agents.len(), 2, "its name and its id: {agents:?}");
     // Subcommands and flags are still there.

@@ -89,7 +89,7 @@ pub enum TreeError {
         log: Option<PathBuf>,
     },
     /// Nothing of that name was removed lately.
-    #[error("there is no removed worktree {name:?} to bring back")]
+    #[error("there is no removed worktree {name:?} to restore")]
     NothingToUndo { name: String },
     /// What is not committed would not land.
     #[error("worktree {name:?} has uncommitted changes: {}", changes.describe())]
@@ -122,7 +122,7 @@ pub enum TreeError {
         why: String,
     },
     /// Somebody else moved the branch each time.
-    #[error("{branch} was moved by somebody else again and again")]
+    #[error("{branch} keeps moving: another process changes it")]
     TargetMoved { branch: String },
     /// There is no such landing.
     #[error("there is no landing {id}")]

@@ -2,7 +2,7 @@ use clap::Args;
 use clap_complete::Shell;
 use store::Failure;
 
-use crate::completion;
+use super::completion;
 use crate::context::Context;
 use crate::exit::Exit;
 

@@ -11,7 +11,7 @@ use crate::mcp;
 
 #[derive(Debug, Args)]
 pub(crate) struct McpArgs {
-    /// What the client is in its team, which decides what it can do
+    /// The client's role in its team, which decides which tools it gets
     #[arg(long, value_name = "ROLE", value_parser = one_of(Role::ALL, Role::as_str))]
     role: Role,
 }

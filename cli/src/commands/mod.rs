@@ -2,6 +2,7 @@
 
 pub(crate) mod agent;
 mod cd;
+pub(crate) mod completion;
 mod completions;
 mod demo;
 mod diff;
@@ -30,7 +31,7 @@ use crate::exit::Exit;
 use crate::session;
 use crate::session::SessionArgs;
 
-/// Runs many coding agents on one git repository at once, safely.
+/// Run many coding agents on one git repository at once
 #[derive(Debug, Parser)]
 #[command(name = "ccb", version, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -45,24 +46,24 @@ pub(crate) struct Cli {
 /// What `ccb` can do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Work with the task board: create, claim, complete, watch
+    /// Create, claim, complete and watch tasks
     #[command(subcommand, visible_alias = "tasks")]
     Task(Box<task::TaskCommand>),
-    /// Work with teams: who belongs together
+    /// Create, join and delete teams
     #[command(subcommand, visible_alias = "teams")]
     Team(team::TeamCommand),
     /// Send and read messages, answer requests
     #[command(subcommand)]
     Mail(Box<mail::MailCommand>),
-    /// Work in git worktrees of their own: create, look, keep, remove, undo
+    /// Create, inspect, merge, remove and restore git worktrees
     #[command(subcommand, visible_aliases = ["worktrees", "wt"])]
     Worktree(Box<worktree::WorktreeCommand>),
-    /// Start agents, look at them, write to them, stop and resume them; what types there are
+    /// Start, watch, message, stop and resume agents
     #[command(visible_alias = "agents")]
     Agent(Box<agent::AgentArgs>),
-    /// Run a plan: many tasks, many agents, every result proven, one report
+    /// Run a plan of many tasks: every result is checked, one report
     Fanout(Box<fanout::FanoutArgs>),
-    /// Let an agent take part in a team: serves the board, mail and agents as tools over MCP
+    /// Serve the board, mail and agents as MCP tools to one client
     Mcp(mcp::McpArgs),
     /// Show what was changed for a task, by an agent or in a worktree
     Diff(diff::DiffArgs),
@@ -74,11 +75,11 @@ pub(crate) enum Command {
     Undo(undo::UndoArgs),
     /// Show how everything stands: session, tasks, agents, requests, worktrees
     Status(status::StatusArgs),
-    /// Look for damage (tasks, worktrees, runs, rosters, mail) and repair it with --fix
+    /// Find damage (tasks, worktrees, runs, rosters, mail), and repair it with --fix
     Doctor(doctor::DoctorArgs),
-    /// Trust what this repository wants to run: hooks, set-up, runtimes, agents' servers
+    /// Allow this repository's hooks, setup, runtimes and MCP servers to run
     Trust(trust::TrustArgs),
-    /// Show a plan at work: agents repair a small repository, proven and landed (no key, no network)
+    /// See ccb work: agents repair a small repository (no key, no network)
     Demo(demo::DemoArgs),
     /// Change into a worktree, or back to the main one (after `ccb shell-init`)
     Cd(cd::CdArgs),

@@ -1,7 +1,7 @@
 use clap::{Args, ValueEnum};
 use store::Failure;
 
-use crate::completion;
+use super::completion;
 use crate::context::Context;
 use crate::exit::Exit;
 

@@ -21,10 +21,10 @@ use crate::output::{BOLD, DIM, GREEN, YELLOW, clean_line};
 /// is now; whatever changes later, also a script one of them names, needs your word again.
 #[derive(Debug, Args)]
 pub(crate) struct TrustArgs {
-    /// Only show what there is and whether it is trusted
+    /// List what there is, and whether it is trusted
     #[arg(long, conflicts_with = "revoke")]
     show: bool,
-    /// Trust nothing of this repository any more
+    /// Revoke all trust in this repository
     #[arg(long)]
     revoke: bool,
 }

@@ -13,10 +13,10 @@ use crate::signals::Signals;
 /// When it ends.
 #[derive(Debug, Args)]
 pub(super) struct Until {
-    /// End after so many
+    /// End after N of them
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// End after those there are
+    /// Print what there is and end
     #[arg(long)]
     no_follow: bool,
 }

@@ -205,9 +205,7 @@ fn words(spawned: &Spawned) -> String {
                 text = format!("The agent did not do it ({status}).\n{text}");
             }
             if let Some(id) = agent_id {
-                text.push_str(&format!(
-                    "\nagentId: {id} (SendMessage to it goes on with it)"
-                ));
+                text.push_str(&format!("\nagentId: {id} (SendMessage resumes it)"));
             }
             if let Some((path, branch)) = worktree {
                 let branch = branch.as_deref().unwrap_or("none");

@@ -88,7 +88,7 @@ fn hint(error: &Failure) -> Option<String> {
         "worktree_not_found" => "Worktrees with action \"list\" shows those there are",
         "members_alive" => "Send each a shutdown_request with SendMessage and wait for the answers",
         "team_not_found" => "TeamCreate makes one",
-        "not_running" => "SendMessage lets it go on; TaskOutput has its result",
+        "not_running" => "SendMessage resumes it; TaskOutput has its result",
         "no_runtime" | "unknown_runtime" => {
             "Do it yourself, or put it on the board with TaskCreate; a person has to set up what \
              runs agents"

@@ -57,7 +57,7 @@ pub(super) fn send(
 fn went_to_agent(letter: &Letter, messaged: &Messaged, context: &Workplace) -> Answer {
     let to = &messaged.to;
     let words = match messaged.resumed {
-        true => format!("Sent to {to}. It had ended, and goes on in the background."),
+        true => format!("Sent to {to}. It had ended and resumes in the background."),
         false => format!("Sent to {to}."),
     };
     let json = json!({"message": {

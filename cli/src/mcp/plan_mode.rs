@@ -27,7 +27,7 @@ pub(super) fn exit(
             "not_in_plan_mode",
             format!("{} is not in plan mode", context.agent()),
         )
-        .with_hint("there is nothing to approve: go on with the work"));
+        .with_hint("there is nothing to approve: continue the work"));
     }
     let plan = arguments.text("plan");
     if plan.trim().is_empty() {

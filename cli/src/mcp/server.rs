@@ -260,7 +260,7 @@ impl Desk {
         let message = if role.tools().contains(&name) && !self.filter.permits_own(name) {
             format!("{name} is not for you: your definition leaves you without it")
         } else if name == PLAN && role.tools().contains(&PLAN) {
-            format!("{PLAN} is there only in plan mode; go on with the work")
+            format!("{PLAN} is available only in plan mode; continue the work")
         } else if name == ENTER_PLAN && tools.contains(&PLAN) {
             format!("you are in plan mode already; hand the plan in with {PLAN}")
         } else if self.catalogue.get(name).is_some() {

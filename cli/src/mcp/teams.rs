@@ -21,7 +21,7 @@ pub(super) fn create(
             "one_team",
             format!("this session is in team {other} already"),
         )
-        .with_hint("a session has one team: go on with that, or delete it first"));
+        .with_hint("a session has one team: use that one, or delete it first"));
     }
     let roster = team::create(name.as_str(), arguments.optional("description"), context)?;
     member.take_team(&name);

@@ -46,10 +46,10 @@ pub(super) fn exit(arguments: &Arguments, context: &Workplace) -> Result<Answer,
     json["worktreeBranch"] = record.worktree_branch.clone().into();
     let what = match (&left.removed, &left.entry) {
         (Some(removed), _) if removed.entry.hook_based => {
-            "The worktree is removed by its hook; nothing of it can be brought back.".to_owned()
+            "The worktree is removed by its hook; it cannot be restored.".to_owned()
         }
         (Some(_), _) => format!(
-            "The worktree is removed; `ccb worktree undo {}` brings it back.",
+            "The worktree is removed; `ccb worktree undo {}` restores it.",
             record.worktree_name
         ),
         (None, Some(_)) => format!("The worktree stays at {}.", record.worktree_path),

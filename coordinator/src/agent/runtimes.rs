@@ -119,7 +119,7 @@ fn not_trusted(name: &str, runtime: &RuntimeSettings, workplace: &Workplace) -> 
     Failure::refused(
         "not_trusted",
         format!(
-            "runtime {name:?} comes from {}, and what a repository brings along is not run unasked",
+            "runtime {name:?} comes from {}, and you have not trusted this repository",
             runtime.file.display()
         ),
     )

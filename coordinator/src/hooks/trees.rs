@@ -77,7 +77,7 @@ impl TreeHooks {
                 .to_str()
                 .map(str::to_owned)
                 .ok_or_else(|| "the path it gave is not valid UTF-8".into()),
-            (None, None) => Err("it did not say where the tree is".into()),
+            (None, None) => Err("it did not say where the worktree is".into()),
         }
     }
 

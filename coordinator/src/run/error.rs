@@ -52,7 +52,7 @@ pub enum AgentError {
         what: String,
     },
     /// A provider refuses, and everybody waits.
-    #[error("everybody waits until {until}, because the provider refuses: {reason}")]
+    #[error("all agents are paused until {until}, because the provider refuses: {reason}")]
     Paused {
         /// RFC 3339.
         until: String,
@@ -63,7 +63,7 @@ pub enum AgentError {
     #[error("agent {id} is a worker, and a worker starts no agents")]
     Worker { id: String },
     /// Its definition does not let it start others.
-    #[error("agent {id} may not start agents: its definition leaves it without Agent")]
+    #[error("agent {id} may not start agents: its definition does not allow the tool Agent")]
     NoAgent { id: String },
     /// What is not running cannot be stopped.
     #[error("agent {id} is not running: it is {state}")]
@@ -180,7 +180,7 @@ impl Explain for AgentError {
                  `ccb team limits --reset`",
             ),
             Self::Paused { .. } => Facts::new(Quota, "quota")
-                .hint("it goes on by itself; without --background the command waits for that"),
+                .hint("agents continue then; without --background the command waits"),
             Self::NotRunning { .. } => {
                 Facts::new(Refused, "not_running").hint("`ccb agent resume` lets it go on")
             }

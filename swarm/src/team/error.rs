@@ -21,7 +21,7 @@ pub enum TeamError {
         nearest: Vec<String>,
     },
     /// There is a team of that name already.
-    #[error("there is a team {name:?} already")]
+    #[error("team {name:?} exists already")]
     Exists { name: String },
     /// The roster cannot be read as one.
     #[error("the roster of team {team:?} is unreadable ({detail}): {}", path.display())]
@@ -42,7 +42,7 @@ pub enum TeamError {
     #[error("team {team:?} is being deleted")]
     Deleting { team: String },
     /// The deletion was taken back or finished by somebody else.
-    #[error("team {team:?} is no longer being deleted: somebody else took that back")]
+    #[error("team {team:?} is no longer being deleted: somebody else cancelled that")]
     NotDeleting { team: String },
     /// Members are alive.
     #[error("team {team:?} has members that are alive: {}", describe(living))]
@@ -103,10 +103,10 @@ impl Explain for TeamError {
             Self::NotDeleting { team } => Facts::new(Refused, "changed_meanwhile")
                 .hint(format!("look at it with `ccb team show {team}`")),
             Self::ChangedMeanwhile { .. } => {
-                Facts::new(Refused, "changed_meanwhile").hint("try again when it is quiet")
+                Facts::new(Refused, "changed_meanwhile").hint("try again when that program is idle")
             }
             Self::Alive { living, .. } => Facts::new(Refused, "members_alive")
-                .hint("let them finish and leave, or insist with `--force`")
+                .hint("let them finish and leave; `--force` deletes the team anyway")
                 .detail(
                     "alive",
                     living

@@ -340,8 +340,9 @@ fn from_and_to(
     }
     let target = free_place(tree, Path::new(dir))?;
     if target.is_none() {
-        done.notes
-            .push(format!("{dir} is in the tree already, so it is not {verb}"));
+        done.notes.push(format!(
+            "{dir} is in the worktree already, so it is not {verb}"
+        ));
     }
     Ok(target.map(|target| (source, target)))
 }

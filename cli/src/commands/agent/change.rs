@@ -14,7 +14,7 @@ use crate::output::{BOLD, DIM, GREEN};
 
 #[derive(Debug, Args)]
 pub(crate) struct SendArgs {
-    /// Its id or name
+    /// The agent's id, the beginning of it, or its name
     #[arg(value_name = "AGENT")]
     who: String,
     /// The message
@@ -51,7 +51,7 @@ pub(crate) fn send(args: &SendArgs, context: &mut Context) -> Result<Exit, Failu
         },
         || {
             let what = match (sent.resumed, alone) {
-                (true, _) => "it had ended and goes on",
+                (true, _) => "it had ended and resumes",
                 (false, true) => "it runs a command, which sees it with `ccb mail read`",
                 (false, false) => "it gets it at its next step",
             };
@@ -62,7 +62,7 @@ pub(crate) fn send(args: &SendArgs, context: &mut Context) -> Result<Exit, Failu
 
 #[derive(Debug, Args)]
 pub(crate) struct StopArgs {
-    /// Its id or name
+    /// The agent's id, the beginning of it, or its name
     #[arg(value_name = "AGENT")]
     who: String,
     /// Why
@@ -99,10 +99,10 @@ pub(crate) fn stop(args: &StopArgs, context: &mut Context) -> Result<Exit, Failu
 
 #[derive(Debug, Args)]
 pub(crate) struct ResumeArgs {
-    /// Its id or name
+    /// The agent's id, the beginning of it, or its name
     #[arg(value_name = "AGENT")]
     who: String,
-    /// What it is told
+    /// A message for it
     #[arg(allow_hyphen_values = true)]
     text: Option<String>,
     /// Do not wait for its result
@@ -137,6 +137,6 @@ pub(crate) fn resume(args: &ResumeArgs, context: &mut Context) -> Result<Exit, F
     let name = launched.meta.address().to_owned();
     context.out.done(
         || json!({ "agent": answer }),
-        || format!("{GREEN}✔{GREEN:#} {BOLD}{name}{BOLD:#} goes on"),
+        || format!("{GREEN}✔{GREEN:#} {BOLD}{name}{BOLD:#} resumes"),
     )
 }

@@ -12,7 +12,7 @@ use crate::table::{self, Cell};
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Only those that run
+    /// Only agents that run
     #[arg(long)]
     alive: bool,
 }

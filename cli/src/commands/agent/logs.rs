@@ -18,10 +18,10 @@ const SHOWN: usize = 400;
 
 #[derive(Debug, Args)]
 pub(crate) struct LogsArgs {
-    /// Its id or name
+    /// The agent's id, the beginning of it, or its name
     #[arg(value_name = "AGENT")]
     who: String,
-    /// Go on showing what happens until it ends
+    /// Follow it until it ends
     #[arg(short, long)]
     follow: bool,
     /// Only the last N entries

@@ -29,22 +29,22 @@ pub(crate) struct AgentArgs {
 enum AgentCommand {
     /// Start an agent and wait for its result, or let it work in the background
     Spawn(Box<spawn::SpawnArgs>),
-    /// Show the agents there are
+    /// List agents
     #[command(visible_alias = "ls")]
     List(list::ListArgs),
     /// Show everything about an agent
     Show(show::ShowArgs),
-    /// Show what happened in an agent
+    /// Show an agent's transcript
     Logs(logs::LogsArgs),
-    /// Send an agent a message; one that has ended goes on with it
+    /// Send an agent a message; a finished agent resumes
     Send(change::SendArgs),
-    /// Show what an agent has come to; waits for its end
+    /// Wait for an agent's end and show its result
     Output(output::OutputArgs),
-    /// End a running agent
+    /// Stop a running agent
     Stop(change::StopArgs),
-    /// Let an agent that has ended go on
+    /// Resume an agent that has ended
     Resume(change::ResumeArgs),
-    /// Show the types of agents there are, where they come from and what is wrong with others
+    /// List types of agents, where they come from, and definitions with mistakes
     #[command(visible_alias = "type")]
     Types(types::TypesArgs),
 }

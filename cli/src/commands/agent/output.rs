@@ -18,7 +18,7 @@ const SLICE: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
 pub(crate) struct OutputArgs {
-    /// Its id or name
+    /// The agent's id, the beginning of it, or its name
     #[arg(value_name = "AGENT")]
     who: String,
     /// Do not wait for its end

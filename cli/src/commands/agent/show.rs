@@ -10,7 +10,7 @@ use crate::output::{BOLD, DIM, age, clean_line, colored, quoted};
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// Its id or name
+    /// The agent's id, the beginning of it, or its name
     #[arg(value_name = "AGENT")]
     who: String,
 }

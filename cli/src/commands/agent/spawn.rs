@@ -20,7 +20,7 @@ use crate::output::{BOLD, DIM, GREEN, clean_line};
 
 #[derive(Debug, Args)]
 pub(crate) struct SpawnArgs {
-    /// What it is to do; with the runtime `shell` a command; `-` reads it from stdin
+    /// What to do; for the runtime `shell` a command; `-` reads stdin
     /// [default: the task's command]
     #[arg(allow_hyphen_values = true)]
     prompt: Option<String>,
@@ -41,13 +41,13 @@ pub(crate) struct SpawnArgs {
     /// Do not wait for its result
     #[arg(long, visible_alias = "bg")]
     background: bool,
-    /// Wait for its result however long that takes
+    /// Wait for its result, however long it takes; for a teammate until it is idle
     #[arg(long, conflicts_with = "background")]
     wait: bool,
-    /// Let it work in a worktree of its own
+    /// `worktree`: run it in a worktree of its own
     #[arg(long, value_name = "HOW")]
     isolation: Option<String>,
-    /// Let it work in this directory [default: here]
+    /// Run it in this directory [default: here]
     #[arg(long, value_name = "DIR", conflicts_with = "isolation")]
     cwd: Option<PathBuf>,
     /// The model it uses
@@ -63,10 +63,10 @@ pub(crate) struct SpawnArgs {
     /// Claim this task for it; its lease ends with the agent
     #[arg(long, value_name = "ID", allow_negative_numbers = true)]
     task: Option<String>,
-    /// What it is to do in a few words [default: the prompt's beginning]
+    /// A short description [default: the beginning of the prompt]
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
-    /// Pass on this variable of your environment, or set it (may be repeated)
+    /// Pass this variable of your environment, or set it; can be repeated
     #[arg(long = "env", value_name = "NAME[=VALUE]")]
     env: Vec<String>,
     #[command(flatten)]

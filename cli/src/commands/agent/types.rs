@@ -17,7 +17,7 @@ use crate::table::{self, Cell};
 pub(crate) struct TypesArgs {
     /// Show only this type, with its prompt
     name: Option<String>,
-    /// Fail (exit 2) if definitions had to be left out, or have keys that are ignored
+    /// Fail (exit 2) if a definition is left out or has unknown keys
     #[arg(long)]
     strict: bool,
 }

@@ -30,7 +30,7 @@ pub(crate) struct DemoArgs {
     /// Keep the repository, the board and the results, to look at them
     #[arg(long)]
     keep: bool,
-    /// Let agents take their time, for watching
+    /// Run slowly, for watching
     #[arg(long)]
     slow: bool,
     /// Kill agents and the coordinator on the way; it still ends green

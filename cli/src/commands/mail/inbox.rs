@@ -11,7 +11,7 @@ use crate::table::{self, Cell};
 
 #[derive(Debug, Args)]
 pub(crate) struct InboxArgs {
-    /// Also what is acknowledged or expired, as far back as it is kept
+    /// Also show acknowledged and expired messages
     #[arg(long)]
     all: bool,
 }

@@ -17,17 +17,17 @@ use crate::output::{BOLD, DIM, clean_line, quoted};
 /// What can be done with mail.
 #[derive(Debug, Subcommand)]
 pub(crate) enum MailCommand {
-    /// Send a message to a member of the team, or to all
+    /// Send a message to a member of the team, or to everyone
     Send(send::SendArgs),
-    /// Show what waits to be read, without reading it
+    /// List waiting messages without reading them
     Inbox(inbox::InboxArgs),
-    /// Read what waits; it stays until it is acknowledged
+    /// Read waiting messages; they stay until they are acknowledged
     Read(inbox::ReadArgs),
-    /// Acknowledge messages: they are dealt with
+    /// Acknowledge messages that are dealt with
     Ack(inbox::AckArgs),
     /// Print messages as they arrive, without reading them
     Watch(watch::WatchArgs),
-    /// Show the requests that wait for an answer
+    /// List requests that wait for an answer
     Requests(requests::RequestsArgs),
     /// Say yes to a request
     Approve(requests::ApproveArgs),

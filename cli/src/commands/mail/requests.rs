@@ -11,7 +11,7 @@ use crate::table::{self, Cell};
 
 #[derive(Debug, Args)]
 pub(crate) struct RequestsArgs {
-    /// Also those that have their answer, or expired
+    /// Also show answered and expired requests
     #[arg(long)]
     all: bool,
 }
@@ -20,7 +20,7 @@ pub(crate) struct RequestsArgs {
 pub(crate) struct ApproveArgs {
     /// The request's id
     id: String,
-    /// What to say with it
+    /// A comment
     #[arg(long, value_name = "TEXT")]
     feedback: Option<String>,
 }
@@ -109,7 +109,7 @@ fn answer(
         let from = clean_line(&request.from);
         let what = clean_line(&mail::in_short(&request.question));
         format!(
-            "{GREEN}✔{GREEN:#} {} ({what}); {from} is told",
+            "{GREEN}✔{GREEN:#} {} ({what}); ccb told {from}",
             request.state.as_str()
         )
     };

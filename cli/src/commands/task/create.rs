@@ -16,7 +16,7 @@ use crate::output::GREEN;
 
 #[derive(Debug, Args)]
 pub(crate) struct CreateArgs {
-    /// What is to be done, in one line
+    /// What to do, in one line
     #[arg(required_unless_present = "from", conflicts_with = "from")]
     subject: Option<String>,
     /// The details; `-` reads them from standard input
@@ -51,10 +51,10 @@ pub(super) struct OurMetadata {
     /// Higher goes first [default: 0]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i64>,
-    /// The command that does it
+    /// The command that does the task
     #[arg(long, value_name = "CMD")]
     run: Option<String>,
-    /// The command that proves it is done; empty means none
+    /// The check: a command that must succeed; empty removes it
     #[arg(long, value_name = "CMD")]
     verify: Option<String>,
     /// Files it may change, such as 'src/**'; can be repeated. Tasks whose paths overlap do not run

@@ -20,25 +20,25 @@ use crate::output::{BOLD, clean_line};
 /// What can be done with tasks.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TaskCommand {
-    /// Put a task, or many, on the board
+    /// Add a task, or many
     #[command(visible_alias = "add")]
     Create(create::CreateArgs),
-    /// Show the tasks there are
+    /// List tasks
     #[command(visible_alias = "ls")]
     List(list::ListArgs),
-    /// Show one task with everything about it
+    /// Show everything about a task
     Show(show::ShowArgs),
     /// Change a task
     Update(change::UpdateArgs),
-    /// Take a task, so that nobody else does
+    /// Claim a task
     Claim(claim::ClaimArgs),
-    /// Take the best task there is
+    /// Claim the best task that is ready
     Next(claim::NextArgs),
     /// Complete a task
     Done(done::DoneArgs),
     /// Try parked tasks again, from their first attempt
     Retry(change::RetryArgs),
-    /// Give a task back
+    /// Give a claimed task back
     Release(change::ReleaseArgs),
     /// Delete a task; its id is not used again
     Rm(change::RmArgs),
@@ -46,11 +46,11 @@ pub(crate) enum TaskCommand {
     Block(change::EdgeArgs),
     /// Make task B no longer wait for task A
     Unblock(change::EdgeArgs),
-    /// Show what waits for what
+    /// Show which tasks wait for which
     Graph(graph::GraphArgs),
     /// Print changes as they happen
     Watch(watch::WatchArgs),
-    /// Delete all tasks; ids go on where they were
+    /// Delete all tasks; their ids are not used again
     Reset(change::ResetArgs),
 }
 

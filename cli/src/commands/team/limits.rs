@@ -9,7 +9,7 @@ use crate::output::{BOLD, DIM, YELLOW, clean_line};
 
 #[derive(Debug, Args)]
 pub(crate) struct LimitsArgs {
-    /// Begin to count anew, and let everybody go on
+    /// Reset the counters and let agents continue
     #[arg(long)]
     reset: bool,
 }

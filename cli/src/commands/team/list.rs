@@ -24,7 +24,7 @@ pub(crate) fn run(context: &mut Context) -> Result<Exit, Failure> {
             answer
         },
         || match teams[..] {
-            [] => "no teams; `ccb team create NAME` makes one".to_owned(),
+            [] => "no teams. Create one: ccb team create NAME".to_owned(),
             _ => {
                 let rows: Vec<[Cell; 4]> = teams.iter().map(row).collect();
                 let heads = ["TEAM", "MEMBERS", "DESCRIPTION", "REPOSITORY"];

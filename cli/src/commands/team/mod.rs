@@ -15,20 +15,20 @@ use crate::exit::Exit;
 /// What can be done with teams.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TeamCommand {
-    /// Make a team; it belongs to the repository it is made in
+    /// Create a team for this repository
     Create(change::CreateArgs),
-    /// Become a member of a team, under the name given with --as
+    /// Join a team under the name given with --as
     Join(change::JoinArgs),
-    /// Leave a team one has joined
+    /// Leave a team
     Leave(change::LeaveArgs),
-    /// Show the teams there are
+    /// List teams
     #[command(visible_alias = "ls")]
     List,
     /// Show a team and its members
     Show(show::ShowArgs),
-    /// Show what the team's agents have used together, and whether they are held back
+    /// Show what the team's agents have used, and whether they are paused
     Limits(limits::LimitsArgs),
-    /// Delete a team with its tasks, mail and runs; ids of tasks are not used again
+    /// Delete a team with its tasks, mail and runs; task ids are not used again
     #[command(visible_alias = "rm")]
     Delete(delete::DeleteArgs),
 }

@@ -34,10 +34,10 @@ pub(crate) struct SetUpArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CreateArgs {
-    /// Its name; one is made up if you give none
+    /// The worktree's name [default: a generated one]
     #[arg(allow_hyphen_values = true)]
     name: Option<String>,
-    /// Bind this task to it, and start the task if it can start
+    /// Bind this task to it, and start the task if it is ready
     #[arg(long, value_name = "ID", allow_negative_numbers = true)]
     task: Option<String>,
     #[command(flatten)]

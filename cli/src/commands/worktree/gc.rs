@@ -11,7 +11,7 @@ use crate::output::{BOLD, CYAN, GREEN, YELLOW, clean_line};
 
 #[derive(Debug, Args)]
 pub(crate) struct GcArgs {
-    /// Remove what is listed as removable, and empty the trash
+    /// Remove the worktrees listed as removable, and empty the trash
     #[arg(long)]
     yes: bool,
 }
@@ -106,9 +106,7 @@ pub(crate) fn run(args: &GcArgs, context: &mut Context) -> Result<Exit, Failure>
             return "nothing to collect".to_owned();
         }
         if !args.yes {
-            lines.push(format!(
-                "{CYAN}`ccb worktree gc --yes`{CYAN:#} removes what can go"
-            ));
+            lines.push(format!("remove them: {CYAN}ccb worktree gc --yes{CYAN:#}"));
         }
         lines.join("\n")
     };

@@ -27,7 +27,7 @@ pub(crate) fn run(args: &ListArgs, context: &mut Context) -> Result<Exit, Failur
     let json = || trees::list_json(&rows);
     let text = || {
         if rows.is_empty() {
-            return format!("no worktrees; {CYAN}`ccb worktree create NAME`{CYAN:#} makes one");
+            return format!("no worktrees. Create one: {CYAN}ccb worktree create NAME{CYAN:#}");
         }
         let cells: Vec<_> = rows.iter().map(cells).collect();
         let heads = [

@@ -26,36 +26,36 @@ use store::Failure;
 /// What can be done with worktrees.
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorktreeCommand {
-    /// Find the worktree of this name, or make it
+    /// Open a worktree, creating it if needed
     #[command(visible_alias = "add")]
     Create(create::CreateArgs),
-    /// Show the worktrees there are
+    /// List worktrees
     #[command(visible_alias = "ls")]
     List(list::ListArgs),
-    /// Show what was done in a worktree
+    /// Show the changes in a worktree
     Status(status::StatusArgs),
     /// Run a command in a worktree
     Run(run::RunArgs),
-    /// Bind a task to a worktree, and start it if it can start
+    /// Bind a task to a worktree, and start the task if it is ready
     Bind(bind::BindArgs),
     /// Unbind a worktree from its task
     Unbind(NameArgs),
-    /// Write down that a worktree stays
+    /// Keep a worktree: clean-up does not remove it
     Keep(NameArgs),
     /// Remove a worktree; refused if it has changes
     #[command(visible_alias = "rm")]
     Remove(remove::RemoveArgs),
-    /// Bring the last removed worktree of this name back
+    /// Restore the last removed worktree of this name
     Undo(NameArgs),
-    /// Put a worktree's commits onto another branch; a conflict or a failed check moves nothing
+    /// Land a worktree's commits on a branch; a conflict or a failed check changes nothing
     Merge(Box<merge::MergeArgs>),
-    /// List worktrees nobody needs any more, and remove them with --yes
+    /// List worktrees that nobody needs, and remove them with --yes
     Gc(gc::GcArgs),
     /// Work in a worktree until `exit`: prints its path, for `cd "$(ccb worktree enter NAME)"`
     Enter(session::EnterArgs),
-    /// Leave the worktree that was entered: prints the directory to go back to
+    /// Leave the entered worktree: prints the directory to return to
     Exit(session::ExitArgs),
-    /// Worktrees that are made before anybody asks for them (worktree.pool)
+    /// Keep worktrees ready before they are needed (worktree.pool)
     #[command(subcommand)]
     Pool(pool::PoolCommand),
     /// Show what happened to worktrees

@@ -11,19 +11,19 @@ use crate::output::{BOLD, CYAN, GREEN, clean_line, short_commit};
 /// What can be done with the pool.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PoolCommand {
-    /// Make worktrees until there are as many as worktree.pool says
+    /// Create worktrees until the pool has as many as worktree.pool says
     Fill {
-        /// As many as this instead
+        /// This number instead of worktree.pool
         #[arg(value_parser = clap::value_parser!(u16).range(0..=64))]
         count: Option<u16>,
     },
-    /// Use a worktree again whose work is part of HEAD: it goes to the pool, its branch goes
+    /// Return a worktree whose work is part of HEAD to the pool; its branch is deleted
     Return {
         /// The worktree
         #[arg(value_name = "WORKTREE")]
         name: String,
     },
-    /// Show the worktrees that are ready to be handed out
+    /// List the worktrees that are ready
     #[command(visible_alias = "ls")]
     List,
 }

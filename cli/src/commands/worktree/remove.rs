@@ -17,13 +17,13 @@ use crate::output::{BOLD, CYAN, DIM, GREEN, clean_line};
 pub(crate) struct RemoveArgs {
     /// The worktree's name
     name: String,
-    /// Even if it has changes; `ccb worktree undo` brings them back
+    /// Even if it has changes; `ccb worktree undo` restores them
     #[arg(long)]
     discard: bool,
-    /// Complete its task as well (after the task's check, if it has one), or do neither
+    /// Also complete its task (after the task's check, if it has one), or do neither
     #[arg(long)]
     complete_task: bool,
-    /// Keep ignored files too when the trash is emptied
+    /// Also keep ignored files when the trash is emptied
     #[arg(long)]
     rescue_ignored: bool,
     /// Say what would happen
@@ -69,7 +69,7 @@ pub(crate) fn remove(args: &RemoveArgs, context: &mut Context) -> Result<Exit, F
         }
         if removed.undoable {
             text.push_str(&format!(
-                "; {CYAN}`ccb worktree undo {name}`{CYAN:#} brings it back"
+                "; {CYAN}`ccb worktree undo {name}`{CYAN:#} restores it"
             ));
         }
         if let Some(kept) = &removed.branch_kept {

@@ -9,7 +9,7 @@ use crate::exit::Exit;
 
 #[derive(Debug, Args)]
 pub(crate) struct EnterArgs {
-    /// The worktree's name; one is made up if you give none
+    /// The worktree's name [default: a generated one]
     #[arg(allow_hyphen_values = true)]
     name: Option<String>,
     #[command(flatten)]
@@ -18,13 +18,13 @@ pub(crate) struct EnterArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExitArgs {
-    /// The worktree stays
+    /// Keep the worktree
     #[arg(long, required_unless_present = "remove", conflicts_with = "remove")]
     keep: bool,
-    /// The worktree is removed; refused if it has changes
+    /// Remove the worktree; refused if it has changes
     #[arg(long)]
     remove: bool,
-    /// Remove it even if it has changes; `ccb worktree undo` brings them back
+    /// Remove it even if it has changes; `ccb worktree undo` restores them
     #[arg(long, requires = "remove", conflicts_with = "keep")]
     discard: bool,
 }

@@ -20,7 +20,7 @@ use coordinator::candidates::{self, Candidate};
 use coordinator::workplace::{Asked, Workplace};
 use store::Failure;
 
-use crate::commands::Cli;
+use super::Cli;
 use crate::output::clean_line;
 use crate::table::fit;
 
@@ -36,12 +36,22 @@ const SHELLS: Shells<'static> = Shells(&[&bash::Bash, &Elvish, &Fish, &Powershel
 /// What was typed before the word that is completed.
 static ASKED: OnceLock<Asked> = OnceLock::new();
 
+/// The plan that was typed, if there is one.
+static PLAN: OnceLock<Option<PathBuf>> = OnceLock::new();
+
 /// Answers if a shell asks.
 pub(crate) fn main(args: &[OsString]) -> Option<ExitCode> {
     std::env::var_os(VARIABLE)?;
     std::panic::set_hook(Box::new(|_| {}));
     let directory = std::env::current_dir().ok();
     ASKED.set(asked(args)).ok();
+    let is_plan = |word: &&OsString| {
+        let word = word.to_string_lossy();
+        [".yaml", ".yml", ".json"]
+            .iter()
+            .any(|end| word.ends_with(end))
+    };
+    PLAN.set(args.iter().find(is_plan).map(PathBuf::from)).ok();
     let answer = AssertUnwindSafe(|| {
         CompleteEnv::with_factory(command)
             .var(VARIABLE)
@@ -106,6 +116,8 @@ enum Kind {
     Priority,
     /// Whatever has work to look at.
     Work,
+    /// A task of the plan that is named on the line.
+    PlanTask,
 }
 
 /// What the argument of the command at `path` names, if it is something we can list.
@@ -134,7 +146,9 @@ fn kind_of(path: &[String], arg: &Arg) -> Option<Kind> {
             Some(Kind::Worktree)
         }
         (["cd"], "name") => Some(Kind::Worktree),
-        (["diff"], "what" | "name") => Some(Kind::Work),
+        (["fanout", ..], "only" | "skip") => Some(Kind::PlanTask),
+        (["diff"], "what") => Some(Kind::Work),
+        (["undo"], "what") => Some(Kind::Task),
         (["task", ..], "id" | "ids" | "blocker" | "dependent" | "blocked_by" | "blocks") => {
             Some(Kind::Task)
         }
@@ -180,6 +194,12 @@ fn values(kind: Kind) -> Vec<CompletionCandidate> {
             ("next", "at its next step"),
             ("later", "when it is idle"),
         ]),
+        Kind::PlanTask => {
+            let plan = PLAN.get().and_then(Option::as_ref);
+            let plan = plan.map(|plan| workplace.directory.join(plan));
+            plan.map(|plan| candidates::plan_tasks(&plan))
+                .unwrap_or_default()
+        }
         Kind::Work => {
             let mut found = candidates::tasks(&workplace);
             found.extend(candidates::worktrees(&workplace, false));
@@ -301,15 +321,8 @@ mod tests {
         let mut without = Vec::new();
         arguments(&Cli::command(), &mut Vec::new(), &mut without);
         let listable = ["ID", "AGENT", "TASK", "TYPE", "WORKTREE", "TEAM", "PARENT"];
-        // Ids of a plan's tasks: the plan would have to be expanded, which reads whole reports.
-        let known = [
-            "fanout only",
-            "fanout skip",
-            "fanout run only",
-            "fanout run skip",
-            // Of a message, which nobody has in mind.
-            "mail send reply_to",
-        ];
+        // Of a message, which nobody has in mind.
+        let known = ["mail send reply_to"];
         without.retain(|(path, name)| {
             listable.contains(&name.as_str()) && !known.contains(&path.as_str())
         });
