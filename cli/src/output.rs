@@ -98,7 +98,10 @@ impl Output {
         if self.json {
             self.json(&json())
         } else {
-            self.text(&text())
+            match terminal_width() {
+                Some(width) => self.text(&wrap(&text(), width, "    ")),
+                None => self.text(&text()),
+            }
         }
     }
 

@@ -9,12 +9,20 @@ use crate::output::QUOTE;
 pub(crate) fn wrap(text: &str, width: usize, indent: &str) -> String {
     let mut lines = Vec::new();
     for line in text.split('\n') {
+        if textwrap::core::display_width(line) <= width {
+            lines.push(line.to_owned());
+            continue;
+        }
+        let own = line.len() - line.trim_start_matches(' ').len();
         let mark = match line.starts_with(QUOTE) {
             true => QUOTE,
+            false if own > indent.len() => &line[..own],
             false => indent,
         };
         let options = Options::new(width.max(20))
             .subsequent_indent(mark)
+            // A path that is cut in two cannot be copied.
+            .break_words(false)
             .word_separator(WordSeparator::AsciiSpace)
             .word_splitter(WordSplitter::NoHyphenation);
         let parts = textwrap::wrap(line, options);

@@ -182,10 +182,11 @@ fn words(report: &LandReport, dry_run: bool, context: &Context) -> String {
         }
         Landed::Nothing => format!("{name}: {into} has everything already"),
         Landed::Conflict(files, _) => {
+            let by = rivals_of(work, files, context);
             let files = clean_line(&files.join(", "));
             let tree = path_of(work, context);
             format!(
-                "{failed}: {into} has changed the same lines of {files}\n  \
+                "{failed}: {into} has changed the same lines of {files}{by}\n  \
                  resolve it in its worktree, then land it again:\n    \
                  {CYAN}cd {tree} && git merge {into}{CYAN:#}\n    \
                  {CYAN}ccb {flag}land {id}{CYAN:#}"
@@ -216,6 +217,17 @@ fn words(report: &LandReport, dry_run: bool, context: &Context) -> String {
 }
 
 /// Where the work is, as short as it can be said from here.
+/// Whose work is in the way, as the end of a sentence.
+fn rivals_of(work: &Unlanded, files: &[String], context: &Context) -> String {
+    let (Some(base), Ok(trees)) = (&work.base, context.trees()) else {
+        return String::new();
+    };
+    match landing::rivals(files, base, &work.list, &trees).as_slice() {
+        [] => String::new(),
+        rivals => format!(", by {}", clean_line(&rivals.join(", "))),
+    }
+}
+
 fn path_of(work: &Unlanded, context: &Context) -> String {
     let entry = worktrees::Slug::new(&work.worktree)
         .ok()

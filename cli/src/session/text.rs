@@ -49,6 +49,8 @@ pub(super) struct Place {
     /// Mates run commands and nothing else.
     pub(super) commands_only: bool,
     pub(super) person_leads: bool,
+    /// The branch finished work lands on.
+    pub(super) into: Option<String>,
     /// Everything that was printed by what the event is about.
     pub(super) log: Option<PathBuf>,
 }
@@ -134,18 +136,29 @@ pub(super) fn event_text(event: &DirectorEvent, style: Style, place: &Place) -> 
             files,
             why,
             became,
+            worktree,
+            rivals,
         } => {
-            let files = match files.as_slice() {
+            let why = failure_lines(why, None, None);
+            let by = match rivals.as_slice() {
                 [] => String::new(),
-                files => format!(" ({})", clean_line(&files.join(", "))),
+                rivals => format!(" by {}", clean_line(&rivals.join(", "))),
             };
-            let became = became.map_or_else(String::new, |id| {
-                format!("\n  task #{id} was added to resolve it")
-            });
-            format!(
-                "{YELLOW}⚠{YELLOW:#} #{task} did not land: {}{files}{became}",
-                failure_lines(why, None, None)
-            )
+            let mut text = format!("{YELLOW}⚠{YELLOW:#} #{task} did not land: {why}{by}");
+            if !files.is_empty() {
+                text.push_str(&format!(" ({})", clean_line(&files.join(", "))));
+            }
+            if let Some(id) = became {
+                text.push_str(&format!("\n  #{id} was added for a mate to resolve it"));
+            }
+            if let (Some(worktree), Some(into)) = (worktree, &place.into) {
+                let (team, into) = (&place.team, clean_line(into));
+                text.push_str(&format!(
+                    "\n  to resolve it yourself: cd \"$(ccb worktree enter {worktree})\" && git \
+                     merge {into}\n  then land it: ccb --team {team} land {task}"
+                ));
+            }
+            text
         }
         DirectorEvent::AtRest { stand } => stand_text(stand, place),
         DirectorEvent::Paused { why } => format!("{YELLOW}paused:{YELLOW:#} {}", clean_line(why)),

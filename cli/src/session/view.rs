@@ -114,6 +114,7 @@ impl View {
             team: session.team.to_string(),
             commands_only: session.runs_commands_only(),
             person_leads: session.record.lead.is_none(),
+            into: session.record.into.clone(),
             log: None,
         };
         if let Some(typed) = &self.typed {

@@ -53,6 +53,12 @@ pub enum DirectorEvent {
         why: String,
         /// The task that is to put it right.
         became: Option<TaskId>,
+        /// The worktree with the work.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        worktree: Option<String>,
+        /// The tasks whose work has changed the same lines.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        rivals: Vec<String>,
     },
     /// Somebody with a name has nothing to do any more.
     Idle {

@@ -10,7 +10,7 @@ use super::control::Level;
 use super::event::{DirectorEvent, TaskEnd};
 use super::main_loop::{BREATHER, Director};
 use super::work::{Ended, Landing, Said, WorkEnd};
-use crate::landing::{Landed, next_to_land, queued};
+use crate::landing::{Landed, next_to_land, queued, rivals};
 
 impl Director {
     pub(super) fn hear(&mut self, said: Said, tell: &mut dyn FnMut(DirectorEvent)) {
@@ -222,6 +222,8 @@ impl Director {
             files,
             why,
             became,
+            worktree: None,
+            rivals: Vec::new(),
         };
         match outcome {
             Landed::Hindered(_) => {}
@@ -238,7 +240,15 @@ impl Director {
                 if let Some(became) = became {
                     self.mirror.refresh(self.setup.board(), became);
                 }
-                tell(not_landed(files, why, became));
+                let (worktree, rivals) = self.sides_of_conflict(task, &files);
+                tell(DirectorEvent::NotLanded {
+                    task,
+                    files,
+                    why,
+                    became,
+                    worktree,
+                    rivals,
+                });
             }
             Landed::Rejected { why, .. } => {
                 self.mirror.refresh(self.setup.board(), task);
@@ -250,6 +260,18 @@ impl Director {
                 tell(not_landed(Vec::new(), why, None));
             }
         }
+    }
+
+    /// The worktree with a task's work, and the tasks whose work is in its way.
+    fn sides_of_conflict(&self, id: TaskId, files: &[String]) -> (Option<String>, Vec<String>) {
+        let board = self.setup.board();
+        let result = board.get(id).ok().and_then(|task| task.result());
+        let result = result.unwrap_or_default();
+        let rivals = match (&result.base, self.setup.agents.trees()) {
+            (Some(base), Ok(trees)) => rivals(files, base, board.name().as_str(), &trees),
+            _ => Vec::new(),
+        };
+        (result.worktree, rivals)
     }
 }
 

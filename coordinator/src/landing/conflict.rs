@@ -1,7 +1,7 @@
 //! Conflicts that become tasks of their own.
 
-use taskboard::{NewTask, Task, TaskFacts, TaskId};
-use worktrees::Slug;
+use taskboard::{Caller, NewTask, Status, Task, TaskFacts, TaskId, Update};
+use worktrees::{Slug, Trees};
 
 use super::lander::{Lander, Landings};
 use crate::run::AgentError;
@@ -19,7 +19,62 @@ pub(crate) fn is_conflict(task: &Task) -> bool {
     conflict_of(task).is_some()
 }
 
+/// The tasks whose work landed since `base` and changed one of these files: with whose work
+/// something conflicts. `#3` where it is a task of the same list.
+pub fn rivals(files: &[String], base: &str, list: &str, trees: &Trees) -> Vec<String> {
+    let landings = trees.landings().unwrap_or_default();
+    let mut found: Vec<String> = Vec::new();
+    for landing in landings.iter().rev().filter(|landing| landing.stands()) {
+        let Some(task) = &landing.task else {
+            continue;
+        };
+        // What the work started from has everything that landed before.
+        if trees.contains(base, &landing.commit).unwrap_or(true) {
+            break;
+        }
+        let changed = trees.changed_paths(&landing.from, &landing.commit);
+        let touches = changed
+            .unwrap_or_default()
+            .iter()
+            .any(|path| files.contains(path));
+        let name = match task.rsplit_once('#') {
+            Some((of, id)) if of == list => format!("#{id}"),
+            _ => task.clone(),
+        };
+        if touches && !found.contains(&name) {
+            found.push(name);
+        }
+    }
+    found.reverse();
+    found
+}
+
 impl Lander<'_> {
+    /// The work of this worktree has landed: a task to solve its conflict that nobody has begun
+    /// is done.
+    pub(super) fn conflict_is_over(&self, slug: &Slug) -> Result<(), AgentError> {
+        let board = self.agents.board();
+        let key = slug.to_string();
+        let snapshot = board.snapshot()?;
+        let open = snapshot.tasks().find(|task| {
+            let free = task.status == Status::Pending && task.owner.is_none();
+            free && conflict_of(task) == Some(key.as_str())
+        });
+        let Some(task) = open else {
+            return Ok(());
+        };
+        let update = Update {
+            status: Some(Status::Completed),
+            ..Update::default()
+        };
+        let caller = Caller {
+            force: true,
+            ..Caller::new("engine".to_owned())
+        };
+        board.update(task.id, &update, &caller, None)?;
+        Ok(())
+    }
+
     /// A task to bring two pieces of work together, made once.
     pub(super) fn conflict_task(
         &self,

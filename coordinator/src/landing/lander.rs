@@ -137,6 +137,7 @@ impl Lander<'_> {
         match trees.merge(&slug, &request) {
             Ok(merged) => {
                 self.landed_again(&task, &result)?;
+                self.conflict_is_over(&slug)?;
                 // A worker may be spoken to again at any moment; its tree goes at the end.
                 if !is_workers(&task) {
                     self.put_away_all(&trees, &slug, &task, &landings.into);

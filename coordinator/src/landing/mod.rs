@@ -38,6 +38,7 @@ use worktrees::MergeStrategy;
 
 pub use compare::{Changed, Comparison, changed, compare, here};
 pub(crate) use conflict::is_conflict;
+pub use conflict::rivals;
 pub use lander::{Landed, Moved};
 pub(crate) use lander::{Lander, Landings};
 pub use put_away::StayingTree;

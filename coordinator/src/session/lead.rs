@@ -142,6 +142,7 @@ pub(super) fn told(session: &Session, event: &DirectorEvent) {
         files,
         why,
         became,
+        ..
     } = event
     else {
         return;
