@@ -327,6 +327,66 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ),
         ],
     ),
+    (
+        "diff",
+        &[
+            ("ccb diff", "what has changed and not landed"),
+            ("ccb --team fixers diff 3", "what was done for task 3"),
+            ("ccb diff mate-1 --stat", "what mate-1 has changed so far"),
+        ],
+    ),
+    (
+        "land",
+        &[
+            (
+                "ccb --team fixers land 3",
+                "the work on task 3, onto your branch",
+            ),
+            (
+                "ccb --team fixers land --all --dry-run",
+                "what would land, and what would conflict",
+            ),
+            (
+                "ccb --team fixers land 1 2 --strategy squash",
+                "one commit for each task",
+            ),
+        ],
+    ),
+    (
+        "reject",
+        &[
+            (
+                "ccb --team fixers reject 3 --feedback 'keep the old name as an alias'",
+                "send the result of task 3 back",
+            ),
+            ("ccb --team fixers", "a session works on it again"),
+        ],
+    ),
+    (
+        "undo",
+        &[
+            ("ccb undo --show", "what has landed, newest first"),
+            (
+                "ccb --team fixers undo 3",
+                "take the work on task 3 off the branch",
+            ),
+            ("ccb undo L7 --dry-run", "how landing L7 would be undone"),
+        ],
+    ),
+    (
+        "clean",
+        &[
+            (
+                "ccb clean --dry-run",
+                "what is left here, and what would go",
+            ),
+            ("ccb clean", "ask, then remove what holds no work"),
+            (
+                "ccb clean --all",
+                "remove everything ccb has in and for this repository",
+            ),
+        ],
+    ),
 ];
 
 /// The examples of the command at this path, such as `task create`.

@@ -11,6 +11,7 @@ pub mod agent;
 pub mod binding;
 mod bystander;
 pub mod candidates;
+pub mod clean;
 mod director;
 mod doctor;
 pub mod env;

@@ -347,6 +347,11 @@ impl Ready {
     ) -> Result<Report, Failure> {
         let workplace = workplace.in_team(team);
         let (_, set_up) = workplace.usual_tree()?;
+        let isolated = |task: &PlannedTask| task.isolation == fanout::TaskIsolation::Worktree;
+        if self.tasks.iter().any(isolated) {
+            let instead = "give the plan's tasks `isolation: none`";
+            workplace.check_isolation(None, instead)?;
+        }
         let tasks = self.tasks.iter();
         let crew = PlanCrew {
             tasks: tasks.map(|task| (task.key.clone(), task.clone())).collect(),

@@ -124,6 +124,7 @@ pub const CHANGING: &[Row] = &[
     ("fanout init", READ),
     ("fanout apply", NOBODY),
     ("mcp", ALL_OWN),
+    ("clean", NOBODY),
     ("doctor --fix", NOBODY),
     ("trust", NOBODY),
     ("demo", NOBODY),

@@ -14,6 +14,8 @@ mod check_commit;
 mod check_tree;
 /// Claims won and refused, `next`, leases.
 mod claims;
+/// What ccb leaves behind, and taking it away; starts that are refused.
+mod clean;
 /// The answers and exit codes of the commands.
 mod commands;
 /// Boards of earlier and later formats.

@@ -296,7 +296,9 @@ impl TreeError {
             }
             Self::Held { .. } => "wait until it is done, or stop it",
             Self::Locked { .. } => "`git worktree unlock` releases it",
-            Self::OtherFileSystem { .. } => "remove it by hand with `git worktree remove`",
+            Self::OtherFileSystem { .. } => {
+                "look at what is in it; `git worktree remove` removes it by hand"
+            }
             Self::NothingToUndo { .. } => "`ccb worktree list --all` shows what was removed",
             Self::Registry { .. } => {
                 "`ccb doctor --fix` sets it aside and makes a new one from what git knows"

@@ -73,7 +73,10 @@ pub use merge::{
 };
 pub use pool::{GivenBack, PoolTree, Refilled};
 pub use registry::{Entry, EventTask, LandingRecord, Trashed, TreeStatus};
-pub use remove::{AgentEnd, GcCandidate, GcVerdict, Overdue, RemoveHook, RemoveRequest, Removed};
+pub use remove::{
+    AgentEnd, GcCandidate, GcVerdict, Keeps, Leftover, LeftoverKind, Overdue, RemoveHook,
+    RemoveRequest, Removed,
+};
 pub use repository::Repository;
 pub use run::{Ran, RunRequest};
 pub use slug::Slug;

@@ -126,6 +126,7 @@ fn kind_of(path: &[String], arg: &Arg) -> Option<Kind> {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     match (path.as_slice(), id) {
         (_, "team") if arg.is_global_set() => Some(Kind::Team),
+        (["undo"], "what") => Some(Kind::Task),
         (_, "list") if arg.is_global_set() => Some(Kind::List),
         (_, "agent") if arg.is_global_set() => Some(Kind::Member),
         ([] | ["agent", "spawn"], "runtime") => Some(Kind::Runtime),

@@ -14,12 +14,6 @@ use crate::output::{BOLD, CYAN, DIM, clean_line};
 const SIGPIPE: i32 = 13;
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  ccb diff                   what has changed and not landed
-  ccb --team fixers diff 3   what was done for task 3
-  ccb diff mate-1 --stat     what mate-1 has changed so far, by file
-  ccb diff 3 | less          plain text in a pipe")]
 pub(crate) struct DiffArgs {
     /// A task, an agent, or a worktree [default: the one that has changes which have not landed]
     #[arg(value_name = "TASK|AGENT|WORKTREE")]

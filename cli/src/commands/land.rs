@@ -18,15 +18,6 @@ use crate::signals::Signals;
 const SHOWN_LINES: usize = 10;
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  ccb --team fixers land 3                       the work on task 3, onto your branch
-  ccb --team fixers land --all --dry-run         what would land, and what would conflict
-  ccb --team fixers land 1 2 --strategy squash   one commit each
-  ccb --team fixers land --all --check 'make test'
-
-What conflicts, or does not pass its check on the merged result, moves nothing (exit 8, 1).
-`ccb undo` takes a landing back.")]
 pub(crate) struct LandArgs {
     /// The tasks
     #[arg(
@@ -171,11 +162,14 @@ fn words(report: &LandReport, dry_run: bool, context: &Context) -> String {
     let failed = format!("{RED}✘{RED:#} {name} did not land");
     match &report.outcome {
         Landed::At(moved) if dry_run => {
-            let commits = commits(moved.commits);
+            let commits = store::counted(moved.commits, "commit");
             format!("{name} would land on {into}: {commits}, no conflict")
         }
         Landed::At(moved) => {
-            let (after, commits) = (short_commit(&moved.after), commits(moved.commits));
+            let (after, commits) = (
+                short_commit(&moved.after),
+                store::counted(moved.commits, "commit"),
+            );
             format!(
                 "{GREEN}⇥{GREEN:#} {name} is on {BOLD}{into}{BOLD:#} {after} {DIM}({commits}){DIM:#}"
             )
@@ -238,11 +232,4 @@ fn path_of(work: &Unlanded, context: &Context) -> String {
     let short = entry.path().strip_prefix(&context.directory);
     let path = short.unwrap_or(entry.path()).to_string_lossy();
     clean_line(&path)
-}
-
-fn commits(count: usize) -> String {
-    match count {
-        1 => "1 commit".to_owned(),
-        count => format!("{count} commits"),
-    }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod agent;
 mod cd;
+mod clean;
 pub(crate) mod completion;
 mod completions;
 mod demo;
@@ -68,13 +69,29 @@ pub(crate) enum Command {
     /// Show what was changed for a task, by an agent or in a worktree
     Diff(diff::DiffArgs),
     /// Put the work on tasks onto a branch, checked
+    ///
+    /// Work that conflicts, or does not pass its check on the merged result, moves nothing (exit 8, 1).
+    /// `ccb undo` takes a landing back.
     Land(land::LandArgs),
     /// Send a task's result back with feedback for its next attempt
+    ///
+    /// The next attempt starts from the work as it is: an agent that is a model resumes in its
+    /// worktree, otherwise a new attempt begins with that work.
     Reject(reject::RejectArgs),
     /// Take a landing off its branch again
+    ///
+    /// The branch goes back to where it stood if nothing is on top and no other branch, tag or remote
+    /// has the commit. Otherwise a revert commit lands, if it passes the session's --verify, --check and
+    /// the checks of everything that landed later. The task stays completed, marked as undone: `ccb land`
+    /// lands it again, `ccb reject` sends it back.
     Undo(undo::UndoArgs),
     /// Show how everything stands: session, tasks, agents, requests, worktrees
     Status(status::StatusArgs),
+    /// List and remove what ccb left in this repository, keeping work that has not landed
+    ///
+    /// Work that has not landed and tasks that are not done stay without --all; what is in use always
+    /// stays. After --all nothing can be brought back by `ccb undo` and `ccb worktree undo`.
+    Clean(clean::CleanArgs),
     /// Find damage (tasks, worktrees, runs, rosters, mail), and repair it with --fix
     Doctor(doctor::DoctorArgs),
     /// Allow this repository's hooks, setup, runtimes and MCP servers to run
@@ -117,6 +134,7 @@ pub(crate) fn run(cli: &Cli, name: &str, context: &mut Context) -> Result<Exit, 
                 | Command::Land(_)
                 | Command::Reject(_)
                 | Command::Undo(_)
+                | Command::Clean(_)
         )
     ) {
         context.settle_dead_runs();
@@ -132,6 +150,7 @@ pub(crate) fn run(cli: &Cli, name: &str, context: &mut Context) -> Result<Exit, 
         Some(Command::Agent(args)) => agent::run(args, context),
         Some(Command::Fanout(args)) => fanout::run(args, context),
         Some(Command::Mcp(args)) => mcp::run(args, context),
+        Some(Command::Clean(args)) => clean::run(args, context),
         Some(Command::Diff(args)) => diff::run(args, context),
         Some(Command::Land(args)) => land::run(args, context),
         Some(Command::Reject(args)) => reject::run(args, context),

@@ -9,13 +9,6 @@ use crate::exit::Exit;
 use crate::output::{BOLD, CYAN, YELLOW, clean_line};
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  ccb --team fixers reject 3 --feedback 'keep the old function as an alias'
-  ccb --team fixers                  the next session goes on with it
-
-The next attempt gets the feedback, and starts from the work as it is: the same agent resumes
-in its worktree if it is a model; otherwise a new attempt begins with that work.")]
 pub(crate) struct RejectArgs {
     /// The task
     task: TaskId,

@@ -14,16 +14,6 @@ use crate::output::{BOLD, CYAN, DIM, GREEN, age, clean_line, short_commit};
 use crate::signals::Signals;
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  ccb undo --show             what has landed, newest first
-  ccb --team fixers undo 3    take the work on task 3 off the branch
-  ccb undo L7 --dry-run       say how landing L7 would be undone
-
-The branch goes back to where it stood if nothing is on top and no other branch, tag or remote
-has the commit. Otherwise a revert commit lands, if it passes the session's --verify, --check
-and the checks of everything that landed later. The task stays completed, marked as undone:
-`ccb land` lands it again, `ccb reject` sends it back.")]
 pub(crate) struct UndoArgs {
     /// A landing (L7), a task, or a worktree [default: the last landing, after asking]
     #[arg(value_name = "TASK|LANDING")]

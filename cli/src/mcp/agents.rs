@@ -110,11 +110,22 @@ fn wish(arguments: &Arguments, role: Role, context: &Workplace) -> Result<Wish, 
         name,
         teammate,
         plan_mode,
-        worktree: worktree.then(|| context.usual_tree()).transpose()?,
+        worktree: worktree.then(|| isolated(context)).transpose()?,
         cwd: cwd.map(PathBuf::from),
         coordinator: role == Role::Coordinator,
         ..Wish::default()
     })
+}
+
+/// A worktree of its own, where that is possible.
+fn isolated(context: &Workplace) -> Result<(worktrees::Base, worktrees::SetUp), Failure> {
+    let (base, set_up) = context.usual_tree()?;
+    // Outside of one, making the worktree says so.
+    if context.common_dir().is_some() {
+        let instead = "leave out isolation: it works in the session's directory";
+        context.check_isolation(Some(&set_up), instead)?;
+    }
+    Ok((base, set_up))
 }
 
 /// Whether the agent is to be a copy of the caller: where that was said, or nothing was and the

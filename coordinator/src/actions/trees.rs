@@ -369,10 +369,14 @@ impl RemovedTree {
 /// Brings the last removed worktree of this name back.
 pub fn undo(slug: &Slug, workplace: &Workplace) -> Result<Entry, Failure> {
     workplace.trees()?.undo(slug).map_err(|error| match error {
-        TreeError::Exists { .. } => {
-            Failure::refused("exists", format!("worktree {:?} is there", slug.as_str()))
-                .with_hint("remove that one first, or leave it")
-        }
+        TreeError::Exists { .. } => Failure::refused(
+            "exists",
+            format!("worktree {:?} is there", slug.as_str()),
+        )
+        .with_hint(format!(
+            "look at that one first: `ccb worktree status {slug}`; when it is removed, this one \
+                     can come back"
+        )),
         error => error.into(),
     })
 }

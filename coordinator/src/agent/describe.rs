@@ -259,6 +259,8 @@ fn isolation(
         (Some(dir), _) => Ok(WorksIn::Directory(workplace.directory.join(dir))),
         (None, Some(definitions::Isolation::Worktree)) => {
             let (base, set_up) = workplace.usual_tree()?;
+            let instead = "use a definition without `isolation: worktree`";
+            workplace.check_isolation(Some(&set_up), instead)?;
             Ok(WorksIn::Worktree { base, set_up })
         }
         (None, None) => Ok(WorksIn::Directory(workplace.directory.clone())),

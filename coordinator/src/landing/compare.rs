@@ -112,15 +112,11 @@ pub fn changed(workplace: &Workplace) -> Result<Vec<Changed>, Failure> {
 }
 
 fn of_waiting(work: &Unlanded) -> Changed {
-    let count = work.files.len();
     Changed {
         worktree: work.worktree.clone(),
         task: Some((work.list.clone(), work.task)),
         subject: work.subject.clone(),
-        changes: match count {
-            1 => "1 file".to_owned(),
-            count => format!("{count} files"),
-        },
+        changes: store::counted(work.files.len(), "file"),
         done: true,
     }
 }

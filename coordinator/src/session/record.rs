@@ -120,13 +120,11 @@ pub(super) fn prepare(
 ) -> Result<Session, Failure> {
     let team = workplace.team()?;
     let roster = workplace.team_named(team.clone());
-    match roster.enter() {
-        Ok(_) => {}
-        Err(TeamError::NotFound { .. }) => {
-            team_actions::create(team.as_str(), request.prompt.clone(), workplace)?;
-        }
+    let is_new = match roster.enter() {
+        Ok(_) => false,
+        Err(TeamError::NotFound { .. }) => true,
         Err(error) => return Err(error.into()),
-    }
+    };
     let file = SessionFile::new(workplace.home(), &team);
     let before = file.session()?;
     let mut record = before.clone().unwrap_or_default();
@@ -189,9 +187,18 @@ pub(super) fn prepare(
     record.permission_mode = mode.or(record.permission_mode);
     record.attended = request.attended;
     record.no_worktrees |= request.no_worktrees;
-    let trees = !record.no_worktrees && workplace.trees().is_ok();
+    let trees = !record.no_worktrees;
     if trees {
+        let instead = match record.has_coordinator() {
+            true => "start a session without --coordinator",
+            false => "say --no-worktrees: all of them work in this one directory",
+        };
+        workplace.check_isolation(None, instead)?;
         record.into = Some(branch(request, &record, workplace)?);
+    }
+    // A start that is refused leaves nothing behind.
+    if is_new {
+        team_actions::create(team.as_str(), request.prompt.clone(), workplace)?;
     }
     file.put_session(&record)?;
     Ok(Session {

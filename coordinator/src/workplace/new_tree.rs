@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use store::Failure;
 use store::settings::{BaseRef, SetUpCommand};
+use store::{Category, Failure};
 use swarm::trust::Item;
 use worktrees::{Base, SetUp};
 
@@ -48,6 +48,56 @@ impl Workplace {
     /// The same when nothing but the settings says so.
     pub fn usual_tree(&self) -> Result<(Base, SetUp), Failure> {
         self.new_tree(&TreeWish::default())
+    }
+
+    /// Refuses where agents cannot have worktrees in which they could work as in the main one:
+    /// outside of a repository, in a bare one, in a submodule, before the first commit, and where
+    /// submodules would stay empty. `set_up` may fill those; it is none where the work has to
+    /// land, because a worktree with other repositories inside cannot. `instead` says how to go
+    /// on without.
+    pub fn check_isolation(&self, set_up: Option<&SetUp>, instead: &str) -> Result<(), Failure> {
+        let refused = |kind: &'static str, why: String, hint: &str| {
+            let message = format!("agents cannot have worktrees of their own here: {why}");
+            Err(Failure::usage(kind, message).with_hint(format!("{hint}{instead}")))
+        };
+        let trees = match self.trees() {
+            Ok(trees) => trees,
+            Err(error) if error.category() == Category::Invalid => {
+                let hint = match error.hint() {
+                    Some(hint) => format!("{hint}; or "),
+                    None => String::new(),
+                };
+                return refused(error.kind(), error.message().to_owned(), &hint);
+            }
+            Err(error) => return Err(error),
+        };
+        if trees.resolve("HEAD").is_err() {
+            let why = "the repository has no commit yet".to_owned();
+            return refused("no_commit", why, "make a first commit; or ");
+        }
+        let command = set_up.and_then(|set_up| set_up.command.as_deref());
+        let filled = command.is_some_and(|command| command.contains("submodule"));
+        if filled || self.hooks().create_tree()?.is_some() {
+            return Ok(());
+        }
+        let submodules = trees.submodules()?;
+        match submodules.first() {
+            None => Ok(()),
+            Some(first) => {
+                let more = match submodules.len() {
+                    1 => String::new(),
+                    count => format!(" and {} more", count - 1),
+                };
+                let why = format!("its submodules ({first}{more}) would be empty in them");
+                let hint = match set_up {
+                    Some(_) => {
+                        "let the setting `worktree.setup` run `git submodule update --init`; or "
+                    }
+                    None => "",
+                };
+                refused("submodules", why, hint)
+            }
+        }
     }
 
     /// What a new tree starts from.

@@ -99,7 +99,7 @@ impl Explain for TeamError {
             Self::OtherRepository { .. } => Facts::new(Refused, "other_repository")
                 .hint("run the command there, or use a team of this repository"),
             Self::Deleting { team } => Facts::new(Refused, "deleting")
-                .hint(format!("`ccb team delete {team}` finishes that")),
+                .hint(format!("wait for whoever deletes it; if nobody does, `ccb team delete {team}` finishes that")),
             Self::NotDeleting { team } => Facts::new(Refused, "changed_meanwhile")
                 .hint(format!("look at it with `ccb team show {team}`")),
             Self::ChangedMeanwhile { .. } => {
@@ -123,7 +123,7 @@ impl Explain for TeamError {
                 ))
             }
             Self::LeadStays { team } => Facts::new(Refused, "lead_stays")
-                .hint(format!("`ccb team delete {team}` ends the team")),
+                .hint(format!("its lead stays as long as the team does: `ccb team show {team}`; `ccb team delete {team}` ends both")),
             Self::NotDurable { .. } => Facts::new(Failed, "not_durable")
                 .hint("do not repeat it; look at the disk, and at the team"),
         }

@@ -65,6 +65,46 @@ fn the_command_line_decides_nothing() {
     assert_none(&thin::denied(&sources, thin::DENIED));
 }
 
+/// Whoever follows the first suggestion of a hint loses nothing.
+#[test]
+fn no_hint_begins_with_something_that_deletes() {
+    const DELETE: [&str; 8] = [
+        "ccb task reset",
+        "ccb task rm",
+        "ccb team delete",
+        "ccb clean",
+        "ccb worktree remove",
+        "ccb worktree gc --yes",
+        "git branch -D",
+        "rm -",
+    ];
+    let mut problems = Vec::new();
+    for name in CRATES {
+        let mut dirs = vec![root().join(name).join("src")];
+        while let Some(dir) = dirs.pop() {
+            for entry in std::fs::read_dir(dir).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    dirs.push(path);
+                    continue;
+                }
+                let text = std::fs::read_to_string(&path).unwrap();
+                for hint in text.split("hint(").skip(1) {
+                    // The text of the hint, if it is written there.
+                    let start = hint.chars().take(60).collect::<String>();
+                    let said = start.split_once('"').map(|(_, said)| said.to_owned());
+                    let said = said.unwrap_or_default();
+                    let said = said.trim_start_matches('`');
+                    if DELETE.iter().any(|verb| said.starts_with(verb)) {
+                        problems.push(format!("{}: {said}", path.display()));
+                    }
+                }
+            }
+        }
+    }
+    assert_none(&problems);
+}
+
 /// For a look: the circles of every crate. Run it with `--ignored --nocapture`.
 #[test]
 #[ignore = "prints, checks nothing"]

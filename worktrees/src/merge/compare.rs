@@ -7,7 +7,7 @@ use store::atomic;
 
 use crate::changes;
 use crate::error::TreeError;
-use crate::git::Git;
+use crate::git::{Git, zero_split};
 use crate::process::forget_git;
 use crate::registry::{Entry, Registry, TreeStatus, removed};
 use crate::slug::Slug;
@@ -90,6 +90,29 @@ impl Trees {
             .arg("diff")
             .args([from, to]);
         command
+    }
+
+    /// The paths of the submodules in the main tree's commit. In a new worktree their directories
+    /// are empty.
+    pub fn submodules(&self) -> Result<Vec<String>, TreeError> {
+        let history = self.layout.history();
+        let Ok(head) = history.resolve("HEAD") else {
+            return Ok(Vec::new());
+        };
+        if !history.has_path(&head, ".gitmodules")? {
+            return Ok(Vec::new());
+        }
+        let bytes = self
+            .layout
+            .git("ls-tree")
+            .args(["-r", "-z", "--full-tree", &head])
+            .run()?;
+        let path = |line: &[u8]| {
+            let text = String::from_utf8_lossy(line).into_owned();
+            let (about, path) = text.split_once('\t')?;
+            about.starts_with("160000 ").then(|| path.to_owned())
+        };
+        Ok(zero_split(&bytes).filter_map(path).collect())
     }
 
     /// The last worktree of this name, whether it is there or was removed.

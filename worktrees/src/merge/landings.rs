@@ -106,15 +106,39 @@ fn path(layout: &Layout) -> PathBuf {
 }
 
 impl LandingList {
+    /// The list as it is. One that nobody can read is empty: what the registry knows of landings
+    /// is added to it, and no landing has to wait for a repair.
     pub(crate) fn load(layout: &Layout) -> Result<Self, TreeError> {
+        Ok(Self::read(layout)?.unwrap_or_default())
+    }
+
+    /// The same for whoever holds the section's lock and is about to write it: one that nobody can
+    /// read is put aside, so that nothing of it is lost.
+    fn load_to_change(layout: &Layout) -> Result<Self, TreeError> {
+        match Self::read(layout)? {
+            Some(list) => Ok(list),
+            None => {
+                let aside = atomic::set_unreadable_aside(&path(layout))?;
+                tracing::warn!(file = %aside.display(), "the list of landings was unreadable");
+                Ok(Self::default())
+            }
+        }
+    }
+
+    /// The list, or nothing if nobody can read it.
+    fn read(layout: &Layout) -> Result<Option<Self>, TreeError> {
         let path = path(layout);
         let Some(bytes) = atomic::read(&path)? else {
-            return Ok(Self::default());
+            return Ok(Some(Self::default()));
         };
-        serde_json::from_slice(&bytes).map_err(|error| TreeError::Registry {
-            path,
-            why: error.to_string(),
-        })
+        if let Ok(list) = serde_json::from_slice(&bytes) {
+            return Ok(Some(list));
+        }
+        // A newer version may have another shape.
+        let value: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        let found = value.get("v").and_then(Value::as_u64).unwrap_or(VERSION);
+        StoreError::check_version(&path, found, VERSION)?;
+        Ok(None)
     }
 
     /// Writes it. The section's lock is what keeps others from doing so.
@@ -207,7 +231,7 @@ impl Trees {
         task: Option<String>,
     ) -> Result<(), TreeError> {
         let section = self.section()?;
-        let mut list = LandingList::load(&self.layout)?;
+        let mut list = LandingList::load_to_change(&self.layout)?;
         if !list.has(entry, landed) {
             list.add(&self.layout, entry, landed, task);
             list.save(&self.layout, &section)?;
@@ -218,7 +242,7 @@ impl Trees {
     /// Notes with a landing whether it is undone, and with its tree, if there is one.
     pub(crate) fn note_undone(&self, id: u64, undone: Option<Undone>) -> Result<(), TreeError> {
         let mut section = self.section()?;
-        let mut list = LandingList::load(&self.layout)?;
+        let mut list = LandingList::load_to_change(&self.layout)?;
         let Some(landing) = list.landings.iter_mut().find(|one| one.id == id) else {
             return Ok(());
         };

@@ -134,7 +134,7 @@ impl Trees {
     }
 
     /// The verdict by what is in the worktree, not by who holds it.
-    fn judge(&self, entry: &Entry) -> GcVerdict {
+    pub(crate) fn judge(&self, entry: &Entry) -> GcVerdict {
         if entry.hook_based {
             return GcVerdict::Stays("it was made by a hook".into());
         }

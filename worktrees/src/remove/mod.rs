@@ -1,15 +1,19 @@
 //! Taking worktrees away: the steps up to the trash (`start`) and after it (`finish`), refs that
 //! keep what git would forget (`rescue`), bringing one back (`undo`), emptying the trash
-//! (`trash`), and which worktrees nobody needs (`collect`).
+//! (`trash`), which worktrees nobody needs (`collect`), and everything of ours that is left
+//! (`leftovers`, `drop_leftovers`).
 
 mod collect;
+mod drop_leftovers;
 mod finish;
+mod leftovers;
 mod rescue;
 mod start;
 mod trash;
 mod undo;
 
 pub use collect::{AgentEnd, GcCandidate, GcVerdict};
+pub use leftovers::{Keeps, Leftover, LeftoverKind};
 pub(crate) use rescue::Rescue;
 pub(crate) use start::{MOVING, next_id};
 pub use start::{RemoveHook, RemoveRequest, Removed};

@@ -87,7 +87,7 @@ impl Trees {
         Ok(self.delete_trashed(trash)?)
     }
 
-    fn delete_trashed(&self, trash: &Trashed) -> Result<(), TreeError> {
+    pub(crate) fn delete_trashed(&self, trash: &Trashed) -> Result<(), TreeError> {
         // Marked first: a half deleted worktree must not be brought back.
         let mut section = self.section()?;
         if let Some(trash) = section

@@ -183,7 +183,12 @@ type Tree = (worktrees::Base, worktrees::SetUp);
 fn worktree(args: &SpawnArgs, context: &Context) -> Result<Option<Tree>, Failure> {
     match args.isolation.as_deref() {
         None => Ok(None),
-        Some("worktree") => Ok(Some(context.new_tree(&args.tree.wish())?)),
+        Some("worktree") => {
+            let (base, set_up) = context.new_tree(&args.tree.wish())?;
+            let instead = "leave out --isolation: it works in this directory";
+            context.check_isolation(Some(&set_up), instead)?;
+            Ok(Some((base, set_up)))
+        }
         Some("remote") => Err(Failure::usage(
             "bad_isolation",
             "--isolation remote: agents run on this machine only",

@@ -11,7 +11,8 @@ use crate::output::{BOLD, CYAN, GREEN, YELLOW, clean_line};
 
 #[derive(Debug, Args)]
 pub(crate) struct GcArgs {
-    /// Remove the worktrees listed as removable, and empty the trash
+    /// Remove what is listed as removable, and delete what has been in the trash for longer than
+    /// worktree.trashDays (7)
     #[arg(long)]
     yes: bool,
 }

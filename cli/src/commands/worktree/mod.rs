@@ -49,7 +49,8 @@ pub(crate) enum WorktreeCommand {
     Undo(NameArgs),
     /// Land a worktree's commits on a branch; a conflict or a failed check changes nothing
     Merge(Box<merge::MergeArgs>),
-    /// List worktrees that nobody needs, and remove them with --yes
+    /// List worktrees that are unchanged or merged and unused for worktree.gcDays (30), or of attempts
+    /// that another one replaced; remove them with --yes (`ccb clean` does not wait that long)
     Gc(gc::GcArgs),
     /// Work in a worktree until `exit`: prints its path, for `cd "$(ccb worktree enter NAME)"`
     Enter(session::EnterArgs),
