@@ -13,7 +13,7 @@ use worktrees::TreeError;
 
 use super::base::{BaseOf, base_for};
 use super::control::{Control, Level};
-use super::crew::{Job, Seat};
+use super::crew::{Job, Seat, Terms};
 use super::event::TaskEnd;
 use super::setup::Setup;
 use crate::landing::{Landed, message};
@@ -241,26 +241,7 @@ impl Setup {
         spawn.task = Some(id);
         spawn.parent = self.parent.clone();
         spawn.background = !self.quiet;
-        spawn.plan.prove = Some(Prove {
-            commit: {
-                let list = self.board().name().as_str();
-                let message = || message::of_work(&task, list, verify.as_deref());
-                job.base.is_some().then(message)
-            },
-            verify,
-            timeout_ms: {
-                let timeout = terms.verify_timeout.unwrap_or(self.verify_timeout);
-                u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)
-            },
-            max_attempts: attempts,
-            all_attempts: terms.all_attempts,
-            check_retries: terms.check_retries,
-            keep_as: terms.keep_as,
-            files: FileRules {
-                paths: task.paths(),
-                protect: terms.protect,
-            },
-        });
+        spawn.plan.prove = Some(self.proof_wanted(&job, verify, terms));
         match self.agents.spawn(&spawn) {
             Ok(launched) => Ok((launched, attempt)),
             Err(AgentError::Board(BoardError::Refused { .. } | BoardError::NotFound { .. })) => {
@@ -275,6 +256,26 @@ impl Setup {
             ) => Err(WorkEnd::NotNow(error.to_string())),
             Err(error) if error.is_passing() => Err(hindered(&error)),
             Err(error) => Err(self.failed(&task, error.to_string(), attempts)),
+        }
+    }
+
+    /// What has to be shown for the task.
+    fn proof_wanted(&self, job: &Job<'_>, verify: Option<String>, terms: Terms) -> Prove {
+        let list = self.board().name().as_str();
+        let message = || message::of_work(job.task, list, verify.as_deref());
+        let timeout = terms.verify_timeout.unwrap_or(self.verify_timeout);
+        Prove {
+            commit: job.base.is_some().then(message),
+            verify,
+            timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
+            max_attempts: terms.attempts.unwrap_or(self.max_attempts),
+            all_attempts: terms.all_attempts,
+            check_retries: terms.check_retries,
+            keep_as: terms.keep_as,
+            files: FileRules {
+                paths: job.task.paths(),
+                protect: terms.protect,
+            },
         }
     }
 

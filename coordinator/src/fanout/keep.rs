@@ -130,7 +130,7 @@ fn try_to_save(agents: &Agents, trees: &Trees, base: &str) -> Result<(), FanoutE
 
 /// The patches of what tasks left behind, in the same order; none where there is nothing, or nothing
 /// that needs one.
-pub(super) fn patches(
+fn patches(
     top: &Path,
     tasks: &[PlannedTask],
     done: &[Done],
@@ -155,9 +155,24 @@ pub(super) struct Archive<'a> {
 }
 
 impl Archive<'_> {
+    /// Keeps what all tasks left behind. Returns what everybody should know.
+    pub(super) fn keep_all(
+        &self,
+        tasks: &[PlannedTask],
+        done: &[Done],
+        reports: &mut [TaskReport],
+    ) -> Result<Vec<String>, FanoutError> {
+        let patches = patches(self.top, tasks, done);
+        let mut notes = Vec::new();
+        for (((task, done), report), patch) in tasks.iter().zip(done).zip(reports).zip(patches) {
+            notes.extend(self.keep(task, done, patch, report)?);
+        }
+        Ok(notes)
+    }
+
     /// Writes patches, transcripts and logs of a task, and says in its report where they are.
     /// Returns what everybody should know.
-    pub(super) fn keep(
+    fn keep(
         &self,
         task: &PlannedTask,
         left: &Done,

@@ -161,14 +161,7 @@ pub(crate) fn run(
     let secrets = Arc::clone(&equipment.secrets);
     let results = Results::create(&options.out, &options.base, secrets)?;
     let bystander = bystander(tasks, &equipment, &results);
-    events.event(&FanoutEvent::Planned {
-        tasks: tasks.iter().map(PlannedEvent::of).collect(),
-        jobs: options.jobs,
-        team: agents.team_name().to_string(),
-    });
-    for text in &options.notes {
-        events.event(&FanoutEvent::Note { text: text.clone() });
-    }
+    announce(tasks, options, &agents, events);
     let without = missing_tools(tasks, &equipment);
     let wanted = board::Wanted {
         tasks,
@@ -178,12 +171,6 @@ pub(crate) fn run(
     };
     let prepared = board::prepare(&agents, &trees, wanted)?;
     keep::forget_failed(&agents, &trees, tasks)?;
-    let mut reports: Vec<TaskReport> = tasks.iter().map(TaskReport::new).collect();
-    for (at, tool) in &without {
-        if let Some(tool) = tool {
-            reports[*at].outcome = Outcome::VerifyMissing { tool: tool.clone() };
-        }
-    }
     let (interrupted, set_up, top) = (
         Arc::clone(&equipment.interrupted),
         equipment.set_up.clone(),
@@ -195,7 +182,7 @@ pub(crate) fn run(
         options,
         began: began.0,
         ended: vec![false; tasks.len()],
-        reports,
+        reports: first_reports(tasks, &without),
         events,
         agents: agents.clone(),
         halt: Halt::default(),
@@ -237,16 +224,39 @@ pub(crate) fn run(
     notes.extend(disturbed.into_iter().chain(halt.words.clone()).chain(few));
     notes.extend(unresolved);
     notes.extend(landed.notes.iter().cloned());
-    let patches = keep::patches(&top, tasks, &done);
-    for (((task, done), report), patch) in tasks.iter().zip(&done).zip(&mut reports).zip(patches) {
-        notes.extend(archive.keep(task, done, patch, report)?);
-    }
+    notes.extend(archive.keep_all(tasks, &done, &mut reports)?);
     let report = whole(options, began.1, reports, landed, notes, halt.signal);
     // The report first: whoever stopped the run may not wait for the rest.
     let report = results.finish(&report)?;
     events.event(&FanoutEvent::Ended);
     tidy_up(&agents, &trees, &options.base);
     Ok(report)
+}
+
+/// Says what is about to run, and what everybody should know about it.
+fn announce(tasks: &[PlannedTask], options: &RunOptions, agents: &Agents, events: &mut dyn Events) {
+    events.event(&FanoutEvent::Planned {
+        tasks: tasks.iter().map(PlannedEvent::of).collect(),
+        jobs: options.jobs,
+        team: agents.team_name().to_string(),
+    });
+    for text in &options.notes {
+        events.event(&FanoutEvent::Note { text: text.clone() });
+    }
+}
+
+/// The reports before anything has run.
+fn first_reports(
+    tasks: &[PlannedTask],
+    without: &HashMap<usize, Option<String>>,
+) -> Vec<TaskReport> {
+    let mut reports: Vec<TaskReport> = tasks.iter().map(TaskReport::new).collect();
+    for (at, tool) in without {
+        if let Some(tool) = tool {
+            reports[*at].outcome = Outcome::VerifyMissing { tool: tool.clone() };
+        }
+    }
+    reports
 }
 
 /// Keeps what counts where it is found again, and deletes what is of no use any more.

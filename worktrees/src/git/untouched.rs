@@ -104,6 +104,10 @@ fn has_only(tree: &Path, index: &PlainIndex, keeps: &dyn Fn(&[u8]) -> bool) -> O
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "files as somebody writes them who works in the tree"
+)]
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::path::PathBuf;
