@@ -19,6 +19,7 @@ mod rights;
 mod said;
 mod session;
 mod signals;
+mod style;
 mod supervise;
 mod table;
 mod wrap;

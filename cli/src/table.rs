@@ -3,7 +3,7 @@
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::output::{BOLD, clean_line};
+use crate::style::{BOLD, clean_line};
 
 /// One field of a table.
 #[derive(Debug, Clone)]
@@ -120,7 +120,7 @@ pub(crate) fn fit(text: &str, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::PLAIN;
+    use crate::style::PLAIN;
 
     fn plain(text: &str) -> Cell {
         Cell::new(text, PLAIN)

@@ -2,7 +2,7 @@
 
 use textwrap::{Options, WordSeparator, WordSplitter};
 
-use crate::output::QUOTE;
+use crate::style::QUOTE;
 
 /// Breaks `text` so that no line is wider than `width` columns. A line that is broken goes on
 /// with `indent` before it; a line of others' text goes on as such.
@@ -34,7 +34,7 @@ pub(crate) fn wrap(text: &str, width: usize, indent: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::BOLD;
+    use crate::style::BOLD;
 
     #[test]
     fn lines_break_between_words_and_colours_take_no_room() {

@@ -70,6 +70,8 @@ fn a_model_for_a_command_is_refused() {
         "{error}"
     );
     assert_eq!(place.ok(&["agent", "list"])["agents"], json!([]));
+    let session = ["--team", "t", "--runtime", "shell", "--model", "opus"];
+    place.fails(2, "no_model", &session);
 }
 
 #[test]

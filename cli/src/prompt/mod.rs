@@ -17,7 +17,7 @@ use crossterm::event::{Event, KeyEventKind};
 use unicode_width::UnicodeWidthStr;
 
 use self::edit::{Edit, Typed};
-use crate::output::{BOLD, DIM, clean_line};
+use crate::style::{BOLD, DIM, clean_line};
 
 /// Takes the line away: to its beginning, and everything behind it.
 const ERASE: &str = "\r\x1b[K";

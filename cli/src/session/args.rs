@@ -49,17 +49,17 @@ fn mates(text: &str) -> Result<Mates, String> {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Sessions (ccb --team NAME [PROMPT])")]
 pub(crate) struct SessionArgs {
-    /// What the team is to do
+    /// What the team should do
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Vec<String>,
-    /// A lead that plans, hands out and reviews, and does nothing itself; without --team in a
-    /// team of the session's own [also: $CLAUDE_CODE_COORDINATOR_MODE=1 with a PROMPT]
+    /// Let the lead only plan, delegate and review; without --team in a team of the
+    /// session's own [also: $CLAUDE_CODE_COORDINATOR_MODE=1 with a PROMPT]
     #[arg(long)]
     pub(crate) coordinator: bool,
-    /// A file with what the coordinator is told, instead of the usual
+    /// A file with the coordinator's prompt, instead of the usual one
     #[arg(long, value_name = "FILE")]
     pub(crate) coordinator_prompt: Option<std::path::PathBuf>,
-    /// How many mates work at once: a number, or how many on what, as in claude=2,shell=4
+    /// How many mates work at once: a number, or a number per runtime, such as claude=2,shell=4
     /// [default: 4]
     #[arg(long, value_name = "N", value_parser = mates)]
     pub(crate) mates: Option<Mates>,
@@ -77,11 +77,11 @@ pub(crate) struct SessionArgs {
     /// What mates may do without asking [default: what their definitions say]
     #[arg(long, value_name = "MODE", value_parser = permission_mode())]
     pub(crate) permission_mode: Option<PermissionMode>,
-    /// What happens with finished work: it lands at once, at the end after a question, or not
+    /// When finished work lands: at once, at the end if you say so, or not at all
     /// [default: ask at a terminal, else auto]
     #[arg(long, value_name = "HOW", value_parser = one_of(Merge::ALL, Merge::as_str))]
     pub(crate) merge: Option<Merge>,
-    /// The branch it lands on [default: the one that is checked out]
+    /// The branch to land on [default: the one that is checked out]
     #[arg(long, value_name = "BRANCH")]
     pub(crate) into: Option<String>,
     /// What the branch gets: the commits and a merge, one commit, or the commits made again on
@@ -91,16 +91,16 @@ pub(crate) struct SessionArgs {
     /// A command that must succeed on everything that lands, besides each task's own check
     #[arg(long, value_name = "CMD")]
     pub(crate) verify: Option<String>,
-    /// How often a task is tried before it is parked [default: 3]
+    /// After how many failed attempts a task is parked [default: 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100))]
     pub(crate) attempts: Option<u16>,
     /// How long a check may take, such as 90s or 10m [default: 30m]
     #[arg(long, value_name = "TIME", value_parser = |text: &str| VERIFY_TIMEOUT.read(text))]
     pub(crate) verify_timeout: Option<Duration>,
-    /// Begin nothing new after so many tasks have failed
+    /// Start no more tasks after N have failed
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) max_failures: Option<u16>,
-    /// Let mates work here instead of each in a worktree of its own
+    /// Let mates work in this directory instead of worktrees of their own
     #[arg(long)]
     pub(crate) no_worktrees: bool,
     /// Keep the session open at a terminal when the work is done

@@ -142,6 +142,7 @@ pub(super) fn prepare(
     record.ended_at = None;
     let spec = runtimes(request, &mut record, workplace)?;
     let commands_only = !spec.kind.has_model();
+    check_model(request, &spec)?;
     record.runtime = Some(spec.name);
     record.lead = lead(request, &record, commands_only, workplace)?;
     if record.has_coordinator() && record.lead.is_none() {
@@ -217,6 +218,19 @@ pub(super) fn prepare(
         record,
         stay: request.stay,
     })
+}
+
+/// Commands have no model.
+fn check_model(request: &Request, spec: &RuntimeSpec) -> Result<(), Failure> {
+    match &request.model {
+        Some(model) if !spec.kind.has_model() => {
+            let name = &spec.name;
+            let message = format!("the mates run on {name:?}, which has no model {model:?}");
+            Err(Failure::usage("no_model", message)
+                .with_hint("leave out --model, or name a runtime with a model: --runtime claude"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// How many mates there are and what runs them; returns what runs most of what takes a model.

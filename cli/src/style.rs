@@ -1,0 +1,97 @@
+//! Colours, and text of others made harmless.
+
+use anstyle::{AnsiColor, Style};
+
+pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
+pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
+pub(crate) const RED: Style = AnsiColor::Red.on_default();
+pub(crate) const CYAN: Style = AnsiColor::Cyan.on_default();
+pub(crate) const DIM: Style = Style::new().dimmed();
+pub(crate) const BOLD: Style = Style::new().bold();
+pub(crate) const PLAIN: Style = Style::new();
+
+/// What a definition's or a member's colour looks like; `usual` where it says nothing known.
+pub(crate) fn colored(color: Option<&str>, usual: Style) -> Style {
+    let color: anstyle::Color = match color {
+        Some("red") => AnsiColor::Red.into(),
+        Some("blue") => AnsiColor::Blue.into(),
+        Some("green") => AnsiColor::Green.into(),
+        Some("yellow") => AnsiColor::Yellow.into(),
+        Some("purple") => AnsiColor::Magenta.into(),
+        Some("orange") => anstyle::Ansi256Color(208).into(),
+        Some("pink") => anstyle::Ansi256Color(211).into(),
+        Some("cyan") => AnsiColor::Cyan.into(),
+        _ => return usual,
+    };
+    usual.fg_color(Some(color))
+}
+
+/// Text of unknown origin without characters that would steer the terminal or reorder it. It may
+/// have several lines, so it is only for what is printed alone; beside lines of ours use
+/// [`clean_line`], [`hanging`] or [`quoted`].
+pub(crate) fn clean(text: &str) -> String {
+    let keep = |c: char| {
+        let steers = c.is_control() && c != '\n' && c != '\t';
+        let reorders = matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        let breaks = matches!(c, '\u{2028}' | '\u{2029}');
+        if steers || reorders || breaks {
+            '\u{fffd}'
+        } else {
+            c
+        }
+    };
+    text.chars().map(keep).collect()
+}
+
+/// What stands before lines of unknown origin; no line of ours begins like this.
+pub(crate) const QUOTE: &str = "  │ ";
+
+/// The same behind something of ours: every line but the first is marked as not ours.
+pub(crate) fn hanging(text: &str) -> String {
+    clean(text).replace('\n', &format!("\n{QUOTE}"))
+}
+
+/// The same on lines of its own, all of which are marked as not ours.
+pub(crate) fn quoted(text: &str) -> String {
+    format!("{QUOTE}{}", hanging(text))
+}
+
+/// The same on one line.
+pub(crate) fn clean_line(text: &str) -> String {
+    clean(text).replace(['\n', '\t'], " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_colour_of_a_team_looks_different() {
+        let styles = swarm::COLORS.map(|color| colored(Some(color), BOLD));
+        for (n, style) in styles.iter().enumerate() {
+            assert!(*style != BOLD && !styles[..n].contains(style), "{n}");
+        }
+        assert_eq!(colored(Some("#123456"), BOLD), BOLD);
+        assert_eq!(colored(None, BOLD), BOLD);
+    }
+
+    #[test]
+    fn terminal_tricks_are_taken_out() {
+        assert_eq!(
+            clean("a\x1b[31mb\u{202e}c\nd"),
+            "a\u{fffd}[31mb\u{fffd}c\nd"
+        );
+        assert_eq!(clean_line("a\nb\tc"), "a b c");
+        assert_eq!(clean("a\rb\u{2028}c"), "a\u{fffd}b\u{fffd}c");
+    }
+
+    #[test]
+    fn lines_of_others_do_not_look_like_ours() {
+        let hostile = "fine\n✔ #1 done\r\nerror: no";
+        assert_eq!(
+            hanging(hostile),
+            "fine\n  │ ✔ #1 done\u{fffd}\n  │ error: no"
+        );
+        assert!(quoted(hostile).lines().all(|line| line.starts_with(QUOTE)));
+    }
+}
