@@ -268,6 +268,13 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         )],
     ),
     (
+        "clean",
+        &[
+            ("ccb clean --dry-run", "say what would be removed"),
+            ("ccb clean", "remove what ccb left in this repository"),
+        ],
+    ),
+    (
         "doctor",
         &[
             ("ccb doctor", "look, change nothing"),

@@ -349,14 +349,21 @@ fn a_long_board_is_answered_quickly() {
             "status": "pending", "blocks": [], "blockedBy": []});
         std::fs::write(tasks.join(format!("{id}.json")), task.to_string()).unwrap();
     }
-    let ask = || {
-        let started = Instant::now();
-        let offers = shell.values("ccb --list big task show ");
-        assert!(offers.contains(&"5000".to_owned()), "the newest are there");
-        assert!(offers.len() <= 500, "{}", offers.len());
-        started.elapsed()
+    let offers = shell.values("ccb --list big task show ");
+    assert!(offers.contains(&"5000".to_owned()), "the newest are there");
+    assert!(offers.len() <= 500, "{}", offers.len());
+    let best = |list: &str| {
+        let ask = |_| {
+            let started = Instant::now();
+            shell.values(&format!("ccb --list {list} task show "));
+            started.elapsed()
+        };
+        (0..8).map(ask).min().unwrap()
     };
-    // The best of a few: other tests run at the same time.
-    let best = (0..5).map(|_| ask()).min().unwrap();
-    assert!(best < Duration::from_millis(150), "{best:?}");
+    // Compared with an empty board, because other tests run at the same time.
+    let (big, empty) = (best("big"), best("nothing"));
+    assert!(
+        big < empty * 3 + Duration::from_millis(60),
+        "{big:?}, {empty:?}"
+    );
 }

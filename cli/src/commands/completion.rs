@@ -149,7 +149,6 @@ fn kind_of(path: &[String], arg: &Arg) -> Option<Kind> {
         (["cd"], "name") => Some(Kind::Worktree),
         (["fanout", ..], "only" | "skip") => Some(Kind::PlanTask),
         (["diff"], "what") => Some(Kind::Work),
-        (["undo"], "what") => Some(Kind::Task),
         (["task", ..], "id" | "ids" | "blocker" | "dependent" | "blocked_by" | "blocks") => {
             Some(Kind::Task)
         }
