@@ -19,9 +19,15 @@ pub(crate) fn wrap(text: &str, width: usize, indent: &str) -> String {
             false if own > indent.len() => &line[..own],
             false => indent,
         };
-        let options = Options::new(width.max(20))
+        // A path that is cut in two cannot be copied.
+        let room = width.saturating_sub(mark.len());
+        let fits = |word: &str| textwrap::core::display_width(word) <= room;
+        if !line.split_ascii_whitespace().all(fits) {
+            lines.push(line.to_owned());
+            continue;
+        }
+        let options = Options::new(width)
             .subsequent_indent(mark)
-            // A path that is cut in two cannot be copied.
             .break_words(false)
             .word_separator(WordSeparator::AsciiSpace)
             .word_splitter(WordSplitter::NoHyphenation);

@@ -112,6 +112,7 @@ mod tree_session;
 mod tree_torture;
 /// What a repository wants to run, and the user's word on it.
 mod trust;
+mod tutorial;
 /// What each program is told about its tools.
 mod withheld;
 /// A write error at every write point of every operation.

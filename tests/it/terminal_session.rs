@@ -274,6 +274,10 @@ fn a_failed_check_can_be_read() {
         shown.stdout.contains("ccb --team board task retry 1"),
         "{shown:?}"
     );
+    let run = scene.file(1)["metadata"]["ccb"]["attempts"][0]["run"].clone();
+    let logs = scene.run(&["agent", "logs", run.as_str().unwrap()]);
+    assert!(logs.stdout.contains("failed: exit code 3"), "{logs:?}");
+    assert!(logs.stdout.contains("  │ parser.c:12"), "{logs:?}");
     scene.ok(&["task", "retry", "1"]);
     assert_eq!(scene.file(1)["metadata"]["ccb"].get("parked"), None);
 }

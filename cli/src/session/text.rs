@@ -51,6 +51,8 @@ pub(super) struct Place {
     pub(super) person_leads: bool,
     /// The branch finished work lands on.
     pub(super) into: Option<String>,
+    /// Where the person is.
+    pub(super) directory: PathBuf,
     /// Everything that was printed by what the event is about.
     pub(super) log: Option<PathBuf>,
 }
@@ -142,7 +144,7 @@ pub(super) fn event_text(event: &DirectorEvent, style: Style, place: &Place) -> 
             let why = failure_lines(why, None, None);
             let by = match rivals.as_slice() {
                 [] => String::new(),
-                rivals => format!(" by {}", clean_line(&rivals.join(", "))),
+                rivals => format!(", by {}", clean_line(&rivals.join(", "))),
             };
             let mut text = format!("{YELLOW}⚠{YELLOW:#} #{task} did not land: {why}{by}");
             if !files.is_empty() {
@@ -153,9 +155,12 @@ pub(super) fn event_text(event: &DirectorEvent, style: Style, place: &Place) -> 
             }
             if let (Some(worktree), Some(into)) = (worktree, &place.into) {
                 let (team, into) = (&place.team, clean_line(into));
+                let here = worktree.strip_prefix(&place.directory);
+                let path = here.unwrap_or(worktree).to_string_lossy();
                 text.push_str(&format!(
-                    "\n  to resolve it yourself: cd \"$(ccb worktree enter {worktree})\" && git \
-                     merge {into}\n  then land it: ccb --team {team} land {task}"
+                    "\n  to resolve it yourself:\n    cd {} && git merge {into}\n    ccb --team \
+                     {team} land {task}",
+                    clean_line(&path)
                 ));
             }
             text

@@ -115,6 +115,7 @@ impl View {
             commands_only: session.runs_commands_only(),
             person_leads: session.record.lead.is_none(),
             into: session.record.into.clone(),
+            directory: session.workplace.directory.clone(),
             log: None,
         };
         if let Some(typed) = &self.typed {

@@ -1,5 +1,6 @@
 //! What a director tells whoever runs it.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -53,9 +54,9 @@ pub enum DirectorEvent {
         why: String,
         /// The task that is to put it right.
         became: Option<TaskId>,
-        /// The worktree with the work.
+        /// Where the work is, if it can be resolved there.
         #[serde(skip_serializing_if = "Option::is_none")]
-        worktree: Option<String>,
+        worktree: Option<PathBuf>,
         /// The tasks whose work has changed the same lines.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         rivals: Vec<String>,

@@ -1,10 +1,12 @@
 //! What the director makes of what it hears: agents that start and end, work that lands.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
 use taskboard::TaskId;
+use worktrees::Slug;
 
 use super::control::Level;
 use super::event::{DirectorEvent, TaskEnd};
@@ -262,16 +264,20 @@ impl Director {
         }
     }
 
-    /// The worktree with a task's work, and the tasks whose work is in its way.
-    fn sides_of_conflict(&self, id: TaskId, files: &[String]) -> (Option<String>, Vec<String>) {
+    /// Where a task's work is, and the tasks whose work is in its way.
+    fn sides_of_conflict(&self, id: TaskId, files: &[String]) -> (Option<PathBuf>, Vec<String>) {
         let board = self.setup.board();
         let result = board.get(id).ok().and_then(|task| task.result());
-        let result = result.unwrap_or_default();
-        let rivals = match (&result.base, self.setup.agents.trees()) {
-            (Some(base), Ok(trees)) => rivals(files, base, board.name().as_str(), &trees),
-            _ => Vec::new(),
+        let (Some(result), Ok(trees)) = (result, self.setup.agents.trees()) else {
+            return (None, Vec::new());
         };
-        (result.worktree, rivals)
+        let rivals = match &result.base {
+            Some(base) => rivals(files, base, board.name().as_str(), &trees),
+            None => Vec::new(),
+        };
+        let slug = result.worktree.and_then(|name| Slug::new(&name).ok());
+        let entry = slug.and_then(|slug| trees.get(&slug).ok());
+        (entry.map(|entry| entry.path().to_owned()), rivals)
     }
 }
 

@@ -4,11 +4,11 @@ use clap::Args;
 use serde_json::Value;
 use store::Failure;
 use store::watch::DirWatch;
-use swarm::run::{Entry, Record, read_transcript};
+use swarm::run::{Entry, Record, RunDir, read_transcript};
 
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::output::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, clean_line, hanging};
+use crate::output::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, clean_line, failure_lines, hanging};
 use crate::signals::Signals;
 
 /// How often a command that follows looks whether it was told to end.
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &LogsArgs, context: &mut Context) -> Result<Exit, Failur
             print(record, context)?;
         }
         let Some(watch) = &mut watch else {
-            return Ok(Exit::Done);
+            return end(&run, context);
         };
         // Asked before the last look: what was written before it ended is shown.
         let ended = !run.is_alive()?;
@@ -55,13 +55,31 @@ pub(crate) fn run(args: &LogsArgs, context: &mut Context) -> Result<Exit, Failur
             continue;
         }
         if ended {
-            return Ok(Exit::Done);
+            return end(&run, context);
         }
         if let Some(exit) = signals.came() {
             return Ok(exit);
         }
         watch.wait(SLICE);
     }
+}
+
+/// What came after the agent's own end: a check of its work that failed.
+fn end(run: &RunDir, context: &mut Context) -> Result<Exit, Failure> {
+    let meta = run.meta()?;
+    let exit = run.exit(meta.life)?;
+    let check = exit
+        .as_ref()
+        .and_then(|exit| exit.proof.as_ref()?.check.as_ref());
+    if let (Some(exit), Some(check)) = (&exit, check)
+        && !check.passed
+        && !context.out.is_json()
+    {
+        let why = exit.error.as_deref().unwrap_or("its check failed");
+        let why = failure_lines(why, Some(&run.check_path()), None);
+        context.out.text(&format!("{RED}✘{RED:#} {why}"))?;
+    }
+    Ok(Exit::Done)
 }
 
 fn print(record: &Record, context: &mut Context) -> Result<(), Failure> {
