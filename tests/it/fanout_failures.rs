@@ -1,5 +1,6 @@
 //! Tasks that fail: what is kept of them, and what people read about them.
 
+use harness::runs::LONG;
 use harness::{Fan, git};
 use serde_json::{Value, json};
 
@@ -303,6 +304,29 @@ fn a_plan_s_board_is_named_listed_and_deleted() {
     assert_eq!(teams["teams"][0]["name"], team.as_str(), "{teams}");
     fan.0.ok(&["team", "delete", &team]);
     assert_eq!(fan.0.ok(&["team", "list"])["teams"], json!([]));
+}
+
+#[test]
+fn a_board_is_not_deleted_while_its_plan_runs() {
+    let fan = Fan::new(CCB);
+    let (began, go) = (
+        fan.0.home.path().join("began"),
+        fan.0.home.path().join("go"),
+    );
+    let run = format!(
+        "touch '{}'; until test -e '{}'; do sleep 0.05; done; echo 1 > a",
+        began.display(),
+        go.display()
+    );
+    fan.plan(&json!({"tasks": [{"id": "a", "run": run}]}));
+    let mut plan = fan.start(&[]);
+    harness::wait_until(LONG, "the task to begin", || began.exists());
+    let teams = fan.0.ok(&["team", "list"]);
+    let team = teams["teams"][0]["name"].as_str().unwrap();
+    fan.0.fails(4, "in_use", &["team", "delete", team]);
+    std::fs::write(go, "").unwrap();
+    assert!(plan.wait().unwrap().success());
+    fan.0.ok(&["team", "delete", team]);
 }
 
 #[test]

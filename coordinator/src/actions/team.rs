@@ -7,6 +7,7 @@ use store::name::Name;
 use swarm::{NewTeam, Roster, Team};
 
 use crate::env;
+use crate::fanout;
 use crate::rights::not_yours;
 use crate::workplace::{Who, Workplace};
 
@@ -35,6 +36,12 @@ pub fn delete(name: &str, force: bool, workplace: &Workplace) -> Result<Deleted,
     if workplace.who() != Who::Person && *team.name() != workplace.team()? {
         let message = format!("{} does not lead team {name}", workplace.agent());
         return Err(not_yours(message, "an agent can delete its own team only"));
+    }
+    let lock = fanout::lock_of(&workplace.home().team(team.name()));
+    if !force && lock.exists() && store::lock::is_held(&lock)? {
+        let message = format!("a plan runs on the board of team {name}");
+        let hint = "wait until it has ended, or stop it with Ctrl-C where it runs";
+        return Err(Failure::refused("in_use", message).with_hint(hint));
     }
     // Outside a repository there are no trees.
     let trees = workplace.trees().ok();
