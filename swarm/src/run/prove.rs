@@ -159,7 +159,8 @@ impl Checks<'_> {
                 end_descendants(KILL_TIMEOUT);
             }
         }
-        command.clone_into(&mut launch.prompt);
+        // Through one pipe, so that the log has everything in the order in which it was printed.
+        launch.prompt = format!("exec 2>&1; {command}");
         let mut first = None;
         let mut left = seal.retries;
         let outcome = loop {
