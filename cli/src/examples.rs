@@ -380,20 +380,6 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("ccb undo L7 --dry-run", "how landing L7 would be undone"),
         ],
     ),
-    (
-        "clean",
-        &[
-            (
-                "ccb clean --dry-run",
-                "what is left here, and what would go",
-            ),
-            ("ccb clean", "ask, then remove what holds no work"),
-            (
-                "ccb clean --all",
-                "remove everything ccb has in and for this repository",
-            ),
-        ],
-    ),
 ];
 
 /// The examples of the command at this path, such as `task create`.

@@ -167,7 +167,7 @@ fn work_lands_with_its_subject_id_and_check_by_whoever_git_says() {
     let again = scene.run(&["land", "1"]);
     assert_eq!(again.code, Some(4), "{again:?}");
     assert!(
-        again.stderr.contains("task 1 is on main already") && again.stderr.contains("ccb undo L1"),
+        again.stderr.contains("task 1 is on main already") && again.stderr.contains("undo L1"),
         "{again:?}"
     );
     let nothing = scene.run(&["land", "--all"]);
@@ -204,9 +204,9 @@ fn a_conflict_says_which_files_and_which_commands_resolve_it() {
     let answer = scene.run(&["land", "--all"]);
     assert_eq!(answer.code, Some(8), "{answer:?}");
     assert!(
-        answer
-            .stdout
-            .contains("✘ #2 write b did not land: main has changed the same lines of file\n"),
+        answer.stdout.contains(
+            "✘ #2 write b did not land: main has changed the same lines of file, by #1\n"
+        ),
         "{answer:?}"
     );
     let tree = tree_of(&scene, 2);
@@ -286,8 +286,7 @@ fn a_rejected_result_goes_on_with_the_feedback_from_where_it_was() {
     let landed = scene.run(&["reject", "1", "--feedback", "no"]);
     assert_eq!(landed.code, Some(4), "{landed:?}");
     assert!(
-        landed.stderr.contains("task 1 is on main already")
-            && landed.stderr.contains("ccb undo L1"),
+        landed.stderr.contains("task 1 is on main already") && landed.stderr.contains("undo L1"),
         "{landed:?}"
     );
     scene.task("later", &["--run", "true"]);

@@ -173,28 +173,10 @@ pub(super) fn prepare(
     }
     let merge = merge(request, &record)?;
     record.merge = merge.as_str().to_owned();
-    // Said once, it holds for as long as the session goes on.
-    record.verify = request.verify.clone().or(record.verify);
-    let strategy = request
-        .strategy
-        .map(|strategy| strategy.as_str().to_owned());
-    record.strategy = strategy.or(record.strategy);
-    record.attempts = request.attempts.or(record.attempts);
-    let verify_timeout = request.verify_timeout.map(|time| time.as_secs());
-    record.verify_timeout = verify_timeout.or(record.verify_timeout);
-    record.max_failures = request.max_failures.or(record.max_failures);
-    record.model = request.model.clone().or(record.model);
-    let mode = request.permission_mode.map(|mode| mode.as_str().to_owned());
-    record.permission_mode = mode.or(record.permission_mode);
-    record.attended = request.attended;
-    record.no_worktrees |= request.no_worktrees;
+    keep_terms(request, &mut record);
     let trees = !record.no_worktrees;
     if trees {
-        let instead = match record.has_coordinator() {
-            true => "start a session without --coordinator",
-            false => "say --no-worktrees: all of them work in this one directory",
-        };
-        workplace.check_isolation(None, instead)?;
+        check_isolation(&record, workplace)?;
         record.into = Some(branch(request, &record, workplace)?);
     }
     // A start that is refused leaves nothing behind.
@@ -218,6 +200,38 @@ pub(super) fn prepare(
         record,
         stay: request.stay,
     })
+}
+
+/// What was said once holds for as long as the session goes on.
+fn keep_terms(request: &Request, record: &mut TeamSession) {
+    fn keep<T>(kept: &mut Option<T>, said: Option<T>) {
+        if said.is_some() {
+            *kept = said;
+        }
+    }
+    keep(&mut record.verify, request.verify.clone());
+    let strategy = request
+        .strategy
+        .map(|strategy| strategy.as_str().to_owned());
+    keep(&mut record.strategy, strategy);
+    keep(&mut record.attempts, request.attempts);
+    let verify_timeout = request.verify_timeout.map(|time| time.as_secs());
+    keep(&mut record.verify_timeout, verify_timeout);
+    keep(&mut record.max_failures, request.max_failures);
+    keep(&mut record.model, request.model.clone());
+    let mode = request.permission_mode.map(|mode| mode.as_str().to_owned());
+    keep(&mut record.permission_mode, mode);
+    record.attended = request.attended;
+    record.no_worktrees |= request.no_worktrees;
+}
+
+/// Refuses to let mates work without worktrees unless somebody said so.
+fn check_isolation(record: &TeamSession, workplace: &Workplace) -> Result<(), Failure> {
+    let instead = match record.has_coordinator() {
+        true => "start a session without --coordinator",
+        false => "say --no-worktrees: all of them work in this one directory",
+    };
+    workplace.check_isolation(None, instead)
 }
 
 /// Commands have no model.
