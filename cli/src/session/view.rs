@@ -249,9 +249,9 @@ impl View {
         for task in snapshot.tasks().filter(|task| !task.is_internal()) {
             let mark = match task.status {
                 Status::Completed => format!("{GREEN}✔{GREEN:#}"),
-                Status::InProgress => format!("{CYAN}▶{CYAN:#}"),
+                Status::InProgress => format!("{CYAN}◐{CYAN:#}"),
                 Status::Pending if task.parked().is_some() => format!("{RED}‖{RED:#}"),
-                Status::Pending => "·".into(),
+                Status::Pending => "○".into(),
             };
             let owner = task.owner.as_deref().map(clean_line).unwrap_or_default();
             let subject = clean_line(&task.subject);

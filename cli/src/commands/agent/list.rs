@@ -63,7 +63,7 @@ fn row(agent: &Listed, color: Option<&str>) -> [Cell; 9] {
     let state = match agent.state() {
         "completed" => Cell::new("✔ completed", GREEN),
         word @ ("failed" | "lost") => Cell::new(format!("✘ {word}"), RED),
-        "killed" => Cell::new("■ killed", YELLOW),
+        "killed" => Cell::new("⊘ killed", YELLOW),
         word if meta.stalled.is_some() => Cell::new(format!("● {word}, stalled"), YELLOW),
         "idle" => Cell::new("○ idle", DIM),
         word => Cell::new(format!("● {word}"), YELLOW),

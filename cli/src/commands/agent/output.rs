@@ -181,7 +181,7 @@ fn verdict(outcome: &Outcome) -> String {
     let Outcome { meta, exit } = outcome;
     let mark = match exit.status {
         ExitStatus::Completed => format!("{GREEN}✔{GREEN:#}"),
-        ExitStatus::Killed => format!("{YELLOW}■{YELLOW:#}"),
+        ExitStatus::Killed => format!("{YELLOW}⊘{YELLOW:#}"),
         _ => format!("{RED}✘{RED:#}"),
     };
     let seconds = Duration::from_millis(exit.duration_ms).as_secs_f64();
