@@ -2,6 +2,7 @@
 
 mod args;
 mod landing;
+mod summary;
 mod text;
 mod typed;
 mod view;

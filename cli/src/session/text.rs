@@ -4,17 +4,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anstyle::Style;
-use coordinator::fanout::Verdict;
-use coordinator::session::{DirectorEvent, Stand, Summary, TaskEnd, Why};
+use coordinator::session::{DirectorEvent, Stand, TaskEnd, Why};
 use serde_json::{Value, json};
 use store::counted;
 use swarm::run::{CheckPlace, Checked};
+use taskboard::TaskId;
 
-use crate::exit::Exit;
-use crate::output::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, clean_line, failure_lines, hanging};
+use crate::output::{CYAN, DIM, GREEN, RED, YELLOW, clean_line, failure_lines};
 
 /// How many trees are named at the end; the rest is counted.
-const NAMED: usize = 10;
+pub(super) const NAMED: usize = 10;
 
 pub(super) fn event_json(event: &DirectorEvent) -> Value {
     let mut json = json!(event);
@@ -101,34 +100,7 @@ pub(super) fn event_text(event: &DirectorEvent, style: Style, place: &Place) -> 
         }
         DirectorEvent::Ended {
             task, end, took, ..
-        } => {
-            let seconds = took.as_secs_f64();
-            match end {
-                TaskEnd::Done { proof, .. } => {
-                    let check = proof.as_ref().and_then(|proof| proof.check.as_ref());
-                    let check = check.filter(|check: &&Checked| check.passed);
-                    let checked = match check.map(|check| check.place) {
-                        Some(CheckPlace::Commit) => ", checked",
-                        Some(CheckPlace::InPlace) => ", checked in place",
-                        None => "",
-                    };
-                    format!("{GREEN}✔{GREEN:#} #{task} done{checked} {DIM}{seconds:.1} s{DIM:#}")
-                }
-                TaskEnd::Failed { why } => {
-                    let failure = failure_lines(why, place.log.as_deref(), None);
-                    format!("{YELLOW}✘{YELLOW:#} #{task} failed, will be retried: {failure}")
-                }
-                TaskEnd::Parked { why } => {
-                    let again = format!("ccb --team {} task retry {task}", place.team);
-                    let failure = failure_lines(why, place.log.as_deref(), Some(&again));
-                    format!("{RED}‖{RED:#} #{task} parked: {failure}")
-                }
-                TaskEnd::Stopped { why } => {
-                    format!("{YELLOW}⊘{YELLOW:#} #{task} stopped: {}", clean_line(why))
-                }
-                TaskEnd::Taken => format!("{DIM}#{task} is somebody else's now{DIM:#}"),
-            }
-        }
+        } => ended_text(*task, end, *took, place),
         DirectorEvent::Landed { task, into, commit } => {
             let commit = commit.get(..10).unwrap_or(commit);
             format!("{GREEN}⇥{GREEN:#} #{task} is on {into} {DIM}{commit}{DIM:#}")
@@ -170,6 +142,36 @@ pub(super) fn event_text(event: &DirectorEvent, style: Style, place: &Place) -> 
         DirectorEvent::Resumed => "resumed".into(),
         DirectorEvent::Note { text } => clean_line(text),
         other => format!("{other:?}"),
+    }
+}
+
+/// How the work on a task ended.
+fn ended_text(task: TaskId, end: &TaskEnd, took: Duration, place: &Place) -> String {
+    let seconds = took.as_secs_f64();
+    match end {
+        TaskEnd::Done { proof, .. } => {
+            let check = proof.as_ref().and_then(|proof| proof.check.as_ref());
+            let check = check.filter(|check: &&Checked| check.passed);
+            let checked = match check.map(|check| check.place) {
+                Some(CheckPlace::Commit) => ", checked",
+                Some(CheckPlace::InPlace) => ", checked in place",
+                None => "",
+            };
+            format!("{GREEN}✔{GREEN:#} #{task} done{checked} {DIM}{seconds:.1} s{DIM:#}")
+        }
+        TaskEnd::Failed { why } => {
+            let failure = failure_lines(why, place.log.as_deref(), None);
+            format!("{YELLOW}✘{YELLOW:#} #{task} failed, will be retried: {failure}")
+        }
+        TaskEnd::Parked { why } => {
+            let again = format!("ccb --team {} task retry {task}", place.team);
+            let failure = failure_lines(why, place.log.as_deref(), Some(&again));
+            format!("{RED}‖{RED:#} #{task} parked: {failure}")
+        }
+        TaskEnd::Stopped { why } => {
+            format!("{YELLOW}⊘{YELLOW:#} #{task} stopped: {}", clean_line(why))
+        }
+        TaskEnd::Taken => format!("{DIM}#{task} is somebody else's now{DIM:#}"),
     }
 }
 
@@ -245,127 +247,6 @@ fn why_stuck(why: &Why, place: &Place) -> String {
     }
 }
 
-/// What failed, without what it printed: that was said when it did.
-fn first_line(why: &str) -> &str {
-    why.trim_start().lines().next().unwrap_or_default()
-}
-
 fn ms(took: Duration) -> u64 {
     u64::try_from(took.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// How it ended, as the last event.
-pub(super) fn summary_json(summary: &Summary) -> Value {
-    json!({
-        "event": "end",
-        "team": summary.team,
-        "exit": Exit::from(summary.verdict).code(),
-        "tasks": {"total": summary.total, "completed": summary.completed},
-        "parked": summary.parked,
-        "notLanded": summary.unlanded,
-        "leftTrees": summary.left,
-        "stopped": summary.stopped,
-        "report": summary.report,
-        "leadFailure": summary.lead_failure,
-        "stayingTrees": summary.staying,
-    })
-}
-
-/// How it ended, for people.
-pub(super) fn summary_text(summary: &Summary) -> String {
-    let Summary {
-        completed, total, ..
-    } = summary;
-    let colour = match summary.verdict {
-        Verdict::Done => GREEN,
-        Verdict::Interrupted(_) => YELLOW,
-        _ => RED,
-    };
-    let mut text = String::new();
-    if let Some(report) = &summary.report {
-        text.push_str(&format!("{}\n", hanging(report)));
-    }
-    if let Some(failure) = &summary.lead_failure {
-        text.push_str(&format!(
-            "{RED}the lead failed:{RED:#} {}\n",
-            hanging(failure)
-        ));
-    }
-    // A lead may have done everything itself.
-    text.push_str(&match (total, summary.verdict) {
-        (0, Verdict::Done) => format!("{GREEN}{BOLD}done{BOLD:#}{GREEN:#}"),
-        (0, Verdict::Interrupted(_)) => format!("{YELLOW}{BOLD}interrupted{BOLD:#}{YELLOW:#}"),
-        (0, _) => format!("{RED}{BOLD}failed{BOLD:#}{RED:#}"),
-        _ => format!(
-            "{colour}{BOLD}{completed} of {} completed{BOLD:#}{colour:#}",
-            counted(*total, "task")
-        ),
-    });
-    for task in summary.parked.iter().take(NAMED) {
-        let again = format!("ccb --team {} task retry {}", summary.team, task.id);
-        text.push_str(&format!(
-            "\n{RED}‖{RED:#} #{} {} is parked: {}",
-            task.id,
-            clean_line(&task.subject),
-            failure_lines(first_line(&task.reason), task.log.as_deref(), Some(&again))
-        ));
-    }
-    if let Some(more @ 1..) = summary.parked.len().checked_sub(NAMED) {
-        let team = &summary.team;
-        text.push_str(&format!(
-            "\n  and {} more: ccb --team {team} task list",
-            counted(more, "parked task")
-        ));
-    }
-    if !summary.unlanded.is_empty() {
-        let ids: Vec<String> = summary.unlanded.iter().map(|id| format!("#{id}")).collect();
-        let (team, first) = (&summary.team, summary.unlanded.first());
-        let land = match summary.unlanded.as_slice() {
-            [one] => one.to_string(),
-            _ => "--all".into(),
-        };
-        text.push_str(&format!(
-            "\n  {YELLOW}not landed:{YELLOW:#} {}",
-            ids.join(", ")
-        ));
-        if let Some(first) = first {
-            text.push_str(&format!(
-                "\n  {DIM}look: ccb --team {team} diff {first}   land: ccb --team {team} land {land}{DIM:#}"
-            ));
-        }
-    }
-    for tree in &summary.left {
-        text.push_str(&format!(
-            "\n  {YELLOW}not landed:{YELLOW:#} {} left {} in worktree {} ({})",
-            tree.agent,
-            clean_line(&tree.why),
-            tree.worktree,
-            clean_line(&tree.description)
-        ));
-    }
-    if !summary.staying.is_empty() {
-        let mut tasks: Vec<String> = Vec::new();
-        for tree in &summary.staying {
-            let task = format!("#{}", tree.task);
-            if !tasks.contains(&task) {
-                tasks.push(task);
-            }
-        }
-        if let Some(more @ 1..) = tasks.len().checked_sub(NAMED) {
-            tasks.truncate(NAMED);
-            tasks.push(format!("{more} more"));
-        }
-        text.push_str(&format!(
-            "\n  {DIM}kept: {} of {} (ccb worktree list){DIM:#}",
-            counted(summary.staying.len(), "worktree"),
-            tasks.join(", ")
-        ));
-    }
-    if completed < total || summary.verdict != Verdict::Done {
-        text.push_str(&format!(
-            "\n  {DIM}resume: ccb --team {}{DIM:#}",
-            summary.team
-        ));
-    }
-    text
 }

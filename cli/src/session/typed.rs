@@ -1,6 +1,6 @@
 //! What is typed during a session. Standard input has one owner, this.
 
-use std::io::BufRead;
+use std::io::{BufRead, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -88,7 +88,7 @@ impl Typed {
         if let Some(prompt) = &self.prompt {
             return prompt.ask(question, give_up);
         }
-        eprintln!("{question}");
+        writeln!(std::io::stderr(), "{question}").ok();
         let lines = self.lines.as_ref()?;
         let lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
         loop {

@@ -18,7 +18,8 @@ use swarm::Team;
 use taskboard::{Snapshot, Status, TaskId};
 
 use super::landing::choose;
-use super::text::{Place, event_json, event_text, summary_json, summary_text};
+use super::summary::{summary_json, summary_text};
+use super::text::{Place, event_json, event_text};
 use super::typed::{HELP, Typed, decision};
 use crate::output::{
     BOLD, CYAN, DIM, GREEN, Output, PLAIN, RED, YELLOW, clean_line, colored, hanging,

@@ -145,32 +145,9 @@ pub(super) fn prepare(
     check_model(request, &spec)?;
     record.runtime = Some(spec.name);
     record.lead = lead(request, &record, commands_only, workplace)?;
-    if record.has_coordinator() && record.lead.is_none() {
-        if request.runtime.is_none() && request.lead.is_none() {
-            return Err(agent::no_agent_program());
-        }
-        let message = "a coordinator needs a model, and there is none";
-        return Err(Failure::usage("no_lead", message)
-            .with_hint("name its runtime with --lead, or that of all with --runtime"));
-    }
+    check_lead(request, &record, commands_only)?;
     check_number(&record, workplace)?;
-    if let Some(prompt) = request.prompt.clone() {
-        if record.lead.is_none() && commands_only {
-            return Err(match record.runtime.as_deref() {
-                // Somebody wanted it so.
-                Some(named) if request.runtime.is_some() || request.lead.is_some() => {
-                    let message =
-                        format!("a prompt needs a lead with a model, and {named} has none");
-                    Failure::usage("no_lead", message).with_hint(
-                        "name one with --lead, or put commands on the board: \
-                         `ccb --team NAME task create SUBJECT --run CMD --verify CMD`",
-                    )
-                }
-                _ => agent::no_agent_program(),
-            });
-        }
-        record.prompt = Some(prompt);
-    }
+    record.prompt = request.prompt.clone().or(record.prompt.take());
     let merge = merge(request, &record)?;
     record.merge = merge.as_str().to_owned();
     keep_terms(request, &mut record);
@@ -200,6 +177,35 @@ pub(super) fn prepare(
         record,
         stay: request.stay,
     })
+}
+
+/// Refuses a coordinator or a prompt where no model could lead.
+fn check_lead(request: &Request, record: &TeamSession, commands_only: bool) -> Result<(), Failure> {
+    if record.lead.is_some() {
+        return Ok(());
+    }
+    // Somebody wanted it so.
+    let named = request.runtime.is_some() || request.lead.is_some();
+    if record.has_coordinator() {
+        if !named {
+            return Err(agent::no_agent_program());
+        }
+        let message = "a coordinator needs a model, and there is none";
+        return Err(Failure::usage("no_lead", message)
+            .with_hint("name its runtime with --lead, or that of all with --runtime"));
+    }
+    if request.prompt.is_none() || !commands_only {
+        return Ok(());
+    }
+    if !named {
+        return Err(agent::no_agent_program());
+    }
+    let runtime = record.runtime.as_deref().unwrap_or_default();
+    let message = format!("a prompt needs a lead with a model, and {runtime} has none");
+    Err(Failure::usage("no_lead", message).with_hint(
+        "name one with --lead, or put commands on the board: \
+         `ccb --team NAME task create SUBJECT --run CMD --verify CMD`",
+    ))
 }
 
 /// What was said once holds for as long as the session goes on.

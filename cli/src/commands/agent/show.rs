@@ -2,6 +2,7 @@ use clap::Args;
 use coordinator::run::Listed;
 use serde_json::json;
 use store::Failure;
+use swarm::run::TreeOf;
 
 use super::list::color_of;
 use crate::context::Context;
@@ -73,15 +74,7 @@ pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, Failur
                 ("works in", Some(meta.cwd.display().to_string())),
                 ("worktree", tree.map(|tree| tree.name.clone())),
                 ("branch", tree.and_then(|tree| tree.branch.clone())),
-                (
-                    "tree",
-                    tree.and_then(|tree| Some((tree, tree.outcome.as_ref()?)))
-                        .map(|(tree, outcome)| match outcome.kept {
-                            true if super::is_gone(tree) => "removed since".to_owned(),
-                            true => format!("kept: {}", outcome.why),
-                            false => format!("removed: {}", outcome.why),
-                        }),
-                ),
+                ("tree", tree.and_then(what_became_of)),
                 ("process", meta.pid.map(|pid| pid.to_string())),
                 ("output", Some(run.output_path().display().to_string())),
                 ("error", exit.as_ref().and_then(|exit| exit.error.clone())),
@@ -98,4 +91,14 @@ pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, Failur
             lines.join("\n")
         },
     )
+}
+
+/// What became of an agent's worktree, if that is known.
+fn what_became_of(tree: &TreeOf) -> Option<String> {
+    let outcome = tree.outcome.as_ref()?;
+    Some(match outcome.kept {
+        true if super::is_gone(tree) => "removed since".to_owned(),
+        true => format!("kept: {}", outcome.why),
+        false => format!("removed: {}", outcome.why),
+    })
 }

@@ -1,7 +1,9 @@
 //! What machines say to each other, as people would say it.
 
 use coordinator::actions::mail::in_short;
-use mailbox::{Answered, Body, IdleReason, Message, Protocol, Question, RunStatus};
+use mailbox::{
+    Answered, Body, IdleReason, Message, Protocol, Question, RunStatus, TaskNotification,
+};
 
 /// What a message says, as lines: the first says what happened.
 pub(super) fn lines(message: &Message) -> Vec<String> {
@@ -14,29 +16,7 @@ pub(super) fn lines(message: &Message) -> Vec<String> {
 
 fn of_protocol(protocol: &Protocol) -> Vec<String> {
     match protocol {
-        Protocol::TaskNotification(told) => {
-            let how = match told.status {
-                RunStatus::Completed => "completed",
-                RunStatus::Failed => "failed",
-                RunStatus::Killed => "was stopped",
-                RunStatus::Lost => "failed: its process ended without a result",
-            };
-            let mut lines = vec![format!(
-                "agent {} {how}: {}",
-                told.task_id, told.description
-            )];
-            lines.extend(
-                told.result
-                    .iter()
-                    .flat_map(|text| text.lines())
-                    .map(str::to_owned),
-            );
-            if let Some(tree) = &told.worktree {
-                lines.push(format!("its work is in {}", tree.worktree_path));
-            }
-            lines.push(format!("its output is in {}", told.output_file));
-            lines
-        }
+        Protocol::TaskNotification(told) => of_notification(told),
         Protocol::IdleNotification(idle) => {
             let why = match idle.idle_reason {
                 IdleReason::Available => "has nothing to do",
@@ -95,6 +75,31 @@ fn of_protocol(protocol: &Protocol) -> Vec<String> {
         Protocol::PermissionResponse(answer) => answered(yes_or_no("the tool", answer), answer),
         Protocol::ModeSetResponse(answer) => answered(yes_or_no("the new mode", answer), answer),
     }
+}
+
+/// How an agent ended.
+fn of_notification(told: &TaskNotification) -> Vec<String> {
+    let how = match told.status {
+        RunStatus::Completed => "completed",
+        RunStatus::Failed => "failed",
+        RunStatus::Killed => "was stopped",
+        RunStatus::Lost => "failed: its process ended without a result",
+    };
+    let mut lines = vec![format!(
+        "agent {} {how}: {}",
+        told.task_id, told.description
+    )];
+    lines.extend(
+        told.result
+            .iter()
+            .flat_map(|text| text.lines())
+            .map(str::to_owned),
+    );
+    if let Some(tree) = &told.worktree {
+        lines.push(format!("its work is in {}", tree.worktree_path));
+    }
+    lines.push(format!("its output is in {}", told.output_file));
+    lines
 }
 
 fn question(question: &Question, id: &str) -> Vec<String> {
