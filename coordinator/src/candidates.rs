@@ -2,7 +2,7 @@
 //!
 //! Everything here only reads, takes no lock, waits for nothing and never fails: what cannot be
 //! read is left out. Values are plain words, so that no shell has to quote them, and after
-//! [`PATIENCE`] what is left comes without a description.
+//! `PATIENCE` what is left comes without a description.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

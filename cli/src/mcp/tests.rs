@@ -379,7 +379,7 @@ fn a_message_to_an_agent_lets_it_go_on() {
     assert_eq!(
         (text.as_str(), &json["message"]["resumed"]),
         (
-            "Sent to a0123456789abcdef. It had ended, and goes on in the background.",
+            "Sent to a0123456789abcdef. It had ended and resumes in the background.",
             &json!(true)
         )
     );

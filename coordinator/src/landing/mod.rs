@@ -2,7 +2,7 @@
 //!
 //! Sessions land what is done as it comes; a person lands it with `ccb land`. Both use
 //! [`land`]'s machinery: one task after the other, each merged aside and checked before the branch
-//! moves. [`candidates`] says what has not landed, [`compare`] what it changes. [`undo()`] takes a
+//! moves. [`candidates`] says what has not landed, [`compare()`] what it changes. [`undo()`] takes a
 //! landing back, [`reject()`] a result that has not landed.
 //!
 //! ```no_run
