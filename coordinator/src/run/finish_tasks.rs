@@ -38,7 +38,7 @@ pub(super) fn settle_tasks(
                 error @ (BoardError::Refused { .. }
                 | BoardError::NotFound { .. }
                 | BoardError::ChangedMeanwhile { .. }),
-            ) => tracing::warn!(%error, id = %id, "the task stays as it is"),
+            ) => tracing::info!(%error, id = %id, "the task stays as it is"),
             Err(error) => return Err(error.into()),
         }
     }
