@@ -58,7 +58,7 @@ pub(crate) fn no_agent_program() -> Failure {
                 npm install -g @google/gemini-cli          # then: gemini\n\
                 npm install -g opencode-ai                 # then: opencode\n\
                 another program: `runtimes` in the settings (docs/runtimes.md)\n\
-                without a model: ccb task create SUBJECT --run CMD --verify CMD, then ccb --team \
+                without a model: ccb --team NAME task create SUBJECT --run CMD, then ccb --team \
                 NAME --runtime shell";
     Failure::usage("no_runtime", message).with_hint(hint)
 }
