@@ -58,7 +58,9 @@ fn who_works_on_what_is_shown_while_it_changes() {
     let run = format!("echo halfway there; {gate}");
     scene.task("take long", &["--run", &run]);
     let mut session = scene.start(&["--merge", "auto"]);
-    let command = scene.unnamed(&["status", "--watch"]);
+    let mut command = scene.unnamed(&["status", "--watch"]);
+    // Without colours it is drawn in the same place all the same.
+    command.env("NO_COLOR", "1");
     let mut terminal = Terminal::start(ON_TERMINAL, &command, 80, 24);
     let screen = terminal.wait_for("the agent and its words", |screen| {
         let row = |row: &String| row.contains("mate-1 #1 take long") && row.contains("halfway");

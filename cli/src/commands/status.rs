@@ -1,4 +1,4 @@
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
 use clap::Args;
@@ -19,10 +19,8 @@ use crate::table::fit;
 const EVERY: Duration = Duration::from_millis(1000);
 /// How often is looked meanwhile whether to end.
 const SLICE: Duration = Duration::from_millis(100);
-/// To the top left corner; what is below the end of what is printed goes.
-const HOME: &str = "\x1b[H";
-const CLEAR_LINE: &str = "\x1b[K";
-const CLEAR_BELOW: &str = "\x1b[J";
+/// Empties the screen, from the top left corner on.
+const CLEAR: &str = "\x1b[H\x1b[J";
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -58,7 +56,6 @@ fn watch(context: &mut Context) -> Result<Exit, Failure> {
     let team = context.team()?.to_string();
     let on_terminal = std::io::stdout().is_terminal() && !context.out.is_json();
     let mut before = None;
-    let mut first = true;
     loop {
         let overview = overview::look(context)?;
         let shown = match context.out.is_json() {
@@ -66,13 +63,10 @@ fn watch(context: &mut Context) -> Result<Exit, Failure> {
             false => text(&overview, context_width()),
         };
         if before.as_ref() != Some(&shown) {
-            let printed = match on_terminal {
-                true => redrawn(&shown, std::mem::take(&mut first)),
-                false => shown.clone(),
-            };
-            match context.out.is_json() {
-                true => context.out.json(&to_json(&overview, &team))?,
-                false => context.out.text(&printed)?,
+            match (context.out.is_json(), on_terminal) {
+                (true, _) => context.out.json(&to_json(&overview, &team))?,
+                (false, true) => redraw(&shown, context)?,
+                (false, false) => context.out.text(&shown)?,
             }
             before = Some(shown);
         }
@@ -85,14 +79,21 @@ fn watch(context: &mut Context) -> Result<Exit, Failure> {
     }
 }
 
-/// The same over what was shown before.
-fn redrawn(text: &str, first: bool) -> String {
-    let start = if first { "\x1b[2J\x1b[H" } else { HOME };
-    let lines: String = text
-        .lines()
-        .map(|line| format!("{line}{CLEAR_LINE}\n"))
-        .collect();
-    format!("{start}{lines}{CLEAR_BELOW}")
+/// Shows it instead of what was shown before, as much as the screen holds.
+fn redraw(text: &str, context: &mut Context) -> Result<(), Failure> {
+    let rows = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(24, |size| size.ws_row);
+    let room = usize::from(rows).saturating_sub(2).max(1);
+    let mut lines: Vec<&str> = text.lines().collect();
+    let more = lines.len().saturating_sub(room);
+    lines.truncate(room);
+    let mut shown = lines.join("\n");
+    if more > 0 {
+        let more = counted(more, "more line");
+        shown.push_str(&format!("\n{DIM}… {more}: ccb status{DIM:#}"));
+    }
+    // Not by way of what takes colours out: it would take this out, too.
+    std::io::stdout().write_all(CLEAR.as_bytes()).ok();
+    context.out.text(&shown)
 }
 
 fn to_json(overview: &Overview, team: &str) -> Value {
