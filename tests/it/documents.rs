@@ -1,11 +1,10 @@
 //! What README.md and the guides tell people to type works, in the order in which it stands there,
 //! and prints what they show.
 
-use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use harness::Workplace;
+use harness::{Workplace, path_with_ccb};
 
 use crate::CCB;
 
@@ -31,8 +30,7 @@ struct Shell {
 
 impl Shell {
     fn new() -> Self {
-        let bin = tempfile::tempdir().unwrap();
-        symlink(CCB, bin.path().join("ccb")).unwrap();
+        let bin = path_with_ccb(CCB);
         let place = Workplace::new(CCB);
         Self { place, bin }
     }

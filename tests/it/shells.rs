@@ -1,11 +1,10 @@
 //! Completions and `ccb cd`, asked for as shells do.
 
-use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use harness::{Workplace, write};
+use harness::{Workplace, path_with_ccb, write};
 use serde_json::{Value, json};
 
 use crate::CCB;
@@ -18,8 +17,7 @@ struct Shell {
 
 impl Shell {
     fn new() -> Self {
-        let bin = tempfile::tempdir().unwrap();
-        symlink(CCB, bin.path().join("ccb")).unwrap();
+        let bin = path_with_ccb(CCB);
         Self {
             place: Workplace::new(CCB),
             bin,

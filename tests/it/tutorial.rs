@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use harness::path_with_ccb;
 use harness::terminal::Terminal;
 
 use crate::{CCB, ON_TERMINAL};
@@ -100,12 +101,10 @@ fn answers(step: &Step) -> Vec<(String, String)> {
 #[test]
 fn the_tutorial_shows_what_a_person_sees() {
     let home = tempfile::tempdir().unwrap();
-    let bin = home.path().join("bin");
-    std::fs::create_dir(&bin).unwrap();
-    std::os::unix::fs::symlink(CCB, bin.join("ccb")).unwrap();
+    let bin = path_with_ccb(CCB);
     let path = format!(
         "{}:{}",
-        bin.display(),
+        bin.path().display(),
         std::env::var("PATH").unwrap_or_default()
     );
     let mut directory: PathBuf = home.path().to_owned();

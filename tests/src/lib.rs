@@ -54,4 +54,4 @@ pub use repo::{TestRepo, git, git_command, slug, write};
 pub use schema::check_task_file;
 pub use talk::Talk;
 pub use wait::wait_until;
-pub use workplace::Workplace;
+pub use workplace::{Workplace, path_with_ccb};

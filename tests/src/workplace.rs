@@ -74,3 +74,10 @@ impl Workplace {
         error
     }
 }
+
+/// A directory for a `PATH` in which this binary is found as `ccb`.
+pub fn path_with_ccb(binary: &str) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a directory");
+    std::os::unix::fs::symlink(binary, dir.path().join("ccb")).expect("a link");
+    dir
+}
