@@ -69,6 +69,7 @@ pub use consumer::{Acked, Batch, Consumer};
 pub use error::{MailError, Result};
 pub use fault::FAULT_POINTS;
 pub use inbox::{Inbox, Posted};
+pub use line::read_line;
 pub use mailbox::Mailbox;
 pub use message::{Body, Draft, MAX_BODY, MAX_SUMMARY, MAX_TEXT, Message, Priority};
 pub use notification::{RunStatus, TaskNotification, Usage, WorktreeLeft, notification_id};

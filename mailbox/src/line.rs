@@ -282,6 +282,12 @@ pub(crate) fn parse(line: &[u8]) -> Result<Parsed, String> {
     })
 }
 
+/// The message in one line of an inbox's log or of `broadcast.jsonl`, for whoever only looks at
+/// the files; none if it is not one.
+pub fn read_line(line: &[u8]) -> Option<Message> {
+    parse(line).ok().map(|parsed| parsed.message)
+}
+
 /// The good lines of a log, and what is wrong with the others.
 ///
 /// A line is good if it is a message whose number is higher than that of the last good one.

@@ -11,6 +11,7 @@
 //! | [`lockdir`] | the lock *directories* other tools use on the same files |
 //! | [`log`] | append-only lines; a line torn by a crash is cut off, never glued to the next |
 //! | [`shared_log`] | the same for many writers that keep the file open: an append costs a look and a write |
+//! | [`follow`] | a log that others write is read as it grows, within bounds |
 //! | [`fifo`] | waking a reader without waiting for it |
 //! | [`name`] | one rule for the names of lists, teams and agents |
 //! | [`home`] | every path under the home directory, named once |
@@ -21,6 +22,7 @@
 //! | [`settings`] | layered settings with errors that name the nearest key |
 //! | [`tree`] | whole directories: copied, measured and deleted without leaving them |
 //! | [`secret_filter`] | what must not be written down is taken out of texts before they are |
+//! | [`text`] | what others wrote cannot steer the terminal it is shown on |
 //! | [`watch`] | "something changed" hints, with a slow tick behind them |
 //! | [`fault`] | named write points at which a test can crash or fail the process |
 //!
@@ -43,6 +45,7 @@ compile_error!(
 );
 
 pub mod atomic;
+pub mod beneath;
 pub mod clock;
 pub mod duration;
 mod error;
@@ -50,6 +53,7 @@ mod failure;
 pub mod fault;
 pub mod fields;
 pub mod fifo;
+pub mod follow;
 pub mod home;
 pub mod lock;
 pub mod lockdir;
@@ -59,6 +63,7 @@ mod plural;
 pub mod secret_filter;
 pub mod settings;
 pub mod shared_log;
+pub mod text;
 pub mod tree;
 pub mod watch;
 mod watchdog;

@@ -232,6 +232,8 @@ pub(crate) struct ChangeReader {
     identity: Option<u64>,
     offset: u64,
     last: u64,
+    /// What is no longer there is not missed.
+    from_the_first: bool,
 }
 
 impl ChangeReader {
@@ -242,6 +244,15 @@ impl ChangeReader {
             identity: None,
             offset: 0,
             last: since,
+            from_the_first: false,
+        }
+    }
+
+    /// Reads everything that is still there.
+    pub(crate) fn from_the_first(paths: Paths) -> Self {
+        Self {
+            from_the_first: true,
+            ..Self::new(paths, 0)
         }
     }
 
@@ -271,7 +282,7 @@ impl ChangeReader {
             if change.seq <= self.last {
                 continue;
             }
-            if change.seq > self.last + 1 && changes.is_empty() {
+            if change.seq > self.last + 1 && changes.is_empty() && !self.from_the_first {
                 return Err(BoardError::invalid(
                     format!("--since {}", self.last),
                     format!(

@@ -99,31 +99,34 @@ impl Snapshot {
     }
 
     fn of(dir: &Path, ids: BTreeSet<TaskId>) -> Result<Self, BoardError> {
-        let mut tasks = BTreeMap::new();
-        let mut slim = Vec::new();
+        let mut entries = Vec::new();
         let mut unreadable = BTreeMap::new();
         for id in ids {
             match read_task(dir, id)? {
-                Read::Task(entry) => {
-                    slim.push((id, entry.slim()));
-                    tasks.insert(id, entry.task);
-                }
+                Read::Task(entry) => entries.push(*entry),
                 Read::Absent => {}
                 Read::Unreadable(bad) => {
                     unreadable.insert(id, bad);
                 }
             }
         }
+        Ok(Self::made_of(entries, unreadable))
+    }
+
+    /// Of what was read.
+    pub(crate) fn made_of(entries: Vec<Entry>, unreadable: BTreeMap<TaskId, Unreadable>) -> Self {
         let stamps = unreadable
             .keys()
             .map(|id| (*id, Stamp::default()))
             .collect();
+        let slim = entries.iter().map(|entry| (entry.task.id, entry.slim()));
         let index = Index::build(slim, stamps);
-        Ok(Self {
-            tasks,
+        let tasks = entries.into_iter().map(|entry| (entry.task.id, entry.task));
+        Self {
+            tasks: tasks.collect(),
             unreadable,
             index,
-        })
+        }
     }
 
     /// All readable tasks, by number.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::sandbox::SandboxSettings;
 use super::set;
 use crate::fields::{Fields, Read};
 use crate::name::Name;
@@ -38,12 +39,16 @@ pub struct AgentSettings {
     pub deny: Vec<String>,
     /// `defaultRuntime`: what runs an agent when nobody says.
     pub default_runtime: Option<String>,
+    /// `defaultProvider`: the provider of agents whose model names none.
+    pub default_provider: Option<String>,
     /// `forkByDefault`: whether an agent that an agent starts without a type is a copy of it.
     pub fork_by_default: bool,
     /// `models`: what a model is called, by the runtime's name and the alias.
     pub models: BTreeMap<String, BTreeMap<String, String>>,
     /// `userMcpServers`: whether agents get the MCP servers the user has for their program.
     pub user_mcp_servers: bool,
+    /// `sandbox`, `sandboxNetwork`, `sandboxWrite`: what each file says about confining commands.
+    pub sandbox: Vec<SandboxSettings>,
     /// `maxAgents`: how many of a team may run at once; `null` for as many as are started.
     pub max_agents: Option<usize>,
 }
@@ -58,9 +63,11 @@ impl Default for AgentSettings {
             redact: Vec::new(),
             deny: Vec::new(),
             default_runtime: None,
+            default_provider: None,
             fork_by_default: false,
             models: BTreeMap::new(),
             user_mcp_servers: true,
+            sandbox: Vec::new(),
             max_agents: Some(MAX_AGENTS),
         }
     }
@@ -72,6 +79,7 @@ const MAX_AGENTS: usize = 128;
 
 pub(super) const KEYS: &[&str] = &[
     "autoBackgroundMs",
+    "defaultProvider",
     "defaultRuntime",
     "deny",
     "env",
@@ -80,6 +88,9 @@ pub(super) const KEYS: &[&str] = &[
     "models",
     "outputMaxBytes",
     "redact",
+    "sandbox",
+    "sandboxNetwork",
+    "sandboxWrite",
     "stopGraceMs",
     "userMcpServers",
 ];
@@ -118,6 +129,14 @@ impl AgentSettings {
             let name = checked_name(name.to_owned(), "defaultRuntime", section)?;
             self.default_runtime = Some(name);
         }
+        if section.is_null("defaultProvider") {
+            self.default_provider = None;
+        } else if let Some(name) =
+            section.read("defaultProvider", "a provider's name", Value::as_str)?
+        {
+            let name = checked_name(name.to_owned(), "defaultProvider", section)?;
+            self.default_provider = Some(name);
+        }
         set(&mut self.fork_by_default, section.boolean("forkByDefault")?);
         if let Some(runtimes) = section.section("models")? {
             for runtime in runtimes.keys() {
@@ -132,6 +151,7 @@ impl AgentSettings {
                 }
             }
         }
+        self.sandbox.extend(SandboxSettings::read(section, file)?);
         let servers = section.boolean("userMcpServers")?;
         set(&mut self.user_mcp_servers, servers);
         if section.is_null("maxAgents") {

@@ -8,8 +8,11 @@
 //! repository's can be held back until the user trusts it.
 
 mod agents;
+mod history;
 mod limits;
+mod providers;
 mod runtimes;
+mod sandbox;
 mod taskboard;
 mod worktree;
 
@@ -24,8 +27,11 @@ use crate::error::{Result, StoreError};
 use crate::fields::{Fields, Read};
 
 pub use agents::{AgentSettings, ConfigHome, LetThrough};
+pub use history::HistorySettings;
 pub use limits::{AgentLimits, Limits, MOST_USD, QuotaSettings, TeamLimits};
+pub use providers::{Prices, ProviderKind, ProviderSettings, wrong_url};
 pub use runtimes::{RuntimeKind, RuntimeSettings};
+pub use sandbox::{SandboxMode, SandboxSettings};
 pub use taskboard::LockMode;
 pub use worktree::{BaseRef, MergeStrategy, SetUpCommand, WorktreeSettings};
 
@@ -47,12 +53,16 @@ pub struct Settings {
     pub worktree: WorktreeSettings,
     /// Everything under `agents`.
     pub agents: AgentSettings,
+    /// Everything under `history`.
+    pub history: HistorySettings,
     /// Everything under `limits`.
     pub limits: Limits,
     /// `isolation.configHome`: `"shared"` or `"own"`.
     pub config_home: ConfigHome,
     /// `runtimes`: ways to run agents, by name.
     pub runtimes: BTreeMap<String, RuntimeSettings>,
+    /// `providers`: services with models that ccb itself talks to, by name.
+    pub providers: BTreeMap<String, ProviderSettings>,
 }
 
 impl Default for Settings {
@@ -65,18 +75,22 @@ impl Default for Settings {
             mail_durable: true,
             worktree: WorktreeSettings::default(),
             agents: AgentSettings::default(),
+            history: HistorySettings::default(),
             limits: Limits::default(),
             config_home: ConfigHome::default(),
             runtimes: BTreeMap::new(),
+            providers: BTreeMap::new(),
         }
     }
 }
 
 const SECTIONS: &[&str] = &[
     "agents",
+    "history",
     "isolation",
     "limits",
     "mailbox",
+    "providers",
     "runtimes",
     "taskboard",
     "v",
@@ -114,6 +128,9 @@ impl Settings {
         if let Some(section) = root.section("agents")? {
             self.agents.read(&section, path)?;
         }
+        if let Some(section) = root.section("history")? {
+            self.history.read(&section)?;
+        }
         if let Some(section) = root.section("isolation")? {
             self.config_home.read(&section)?;
         }
@@ -122,6 +139,9 @@ impl Settings {
         }
         if let Some(section) = root.section("mailbox")? {
             self.read_mailbox(&section)?;
+        }
+        if let Some(section) = root.section("providers")? {
+            providers::read(&mut self.providers, &section, path)?;
         }
         if let Some(section) = root.section("runtimes")? {
             runtimes::read(&mut self.runtimes, &section, path)?;
@@ -175,6 +195,9 @@ mod tests {
         rows.extend(of("worktree", super::worktree::KEYS));
         for row in rows {
             assert!(page.contains(&row), "docs/settings.md lacks: {row}");
+        }
+        for key in super::providers::KEYS {
+            assert!(page.contains(&format!("`{key}`")), "providers.NAME.{key}");
         }
         for section in SECTIONS.iter().filter(|section| **section != "v") {
             assert!(page.contains(&format!("| `{section}.")), "{section}");

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::agents::{checked_name, is_variable};
+use super::sandbox::{self, SandboxMode};
 use crate::fields::{Fields, Read};
 
 crate::words! {
@@ -21,6 +22,8 @@ crate::words! {
         Codex = "codex",
         /// Anything that speaks the Agent Client Protocol.
         Acp = "acp",
+        /// ccb itself, which talks to a model without another program.
+        Native = "native",
     }
 }
 
@@ -42,6 +45,8 @@ pub struct RuntimeSettings {
     pub args: Vec<String>,
     /// Variables its agents get.
     pub env: BTreeMap<String, String>,
+    /// Whether what it runs is confined, if that is not what `agents.sandbox` says.
+    pub sandbox: Option<SandboxMode>,
     /// The file that says so: a repository's is not run without the user's word.
     pub file: PathBuf,
 }
@@ -65,7 +70,7 @@ pub(super) fn read(
 }
 
 fn read_runtime(fields: &Fields<'_>, file: &Path) -> Read<RuntimeSettings> {
-    fields.check_keys(&["args", "command", "env", "kind"])?;
+    fields.check_keys(&["args", "command", "env", "kind", "sandbox"])?;
     let Some(kind) = fields.word("kind", RuntimeKind::ALL, RuntimeKind::as_str)? else {
         let all: Vec<&str> = RuntimeKind::ALL.iter().map(|kind| kind.as_str()).collect();
         return Err(fields.must_be("kind", &format!("one of {}", all.join(", "))));
@@ -80,7 +85,7 @@ fn read_runtime(fields: &Fields<'_>, file: &Path) -> Read<RuntimeSettings> {
     let command = words("command")?;
     let has_own = matches!(
         kind,
-        RuntimeKind::Shell | RuntimeKind::Claude | RuntimeKind::Codex
+        RuntimeKind::Shell | RuntimeKind::Claude | RuntimeKind::Codex | RuntimeKind::Native
     );
     if command.first().is_none_or(String::is_empty) && !(has_own && command.is_empty()) {
         return Err(fields.must_be("command", "a list that starts with a program"));
@@ -100,6 +105,7 @@ fn read_runtime(fields: &Fields<'_>, file: &Path) -> Read<RuntimeSettings> {
         command,
         args: words("args")?,
         env,
+        sandbox: sandbox::of_runtime(fields)?,
         file: file.to_owned(),
     })
 }

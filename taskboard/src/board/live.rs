@@ -242,15 +242,10 @@ impl Loaded {
         let mut drafts = Vec::new();
         let ids = snapshot::list_ids(dir)?;
         for id in &ids {
-            let stamp = match std::fs::symlink_metadata(dir.join(id.file_name())) {
-                Ok(meta) => Stamp::of(&meta),
-                Err(_) => continue,
+            let Some(stamp) = stamp_on_disk(dir, *id) else {
+                continue;
             };
-            let known = match self.index.get(*id) {
-                Some(slim) => Some(slim.stamp),
-                None => self.index.unreadable().get(id).copied(),
-            };
-            if known != Some(stamp) || self.doubtful || self.unrecorded {
+            if self.stamp(*id) != Some(stamp) || self.doubtful || self.unrecorded {
                 drafts.extend(self.refresh(dir, *id, recovered.get(id).copied())?);
             }
         }
@@ -277,6 +272,19 @@ impl Loaded {
         }
         self.slots.set_scanned(started)?;
         Ok(Scanned { drafts, settled })
+    }
+
+    /// What the file of a task was like when it was last read.
+    fn stamp(&self, id: TaskId) -> Option<Stamp> {
+        match self.index.get(id) {
+            Some(slim) => Some(slim.stamp),
+            None => self.index.unreadable().get(&id).copied(),
+        }
+    }
+
+    /// Whether the file of a task is as it was when it was last read.
+    pub(crate) fn knows(&self, dir: &Path, id: TaskId) -> bool {
+        self.stamp(id) == stamp_on_disk(dir, id)
     }
 
     /// Takes in one task as its file is now; says what changed, if it did. `op` is what we
@@ -396,6 +404,11 @@ impl Loaded {
         self.index_size = bytes.len() as u64;
         Ok(())
     }
+}
+
+fn stamp_on_disk(dir: &Path, id: TaskId) -> Option<Stamp> {
+    let meta = std::fs::symlink_metadata(dir.join(id.file_name()));
+    meta.ok().map(|meta| Stamp::of(&meta))
 }
 
 fn dir_meta(dir: &Path) -> Result<std::fs::Metadata, StoreError> {

@@ -346,7 +346,8 @@ impl<'b> Section<'b> {
         Ok(())
     }
 
-    fn take_in(&mut self, id: TaskId) -> Result<(), BoardError> {
+    /// Takes in what somebody may have done to the task with this id.
+    pub(crate) fn take_in(&mut self, id: TaskId) -> Result<(), BoardError> {
         let draft = self.live.refresh(&self.board.dir, id, None)?;
         self.drafts.extend(draft);
         Ok(())
