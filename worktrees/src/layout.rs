@@ -8,6 +8,15 @@ use store::home::create_durable_dir;
 use crate::error::TreeError;
 use crate::slug::Slug;
 
+/// How the names of check trees begin; a number follows.
+pub(crate) const CHECK_PREFIX: &str = "ccb-check-";
+
+/// Whether a directory of this name among the working trees is one for checks.
+pub(crate) fn is_check_name(name: &str) -> bool {
+    let number = name.strip_prefix(CHECK_PREFIX);
+    number.is_some_and(|number| number.parse::<usize>().is_ok())
+}
+
 /// Where our things are: working trees in the main tree, everything else in the shared git
 /// directory, out of reach of `git clean`.
 #[derive(Debug, Clone)]

@@ -22,13 +22,11 @@ use crate::create::{SetUp, setup};
 use crate::error::TreeError;
 use crate::fault;
 use crate::git::{Git, index_times, path_from, untouched, zero_split};
-use crate::layout::{Layout, entries, name_of};
+use crate::layout::{CHECK_PREFIX, Layout, entries, is_check_name, name_of};
 use crate::registry::Registry;
 use crate::slug::Slug;
 use crate::trees::Trees;
 
-/// The names of all check trees begin with this.
-const PREFIX: &str = "ccb-check-";
 /// A limit that only a mistake reaches.
 const MAX_CHECK_TREES: usize = 10_000;
 
@@ -79,7 +77,7 @@ impl Trees {
     /// The first tree nobody uses, or a new one.
     fn take_check_tree(&self, commit: &str) -> Result<CheckTree, TreeError> {
         for number in 1..=MAX_CHECK_TREES {
-            let name = format!("{PREFIX}{number}");
+            let name = format!("{CHECK_PREFIX}{number}");
             let slug = Slug::new(&name)?;
             let Some(lock) = FileLock::try_exclusive(&self.layout.tree_lock(&slug))? else {
                 continue;
@@ -161,11 +159,6 @@ impl Trees {
     }
 }
 
-fn is_check_name(name: &str) -> bool {
-    let number = name.strip_prefix(PREFIX);
-    number.is_some_and(|number| number.parse::<usize>().is_ok())
-}
-
 impl CheckTree {
     /// Where it is.
     pub fn path(&self) -> &Path {
@@ -191,7 +184,10 @@ impl CheckTree {
     /// The check is over, and so is everything it started.
     pub fn release(mut self, after: AfterCheck) {
         reached(fault::CHECK_OVER);
-        let number = self.name.strip_prefix(PREFIX).and_then(|n| n.parse().ok());
+        let number = self
+            .name
+            .strip_prefix(CHECK_PREFIX)
+            .and_then(|n| n.parse().ok());
         let of_use = number.is_some_and(|number: usize| number <= kept_between_checks());
         if (after == AfterCheck::Leave && self.new) || !of_use {
             self.delete();

@@ -2,7 +2,8 @@
 //!
 //! Every call is hermetic: nothing in the caller's environment steers it, no hook, editor,
 //! prompt, file-system monitor or background maintenance runs on our behalf, it cannot wait
-//! for input, and its time is limited. What a user gave stands behind `--end-of-options` or
+//! for input, and its time is limited. In a worktree of ours it works on our repository, wherever
+//! the worktree's own files would lead it. What a user gave stands behind `--end-of-options` or
 //! `--`, or comes in on standard input.
 
 use std::ffi::{OsStr, OsString};
@@ -16,6 +17,7 @@ use store::lock::FileLock;
 
 use crate::error::TreeError;
 use crate::git::locks;
+use crate::git::pin::{self, Pin};
 use crate::process::{self, Captured, Finished, Input};
 
 /// How long git may take for anything but checking files out.
@@ -55,6 +57,8 @@ pub(crate) struct Git {
     once: bool,
     /// A git of ours was killed just before, where this one is to work.
     after_kill: bool,
+    /// Why it must not be started where it is to work.
+    refused: Option<(PathBuf, String)>,
 }
 
 impl Git {
@@ -67,6 +71,21 @@ impl Git {
     pub(crate) fn with_config(dir: &Path, verb: &str, config: &[&str]) -> Self {
         let mut command = Command::new("git");
         process::forget_git(&mut command);
+        let refused = match pin::of(dir) {
+            Pin::Free => None,
+            Pin::Wrong { tree, why } => Some((tree, why)),
+            Pin::To {
+                tree,
+                admin,
+                common,
+            } => {
+                command
+                    .env("GIT_DIR", admin)
+                    .env("GIT_COMMON_DIR", common)
+                    .env("GIT_WORK_TREE", tree);
+                None
+            }
+        };
         command
             .current_dir(dir)
             .env("LC_ALL", "C")
@@ -86,6 +105,7 @@ impl Git {
             timeout: DEFAULT_TIMEOUT,
             once: false,
             after_kill: false,
+            refused,
         }
     }
 
@@ -170,6 +190,9 @@ impl Git {
     /// Runs it to its end; again if somebody killed it, which says nothing about what it was
     /// asked, or if the lock of one that was killed is in its way.
     fn finish(self) -> Result<Finished, TreeError> {
+        if let Some((path, why)) = self.refused {
+            return Err(TreeError::NotOurs { path, why });
+        }
         tracing::debug!(command = ?self.command, "git");
         let program = self.command.get_program().to_owned();
         let dir = self.command.get_current_dir().map(Path::to_owned);

@@ -90,6 +90,34 @@ pub fn config_code(dir: &Path) -> Result<Vec<ConfigCode>, TreeError> {
     Ok(found)
 }
 
+/// The first entry of a worktree's own configuration, in git's directory for it, that makes git run
+/// something or read other files. Agents can write there.
+pub(super) fn of_tree(admin: &Path) -> Option<String> {
+    let file = admin.join("config.worktree");
+    if std::fs::symlink_metadata(&file).is_err() {
+        return None;
+    }
+    let unreadable = || Some("what cannot be read".to_owned());
+    let Ok(config) = git2::Config::open(&file) else {
+        return unreadable();
+    };
+    let Ok(mut entries) = config.entries(None) else {
+        return unreadable();
+    };
+    while let Some(entry) = entries.next() {
+        let Ok(entry) = entry else {
+            return unreadable();
+        };
+        let key = String::from_utf8_lossy(entry.name_bytes()).into_owned();
+        let value = String::from_utf8_lossy(entry.value_bytes()).into_owned();
+        let points = key.starts_with("include") || key == "core.worktree";
+        if points || runs(&key, &value).is_some() {
+            return Some(key);
+        }
+    }
+    None
+}
+
 fn runs(key: &str, value: &str) -> Option<Runs> {
     let is_switch = matches!(
         value,

@@ -185,6 +185,31 @@ impl History {
         Some(found)
     }
 
+    /// The first `most` bytes of the diff between two commits or git trees and whether there is
+    /// more, if libgit2 can tell. No program of the user's or the repository's has a part in it.
+    pub(crate) fn diff_text(&self, from: &str, to: &str, most: usize) -> Option<(Vec<u8>, bool)> {
+        let repo = self.opened.as_deref()?;
+        let tree = |id: &str| {
+            let object = repo.find_object(Oid::from_str(id).ok()?, None).ok()?;
+            object.peel_to_tree().ok()
+        };
+        let diff = repo.diff_tree_to_tree(Some(&tree(from)?), Some(&tree(to)?), None);
+        let (mut text, mut more) = (Vec::new(), false);
+        let printed = diff.ok()?.print(git2::DiffFormat::Patch, |_, _, line| {
+            if matches!(line.origin(), ' ' | '+' | '-') {
+                text.push(line.origin() as u8);
+            }
+            text.extend_from_slice(line.content());
+            more = text.len() > most;
+            !more
+        });
+        if printed.is_err() && !more {
+            return None;
+        }
+        text.truncate(most);
+        Some((text, more))
+    }
+
     /// The names of the files that differ between two commits, if libgit2 can tell.
     pub(crate) fn stat_paths(&self, base: &str, commit: &str) -> Option<Vec<String>> {
         let repo = self.opened.as_deref()?;

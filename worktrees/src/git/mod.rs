@@ -13,6 +13,7 @@ pub(crate) mod in_process;
 pub(crate) mod index_times;
 pub(crate) mod locks;
 mod opened;
+mod pin;
 mod places;
 pub(crate) mod untouched;
 

@@ -92,6 +92,27 @@ impl Trees {
         command
     }
 
+    /// The first `most` bytes of the plain diff between two commits or trees, and whether there is
+    /// more. Unlike [`Self::diff_command`], whatever the user has set up for diffs has no part in
+    /// it.
+    pub fn diff_text(
+        &self,
+        from: &str,
+        to: &str,
+        most: usize,
+    ) -> Result<(Vec<u8>, bool), TreeError> {
+        if let Some(found) = self.layout.history().diff_text(from, to, most) {
+            return Ok(found);
+        }
+        let mut text = Git::at(&self.layout.main, "diff-tree")
+            .args(["-r", "-p", "--no-color", "--no-ext-diff", "--no-textconv"])
+            .args(["--end-of-options", from, to])
+            .run()?;
+        let more = text.len() > most;
+        text.truncate(most);
+        Ok((text, more))
+    }
+
     /// The paths of the submodules in the main tree's commit. In a new worktree their directories
     /// are empty.
     pub fn submodules(&self) -> Result<Vec<String>, TreeError> {

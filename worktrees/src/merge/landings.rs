@@ -214,6 +214,18 @@ impl Trees {
         }
     }
 
+    /// The same as it is written down, for whoever only looks: one that was cut short just now is
+    /// not completed by it.
+    pub fn recorded_landings(&self) -> Result<Vec<Landing>, TreeError> {
+        Ok(LandingList::load(&self.layout)?.landings)
+    }
+
+    /// The files in which worktrees and landings are written down; nothing about them changes
+    /// without a change of one of them.
+    pub fn record_files(&self) -> [PathBuf; 2] {
+        [self.layout.registry(), path(&self.layout)]
+    }
+
     /// Whether the branch was really moved: one whose mover was killed says so itself.
     fn has_landed(&self, landed: &LandingRecord) -> bool {
         let on_branch = || {

@@ -1,0 +1,172 @@
+//! Which repository a worktree of ours belongs to, whatever the worktree's own files say.
+//!
+//! An agent can write to `<worktree>/.git`, and to git's directory for the worktree. A file there
+//! that leads to another repository would make git, started by us, run what that repository's
+//! configuration names. So git is told where everything is, and refused where the files disagree.
+
+use std::path::{Path, PathBuf};
+
+use crate::git::{config_code, files};
+use crate::layout::{Layout, is_check_name};
+
+/// Where git works.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Pin {
+    /// Not in a worktree of ours: git finds out.
+    Free,
+    /// In this one.
+    To {
+        tree: PathBuf,
+        admin: PathBuf,
+        common: PathBuf,
+    },
+    /// In this one, and its files do not fit together.
+    Wrong { tree: PathBuf, why: String },
+}
+
+/// Where git works when it is started in `dir`.
+pub(crate) fn of(dir: &Path) -> Pin {
+    let ours = |dir: &&Path| {
+        dir.parent()
+            .is_some_and(|it| it.ends_with(".claude/worktrees"))
+    };
+    let Some(tree) = dir.ancestors().find(ours) else {
+        return Pin::Free;
+    };
+    // A worktree of checks has a repository of its own; no agent works there.
+    let name = tree.file_name().and_then(|name| name.to_str());
+    if name.is_some_and(is_check_name) {
+        return Pin::Free;
+    }
+    // A repository inside the worktree, such as a submodule, is its own.
+    let nearest = dir
+        .ancestors()
+        .find(|dir| std::fs::symlink_metadata(dir.join(".git")).is_ok());
+    let main = tree.ancestors().nth(3);
+    let (Some(common), Some(main)) = (main.and_then(common_of), main) else {
+        return Pin::Free;
+    };
+    if nearest != Some(tree) {
+        return Pin::Free;
+    }
+    let layout = Layout::new(&common, main);
+    let wrong = |why| Pin::Wrong {
+        tree: tree.to_owned(),
+        why,
+    };
+    match files::admin_of(&layout, tree) {
+        Err(why) => wrong(why),
+        Ok(admin) => match config_code::of_tree(&admin) {
+            Some(key) => wrong(format!("its own git configuration sets {key}")),
+            None => Pin::To {
+                tree: tree.to_owned(),
+                admin,
+                common,
+            },
+        },
+    }
+}
+
+/// The shared directory of the repository whose main worktree is `main`.
+fn common_of(main: &Path) -> Option<PathBuf> {
+    let dot_git = main.join(".git");
+    if std::fs::symlink_metadata(&dot_git).ok()?.is_dir() {
+        return dot_git.canonicalize().ok();
+    }
+    let text = String::from_utf8(store::atomic::read(&dot_git).ok()??).ok()?;
+    let named = main.join(text.strip_prefix("gitdir:")?.trim());
+    let admin = named.canonicalize().ok()?;
+    match admin.parent() {
+        Some(dir) if dir.ends_with("worktrees") => dir.parent().map(Path::to_owned),
+        _ => Some(admin),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::git::Git;
+    use std::process::Command;
+
+    /// A repository with one worktree of ours, and a trap in it: a repository that runs something
+    /// whenever a file is added.
+    struct Scene {
+        dir: tempfile::TempDir,
+        tree: PathBuf,
+    }
+
+    fn sh(dir: &Path, line: &str) {
+        let mut command = Command::new("sh");
+        crate::process::forget_git(&mut command);
+        let line =
+            format!("set -e\ng() {{ git -c user.name=x -c user.email=x@x \"$@\"; }}\n{line}");
+        let ended = command.args(["-c", &line]).current_dir(dir).status();
+        assert!(ended.unwrap().success(), "{line}");
+    }
+
+    fn scene() -> Scene {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        sh(
+            &base,
+            "g init -q -b main main; cd main; echo a > a; g add a; g commit -q -m a; \
+             g worktree add -q -b worktree/t .claude/worktrees/t",
+        );
+        let tree = base.join("main/.claude/worktrees/t");
+        let ran = base.join("ran");
+        sh(
+            &tree,
+            &format!(
+                "g init -q trap; g -C trap commit -q --allow-empty -m x; \
+                 g -C trap config filter.t.clean 'touch {}; cat'; \
+                 echo '* filter=t' > .gitattributes; echo new > new",
+                ran.display()
+            ),
+        );
+        Scene { dir, tree }
+    }
+
+    fn add(scene: &Scene) -> (bool, bool) {
+        let added = Git::at(&scene.tree, "add").args(["-A", "new"]).run();
+        let ran = scene.dir.path().join("ran").exists();
+        (added.is_ok(), ran)
+    }
+
+    #[test]
+    fn a_worktree_as_it_was_made_is_used() {
+        let scene = scene();
+        assert!(matches!(of(&scene.tree), Pin::To { .. }));
+        assert_eq!(add(&scene), (true, false));
+        assert_eq!(of(&scene.tree.join("trap")), Pin::Free);
+        assert_eq!(of(scene.dir.path()), Pin::Free);
+    }
+
+    #[test]
+    fn one_that_leads_elsewhere_is_refused_and_runs_nothing() {
+        let linked = "mkdir -p trap/.git/worktrees/w; cp trap/.git/HEAD trap/.git/worktrees/w/; \
+             echo ../.. > trap/.git/worktrees/w/commondir; \
+             echo \"$PWD/.git\" > trap/.git/worktrees/w/gitdir; \
+             echo \"gitdir: $PWD/trap/.git/worktrees/w\" > .git";
+        for detour in [
+            "echo \"gitdir: $PWD/trap/.git\" > .git",
+            "rm .git; mv trap/.git .git",
+            "echo \"$PWD/trap/.git\" > \"$(git rev-parse --absolute-git-dir)/commondir\"",
+            linked,
+            "git config extensions.worktreeConfig true; \
+             git config --worktree filter.t.clean \"touch $PWD/../../../../ran; cat\"",
+            "git config extensions.worktreeConfig true; \
+             git config --worktree include.path \"$PWD/trap/.git/config\"",
+        ] {
+            let scene = scene();
+            sh(&scene.tree, detour);
+            assert_eq!(add(&scene), (false, false), "{detour}");
+            assert!(matches!(of(&scene.tree), Pin::Wrong { .. }), "{detour}");
+            // Without the pin it is run: the trap is one.
+            let mut plain = Command::new("git");
+            crate::process::forget_git(&mut plain);
+            let plain = plain.args(["add", "-A", "new"]).current_dir(&scene.tree);
+            plain.output().unwrap();
+            assert!(scene.dir.path().join("ran").exists(), "{detour}");
+        }
+    }
+}
