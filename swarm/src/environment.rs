@@ -62,7 +62,7 @@ const CLAUDE: &[&str] = &[
 const BEDROCK: &[&str] = &["AWS_*"];
 const VERTEX: &[&str] = &["CLOUD_ML_REGION", "CLOUDSDK_*", "GOOGLE_*"];
 const CODEX: &[&str] = &["AZURE_OPENAI_*", "CODEX_*", "OPENAI_*"];
-/// What is behind this protocol may be anybody's.
+/// What is behind this protocol, or behind our own loop, may be anybody's.
 #[rustfmt::skip]
 const ACP: &[&str] = &[
     "ANTHROPIC_*", "AZURE_OPENAI_*", "CODEX_*", "CEREBRAS_*", "COPILOT_*", "DASHSCOPE_*",
@@ -135,7 +135,7 @@ pub fn for_agent(
             (true, true) => &[CLAUDE, BEDROCK, VERTEX],
         },
         RuntimeKind::Codex => &[CODEX],
-        RuntimeKind::Acp => &[ACP],
+        RuntimeKind::Acp | RuntimeKind::Native => &[ACP],
     };
     let usual = |name: &str| {
         let lists = vendor.iter().copied().chain([EVERYBODY]);
@@ -159,6 +159,21 @@ pub fn for_agent(
         .collect();
     kept.sort();
     kept
+}
+
+/// What commands of a native agent get of its environment `all`: everything but what is meant for
+/// talking to models, unless `let_through` (the patterns of `agents.env`) names it.
+pub fn for_commands(
+    all: impl IntoIterator<Item = (OsString, OsString)>,
+    let_through: &[impl AsRef<str>],
+) -> Vec<(OsString, OsString)> {
+    let of_model = |name: &str| ACP.iter().any(|pattern| fits(pattern, name));
+    let passes = |(name, _): &(OsString, OsString)| {
+        let name = name.to_string_lossy();
+        let mut named = let_through.iter().map(AsRef::as_ref);
+        !of_model(&name) || named.any(|pattern| fits(pattern, &name))
+    };
+    all.into_iter().filter(passes).collect()
 }
 
 fn fits(pattern: &str, name: &str) -> bool {
@@ -270,6 +285,19 @@ mod tests {
         );
         let named = kept(&names, RuntimeKind::Claude, &["GIT_DIR", "CCB_AGENT"]);
         assert_eq!(named, ["GIT_DIR"], "in full, and never ours");
+    }
+
+    #[test]
+    fn commands_of_a_native_agent_see_no_key_of_a_model() {
+        let names = ["PATH", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "MY_API_KEY"];
+        let kept = |let_through: &[&str]| -> Vec<String> {
+            let all = names.map(|name| (OsString::from(name), OsString::from("1")));
+            let kept = for_commands(all, let_through).into_iter();
+            kept.map(|(name, _)| name.into_string().unwrap()).collect()
+        };
+        assert_eq!(kept(&[]), ["PATH", "MY_API_KEY"]);
+        let named = ["PATH", "OPENAI_API_KEY", "MY_API_KEY"];
+        assert_eq!(kept(&["OPENAI_*"]), named);
     }
 
     #[test]

@@ -4,7 +4,9 @@
 //! |---|---|
 //! | [`definitions`] | the types of agents there are, and which definition counts |
 //! | [`model`], [`tools`], [`memory`] | what an agent of a type runs on, may use, remembers |
+//! | [`native`] | our own loop: an agent that needs no other program |
 //! | [`environment`] | what of the caller's environment an agent sees |
+//! | [`sandbox`] | confining commands to a worktree |
 //! | [`hooks`] | commands that run at certain moments, and what they say |
 //! | [`trust`] | which of the things a repository would run the user trusts |
 //! | [`redact`] | taking secrets out of what an agent prints |
@@ -35,10 +37,13 @@ pub mod fork;
 pub mod hooks;
 pub mod memory;
 pub mod model;
+pub mod native;
 pub mod process;
+pub mod provider;
 pub mod redact;
 pub mod run;
 pub mod runtime;
+pub mod sandbox;
 pub mod starter;
 mod team;
 pub mod tools;

@@ -101,6 +101,7 @@ pub fn host(
         .enable_all()
         .build()?;
     reached(fault::RUN_HOSTED);
+    launch.records = Some(run.path().to_owned());
     let check = Launch {
         cwd: launch.cwd.clone(),
         env: launch.env.clone(),

@@ -14,7 +14,9 @@ use super::meta::Meta;
 use crate::LEAD;
 use crate::definitions::Source;
 use crate::process::MARKER;
+use crate::provider::Provider;
 use crate::runtime::{Launch, McpServer, Start};
+use crate::sandbox::Sandbox;
 use crate::tools::{OWN_SERVER, Reach, ToolFilter};
 
 /// Variables by which programs find their configuration.
@@ -200,9 +202,18 @@ pub struct LaunchPlan {
     /// ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pass_env: Vec<String>,
+    /// Directories it may also write to, such as its memory.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub also_write: Vec<PathBuf>,
+    /// How what it runs is confined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<Sandbox>,
     /// Names of variables whose values are left out of transcripts, besides the usual ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub redact_env: Vec<String>,
+    /// Which model our own loop talks to, and how; without its key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<Provider>,
     /// What a later version wrote.
     #[serde(flatten)]
     pub other: Map<String, Value>,
@@ -335,6 +346,8 @@ impl LaunchPlan {
             system_prompt: self.system_prompt,
             cwd: meta.cwd.clone(),
             scratch: meta.tmp.clone().unwrap_or_else(std::env::temp_dir),
+            // The host knows where the run is kept.
+            records: None,
             model: meta.model.clone(),
             effort: self.effort,
             tools: self.tools,
@@ -348,8 +361,12 @@ impl LaunchPlan {
             hooks: self.runtime_hooks,
             trusted: self.trusted,
             only_given_servers: self.only_given_servers,
+            provider: self.provider,
             env,
             start,
+            also_write: self.also_write,
+            sandbox: self.sandbox,
+            pass_env: self.pass_env,
         }
     }
 

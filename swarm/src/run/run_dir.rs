@@ -294,7 +294,12 @@ impl RunDir {
     /// How this life of it ended, if it has.
     pub fn exit(&self, life: u32) -> Result<Option<Exit>, RunError> {
         let exit: Option<Exit> = self.read(EXIT)?;
-        Ok(exit.filter(|exit| exit.life == life))
+        if let Some(exit) = exit.filter(|exit| exit.life == life) {
+            return Ok(Some(exit));
+        }
+        // Whoever waits for this life may come after the next one has begun.
+        let aside: Option<Exit> = self.read(&put_aside(life))?;
+        Ok(aside.filter(|exit| exit.life == life))
     }
 
     /// Writes down how a life ended, unless somebody has; what is written down then is
@@ -352,7 +357,7 @@ impl RunDir {
     fn put_exit_aside(&self, life: u32) -> Result<(), RunError> {
         let exit: Option<Exit> = self.read(EXIT)?;
         if let Some(earlier) = exit.filter(|exit| exit.life < life) {
-            let aside = self.dir.join(format!("exit-{}.json", earlier.life));
+            let aside = self.dir.join(put_aside(earlier.life));
             atomic::rename(&self.dir.join(EXIT), &aside)?;
         }
         Ok(())
@@ -417,6 +422,11 @@ impl RunDir {
     fn active_path(&self) -> PathBuf {
         self.active_dir().join(&self.id)
     }
+}
+
+/// Where the end of a life is kept when another one has begun.
+fn put_aside(life: u32) -> String {
+    format!("exit-{life}.json")
 }
 
 pub(super) fn json(value: &impl serde::Serialize) -> Result<Vec<u8>, RunError> {

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Access;
 use store::settings::RuntimeKind;
 
-use super::{AcpRuntime, ClaudeRuntime, CodexRuntime, LinesRuntime, Runtime, ShellRuntime};
+use super::{
+    AcpRuntime, ClaudeRuntime, CodexRuntime, LinesRuntime, NativeRuntime, Runtime, ShellRuntime,
+};
 
 /// A runtime that needs no settings.
 #[derive(Debug)]
@@ -19,7 +21,7 @@ struct BuiltIn {
     install: &'static str,
 }
 
-const BUILT_IN: [BuiltIn; 6] = [
+const BUILT_IN: [BuiltIn; 7] = [
     BuiltIn {
         name: "shell",
         kind: RuntimeKind::Shell,
@@ -55,6 +57,14 @@ const BUILT_IN: [BuiltIn; 6] = [
         kind: RuntimeKind::Acp,
         command: &["qwen", "--acp"],
         install: "Qwen Code: npm install -g @qwen-code/qwen-code",
+    },
+    // Last, because it is there always: whoever looks for the first that is installed must not
+    // stop here while there is another.
+    BuiltIn {
+        name: "native",
+        kind: RuntimeKind::Native,
+        command: &["/proc/self/exe", "__native"],
+        install: "nothing: it is ccb itself",
     },
 ];
 
@@ -123,6 +133,7 @@ pub fn from_spec(
         (Some(command), _) => command.to_vec(),
         (None, Some(known)) => known.command.iter().map(ToString::to_string).collect(),
         (None, None) if kind == RuntimeKind::Shell => vec!["/bin/sh".into(), "-c".into()],
+        (None, None) if kind == RuntimeKind::Native => NativeRuntime::own_command(),
         (None, None) => Vec::new(),
     };
     let Some(program) = command.first().filter(|program| !program.is_empty()) else {
@@ -147,6 +158,7 @@ pub fn from_spec(
         RuntimeKind::Codex => Box::new(CodexRuntime::new(command)),
         RuntimeKind::Acp => Box::new(AcpRuntime::new(command)),
         RuntimeKind::Lines => Box::new(LinesRuntime::new(command)),
+        RuntimeKind::Native => Box::new(NativeRuntime::new(command)),
     })
 }
 
@@ -197,7 +209,8 @@ mod tests {
     #[test]
     fn a_built_in_name_needs_only_its_program() {
         let dir = tempfile::tempdir().unwrap();
-        for name in built_in().filter(|name| *name != "shell") {
+        let programs = built_in().filter(|name| !["shell", "native"].contains(name));
+        for name in programs {
             let error = found(name, None, None, dir.path()).unwrap_err();
             assert!(error.contains("not in PATH"), "{error}");
             assert!(error.contains("npm install -g"), "{error}");
@@ -205,6 +218,7 @@ mod tests {
             assert!(found(name, None, None, dir.path()).is_ok());
         }
         assert!(found("shell", None, None, dir.path()).is_ok());
+        assert!(found("native", None, None, dir.path()).is_ok());
         // A file that cannot be run is no program, and neither is a directory.
         let other = tempfile::tempdir().unwrap();
         empty(&other.path().join("claude"));

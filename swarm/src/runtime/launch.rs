@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::provider::Provider;
+use crate::sandbox::Sandbox;
 use crate::tools::{OWN_SERVER, Reach, SKILL, ToolFilter, WORKING};
 
 /// An agent to be started. Everything is decided already; a runtime only translates it.
@@ -23,6 +25,9 @@ pub struct Launch {
     /// A directory for files the runtime makes for this agent, such as a configuration.
     /// Nobody else writes there, and it goes when the run has ended.
     pub scratch: PathBuf,
+    /// A directory for what the runtime keeps of the conversation. It lives as long as the run's
+    /// records do; none where nobody keeps any.
+    pub records: Option<PathBuf>,
     /// The model, as the runtime names it; none means its default.
     pub model: Option<String>,
     /// How hard it thinks.
@@ -51,8 +56,17 @@ pub struct Launch {
     pub trusted: bool,
     /// It gets no MCP servers but those it is given here.
     pub only_given_servers: bool,
+    /// Which model our own loop talks to, and how; none leaves it to the environment.
+    pub provider: Option<Provider>,
     /// A new conversation, or one that goes on.
     pub start: Start,
+    /// Directories it may also write to, such as its memory.
+    pub also_write: Vec<PathBuf>,
+    /// How what it runs is confined; none means that it is not.
+    pub sandbox: Option<Sandbox>,
+    /// Names of variables, or beginnings of names with `*`, that the user lets agents have besides
+    /// the usual ones.
+    pub pass_env: Vec<String>,
 }
 
 impl Launch {
@@ -70,7 +84,7 @@ impl Launch {
 
     /// Whether it gets the MCP servers that the user has for the program: not one that reads or
     /// decides only, nor one whose tools are listed and none of them is a server's.
-    pub(super) fn sees_users_servers(&self) -> bool {
+    pub(crate) fn sees_users_servers(&self) -> bool {
         let own = format!("mcp__{OWN_SERVER}");
         let others =
             |tool: &String| tool == "*" || (tool.starts_with("mcp__") && !tool.starts_with(&own));
@@ -126,6 +140,38 @@ pub struct McpServer {
     /// Variables on top of the agent's own.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
+}
+
+impl McpServer {
+    /// A server as configuration files describe it; else what is wrong, to be said after its name.
+    pub fn from_config(name: &str, config: &Map<String, Value>) -> Result<Self, String> {
+        let Some(command) = config.get("command").and_then(Value::as_str) else {
+            return Err("only servers that are started by a \"command\" can be passed on".into());
+        };
+        let args = match config.get("args") {
+            None | Some(Value::Null) => Vec::new(),
+            Some(Value::Array(list)) if list.iter().all(Value::is_string) => {
+                let texts = list.iter().filter_map(Value::as_str);
+                texts.map(str::to_owned).collect()
+            }
+            Some(_) => return Err("\"args\" must be a list of texts".into()),
+        };
+        let env = match config.get("env") {
+            None | Some(Value::Null) => Map::new(),
+            Some(Value::Object(map)) if map.values().all(Value::is_string) => map.clone(),
+            Some(_) => return Err("\"env\" must be names and texts".into()),
+        };
+        let env = env.iter().filter_map(|(key, value)| {
+            let value = value.as_str()?.to_owned();
+            Some((key.clone(), value))
+        });
+        Ok(Self {
+            name: name.to_owned(),
+            command: command.to_owned(),
+            args,
+            env: env.collect(),
+        })
+    }
 }
 
 /// Why an agent did not start.

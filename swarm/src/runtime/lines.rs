@@ -82,7 +82,7 @@ impl Runtime for LinesRuntime {
 
 /// The protocol as a state machine.
 #[derive(Debug)]
-struct LinesTranslator {
+pub(super) struct LinesTranslator {
     /// The first line.
     prompt: Value,
     /// The host knows that the program is up.
@@ -110,6 +110,11 @@ impl LinesTranslator {
         if !launch.mcp_servers.is_empty() {
             prompt["mcpServers"] = json!(launch.mcp_servers);
         }
+        Self::opening(prompt)
+    }
+
+    /// One whose first line is this.
+    pub(super) fn opening(prompt: Value) -> Self {
         Self {
             prompt,
             started: false,

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use store::atomic;
-use store::settings::{LetThrough, RuntimeSettings, SetUpCommand, Settings};
+use store::settings::{LetThrough, ProviderSettings, RuntimeSettings, SetUpCommand, Settings};
 
 pub use file::Trust;
 use scripts::Script;
@@ -34,6 +34,8 @@ store::words! {
         AgentServer = "agent-mcp-server",
         /// A way to run agents.
         Runtime = "runtime",
+        /// A service that gets conversations, and perhaps a key.
+        Provider = "provider",
         /// A command for every new working tree.
         SetUp = "setup",
         /// A variable agents get to see.
@@ -142,6 +144,19 @@ impl Item {
             .collect();
         let item = Self::new(Kind::Runtime, name, what.to_string(), Some(&runtime.file));
         item.naming(&words, places)
+    }
+
+    /// A service that gets conversations, and perhaps a key.
+    pub fn provider(name: &str, provider: &ProviderSettings, _: Places<'_>) -> Self {
+        let what = json!({
+            "kind": provider.kind,
+            "baseUrl": provider.base_url,
+            "keyEnv": provider.key_env,
+            "model": provider.model,
+            "headers": provider.headers,
+        });
+        let file = Some(provider.file.as_path());
+        Self::new(Kind::Provider, name, what.to_string(), file)
     }
 
     /// A variable agents get to see.
@@ -330,6 +345,11 @@ pub fn gather(
     for (name, runtime) in &settings.runtimes {
         if runtime.file != own {
             items.push(Item::runtime(name, runtime, places));
+        }
+    }
+    for (name, provider) in &settings.providers {
+        if provider.file != own {
+            items.push(Item::provider(name, provider, places));
         }
     }
     let variables = settings.agents.env.iter();

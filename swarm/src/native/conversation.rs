@@ -1,0 +1,305 @@
+//! What was said, in the bytes in which it is sent.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use bytes::Bytes;
+use uuid::Uuid;
+
+use super::journal::{Entry, Journal, JournalError};
+use super::model::{Answer, Block, Encoded, Format, Message, Role};
+
+/// What stands for a result that was dropped.
+const DROPPED: &str = "[This result was dropped to make room. Make the call again if you need it.]";
+/// What stands for a result that nobody has seen.
+const INTERRUPTED: &str = "[Interrupted: this call was under way when the agent's process ended. It \
+                           may or may not have had its effect. Look before you do it again.]";
+/// The same in a copy, for the calls of its original: the same in each of its copies.
+const ORIGINALS: &str = "[This call was made by the agent that you are a copy of, which goes on with \
+                         it. Its result is not yours.]";
+/// How much of the first message is kept for ever.
+const TASK: usize = 16 * 1024;
+
+/// A call that the model has made.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct OpenCall {
+    pub id: String,
+    pub name: String,
+}
+
+/// A conversation. What is finished is kept as the bytes that are sent, and nothing else; what
+/// is being said to the model now is kept apart until the model has answered.
+#[derive(Debug)]
+pub(super) struct Conversation {
+    format: Format,
+    journal: Journal,
+    messages: Vec<Encoded>,
+    /// The calls of the model's last message, in order.
+    calls: Vec<OpenCall>,
+    /// Their results so far.
+    results: HashMap<String, (String, bool)>,
+    /// What is said to the model besides.
+    texts: Vec<String>,
+    /// Messages that are in here already.
+    taken: HashSet<Uuid>,
+    /// The beginning of the first message: the task.
+    task: String,
+    /// What requests begin with, as the file says.
+    prefix: Option<(String, Vec<serde_json::Value>)>,
+}
+
+impl Conversation {
+    /// A new one, whose file is in `dir`.
+    pub(super) fn create(dir: &Path, format: Format) -> Result<Self, JournalError> {
+        Ok(Self::with(Journal::create(dir)?, format))
+    }
+
+    /// The one that is known as `session`, or a copy of it.
+    pub(super) fn open(
+        session: &str,
+        copy: bool,
+        dir: &Path,
+        format: Format,
+    ) -> Result<Self, JournalError> {
+        let (journal, entries) = match copy {
+            true => Journal::copy(session, dir)?,
+            false => Journal::open(session, dir)?,
+        };
+        let mut conversation = Self::with(journal, format);
+        conversation.replay(entries);
+        conversation.answer_the_rest(if copy { ORIGINALS } else { INTERRUPTED })?;
+        Ok(conversation)
+    }
+
+    fn with(journal: Journal, format: Format) -> Self {
+        Self {
+            format,
+            journal,
+            messages: Vec::new(),
+            calls: Vec::new(),
+            results: HashMap::new(),
+            texts: Vec::new(),
+            taken: HashSet::new(),
+            task: String::new(),
+            prefix: None,
+        }
+    }
+
+    fn replay(&mut self, entries: Vec<Entry>) {
+        let mut dropped = HashSet::new();
+        for entry in &entries {
+            if let Entry::Dropped { results } = entry {
+                dropped.extend(results.iter().cloned());
+            }
+        }
+        for mut entry in entries {
+            if let Entry::ToolResult { id, text, .. } = &mut entry
+                && dropped.contains(id)
+            {
+                DROPPED.clone_into(text);
+            }
+            self.apply(entry);
+        }
+    }
+
+    /// By what it is found again.
+    pub(super) fn session(&self) -> String {
+        self.journal.session()
+    }
+
+    /// The beginning of what it was asked first.
+    pub(super) fn task(&self) -> &str {
+        &self.task
+    }
+
+    /// Whether nothing was said yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.messages.is_empty() && self.texts.is_empty()
+    }
+
+    /// Whether this message is in here already.
+    pub(super) fn has_taken(&self, message: &Uuid) -> bool {
+        self.taken.contains(message)
+    }
+
+    /// Writes down what requests begin with, if the file does not say so.
+    pub(super) fn begins_with(
+        &mut self,
+        system: &str,
+        tools: &[serde_json::Value],
+    ) -> Result<(), JournalError> {
+        let same = self.prefix.as_ref();
+        if same.is_some_and(|(known, offered)| known == system && offered == tools) {
+            return Ok(());
+        }
+        self.happened(Entry::Prefix {
+            system: system.to_owned(),
+            tools: tools.to_vec(),
+        })
+    }
+
+    /// Writes down what happened, then counts it in.
+    pub(super) fn happened(&mut self, entry: Entry) -> Result<(), JournalError> {
+        self.journal.append(&entry)?;
+        self.apply(entry);
+        Ok(())
+    }
+
+    /// Somebody says something to the model.
+    pub(super) fn say(&mut self, text: &str, message: Option<Uuid>) -> Result<(), JournalError> {
+        self.happened(Entry::User {
+            text: text.to_owned(),
+            message,
+        })
+    }
+
+    /// The model has answered.
+    pub(super) fn answered(&mut self, answer: &Answer) -> Result<(), JournalError> {
+        self.happened(Entry::Assistant {
+            content: answer.blocks.clone(),
+            stop: answer.stop.as_str().to_owned(),
+            usage: answer.tokens,
+        })
+    }
+
+    /// A call has its result.
+    pub(super) fn result(
+        &mut self,
+        id: &str,
+        text: String,
+        is_error: bool,
+    ) -> Result<(), JournalError> {
+        self.happened(Entry::ToolResult {
+            id: id.to_owned(),
+            text,
+            is_error,
+        })
+    }
+
+    /// Gives every call that has none this result.
+    pub(super) fn answer_the_rest(&mut self, text: &str) -> Result<(), JournalError> {
+        let open = self.calls.iter().map(|call| call.id.clone());
+        let open: Vec<String> = open.filter(|id| !self.results.contains_key(id)).collect();
+        for id in open {
+            self.result(&id, text.to_owned(), true)?;
+        }
+        Ok(())
+    }
+
+    /// Replaces the oldest half of the long results by a note; false if there is none.
+    pub(super) fn drop_results(&mut self) -> Result<bool, JournalError> {
+        const LONG: usize = 400;
+        let entries = self.journal.entries()?;
+        let begins = |entry: &Entry| matches!(entry, Entry::Compaction { .. });
+        let from = entries.iter().rposition(begins).unwrap_or(0);
+        let dropped = entries.iter().filter_map(|entry| match entry {
+            Entry::Dropped { results } => Some(results.clone()),
+            _ => None,
+        });
+        let dropped: HashSet<String> = dropped.flatten().collect();
+        let long = entries[from..].iter().filter_map(|entry| match entry {
+            Entry::ToolResult { id, text, .. } if text.len() > LONG && !dropped.contains(id) => {
+                Some(id.clone())
+            }
+            _ => None,
+        });
+        let long: Vec<String> = long.collect();
+        if long.is_empty() {
+            return Ok(false);
+        }
+        let half = long.len().div_ceil(2);
+        self.journal.append(&Entry::Dropped {
+            results: long[..half].to_vec(),
+        })?;
+        let entries = self.journal.entries()?;
+        self.messages.clear();
+        self.calls.clear();
+        self.results.clear();
+        self.texts.clear();
+        self.replay(entries);
+        Ok(true)
+    }
+
+    fn apply(&mut self, entry: Entry) {
+        match entry {
+            Entry::User { text, message } => {
+                if self.task.is_empty() && self.is_empty() {
+                    self.task = text[..text.floor_char_boundary(TASK)].to_owned();
+                }
+                self.taken.extend(message);
+                self.texts.push(text);
+            }
+            Entry::ToolResult { id, text, is_error } => {
+                self.results.insert(id, (text, is_error));
+            }
+            Entry::Assistant { content, .. } => {
+                self.messages.extend(self.unanswered());
+                self.results.clear();
+                self.texts.clear();
+                self.calls = calls(&content);
+                let role = Role::Assistant;
+                let blocks = content;
+                self.messages
+                    .push(self.format.encode(&Message { role, blocks }));
+            }
+            Entry::Compaction { text, .. } => {
+                self.messages.clear();
+                self.calls.clear();
+                self.results.clear();
+                self.texts = vec![text];
+            }
+            Entry::Prefix { system, tools } => self.prefix = Some((system, tools)),
+            Entry::Session { .. } | Entry::Dropped { .. } | Entry::Turn { .. } | Entry::Unknown => {
+            }
+        }
+    }
+
+    /// What is said to the model and has no answer: results in the order of the calls, then the
+    /// rest.
+    fn unanswered(&self) -> Option<Encoded> {
+        self.unanswered_and(None)
+    }
+
+    fn unanswered_and(&self, more: Option<&str>) -> Option<Encoded> {
+        let results = self.calls.iter().filter_map(|call| {
+            let (text, is_error) = self.results.get(&call.id)?;
+            Some(Block::ToolResult {
+                id: call.id.clone(),
+                text: text.clone(),
+                is_error: *is_error,
+            })
+        });
+        let texts = self.texts.iter().map(String::as_str).chain(more);
+        let blocks: Vec<Block> = results.chain(texts.map(Block::text)).collect();
+        let role = Role::User;
+        (!blocks.is_empty()).then(|| self.format.encode(&Message { role, blocks }))
+    }
+
+    /// A request for the next answer; `more` is said only this once.
+    pub(super) fn request(&self, head: &[u8], more: Option<&str>) -> Bytes {
+        let newest = self.unanswered_and(more);
+        let all = self.messages.iter().chain(newest.as_ref());
+        Bytes::from(self.format.body(head, all))
+    }
+
+    /// How many bytes its messages have, but what has no answer yet.
+    pub(super) fn answered_bytes(&self) -> usize {
+        self.messages.iter().map(Encoded::len).sum()
+    }
+
+    /// How many bytes are said to the model and have no answer.
+    pub(super) fn unanswered_bytes(&self) -> usize {
+        self.unanswered().map_or(0, |encoded| encoded.len())
+    }
+}
+
+fn calls(content: &[Block]) -> Vec<OpenCall> {
+    let calls = content.iter().filter_map(|block| match block {
+        Block::ToolUse { id, name, .. } => Some(OpenCall {
+            id: id.clone(),
+            name: name.clone(),
+        }),
+        _ => None,
+    });
+    calls.collect()
+}

@@ -1,0 +1,134 @@
+//! Our own loop: an agent that talks to a model itself, as `ccb __native`.
+//!
+//! It is a program like every other agent: a host starts it, tells it things in lines on its
+//! standard input, and hears of everything on its standard output. Nothing in here is global, so
+//! that one process can be several agents.
+
+mod agent;
+mod calls;
+mod compact;
+pub mod context;
+mod conversation;
+mod journal;
+mod link;
+pub mod mcp;
+mod model;
+pub mod permission;
+mod probe;
+mod protocol;
+mod repeats;
+mod set_up;
+mod system;
+#[cfg(test)]
+mod tests;
+pub mod tools;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+pub use probe::probe;
+
+use agent::Halt;
+use link::{Inbox, Outbox};
+use protocol::Say;
+use set_up::set_up;
+
+pub use crate::provider::{Prices, Provider, Wire};
+pub use crate::runtime::{McpServer, Opening};
+
+/// The argument that makes ccb an agent.
+pub const ROLE: &str = crate::runtime::NativeRuntime::ROLE;
+
+/// What the loop needs of the process it runs in.
+#[derive(Debug, Default)]
+pub struct Options {
+    /// The whole environment, keys included.
+    pub env: Vec<(OsString, OsString)>,
+    /// What others do for it.
+    pub ports: Ports,
+}
+
+/// Connects to the server of our own tools within this process; none if it has to be a process
+/// of its own. The other end is served by threads, so this one is a socket and not a pipe of
+/// tokio's.
+pub type ConnectOwn = Arc<dyn Fn(&McpServer) -> Option<UnixStream> + Send + Sync>;
+
+/// What others do for the loop.
+#[derive(Clone, Default)]
+pub struct Ports {
+    /// Our own tools.
+    pub connect_own: Option<ConnectOwn>,
+}
+
+impl fmt::Debug for Ports {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ports").finish_non_exhaustive()
+    }
+}
+
+/// Runs an agent on standard input and output to its end; returns the exit code.
+pub fn main(options: Options) -> u8 {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    match runtime {
+        Ok(runtime) => {
+            let code = runtime.block_on(run(options));
+            // Nothing that is left over is worth waiting for.
+            runtime.shutdown_background();
+            code
+        }
+        Err(error) => {
+            tracing::error!(%error, "the agent cannot begin");
+            1
+        }
+    }
+}
+
+async fn run(options: Options) -> u8 {
+    let opened = Outbox::stdout();
+    let (out, written) = match opened {
+        Ok(opened) => opened,
+        Err(error) => {
+            tracing::error!(%error, "ccb __native is started by ccb, with pipes");
+            return 1;
+        }
+    };
+    let (opening, inbox) = match Inbox::stdin().await {
+        Ok(opened) => opened,
+        Err(error) => {
+            tracing::error!(%error, "ccb __native is started by ccb, with pipes");
+            return 1;
+        }
+    };
+    let code = live(opening, &options, out, inbox).await;
+    // What was said arrives before the end does.
+    written.await.ok();
+    code
+}
+
+async fn live(opening: Opening, options: &Options, out: Outbox, inbox: Inbox) -> u8 {
+    let failed = |error: String| Say::Result {
+        status: "failed",
+        text: String::new(),
+        error: Some(error),
+    };
+    let mut agent = match set_up(opening, options, out.clone(), inbox).await {
+        Ok(agent) => agent,
+        Err(why) => {
+            out.say(&failed(why)).await.ok();
+            return 1;
+        }
+    };
+    match agent.run().await {
+        Ok(()) | Err(Halt::Stop) => 0,
+        Err(Halt::Gone) => 1,
+        Err(Halt::Journal(error)) => {
+            let why = format!("the conversation cannot be kept: {error}");
+            out.say(&failed(why)).await.ok();
+            1
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Making an agent of what its host says.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::Opening;
+use super::agent::{Agent, Limits, Spent};
+use super::context::Context;
+use super::conversation::Conversation;
+use super::journal::Entry;
+use super::link::{Heard, Inbox, Outbox};
+use super::mcp::{Mcp, McpOptions, users_servers};
+use super::model::{Client, Fixed, Format, KEY_VARIABLES, Provider, variable};
+use super::permission::{PermissionOptions, Permissions, RuleSources, Rules};
+use super::protocol::Say;
+use super::tools::{Tool, Toolbox, ToolboxOptions};
+use super::{Options, system};
+use crate::definitions::PermissionMode;
+use crate::environment;
+use crate::process::Processes;
+use crate::provider::Providers;
+use crate::runtime::McpServer;
+use crate::sandbox::tree_around;
+
+/// Why there is no agent, in words for people.
+pub(super) type NoAgent = String;
+
+/// The service that has the model: the one that was found for it, else what the variables say.
+fn provider(opening: &Opening, env: &[(OsString, OsString)]) -> Result<Provider, NoAgent> {
+    if let Some(provider) = &opening.provider {
+        return Ok(provider.clone());
+    }
+    let var = |name: &str| variable(env, name);
+    let providers = Providers {
+        configured: std::collections::BTreeMap::new(),
+        default: None,
+        env: &var,
+    };
+    let found = providers.resolve(opening.model.as_deref());
+    let found = found.map_err(|error| {
+        format!(
+            "{error}. Set ANTHROPIC_API_KEY or OPENAI_API_KEY, or name a service under `providers` \
+             in ccb.json. Check with: ccb doctor --probe"
+        )
+    })?;
+    Ok(found.provider)
+}
+
+/// The agent; it has said that it is up.
+pub(super) async fn set_up(
+    opening: Opening,
+    options: &Options,
+    out: Outbox,
+    mut inbox: Inbox,
+) -> Result<Agent, NoAgent> {
+    let provider = provider(&opening, &options.env)?;
+    let mut conversation = converse(&opening, &provider)?;
+    let words = |error: super::journal::JournalError| error.to_string();
+    let ready = Say::Ready {
+        session: conversation.session(),
+        model: provider.model.clone(),
+    };
+    out.say(&ready).await.map_err(|_| "nobody listens")?;
+    let hidden = hidden(&provider);
+    let (mcp, mode) = servers(&opening, options, &hidden, &mut inbox).await?;
+    let context = system::context(&opening, &options.env);
+    let system = context.prompt(opening.system.as_deref());
+    let tools = Arc::new(toolbox(&opening, options, &hidden, mcp.tools(), context));
+    let specs = tools.specs();
+    let fixed = Fixed {
+        provider: &provider,
+        system: &system,
+        tools: &specs,
+        effort: opening.effort.as_deref(),
+    };
+    let format = Format(provider.wire);
+    let head = format.head(&fixed);
+    let plain = || {
+        format.head(&Fixed {
+            effort: None,
+            ..fixed
+        })
+    };
+    let plain_head = opening.effort.as_ref().map(|_| plain());
+    let offered: Vec<Value> = specs
+        .iter()
+        .map(|tool| json!({ "name": tool.name, "description": tool.description, "inputSchema": tool.input_schema }))
+        .collect();
+    conversation.begins_with(&system, &offered).map_err(words)?;
+    conversation.say(&opening.text, None).map_err(words)?;
+    let prices = provider.known_prices();
+    if prices.is_none() {
+        tracing::warn!(
+            model = provider.model,
+            "the price of this model is not known, so its cost counts as 0; set `prices` of its provider in ccb.json"
+        );
+    }
+    let mut agent = Agent {
+        out,
+        inbox,
+        conversation,
+        permissions: permissions(&opening, &tools, &options.env),
+        tools,
+        head,
+        plain_head,
+        prices: prices.unwrap_or_default(),
+        limits: Limits {
+            turns: opening.max_turns,
+            cost_usd: opening.max_cost_usd,
+            context: room(&provider),
+        },
+        secrets: provider.secret_filter(&options.env),
+        spent: Spent::default(),
+        model: Arc::new(Client::new(provider, options.env.clone())),
+        mcp: Some(mcp),
+    };
+    if let Some(mode) = mode {
+        let halted = |_| "nobody listens".to_owned();
+        agent.set_mode(&mode).await.map_err(halted)?;
+    }
+    Ok(agent)
+}
+
+/// Starts the agent's servers, and listens meanwhile; what it was told about its mode comes back.
+async fn servers(
+    opening: &Opening,
+    options: &Options,
+    hidden: &[String],
+    inbox: &mut Inbox,
+) -> Result<(Mcp, Option<String>), NoAgent> {
+    let mut servers = opening.mcp_servers.clone();
+    if !opening.only_given_servers {
+        let (users, wrong) = users_servers(&opening.cwd, &options.env, opening.trusted);
+        for why in wrong {
+            tracing::warn!("an MCP server is left out: {why}");
+        }
+        let known = |server: &McpServer| servers.iter().any(|own| own.name == server.name);
+        let users: Vec<McpServer> = users.into_iter().filter(|one| !known(one)).collect();
+        servers.extend(users);
+    }
+    if servers.is_empty() && opening.required_servers.is_empty() {
+        return Ok((Mcp::default(), None));
+    }
+    let processes = Processes::own().map_err(|error| format!("no servers: {error}"))?;
+    let how = McpOptions {
+        servers: &servers,
+        required: &opening.required_servers,
+        cwd: &opening.cwd,
+        env: &options.env,
+        withheld: hidden,
+        processes: &processes,
+    };
+    let mut connecting = pin!(Mcp::connect(how, options.ports.connect_own.as_ref()));
+    let mut mode = None;
+    let mcp = loop {
+        let heard = tokio::select! {
+            connected = &mut connecting => break connected?,
+            heard = inbox.hear() => heard,
+        };
+        match heard {
+            Heard::Stop => return Err("it was stopped before it began".to_owned()),
+            Heard::Mode(ordered) => mode = Some(ordered),
+            _ => {}
+        }
+    };
+    for absent in mcp.absent() {
+        tracing::warn!("{absent}");
+    }
+    Ok((mcp, mode))
+}
+
+fn converse(opening: &Opening, provider: &Provider) -> Result<Conversation, NoAgent> {
+    let dir = opening.records.as_ref().unwrap_or(&opening.scratch);
+    let format = Format(provider.wire);
+    let conversation = match &opening.session {
+        Some(session) => Conversation::open(session, opening.fork, dir, format),
+        None => Conversation::create(dir, format),
+    };
+    let words = |error: super::journal::JournalError| error.to_string();
+    let mut conversation = conversation.map_err(words)?;
+    let session = Entry::Session {
+        v: 1,
+        cwd: opening.cwd.clone(),
+        model: provider.model.clone(),
+        provider: provider.name.clone(),
+        fork_of: opening.session.clone().filter(|_| opening.fork),
+    };
+    conversation.happened(session).map_err(words)?;
+    Ok(conversation)
+}
+
+/// The variables that hold keys: nothing that the agent starts gets them.
+fn hidden(provider: &Provider) -> Vec<String> {
+    let all = provider.secret_variables().chain(KEY_VARIABLES);
+    all.map(str::to_owned).collect()
+}
+
+fn toolbox(
+    opening: &Opening,
+    options: &Options,
+    hidden: &[String],
+    mut extra: Vec<Arc<dyn Tool>>,
+    context: Context,
+) -> Toolbox {
+    let shown = |name: &OsStr| !hidden.iter().any(|hidden| name == OsStr::new(hidden));
+    let env = options.env.iter().filter(|(name, _)| shown(name)).cloned();
+    let env = environment::for_commands(env, &opening.pass_env);
+    let scratchpad = variable(&options.env, "CCB_SCRATCHPAD").map(PathBuf::from);
+    let rules = rules(opening, &options.env);
+    for warning in &rules.warnings {
+        tracing::warn!("{warning}");
+    }
+    let options = ToolboxOptions {
+        cwd: opening.cwd.clone(),
+        filter: opening.filter(),
+        reach: opening.reach,
+        env,
+        tmp: opening.scratch.clone(),
+        scratchpad,
+        also_write: opening.also_write.clone(),
+        also_read: context.skill_dirs(&tree_around(&opening.cwd)),
+        sandbox: opening.sandbox.clone(),
+        rules,
+        ..ToolboxOptions::default()
+    };
+    extra.extend(context.skill_tool());
+    let toolbox = Toolbox::telling(&options, extra, Some(context.found_below()));
+    toolbox.set_mode(mode(opening));
+    if let (Some(_), Err(why)) = (&opening.sandbox, toolbox.confined()) {
+        tracing::warn!("{why}");
+    }
+    toolbox
+}
+
+fn mode(opening: &Opening) -> PermissionMode {
+    let mode = opening.permission_mode.as_deref();
+    let mode = mode.and_then(PermissionMode::of_agent);
+    mode.unwrap_or_default()
+}
+
+/// What the settings files of Claude Code say about tools.
+fn rules(opening: &Opening, env: &[(OsString, OsString)]) -> Rules {
+    let path = |name| variable(env, name).map(PathBuf::from);
+    Rules::load(&RuleSources {
+        home: path("CCB_HOME"),
+        tree: tree_around(&opening.cwd),
+        cwd: opening.cwd.clone(),
+        user: path("HOME"),
+        trusted: opening.trusted,
+    })
+}
+
+fn permissions(opening: &Opening, tools: &Toolbox, env: &[(OsString, OsString)]) -> Permissions {
+    Permissions::new(PermissionOptions {
+        mode: mode(opening),
+        reach: opening.reach,
+        filter: opening.filter(),
+        cwd: opening.cwd.clone(),
+        confined: tools.confined().is_ok(),
+        network: opening.sandbox.as_ref().is_none_or(|it| it.network),
+        rules: rules(opening, env),
+    })
+}
+
+/// How many tokens a conversation may have before it is made shorter.
+fn room(provider: &Provider) -> u64 {
+    let window = provider.window();
+    let for_answer = provider.output().min(window / 4);
+    window.saturating_sub(for_answer).saturating_mul(9) / 10
+}

@@ -1,0 +1,152 @@
+//! A command as a process group of its own, which ends with whoever waits for it.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe;
+use tokio::signal::unix::{self, SignalKind};
+
+/// Between asking a command to end and making it.
+const GRACE: Duration = Duration::from_secs(2);
+/// How much is read at once.
+const CHUNK: usize = 32 * 1024;
+
+/// A command that runs. Dropping it kills everything in its group.
+#[derive(Debug)]
+pub(super) struct Running {
+    child: Child,
+    group: Pid,
+    /// Some child has ended.
+    signals: unix::Signal,
+    output: Option<pipe::Receiver>,
+    ended: Option<ExitStatus>,
+}
+
+/// What a command did next.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// It printed this.
+    Output(Vec<u8>),
+    /// It ended; everything it printed was handed out before.
+    Ended(ExitStatus),
+}
+
+impl Running {
+    /// Starts `words` in `dir` with nothing to read, and both outputs in one pipe.
+    pub(super) fn start(
+        words: &[OsString],
+        dir: &std::path::Path,
+        env: &[(OsString, OsString)],
+    ) -> io::Result<Self> {
+        let (program, arguments) = words
+            .split_first()
+            .ok_or_else(|| io::Error::other("there is no command"))?;
+        // Before the start, so that no end is missed.
+        let signals = unix::signal(SignalKind::child())?;
+        let (reader, writer) = io::pipe()?;
+        let output = pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?;
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .current_dir(dir)
+            .env_clear()
+            .envs(env.iter().cloned())
+            .stdin(Stdio::null())
+            .stdout(writer.try_clone()?)
+            .stderr(writer)
+            .process_group(0);
+        let child = command.spawn()?;
+        // Its copies of the pipe's end, which would keep it open.
+        drop(command);
+        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let group = group.ok_or_else(|| io::Error::other("a process without an id"))?;
+        Ok(Self {
+            child,
+            group,
+            signals,
+            output: Some(output),
+            ended: None,
+        })
+    }
+
+    /// Waits for output or the end. What the command itself printed comes before its end; what
+    /// something it left behind prints later does not come at all.
+    pub(super) async fn next(&mut self) -> io::Result<Next> {
+        let mut bytes = Vec::with_capacity(CHUNK);
+        loop {
+            if let Some(status) = self.ended {
+                let left = self
+                    .output
+                    .as_mut()
+                    .map(|pipe| pipe.try_read_buf(&mut bytes));
+                if let Some(Ok(1..)) = left {
+                    return Ok(Next::Output(bytes));
+                }
+                self.output = None;
+                return Ok(Next::Ended(status));
+            }
+            tokio::select! {
+                biased;
+                read = read(&mut self.output, &mut bytes) => match read? {
+                    0 => self.output = None,
+                    _ => return Ok(Next::Output(bytes)),
+                },
+                _ = self.signals.recv() => self.ended = self.child.try_wait()?,
+            }
+        }
+    }
+
+    /// Asks the group to end, then makes it.
+    pub(super) async fn end(&mut self) {
+        if self.ended.is_none() {
+            kill_process_group(self.group, Signal::TERM).ok();
+            tokio::time::timeout(GRACE, self.ended()).await.ok();
+        }
+        self.kill();
+    }
+
+    async fn ended(&mut self) {
+        // Not waited for yet: its id is still to be used.
+        while !is_zombie(self.group) {
+            self.signals.recv().await;
+        }
+    }
+
+    fn kill(&mut self) {
+        // The id is taken as long as nobody has waited for the process.
+        if self.ended.is_none() {
+            kill_process_group(self.group, Signal::KILL).ok();
+            self.ended = self.child.try_wait().ok().flatten();
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill();
+        if self.ended.is_none()
+            && let Err(error) = self.child.wait()
+        {
+            tracing::debug!(%error, "a command that was killed cannot be waited for");
+        }
+    }
+}
+
+fn is_zombie(pid: Pid) -> bool {
+    use rustix::process::{WaitId, WaitIdOptions, waitid};
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    !matches!(waitid(WaitId::Pid(pid), options), Ok(None))
+}
+
+async fn read(pipe: &mut Option<pipe::Receiver>, bytes: &mut Vec<u8>) -> io::Result<usize> {
+    match pipe {
+        Some(pipe) => pipe.read_buf(bytes).await,
+        None => std::future::pending().await,
+    }
+}

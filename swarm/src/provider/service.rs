@@ -1,0 +1,73 @@
+//! A service that has models, as plans and first lines name it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+store::words! {
+    /// The form of requests and answers.
+    #[derive(Default)]
+    pub enum Wire {
+        /// Anthropic's Messages.
+        #[default]
+        Anthropic = "anthropic",
+        /// OpenAI's chat completions, which most services understand.
+        Chat = "chat",
+        /// OpenAI's responses.
+        Responses = "responses",
+    }
+}
+
+/// A service that has models. It travels in plans and first lines, so it never holds a key: only
+/// the name of the variable that has it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Provider {
+    /// As messages call it: `anthropic`, `openai`, or its name in the settings.
+    pub name: String,
+    /// How it is spoken to.
+    pub wire: Wire,
+    /// Where it is, without a slash at its end: `/v1/messages` follows for Anthropic (whose
+    /// address has no version in it), `/chat/completions` or `/responses` for the others.
+    pub base_url: String,
+    /// The variable that has the key; none if it needs no key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_env: Option<String>,
+    /// The key goes as `Authorization: Bearer` also where another header is usual.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub bearer: bool,
+    /// Headers with every request, none of them secret.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// Headers whose values are in variables: header name to variable name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub header_env: BTreeMap<String, String>,
+    /// The model by the service's own name.
+    pub model: String,
+    /// How many tokens a request and its answer may have together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u64>,
+    /// How many tokens an answer may have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output: Option<u64>,
+    /// What a million tokens cost; none takes what is known of the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prices: Option<Prices>,
+    /// How long nothing may come before an answer and in the middle of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_timeout_ms: Option<u64>,
+}
+
+/// What a million tokens cost, in US dollars.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Prices {
+    /// Read.
+    pub input: f64,
+    /// Written.
+    pub output: f64,
+    /// Read from the cache.
+    pub cache_read: f64,
+    /// Written to the cache.
+    pub cache_write: f64,
+}

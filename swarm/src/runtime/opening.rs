@@ -1,0 +1,125 @@
+//! The first line that our own loop gets: everything a runtime is told.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Launch, McpServer, Start};
+use crate::provider::Provider;
+use crate::sandbox::Sandbox;
+use crate::tools::{Reach, ToolFilter};
+
+/// The first line: who the agent is. Its environment, with the keys in it, is the process's own.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct Opening {
+    /// Always `prompt`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The first user message.
+    pub text: String,
+    /// Replaces the usual system prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
+    /// Where it works.
+    pub cwd: PathBuf,
+    /// A directory for temporary files, which goes when the run has ended.
+    pub scratch: PathBuf,
+    /// Where the conversation is kept; `scratch` if nobody says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub records: Option<PathBuf>,
+    /// The model by any of its names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Which service has the model, and how it is spoken to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<Provider>,
+    /// How hard it thinks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effort: Option<String>,
+    /// The only tools it may use; none means all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// Tools it must not use.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disallowed_tools: Vec<String>,
+    /// How far its tools reach.
+    pub reach: Reach,
+    /// What it may do without asking.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permission_mode: Option<String>,
+    /// The most turns it may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u32>,
+    /// The most it may cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_cost_usd: Option<f64>,
+    /// MCP servers it gets, ours among them.
+    pub mcp_servers: Vec<McpServer>,
+    /// Those of them it does not start without.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub required_servers: Vec<String>,
+    /// It gets no servers but those.
+    pub only_given_servers: bool,
+    /// What the repository configures may take effect.
+    pub trusted: bool,
+    /// Directories it may also write to, such as its memory.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub also_write: Vec<PathBuf>,
+    /// How its commands are confined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<Sandbox>,
+    /// Variables that the user lets agents have besides the usual ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pass_env: Vec<String>,
+    /// The conversation that goes on, or that a copy is made of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// A copy of `session` is to be made.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub fork: bool,
+}
+
+impl Opening {
+    /// What the host says for `launch`.
+    pub fn of(launch: Launch) -> Self {
+        let sees_users_servers = launch.sees_users_servers();
+        let (session, fork) = match launch.start {
+            Start::New => (None, false),
+            Start::Resume { session } => (Some(session), false),
+            Start::Fork { session } => (Some(session), true),
+        };
+        Self {
+            kind: "prompt".to_owned(),
+            text: launch.prompt,
+            system: launch.system_prompt,
+            cwd: launch.cwd,
+            scratch: launch.scratch,
+            records: launch.records,
+            model: launch.model,
+            provider: launch.provider,
+            effort: launch.effort,
+            tools: launch.tools,
+            disallowed_tools: launch.disallowed_tools,
+            reach: launch.reach,
+            permission_mode: launch.permission_mode,
+            max_turns: launch.max_turns,
+            max_cost_usd: launch.max_cost_usd,
+            mcp_servers: launch.mcp_servers,
+            required_servers: launch.required_servers,
+            only_given_servers: !sees_users_servers,
+            trusted: launch.trusted,
+            also_write: launch.also_write,
+            sandbox: launch.sandbox,
+            pass_env: launch.pass_env,
+            session,
+            fork,
+        }
+    }
+
+    /// Which tools it may use.
+    pub fn filter(&self) -> ToolFilter {
+        ToolFilter::new(self.tools.clone(), self.disallowed_tools.clone())
+    }
+}

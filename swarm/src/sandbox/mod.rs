@@ -1,0 +1,99 @@
+//! Confining commands to an agent's worktree, with Linux's Landlock.
+//!
+//! Landlock binds the thread that asks for it and everything it starts, for good. So it is asked
+//! for by a process of its own: `ccb __confined JSON PROGRAM …` confines itself and becomes the
+//! program. What a confined program may write is a list of directories; it reads and runs
+//! whatever the user can. What that does not cover is in docs/sandbox.md.
+
+mod enter;
+mod git;
+mod network;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use serde::{Deserialize, Serialize};
+
+pub use enter::{CONFINED, EXIT_NOT_CONFINED, main};
+pub use git::{commit_paths, tree_around};
+
+/// Devices that harmless commands write to.
+const DEVICES: [&str; 8] = [
+    "/dev/full",
+    "/dev/null",
+    "/dev/ptmx",
+    "/dev/pts",
+    "/dev/random",
+    "/dev/tty",
+    "/dev/urandom",
+    "/dev/zero",
+];
+
+/// How an agent's commands are confined, as settings say it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Sandbox {
+    /// They reach the network.
+    pub network: bool,
+    /// What they may write besides the worktree, such as a package manager's cache.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub write: Vec<PathBuf>,
+}
+
+impl Default for Sandbox {
+    fn default() -> Self {
+        Self {
+            network: true,
+            write: Vec::new(),
+        }
+    }
+}
+
+/// What one program may do.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confinement {
+    /// Below these, and nowhere else, it may write. What is not there is left out.
+    pub write: Vec<PathBuf>,
+    /// It reaches the network.
+    pub network: bool,
+}
+
+impl Confinement {
+    /// For a program in `tree`: that, what committing there needs, and `also`. A tree whose git
+    /// files were tampered with is an error.
+    pub fn of_tree(
+        tree: &Path,
+        also: impl IntoIterator<Item = PathBuf>,
+        network: bool,
+    ) -> Result<Self, String> {
+        let mut write = vec![tree.to_owned()];
+        write.extend(commit_paths(tree)?);
+        write.extend(also);
+        Ok(Self { write, network })
+    }
+
+    /// The words that come before a program and its arguments. `helper` is a ccb;
+    /// `/proc/self/exe` stands for this one.
+    pub fn words(&self, helper: &Path) -> Result<Vec<OsString>, String> {
+        support()?;
+        let mut words = match self.network {
+            true => Vec::new(),
+            false => network::off()?,
+        };
+        // Behind another program, the own one is to be named by its process.
+        let helper = match helper == Path::new("/proc/self/exe") {
+            true => PathBuf::from(format!("/proc/{}/exe", std::process::id())),
+            false => helper.to_owned(),
+        };
+        let json = serde_json::to_string(self).map_err(|error| error.to_string())?;
+        words.extend([helper.into(), CONFINED.into(), json.into()]);
+        Ok(words)
+    }
+}
+
+/// Whether programs can be confined here; if not, why, in a sentence for people.
+pub fn support() -> Result<(), String> {
+    static SUPPORT: OnceLock<Result<(), String>> = OnceLock::new();
+    SUPPORT.get_or_init(enter::probe).clone()
+}
