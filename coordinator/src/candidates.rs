@@ -12,6 +12,7 @@ use store::name::Name;
 
 use crate::agent::definitions;
 use crate::fanout::PlanFile;
+use crate::report::history;
 use crate::workplace::Workplace;
 
 /// How long reading descriptions may take. A person waits for the answer with a finger on the key.
@@ -93,6 +94,15 @@ pub fn worktrees(workplace: &Workplace, removed: bool) -> Vec<Candidate> {
         found.push(Candidate::new(entry.name, about.join(", ")));
     }
     plain(found)
+}
+
+/// Runs of this repository that have ended, and teams.
+pub fn runs(workplace: &Workplace) -> Vec<Candidate> {
+    let kept = history::list(workplace).unwrap_or_default();
+    let run = |one: history::Summary| Candidate::new(one.id, one.words);
+    let mut found = plain(kept.into_iter().map(run).collect());
+    found.extend(teams(workplace));
+    found
 }
 
 /// The teams of this home that can be used here.

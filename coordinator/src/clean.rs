@@ -71,14 +71,23 @@ pub fn survey(workplace: &Workplace) -> Result<Vec<Left>, Failure> {
         .into_iter()
         .map(|one| one.entry.name)
         .collect();
+    let teams = overview::look(workplace)?.teams;
+    // Between the making of its worktree and its first step an agent holds nothing there.
+    let at_work: BTreeSet<String> = teams
+        .iter()
+        .flat_map(|team| &team.agents)
+        .map(|agent| format!("agent-{}", agent.agent_id))
+        .collect();
     for one in &mut worktrees {
-        if superseded.contains(&one.name) && matches!(one.keeps, Some(Keeps::Work(_))) {
+        if at_work.contains(&one.name) {
+            one.keeps = Some(Keeps::InUse("its agent is at work".into()));
+        } else if superseded.contains(&one.name) && matches!(one.keeps, Some(Keeps::Work(_))) {
             one.keeps = None;
             one.about = "another attempt did its task, and has landed".into();
         }
     }
     all.extend(worktrees.into_iter().map(of_repository));
-    for team in overview::look(workplace)?.teams {
+    for team in teams {
         all.extend(of_team(&team, workplace)?);
     }
     all.extend(rest.into_iter().map(of_repository));

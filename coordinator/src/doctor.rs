@@ -2,6 +2,7 @@
 //! person. The same look begins every session.
 
 mod damaged;
+mod models;
 
 use std::collections::BTreeMap;
 
@@ -13,6 +14,8 @@ use worktrees::{Entry, Slug};
 
 use crate::run::{AgentError, Agents};
 use crate::workplace::Workplace;
+
+pub use models::{KnownRuntime, Probe, known_runtimes, probe_models};
 
 /// Something that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -23,9 +23,11 @@ pub mod fleet;
 mod hooks;
 mod identity;
 pub mod landing;
+pub mod live;
 pub mod overview;
 pub mod plans;
 mod progress;
+pub mod report;
 pub mod rights;
 pub mod run;
 pub mod session;
@@ -34,6 +36,8 @@ mod team_delete;
 mod visit;
 pub mod workplace;
 
-pub use doctor::{Finding, doctor, doctor_of_all};
+pub use doctor::{
+    Finding, KnownRuntime, Probe, doctor, doctor_of_all, known_runtimes, probe_models,
+};
 pub use fault::FAULT_POINTS;
 pub use team_delete::{DeleteError, Deleted, TreeEnd, delete_team};

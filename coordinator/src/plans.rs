@@ -2,11 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use store::Failure;
 use store::name::Name;
-use swarm::redact::{Secrets, secret_values};
 use uuid::Uuid;
 use worktrees::patch;
 
@@ -17,6 +15,7 @@ use crate::fanout::{
     PlanFile, PlannedTask, Report, RunOptions, Selection, Shard, Source, TaskReport, Timings,
     WholeCheck, expand,
 };
+use crate::report;
 use crate::workplace::Workplace;
 
 /// Reads standard input to its end.
@@ -374,9 +373,10 @@ impl Ready {
             crew: Box::new(crew),
             set_up,
             top: patch::top(&directory)?,
-            secrets: secrets(&workplace),
+            secrets: workplace.secrets(),
             finds: Box::new(move |tool| is_there(tool, &directory)),
             interrupted,
+            page: page_and_history(&workplace)?,
         };
         let report = fanout::run(&self.tasks, options, equipment, events)?;
         if let Err(error) = remember(&report, &record(&self.path, &workplace)) {
@@ -386,10 +386,16 @@ impl Ready {
     }
 }
 
-/// What may not be in any report.
-pub fn secrets(workplace: &Workplace) -> Arc<Secrets> {
-    let named = &workplace.agent_settings().redact;
-    Arc::new(Secrets::new(secret_values(std::env::vars_os(), named)))
+/// Makes the page of a plan's report, and keeps what it shows for `ccb runs`.
+fn page_and_history(workplace: &Workplace) -> Result<fanout::Page, Failure> {
+    let (agents, workplace) = (workplace.agents()?, workplace.clone());
+    Ok(Box::new(move |plan, dir| {
+        let whole = report::of_plan(plan, dir, Some(&agents), &workplace.secrets());
+        if let Err(error) = report::history::keep(&whole, &workplace) {
+            tracing::warn!(error = error.message(), "`ccb runs` will not list this run");
+        }
+        report::html(&whole)
+    }))
 }
 
 /// Whether a shell in `directory` would find this program.

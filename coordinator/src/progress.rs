@@ -160,6 +160,16 @@ fn lost_in_a_row(attempts: &[Attempt]) -> &[Attempt] {
     &attempts[attempts.len() - row..]
 }
 
+/// Whether an attempt failed because its check did, by the words it was noted with.
+pub(crate) fn is_check_failure(why: &str) -> bool {
+    why.starts_with("the check `")
+}
+
+/// Whether two failures are the same but for times and numbers.
+pub(crate) fn is_same_failure(one: &str, other: &str) -> bool {
+    signature(one) == signature(other)
+}
+
 /// What two failures have in common that are the same: the words, not the times and numbers.
 fn signature(failure: &str) -> String {
     let mut words = String::new();

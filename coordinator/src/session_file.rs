@@ -141,6 +141,27 @@ impl SessionFile {
         }
     }
 
+    /// The same for whoever only looks: what a newer version wrote is read as far as it is
+    /// understood, and its format told.
+    pub(crate) fn glance(&self) -> Result<(Option<TeamSession>, Option<u64>), SessionFileError> {
+        let Some(bytes) = atomic::read(&self.path())? else {
+            return Ok((None, None));
+        };
+        let mut file: Map<String, Value> =
+            serde_json::from_slice(&bytes).map_err(|error| self.unreadable(&error))?;
+        let found = file.get("v").and_then(Value::as_u64).unwrap_or(VERSION);
+        let newer = (found > VERSION).then_some(found);
+        let session = match file.remove(KEY) {
+            None | Some(Value::Null) => None,
+            Some(value) => match serde_json::from_value(value) {
+                Ok(session) => Some(session),
+                Err(_) if newer.is_some() => None,
+                Err(error) => return Err(self.unreadable(&error)),
+            },
+        };
+        Ok((session, newer))
+    }
+
     /// Writes down what it is like.
     pub fn put_session(&self, session: &TeamSession) -> Result<(), SessionFileError> {
         let _lock = self.lock()?;
@@ -150,7 +171,7 @@ impl SessionFile {
         self.save(file)
     }
 
-    fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.dir.join("session.json")
     }
 

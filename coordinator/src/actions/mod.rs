@@ -3,11 +3,16 @@
 //! The command line and the MCP server call the same functions here and get the same errors.
 //! Nothing here prints or reads arguments.
 
+mod act;
 pub mod mail;
 pub mod plan_mode;
 pub mod recipients;
+mod steer;
 pub mod task;
 mod task_rights;
 pub mod team;
 pub mod trees;
 pub mod worktree;
+
+pub use self::act::Act;
+pub(crate) use self::steer::{Said, Steer, write_to};

@@ -158,35 +158,9 @@ fn read(file: &Path) -> Result<Servers, Failure> {
 
 /// A server as runtimes take it.
 fn server(name: &str, config: &Map<String, Value>) -> Result<McpServer, Failure> {
-    let wrong = |why: &str| {
+    McpServer::from_config(name, config).map_err(|why| {
         let message = format!("MCP server {name:?}: {why}");
-        Err(Failure::usage("bad_mcp_server", message))
-    };
-    let Some(command) = config.get("command").and_then(Value::as_str) else {
-        return wrong("only servers that are started by a \"command\" can be passed on");
-    };
-    let args = match config.get("args") {
-        None | Some(Value::Null) => Vec::new(),
-        Some(Value::Array(list)) if list.iter().all(Value::is_string) => {
-            let texts = list.iter().filter_map(Value::as_str);
-            texts.map(str::to_owned).collect()
-        }
-        Some(_) => return wrong("\"args\" must be a list of texts"),
-    };
-    let env = match config.get("env") {
-        None | Some(Value::Null) => Map::new(),
-        Some(Value::Object(map)) if map.values().all(Value::is_string) => map.clone(),
-        Some(_) => return wrong("\"env\" must be names and texts"),
-    };
-    let env = env.iter().filter_map(|(key, value)| {
-        let value = value.as_str()?.to_owned();
-        Some((key.clone(), value))
-    });
-    Ok(McpServer {
-        name: name.to_owned(),
-        command: command.to_owned(),
-        args,
-        env: env.collect(),
+        Failure::usage("bad_mcp_server", message)
     })
 }
 

@@ -23,8 +23,10 @@ use super::bounds::{Bounds, Share, own_tools};
 use super::definition_keys;
 use super::fork::{fork_plan, forked};
 use super::models::{known_model, model};
+use super::providers::put_provider;
 use super::role::Role;
 use super::runtimes::runtime;
+use super::sandbox;
 use crate::env;
 use crate::workplace::Workplace;
 
@@ -118,9 +120,14 @@ pub fn describe(
         None => own_share(&bounds, wish, definition, &runtime, &mut plan)?,
     };
     share.put_into(&mut plan);
-    let (model, dropped_model) = match &parent_run {
-        Some(parent) => (parent.model.clone(), None),
-        None => known_model(model(wish, definition, workplace), &runtime, workplace),
+    plan.sandbox = sandbox::of(&runtime, workplace);
+    let (model, dropped_model) = match (&parent_run, runtime.kind) {
+        (Some(parent), _) => (parent.model.clone(), None),
+        (None, RuntimeKind::Native) => {
+            let model = model(wish, definition, workplace);
+            put_provider(model, &runtime, &mut plan, workplace)?
+        }
+        (None, _) => known_model(model(wish, definition, workplace), &runtime, workplace),
     };
     Ok(Spawn {
         description,
@@ -323,7 +330,7 @@ fn plan(
     if shell {
         return Ok(plan);
     }
-    plan.system_prompt = Some(system_prompt(definition, workplace));
+    plan.system_prompt = Some(system_prompt(definition, &mut plan, workplace));
     plan.effort = definition.effort.map(|effort| effort.to_string());
     definition_keys::apply(found, &mut plan, workplace)?;
     Ok(plan)
@@ -340,7 +347,7 @@ fn standing(wish: &Wish, definition: &Definition) -> Standing {
 }
 
 /// The definition's prompt, and what the agent remembers.
-fn system_prompt(definition: &Definition, workplace: &Workplace) -> String {
+fn system_prompt(definition: &Definition, plan: &mut LaunchPlan, workplace: &Workplace) -> String {
     let mut prompt = definition.prompt.clone();
     let home = workplace.home().path();
     let dir = definition
@@ -351,6 +358,10 @@ fn system_prompt(definition: &Definition, workplace: &Workplace) -> String {
             Ok(content) => {
                 let notes = memory::prompt(scope, &dir, &content);
                 prompt = format!("{prompt}\n\n{notes}");
+                if let Err(error) = store::home::create_dir(&dir) {
+                    tracing::warn!(%error, "the agent's memory cannot be written");
+                }
+                plan.also_write.push(dir);
             }
             Err(error) => tracing::warn!(%error, "the agent's memory cannot be read"),
         }

@@ -12,14 +12,17 @@ mod describe;
 mod fork;
 mod models;
 mod own_agents;
+mod providers;
 mod role;
 mod runtimes;
+mod sandbox;
 pub mod service;
 mod workers;
 
 pub(crate) use crew::{PlanCrew, TaskCrew};
 pub use describe::{Wish, describe};
 pub use own_agents::OwnAgents;
+pub use providers::{KnownProvider, known_providers};
 pub use role::{ENTER_PLAN, PLAN, Role};
 pub(crate) use runtimes::no_agent_program;
 pub use runtimes::session_runtime;

@@ -9,14 +9,15 @@ use swarm::trust::{Item, Places};
 use taskboard::Task;
 
 use super::describe::Wish;
+use super::providers::check_key;
 use crate::workplace::Workplace;
 
 /// What runs the agents of a session: what was named, else the usual one, else the shell,
 /// because a session can do without a model.
 pub fn session_runtime(named: Option<&str>, workplace: &Workplace) -> Result<RuntimeSpec, Failure> {
-    match (named, &workplace.agent_settings().default_runtime) {
-        (Some(name), _) => find_runtime(name, workplace),
-        (None, Some(name)) => find_runtime(name, workplace),
+    let usual = workplace.agent_settings().default_runtime.as_deref();
+    match (named, usual) {
+        (Some(name), _) | (None, Some(name)) => usable_runtime(name, workplace),
         (None, None) => installed(workplace).or_else(|_| find_runtime("shell", workplace)),
     }
 }
@@ -51,8 +52,12 @@ fn own_runtime(workplace: &Workplace) -> Option<RuntimeSpec> {
 
 /// What to say where something needs a model and there is none: what to install, in one screen.
 pub(crate) fn no_agent_program() -> Failure {
-    let message = "no agent program is installed, and this needs one";
-    let hint = "install one, sign in to it once, and run the same command again:\n\
+    let message = "no key for a model is set and no agent program is installed; this needs one";
+    let hint = "set a key, and run the same command again:\n\
+                export ANTHROPIC_API_KEY=…                 # or: OPENAI_API_KEY\n\
+                another service, or a model of your own: `providers` in the settings \
+                (docs/native.md)\n\
+                or install an agent program and sign in to it once:\n\
                 npm install -g @anthropic-ai/claude-code   # then: claude\n\
                 npm install -g @openai/codex               # then: codex\n\
                 npm install -g @google/gemini-cli          # then: gemini\n\
@@ -63,13 +68,21 @@ pub(crate) fn no_agent_program() -> Failure {
     Failure::usage("no_runtime", message).with_hint(hint)
 }
 
-/// The first of the agents everybody knows that is installed. Never the shell: what is meant
-/// for a model must not be run as a command.
+/// The first of the agents everybody knows that is installed; else ccb itself, if it has a model
+/// to ask. Never the shell: what is meant for a model must not be run as a command.
 fn installed(workplace: &Workplace) -> Result<RuntimeSpec, Failure> {
     let models = runtime::built_in()
         .filter(|name| runtime::kind_of(name).is_some_and(RuntimeKind::has_model));
-    let mut found = models.filter_map(|name| find_runtime(name, workplace).ok());
+    // ccb itself is the last of them, because it is there always.
+    let mut found = models.filter_map(|name| usable_runtime(name, workplace).ok());
     found.next().ok_or_else(no_agent_program)
+}
+
+/// The runtime of this name, if agents on it could have a model.
+fn usable_runtime(name: &str, workplace: &Workplace) -> Result<RuntimeSpec, Failure> {
+    let runtime = find_runtime(name, workplace)?;
+    check_key(&runtime, workplace)?;
+    Ok(runtime)
 }
 
 /// The runtime of this name: one of the settings, or one everybody has.

@@ -10,14 +10,15 @@ use super::error::FanoutError;
 use super::manifest::{Loaded, Manifest};
 use super::outcome::Outcome;
 use super::report::Report;
-use super::results::Results;
+use super::results::{PageOf, Results};
 use super::shard::Shard;
 
-/// Merges the results in `dirs`; with `out`, writes the whole there.
+/// Merges the results in `dirs`; with `out`, writes the whole there, and its page.
 pub fn merge_results(
     dirs: &[PathBuf],
     out: Option<&Path>,
     secrets: Arc<Secrets>,
+    page: Option<PageOf<'_>>,
 ) -> Result<Report, FanoutError> {
     // A part whose job died has begun and said nothing: the others are worth a report.
     let unfinished = |dir: &&PathBuf| {
@@ -57,7 +58,7 @@ pub fn merge_results(
             results.adopt(task, from)?;
         }
     }
-    results.finish(&whole)
+    results.finish(&whole, page)
 }
 
 impl Report {

@@ -123,7 +123,7 @@ fn counted(count: usize, one: &str, more: &str) -> String {
 pub fn tool(command: &str) -> Option<&str> {
     const OF_THE_SHELL: &[&str] = &[
         "!", ".", ":", "[", "[[", "case", "cd", "command", "echo", "eval", "exec", "exit",
-        "export", "false", "for", "if", "printf", "set", "test", "true", "ulimit", "umask",
+        "export", "false", "for", "if", "printf", "read", "set", "test", "true", "ulimit", "umask",
         "unset", "until", "while", "{",
     ];
     let mut words = command.split_whitespace();

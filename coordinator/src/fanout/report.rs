@@ -62,7 +62,7 @@ pub struct Report {
 
 impl Report {
     /// What it came to, in a few words.
-    pub(super) fn title(&self) -> &'static str {
+    pub(crate) fn title(&self) -> &'static str {
         match self.verdict {
             Verdict::Done => "all done",
             Verdict::Failed => "some tasks failed",

@@ -1,7 +1,7 @@
 //! The directory a run leaves behind (`ccb-out/`).
 //!
 //! ```text
-//! report.json  junit.xml  report.md  results.sarif  gl-code-quality-report.json  manifest.json
+//! report.json  report.html  junit.xml  report.md  results.sarif  gl-code-quality-report.json  manifest.json
 //! <task>.patch             what it changed, for `git am`
 //! transcripts/<task>.jsonl what its agent said and did
 //! checks/<task>.log        what its check printed
@@ -32,6 +32,9 @@ const TMP: &str = ".ccb-tmp";
 /// results elsewhere leave such files behind.
 const IGNORE: &str = ".gitignore";
 const SUBDIRS: [&str; 2] = ["transcripts", "checks"];
+
+/// Makes the page of a report whose other files are in this directory.
+pub type PageOf<'a> = &'a dyn Fn(&Report, &Path) -> String;
 
 /// What is kept of a task besides its report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,8 +131,11 @@ impl Results {
     }
 
     /// Writes every form of the report, and the manifest; returns the report as written.
-    pub fn finish(&self, report: &Report) -> Result<Report, FanoutError> {
+    pub fn finish(&self, report: &Report, page: Option<PageOf<'_>>) -> Result<Report, FanoutError> {
         let report = self.clean(report);
+        if let Some(page) = page {
+            self.put("report.html", page(&report, &self.dir).as_bytes())?;
+        }
         let mut json = serde_json::to_value(&report).unwrap_or(Value::Null);
         json["counts"] = serde_json::to_value(report.counts()).unwrap_or(Value::Null);
         json["cost"] = serde_json::to_value(report.cost()).unwrap_or(Value::Null);

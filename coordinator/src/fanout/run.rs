@@ -95,6 +95,9 @@ pub struct RunOptions {
 /// Says which signal has come since it was last asked.
 pub type Interrupted = Arc<dyn Fn() -> Option<u8> + Send + Sync>;
 
+/// Makes the page of a report whose other files are in this directory.
+pub(crate) type Page = Box<dyn Fn(&Report, &Path) -> String>;
+
 /// What a plan is run with.
 pub(crate) struct Equipment {
     /// The agents of the team the plan has for itself.
@@ -111,6 +114,8 @@ pub(crate) struct Equipment {
     pub finds: Box<dyn Fn(&str) -> bool>,
     /// Who is asked for signals.
     pub interrupted: Interrupted,
+    /// Makes the page of the report.
+    pub page: Page,
 }
 
 /// Who is told what happens.
@@ -149,11 +154,12 @@ pub(crate) fn failed_before(task: &taskboard::Task) -> (usize, Option<&str>) {
 pub(crate) fn run(
     tasks: &[PlannedTask],
     options: &RunOptions,
-    equipment: Equipment,
+    mut equipment: Equipment,
     events: &mut dyn Events,
 ) -> Result<Report, FanoutError> {
     let began = (Instant::now(), SystemClock.now_ms());
     let agents = equipment.agents.clone();
+    let page = std::mem::replace(&mut equipment.page, Box::new(|_, _| String::new()));
     let trees = agents.trees()?;
     let _alone = alone(&agents)?;
     name_team(&agents, options)?;
@@ -227,7 +233,7 @@ pub(crate) fn run(
     notes.extend(archive.keep_all(tasks, &done, &mut reports)?);
     let report = whole(options, began.1, reports, landed, notes, halt.signal);
     // The report first: whoever stopped the run may not wait for the rest.
-    let report = results.finish(&report)?;
+    let report = results.finish(&report, Some(&*page))?;
     events.event(&FanoutEvent::Ended);
     tidy_up(&agents, &trees, &options.base);
     Ok(report)

@@ -249,11 +249,19 @@ impl Fleet {
         })
     }
 
+    /// The same and whether something may be started, for whoever only looks: takes no lock and
+    /// writes nothing, also when the clock was set back.
+    pub(crate) fn glance(&self) -> Result<(Gate, Usage), FleetError> {
+        let state = self.read()?;
+        Ok((state.gate(self.now(), &self.options), state.total()))
+    }
+
     fn now(&self) -> i64 {
         self.clock.now_ms()
     }
 
-    fn path(&self) -> PathBuf {
+    /// The file with the account.
+    pub(crate) fn path(&self) -> PathBuf {
         self.dir.join("fleet.json")
     }
 

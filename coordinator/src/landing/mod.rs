@@ -48,7 +48,8 @@ pub(crate) use queue::{
 };
 pub use reject::{Rejected, reject};
 pub use undo::{ListedLanding, UndoReport, UndoRequest, find, landings, settle, undo};
-pub use work::{Unlanded, WorkState, candidates, candidates_everywhere, state_of};
+pub(crate) use work::standings;
+pub use work::{LandState, Unlanded, WorkState, candidates, candidates_everywhere, state_of};
 
 use crate::run::Prove;
 use crate::session_file::{SessionFile, TeamSession};

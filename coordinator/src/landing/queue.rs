@@ -61,16 +61,20 @@ pub(crate) fn queued(task: &Task, trees: &Trees) -> Option<Queued> {
     if !done || result.undone == Some(true) {
         return None;
     }
-    let slug = Slug::new(&result.worktree?).ok()?;
+    let slug = Slug::new(result.worktree.as_deref()?).ok()?;
     let entry = trees.get(&slug).ok()?;
-    // Its agent may have gone on since something of it landed.
-    let is_on_branch = |landed: &worktrees::LandingRecord| {
-        !landed.pending && result.commit.as_ref().is_none_or(|c| *c == landed.head)
-    };
-    if entry.merged.as_ref().is_some_and(is_on_branch) {
+    let landed = entry.merged.as_ref();
+    if landed.is_some_and(|landed| is_on_branch(landed, &result)) {
         return None;
     }
     Some(Queued::of(task, trees))
+}
+
+/// Whether all of a result is on the branch: its agent may have gone on since something of it
+/// landed.
+pub(super) fn is_on_branch(landed: &worktrees::LandingRecord, result: &TaskResult) -> bool {
+    let same = |commit: &String| *commit == landed.head;
+    !landed.pending && result.commit.as_ref().is_none_or(same)
 }
 
 impl Queued {

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use store::Failure;
-use taskboard::{Board, Status, Task, TaskId};
+use taskboard::{Board, Snapshot, Status, Task, TaskId};
 use worktrees::{Entry, Landing, Slug, Trees};
 
-use super::queue::queued;
+use super::queue::{is_on_branch, queued};
 use crate::run::Agents;
 use crate::workplace::Workplace;
 
@@ -52,6 +52,21 @@ pub enum WorkState {
     Open,
 }
 
+/// What became of the work on a task, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LandState {
+    /// The task is not done.
+    NotDone,
+    /// It changed nothing that could land.
+    Nothing,
+    /// It is on no branch but its own.
+    Waiting,
+    /// It is on the branch.
+    Landed,
+    /// It landed, and somebody took that back.
+    Undone,
+}
+
 /// How the work on a task stands.
 pub fn state_of(task: &Task, list: &str, trees: &Trees) -> Result<WorkState, Failure> {
     if task.status != Status::Completed {
@@ -68,6 +83,46 @@ pub fn state_of(task: &Task, list: &str, trees: &Trees) -> Result<WorkState, Fai
         Some(landing) => WorkState::Undone(Box::new(landing)),
         None => WorkState::Nothing,
     })
+}
+
+/// How the work on every task of a board stands, from what is written down of worktrees and
+/// landings: reads each file once and asks git nothing.
+pub(crate) fn standings(
+    board: &Snapshot,
+    list: &str,
+    trees: &Trees,
+) -> Result<BTreeMap<TaskId, LandState>, Failure> {
+    let entries = trees.list()?;
+    let landings = trees.recorded_landings()?;
+    let of_task = |task: &Task| -> LandState {
+        let result = task.result().unwrap_or_default();
+        if task.status != Status::Completed {
+            return LandState::NotDone;
+        }
+        if result.undone == Some(true) {
+            return LandState::Undone;
+        }
+        let name = result.worktree.as_deref().unwrap_or_default();
+        let entry = entries
+            .iter()
+            .rfind(|entry| entry.name == name && entry.is_live());
+        if let Some(entry) = entry.filter(|_| result.changed == Some(true)) {
+            let landed = entry.merged.as_ref();
+            return match landed.is_some_and(|landed| is_on_branch(landed, &result)) {
+                true => LandState::Landed,
+                false => LandState::Waiting,
+            };
+        }
+        let name = format!("{list}#{}", task.id);
+        let mut last = landings.iter().rev();
+        match last.find(|one| one.task.as_ref() == Some(&name)) {
+            Some(landing) if landing.stands() => LandState::Landed,
+            Some(_) => LandState::Undone,
+            None => LandState::Nothing,
+        }
+    };
+    let tasks = board.tasks().map(|task| (task.id, of_task(task)));
+    Ok(tasks.collect())
 }
 
 /// The work on a task that is to land, or why there is none.

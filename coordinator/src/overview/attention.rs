@@ -1,21 +1,21 @@
-//! What needs a person, each with the command that deals with it.
+//! What needs a person, each with the command that deals with it and what a view can do about it.
 
 use mailbox::{Question, Request};
 use serde::Serialize;
-use store::clock::{Clock, SystemClock, parse_rfc3339};
-use store::{Failure, counted};
+use store::clock::parse_rfc3339;
+use store::{counted, text};
 use swarm::LEAD;
 use taskboard::{Snapshot, Task, TaskId};
 
-use super::{Kind, TeamView};
+use super::Kind;
+use crate::actions::Act;
 use crate::actions::mail::in_short;
 use crate::failure_text::FailureText;
-use crate::fleet::Gate;
 use crate::landing::is_conflict;
-use crate::workplace::Workplace;
+use crate::progress::is_check_failure;
 
 /// An agent that has shown nothing for so long is worth a look, in ms.
-const SILENT: i64 = 10 * 60 * 1000;
+pub(crate) const SILENT: i64 = 10 * 60 * 1000;
 /// How many tasks of one kind are named one by one.
 const NAMED: usize = 5;
 
@@ -33,7 +33,9 @@ pub enum Need {
     Budget,
     /// Two pieces of work do not go together.
     Conflict,
-    /// A task failed too often.
+    /// A task's check failed too often.
+    Check,
+    /// A task failed too often, but not by its check.
     Parked,
     /// A task's file cannot be read.
     Unreadable,
@@ -56,96 +58,168 @@ pub struct Attention {
     /// The task, where it is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
+    /// The agent, by its name, where it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The whole id of the request that waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
     /// In words, on one line.
     pub what: String,
     /// The command that deals with it, or shows more.
     pub command: String,
+    /// All there is to know before one decides: the tool's whole input, the plan, what a check
+    /// printed. May have several lines and is safe to print.
+    #[serde(skip)]
+    pub detail: String,
+    /// What a view can offer to do about it, the usual first; each may still ask for a text
+    /// ([`Act::asks_for`]). Empty where only `command` helps.
+    #[serde(skip)]
+    pub answers: Vec<Act>,
+    /// Until when a request can be answered, in ms since the epoch.
+    #[serde(skip)]
+    pub until_ms: Option<i64>,
 }
 
-pub(super) fn of_team(team: &TeamView, workplace: &Workplace) -> Result<Vec<Attention>, Failure> {
-    let name = &team.name;
-    let mut all: Vec<Attention> = team
-        .requests
-        .iter()
-        .filter(|request| request.to == LEAD)
-        .map(|request| of_request(request, name))
-        .collect();
-    let mut add = |need, task, what: String, command: String| {
-        all.push(Attention {
-            need,
-            team: name.clone(),
-            task,
-            what,
-            command: format!("ccb --team {name} {command}").trim_end().to_owned(),
-        });
+/// What is known of a team; from it alone follows what needs a person.
+pub(crate) struct Seen<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) kind: Kind,
+    /// Somebody directs it.
+    pub(crate) running: bool,
+    /// There was a session, and it was killed.
+    pub(crate) cut_short: bool,
+    /// Requests that wait for an answer.
+    pub(crate) requests: &'a [Request],
+    /// Agents that are silent: the name, and how.
+    pub(crate) silent: Vec<(String, String)>,
+    /// The limit that is used up.
+    pub(crate) spent: Option<&'a str>,
+    pub(crate) board: Option<&'a Snapshot>,
+    /// Tasks whose work is finished and has not landed.
+    pub(crate) unlanded: &'a [TaskId],
+}
+
+pub(crate) fn of_team(team: &Seen<'_>) -> Vec<Attention> {
+    let name = team.name;
+    let to_lead = team.requests.iter().filter(|request| request.to == LEAD);
+    let mut all: Vec<Attention> = to_lead.map(|request| of_request(request, name)).collect();
+    let bare = |need, what: String, command: &str| Attention {
+        command: format!("ccb --team {name} {command}").trim_end().to_owned(),
+        ..Attention::new(need, name, &what)
     };
-    if let Ok(Gate::Spent { what }) = workplace.agents()?.fleet().gate() {
-        add(
-            Need::Budget,
-            None,
-            format!("team {name} has used up its limit: {what}"),
-            format!("team limits {name} --reset"),
-        );
+    if let Some(what) = team.spent {
+        all.push(Attention {
+            answers: vec![Act::ResetLimits],
+            ..bare(
+                Need::Budget,
+                format!("team {name} has used up its limit: {what}"),
+                &format!("team limits {name} --reset"),
+            )
+        });
     }
-    let now = SystemClock.now_ms();
-    for agent in &team.agents {
-        if let Some(why) = silence(agent, now) {
-            let what = format!("{} {why}", agent.name);
-            add(
+    for (agent, how) in &team.silent {
+        let (to, text) = (agent.clone(), String::new());
+        all.push(Attention {
+            agent: Some(agent.clone()),
+            answers: vec![
+                Act::Message { to, text },
+                Act::Stop {
+                    agent: agent.clone(),
+                    why: None,
+                },
+            ],
+            ..bare(
                 Need::Silent,
-                None,
-                what,
-                format!("agent logs {}", agent.name),
-            );
-        }
+                format!("{agent} {how}"),
+                &format!("agent logs {agent}"),
+            )
+        });
     }
-    let board = workplace.board();
-    if board.dir().is_dir() {
-        of_board(&board.snapshot()?, &mut add);
+    if let Some(snapshot) = team.board {
+        of_board(snapshot, &bare, &mut all);
     }
     // Those that are there for plans are landed by their plan.
     let lands_itself = team.running || team.kind == Kind::Fanout;
     if !team.unlanded.is_empty() && !lands_itself {
-        let what = format!("{} finished and not landed", tasks(&team.unlanded));
-        add(Need::Unlanded, None, what, "land --all".into());
+        let what = format!("{} finished and not landed", tasks(team.unlanded));
+        all.push(Attention {
+            task: team
+                .unlanded
+                .first()
+                .copied()
+                .filter(|_| team.unlanded.len() == 1),
+            answers: vec![Act::Land { tasks: Vec::new() }],
+            ..bare(Need::Unlanded, what, "land --all")
+        });
     }
-    let open = team.tasks.ready + team.tasks.in_progress;
-    let was_cut_short = team.session.is_some() && !team.running && !team.ended;
-    if was_cut_short && open > 0 {
-        let what = format!(
-            "the session {name} stopped with {} open",
-            counted(open, "task")
-        );
-        add(Need::Interrupted, None, what, String::new());
+    let open = team.board.map_or(0, open_tasks);
+    if team.cut_short && open > 0 {
+        let open = counted(open, "task");
+        let what = format!("the session {name} stopped with {open} open");
+        all.push(bare(Need::Interrupted, what, ""));
     }
-    Ok(all)
+    all
 }
 
-fn of_board(snapshot: &Snapshot, add: &mut dyn FnMut(Need, Option<TaskId>, String, String)) {
-    let visible = || snapshot.tasks().filter(|task| !task.is_internal());
+/// Tasks that a session would begin or go on with.
+fn open_tasks(snapshot: &Snapshot) -> usize {
+    let counts = super::Counts::of(snapshot);
+    counts.ready + counts.in_progress
+}
+
+fn of_board(
+    snapshot: &Snapshot,
+    bare: &dyn Fn(Need, String, &str) -> Attention,
+    all: &mut Vec<Attention>,
+) {
+    let visible = snapshot.tasks().filter(|task| !task.is_internal());
     let mut left_out = 0;
-    let parked = visible().filter(|task| task.parked().is_some());
-    for (n, task) in parked.enumerate() {
+    for (n, task) in visible.filter(|task| task.parked().is_some()).enumerate() {
         if n >= NAMED {
             left_out += 1;
             continue;
         }
-        let need = match is_conflict(task) {
-            true => Need::Conflict,
-            false => Need::Parked,
-        };
         let (id, subject) = (task.id, &task.subject);
         let what = format!("#{id} {subject} is parked{}", why_parked(task));
-        add(need, Some(id), what, format!("task show {id}"));
+        all.push(Attention {
+            task: Some(id),
+            detail: text::clean(task.attempts().last().map_or_else(
+                || task.parked().unwrap_or_default(),
+                |last| last.why.as_str(),
+            )),
+            answers: vec![
+                Act::Retry { task: id },
+                Act::Reject {
+                    task: id,
+                    feedback: String::new(),
+                },
+            ],
+            ..bare(need_of_parked(task), what, &format!("task show {id}"))
+        });
     }
     if left_out > 0 {
         let what = format!("{} more", counted(left_out, "parked task"));
-        add(Need::Parked, None, what, "task list".into());
+        all.push(bare(Need::Parked, what, "task list"));
     }
     if !snapshot.unreadable().is_empty() {
         let files = counted(snapshot.unreadable().len(), "task file");
         let what = format!("{files} cannot be read");
-        add(Need::Unreadable, None, what, "doctor --fix".into());
+        let why = snapshot.unreadable().values();
+        let why: Vec<String> = why.map(|bad| text::clean_line(&bad.detail)).collect();
+        all.push(Attention {
+            detail: why.join("\n"),
+            ..bare(Need::Unreadable, what, "doctor --fix")
+        });
+    }
+}
+
+fn need_of_parked(task: &Task) -> Need {
+    let last = task.attempts().pop();
+    match last {
+        _ if is_conflict(task) => Need::Conflict,
+        Some(last) if is_check_failure(&last.why) => Need::Check,
+        _ => Need::Parked,
     }
 }
 
@@ -174,27 +248,87 @@ fn of_request(request: &Request, team: &str) -> Attention {
         Question::Plan(_) => Need::Plan,
         Question::Shutdown(_) | Question::Mode(_) => Need::Request,
     };
-    let id = request.id.get(..8).unwrap_or(&request.id);
+    let short = request.id.get(..8).unwrap_or(&request.id);
+    let id = request.id.clone();
+    let what = format!("{} asks to {}", request.from, in_short(&request.question));
     Attention {
-        need,
-        team: team.to_owned(),
-        task: None,
-        what: format!("{} asks to {}", request.from, in_short(&request.question)),
-        command: format!("ccb --team {team} mail approve {id}"),
+        agent: Some(text::clean_line(&request.from)),
+        request: Some(id.clone()),
+        command: format!("ccb --team {team} --as {LEAD} mail approve {short}"),
+        detail: whole_question(&request.question),
+        answers: vec![
+            Act::Approve {
+                request: id.clone(),
+                comment: None,
+            },
+            Act::Deny {
+                request: id,
+                why: String::new(),
+            },
+        ],
+        until_ms: Some(request.deadline()),
+        ..Attention::new(need, team, &what)
     }
 }
 
-/// How an agent is silent, if it is.
-fn silence(agent: &super::AgentView, now: i64) -> Option<String> {
-    if let Some(why) = &agent.stalled {
+/// Everything somebody has to know who says yes.
+fn whole_question(question: &Question) -> String {
+    let whole = match question {
+        Question::Plan(plan) => {
+            let allowed = plan.allowed_prompts.iter();
+            let allowed = allowed.map(|one| format!("- {}: {}\n", one.tool, one.prompt));
+            let allowed: String = allowed.collect();
+            match allowed.is_empty() {
+                true => plan.plan.clone(),
+                false => format!("{}\n\nIt also asks for:\n{allowed}", plan.plan.trim_end()),
+            }
+        }
+        Question::Permission(permission) => {
+            let input = serde_json::to_string_pretty(&permission.input).unwrap_or_default();
+            let (tool, why) = (&permission.tool_name, &permission.description);
+            format!("{tool}: {why}\n{input}")
+        }
+        Question::Shutdown(_) | Question::Mode(_) => in_short(question),
+    };
+    text::clean(&whole)
+}
+
+impl Attention {
+    fn new(need: Need, team: &str, what: &str) -> Self {
+        Self {
+            need,
+            team: team.to_owned(),
+            task: None,
+            agent: None,
+            request: None,
+            what: text::clean_line(what),
+            command: String::new(),
+            detail: String::new(),
+            answers: Vec::new(),
+            until_ms: None,
+        }
+    }
+}
+
+/// How an agent is silent, if it is: it said that it is stalled, or it runs and has shown nothing
+/// since `last_ms` for long.
+pub(crate) fn silence(
+    stalled: Option<&str>,
+    runs: bool,
+    last_ms: Option<i64>,
+    now: i64,
+) -> Option<String> {
+    if let Some(why) = stalled {
         return Some(format!("makes no progress: {why}"));
     }
-    if agent.state != "running" {
-        return None;
-    }
-    let last = agent.last_at.as_deref().unwrap_or(&agent.since);
-    let ms = now - parse_rfc3339(last)?;
+    let ms = now - last_ms.filter(|_| runs)?;
     (ms >= SILENT).then(|| format!("has shown nothing for {} minutes", ms / 60_000))
+}
+
+pub(super) fn silence_of(agent: &super::AgentView, now: i64) -> Option<String> {
+    let last = agent.last_at.as_deref().unwrap_or(&agent.since);
+    let runs = agent.state == "running";
+    silence(agent.stalled.as_deref(), runs, parse_rfc3339(last), now)
 }
 
 /// `#1`, or `#1, #2 and 3 more`, with the verb.

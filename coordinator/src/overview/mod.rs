@@ -4,7 +4,7 @@
 //! It is read from files alone, takes no lock and changes nothing, so any number of people and
 //! programs can look at once.
 
-mod attention;
+pub(crate) mod attention;
 mod last_words;
 
 use std::collections::BTreeMap;
@@ -12,14 +12,17 @@ use std::collections::BTreeMap;
 use mailbox::{Request, RequestState};
 use serde::Serialize;
 use store::Failure;
+use store::clock::{Clock, SystemClock};
 use store::name::Name;
 use swarm::run::Meta;
 use taskboard::{Snapshot, Status, TaskId};
 use worktrees::Repository;
 
+use self::attention::Seen;
 pub use self::attention::{Attention, Need};
 use self::last_words::{LastWords, last_words};
 use crate::fanout;
+use crate::fleet::Gate;
 use crate::landing::{self, Unlanded};
 use crate::session_file::{SessionFile, TeamSession};
 use crate::workplace::Workplace;
@@ -176,8 +179,8 @@ pub fn look(workplace: &Workplace) -> Result<Overview, Failure> {
     let mut attention = Vec::new();
     for name in teams_of(workplace)? {
         let there = workplace.in_team(&name);
-        let team = look_at(&name, &there)?;
-        attention.extend(attention::of_team(&team, &there)?);
+        let (team, board) = look_at(&name, &there)?;
+        attention.extend(needs(&team, board.as_ref(), &there)?);
         teams.push(team);
     }
     teams.sort_by_key(|team: &TeamView| (!team.running, team.is_at_rest(), team.name.clone()));
@@ -196,8 +199,36 @@ pub fn look(workplace: &Workplace) -> Result<Overview, Failure> {
     })
 }
 
+/// What of a team needs a person.
+fn needs(
+    team: &TeamView,
+    board: Option<&Snapshot>,
+    workplace: &Workplace,
+) -> Result<Vec<Attention>, Failure> {
+    let spent = match workplace.agents()?.fleet().gate() {
+        Ok(Gate::Spent { what }) => Some(what),
+        _ => None,
+    };
+    let now = SystemClock.now_ms();
+    let silent = team.agents.iter().filter_map(|agent| {
+        let how = attention::silence_of(agent, now)?;
+        Some((agent.name.clone(), how))
+    });
+    Ok(attention::of_team(&Seen {
+        name: &team.name,
+        kind: team.kind,
+        running: team.running,
+        cut_short: team.session.is_some() && !team.running && !team.ended,
+        requests: &team.requests,
+        silent: silent.collect(),
+        spent: spent.as_deref(),
+        board,
+        unlanded: &team.unlanded,
+    }))
+}
+
 /// The teams to look at: the one that was named, or those of the repository and its own list.
-fn teams_of(workplace: &Workplace) -> Result<Vec<Name>, Failure> {
+pub(crate) fn teams_of(workplace: &Workplace) -> Result<Vec<Name>, Failure> {
     let own = workplace.team()?;
     if workplace.team_is_explicit() {
         return Ok(vec![own]);
@@ -242,7 +273,7 @@ fn belongs(name: &Name, here: Option<&str>, workplace: &Workplace) -> bool {
     repository.is_some_and(|repository| repository.common_dir.to_str() == here)
 }
 
-fn look_at(name: &Name, workplace: &Workplace) -> Result<TeamView, Failure> {
+fn look_at(name: &Name, workplace: &Workplace) -> Result<(TeamView, Option<Snapshot>), Failure> {
     let agents = workplace.agents()?;
     let (all, _) = agents.list()?;
     let alive = all.into_iter().filter(|listed| listed.alive);
@@ -270,7 +301,7 @@ fn look_at(name: &Name, workplace: &Workplace) -> Result<TeamView, Failure> {
         None if plan_runs || snapshot.as_ref().is_some_and(planned) => Kind::Fanout,
         None => Kind::Board,
     };
-    Ok(TeamView {
+    let view = TeamView {
         name: name.to_string(),
         kind,
         running: plan_runs || agents.are_directed()?,
@@ -289,7 +320,8 @@ fn look_at(name: &Name, workplace: &Workplace) -> Result<TeamView, Failure> {
             .collect(),
         unlanded: unlanded.iter().map(|work| work.task).collect(),
         session,
-    })
+    };
+    Ok((view, snapshot))
 }
 
 fn agent_view(meta: &Meta, last: Option<LastWords>, board: Option<&Snapshot>) -> AgentView {

@@ -47,7 +47,8 @@ impl Agents {
         // What became of its task and its tree is part of the answer: whoever finishes it is waited
         // for, and if that dies, the next one.
         let deadline = Instant::now() + FINISHING;
-        loop {
+        // One that goes on already has been finished before that.
+        while run.meta()?.life == life {
             run.wait_dead(deadline.saturating_duration_since(Instant::now()))?;
             self.reconcile_one(run)?;
             if !run.is_alive()? || Instant::now() >= deadline {

@@ -16,7 +16,9 @@ use crate::actions::team as team_actions;
 use crate::director::{Ending, LeftTree};
 use crate::failure_text::log_of_task;
 use crate::fanout::Verdict;
+use crate::report;
 use crate::run::{AgentError, Agents};
+use crate::session_file::TeamSession;
 
 /// How long somebody who is asked to end may take.
 const GRACE: Duration = Duration::from_secs(5);
@@ -73,6 +75,7 @@ pub(super) fn close(
         lead_failure,
         ..summary(session, ending, verdict, trees, &agents)?
     };
+    keep_report(session, &record, verdict, &note);
     let nothing_left = summary.unlanded.is_empty() && summary.left.is_empty();
     if session.own_team && verdict == Verdict::Done && nothing_left {
         // Nothing is left that somebody could go on with.
@@ -82,6 +85,18 @@ pub(super) fn close(
     }
     ui.show(&SessionEvent::Ended(&summary));
     Ok(verdict)
+}
+
+/// Keeps a report, before the team may go. The session has ended whether or not that works.
+fn keep_report(session: &Session, record: &TeamSession, verdict: Verdict, note: &dyn Fn(&str)) {
+    let kept = report::of_session_end(&session.workplace, record, verdict)
+        .and_then(|report| report::history::keep(&report, &session.workplace));
+    if let Err(error) = kept {
+        note(&format!(
+            "`ccb runs` will not list this session: {}",
+            error.message()
+        ));
+    }
 }
 
 /// Teammates of the team that live on, without its lead.

@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use mailbox::{Consumer, Mailbox, Priority, RequestState};
+use mailbox::{Consumer, Mailbox, RequestState};
 use store::Failure;
 use store::name::Name;
 use swarm::LEAD;
-use taskboard::{NewTask, TaskFacts};
+use taskboard::Task;
 
 use super::{Decision, Session, SessionEvent, SessionUi};
-use crate::actions;
+use crate::actions::{self, Said, Steer, write_to};
 use crate::director::{Control, Level};
 use crate::run::Agents;
 use crate::workplace::Workplace;
@@ -147,63 +147,37 @@ impl Desk {
     }
 
     fn say(&self, text: &str, agents: &Agents) -> Result<(), Failure> {
-        if !self.leads {
-            return self.write_to(LEAD, text, agents);
+        match self.steer().say(text, agents)? {
+            Said::Delivered => self.ui.show(&SessionEvent::Delivered { to: LEAD }),
+            Said::Added(task) => self.show_added(&task),
         }
-        if is_an_answer(text) {
-            let message = format!("no question is open, so {text:?} answers nothing");
-            let hint = "/task TEXT puts a task on the board, /quit ends the session";
-            return Err(Failure::usage("no_question", message).with_hint(hint));
-        }
-        self.add_task(text, None)
-    }
-
-    /// Puts a task on the board; with `command` it needs no model.
-    fn add_task(&self, text: &str, command: Option<&str>) -> Result<(), Failure> {
-        if text.trim().is_empty() {
-            let message = "a task needs a subject";
-            return Err(Failure::usage("no_subject", message).with_hint("/task TEXT or /run CMD"));
-        }
-        if self.leads && self.commands_only && command.is_none() {
-            let message = "nobody here can work on that: the mates only run commands";
-            let hint = "/run CMD adds a task that runs a command";
-            return Err(Failure::usage("needs_model", message).with_hint(hint));
-        }
-        let facts = TaskFacts {
-            run: command.map(str::to_owned),
-            ..TaskFacts::default()
-        };
-        let task = NewTask {
-            subject: text.to_owned(),
-            metadata: facts.into_metadata(),
-            ..NewTask::default()
-        };
-        let created = actions::task::create(task, &self.workplace)?;
-        let (task, subject) = (created.id, created.subject.as_str());
-        self.ui.show(&SessionEvent::Added { task, subject });
         Ok(())
     }
 
+    fn add_task(&self, text: &str, command: Option<&str>) -> Result<(), Failure> {
+        let task = self.steer().add_task(text, command)?;
+        self.show_added(&task);
+        Ok(())
+    }
+
+    fn steer(&self) -> Steer<'_> {
+        Steer {
+            workplace: &self.workplace,
+            leads: self.leads,
+            commands_only: self.commands_only,
+        }
+    }
+
+    fn show_added(&self, task: &Task) {
+        let subject = task.subject.as_str();
+        self.ui.show(&SessionEvent::Added {
+            task: task.id,
+            subject,
+        });
+    }
+
     fn write_to(&self, name: &str, text: &str, agents: &Agents) -> Result<(), Failure> {
-        if text.is_empty() {
-            let message = format!("there is no message for {name}");
-            return Err(Failure::usage("no_text", message).with_hint("@NAME TEXT"));
-        }
-        let from = Name::new("agent", "user")?;
-        let meta = agents.find(name)?;
-        if name != LEAD && !meta.runtime.kind.has_model() {
-            let message = format!("{name} runs a command, which reads no messages");
-            return Err(Failure::usage("reads_nothing", message));
-        }
-        if name != LEAD && !meta.teammate && !agents.is_alive(&meta)? {
-            let message = format!("{name} is not working on a task now");
-            return Err(Failure::usage("not_working", message).with_hint("/agents shows who is"));
-        }
-        let summary = text
-            .lines()
-            .next()
-            .map(|line| line.chars().take(200).collect());
-        agents.send(&meta, &from, text.to_owned(), summary, Priority::Next)?;
+        write_to(name, text, agents)?;
         self.ui.show(&SessionEvent::Delivered { to: name });
         Ok(())
     }
@@ -222,14 +196,4 @@ impl Desk {
         ));
         Ok(())
     }
-}
-
-/// Whether this is what people type when they are asked something, and no task.
-fn is_an_answer(text: &str) -> bool {
-    const ANSWERS: [&str; 16] = [
-        "y", "yes", "n", "no", "ok", "okay", "a", "all", "none", "o", "q", "quit", "exit", "help",
-        "?", "stop",
-    ];
-    let text = text.trim().trim_end_matches(['.', '!']).to_lowercase();
-    ANSWERS.contains(&text.as_str())
 }

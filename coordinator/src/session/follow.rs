@@ -19,10 +19,7 @@ pub(super) fn follow(
     ui: &dyn SessionUi,
 ) -> Result<Option<Verdict>, Failure> {
     let note = |text: &str| ui.show(&SessionEvent::Note(text));
-    note(&format!(
-        "team {} is directed by another process ({who}); following it",
-        session.team
-    ));
+    ui.show(&SessionEvent::Following { who: Some(who) });
     let board = session.workplace.board();
     let mut watch = board.watch(None)?;
     let lock = session.workplace.agents()?.director_lock();
@@ -48,7 +45,7 @@ pub(super) fn follow(
                 .tasks()
                 .any(|task| !task.is_internal() && task.status != taskboard::Status::Completed);
             if !over && (open || !unlanded(session)?.is_empty()) {
-                note("whoever directed it is gone; taking over");
+                ui.show(&SessionEvent::Following { who: None });
                 return Ok(None);
             }
             return Ok(Some(match open {

@@ -63,6 +63,9 @@ pub enum SessionEvent<'a> {
     Added { task: TaskId, subject: &'a str },
     /// Everybody is asked to stop, or ended at once.
     Stopping { at_once: bool },
+    /// Another process directs the session, which is only followed here; none once it is gone and
+    /// this process takes over.
+    Following { who: Option<&'a str> },
     /// Something else, in words.
     Note(&'a str),
     /// It is over.

@@ -10,12 +10,14 @@ mod own;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use mailbox::{MailOptions, Mailbox};
 use store::Failure;
 use store::home::Home;
 use store::name::Name;
 use store::settings::{AgentSettings, RuntimeSettings, Settings, WorktreeSettings};
+use swarm::redact::{Secrets, secret_values};
 use swarm::run::RunOptions;
 use swarm::starter::Starter;
 use swarm::trust::{Item, Places, Trust};
@@ -344,6 +346,12 @@ impl Workplace {
     /// This process, whose secrets are not written down.
     pub fn starter(&self) -> Starter {
         Starter::this_process(&self.settings.agents.redact)
+    }
+
+    /// What may not be in any report.
+    pub fn secrets(&self) -> Arc<Secrets> {
+        let named = &self.settings.agents.redact;
+        Arc::new(Secrets::new(secret_values(std::env::vars_os(), named)))
     }
 
     /// The worktrees of the repository the command works in.

@@ -94,7 +94,7 @@ fn made(root: &Path) -> (PathBuf, PathBuf, String) {
     assert!(!kept.holds_secret);
     let tasks = vec![done("two", &["one"], &second), done("one", &[], &first)];
     results
-        .finish(&Report::new("r", &base, (0, 1), tasks))
+        .finish(&Report::new("r", &base, (0, 1), tasks), None)
         .unwrap();
     (repo, out, base)
 }
@@ -274,7 +274,7 @@ fn secrets_are_in_no_file() {
             check.tail = "hunter2hunter2".into();
         }
     }
-    results.finish(&report).unwrap();
+    results.finish(&report, None).unwrap();
     let mut seen = 0;
     store::tree::walk(&out, &mut |path, meta| {
         if meta.is_file() {
@@ -319,7 +319,7 @@ fn earlier_results_go_and_foreign_files_stay() {
     // The same after a run that was killed.
     Results::create(&out, &base, secrets())
         .unwrap()
-        .finish(&report(vec![]))
+        .finish(&report(vec![]), None)
         .unwrap();
     let foreign = root.path().join("foreign");
     write(&foreign.join("thesis.txt"), b"years of work");
@@ -345,16 +345,16 @@ fn parts_are_merged_with_their_files() {
             .keep_patch(id, &worktrees::patch::format(&repo, &base, commit).unwrap())
             .unwrap();
         let report = Report::new("r", &base, (0, 1), vec![done(id, &[], commit)]);
-        results.finish(&report).unwrap();
+        results.finish(&report, None).unwrap();
         dirs.push(dir);
     }
     let out = root.path().join("all");
-    let whole = merge_results(&dirs, Some(&out), secrets()).unwrap();
+    let whole = merge_results(&dirs, Some(&out), secrets(), None).unwrap();
     assert_eq!((whole.tasks.len(), whole.verdict), (2, Verdict::Done));
     assert_eq!(
         apply(&out, &repo, ApplyOptions::default()).unwrap().tasks,
         ["one", "two"]
     );
-    assert!(merge_results(&dirs, Some(&dirs[0]), secrets()).is_err());
+    assert!(merge_results(&dirs, Some(&dirs[0]), secrets(), None).is_err());
     assert!(dirs[0].join("one.patch").exists());
 }

@@ -1,0 +1,59 @@
+//! How what an agent runs is confined.
+
+use std::path::PathBuf;
+
+use store::settings::{RuntimeKind, SandboxMode};
+use swarm::run::RuntimeSpec;
+use swarm::sandbox::Sandbox;
+
+use crate::workplace::Workplace;
+
+/// What the settings say for an agent of this runtime. Commands of our own loop are confined unless
+/// somebody says otherwise, other programs only if somebody says so. A repository can make it
+/// narrower; only the user's own file can make it wider.
+pub(super) fn of(runtime: &RuntimeSpec, workplace: &Workplace) -> Option<Sandbox> {
+    let own_file = workplace.home().settings();
+    let mut mode = match runtime.kind {
+        RuntimeKind::Native => SandboxMode::Tree,
+        _ => SandboxMode::Off,
+    };
+    let mut sandbox = Sandbox::default();
+    for setting in &workplace.agent_settings().sandbox {
+        let own = setting.file == own_file;
+        match setting.mode {
+            Some(SandboxMode::Off) if !own => ignored("sandbox", &setting.file),
+            Some(given) => mode = given,
+            None => {}
+        }
+        match setting.network {
+            Some(true) if !own && !sandbox.network => ignored("sandboxNetwork", &setting.file),
+            Some(network) => sandbox.network = network,
+            None => {}
+        }
+        match own {
+            true => sandbox
+                .write
+                .extend(setting.write.iter().map(|path| whole(path))),
+            false if !setting.write.is_empty() => ignored("sandboxWrite", &setting.file),
+            false => {}
+        }
+    }
+    let runtimes = &workplace.settings().runtimes;
+    if let Some(given) = runtimes.get(&runtime.name).and_then(|it| it.sandbox) {
+        mode = given;
+    }
+    (mode == SandboxMode::Tree).then_some(sandbox)
+}
+
+fn ignored(key: &str, file: &std::path::Path) {
+    let file = file.display();
+    tracing::warn!("{file}: agents.{key} is ignored: only your own ccb.json lets agents do more");
+}
+
+fn whole(path: &str) -> PathBuf {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    match (path.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(path),
+    }
+}

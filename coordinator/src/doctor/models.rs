@@ -1,0 +1,90 @@
+//! What agents can run on: programs that are installed, and services whose models answer.
+
+use std::time::{Duration, Instant};
+
+use store::Failure;
+use swarm::runtime::{self, RuntimeKind};
+
+use crate::agent::{KnownProvider, known_providers, session_runtime};
+use crate::workplace::Workplace;
+
+/// So long a service may take for one small answer.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A way to run agents with a model.
+#[derive(Debug)]
+pub struct KnownRuntime {
+    /// Its name.
+    pub name: String,
+    /// What to do before it can be used, if anything.
+    pub missing: Option<Failure>,
+}
+
+/// All runtimes that have a model: those of the settings and those everybody has.
+pub fn known_runtimes(workplace: &Workplace) -> Vec<KnownRuntime> {
+    let built_in = runtime::built_in().map(str::to_owned);
+    let mut names: Vec<String> = workplace.runtimes().keys().cloned().collect();
+    for name in built_in {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let has_model = |name: &String| {
+        let configured = workplace.runtimes().get(name).map(|runtime| runtime.kind);
+        let kind = configured.or_else(|| runtime::kind_of(name));
+        kind.is_some_and(RuntimeKind::has_model)
+    };
+    let names = names.into_iter().filter(has_model);
+    let known = names.map(|name| KnownRuntime {
+        missing: session_runtime(Some(&name), workplace).err(),
+        name,
+    });
+    known.collect()
+}
+
+/// What one service said to one small request.
+#[derive(Debug)]
+pub struct Probe {
+    /// The service.
+    pub provider: String,
+    /// Which model was asked, if that could be found out.
+    pub model: Option<String>,
+    /// How long the answer took, or what is wrong.
+    pub answer: Result<Duration, Failure>,
+}
+
+/// Asks every service that can be asked, and names those of the settings that cannot; `begin`
+/// hears which one is asked next. A vendor whose key is not set is left out, unless there is
+/// nothing else.
+pub fn probe_models(
+    workplace: &Workplace,
+    begin: &mut dyn FnMut(&str),
+) -> Result<Vec<Probe>, Failure> {
+    let all = known_providers(workplace)?;
+    let wanted = |one: &KnownProvider| one.configured || one.found.is_ok();
+    let any = all.iter().any(wanted);
+    let mut probes = Vec::new();
+    for one in all.into_iter().filter(|one| !any || wanted(one)) {
+        let probe = match one.found {
+            Err(failure) => Probe {
+                provider: one.name,
+                model: None,
+                answer: Err(failure),
+            },
+            Ok(provider) => {
+                begin(&format!("asking {} for {}", provider.name, provider.model));
+                let env: Vec<_> = std::env::vars_os().collect();
+                let begun = Instant::now();
+                let answer = swarm::native::probe(&provider, &env, LIMIT);
+                let answer = answer.map(|()| begun.elapsed());
+                Probe {
+                    provider: one.name,
+                    model: Some(provider.model),
+                    answer: answer.map_err(|why| Failure::failed("probe_failed", why)),
+                }
+            }
+        };
+        probes.push(probe);
+    }
+    Ok(probes)
+}

@@ -1,0 +1,140 @@
+//! Looking into worktrees and history, beside the view: git takes its time.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use swarm::run::{Exit, RunDir};
+use worktrees::patch;
+
+use super::progress::DiffSize;
+use super::scene::TaskScene;
+
+/// One worktree is looked at no sooner than so many ms after another: it is a courtesy, and the
+/// agents need the machine.
+const PAUSE: i64 = 2_000;
+
+/// A worktree that is to be looked at.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    /// The agent's run.
+    pub(super) id: String,
+    /// Where it works.
+    pub(super) dir: PathBuf,
+}
+
+/// One thing after the other on a thread of its own.
+#[derive(Debug)]
+struct Aside<T> {
+    sender: Sender<(String, Option<T>)>,
+    found: Receiver<(String, Option<T>)>,
+    busy: bool,
+}
+
+impl<T> Default for Aside<T> {
+    fn default() -> Self {
+        let (sender, found) = channel();
+        Self {
+            sender,
+            found,
+            busy: false,
+        }
+    }
+}
+
+impl<T: Send + 'static> Aside<T> {
+    fn begin(&mut self, id: String, work: impl FnOnce() -> Option<T> + Send + 'static) {
+        self.busy = true;
+        let sender = self.sender.clone();
+        thread::spawn(move || {
+            // Whoever asked may be gone.
+            sender.send((id, work())).ok();
+        });
+    }
+
+    fn take(&mut self) -> Option<(String, Option<T>)> {
+        let found = self.found.try_recv().ok();
+        self.busy &= found.is_none();
+        found
+    }
+}
+
+/// Fingerprints of worktrees, one at a time.
+#[derive(Debug, Default)]
+pub(super) struct TreePrints {
+    aside: Aside<String>,
+    asked: Option<i64>,
+}
+
+impl TreePrints {
+    /// Looks at this one, unless another is being looked at or was just now: then it is asked for
+    /// again.
+    pub(super) fn ask(&mut self, wanted: Wanted, now_ms: i64) {
+        let soon = |at: i64| (0..PAUSE).contains(&(now_ms - at));
+        if self.aside.busy || self.asked.is_some_and(soon) {
+            return;
+        }
+        self.asked = Some(now_ms);
+        let Wanted { id, dir } = wanted;
+        self.aside
+            .begin(id, move || worktrees::fingerprint_of(&dir));
+    }
+
+    /// What was found since the last call. One that git cannot tell is not suspected.
+    pub(super) fn take(&mut self) -> Option<(String, String)> {
+        let (id, print) = self.aside.take()?;
+        Some((id, print?))
+    }
+}
+
+/// How much attempts that failed had changed. What a run did does not change any more, so it is
+/// looked at once.
+#[derive(Debug, Default)]
+pub(super) struct Sizes {
+    known: HashMap<String, DiffSize>,
+    asked: HashSet<String>,
+    aside: Aside<DiffSize>,
+}
+
+impl Sizes {
+    /// Adds what is known to the attempts of these tasks, and finds out more of it.
+    pub(super) fn fill(&mut self, tasks: &mut [TaskScene], runs: &Path, repository: &Path) {
+        while let Some((run, size)) = self.aside.take() {
+            self.known.extend(size.map(|size| (run, size)));
+        }
+        for attempt in tasks.iter_mut().flat_map(|task| &mut task.attempts) {
+            attempt.size = self.known.get(&attempt.run).copied();
+            if attempt.size.is_none()
+                && !self.aside.busy
+                && let Some(run) = run_of(&attempt.run, runs)
+                && self.asked.insert(attempt.run.clone())
+            {
+                let repository = repository.to_owned();
+                self.aside
+                    .begin(attempt.run.clone(), move || size_of(&run, &repository));
+            }
+        }
+    }
+}
+
+/// The run and the life that made an attempt, if a run did.
+fn run_of(attempt: &str, runs: &Path) -> Option<(RunDir, u32)> {
+    let (id, life) = match attempt.split_once('#') {
+        Some((id, life)) => (id, life.parse().ok()?),
+        None => (attempt, 1),
+    };
+    let id = swarm::AgentId::parse(id)?;
+    Some((RunDir::new(runs, id.as_str()), life))
+}
+
+fn size_of((run, life): &(RunDir, u32), repository: &Path) -> Option<DiffSize> {
+    let Exit { proof, .. } = run.exit(*life).ok().flatten()?;
+    let proof = proof?;
+    let files = patch::stat(repository, proof.base.as_ref()?, proof.commit.as_ref()?).ok()?;
+    Some(DiffSize {
+        files: files.len(),
+        added: files.iter().filter_map(|file| file.added).sum(),
+        deleted: files.iter().filter_map(|file| file.deleted).sum(),
+    })
+}

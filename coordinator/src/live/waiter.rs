@@ -1,0 +1,140 @@
+//! Waiting until something may have changed.
+//!
+//! While much happens, events are of no use: thousands a second would have to be taken in to
+//! learn that a look is due, which is known anyway. So as long as looks find something, the next
+//! one simply comes after the pace. Only when a few have found nothing does the system watch the
+//! directories, and then nothing runs until it says something, or a slow tick passes.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use store::watch::Hints;
+
+/// How soon a look follows the one before while something happens.
+const PACE: Duration = Duration::from_millis(100);
+/// So many looks in a row that found nothing, and the system is asked to watch.
+const QUIET: u32 = 5;
+/// What no event tells (a process that died, a file system without events) is found this late.
+const TICK: Duration = Duration::from_secs(2);
+/// The same where the system cannot watch.
+const POLL: Duration = Duration::from_millis(500);
+
+/// Why a wait is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Woken {
+    /// It is time to look again.
+    Look,
+    /// Somebody rang ([`WaiterBell::ring`]).
+    Rung,
+    /// The time is over.
+    TimeUp,
+}
+
+/// What looks and waits know of each other.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    /// The directories in which something can change.
+    pub(super) dirs: Vec<PathBuf>,
+    /// Looks in a row that found nothing.
+    pub(super) quiet: u32,
+}
+
+/// Waits on a thread of its own for the next time to look.
+#[derive(Debug)]
+pub struct Waiter {
+    pace: Arc<Mutex<Pace>>,
+    sender: SyncSender<()>,
+    rings: Receiver<()>,
+    watch: Option<(Vec<PathBuf>, Hints)>,
+    looked: Instant,
+}
+
+/// Ends a wait from any thread.
+#[derive(Debug, Clone)]
+pub struct WaiterBell(SyncSender<()>);
+
+impl WaiterBell {
+    /// Ends the present wait, or the next one if nobody waits.
+    pub fn ring(&self) {
+        self.0.try_send(()).ok();
+    }
+}
+
+impl Waiter {
+    pub(super) fn new(pace: Arc<Mutex<Pace>>) -> Self {
+        let (sender, rings) = sync_channel(1);
+        Self {
+            pace,
+            sender,
+            rings,
+            watch: None,
+            looked: Instant::now(),
+        }
+    }
+
+    /// Something with which others end a wait.
+    pub fn bell(&self) -> WaiterBell {
+        WaiterBell(self.sender.clone())
+    }
+
+    /// Waits until it is time to look again, somebody rings, or `limit` is over. Uses no time of
+    /// the processor while nothing happens.
+    pub fn wait(&mut self, limit: Duration) -> Woken {
+        let begun = Instant::now();
+        let (quiet, dirs) = {
+            let pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
+            let dirs = (pace.quiet >= QUIET).then(|| pace.dirs.clone());
+            (pace.quiet, dirs)
+        };
+        let due = match dirs {
+            None => {
+                self.watch = None;
+                PACE.saturating_mul(quiet.max(1))
+            }
+            Some(dirs) => self.watch(dirs),
+        };
+        let due = due.saturating_sub(self.looked.elapsed());
+        let woken = match self.rings.recv_timeout(due.min(limit)) {
+            Ok(()) if self.hinted() => Woken::Look,
+            Ok(()) => Woken::Rung,
+            Err(RecvTimeoutError::Timeout) if due <= limit => Woken::Look,
+            Err(_) => Woken::TimeUp,
+        };
+        if woken == Woken::Look {
+            // However many hints come, looks keep their distance.
+            let early = PACE.saturating_sub(self.looked.elapsed());
+            let left = limit.saturating_sub(begun.elapsed());
+            std::thread::sleep(early.min(left));
+            self.looked = Instant::now();
+        }
+        woken
+    }
+
+    /// Has the system watch these directories; says how long to wait at most.
+    fn watch(&mut self, dirs: Vec<PathBuf>) -> Duration {
+        if self.watch.as_ref().is_none_or(|(now, _)| *now != dirs) {
+            let ring = self.sender.clone();
+            let hints = Hints::new(&dirs, move || {
+                ring.try_send(()).ok();
+            });
+            self.watch = Some((dirs, hints));
+            // What happened since the last look and before this is found by one more.
+            return Duration::ZERO;
+        }
+        match self
+            .watch
+            .as_ref()
+            .is_some_and(|(_, hints)| hints.are_complete())
+        {
+            true => TICK,
+            false => POLL,
+        }
+    }
+
+    /// Whether it was the system that rang.
+    fn hinted(&self) -> bool {
+        self.watch.as_ref().is_some_and(|(_, hints)| hints.take())
+    }
+}
