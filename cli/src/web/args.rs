@@ -1,0 +1,19 @@
+//! The arguments of `ccb web`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+
+#[derive(Debug, Args)]
+pub(crate) struct WebArgs {
+    /// The address; other than loopback needs --token-file
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7317")]
+    pub(crate) listen: SocketAddr,
+    /// A file with the token, readable by you alone; otherwise each start makes a new one
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Do not open a browser
+    #[arg(long)]
+    pub(crate) no_open: bool,
+}

@@ -1,0 +1,213 @@
+//! A scene as pieces of JSON: one for each team, task and agent, so that little is sent when little
+//! changes. Texts in a scene are safe to show; the page never makes markup of them.
+
+use std::collections::BTreeMap;
+
+use coordinator::live::{
+    Act, AgentScene, Attention, CheckState, DirectorScene, LandState, LeadScene, Scene, TaskScene,
+    TaskState, TeamLife, TeamScene,
+};
+use serde_json::{Value, json};
+use store::text::clean_cut;
+
+/// How much of a text is in a list, in characters.
+const SHORT: usize = 240;
+
+/// All pieces of a scene.
+pub(super) fn pieces(scene: &Scene) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    let names: Vec<&str> = scene.teams.iter().map(|team| team.name.as_str()).collect();
+    all.insert("teams".to_owned(), json!(names).to_string());
+    all.insert("troubles".to_owned(), json!(scene.troubles).to_string());
+    let attention: Vec<Value> = scene.attention.iter().map(attention).collect();
+    all.insert("attention".to_owned(), json!(attention).to_string());
+    for team in &scene.teams {
+        let name = &team.name;
+        all.insert(format!("team/{name}"), team_head(team).to_string());
+        all.insert(format!("mail/{name}"), mail(team).to_string());
+        for task in &team.tasks {
+            all.insert(
+                format!("task/{name}/{}", task.id),
+                task_line(task).to_string(),
+            );
+        }
+        for agent in &team.agents {
+            all.insert(
+                format!("agent/{name}/{}", agent.id),
+                agent_line(agent).to_string(),
+            );
+        }
+    }
+    all
+}
+
+fn team_head(team: &TeamScene) -> Value {
+    let director = |director: &DirectorScene| json!({"who": director.who, "newer": director.newer});
+    json!({
+        "name": team.name,
+        "kind": team.kind,
+        "life": match team.life {
+            TeamLife::Running => "running",
+            TeamLife::Ended => "ended",
+            TeamLife::Interrupted => "interrupted",
+            TeamLife::Open => "open",
+            TeamLife::Vanished => "vanished",
+        },
+        "director": team.director.as_ref().map(director),
+        "personLeads": team.lead == LeadScene::Person,
+        "prompt": team.prompt.as_deref().map(|prompt| clean_cut(prompt, 2000)),
+        "into": team.into,
+        "merge": team.merge,
+        "sinceMs": team.since_ms,
+        "endedMs": team.ended_ms,
+        "counts": team.counts,
+        "edges": team.graph.edges,
+        "criticalPath": team.graph.critical_path,
+        "series": team.progress.series,
+        "leftMs": team.progress.left_ms,
+        "costAtEnd": team.progress.cost_at_end_usd,
+        "tokens": team.totals.tokens,
+        "cost": team.totals.cost_usd,
+        "costLimit": team.totals.cost_limit_usd,
+        "tokenLimit": team.totals.token_limit,
+        "spent": team.totals.spent,
+        "paused": team.totals.paused.as_ref().map(|(_, why)| why),
+        "earlierAgents": team.earlier_agents,
+        "troubles": team.troubles,
+    })
+}
+
+fn mail(team: &TeamScene) -> Value {
+    let one = |mail: &coordinator::live::MailScene| json!({"from": mail.from, "to": mail.to, "kind": mail.kind, "at": mail.sent_ms, "text": clean_cut(&mail.summary, SHORT)});
+    let last = team.mail.iter().rev().take(50).map(one);
+    Value::Array(last.collect())
+}
+
+fn state_word(state: TaskState) -> &'static str {
+    match state {
+        TaskState::InProgress => "running",
+        TaskState::Ready => "ready",
+        TaskState::Assigned => "assigned",
+        TaskState::Blocked => "blocked",
+        TaskState::Parked => "parked",
+        TaskState::Reported => "reported",
+        TaskState::Completed => "done",
+        TaskState::Unreadable => "unreadable",
+    }
+}
+
+fn land_word(state: LandState) -> &'static str {
+    match state {
+        LandState::NotDone => "",
+        LandState::Nothing => "nothing",
+        LandState::Waiting => "waiting",
+        LandState::Landed => "landed",
+        LandState::Undone => "undone",
+    }
+}
+
+/// What a list shows of a task.
+fn task_line(task: &TaskScene) -> Value {
+    json!({
+        "id": task.id,
+        "subject": clean_cut(&task.subject, SHORT),
+        "doing": clean_cut(&task.active_form, SHORT),
+        "state": state_word(task.state),
+        "owner": task.owner,
+        "blockedBy": task.blocked_by,
+        "why": task.why,
+        "attempts": task.attempts.len(),
+        "stuck": task.stuck,
+        "landing": land_word(task.landing),
+        "doneMs": task.done_ms,
+    })
+}
+
+/// All there is to know of a task.
+pub(super) fn task_whole(task: &TaskScene) -> Value {
+    let mut json = task_line(task);
+    let attempt = |one: &coordinator::live::AttemptScene| {
+        json!({
+            "status": one.status, "why": one.why, "printed": one.printed.join("\n"),
+            "at": one.at_ms, "counts": one.counts,
+        })
+    };
+    json["description"] = clean_cut_lines(&task.description).into();
+    json["check"] = task.check.clone().into();
+    json["command"] = task.command.clone().into();
+    json["worktree"] = task.worktree.clone().into();
+    json["checkState"] = match task.check_state {
+        CheckState::None => "none",
+        CheckState::NotRun => "not run",
+        CheckState::Red(_) => "failed",
+        CheckState::Green(_) => "passed",
+    }
+    .into();
+    json["attemptList"] = task.attempts.iter().map(attempt).collect::<Vec<_>>().into();
+    json
+}
+
+fn clean_cut_lines(text: &str) -> String {
+    store::text::cut_bytes(text, 16 * 1024).0.to_owned()
+}
+
+fn agent_line(agent: &AgentScene) -> Value {
+    let marks: Vec<&str> = agent.marks.iter().map(|mark| mark.why.as_str()).collect();
+    json!({
+        "id": agent.id,
+        "name": agent.name,
+        "type": agent.agent_type,
+        "runtime": agent.runtime,
+        "model": agent.model,
+        "state": agent.state.as_str(),
+        "alive": agent.alive,
+        "leads": agent.leads,
+        "readsMail": agent.reads_mail,
+        "task": agent.task,
+        "doing": clean_cut(&agent.doing, SHORT),
+        "sinceMs": agent.since_ms,
+        "endedMs": agent.ended_ms,
+        "outcome": agent.outcome.as_deref().map(|text| clean_cut(text, SHORT)),
+        "tokens": agent.tokens,
+        "cost": agent.cost_usd,
+        "tools": agent.tool_uses,
+        "last": agent.last.as_deref().map(|text| clean_cut(text, SHORT)),
+        "lastMs": agent.last_ms,
+        "silentMs": agent.silent_ms,
+        "stalled": agent.stalled,
+        "marks": marks,
+        "parent": agent.parent,
+        "fork": agent.fork,
+        "worktree": agent.worktree,
+    })
+}
+
+fn attention(one: &Attention) -> Value {
+    let answers: Vec<Value> = one
+        .answers
+        .iter()
+        .map(|act| answer(act, &one.team))
+        .collect();
+    json!({
+        "need": one.need,
+        "team": one.team,
+        "task": one.task,
+        "agent": one.agent,
+        "request": one.request,
+        "what": one.what,
+        "command": one.command,
+        "detail": clean_cut_lines(&one.detail),
+        "untilMs": one.until_ms,
+        "answers": answers,
+    })
+}
+
+/// Something a person can do, as the page sends it back.
+fn answer(act: &Act, team: &str) -> Value {
+    json!({
+        "act": act,
+        "word": act.word(),
+        "asksFor": act.asks_for(),
+        "command": act.command(team),
+    })
+}

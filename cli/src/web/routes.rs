@@ -1,0 +1,312 @@
+//! What can be asked, and who answers.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use coordinator::live::{self, Act, Live};
+use coordinator::report::{self, history};
+use coordinator::workplace::Workplace;
+use http_body_util::{BodyExt, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{CONTENT_TYPE, HeaderValue, SET_COOKIE};
+use hyper::{Method, Request, Response, StatusCode};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use store::name::Name;
+use store::{Category, Failure};
+use tokio::sync::{Semaphore, mpsc};
+
+use super::assets;
+use super::guard::{Guard, Refused};
+use super::http::{self, Out, event, failure, parameter};
+use super::pieces;
+use super::state::{Seen, State};
+use super::transcript;
+use super::watcher::Watcher;
+
+/// How much a request may hold, in bytes.
+const LARGEST: usize = 256 * 1024;
+/// How soon one update follows another: nobody sees more.
+const PACE: Duration = Duration::from_millis(250);
+/// How often a browser that is told nothing is told that, so that both sides notice a broken line.
+const ALIVE: Duration = Duration::from_secs(15);
+/// How many slow things are done at once: diffs, reports, acts.
+const AT_ONCE: usize = 4;
+
+/// What answers need.
+#[derive(Debug)]
+pub(super) struct Server {
+    pub(super) guard: Guard,
+    pub(super) state: Arc<State>,
+    pub(super) watcher: Watcher,
+    pub(super) workplace: Workplace,
+    slow: Semaphore,
+}
+
+/// Something a person does in the page.
+#[derive(Debug, Deserialize)]
+struct Wish {
+    team: String,
+    act: Act,
+}
+
+impl Server {
+    pub(super) fn new(guard: Guard, state: Arc<State>, watcher: Watcher, at: &Workplace) -> Self {
+        Self {
+            guard,
+            state,
+            watcher,
+            workplace: at.clone(),
+            slow: Semaphore::new(AT_ONCE),
+        }
+    }
+
+    /// Answers one request.
+    pub(super) async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<Out> {
+        if let Err(refused) = self.guard.is_ours(request.headers()) {
+            return refuse(refused);
+        }
+        let path = request.uri().path().to_owned();
+        let query = request.uri().query().map(str::to_owned);
+        let query = query.as_deref();
+        if let (&Method::GET, "/", Some(token)) =
+            (request.method(), path.as_str(), parameter(query, "token"))
+        {
+            return self.sign_in(&token);
+        }
+        let changes = request.method() != Method::GET;
+        if let Err(refused) = self.guard.may(request.headers(), changes) {
+            return refuse(refused);
+        }
+        match (request.method(), path.as_str()) {
+            (&Method::GET, "/events") => self.events(&request),
+            (&Method::GET, "/api/task") => self.task(query),
+            (&Method::GET, "/api/transcript") => self.transcript(query),
+            (&Method::GET, "/api/changes") => self.changes(query).await,
+            (&Method::GET, "/api/report") => self.report(query).await,
+            (&Method::GET, "/api/runs") => self.runs().await,
+            (&Method::GET, "/report") => self.page(query).await,
+            (&Method::POST, "/api/act") => self.act(request).await,
+            (&Method::GET, path) => match assets::find(path) {
+                Some((kind, text)) => http::text(StatusCode::OK, kind, text),
+                None => http::text(
+                    StatusCode::NOT_FOUND,
+                    "text/plain",
+                    "There is no such page.",
+                ),
+            },
+            _ => {
+                let words = "Nothing here can be changed like this.";
+                http::text(StatusCode::METHOD_NOT_ALLOWED, "text/plain", words)
+            }
+        }
+    }
+
+    /// Gives the browser its cookie and takes the token out of the address. Our own page goes on to the
+    /// next one, because a browser keeps strict cookies from what another site's link has led to.
+    fn sign_in(&self, token: &str) -> Response<Out> {
+        if !self.guard.is_token(token) {
+            return refuse(Refused::Secret);
+        }
+        let page = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>ccb</title>\
+                    <meta http-equiv=\"refresh\" content=\"0;url=/\"><a href=\"/\">Go on</a></html>";
+        let mut response = http::text(StatusCode::OK, "text/html; charset=utf-8", page);
+        if let Ok(cookie) = HeaderValue::from_str(&self.guard.set_cookie()) {
+            response.headers_mut().insert(SET_COOKIE, cookie);
+        }
+        response
+    }
+
+    /// Everything that changes, from where the browser left off.
+    fn events(&self, request: &Request<Incoming>) -> Response<Out> {
+        let seen = request.headers().get("last-event-id");
+        let mut seen = seen.and_then(|seen| Seen::parse(seen.to_str().ok()?));
+        let state = Arc::clone(&self.state);
+        let mut changed = state.subscribe();
+        // Nobody may have listened for long.
+        self.watcher.wake();
+        let (to, from) = mpsc::channel(2);
+        tokio::spawn(async move {
+            loop {
+                changed.borrow_and_update();
+                if let Some(update) = state.since(seen.as_ref()) {
+                    let bytes = event(Some(&update.seen.to_string()), &update.json);
+                    if to.send(bytes).await.is_err() {
+                        return;
+                    }
+                    seen = Some(update.seen);
+                }
+                tokio::time::sleep(PACE).await;
+                tokio::select! {
+                    heard = changed.changed() => if heard.is_err() { return },
+                    () = tokio::time::sleep(ALIVE) => {
+                        if to.send(Bytes::from_static(b": still here\n\n")).await.is_err() {
+                            return;
+                        }
+                    }
+                    () = to.closed() => return,
+                }
+            }
+        });
+        http::events(from)
+    }
+
+    fn task(&self, query: Option<&str>) -> Response<Out> {
+        let (team, id) = (parameter(query, "team"), parameter(query, "id"));
+        let id = id.and_then(|id| id.parse().ok());
+        let scene = self.state.scene();
+        let found = team
+            .zip(id)
+            .and_then(|(team, id)| scene.team(&team)?.task(id));
+        match found {
+            Some(task) => http::json(StatusCode::OK, &pieces::task_whole(task)),
+            None => failure(&gone("task")),
+        }
+    }
+
+    /// What an agent says and does, as it happens.
+    fn transcript(&self, query: Option<&str>) -> Response<Out> {
+        let (team, agent) = (parameter(query, "team"), parameter(query, "agent"));
+        let Some((team, agent)) = team.zip(agent) else {
+            return failure(&gone("agent"));
+        };
+        let known = self.state.scene();
+        let known = known
+            .team(&team)
+            .is_some_and(|team| team.agents.iter().any(|it| it.id == agent));
+        if !known {
+            return failure(&gone("agent"));
+        }
+        let reader = Live::open(&self.workplace).and_then(|live| live.transcript(&team, &agent));
+        match reader {
+            Ok(reader) => http::events(transcript::follow(reader)),
+            Err(error) => failure(&error),
+        }
+    }
+
+    async fn changes(&self, query: Option<&str>) -> Response<Out> {
+        let (team, what) = (parameter(query, "team"), parameter(query, "what"));
+        let Some((team, what)) = team.zip(what) else {
+            return failure(&gone("task"));
+        };
+        let workplace = self.workplace.clone();
+        self.slowly(move || {
+            let there = workplace.in_team(&Name::new("team", &team)?);
+            let found = live::changes(&what, &there)?;
+            let file = |file: &worktrees::patch::FileStat| {
+                json!({"path": file.path, "added": file.added, "deleted": file.deleted})
+            };
+            Ok(json!({
+                "worktree": found.worktree,
+                "uncommitted": found.uncommitted,
+                "files": found.files.iter().map(file).collect::<Vec<_>>(),
+                "diff": found.diff,
+                "cut": found.cut,
+            }))
+        })
+        .await
+    }
+
+    async fn report(&self, query: Option<&str>) -> Response<Out> {
+        let Some(team) = parameter(query, "team") else {
+            return failure(&gone("team"));
+        };
+        let workplace = self.workplace.clone();
+        self.slowly(move || {
+            let there = workplace.in_team(&Name::new("team", &team)?);
+            let report = report::of_team_without_diffs(&there)?;
+            serde_json::to_value(report).map_err(|error| Failure::internal(error.to_string()))
+        })
+        .await
+    }
+
+    async fn runs(&self) -> Response<Out> {
+        let workplace = self.workplace.clone();
+        self.slowly(move || Ok(json!(history::list(&workplace)?)))
+            .await
+    }
+
+    /// A report as a page of its own; it brings its own policy, which is stricter.
+    async fn page(&self, query: Option<&str>) -> Response<Out> {
+        let (workplace, what) = (self.workplace.clone(), parameter(query, "what"));
+        let made = self
+            .aside(move || Ok(report::html(&report::find(what.as_deref(), &workplace)?)))
+            .await;
+        match made {
+            Ok(page) => {
+                let mut response = http::text(StatusCode::OK, "text/html; charset=utf-8", page);
+                // The file's own policy names its style by a hash, which this one would refuse.
+                let policy = HeaderValue::from_static("frame-ancestors 'none'");
+                response
+                    .headers_mut()
+                    .insert("content-security-policy", policy);
+                response
+            }
+            Err(error) => failure(&error),
+        }
+    }
+
+    async fn act(&self, request: Request<Incoming>) -> Response<Out> {
+        let kind = request
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|kind| kind.to_str().ok());
+        if kind.is_none_or(|kind| !kind.starts_with("application/json")) {
+            let words = "Send JSON.";
+            return http::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, "text/plain", words);
+        }
+        let body = Limited::new(request.into_body(), LARGEST).collect().await;
+        let Ok(body) = body.map(http_body_util::Collected::to_bytes) else {
+            let message = format!("more than {LARGEST} bytes");
+            return failure(&Failure::usage("too_long", message));
+        };
+        let wish: Wish = match serde_json::from_slice(&body) {
+            Ok(wish) => wish,
+            Err(error) => return failure(&Failure::usage("bad_act", error.to_string())),
+        };
+        let workplace = self.workplace.clone();
+        let answer = self
+            .slowly(move || {
+                let stop = AtomicBool::new(false);
+                let said = live::act(&wish.act, &wish.team, &workplace, &stop)?;
+                Ok(json!({ "said": said }))
+            })
+            .await;
+        self.watcher.wake();
+        answer
+    }
+
+    async fn slowly(
+        &self,
+        work: impl FnOnce() -> Result<Value, Failure> + Send + 'static,
+    ) -> Response<Out> {
+        match self.aside(work).await {
+            Ok(value) => http::json(StatusCode::OK, &value),
+            Err(error) => failure(&error),
+        }
+    }
+
+    /// On a thread of its own, a few at once.
+    async fn aside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let _turn = self.slow.acquire().await;
+        let done = tokio::task::spawn_blocking(work).await;
+        done.unwrap_or_else(|error| Err(Failure::internal(error.to_string())))
+    }
+}
+
+fn gone(what: &str) -> Failure {
+    let message = format!("there is no such {what} any more");
+    Failure::new(Category::NotFound, "not_found", message)
+}
+
+fn refuse(refused: Refused) -> Response<Out> {
+    let status = match refused {
+        Refused::Secret => StatusCode::UNAUTHORIZED,
+        Refused::Host | Refused::Origin => StatusCode::FORBIDDEN,
+    };
+    http::text(status, "text/plain; charset=utf-8", refused.words())
+}

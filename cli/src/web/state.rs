@@ -1,0 +1,265 @@
+//! What browsers know: named pieces of JSON, each with the number of the change that made it so.
+//!
+//! A browser that has seen everything up to a number is sent the pieces that changed after it. So one
+//! that comes back after an hour misses nothing, and nothing has to be remembered for it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use coordinator::live::Scene;
+use tokio::sync::watch;
+
+/// How many names of pieces that are gone are remembered.
+const GONE: usize = 20_000;
+
+/// All pieces, for any number of browsers.
+#[derive(Debug)]
+pub(super) struct State {
+    inner: Mutex<Inner>,
+    changed: watch::Sender<u64>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// Tells this server from one before, whose numbers mean nothing here.
+    epoch: String,
+    seq: u64,
+    pieces: HashMap<String, Piece>,
+    gone: usize,
+    scene: Arc<Scene>,
+}
+
+#[derive(Debug)]
+struct Piece {
+    seq: u64,
+    /// None if it is gone.
+    json: Option<Arc<str>>,
+}
+
+/// What to tell a browser.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Update {
+    /// Up to where it knows everything then.
+    pub(super) seen: Seen,
+    /// One JSON document.
+    pub(super) json: String,
+}
+
+/// Up to where a browser knows everything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Seen {
+    epoch: String,
+    seq: u64,
+}
+
+impl Seen {
+    /// As a browser says it when it comes back (`Last-Event-ID`).
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let (epoch, seq) = text.split_once('.')?;
+        Some(Self {
+            epoch: epoch.to_owned(),
+            seq: seq.parse().ok()?,
+        })
+    }
+}
+
+impl std::fmt::Display for Seen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.epoch, self.seq)
+    }
+}
+
+impl State {
+    pub(super) fn new(epoch: &str) -> Self {
+        let inner = Inner {
+            epoch: epoch.to_owned(),
+            seq: 0,
+            pieces: HashMap::new(),
+            gone: 0,
+            scene: Arc::default(),
+        };
+        Self {
+            inner: Mutex::new(inner),
+            changed: watch::channel(0).0,
+        }
+    }
+
+    /// Says when something has changed.
+    pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// How many browsers listen.
+    pub(super) fn listeners(&self) -> usize {
+        self.changed.receiver_count()
+    }
+
+    /// The scene the pieces were made from.
+    pub(super) fn scene(&self) -> Arc<Scene> {
+        Arc::clone(&self.lock().scene)
+    }
+
+    /// These are the pieces from now on.
+    pub(super) fn put(&self, pieces: BTreeMap<String, String>, scene: Scene) {
+        let mut inner = self.lock();
+        let inner = &mut *inner;
+        inner.scene = Arc::new(scene);
+        let seq = inner.seq + 1;
+        let mut changed = false;
+        for (name, piece) in &mut inner.pieces {
+            if piece.json.is_some() && !pieces.contains_key(name) {
+                (piece.seq, piece.json) = (seq, None);
+                inner.gone += 1;
+                changed = true;
+            }
+        }
+        for (name, json) in pieces {
+            match inner.pieces.get_mut(&name) {
+                Some(piece) if piece.json.as_deref() == Some(json.as_str()) => {}
+                Some(piece) => {
+                    inner.gone -= usize::from(piece.json.is_none());
+                    (piece.seq, piece.json) = (seq, Some(json.into()));
+                    changed = true;
+                }
+                None => {
+                    let json = Some(json.into());
+                    inner.pieces.insert(name, Piece { seq, json });
+                    changed = true;
+                }
+            }
+        }
+        if inner.gone > GONE {
+            // Whoever knows of them is told everything anew.
+            inner.pieces.retain(|_, piece| piece.json.is_some());
+            inner.gone = 0;
+            inner.epoch.push('x');
+        }
+        if changed {
+            inner.seq = seq;
+            self.changed.send_replace(seq);
+        }
+    }
+
+    /// What somebody who has seen this much does not know; `None` if that is nothing.
+    pub(super) fn since(&self, seen: Option<&Seen>) -> Option<Update> {
+        let inner = self.lock();
+        let seen = seen.filter(|seen| seen.epoch == inner.epoch && seen.seq <= inner.seq);
+        let after = seen.map(|seen| seen.seq);
+        if after == Some(inner.seq) {
+            return None;
+        }
+        let mut new: Vec<(&String, Option<Arc<str>>)> = inner
+            .pieces
+            .iter()
+            .filter(|(_, piece)| after.is_none_or(|after| piece.seq > after))
+            .filter(|(_, piece)| after.is_some() || piece.json.is_some())
+            .map(|(name, piece)| (name, piece.json.clone()))
+            .collect();
+        new.sort_by(|a, b| a.0.cmp(b.0));
+        let mut json = format!("{{\"reset\":{},\"set\":{{", after.is_none());
+        let mut gone = Vec::new();
+        let mut first = true;
+        for (name, piece) in new {
+            let Some(piece) = piece else {
+                gone.push(name);
+                continue;
+            };
+            if !std::mem::take(&mut first) {
+                json.push(',');
+            }
+            json.push_str(&quoted(name));
+            json.push(':');
+            json.push_str(&piece);
+        }
+        let gone: Vec<String> = gone.into_iter().map(|name| quoted(name)).collect();
+        json.push_str(&format!("}},\"gone\":[{}]}}", gone.join(",")));
+        Some(Update {
+            seen: Seen {
+                epoch: inner.epoch.clone(),
+                seq: inner.seq,
+            },
+            json,
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn put(state: &State, of: &[(&str, u32)]) {
+        let each = of
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.to_string()));
+        state.put(each.collect(), Scene::default());
+    }
+
+    fn read(update: Option<Update>) -> (Seen, Value) {
+        let update = update.expect("something new");
+        (update.seen, serde_json::from_str(&update.json).unwrap())
+    }
+
+    #[test]
+    fn who_comes_back_is_told_what_changed_and_nothing_else() {
+        let state = State::new("e");
+        put(&state, &[("a", 1), ("b", 1)]);
+        let (first, all) = read(state.since(None));
+        assert_eq!(
+            all,
+            json!({"reset": true, "set": {"a": 1, "b": 1}, "gone": []})
+        );
+        assert_eq!(state.since(Some(&first)), None);
+        put(&state, &[("a", 1), ("b", 2), ("c", 3)]);
+        put(&state, &[("b", 2), ("c", 4)]);
+        put(&state, &[("b", 2), ("c", 4)]);
+        let (second, new) = read(state.since(Some(&first)));
+        assert_eq!(
+            new,
+            json!({"reset": false, "set": {"b": 2, "c": 4}, "gone": ["a"]})
+        );
+        assert_eq!(state.since(Some(&second)), None);
+        // What comes again after it was gone is new.
+        put(&state, &[("a", 1), ("b", 2), ("c", 4)]);
+        let (_, new) = read(state.since(Some(&second)));
+        assert_eq!(new, json!({"reset": false, "set": {"a": 1}, "gone": []}));
+    }
+
+    #[test]
+    fn numbers_of_another_server_or_of_the_future_mean_nothing() {
+        let state = State::new("e");
+        put(&state, &[("a", 1)]);
+        for seen in ["other.1", "e.99"] {
+            let (_, all) = read(state.since(Seen::parse(seen).as_ref()));
+            assert_eq!(all["reset"], true, "{seen}");
+        }
+        assert_eq!(Seen::parse("nonsense"), None);
+        assert_eq!(Seen::parse("e.x"), None);
+        let text = Seen::parse("e.7").unwrap().to_string();
+        assert_eq!(text, "e.7");
+    }
+
+    #[test]
+    fn pieces_that_are_gone_do_not_pile_up() {
+        let state = State::new("e");
+        let (seen, _) = {
+            put(&state, &[("a", 1)]);
+            read(state.since(None))
+        };
+        let many: BTreeMap<String, String> =
+            (0..=GONE).map(|n| (format!("n{n}"), "1".into())).collect();
+        state.put(many, Scene::default());
+        put(&state, &[("a", 1)]);
+        assert!(state.lock().pieces.len() < 10);
+        let (_, all) = read(state.since(Some(&seen)));
+        assert_eq!(all["reset"], true);
+    }
+}
