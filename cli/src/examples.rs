@@ -23,6 +23,17 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ),
             ("ccb fanout plan.yaml", "run a plan of many tasks"),
             ("ccb status", "what runs, and what needs you"),
+            ("ccb top", "the same, live, with keys to steer it"),
+        ],
+    ),
+    (
+        "top",
+        &[
+            (
+                "ccb top",
+                "watch and steer everything that runs in this repository",
+            ),
+            ("ccb top --team fixers", "one team only"),
         ],
     ),
     (
@@ -282,6 +293,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
                 "ccb doctor --fix",
                 "repair what can be repaired without losing anything",
             ),
+            (
+                "ccb doctor --probe",
+                "ask each provider's model for one word",
+            ),
         ],
     ),
     (
@@ -340,6 +355,37 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("ccb diff", "what has changed and not landed"),
             ("ccb --team fixers diff 3", "what was done for task 3"),
             ("ccb diff mate-1 --stat", "what mate-1 has changed so far"),
+        ],
+    ),
+    (
+        "report",
+        &[
+            ("ccb report", "how this team's run went, or the last one"),
+            (
+                "ccb --team fixers report --html report.html",
+                "all of it as one file for a browser",
+            ),
+            (
+                "ccb report fixers-20261117-133122 --json",
+                "one that `ccb runs` lists, for programs",
+            ),
+        ],
+    ),
+    (
+        "web",
+        &[
+            ("ccb web", "open the page in your browser"),
+            (
+                "ccb web --no-open --listen 127.0.0.1:0",
+                "only print its address, on any free port",
+            ),
+        ],
+    ),
+    (
+        "runs",
+        &[
+            ("ccb runs", "what has ended in this repository"),
+            ("ccb runs --all -n 0", "everything that is kept"),
         ],
     ),
     (

@@ -9,8 +9,10 @@ mod commands;
 mod context;
 mod examples;
 mod exit;
+mod line;
 mod manual;
 mod mcp;
+mod native;
 mod output;
 mod prompt;
 #[cfg(test)]
@@ -22,9 +24,12 @@ mod signals;
 mod style;
 mod supervise;
 mod table;
+mod top;
+mod web;
 mod wrap;
 
 pub use mcp::MCP_FAULT_POINTS;
+pub use top::TOP_FAULT_POINTS;
 
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -43,6 +48,9 @@ use crate::said::Said;
 pub fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
     if let Some(code) = supervise::main(&args) {
+        return code;
+    }
+    if let Some(code) = top::restorer_main(&args) {
         return code;
     }
     if let Some(code) = commands::completion::main(&args) {

@@ -13,6 +13,7 @@ use crate::exit::{Exit, not_printed};
 use crate::prompt;
 use crate::said::Said;
 pub(crate) use crate::style::*;
+use crate::top;
 use crate::wrap::wrap;
 
 /// Writes what a command has to say, for people or as JSON.
@@ -196,7 +197,9 @@ pub(crate) fn log_writer() -> impl Write {
             // One call is one message.
             let text = String::from_utf8_lossy(bytes);
             let text = hanging(text.trim_end());
-            prompt::above(|| writeln!(io::stderr().lock(), "{text}"))?;
+            if let Some(text) = top::hold_back(text) {
+                prompt::above(|| writeln!(io::stderr().lock(), "{text}"))?;
+            }
             Ok(bytes.len())
         }
 

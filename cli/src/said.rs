@@ -44,7 +44,7 @@ impl Said {
         let first = rest.split_whitespace().next().unwrap_or_default();
         let has = |flag: &str| rest.split_whitespace().any(|word| word == flag);
         let on_a_board = [
-            "task", "mail", "agent", "worktree", "status", "doctor", "mcp", "diff", "land",
+            "task", "mail", "agent", "worktree", "status", "top", "doctor", "mcp", "diff", "land",
             "reject", "undo",
         ];
         if on_a_board.contains(&first) && !has("--team") && !has("--list") {

@@ -1,4 +1,4 @@
-//! Colours, and text of others made harmless.
+//! Colours, and text of others that cannot be taken for ours.
 
 use anstyle::{AnsiColor, Style};
 
@@ -26,22 +26,9 @@ pub(crate) fn colored(color: Option<&str>, usual: Style) -> Style {
     usual.fg_color(Some(color))
 }
 
-/// Text of unknown origin without characters that would steer the terminal or reorder it. It may
-/// have several lines, so it is only for what is printed alone; beside lines of ours use
-/// [`clean_line`], [`hanging`] or [`quoted`].
-pub(crate) fn clean(text: &str) -> String {
-    let keep = |c: char| {
-        let steers = c.is_control() && c != '\n' && c != '\t';
-        let reorders = matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        let breaks = matches!(c, '\u{2028}' | '\u{2029}');
-        if steers || reorders || breaks {
-            '\u{fffd}'
-        } else {
-            c
-        }
-    };
-    text.chars().map(keep).collect()
-}
+// Text alone may have several lines; beside lines of ours use [`clean_line`], [`hanging`] or
+// [`quoted`].
+pub(crate) use store::text::{clean, clean_line};
 
 /// What stands before lines of unknown origin; no line of ours begins like this.
 pub(crate) const QUOTE: &str = "  │ ";
@@ -56,11 +43,6 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("{QUOTE}{}", hanging(text))
 }
 
-/// The same on one line.
-pub(crate) fn clean_line(text: &str) -> String {
-    clean(text).replace(['\n', '\t'], " ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,16 +55,6 @@ mod tests {
         }
         assert_eq!(colored(Some("#123456"), BOLD), BOLD);
         assert_eq!(colored(None, BOLD), BOLD);
-    }
-
-    #[test]
-    fn terminal_tricks_are_taken_out() {
-        assert_eq!(
-            clean("a\x1b[31mb\u{202e}c\nd"),
-            "a\u{fffd}[31mb\u{fffd}c\nd"
-        );
-        assert_eq!(clean_line("a\nb\tc"), "a b c");
-        assert_eq!(clean("a\rb\u{2028}c"), "a\u{fffd}b\u{fffd}c");
     }
 
     #[test]

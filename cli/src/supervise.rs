@@ -1,13 +1,30 @@
-//! This program as a guard or a host of a run; nobody types these commands.
+//! This program as a guard, a host or an agent of a run; nobody types these commands.
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
+use crate::native;
 use coordinator::run::{AgentError, GUARD, HOOKS, HOST, guard_main, hooks_main, host_main};
+use swarm::sandbox;
 
-/// Runs a guard or a host if that is what this process was started as.
+/// Runs a guard, a host, an agent or a confined command if that is what this process was started as.
 pub(crate) fn main(args: &[OsString]) -> Option<ExitCode> {
+    if let [_, role] = args
+        && role == swarm::native::ROLE
+    {
+        log_to_stderr();
+        return Some(ExitCode::from(native::main()));
+    }
+    if let [_, role, rest @ ..] = args
+        && role == sandbox::CONFINED
+    {
+        // Returns only if it failed.
+        let why = sandbox::main(rest);
+        writeln!(std::io::stderr(), "ccb: {why}").ok();
+        return Some(ExitCode::from(sandbox::EXIT_NOT_CONFINED));
+    }
     let [_, role, dir] = args else {
         return None;
     };
@@ -18,7 +35,18 @@ pub(crate) fn main(args: &[OsString]) -> Option<ExitCode> {
         HOOKS => |_| hooks_main(),
         _ => return None,
     };
-    // Standard error is the run's own log.
+    log_to_stderr();
+    match run(dir) {
+        Ok(()) => Some(ExitCode::SUCCESS),
+        Err(error) => {
+            tracing::error!(%error, "the run is not finished");
+            Some(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// Standard error is the run's own log.
+fn log_to_stderr() {
     tracing_subscriber::fmt()
         .with_max_level(tracing::Level::WARN)
         .with_target(false)
@@ -28,11 +56,4 @@ pub(crate) fn main(args: &[OsString]) -> Option<ExitCode> {
         .with_ansi(false)
         .try_init()
         .ok();
-    match run(dir) {
-        Ok(()) => Some(ExitCode::SUCCESS),
-        Err(error) => {
-            tracing::error!(%error, "the run is not finished");
-            Some(ExitCode::FAILURE)
-        }
-    }
 }

@@ -116,6 +116,8 @@ enum Kind {
     Priority,
     /// Whatever has work to look at.
     Work,
+    /// A run that has ended, or a team.
+    Run,
     /// A task of the plan that is named on the line.
     PlanTask,
 }
@@ -149,6 +151,7 @@ fn kind_of(path: &[String], arg: &Arg) -> Option<Kind> {
         (["cd"], "name") => Some(Kind::Worktree),
         (["fanout", ..], "only" | "skip") => Some(Kind::PlanTask),
         (["diff"], "what") => Some(Kind::Work),
+        (["report"], "what") => Some(Kind::Run),
         (["task", ..], "id" | "ids" | "blocker" | "dependent" | "blocked_by" | "blocks") => {
             Some(Kind::Task)
         }
@@ -173,6 +176,7 @@ fn values(kind: Kind) -> Vec<CompletionCandidate> {
         Kind::Worktree => candidates::worktrees(&workplace, false),
         Kind::RemovedWorktree => candidates::worktrees(&workplace, true),
         Kind::Team => candidates::teams(&workplace),
+        Kind::Run => candidates::runs(&workplace),
         Kind::List => candidates::lists(&workplace),
         Kind::Agent => candidates::agents(&workplace),
         Kind::Member => candidates::members(&workplace),

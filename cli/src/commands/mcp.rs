@@ -1,3 +1,5 @@
+use std::os::unix::net::UnixStream;
+
 use clap::Args;
 use coordinator::agent::Role;
 use coordinator::rights::not_yours;
@@ -19,6 +21,12 @@ pub(crate) struct McpArgs {
 pub(crate) fn run(args: &McpArgs, context: &mut Context) -> Result<Exit, Failure> {
     check(args.role, context)?;
     mcp::serve(args.role, context.workplace.clone())
+}
+
+/// Serves our own tools to an agent in this process, as the process `server` would.
+pub(crate) fn serve_here(args: &McpArgs, context: &Context) -> Result<UnixStream, Failure> {
+    check(args.role, context)?;
+    mcp::serve_here(args.role, context.workplace.clone())
 }
 
 /// An agent of ours is what it was started as, or less.

@@ -12,15 +12,19 @@ mod fanout;
 mod land;
 mod mail;
 mod man;
-mod mcp;
+pub(crate) mod mcp;
 mod reject;
+mod report;
+mod runs;
 mod shell_init;
 mod status;
 mod task;
 mod team;
+mod top;
 mod trust;
 mod undo;
 mod watch;
+mod web;
 pub(crate) mod worktree;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -87,6 +91,22 @@ pub(crate) enum Command {
     Undo(undo::UndoArgs),
     /// Show how everything stands: session, tasks, agents, requests, worktrees
     Status(status::StatusArgs),
+    /// Watch and steer everything that runs here, live: agents, board, transcripts, what needs you
+    ///
+    /// Any number of people can watch; another process may direct what is shown. Press ? for the keys.
+    Top(top::TopArgs),
+    /// Report on a session, a plan or an agent: figures, timeline, tasks, diffs, cost
+    ///
+    /// It is read from what is on disk, while something runs and after. `--html` writes one file that
+    /// opens anywhere: it asks for nothing, runs no script, and has no secrets that ccb knows of.
+    Report(report::ReportArgs),
+    /// List sessions and plans that have ended, with what each cost and landed
+    Runs(runs::RunsArgs),
+    /// Show everything that runs here in a browser: board, agents, diffs, answers
+    ///
+    /// The page is served to this machine alone and needs the token in the address it prints. It does
+    /// nothing that commands cannot do.
+    Web(web::WebArgs),
     /// List and remove what ccb left in this repository, keeping work that has not landed
     ///
     /// Work that has not landed and tasks that are not done stay without --all; what is in use always
@@ -130,11 +150,13 @@ pub(crate) fn run(cli: &Cli, name: &str, context: &mut Context) -> Result<Exit, 
                 | Command::Worktree(_)
                 | Command::Agent(_)
                 | Command::Status(_)
+                | Command::Top(_)
                 | Command::Diff(_)
                 | Command::Land(_)
                 | Command::Reject(_)
                 | Command::Undo(_)
                 | Command::Clean(_)
+                | Command::Report(_)
         )
     ) {
         context.settle_dead_runs();
@@ -156,6 +178,10 @@ pub(crate) fn run(cli: &Cli, name: &str, context: &mut Context) -> Result<Exit, 
         Some(Command::Reject(args)) => reject::run(args, context),
         Some(Command::Undo(args)) => undo::run(args, context),
         Some(Command::Status(args)) => status::run(args, context),
+        Some(Command::Top(args)) => top::run(args, context),
+        Some(Command::Web(args)) => web::run(args, context),
+        Some(Command::Report(args)) => report::run(args, context),
+        Some(Command::Runs(args)) => runs::run(args, context),
         Some(Command::Man(args)) => man::run(args, context),
         Some(Command::Doctor(args)) => doctor::run(args, context),
         Some(Command::Trust(args)) => trust::run(args, context),

@@ -245,7 +245,7 @@ fn agent_line(agent: &AgentView, width: usize) -> String {
 fn attention_lines(one: &Attention, width: usize) -> [String; 2] {
     let (glyph, style) = match one.need {
         Need::Permission | Need::Plan | Need::Request => ("?", YELLOW),
-        Need::Parked => ("‖", RED),
+        Need::Check | Need::Parked => ("‖", RED),
         Need::Unlanded => ("⇥", YELLOW),
         Need::Budget | Need::Conflict | Need::Unreadable | Need::Silent | Need::Interrupted => {
             ("⚠", YELLOW)

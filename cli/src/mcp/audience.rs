@@ -13,8 +13,11 @@ use rmcp::model::InitializeRequestParams;
 pub(crate) const JSON: &str = "ccb/json";
 /// Characters of a result that every client shows whole.
 const LEAST: usize = 11_000;
+/// Our own loop. The list of tools is part of each of its requests, so it must not change.
+const NATIVE: &str = "ccb-native";
 /// Clients that show more, by a part of the name they give.
-const MORE: [(&str, usize); 3] = [
+const MORE: [(&str, usize); 4] = [
+    (NATIVE, 40_000),
     ("claude-code", 40_000),
     ("opencode", 40_000),
     ("gemini", 28_000),
@@ -28,6 +31,7 @@ pub(crate) struct Audience(Arc<OnceLock<Known>>);
 struct Known {
     characters: usize,
     json: bool,
+    fixed_list: bool,
 }
 
 impl Audience {
@@ -38,6 +42,7 @@ impl Audience {
         let experimental = params.capabilities.experimental.as_ref();
         let known = Known {
             characters: more.map_or(LEAST, |(_, characters)| *characters),
+            fixed_list: name == NATIVE,
             json: experimental.is_some_and(|wanted| wanted.contains_key(JSON)),
         };
         self.0.set(known).ok();
@@ -63,6 +68,11 @@ impl Audience {
         self.characters()
             .saturating_sub(words)
             .max(self.room_for_mail())
+    }
+
+    /// Whether it wants a list of tools that does not change with its mode.
+    pub(crate) fn wants_fixed_list(&self) -> bool {
+        self.0.get().is_some_and(|known| known.fixed_list)
     }
 
     /// Whether it wants JSON beside the words.

@@ -29,6 +29,7 @@ mod trees;
 mod worktrees;
 
 use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,17 +58,42 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// Serves one client on standard input and output until it goes.
 pub(crate) fn serve(role: Role, context: Workplace) -> Result<Exit, Failure> {
-    let member = Arc::new(Membership::new(role, context)?);
-    // Fails like any command if the team cannot be used at all.
-    member.context().team()?;
-    if let Err(error) = member.join() {
-        tracing::warn!(error = error.message(), "not on the team's roster");
-    }
+    let member = admit(role, context)?;
     let agents = Arc::new(OwnAgents::new(role));
     let served = serve_on(&member, agents, std::io::stdin(), std::io::stdout());
     member.leave();
     served?;
     Ok(Exit::Done)
+}
+
+/// Serves a client in this very process: threads of ours are at the other end of the socket until
+/// it is closed.
+pub(crate) fn serve_here(role: Role, context: Workplace) -> Result<UnixStream, Failure> {
+    let io = |error: std::io::Error| Failure::failed("io", format!("no socket: {error}"));
+    let member = admit(role, context)?;
+    let (client, output) = UnixStream::pair().map_err(io)?;
+    let input = output.try_clone().map_err(io)?;
+    std::thread::spawn(move || {
+        let agents = Arc::new(OwnAgents::new(role));
+        if let Err(error) = serve_on(&member, agents, input, output) {
+            tracing::error!(
+                error = error.message(),
+                "the server of our own tools failed"
+            );
+        }
+        member.leave();
+    });
+    Ok(client)
+}
+
+/// Who is to be served. Fails like any command if the team cannot be used at all.
+fn admit(role: Role, context: Workplace) -> Result<Arc<Membership>, Failure> {
+    let member = Arc::new(Membership::new(role, context)?);
+    member.context().team()?;
+    if let Err(error) = member.join() {
+        tracing::warn!(error = error.message(), "not on the team's roster");
+    }
+    Ok(member)
 }
 
 /// Serves one client until it goes. Calls that are under way then are finished.

@@ -187,6 +187,16 @@ impl Server {
 }
 
 impl Desk {
+    /// The names of the tools the client may have at some time: those for plans, too, if it is
+    /// one that plans at all.
+    fn all_tools(&self) -> Vec<&'static str> {
+        let mut tools = bounds::own_tools(self.member.role, &self.filter);
+        if !tools.contains(&PLAN) || self.member.plans().is_none() {
+            tools.retain(|name| ![PLAN, ENTER_PLAN].contains(name));
+        }
+        tools
+    }
+
     /// The names of the tools the client has now.
     fn tools(&self) -> Vec<&'static str> {
         let mut tools = bounds::own_tools(self.member.role, &self.filter);
@@ -333,7 +343,10 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let names = self.desk.tools();
+        let names = match self.audience.wants_fixed_list() {
+            true => self.desk.all_tools(),
+            false => self.desk.tools(),
+        };
         self.listed_plan
             .store(names.contains(&PLAN), Ordering::Relaxed);
         let tools = names.into_iter().filter_map(|name| {

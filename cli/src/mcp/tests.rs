@@ -1,7 +1,6 @@
 //! The tools for agents, with somebody who runs none.
 
 use std::io::{BufRead, BufReader};
-use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;

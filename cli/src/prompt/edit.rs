@@ -8,7 +8,7 @@ const REMEMBERED: usize = 200;
 
 /// What a key came to.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Typed {
+pub(crate) enum Typed {
     /// The line has changed, or the cursor moved.
     Changed,
     /// The line is finished.
@@ -21,7 +21,7 @@ pub(super) enum Typed {
 
 /// A line, a cursor, and the lines before.
 #[derive(Debug, Default)]
-pub(super) struct Edit {
+pub(crate) struct Edit {
     text: Vec<char>,
     /// Before which character the cursor stands.
     cursor: usize,
@@ -31,11 +31,16 @@ pub(super) struct Edit {
 }
 
 impl Edit {
-    pub(super) fn is_empty(&self) -> bool {
+    /// What is typed so far.
+    pub(crate) fn text(&self) -> String {
+        self.text.iter().collect()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
-    pub(super) fn key(&mut self, key: KeyEvent) -> Typed {
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Typed {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match (key.code, control) {
             (KeyCode::Enter, _) => return Typed::Line(self.finish()),
@@ -79,7 +84,7 @@ impl Edit {
     }
 
     /// Text that was pasted: several lines become one.
-    pub(super) fn paste(&mut self, text: &str) {
+    pub(crate) fn paste(&mut self, text: &str) {
         for c in text.trim_end().chars() {
             self.insert(if c == '\n' || c == '\r' { ' ' } else { c });
         }
@@ -144,7 +149,7 @@ impl Edit {
     }
 
     /// The part of the line that fits into `width` columns, and in which column the cursor is.
-    pub(super) fn view(&self, width: usize) -> (String, usize) {
+    pub(crate) fn view(&self, width: usize) -> (String, usize) {
         let wide = |c: &char| c.width().unwrap_or(0);
         // The cursor needs a column of its own.
         let room = width.saturating_sub(1).max(1);
@@ -183,7 +188,7 @@ mod tests {
     }
 
     fn text(edit: &Edit) -> String {
-        edit.text.iter().collect()
+        edit.text()
     }
 
     #[test]

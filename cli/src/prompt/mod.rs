@@ -16,7 +16,7 @@ use anstyle::Style;
 use crossterm::event::{Event, KeyEventKind};
 use unicode_width::UnicodeWidthStr;
 
-use self::edit::{Edit, Typed};
+pub(crate) use self::edit::{Edit, Typed};
 use crate::style::{BOLD, DIM, clean_line};
 
 /// Takes the line away: to its beginning, and everything behind it.

@@ -63,8 +63,8 @@ pub(crate) struct SessionArgs {
     /// [default: 4]
     #[arg(long, value_name = "N", value_parser = mates)]
     pub(crate) mates: Option<Mates>,
-    /// What runs the mates: shell, claude, codex, … [default: agents.defaultRuntime, else what is
-    /// installed, else shell]
+    /// What runs the mates: shell, native, claude, codex, … [default: agents.defaultRuntime, else
+    /// what is installed, else native if a key is set, else shell]
     #[arg(long, value_name = "NAME")]
     pub(crate) runtime: Option<String>,
     /// What runs the lead; `me` is the person at the terminal [default: the mates' runtime if
@@ -103,6 +103,9 @@ pub(crate) struct SessionArgs {
     /// Let mates work in this directory instead of worktrees of their own
     #[arg(long)]
     pub(crate) no_worktrees: bool,
+    /// Print lines at a terminal instead of the live view
+    #[arg(long)]
+    pub(crate) plain: bool,
     /// Keep the session open at a terminal when the work is done
     #[arg(long)]
     pub(crate) stay: bool,
@@ -172,6 +175,7 @@ impl SessionArgs {
             ("--verify-timeout", self.verify_timeout.is_some()),
             ("--max-failures", self.max_failures.is_some()),
             ("--no-worktrees", self.no_worktrees),
+            ("--plain", self.plain),
             ("--stay", self.stay),
         ];
         let given = all.into_iter().filter(|(_, given)| *given);

@@ -2,6 +2,7 @@
 
 mod args;
 mod landing;
+mod live;
 mod summary;
 mod text;
 mod typed;
@@ -17,11 +18,28 @@ use self::view::View;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::signals::Signals;
+use crate::top;
+
+/// Gives the terminal back, also where a session panics.
+struct Closes(Arc<View>);
+
+impl Drop for Closes {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
 
 /// Begins a session, goes on with it, or follows it.
 pub(crate) fn run(args: &SessionArgs, context: &mut Context) -> Result<Exit, Failure> {
-    let view = View::new(context.out.clone(), Signals::catch()?);
-    let ui: Arc<dyn SessionUi> = Arc::new(view);
-    let verdict = session::run(&args.request(), &mut context.workplace, &ui)?;
-    Ok(verdict.into())
+    let wants_live = !args.plain && !context.out.is_json() && top::is_possible();
+    let view = Arc::new(View::new(
+        context.out.clone(),
+        Signals::catch()?,
+        wants_live,
+    ));
+    let closes = Closes(Arc::clone(&view));
+    let ui: Arc<dyn SessionUi> = view;
+    let verdict = session::run(&args.request(), &mut context.workplace, &ui);
+    drop(closes);
+    Ok(verdict?.into())
 }

@@ -1,8 +1,9 @@
-//! A session on lines: on stderr for people, events on stdout with `--json`.
+//! What a session shows: lines on stderr for people, events on stdout with `--json`, or the live
+//! view, which is given the same lines.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anstyle::Style;
 use coordinator::Finding;
@@ -18,9 +19,11 @@ use swarm::Team;
 use taskboard::{Snapshot, Status, TaskId};
 
 use super::landing::choose;
+use super::live::LiveView;
 use super::summary::{summary_json, summary_text};
 use super::text::{Place, event_json, event_text};
-use super::typed::{HELP, Typed, decision};
+use super::typed::Typed;
+use crate::line::{HELP, decision};
 use crate::output::{
     BOLD, CYAN, DIM, GREEN, Output, PLAIN, RED, YELLOW, clean_line, colored, hanging,
 };
@@ -35,8 +38,13 @@ pub(super) struct View {
     out: Mutex<Output>,
     json: bool,
     signals: Signals,
-    /// Where standard input is a terminal.
-    typed: Option<Typed>,
+    /// Where standard input is a terminal and lines are shown.
+    typed: Mutex<Option<Arc<Typed>>>,
+    /// The live view is wanted instead of lines.
+    wants_live: bool,
+    live: Mutex<Option<Arc<LiveView>>>,
+    /// The last words, printed when the view is closed.
+    ending: Mutex<Option<String>>,
     /// Whose members write, once it is known.
     team: Mutex<Option<Team>>,
     /// Its agents.
@@ -45,12 +53,17 @@ pub(super) struct View {
 }
 
 impl View {
-    pub(super) fn new(out: Output, signals: Signals) -> Self {
+    /// With `wants_live`, the live view opens when the session has begun.
+    pub(super) fn new(out: Output, signals: Signals, wants_live: bool) -> Self {
+        let typed = (!wants_live && std::io::stdin().is_terminal()).then(Typed::read);
         Self {
             json: out.is_json(),
             out: Mutex::new(out),
             signals,
-            typed: std::io::stdin().is_terminal().then(Typed::read),
+            typed: Mutex::new(typed.map(Arc::new)),
+            wants_live,
+            live: Mutex::default(),
+            ending: Mutex::default(),
             team: Mutex::default(),
             agents: Mutex::default(),
             place: Mutex::default(),
@@ -70,6 +83,10 @@ impl View {
             if text.is_empty() {
                 return;
             }
+            if let Some(live) = self.open_view() {
+                live.log(&text);
+                return;
+            }
             let now = rfc3339(SystemClock.now_ms());
             let time = now.get(11..19).unwrap_or_default();
             out.note_with(&format!("{DIM}{time}{DIM:#} {text}"), INDENT);
@@ -80,8 +97,50 @@ impl View {
         self.say(|| json!({"event": "note", "text": text}), || hanging(text));
     }
 
+    /// The live view, while it is on the screen.
+    fn open_view(&self) -> Option<Arc<LiveView>> {
+        lock(&self.live).clone().filter(|live| live.is_open())
+    }
+
+    fn typed(&self) -> Option<Arc<Typed>> {
+        lock(&self.typed).clone()
+    }
+
+    /// Closes the live view, if there is one, and says what is left to say.
+    pub(super) fn close(&self) {
+        let live = lock(&self.live).take();
+        if let Some(error) = live.and_then(|live| live.close()) {
+            self.note(&error.in_a_line());
+        }
+        if let Some(text) = lock(&self.ending).take() {
+            self.say(|| Value::Null, || text);
+        }
+    }
+
+    /// The person has closed the view to see lines: from here on they are printed.
+    fn go_on_as_lines(&self) {
+        let wants = lock(&self.live)
+            .as_ref()
+            .is_some_and(|live| live.wants_lines() && !live.is_open());
+        if !wants {
+            return;
+        }
+        self.close();
+        let typed = Arc::new(Typed::read());
+        typed.hint(self.place().typing_hint());
+        *lock(&self.typed) = Some(typed);
+        let team = self.place().team;
+        self.note(&format!(
+            "the session goes on; `ccb --team {team} top` in another terminal shows the view"
+        ));
+    }
+
     /// A line without a time, for people only.
     fn line(&self, text: &str) {
+        if let Some(live) = self.open_view() {
+            live.log(text);
+            return;
+        }
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         out.note(text);
     }
@@ -119,8 +178,11 @@ impl View {
             directory: session.workplace.directory.clone(),
             log: None,
         };
-        if let Some(typed) = &self.typed {
+        if let Some(typed) = self.typed() {
             typed.hint(place.typing_hint());
+        }
+        if self.wants_live {
+            *lock(&self.live) = Some(Arc::new(LiveView::open(session)));
         }
         *self.place.lock().unwrap_or_else(PoisonError::into_inner) = place;
         let record = &session.record;
@@ -246,6 +308,19 @@ impl View {
         );
     }
 
+    fn following(&self, who: Option<&str>) {
+        if let Some(live) = self.open_view() {
+            live.directs(who.is_none());
+        }
+        match who {
+            Some(who) => self.note(&format!(
+                "team {} is directed by another process ({who}); following it",
+                self.place().team
+            )),
+            None => self.note("whoever directed it is gone; taking over"),
+        }
+    }
+
     fn tasks(&self, snapshot: &Snapshot) {
         for task in snapshot.tasks().filter(|task| !task.is_internal()) {
             let mark = match task.status {
@@ -305,7 +380,11 @@ impl SessionUi for View {
                 || format!("added #{task} {}", clean_line(subject)),
             ),
             SessionEvent::Stopping { at_once } => self.stopping(*at_once),
+            SessionEvent::Following { who } => self.following(*who),
             SessionEvent::Note(text) => self.note(text),
+            SessionEvent::Ended(summary) if lock(&self.live).is_some() => {
+                *lock(&self.ending) = Some(summary_text(summary));
+            }
             SessionEvent::Ended(summary) => {
                 self.say(|| summary_json(summary), || summary_text(summary));
             }
@@ -313,7 +392,11 @@ impl SessionUi for View {
     }
 
     fn decisions(&self) -> Vec<Decision> {
-        let Some(typed) = &self.typed else {
+        self.go_on_as_lines();
+        if let Some(live) = lock(&self.live).clone() {
+            return live.decisions();
+        }
+        let Some(typed) = self.typed() else {
             return Vec::new();
         };
         let (lines, ended) = typed.so_far();
@@ -334,25 +417,37 @@ impl SessionUi for View {
     }
 
     fn is_attended(&self) -> bool {
-        self.typed.as_ref().is_some_and(|typed| !typed.is_over())
+        self.open_view().is_some() || self.typed().is_some_and(|typed| !typed.is_over())
     }
 
     fn choose_to_land(&self, into: &str, offers: &[Offer]) -> Result<Vec<TaskId>, Failure> {
-        let Some(typed) = &self.typed else {
+        let interrupted = || self.signals.came().is_some();
+        if let Some(live) = self.open_view() {
+            let chosen = live.choose_to_land(into, offers, &interrupted);
+            self.go_on_as_lines();
+            if let Some(chosen) = chosen {
+                return Ok(chosen);
+            }
+        }
+        let Some(typed) = self.typed() else {
             self.note(&format!(
                 "the work on {} is not on {into}: nobody is there to ask",
                 counted(offers.len(), "task")
             ));
             return Ok(Vec::new());
         };
-        let interrupted = || self.signals.came().is_some();
         let say = |text: &str| self.line(text);
-        Ok(choose(typed, into, offers, &say, &interrupted))
+        Ok(choose(&typed, into, offers, &say, &interrupted))
     }
 
     fn signal(&self) -> Option<u8> {
-        self.signals.take()
+        let typed = || lock(&self.live).clone()?.signal();
+        self.signals.take().or_else(typed)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What mates may do without asking, in a sentence.

@@ -30,9 +30,9 @@ pub(crate) struct SpawnArgs {
     /// Continue the conversation of this agent
     #[arg(long, value_name = "PARENT", conflicts_with_all = ["runtime", "model"])]
     fork: Option<String>,
-    /// What runs it: shell, claude, codex, opencode, gemini, qwen, or one of `runtimes` in the
-    /// settings [default: that of the agent that asks, else agents.defaultRuntime, else the first
-    /// that is installed]
+    /// What runs it: shell, native (ccb itself), claude, codex, opencode, gemini, qwen, or one of
+    /// `runtimes` in the settings [default: that of the agent that asks, else
+    /// agents.defaultRuntime, else the first that is installed, else native if a key is set]
     #[arg(long, value_name = "NAME")]
     runtime: Option<String>,
     /// A name it can be addressed by; with --team it becomes a member of the team

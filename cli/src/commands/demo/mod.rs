@@ -2,6 +2,7 @@
 
 mod sample;
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output as Ended, Stdio};
 use std::time::{Duration, Instant};
@@ -30,7 +31,7 @@ pub(crate) struct DemoArgs {
     /// Keep the repository, the board and the results, to look at them
     #[arg(long)]
     keep: bool,
-    /// Run slowly, for watching
+    /// Run slowly, for watching; on a terminal in the live view
     #[arg(long)]
     slow: bool,
     /// Kill agents and the coordinator on the way; it still ends green
@@ -72,26 +73,17 @@ pub(crate) fn run(args: &DemoArgs, context: &mut Context) -> Result<Exit, Failur
     if args.chaos {
         kills = demo.chaos(context)?;
     }
-    let ended = demo.fanout()?.wait().map_err(broken)?;
-    if !ended.success() {
+    let watched = args.slow && !args.chaos && !demo.quiet && std::io::stdout().is_terminal();
+    let succeeded = match watched {
+        true => demo.watch(context)?,
+        false => demo.fanout()?.wait().map_err(broken)?.success(),
+    };
+    if !succeeded {
         let kept = scratch.keep();
         let message = format!("the plan did not succeed; look at {}", kept.display());
         return Err(Failure::failed("demo", message));
     }
-    say(
-        context,
-        format!("\n{BOLD}The proof: every check on the branch it landed on{BOLD:#}"),
-    )?;
-    let proof = demo.root.join("proof");
-    let clone = proof.to_string_lossy();
-    demo.git(&["clone", "--quiet", "--branch", BRANCH, ".", &clone])?;
-    let green = demo.checks(&proof)?;
-    let what = format!("git clone --branch {BRANCH} . proof && cd proof && sh check.sh");
-    say(context, format!("{DIM}{what}{DIM:#}\n{}", green.trim_end()))?;
-    if !green.contains("all green") {
-        let message = format!("the branch is not green:\n{green}");
-        return Err(Failure::failed("demo", message));
-    }
+    prove(&demo, context)?;
     let seconds = began.elapsed().as_secs_f64();
     let words = match kills {
         0 => String::new(),
@@ -116,6 +108,25 @@ pub(crate) fn run(args: &DemoArgs, context: &mut Context) -> Result<Exit, Failur
         }}))?;
     }
     Ok(Exit::Done)
+}
+
+/// Runs every check on a clone of the branch that the work landed on.
+fn prove(demo: &Demo, context: &mut Context) -> Result<(), Failure> {
+    say(
+        context,
+        format!("\n{BOLD}The proof: every check on the branch it landed on{BOLD:#}"),
+    )?;
+    let proof = demo.root.join("proof");
+    let clone = proof.to_string_lossy();
+    demo.git(&["clone", "--quiet", "--branch", BRANCH, ".", &clone])?;
+    let green = demo.checks(&proof)?;
+    let what = format!("git clone --branch {BRANCH} . proof && cd proof && sh check.sh");
+    say(context, format!("{DIM}{what}{DIM:#}\n{}", green.trim_end()))?;
+    if !green.contains("all green") {
+        let message = format!("the branch is not green:\n{green}");
+        return Err(Failure::failed("demo", message));
+    }
+    Ok(())
 }
 
 /// What there is to look at.
@@ -242,7 +253,42 @@ impl Demo {
         command
     }
 
+    /// Runs the plan beside the live view; says whether it succeeded. Whoever leaves the view
+    /// before the plan is done waits for it.
+    fn watch(&self, context: &mut Context) -> Result<bool, Failure> {
+        say(context, "Leave the view with q; the proof follows.")?;
+        let log = self.root.join("plan.log");
+        let file = || atomic::open_private(&log).map(Stdio::from);
+        let mut plan = self.plan();
+        let mut plan = plan
+            .stdout(file()?)
+            .stderr(file()?)
+            .spawn()
+            .map_err(broken)?;
+        let viewed = self.ccb(&["top"]).stdin(Stdio::inherit()).status();
+        if !viewed.is_ok_and(|status| status.success()) {
+            say(
+                context,
+                "The live view did not start; waiting for the plan.",
+            )?;
+        } else if matches!(plan.try_wait(), Ok(None)) {
+            say(context, "The plan is not done yet; waiting for it.")?;
+        }
+        let ended = plan.wait().map_err(broken)?;
+        let said = atomic::read(&log)?.unwrap_or_default();
+        say(context, String::from_utf8_lossy(&said).trim_end())?;
+        Ok(ended.success())
+    }
+
     fn fanout(&self) -> Result<Child, Failure> {
+        let mut command = self.plan();
+        if self.quiet {
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+        }
+        command.spawn().map_err(broken)
+    }
+
+    fn plan(&self) -> Command {
         // Nothing is named that is about to be deleted.
         let nameless: &[&str] = if self.keep { &[] } else { &["--nameless"] };
         let plan = [
@@ -255,11 +301,7 @@ impl Demo {
             "--check",
             "sh check.sh",
         ];
-        let mut command = self.ccb(&[&plan, nameless].concat());
-        if self.quiet {
-            command.stdout(Stdio::null()).stderr(Stdio::null());
-        }
-        command.spawn().map_err(broken)
+        self.ccb(&[&plan, nameless].concat())
     }
 
     fn report(&self) -> Result<Value, Failure> {

@@ -1,8 +1,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use coordinator::fanout::merge_results;
-use coordinator::plans::secrets;
+use coordinator::fanout::{Report, merge_results};
+use coordinator::report;
 use serde_json::json;
 use store::Failure;
 
@@ -28,7 +28,10 @@ pub(super) fn run(args: &MergeArgs, context: &mut Context) -> Result<Exit, Failu
         .map(|dir| context.directory.join(dir))
         .collect();
     let out = args.out.as_ref().map(|out| context.directory.join(out));
-    let report = merge_results(&dirs, out.as_deref(), secrets(context))?;
+    let secrets = context.secrets();
+    let page =
+        |merged: &Report, dir: &Path| report::html(&report::of_plan(merged, dir, None, &secrets));
+    let report = merge_results(&dirs, out.as_deref(), context.secrets(), Some(&page))?;
     super::step_summary(&report);
     context.out.answer(
         || json!({"report": report, "out": out.as_ref().map(|out| out.to_string_lossy())}),

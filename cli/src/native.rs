@@ -1,0 +1,58 @@
+//! This program as an agent: what our own loop needs of the process it runs in.
+
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use clap::Parser;
+use rustix::process::DumpableBehavior;
+use store::Failure;
+use swarm::native::{McpServer, Options, Ports};
+
+use crate::commands::{Cli, Command, mcp};
+use crate::context::Context;
+use crate::output::Output;
+
+/// Runs the loop to its end; returns the exit code.
+pub(crate) fn main() -> u8 {
+    // Commands that the agent runs have the same user, and must not find its keys here.
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).ok();
+    let options = Options {
+        env: std::env::vars_os().collect(),
+        ports: Ports {
+            connect_own: Some(Arc::new(connect_own)),
+        },
+    };
+    swarm::native::main(options)
+}
+
+/// Our own tools without another process. A server for somebody else than this process needs one:
+/// who acts is found out from a process.
+fn connect_own(server: &McpServer) -> Option<UnixStream> {
+    let is_us = |(name, value): (&String, &String)| {
+        std::env::var_os(name).is_some_and(|own| own == value.as_str())
+    };
+    if !server.env.iter().all(is_us) {
+        return None;
+    }
+    match serve_here(&server.args) {
+        Ok(socket) => socket,
+        Err(error) => {
+            // The process will say the same, and where the agent sees it.
+            tracing::warn!(error = error.message(), "our own tools need a process");
+            None
+        }
+    }
+}
+
+fn serve_here(args: &[String]) -> Result<Option<UnixStream>, Failure> {
+    let words = std::iter::once("ccb").chain(args.iter().map(String::as_str));
+    let Ok(cli) = Cli::try_parse_from(words) else {
+        return Ok(None);
+    };
+    let Some(Command::Mcp(args)) = &cli.command else {
+        return Ok(None);
+    };
+    let context = Context::new(&cli.global, cli.repairs(), Output::new(false))?;
+    coordinator::rights::check("mcp", &context)?;
+    mcp::serve_here(args, &context).map(Some)
+}

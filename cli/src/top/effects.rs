@@ -1,0 +1,215 @@
+//! Carries out what [`mod@super::update`] asks for, on threads of its own: reading what runs, reading
+//! transcripts and diffs, and everything a person decides.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use coordinator::live::{self, Act, Live, Scene, TranscriptReader, WaiterBell, Woken};
+use coordinator::workplace::Workplace;
+use store::Failure;
+use store::clock::{Clock, SystemClock};
+use store::name::Name;
+
+use super::model::{AgentKey, ChangesOf, Message};
+use super::transcript::TranscriptNews;
+
+/// Nothing waits longer than this without looking whether it is still wanted.
+const LONG: Duration = Duration::from_secs(600);
+/// So many of the last entries are sent again, because a result may have come for one of them.
+const AGAIN: usize = 256;
+
+/// The threads that read and act.
+#[derive(Debug)]
+pub(super) struct Hands {
+    workplace: Workplace,
+    to: Sender<Message>,
+    orders: Sender<Option<AgentKey>>,
+    bell: WaiterBell,
+    /// Set when the view is closed: nobody waits for results any more.
+    stop: Arc<AtomicBool>,
+    reads_changes: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Hands {
+    pub(super) fn start(workplace: &Workplace, to: Sender<Message>) -> Result<Self, Failure> {
+        let live = Live::open(workplace)?;
+        let (orders, ordered) = mpsc::channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        let waiter = live.waiter();
+        let bell = waiter.bell();
+        let mut eye = Eye {
+            live,
+            waiter,
+            ordered,
+            to: to.clone(),
+            stop: Arc::clone(&stop),
+            followed: None,
+        };
+        let thread = std::thread::spawn(move || eye.look());
+        Ok(Self {
+            workplace: workplace.clone(),
+            to,
+            orders,
+            bell,
+            stop,
+            reads_changes: Arc::default(),
+            thread: Some(thread),
+        })
+    }
+
+    /// From now on this agent's transcript is read.
+    pub(super) fn follow(&self, agent: Option<AgentKey>) {
+        self.orders.send(agent).ok();
+        self.bell.ring();
+    }
+
+    pub(super) fn act(&self, team: String, act: Act) {
+        let (workplace, to) = (self.workplace.clone(), self.to.clone());
+        let (bell, stop) = (self.bell.clone(), Arc::clone(&self.stop));
+        std::thread::spawn(move || {
+            let done = live::act(&act, &team, &workplace, &stop);
+            to.send(Message::Done(done.map_err(|error| words(&error))))
+                .ok();
+            bell.ring();
+        });
+    }
+
+    pub(super) fn read_changes(&self, of: ChangesOf) {
+        // Git may take its time; a second one beside it would only make both slower.
+        if self.reads_changes.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let (workplace, to) = (self.workplace.clone(), self.to.clone());
+        let reads = Arc::clone(&self.reads_changes);
+        std::thread::spawn(move || {
+            let found = Name::new("team", &of.team)
+                .map_err(Failure::from)
+                .and_then(|team| live::changes(&of.what, &workplace.in_team(&team)));
+            reads.store(false, Ordering::SeqCst);
+            let result = found.map_err(|error| words(&error));
+            to.send(Message::Changes { of, result }).ok();
+        });
+    }
+}
+
+impl Drop for Hands {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        self.bell.ring();
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
+        }
+    }
+}
+
+/// What went wrong and what to do, on one line.
+fn words(error: &Failure) -> String {
+    match error.hint() {
+        Some(hint) => format!("{}. {hint}", error.message()),
+        None => error.message().to_owned(),
+    }
+}
+
+/// Looks again whenever something may have changed.
+struct Eye {
+    live: Live,
+    waiter: live::Waiter,
+    ordered: Receiver<Option<AgentKey>>,
+    to: Sender<Message>,
+    stop: Arc<AtomicBool>,
+    followed: Option<Followed>,
+}
+
+struct Followed {
+    agent: AgentKey,
+    reader: Result<TranscriptReader, String>,
+    /// Something was sent.
+    sent: bool,
+}
+
+impl Eye {
+    fn look(&mut self) {
+        let mut before: Option<Arc<Scene>> = None;
+        while !self.stop.load(Ordering::SeqCst) {
+            let scene = Arc::new(self.live.look(SystemClock.now_ms()));
+            let same = before
+                .as_ref()
+                .is_some_and(|before| is_same(before, &scene));
+            if !same {
+                before = Some(Arc::clone(&scene));
+                if self.to.send(Message::Scene(scene)).is_err() {
+                    return;
+                }
+            }
+            self.take_orders();
+            if self.read().is_err() {
+                return;
+            }
+            while self.waiter.wait(LONG) == Woken::TimeUp {
+                if self.stop.load(Ordering::SeqCst) {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn take_orders(&mut self) {
+        let Some(order) = self.ordered.try_iter().last() else {
+            return;
+        };
+        self.followed = order.map(|agent| Followed {
+            reader: self
+                .live
+                .transcript(&agent.team, &agent.id)
+                .map_err(|error| words(&error)),
+            agent,
+            sent: false,
+        });
+    }
+
+    /// Reads the followed transcript on; an error says that nobody wants it any more.
+    fn read(&mut self) -> Result<(), io::Error> {
+        let Some(followed) = &mut self.followed else {
+            return Ok(());
+        };
+        let news = match &mut followed.reader {
+            Err(_) if followed.sent => return Ok(()),
+            Err(why) => TranscriptNews {
+                trouble: Some(why.clone()),
+                ..TranscriptNews::default()
+            },
+            Ok(reader) => {
+                let new = reader.poll();
+                if !new && followed.sent {
+                    return Ok(());
+                }
+                let all = reader.entries();
+                let skipped = match followed.sent {
+                    true => all.len().saturating_sub(AGAIN),
+                    false => 0,
+                };
+                TranscriptNews {
+                    first: all.front().map_or(0, |entry| entry.number),
+                    entries: all.iter().skip(skipped).cloned().collect(),
+                    earlier: reader.has_earlier(),
+                    trouble: reader.trouble().map(str::to_owned),
+                }
+            }
+        };
+        followed.sent = true;
+        let agent = followed.agent.clone();
+        self.to
+            .send(Message::Transcript { agent, news })
+            .map_err(io::Error::other)
+    }
+}
+
+/// Whether two scenes look the same, whenever they were looked at.
+fn is_same(a: &Scene, b: &Scene) -> bool {
+    a.teams == b.teams && a.attention == b.attention && a.troubles == b.troubles
+}
