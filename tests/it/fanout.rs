@@ -57,7 +57,7 @@ impl Place {
             ..TaskReport::default()
         };
         results
-            .finish(&Report::new("r", &base, (0, 1), vec![task]))
+            .finish(&Report::new("r", &base, (0, 1), vec![task]), None)
             .unwrap();
         dir
     }

@@ -26,6 +26,8 @@ mod completion;
 mod concurrency;
 /// What every runtime must do, for those that need no model.
 mod contract;
+/// The same for our own loop, on a scripted model.
+mod contract_native;
 /// Sessions that a coordinator leads: its tools, its workers, what lands.
 mod coordinator;
 /// The worked example: it ends green.
@@ -72,8 +74,20 @@ mod interop;
 mod interop_edges;
 /// What another tool writes, and what it can read of ours.
 mod interop_files;
+/// What a live view knows and does: the same as the commands, from files alone.
+mod live;
 /// Looking at work, landing it, sending it back, undoing it.
 mod look_and_decide;
+/// What an agent that wants out of its worktree tries.
+mod native_escape;
+/// What our own loop does with a model's answers: calls, limits, a full context, kills.
+mod native_loop;
+/// MCP servers of native agents.
+mod native_servers;
+/// Teams whose agents are ccb itself, with a key and no other program.
+mod native_team;
+/// Our own loop and its model: every form of requests, every refusal, every broken answer.
+mod native_wire;
 /// Nothing stays behind: trees of lost attempts, and what was left half made.
 mod nothing_left;
 /// Text of others cannot look like lines of ours.
@@ -98,6 +112,8 @@ mod team_delete;
 /// What a person at a terminal sees, and can type.
 mod terminal;
 mod terminal_session;
+/// The live view in a real terminal: a team by keys alone, and the terminal given back.
+mod top;
 /// `ccb worktree …`: the answers, the exit codes, tasks bound to trees.
 mod tree_commands;
 /// A crash at every step of making, removing and bringing back a tree.
@@ -114,6 +130,7 @@ mod tree_torture;
 mod trust;
 mod tutorial;
 /// What each program is told about its tools.
+mod web;
 mod withheld;
 /// A write error at every write point of every operation.
 mod write_errors;
@@ -173,6 +190,7 @@ mod documents;
 /// What git wrote is on the disk before anybody is told.
 mod durable;
 /// Agents that speak the Agent Client Protocol, from start to end.
+mod reports;
 mod run_acp;
 /// Agents: bad input and bad luck, each with a stated outcome.
 mod run_bad_luck;

@@ -28,7 +28,7 @@ fn what_sessions_left_is_found_without_naming_a_team_and_every_command_works() {
     assert_eq!(ended.code, Some(1), "{ended:?}");
 
     let status = status(&scene);
-    assert_eq!(needs(&status), ["parked", "unlanded"], "{status}");
+    assert_eq!(needs(&status), ["check", "unlanded"], "{status}");
     let board = &status["teams"].as_array().unwrap()[0];
     assert_eq!(board["name"], "board", "{status}");
     assert_eq!(board["running"], false);

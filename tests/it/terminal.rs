@@ -70,6 +70,7 @@ fn a_person_answers_a_question_although_a_model_leads() {
     let lead = Script::new().call("TaskCreate", task).wait_file(never);
     let prompt = lead.to_prompt();
     let session = [
+        "--plain",
         "--runtime",
         "fake",
         "--mates",

@@ -1,4 +1,4 @@
-//! A session at a terminal of 80 by 24: what a person sees, types, is asked, and is left with.
+//! A session as lines at a terminal of 80 by 24: what a person sees, types, is asked, and is left with.
 
 use harness::script::Script;
 use harness::team_session::SessionScene;
@@ -12,7 +12,8 @@ use crate::{CCB, FAKE_AGENT, ON_TERMINAL};
 const GREEN: vt100::Color = vt100::Color::Idx(2);
 
 fn start(scene: &SessionScene, session: &[&str]) -> Terminal {
-    Terminal::start(ON_TERMINAL, &scene.command(session), 80, 24)
+    let session = [session, &["--plain"]].concat();
+    Terminal::start(ON_TERMINAL, &scene.command(&session), 80, 24)
 }
 
 /// A session with tasks that each write a file of their name.
@@ -250,7 +251,7 @@ fn a_failed_check_can_be_read() {
     let scene = scene(&[]);
     let check = "seq 1 30; printf 'parser.c:12: error: expected ;\\n' >&2; exit 3";
     scene.task("fix it", &["--run", "true", "--verify", check]);
-    let session = ["--runtime", "shell", "--attempts", "1"];
+    let session = ["--runtime", "shell", "--attempts", "1", "--plain"];
     let command = scene.command(&session);
     let mut terminal = Terminal::start(ON_TERMINAL, &command, 100, 40);
     let (code, screen) = terminal.end();
@@ -297,7 +298,7 @@ fn a_prompt_alone_starts_a_session_in_the_repository() {
         .done("handed out")
         .serve();
     let prompt = format!("make the tests pass {}", lead.to_prompt());
-    let command = scene.unnamed(&["--merge", "auto", &prompt]);
+    let command = scene.unnamed(&["--plain", "--merge", "auto", &prompt]);
     let mut terminal = Terminal::start(ON_TERMINAL, &command, 100, 40);
     let (code, screen) = terminal.end();
     assert_eq!(code, Some(0), "{screen:?}");

@@ -18,6 +18,10 @@ mod mail;
 mod marked;
 mod mcp;
 pub mod model;
+mod native_team;
+pub mod native_world;
+/// Pictures of screens.
+pub mod picture;
 mod random;
 mod real;
 mod real_team;
@@ -30,6 +34,8 @@ pub mod sample_project;
 pub mod scene_processes;
 mod schema;
 pub mod script;
+/// A team that was staged: files as agents leave them while they work.
+pub mod staged_team;
 mod talk;
 mod team_files;
 pub mod team_session;
@@ -44,6 +50,7 @@ pub use home::{Answer, TestHome};
 pub use inside::Inside;
 pub use mail::{MailScenario, mail_command, mail_state, message_numbers};
 pub use mcp::{McpClient, McpEnd, texts};
+pub use native_team::{KEY as NATIVE_KEY, NativeTeam, tools_of};
 pub use random::Random;
 pub use real::{
     RealWorld, accepted, fake_tools, find_real_program, freely, is_waiting, let_go, message,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::real::{RealWorld, real_program};
-use crate::runs::LONG;
+use crate::runs::{LONG, left_of};
 use crate::{TestHome, TestRepo, wait_until};
 
 /// A home, a repository, and a runtime `claude` that is kept on loopback. Agents of the type `free`
@@ -101,19 +101,6 @@ impl RealTeam {
 
     /// Every process that carries the agent's mark.
     pub fn left_of(&self, id: &str) -> Vec<String> {
-        let mark = format!("CCB_RUN_ID={id}\0");
-        let mut left = Vec::new();
-        for entry in std::fs::read_dir("/proc").expect("a list of processes") {
-            let dir = entry.expect("an entry").path();
-            let environ = std::fs::read(dir.join("environ")).unwrap_or_default();
-            let marked = environ
-                .windows(mark.len())
-                .any(|bytes| bytes == mark.as_bytes());
-            if marked {
-                let line = std::fs::read(dir.join("cmdline")).unwrap_or_default();
-                left.push(String::from_utf8_lossy(&line).replace('\0', " "));
-            }
-        }
-        left
+        left_of(id)
     }
 }

@@ -140,3 +140,21 @@ pub fn one_hook(event: &str, command: &str, timeout: f64) -> Value {
     let hook = serde_json::json!({"type": "command", "command": command, "timeout": timeout});
     serde_json::json!({ event: [{ "hooks": [hook] }] })
 }
+
+/// Every process that carries the mark of the run `id`, by its command line.
+pub fn left_of(id: &str) -> Vec<String> {
+    let mark = format!("CCB_RUN_ID={id}\0");
+    let mut left = Vec::new();
+    for entry in std::fs::read_dir("/proc").expect("a list of processes") {
+        let dir = entry.expect("an entry").path();
+        let environ = std::fs::read(dir.join("environ")).unwrap_or_default();
+        let marked = environ
+            .windows(mark.len())
+            .any(|bytes| bytes == mark.as_bytes());
+        if marked {
+            let line = std::fs::read(dir.join("cmdline")).unwrap_or_default();
+            left.push(String::from_utf8_lossy(&line).replace('\0', " "));
+        }
+    }
+    left
+}

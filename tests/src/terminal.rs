@@ -3,12 +3,12 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::{LocalModes, Winsize, tcsetwinsize};
 
 /// Only reached when something hangs.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -91,6 +91,37 @@ impl Terminal {
     pub fn type_keys(&mut self, keys: &str) {
         let typed = self.keys.write_all(keys.as_bytes());
         typed.expect("a terminal takes keys");
+    }
+
+    /// The process in it.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until the process has ended; how it did.
+    pub fn status(&mut self) -> ExitStatus {
+        self.child.wait().expect("its end")
+    }
+
+    /// Whether keys are echoed and lines are edited by the terminal itself, as shells want it.
+    pub fn is_cooked(&self) -> bool {
+        let modes = rustix::termios::tcgetattr(&self.keys).expect("a terminal");
+        let wanted = LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG;
+        modes.local_modes.contains(wanted)
+    }
+
+    /// Gives the window another size.
+    pub fn resize(&mut self, columns: u16, rows: u16) {
+        let size = |number| NonZeroU16::new(number).expect("a size");
+        let mut state = self.shown.lock();
+        state.parser.set_size(size(rows), size(columns));
+        let size = Winsize {
+            ws_col: columns,
+            ws_row: rows,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        tcsetwinsize(&self.keys, size).expect("a terminal's size");
     }
 
     /// The screen as it is now.
@@ -183,6 +214,38 @@ impl Screen {
         let rows = self.rows().into_iter().zip(0..);
         let wrapped = rows.filter(|(_, number)| self.0.row_wrapped(*number));
         wrapped.map(|(row, _)| row).collect()
+    }
+
+    /// Whether a program has taken the whole screen.
+    pub fn is_taken(&self) -> bool {
+        self.0.alternate_screen()
+    }
+
+    /// How many rows and columns it has.
+    pub fn size(&self) -> (u16, u16) {
+        let (rows, columns) = self.0.size();
+        (rows.get(), columns.get())
+    }
+
+    /// One place on it.
+    pub fn cell(&self, row: u16, column: u16) -> Option<&vt100::Cell> {
+        self.0.cell(row, column)
+    }
+
+    /// Whether `text` begins somewhere on a ground of its own, as what is chosen does.
+    pub fn is_marked(&self, text: &str) -> bool {
+        let (rows, columns) = self.size();
+        let first = text.chars().next().map(String::from).unwrap_or_default();
+        (0..rows).zip(self.rows()).any(|(number, row)| {
+            let marked = |column| {
+                let cell = self.0.cell(number, column);
+                cell.is_some_and(|cell| {
+                    let ground = cell.inverse() || cell.bgcolor() != vt100::Color::Default;
+                    ground && cell.contents() == first
+                })
+            };
+            row.contains(text) && (0..columns).any(marked)
+        })
     }
 
     /// Whether the cursor can be seen.

@@ -59,9 +59,13 @@ fn blocks(answer: &Answer<'_>) -> Vec<Value> {
         blocks.push(json!({ "type": "text", "text": text }));
     }
     for call in step.calls() {
-        blocks.push(json!({
+        let mut block = json!({
             "type": "tool_use", "id": fresh("toolu_"), "name": call.tool, "input": call.input,
-        }));
+        });
+        if let Some(raw) = call.raw {
+            block["raw"] = raw.into();
+        }
+        blocks.push(block);
     }
     blocks
 }
@@ -123,7 +127,11 @@ fn open(block: &Value, answer: &Answer<'_>) -> (Value, Vec<Value>) {
         }
         _ => {
             opening["input"] = json!({});
-            let input = block["input"].to_string();
+            let raw = block["raw"].as_str().map(str::to_owned);
+            let input = raw.unwrap_or_else(|| block["input"].to_string());
+            if let Some(fields) = opening.as_object_mut() {
+                fields.remove("raw");
+            }
             vec![json!({ "type": "input_json_delta", "partial_json": input })]
         }
     };

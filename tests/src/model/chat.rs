@@ -32,7 +32,7 @@ pub(super) fn text_of(content: &Value) -> String {
 
 fn calls(answer: &Answer<'_>) -> Vec<Value> {
     let calls = answer.step.calls().into_iter().map(|call| {
-        let function = json!({ "name": call.tool, "arguments": call.input.to_string() });
+        let function = json!({ "name": call.tool, "arguments": call.written() });
         json!({ "id": fresh("call_"), "type": "function", "function": function })
     });
     calls.collect()

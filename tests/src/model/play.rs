@@ -208,14 +208,17 @@ fn play(
         connection.answer(200, &[id], body.as_bytes())?;
         return Ok(Outcome::Answered);
     }
+    if step.buffered {
+        hang(connection, step, None, shared)?;
+        let events = wire.stream(answer).into_iter();
+        let all: String = events.filter_map(|emit| emit.text()).collect();
+        connection.answer(200, &[], all.as_bytes())?;
+        return Ok(Outcome::Answered);
+    }
     connection.begin_stream()?;
     for emit in wire.stream(answer) {
         match emit {
-            Emit::Event { name, data } => {
-                let name = name.map(|name| format!("event: {name}\n"));
-                let name = name.unwrap_or_default();
-                connection.piece(&format!("{name}data: {data}\n\n"))?;
-            }
+            Emit::Event { .. } => connection.piece(&emit.text().unwrap_or_default())?,
             Emit::Hang { ping } => hang(connection, step, ping, shared)?,
             Emit::Pause => {
                 let until = step.slow.map(Duration::from_secs_f64);

@@ -75,7 +75,7 @@ fn call_item(call: &Call, body: &Value) -> Value {
         "id": fresh("fc_"),
         "call_id": fresh("call_"),
         "name": call.tool,
-        "arguments": call.input.to_string(),
+        "arguments": call.written(),
         "status": "completed",
     });
     let spaced = tools().flat_map(tool_names).find(|name| {

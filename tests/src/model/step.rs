@@ -67,6 +67,9 @@ pub struct Step {
     /// The stream ends with an error of this type after the first piece of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream_error: Option<String>,
+    /// The whole stream comes at once, at its end, as through a proxy that buffers.
+    #[serde(skip_serializing_if = "is_false")]
+    pub buffered: bool,
     /// `http`, `drop` and `stream_error` happen only this often, then the rest of the step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub times: Option<u32>,
@@ -81,6 +84,17 @@ pub struct Call {
     /// Its arguments.
     #[serde(default = "empty_object")]
     pub input: Value,
+    /// What it writes instead of the arguments, JSON or not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw: Option<String>,
+}
+
+impl Call {
+    /// The arguments as they are written.
+    pub fn written(&self) -> String {
+        let raw = self.raw.clone();
+        raw.unwrap_or_else(|| self.input.to_string())
+    }
 }
 
 /// What a step says it used.
@@ -132,8 +146,22 @@ impl Step {
 
     /// Calls one more tool.
     pub fn and_tool(mut self, tool: impl Into<String>, input: Value) -> Self {
-        let tool = tool.into();
-        self.tools.push(Call { tool, input });
+        let (tool, raw) = (tool.into(), None);
+        self.tools.push(Call { tool, input, raw });
+        self
+    }
+
+    /// Calls one more tool with this text as its arguments.
+    pub fn and_raw_tool(mut self, tool: impl Into<String>, raw: impl Into<String>) -> Self {
+        let (tool, raw) = (tool.into(), Some(raw.into()));
+        let input = empty_object();
+        self.tools.push(Call { tool, input, raw });
+        self
+    }
+
+    /// Sends all of the answer at its end.
+    pub fn buffered(mut self) -> Self {
+        self.buffered = true;
         self
     }
 
@@ -209,6 +237,7 @@ impl Step {
         let one = self.tool.clone().map(|tool| Call {
             tool,
             input: input(),
+            raw: None,
         });
         one.into_iter().chain(self.tools.clone()).collect()
     }

@@ -21,6 +21,15 @@ pub(super) enum Emit {
 }
 
 impl Emit {
+    /// An event as it is sent.
+    pub(super) fn text(&self) -> Option<String> {
+        let Self::Event { name, data } = self else {
+            return None;
+        };
+        let name = name.map(|name| format!("event: {name}\n"));
+        Some(format!("{}data: {data}\n\n", name.unwrap_or_default()))
+    }
+
     /// An event that has a name.
     pub(super) fn named(name: &'static str, data: &Value) -> Self {
         Self::Event {

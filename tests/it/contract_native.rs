@@ -1,0 +1,155 @@
+//! The contract of runtimes on our own loop, for each form in which it talks to a model. Nothing is
+//! skipped: what our program never does by itself (garbage on its output, an end without a
+//! result) a fake one does in its place, driven by the same runtime.
+
+use std::ffi::OsString;
+
+use harness::contract::{ASKED, Act, OnModel, Session, ShellTool, Subject};
+use harness::model::{MARK, ModelServer};
+use harness::script::{Do, Grandchild, Script, To};
+use serde_json::json;
+use swarm::native::{Provider, Wire};
+use swarm::process::Processes;
+use swarm::runtime::{Abilities, Agent, Launch, LaunchError, NativeRuntime, Runtime};
+
+use crate::{CCB, FAKE_AGENT};
+
+/// Our program where a model has the script, a fake one where the program has it.
+#[derive(Debug)]
+struct Either {
+    own: NativeRuntime,
+    fake: NativeRuntime,
+}
+
+impl Runtime for Either {
+    fn abilities(&self) -> Abilities {
+        self.own.abilities()
+    }
+
+    fn launch(&self, launch: Launch, processes: &Processes) -> Result<Agent, LaunchError> {
+        match launch.prompt.contains(MARK) {
+            true => self.own.launch(launch, processes),
+            false => self.fake.launch(launch, processes),
+        }
+    }
+}
+
+struct Native(OnModel<ModelServer>);
+
+fn native(wire: Wire) -> Native {
+    let server = ModelServer::start();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let environment: Vec<(OsString, OsString)> = vec![
+        ("PATH".into(), path),
+        ("SCRIPTED_URL".into(), server.url().into()),
+        ("SCRIPTED_KEY".into(), "sk-scripted-key".into()),
+        ("SCRIPTED_WIRE".into(), wire.as_str().into()),
+    ];
+    Native(OnModel {
+        world: server,
+        server: |server| server,
+        runtime: Box::new(Either {
+            own: NativeRuntime::new(vec![CCB.to_owned(), NativeRuntime::ROLE.to_owned()]),
+            fake: NativeRuntime::new(vec![FAKE_AGENT.to_owned()]),
+        }),
+        broken: || Box::new(NativeRuntime::new(vec!["ccb-no-such-agent".to_owned()])),
+        tool: ShellTool {
+            name: "Bash",
+            input: |command| json!({ "command": command }),
+        },
+        fake_agent: FAKE_AGENT,
+        environment,
+        adds: &[],
+        prepare: |launch| {
+            let var = |name: &str| {
+                let found = launch.env.iter().find(|(known, _)| known == name);
+                let found = found.map(|(_, value)| value.to_string_lossy().into_owned());
+                found.unwrap_or_default()
+            };
+            launch.provider = Some(Provider {
+                name: "scripted".into(),
+                wire: Wire::parse(&var("SCRIPTED_WIRE")).expect("a form"),
+                base_url: var("SCRIPTED_URL"),
+                key_env: Some("SCRIPTED_KEY".into()),
+                model: "scripted-1".into(),
+                ..Provider::default()
+            });
+            // Asking is for the checks that are about it.
+            if !launch.prompt.contains(ASKED) {
+                launch.permission_mode = Some("bypassPermissions".into());
+            }
+        },
+    })
+}
+
+/// What only a program can do that is not ours.
+fn odd(script: Script, act: Act<'_>) -> Option<Script> {
+    let to = To::Stdout;
+    Some(match act {
+        Act::Say(text) => script.say(text),
+        Act::Touch(path) => script.touch(path),
+        Act::Quit => script.exit(0),
+        Act::PrintError(text) => script.print_error(&format!("{text}\n")),
+        Act::Garbage(count) => script.then(Do::Garbage { count, to }).print("\n"),
+        Act::LongLine(megabytes) => script.then(Do::LongLine { megabytes, to }),
+        Act::CloseOutputUntil(path) => script
+            .then(Do::Close { what: To::Stdout })
+            .then(Do::Close { what: To::Stderr })
+            .wait_file(path),
+        Act::LeaveBehind { pids, noisy } => script.spawn(Grandchild {
+            noisy,
+            pids: Some(pids.to_owned()),
+            role: "left behind".into(),
+            ..Grandchild::default()
+        }),
+        _ => return None,
+    })
+}
+
+impl Subject for Native {
+    fn runtime(&self) -> &dyn Runtime {
+        self.0.runtime()
+    }
+
+    fn without_program(&self) -> Box<dyn Runtime> {
+        self.0.without_program()
+    }
+
+    fn prompt(&self, acts: &[Act<'_>], result: &str) -> Option<String> {
+        self.0.prompt(acts, result).or_else(|| {
+            let mut all = acts.iter();
+            let script = all.try_fold(Script::new(), |script, act| odd(script, *act));
+            Some(script?.done(result).serve().to_prompt())
+        })
+    }
+
+    fn environment(&self) -> Vec<(OsString, OsString)> {
+        self.0.environment()
+    }
+
+    fn prepare(&self, launch: &mut Launch) {
+        self.0.prepare(launch);
+    }
+
+    fn was_told(&self, session: &Session<'_>, text: &str) -> bool {
+        self.0.was_told(session, text)
+    }
+}
+
+mod anthropic {
+    use super::*;
+
+    harness::contract_tests!(native(Wire::Anthropic), cannot: []);
+}
+
+mod chat {
+    use super::*;
+
+    harness::contract_tests!(native(Wire::Chat), cannot: []);
+}
+
+mod responses {
+    use super::*;
+
+    harness::contract_tests!(native(Wire::Responses), cannot: []);
+}
