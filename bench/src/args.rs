@@ -86,6 +86,10 @@ pub(crate) enum Part {
     Sessions,
     /// Plans of many small tasks beside shell scripts
     Fanout,
+    /// Watching two hundred agents at work
+    View,
+    /// ccb's own agent loop beside Claude Code and opencode
+    Native,
 }
 
 /// What the benchmark starts itself as.
@@ -101,6 +105,10 @@ pub(crate) enum Inner {
     MailWriter(MailWriterArgs),
     #[command(hide = true)]
     MailReader(MailArgs),
+    #[command(hide = true)]
+    ViewAgents(ViewArgs),
+    #[command(hide = true)]
+    ViewLooker(ViewArgs),
 }
 
 /// A process that claims until nothing is left.
@@ -169,6 +177,15 @@ pub(crate) struct MailWriterArgs {
     /// The pause between two messages, in microseconds.
     #[arg(long, default_value_t = 0)]
     pub(crate) pause: u64,
+}
+
+/// A process of the view part: agents, or somebody who looks at them.
+#[derive(Debug, Args)]
+pub(crate) struct ViewArgs {
+    #[arg(long)]
+    pub(crate) home: PathBuf,
+    #[arg(long)]
+    pub(crate) seconds: u64,
 }
 
 /// The command line with everything filled in.

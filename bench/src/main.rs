@@ -50,7 +50,7 @@
 //! [`designs`] are the boards; [`claims`], [`scaling`] and [`startup`] the three parts about
 //! them, [`mail`] the one about messages, [`worktrees`] the one about trees of a generated
 //! [`repository`], [`landing`] the one about getting their commits onto a branch, [`agents`] the one about runs, [`mcp`] the one about the MCP server, [`sessions`]
-//! the one about whole team sessions, [`fanout`] the one about plans; [`fleet`] and [`probe`] are
+//! the one about whole team sessions, [`fanout`] the one about plans, [`view`] the one about watching, [`native`] the one about our own agent loop; [`fleet`] and [`probe`] are
 //! the processes they start (this binary again).
 
 mod agents;
@@ -64,6 +64,7 @@ mod fleet;
 mod landing;
 mod mail;
 mod mcp;
+mod native;
 mod plot;
 mod probe;
 mod repository;
@@ -72,6 +73,7 @@ mod sessions;
 mod startup;
 mod stats;
 mod table;
+mod view;
 mod workload;
 mod worktrees;
 
@@ -97,6 +99,8 @@ fn main() -> ExitCode {
         Some(Inner::ClaimOne(args)) => startup::claim_one(args),
         Some(Inner::MailWriter(args)) => mail::write(args),
         Some(Inner::MailReader(args)) => mail::read(args),
+        Some(Inner::ViewAgents(args)) => view::agents(args),
+        Some(Inner::ViewLooker(args)) => view::look(args),
         None => Options::new(cli).and_then(|options| run(&options)),
     };
     match result {
@@ -165,6 +169,16 @@ fn run(options: &Options) -> Result<(), Failure> {
         let samples = fanout::run(options)?;
         fanout::print(options, &samples);
         options.save("fanout.json", || json(options, &samples))?;
+    }
+    if options.wants(Part::View) {
+        let samples = view::run(options)?;
+        view::print(options, &samples);
+        options.save("view.json", || json(options, &samples))?;
+    }
+    if options.wants(Part::Native) {
+        let samples = native::run(options)?;
+        native::print(&samples);
+        options.save("native.json", || json(options, &samples))?;
     }
     Ok(())
 }
