@@ -366,7 +366,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
                 "all of it as one file for a browser",
             ),
             (
-                "ccb report fixers-20261117-133122 --json",
+                "ccb report fixers-20261117-133122481 --json",
                 "one that `ccb runs` lists, for programs",
             ),
         ],

@@ -108,10 +108,10 @@ fn text(report: &Report, ccb: &str) -> String {
     }
     let tokens = totals.input_tokens.saturating_add(totals.output_tokens);
     lines.push(format!(
-        "  {}, {}, {} failed attempts, {} landed, {} undone",
+        "  {}, {}, {}, {} landed, {} undone",
         duration(totals.duration_ms),
         counted(totals.agents, "agent"),
-        totals.failed_attempts,
+        counted(totals.failed_attempts, "failed attempt"),
         totals.landed,
         totals.undone
     ));

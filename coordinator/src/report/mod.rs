@@ -204,10 +204,11 @@ fn kind_of(workplace: &Workplace, session: Option<&TeamSession>, plan_runs: bool
     }
 }
 
-/// By what a run is known: its team, and when it began.
+/// By what a run is known: its team, and when it began, to the millisecond: a second is long enough
+/// for two runs of one team.
 fn id_of(team: &str, started_at: &str) -> String {
     let digits: String = started_at.chars().filter(char::is_ascii_digit).collect();
-    let (day, time) = (digits.get(..8), digits.get(8..14));
+    let (day, time) = (digits.get(..8), digits.get(8..17));
     format!("{team}-{}-{}", day.unwrap_or("0"), time.unwrap_or("0"))
 }
 
@@ -330,7 +331,8 @@ mod tests {
     #[test]
     fn a_run_is_known_by_its_team_and_when_it_began() {
         let id = id_of("fixers", "2026-11-17T13:31:22.123Z");
-        assert_eq!(id, "fixers-20261117-133122");
+        assert_eq!(id, "fixers-20261117-133122123");
+        assert_ne!(id, id_of("fixers", "2026-11-17T13:31:22.124Z"));
         assert_eq!(id_of("t", ""), "t-0-0");
     }
 }
