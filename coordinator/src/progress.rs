@@ -90,7 +90,9 @@ impl Patience {
     /// Why a task with these attempts is not to be tried again, if so.
     pub(crate) fn is_over(&self, attempts: &[Attempt]) -> Option<String> {
         let last = &attempts.last()?.why;
-        let blamed: Vec<Attempt> = attempts.iter().filter(|it| it.counts).cloned().collect();
+        // What a person sent back was done; the person wants it otherwise.
+        let failed = |it: &&Attempt| it.counts && it.work.is_none();
+        let blamed: Vec<Attempt> = attempts.iter().filter(failed).cloned().collect();
         if blamed.len() >= self.failed.max(1) {
             return Some(match blamed.len() {
                 0 | 1 => last.clone(),
@@ -252,6 +254,10 @@ mod tests {
             status: Attempt::DIED.into(),
             ..attempt("killed", "a")
         };
+        let sent_back = Attempt {
+            work: Some(taskboard::RejectedWork::default()),
+            ..attempt("do more", "a")
+        };
         let one = |text: &str| attempt(text, "a");
         for (attempts, over) in [
             (vec![], None),
@@ -267,6 +273,12 @@ mod tests {
             ),
             // What happened to the engine is no fault of the task's.
             (vec![lost.clone(); 15], None),
+            // Sent back by a person, and then it failed for the first time.
+            (vec![sent_back.clone(), one("x"), one("y")], None),
+            (
+                vec![sent_back.clone(), one("x"), one("x")],
+                Some("no progress: failed 2 times"),
+            ),
             (vec![one("x"), lost.clone(), one("y")], None),
             // Killed twice is not the same failure twice; but it is an attempt.
             (vec![died.clone(), died.clone()], None),

@@ -76,6 +76,8 @@ mod interop_edges;
 mod interop_files;
 /// What a live view knows and does: the same as the commands, from files alone.
 mod live;
+/// A team that goes while somebody watches it.
+mod live_gone;
 /// Looking at work, landing it, sending it back, undoing it.
 mod look_and_decide;
 /// What an agent that wants out of its worktree tries.
@@ -96,6 +98,8 @@ mod output_lines;
 mod own_agents;
 /// Whoever works on a task does not decide when it is done.
 mod own_check;
+/// Results that a person sends back while a session runs.
+mod sent_back;
 /// Home, list, identity, output: what a command finds around it.
 mod status;
 mod surroundings;

@@ -48,6 +48,9 @@ pub enum TreeError {
     /// No such tree.
     #[error("there is no worktree {name:?}")]
     NotFound { name: String },
+    /// Somebody decided otherwise while it was about to land.
+    #[error("the work in worktree {name:?} was sent back while it was landing")]
+    NotWanted { name: String },
     /// It was to be new and is not.
     #[error("worktree {name:?} exists already")]
     Exists { name: String },
@@ -251,6 +254,7 @@ impl TreeError {
             Self::NotOurs { .. } => (Refused, "not_ours"),
             Self::HasChanges { .. } | Self::Uncommitted { .. } => (Refused, "has_changes"),
             Self::NotMergeable { .. } => (Refused, "not_mergeable"),
+            Self::NotWanted { .. } => (Refused, "not_wanted"),
             Self::Held { .. } => (Refused, "in_use"),
             Self::Locked { .. } => (Refused, "locked"),
             Self::OtherFileSystem { .. } => (Refused, "other_file_system"),

@@ -69,7 +69,7 @@ pub use git::{ConfigCode, ConflictPlace, config_code};
 pub use lease::Lease;
 pub use merge::{
     FilesNow, Landing, MergeOutcome, MergeRequest, MergeStrategy, Merged, Sealed, TakeBackRequest,
-    TakenBack, Undone, UndoneBy, patch,
+    TakenBack, Undone, UndoneBy, Wanted, patch,
 };
 pub use pool::{GivenBack, PoolTree, Refilled};
 pub use registry::{Entry, EventTask, LandingRecord, Trashed, TreeStatus};

@@ -72,8 +72,8 @@ pub(crate) struct Director {
     pub(super) places: Vec<Place>,
     pub(super) mirror: Mirror,
     pub(super) queue: BTreeMap<TaskId, Queued>,
-    pub(super) landing: Option<TaskId>,
-    pub(super) landing_paths: Vec<String>,
+    /// What lands now; it is not in the queue.
+    pub(super) landing: Option<Queued>,
     pub(super) proving: Option<TaskId>,
     pub(super) not_landed: BTreeMap<TaskId, String>,
     pub(super) stop_landing: Arc<AtomicBool>,
@@ -113,7 +113,6 @@ impl Director {
             mirror,
             queue: BTreeMap::new(),
             landing: None,
-            landing_paths: Vec::new(),
             proving: None,
             not_landed: BTreeMap::new(),
             stop_landing: Arc::new(AtomicBool::new(false)),
@@ -283,8 +282,8 @@ impl Director {
                 available: !place.extra,
             })
             .collect();
-        let waiting = self.queue.values().map(|queued| queued.paths.clone());
-        let held: Vec<Vec<String>> = waiting.chain([self.landing_paths.clone()]).collect();
+        let waiting = self.queue.values().chain(&self.landing);
+        let held: Vec<Vec<String>> = waiting.map(|queued| queued.paths.clone()).collect();
         let resting = self.resting();
         schedule(&Snapshot {
             tasks: &self.mirror.tasks,
@@ -427,11 +426,17 @@ impl Director {
         match self.setup.aside(id) {
             Aside::AtWork(_) if self.places.iter().any(|place| place.at == Some(id)) => {}
             Aside::AtWork(meta) => self.take_over(id, *meta, false),
-            Aside::Done if self.landing != Some(id) && !self.not_landed.contains_key(&id) => {
+            Aside::Done if !self.lands(id) && !self.not_landed.contains_key(&id) => {
                 self.enqueue(id);
             }
             Aside::Done | Aside::Nothing => {}
         }
+    }
+
+    fn lands(&self, id: TaskId) -> bool {
+        self.landing
+            .as_ref()
+            .is_some_and(|queued| queued.task == id)
     }
 
     /// The seat of an agent that was found; one more if there is none.

@@ -20,6 +20,7 @@ mod inputs;
 mod lead_workers;
 mod main_loop;
 mod mirror;
+mod not_taken;
 mod outcomes;
 mod rejected;
 mod reported_done;

@@ -184,11 +184,8 @@ impl Director {
         let Some(task) = next_to_land(&self.queue, &resting) else {
             return;
         };
-        let queued = self.queue.get(&task);
-        self.landing_paths = queued
-            .map(|queued| queued.paths.clone())
-            .unwrap_or_default();
-        self.landing = Some(task);
+        // What is done again while this lands takes its place in the queue.
+        self.landing = self.queue.remove(&task);
         let (setup, said) = (Arc::clone(&self.setup), self.said.clone());
         let stop = Arc::clone(&self.stop_landing);
         self.threads.push(thread::spawn(move || {
@@ -200,20 +197,25 @@ impl Director {
 
     fn landed(&mut self, landing: Landing, tell: &mut dyn FnMut(DirectorEvent)) {
         let task = landing.task;
-        self.landing = None;
-        self.landing_paths.clear();
+        let queued = self.landing.take();
         let mut outcome = landing.outcome;
         if let Landed::Hindered(why) = outcome {
             if let Some(pause) = self.landing_rests.again(task, Instant::now()) {
                 let ms = pause.as_millis();
                 let text = format!("task {task} lands in {ms} ms, once more: {why}");
                 tell(DirectorEvent::Note { text });
+                if let Some(queued) = queued {
+                    self.queue.entry(task).or_insert(queued);
+                }
                 return;
             }
             outcome = Landed::Left(why);
         }
         self.landing_rests.over(task);
-        self.queue.remove(&task);
+        if matches!(outcome, Landed::Left(_)) && !self.is_completed(task) {
+            // Somebody sent it back meanwhile; the next result lands.
+            outcome = Landed::Nothing;
+        }
         let into = self
             .setup
             .landings
@@ -235,7 +237,9 @@ impl Director {
                 tell(DirectorEvent::Landed { task, into, commit });
                 self.look_aside(task);
             }
-            Landed::Nothing => {}
+            Landed::Nothing => {
+                self.not_landed.remove(&task);
+            }
             Landed::Conflict(files, became) => {
                 let why = format!("{into} has changed the same lines");
                 self.not_landed.insert(task, why.clone());
@@ -262,6 +266,11 @@ impl Director {
                 tell(not_landed(Vec::new(), why, None));
             }
         }
+    }
+
+    fn is_completed(&self, id: TaskId) -> bool {
+        let task = self.setup.board().get(id);
+        task.is_ok_and(|task| task.status == taskboard::Status::Completed)
     }
 
     /// Where a task's work is, and the tasks whose work is in its way.

@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 
 use swarm::run::{ExitStatus, FileRules, Meta, RunError};
 use swarm::runtime::Usage;
-use taskboard::{Attempt, BoardError, Caller, Task, TaskId};
+use taskboard::{Attempt, BoardError, Caller, Status, Task, TaskId};
 use worktrees::TreeError;
 
 use super::base::{BaseOf, base_for};
 use super::control::{Control, Level};
 use super::crew::{Job, Seat, Terms};
 use super::event::TaskEnd;
+use super::not_taken::{NotTaken, not_taken};
 use super::setup::Setup;
 use crate::landing::{Landed, message};
 use crate::progress::Patience;
@@ -335,20 +336,24 @@ impl Setup {
         };
         match outcome.exit.status {
             ExitStatus::Completed => match self.board().get(id) {
-                Ok(task) if task.status == taskboard::Status::Completed => {
-                    WorkEnd::Task(TaskEnd::Done {
+                Ok(task) if task.status == Status::Completed => WorkEnd::Task(TaskEnd::Done {
+                    result: outcome.exit.text(),
+                    proof: outcome.exit.proof.map(Box::new),
+                }),
+                // Vetoed.
+                Ok(task) if noted(&task, &outcome.meta) => self.stand_of(id, why()),
+                Ok(task) => match not_taken(&task, &outcome.meta) {
+                    NotTaken::OpenedAgain => WorkEnd::Task(TaskEnd::Done {
                         result: outcome.exit.text(),
                         proof: outcome.exit.proof.map(Box::new),
-                    })
-                }
-                // Vetoed, which is noted, or taken away in the last moment.
-                Ok(task) if noted(&task, &outcome.meta) => self.stand_of(id, why()),
-                Ok(task) if task.parked().is_none() => self.failed(
-                    &task,
-                    "it was done, but the board did not take it".into(),
-                    self.max_attempts,
-                ),
-                _ => WorkEnd::Task(TaskEnd::Taken),
+                    }),
+                    NotTaken::Refused(why) => {
+                        let why = format!("it was done, but the board did not take it: {why}");
+                        self.failed(&task, why, self.max_attempts)
+                    }
+                    NotTaken::Elsewhere => WorkEnd::Task(TaskEnd::Taken),
+                },
+                Err(_) => WorkEnd::Task(TaskEnd::Taken),
             },
             ExitStatus::Killed => WorkEnd::Task(TaskEnd::Stopped { why: why() }),
             ExitStatus::Lost if outcome.meta.host.is_none() => WorkEnd::Hindered(why()),

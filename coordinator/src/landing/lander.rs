@@ -11,7 +11,7 @@ use std::time::Duration;
 use taskboard::{Attempt, Caller, Task, TaskId, TaskResult};
 use worktrees::{
     AfterCheck, Check, MergeOutcome, MergeRequest, MergeStrategy, Merged, SetUp, Slug, TreeError,
-    Trees,
+    Trees, Wanted,
 };
 
 use super::message;
@@ -129,9 +129,15 @@ impl Lander<'_> {
             after: AfterCheck::Keep,
             stop,
         });
+        // It may have been sent back while its check ran.
+        let wanted = || match board.get(id) {
+            Ok(now) => now.result().is_some_and(|now| now.commit == result.commit),
+            Err(_) => true,
+        };
         let request = MergeRequest {
             check,
             proven: self.proven(&task, &result, landings)?,
+            wanted: Some(Wanted(&wanted)),
             ..self.request(&task, &result, verify.as_deref(), landings, &trees)
         };
         match trees.merge(&slug, &request) {

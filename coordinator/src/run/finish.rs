@@ -77,10 +77,11 @@ fn carry_out(
     reached(fault::FINISH_STATE);
     settle_account(agents, &meta, &exit);
     let tasks = settle_tasks(agents, &meta, &exit)?;
-    if let Some(why) = &tasks.vetoed {
-        let mut why = why.clone();
-        agents.starter.secret_filter().text(&mut why);
-        meta.other.insert("taskVetoed".into(), why.into());
+    for (key, why) in [(VETOED, &tasks.vetoed), (REFUSED, &tasks.refused)] {
+        if let Some(mut why) = why.clone() {
+            agents.starter.secret_filter().text(&mut why);
+            meta.other.insert(key.into(), why.into());
+        }
     }
     reached(fault::FINISH_TASKS);
     end_tree(agents, &mut meta, &exit, seen);
@@ -145,11 +146,22 @@ fn settle_account(agents: &Agents, meta: &Meta, exit: &Exit) {
     }
 }
 
+/// What a run's `meta.json` says besides about its task; gone when it is resumed.
+pub(super) const VETOED: &str = "taskVetoed";
+pub(super) const REFUSED: &str = "taskRefused";
+
+fn said_of_task<'m>(meta: &'m Meta, key: &str) -> Option<&'m str> {
+    meta.other.get(key).and_then(serde_json::Value::as_str)
+}
+
 /// Why a hook did not let the run's task be completed.
 pub(super) fn task_vetoed(meta: &Meta) -> Option<&str> {
-    meta.other
-        .get("taskVetoed")
-        .and_then(serde_json::Value::as_str)
+    said_of_task(meta, VETOED)
+}
+
+/// Why the board did not take what the run had to say about its task.
+pub(crate) fn task_refused(meta: &Meta) -> Option<&str> {
+    said_of_task(meta, REFUSED)
 }
 
 /// Removes the run's tree if nothing is in it. What cannot be done now is no reason to keep the

@@ -16,6 +16,8 @@ pub(super) struct Settled {
     pub(super) note: Option<String>,
     /// Why a hook did not let the run's own task be completed.
     pub(super) vetoed: Option<String>,
+    /// Why the board did not take what the run had to say about its own task.
+    pub(super) refused: Option<String>,
 }
 
 /// Completes the run's task if that was its job; gives back everything else it has.
@@ -38,7 +40,10 @@ pub(super) fn settle_tasks(
                 error @ (BoardError::Refused { .. }
                 | BoardError::NotFound { .. }
                 | BoardError::ChangedMeanwhile { .. }),
-            ) => tracing::info!(%error, id = %id, "the task stays as it is"),
+            ) => {
+                tracing::info!(%error, id = %id, "the task stays as it is");
+                settled.refused = Some(error.to_string());
+            }
             Err(error) => return Err(error.into()),
         }
     }

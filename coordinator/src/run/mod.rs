@@ -34,6 +34,7 @@ pub use agents::{Agents, Listed, Surroundings};
 pub(crate) use agents::{mail_options, tree_options};
 pub use entry::{guard_main, host_main};
 pub use error::AgentError;
+pub(crate) use finish::task_refused;
 pub use late_hooks::hooks_main;
 pub use outside::Outside;
 pub use reconcile::Settled;

@@ -12,6 +12,7 @@ use worktrees::{Base, CreateMode};
 
 use super::agents::Agents;
 use super::error::AgentError;
+use super::finish::{REFUSED, VETOED};
 use super::start::Launched;
 use crate::fault;
 
@@ -116,7 +117,9 @@ impl Agents {
         meta.told = None;
         meta.ended_at = None;
         meta.stalled = None;
-        meta.other.shift_remove("taskVetoed");
+        for said in [VETOED, REFUSED] {
+            meta.other.shift_remove(said);
+        }
         (meta.host, meta.guard, meta.pid) = (None, None, None);
         meta.started_at = rfc3339(SystemClock.now_ms());
         run.begin_life(&mut meta)?;

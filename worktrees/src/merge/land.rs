@@ -45,8 +45,19 @@ pub struct MergeRequest<'a> {
     pub check: Option<Check<'a>>,
     /// A commit on which the check has passed: a result with the same files needs no other.
     pub proven: Option<String>,
+    /// Asked at the last moment: a check takes long, and somebody may have decided otherwise.
+    pub wanted: Option<Wanted<'a>>,
     /// Only say what would happen.
     pub dry_run: bool,
+}
+
+/// Whether something is still to land.
+pub struct Wanted<'a>(pub &'a dyn Fn() -> bool);
+
+impl std::fmt::Debug for Wanted<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Wanted")
+    }
 }
 
 /// The result of a landing.
@@ -140,8 +151,7 @@ impl Trees {
                 log = Some(self.check_commit(slug, &commit, check)?);
                 reached(fault::MERGE_CHECKED);
             }
-            let task = request.for_task.clone();
-            if let Some(entry) = self.move_target(slug, entry, &landing, task, turn)? {
+            if let Some(entry) = self.move_target(slug, entry, &landing, request, turn)? {
                 return Ok(landing.merged(entry, MergeOutcome::Landed, log));
             }
             branch = landing.target.branch;
@@ -231,7 +241,7 @@ impl Trees {
         slug: &Slug,
         entry: &Entry,
         landing: &Landing,
-        task: Option<String>,
+        request: &MergeRequest<'_>,
         turn: &FileLock,
     ) -> Result<Option<Entry>, TreeError> {
         let Some(commit) = landing.commit() else {
@@ -251,6 +261,13 @@ impl Trees {
         // Before it moves: after a crash the target itself says whether this is so.
         self.note(slug, Some(landed.clone()))?;
         reached(fault::MERGE_NOTED);
+        // After the note: whoever decides otherwise from now on sees that it is about to land.
+        if request.wanted.as_ref().is_some_and(|wanted| !wanted.0()) {
+            self.note(slug, entry.merged.clone())?;
+            return Err(TreeError::NotWanted {
+                name: entry.name.clone(),
+            });
+        }
         let timeout = self.options.checkout_timeout;
         let step = landing.target.advance(&self.layout, &commit, turn, timeout);
         if !matches!(step, Ok(TargetMove::Moved)) {
@@ -262,6 +279,7 @@ impl Trees {
         self.make_durable()?;
         reached(fault::MERGE_DURABLE);
         // What is missing in that list is found when it is read.
+        let task = request.for_task.clone();
         if let Err(error) = self.record_landing(entry, &landed, task) {
             tracing::warn!(%error, "the landing is not in the list of landings");
         }

@@ -16,7 +16,7 @@ mod target;
 
 pub(crate) use build::{Builder, Built};
 pub use compare::FilesNow;
-pub use land::{MergeOutcome, MergeRequest, MergeStrategy, Merged};
+pub use land::{MergeOutcome, MergeRequest, MergeStrategy, Merged, Wanted};
 pub use landings::{Landing, Undone, UndoneBy};
 pub use seal::Sealed;
 pub use take_back::{TakeBackRequest, TakenBack};
