@@ -458,6 +458,23 @@ fn where_a_view_cannot_be_there_is_a_way_around() {
     assert_eq!(piped.code, Some(2), "{piped:?}");
 }
 
+/// The view is of the repository, so nobody has named the team.
+#[test]
+fn a_team_that_is_deleted_is_said_to_be_gone_and_shown_as_it_was() {
+    let scene = SessionScene::new(CCB);
+    scene.task("write one", &["--run", "echo 1 > one"]);
+    let ended = scene.session(&["--merge", "never"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let mut terminal = start(&scene.unnamed(&["top"]));
+    terminal.wait_for_text("1/1 done");
+    scene.ok(&["team", "delete", "board"]);
+    wait_for_all(&terminal, &["✘ gone", "team board is gone"]);
+    press(&mut terminal, "2", "#1");
+    terminal.wait_for_text("write one");
+    terminal.type_keys("q");
+    assert_eq!(terminal.end().0, Some(0));
+}
+
 /// What agents print is text: it moves no cursor, sets no title and clears nothing.
 #[test]
 fn nothing_an_agent_prints_is_interpreted() {

@@ -25,6 +25,7 @@ mod changes;
 mod habits;
 mod perform;
 mod post;
+mod presence;
 mod progress;
 mod runs;
 mod scene;
@@ -102,7 +103,8 @@ impl Live {
         };
         for team in &mut self.teams {
             let found = team.look(now_ms);
-            if found.is_worth_showing(self.workplace.team_is_explicit()) {
+            team.shown |= found.is_worth_showing(self.workplace.team_is_explicit());
+            if team.shown {
                 scene.attention.extend(found.attention.iter().cloned());
                 scene.teams.push(found);
             }

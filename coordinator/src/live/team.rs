@@ -14,6 +14,7 @@ use worktrees::Trees;
 
 use super::board::{graph_of, tasks_of};
 use super::post::{OpenRequests, Post};
+use super::presence::{Presence, Present};
 use super::progress::{self, Rest, Times};
 use super::runs::Runs;
 use super::scene::{DirectorScene, GraphScene, LeadScene, TaskScene, TeamLife, TeamScene, Totals};
@@ -47,17 +48,16 @@ pub(super) struct TeamReader {
     runs: Runs,
     board: Glance,
     times: Times,
-    shown: Board,
+    board_shown: Board,
     sizes: Sizes,
     mailbox: Option<Mailbox>,
     post: Post,
     requests: OpenRequests,
     trees: Option<Trees>,
     director: Option<DirectorScene>,
-    /// It was there once.
-    seen: bool,
-    /// Its own directory was there, and not only its board.
-    had_dir: bool,
+    presence: Presence,
+    /// It had something to show; then it stays in view, also when it is gone.
+    pub(super) shown: bool,
     last: Option<TeamScene>,
 }
 
@@ -84,7 +84,7 @@ struct Board {
     looked: Option<i64>,
 }
 
-fn stamp_of(path: &Path) -> Option<Stamp> {
+pub(super) fn stamp_of(path: &Path) -> Option<Stamp> {
     std::fs::metadata(path).ok().map(|meta| Stamp::of(&meta))
 }
 
@@ -131,15 +131,15 @@ impl TeamReader {
             runs: Runs::new(&dir.join("runs")),
             board: board.glance(),
             times: Times::default(),
-            shown: Board::default(),
+            board_shown: Board::default(),
             sizes: Sizes::default(),
             mailbox: workplace.mailbox().ok(),
             post: Post::new(&dir),
             requests: OpenRequests::default(),
             trees: workplace.trees().ok(),
             director: None,
-            seen: false,
-            had_dir: false,
+            presence: Presence::new(workplace.team_named(name.clone()), home.list(&name)),
+            shown: false,
             last: None,
             dir,
             name,
@@ -167,43 +167,63 @@ impl TeamReader {
 
     /// The team as it is now.
     pub(super) fn look(&mut self, now_ms: i64) -> TeamScene {
-        // One that was deleted leaves a directory with nothing of a team in it.
-        let there = ["config.json", "runs"].map(|name| self.dir.join(name).exists());
-        let there = there.contains(&true);
-        let list = self.workplace.home().list(&self.name);
-        // A team that was deleted may leave the directory of its board, empty.
-        let left = list.is_dir() && (!self.had_dir || has_tasks(&list));
-        if self.seen && !there && !left {
-            return self.vanished();
-        }
-        self.had_dir |= there;
-        if self.seen && self.last.as_ref().is_some_and(TeamScene::is_vanished) {
+        let mut present = self.presence.now();
+        if present != Present::Gone && self.is_vanished() {
             // Somebody made it again: nothing of the old one is true of it.
             *self = Self::new(self.name.clone(), self.workplace.clone());
+            present = self.presence.now();
         }
-        self.seen |= there || list.is_dir();
-        let scene = self.read(now_ms);
-        self.last = Some(scene.clone());
-        scene
+        if present == Present::Yes || self.last.is_none() {
+            let scene = self.read(now_ms);
+            // Half of it may be gone by the time the other half is read.
+            present = self.presence.now();
+            if present == Present::Yes || self.last.is_none() {
+                self.last = Some(scene);
+            }
+        }
+        match present {
+            Present::Yes => {}
+            Present::BeingDeleted => return self.leaving(),
+            Present::Gone => self.vanish(),
+        }
+        self.last.clone().unwrap_or_else(|| empty(&self.name))
+    }
+
+    fn is_vanished(&self) -> bool {
+        let last = self.last.as_ref();
+        last.is_some_and(|last| last.life == TeamLife::Vanished)
+    }
+
+    /// As it was before somebody began to delete it.
+    fn leaving(&self) -> TeamScene {
+        let name = &self.name;
+        let last = self.last.clone().unwrap_or_else(|| empty(name));
+        TeamScene {
+            attention: Vec::new(),
+            troubles: vec![format!(
+                "team {name} is being deleted; if that was cut short, `ccb team delete {name}` \
+                 finishes it"
+            )],
+            ..last
+        }
     }
 
     /// As it was, with nobody left.
-    fn vanished(&mut self) -> TeamScene {
-        let mut scene = self.last.clone().unwrap_or_else(|| empty(&self.name));
-        if !scene.is_vanished() {
-            scene.life = TeamLife::Vanished;
-            scene.director = None;
-            scene.attention.clear();
-            for agent in &mut scene.agents {
-                agent.alive = false;
-            }
-            let name = &self.name;
-            scene.troubles = vec![format!(
-                "team {name} is gone: somebody deleted it, or its home was removed"
-            )];
-            self.last = Some(scene.clone());
+    fn vanish(&mut self) {
+        let name = &self.name;
+        let scene = self.last.get_or_insert_with(|| empty(name));
+        if scene.life == TeamLife::Vanished {
+            return;
         }
-        scene
+        scene.life = TeamLife::Vanished;
+        scene.director = None;
+        scene.attention.clear();
+        for agent in &mut scene.agents {
+            agent.alive = false;
+        }
+        scene.troubles = vec![format!(
+            "team {name} is gone: somebody deleted it, or its home was removed"
+        )];
     }
 
     fn read(&mut self, now_ms: i64) -> TeamScene {
@@ -266,7 +286,7 @@ impl TeamReader {
             true => Some(&self.plan_lock),
             false => Some(&self.engine_lock).filter(|lock| held(lock)),
         };
-        if scene.kind == Kind::Board && (plan || self.shown.planned) {
+        if scene.kind == Kind::Board && (plan || self.board_shown.planned) {
             scene.kind = Kind::Fanout;
         }
         let newer = self.session.value.1;
@@ -341,45 +361,45 @@ impl TeamReader {
             Err(error) => scene.troubles.push(clean_cut(&error.to_string(), TROUBLE)),
         }
         changed |= self.read_landings(changed, now_ms);
-        if changed || self.shown.looked.is_none() {
+        if changed || self.board_shown.looked.is_none() {
             let board = self.board.snapshot();
-            self.shown.tasks = tasks_of(board, &self.times, &self.shown.landings);
-            self.shown.counts = Counts::of(board);
-            self.shown.graph = graph_of(board);
+            self.board_shown.tasks = tasks_of(board, &self.times, &self.board_shown.landings);
+            self.board_shown.counts = Counts::of(board);
+            self.board_shown.graph = graph_of(board);
             let mut tasks = board.tasks();
-            self.shown.planned = tasks.any(|task| fanout::planned_as(task).is_some());
+            self.board_shown.planned = tasks.any(|task| fanout::planned_as(task).is_some());
         }
         if let Some(trees) = &self.trees {
             let runs = self.dir.join("runs");
-            let tasks = &mut self.shown.tasks;
+            let tasks = &mut self.board_shown.tasks;
             self.sizes.fill(tasks, &runs, trees.main_tree());
         }
-        scene.tasks.clone_from(&self.shown.tasks);
-        scene.counts = self.shown.counts.clone();
-        scene.graph.clone_from(&self.shown.graph);
+        scene.tasks.clone_from(&self.board_shown.tasks);
+        scene.counts = self.board_shown.counts.clone();
+        scene.graph.clone_from(&self.board_shown.graph);
     }
 
     /// Finds out what has landed, if that may have changed; says whether it has.
     fn read_landings(&mut self, board_changed: bool, now_ms: i64) -> bool {
-        if !board_changed && !is_due(self.shown.looked, now_ms) {
+        if !board_changed && !is_due(self.board_shown.looked, now_ms) {
             return false;
         }
-        self.shown.looked = Some(now_ms);
+        self.board_shown.looked = Some(now_ms);
         let Some(trees) = &self.trees else {
             return false;
         };
         let files = trees.record_files();
         let stamps: Vec<Option<Stamp>> = files.iter().map(|file| stamp_of(file)).collect();
-        if !board_changed && stamps == self.shown.stamps {
+        if !board_changed && stamps == self.board_shown.stamps {
             return false;
         }
         let list = self.name.as_str();
         let Ok(found) = landing::standings(self.board.snapshot(), list, trees) else {
             return false;
         };
-        self.shown.stamps = stamps;
-        let changed = found != self.shown.landings;
-        self.shown.landings = found;
+        self.board_shown.stamps = stamps;
+        let changed = found != self.board_shown.landings;
+        self.board_shown.landings = found;
         changed
     }
 
@@ -401,7 +421,7 @@ impl TeamReader {
             let how = attention::silence(agent.stalled.as_deref(), runs, last, now_ms)?;
             Some((agent.name.clone(), how))
         });
-        let waiting = self.shown.landings.iter();
+        let waiting = self.board_shown.landings.iter();
         let waiting = waiting.filter(|(_, state)| **state == LandState::Waiting);
         let unlanded: Vec<TaskId> = waiting.map(|(id, _)| *id).collect();
         let mut all = attention::of_team(&Seen {
@@ -420,18 +440,7 @@ impl TeamReader {
     }
 }
 
-/// Whether there is a task on a board.
-fn has_tasks(list: &Path) -> bool {
-    let files = std::fs::read_dir(list).into_iter().flatten().flatten();
-    let mut names = files.map(|file| file.file_name());
-    names.any(|name| name.to_string_lossy().ends_with(".json"))
-}
-
 impl TeamScene {
-    fn is_vanished(&self) -> bool {
-        self.life == TeamLife::Vanished
-    }
-
     /// Whether there is something to show: not for a list that nobody ever used.
     pub(super) fn is_worth_showing(&self, named: bool) -> bool {
         let nothing = self.agents.is_empty() && self.counts.total() == 0 && self.mail.is_empty();
