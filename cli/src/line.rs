@@ -11,7 +11,7 @@ pub(crate) const HELP: &str =
   /tasks           show the board
   /agents          show who is working
   /stop NAME       stop an agent; its task goes back on the board
-  /approve ID      approve a plan or permission (the start of the ID will do)
+  /approve ID      approve a plan or permission; who asks will do for the ID
   /reject ID WHY   deny it
   /quit            stop the agents, decide what lands, and end
 The session ends by itself when the work is done (not with --stay).

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anstyle::Style;
 use coordinator::Finding;
-use coordinator::actions::mail::in_short;
+use coordinator::actions::mail::{in_short, short_id};
 use coordinator::failure_text::log_of_run;
 use coordinator::run::{Agents, Listed};
 use coordinator::session::{Decision, DirectorEvent, Offer, Session, SessionEvent, SessionUi};
@@ -282,10 +282,15 @@ impl View {
         self.say(
             || json!({"event": "request", "request": request.to_json()}),
             || {
-                let id = request.id.get(..8).unwrap_or(&request.id);
+                let id = short_id(request);
+                let answer = match self.open_view() {
+                    Some(_) => "! shows all of it; there a approves and n denies".to_owned(),
+                    None => format!(
+                        "/approve {id} or /reject {id} WHY; `ccb mail requests` shows all of it"
+                    ),
+                };
                 format!(
-                    "{YELLOW}?{YELLOW:#} {} asks to {}\n  {DIM}/approve {id} or /reject {id} WHY; \
-                     `ccb mail requests` shows all of it{DIM:#}",
+                    "{YELLOW}?{YELLOW:#} {} asks to {}\n  {DIM}{answer}{DIM:#}",
                     clean_line(&request.from),
                     clean_line(&in_short(&request.question)),
                 )

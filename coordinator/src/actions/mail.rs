@@ -151,7 +151,18 @@ pub fn ask(to: &str, question: Question, workplace: &Workplace) -> Result<Reques
     Ok(mailbox.ask(from, &to, question, DEFAULT_DEADLINE)?)
 }
 
-/// The id of the open request that is meant: all of it, its beginning, or who asks.
+/// How many characters of a request's id are shown.
+const SHORT: usize = 8;
+
+/// As much of a request's id as names it. That is its end: the beginning is the time, and all
+/// requests of one minute begin alike.
+pub fn short_id(request: &Request) -> &str {
+    let id = &request.id;
+    let start = id.len().saturating_sub(SHORT);
+    id.get(start..).unwrap_or(id)
+}
+
+/// The id of the open request that is meant: all of it, its beginning or its end, or who asks.
 pub fn open_request(
     given: &str,
     to: Option<&str>,
@@ -166,15 +177,22 @@ pub fn open_request(
         .iter()
         .filter(|request| request.state == RequestState::Pending)
         .filter(|request| to.is_none_or(|to| request.to == to))
-        .filter(|request| request.id.starts_with(given) || request.from.as_str() == given)
+        .filter(|request| {
+            let id = &request.id;
+            id.starts_with(given) || id.ends_with(given) || request.from.as_str() == given
+        })
         .collect();
     match open.as_slice() {
         [request] => Ok(request.id.clone()),
         // As if it had been named in full.
         [] => Ok(given.to_owned()),
         several => {
-            let message = format!("{} open requests begin with {given:?}", several.len());
-            let hint = "`ccb mail requests` lists them";
+            let message = format!("{given:?} means {} open requests", several.len());
+            let ids: Vec<&str> = several.iter().map(|request| short_id(request)).collect();
+            let hint = format!(
+                "say which: {}; `ccb mail requests` lists them",
+                ids.join(", ")
+            );
             Err(Failure::usage("ambiguous", message).with_hint(hint))
         }
     }

@@ -9,7 +9,7 @@ use taskboard::{Snapshot, Task, TaskId};
 
 use super::Kind;
 use crate::actions::Act;
-use crate::actions::mail::in_short;
+use crate::actions::mail::{in_short, short_id};
 use crate::failure_text::FailureText;
 use crate::landing::is_conflict;
 use crate::progress::is_check_failure;
@@ -248,7 +248,7 @@ fn of_request(request: &Request, team: &str) -> Attention {
         Question::Plan(_) => Need::Plan,
         Question::Shutdown(_) | Question::Mode(_) => Need::Request,
     };
-    let short = request.id.get(..8).unwrap_or(&request.id);
+    let short = short_id(request);
     let id = request.id.clone();
     let what = format!("{} asks to {}", request.from, in_short(&request.question));
     Attention {
