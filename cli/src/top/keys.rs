@@ -43,7 +43,7 @@ pub(crate) const HELP: &[(&str, &str)] = &[
     ("↑ ↓  k j", "choose; PgUp PgDn Home End go further"),
     (
         "Enter",
-        "look inside: a transcript, a task, a folded tool call; again: back",
+        "look inside: a transcript, a task, a tool call; again: back",
     ),
     ("Esc", "back, or clear the filter"),
     (

@@ -2,6 +2,7 @@
 //! test -p ccb-cli --lib top`, and a look at the difference.
 
 use insta::assert_snapshot;
+use ratatui::style::{Color, Modifier};
 
 use super::scene::{changes, scene, transcript};
 use super::{keys, picture, session, shown, watcher};
@@ -133,19 +134,35 @@ fn without_colours_only_bold_dim_and_reverse_are_left() {
     let coloured = |model: &Model| {
         let terminal = picture(model);
         let cells = terminal.backend().buffer().content().iter();
-        cells
-            .filter(|cell| cell.fg != ratatui::style::Color::Reset)
-            .count()
+        cells.filter(|cell| cell.fg != Color::Reset).count()
     };
     assert!(coloured(&model) > 0);
     model.colours = false;
     assert_eq!(coloured(&model), 0);
 }
 
+/// A reversed colour would be another background for each cell.
+#[test]
+fn the_chosen_row_has_one_background() {
+    for typed in ["↓", "2", "3", "↓\r", "6", "7", "!"] {
+        let model = after((80, 24), typed);
+        let terminal = picture(&model);
+        let buffer = terminal.backend().buffer();
+        let rows = 2..model.rows;
+        let cells = rows.flat_map(|y| (0..model.columns).map(move |x| (x, y)));
+        for at in cells {
+            let cell = &buffer[at];
+            if cell.modifier.contains(Modifier::REVERSED) {
+                assert_eq!(cell.fg, Color::Reset, "{typed}: {at:?}");
+                assert!(!cell.modifier.contains(Modifier::DIM), "{typed}: {at:?}");
+            }
+        }
+    }
+}
+
 /// Light and dark terminals have their own background, and the first sixteen colours are theirs.
 #[test]
 fn only_the_terminals_own_colours_are_used() {
-    use ratatui::style::Color;
     for typed in ["", "2", "3", "↓\r", "↓d", "6", "7", "!", "?", "↓x"] {
         let terminal = picture(&after((160, 50), typed));
         for cell in terminal.backend().buffer().content() {

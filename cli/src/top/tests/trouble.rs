@@ -220,10 +220,17 @@ fn what_cannot_be_read_and_a_newer_director_are_said() {
     let mut bad = scene();
     bad.teams[0].director.as_mut().unwrap().newer = Some(9);
     bad.troubles = vec!["cannot read the board: Input/output error".into()];
-    let model = watcher((120, 24), bad);
-    let text = shown(&model);
+    for (size, words) in [
+        ((120, 24), "⚠ cannot read the board: Input/output error"),
+        ((80, 24), "⚠ cannot read the board: Input/output error"),
+        ((20, 5), "⚠ cannot read the b…"),
+    ] {
+        let text = shown(&watcher(size, bad.clone()));
+        assert!(text.contains(words), "{text}");
+        assert!(size.0 < 80 || text.contains("q leave"), "{text}");
+    }
+    let text = shown(&watcher((120, 24), bad));
     assert!(text.contains("directed by a newer ccb"), "{text}");
-    assert!(text.contains("⚠ cannot read the board"), "{text}");
     let news = TranscriptNews {
         trouble: Some("cannot read transcript.jsonl: Permission denied".into()),
         ..TranscriptNews::default()

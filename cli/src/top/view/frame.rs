@@ -12,6 +12,9 @@ use crate::top::lists;
 use crate::top::model::{Dialog, Model, Pane, Typing};
 use crate::top::text;
 
+/// The room for `  ? help  q leave`.
+const LAST_KEYS: usize = 19;
+
 /// How important something is that may have to be left out: 0 is never.
 type Part = (u8, Span<'static>);
 
@@ -230,14 +233,19 @@ pub(super) fn hints(model: &Model) -> Line<'static> {
         let words = text::cut(&text::line(words), width);
         return Line::styled(words, theme::tone(*tone));
     }
-    let troubles = model.scene.troubles.first();
-    let trouble = model.team().and_then(|team| team.troubles.first());
     let mut keys = keys_now(model);
+    let mut line = Line::default();
+    if let Some(words) = trouble(model).filter(|_| model.typing.is_none()) {
+        // It is worth more than the keys, which help shows as well.
+        let room = width.saturating_sub(LAST_KEYS);
+        let words = text::cut(&words, room);
+        line.push_span(Span::styled(format!("{words}  "), BAD));
+        keys.clear();
+    }
     if model.typing.is_none() {
         keys.push(("?", "help"));
         keys.push(("q", "leave"));
     }
-    let mut line = Line::default();
     for (key, does) in keys {
         let part = text::width(key) + does.len() + 3;
         if line.width() + part > width {
@@ -246,14 +254,21 @@ pub(super) fn hints(model: &Model) -> Line<'static> {
         line.push_span(Span::styled(key, KEY));
         line.push_span(format!(" {does}  "));
     }
-    if let Some(trouble) = troubles.or(trouble)
-        && width > line.width() + 20
-    {
-        let room = width - line.width();
-        let words = text::cut(&format!("⚠ {}", text::line(trouble)), room);
-        line.push_span(Span::styled(words, BAD));
-    }
     line
+}
+
+/// What could not be read, or what became of the team, if there is something to say.
+pub(super) fn trouble(model: &Model) -> Option<String> {
+    let of_team = model.team().and_then(|team| team.troubles.first());
+    let trouble = model.scene.troubles.first().or(of_team)?;
+    Some(format!("⚠ {}", text::line(trouble)))
+}
+
+fn stop_or_dismiss(model: &Model) -> &'static str {
+    match lists::chosen_agent(model) {
+        Some((_, agent)) if !agent.alive => "dismiss",
+        _ => "stop",
+    }
 }
 
 fn keys_now(model: &Model) -> Vec<(&'static str, &'static str)> {
@@ -293,7 +308,7 @@ fn keys_now(model: &Model) -> Vec<(&'static str, &'static str)> {
             ("Enter", "look inside"),
             ("m", "message"),
             ("d", "diff"),
-            ("x", "stop"),
+            ("x", stop_or_dismiss(model)),
         ],
         Pane::Board | Pane::Graph | Pane::Progress => {
             vec![
@@ -311,7 +326,7 @@ fn keys_now(model: &Model) -> Vec<(&'static str, &'static str)> {
             ("Esc", "back"),
             ("m", "message"),
             ("d", "diff"),
-            ("x", "stop"),
+            ("x", stop_or_dismiss(model)),
         ],
         Pane::Changes => vec![
             ("↑↓", "scroll"),

@@ -2,6 +2,7 @@
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
+use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Widget;
 
@@ -42,15 +43,18 @@ pub(super) fn first_row(chosen: usize, count: usize, room: usize) -> usize {
     chosen.saturating_sub(room / 2).min(most)
 }
 
-/// One row with several parts, filled up to `width` so that the whole of it can be marked.
-pub(super) fn row(parts: Vec<Span<'static>>, width: usize, chosen: bool) -> Line<'static> {
-    let used: usize = parts.iter().map(Span::width).sum();
-    let mut line = Line::from(parts);
+/// One row with several parts, filled up to `width` so that the whole of it can be marked. A chosen
+/// one has no colours of its own: reversed, each of them would be another background.
+pub(super) fn row(mut parts: Vec<Span<'static>>, width: usize, chosen: bool) -> Line<'static> {
     if chosen {
-        line.push_span(Span::raw(" ".repeat(width.saturating_sub(used))));
-        line = line.patch_style(CHOSEN);
+        let used: usize = parts.iter().map(Span::width).sum();
+        parts.push(Span::raw(" ".repeat(width.saturating_sub(used))));
+        for part in &mut parts {
+            let bold = part.style.add_modifier.contains(Modifier::BOLD);
+            part.style = if bold { CHOSEN.patch(BOLD) } else { CHOSEN };
+        }
     }
-    line
+    Line::from(parts)
 }
 
 /// Text below a title, from line `scroll` on, with how much is left.

@@ -13,6 +13,8 @@ use crate::top::lists;
 use crate::top::model::{Model, Pane};
 use crate::top::text;
 
+/// How wide the names of the numbers are.
+const NAME: usize = 12;
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, area: Rect) {
@@ -63,31 +65,25 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, area: Rect) {
 
 fn summary(team: &TeamScene, model: &Model, width: usize) -> Vec<Line<'static>> {
     let progress = &team.progress;
-    let bar_room = width.saturating_sub(30).min(60);
+    let bar_room = width.saturating_sub(NAME + 17).min(60);
     let filled = (progress.done * bar_room)
         .checked_div(progress.total)
         .unwrap_or(0);
     let mut lines = vec![Line::from(vec![
-        Span::styled(
-            format!("{:>4} of {:<4} ", progress.done, progress.total),
-            BOLD,
-        ),
+        Span::styled(text::pad("done", NAME), DIM),
         Span::styled("█".repeat(filled), GOOD),
         Span::styled("░".repeat(bar_room - filled), DIM),
-        Span::raw(match progress.total {
-            0 => String::new(),
-            total => format!(" {} %", progress.done * 100 / total),
-        }),
+        Span::styled(format!(" {} of {}", progress.done, progress.total), BOLD),
     ])];
     let field = |name: &str, words: String, style: Style| {
         Line::from(vec![
-            Span::styled(text::pad(name, 13), DIM),
-            Span::styled(text::cut(&words, width.saturating_sub(13)), style),
+            Span::styled(text::pad(name, NAME), DIM),
+            Span::styled(text::cut(&words, width.saturating_sub(NAME)), style),
         ])
     };
     lines.push(field(
-        "done so far",
-        sparkline(progress, model.now, width.saturating_sub(14).min(60)),
+        "over time",
+        sparkline(progress, model.now, bar_room),
         GOOD,
     ));
     let left = match (

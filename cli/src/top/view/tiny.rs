@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::list::{first_row, put, row};
-use super::theme::{self, BOLD, DIM, WARN};
+use super::theme::{self, BAD, BOLD, DIM, WARN};
 use super::{changes, frame as around, transcript};
 use crate::top::lists;
 use crate::top::model::{Model, Pane};
@@ -72,10 +72,13 @@ fn foot(model: &Model) -> Line<'static> {
         Some((tone, words)) => {
             Line::styled(text::cut(&text::line(words), width), theme::tone(*tone))
         }
-        None => Line::styled(
-            text::cut(&format!("{} ?help q", model.pane.title()), width),
-            DIM,
-        ),
+        None => match around::trouble(model) {
+            Some(words) => Line::styled(text::cut(&words, width), BAD),
+            None => Line::styled(
+                text::cut(&format!("{} ?help q", model.pane.title()), width),
+                DIM,
+            ),
+        },
     }
 }
 

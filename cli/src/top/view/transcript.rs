@@ -6,8 +6,8 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::list::put;
-use super::theme::{self, BAD, BOLD, BUSY, CHOSEN, DIM, GOOD, PLAIN, WARN};
+use super::list::{put, row};
+use super::theme::{self, BAD, BOLD, BUSY, DIM, GOOD, PLAIN, WARN};
 use crate::top::lists;
 use crate::top::model::{Model, Pane};
 use crate::top::text;
@@ -104,7 +104,7 @@ fn window(model: &Model, width: usize, height: usize) -> Vec<Line<'static>> {
             && n == at
             && let Some(first) = lines.first_mut()
         {
-            *first = std::mem::take(first).patch_style(CHOSEN);
+            *first = row(std::mem::take(&mut first.spans), width, true);
         }
         lines
     };
