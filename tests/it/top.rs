@@ -193,6 +193,9 @@ fn a_team_is_taken_from_start_to_end_by_keys_alone() {
     // Leaving stops the agents and asks what lands: nothing now.
     press(&mut terminal, "q", "Leave the session?");
     press(&mut terminal, "y", "Land it on main?");
+    let status = scene.ok(&["status"]);
+    let running = &status["teams"][0]["running"];
+    assert_eq!(running, true, "a session that asks is not over: {status}");
     terminal.type_keys("n");
     let (code, screen) = terminal.end();
     assert_eq!(code, Some(1), "{screen:?}");

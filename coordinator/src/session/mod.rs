@@ -172,24 +172,28 @@ fn direct(session: &Session, ui: &Arc<dyn SessionUi>) -> Result<Verdict, Stopped
             ui.show(&SessionEvent::Director(&event));
         })?;
         let signal = overseer.finish();
-        drop(engine);
         leaving |= control.level() >= Level::Stop;
         if signal.is_some() || (leaving && landing.is_some()) {
+            drop(engine);
             return close(&ending, signal);
         }
         let more = matches!(ending.stand, Stand::Waiting(_)) && ending.stopped.is_none();
         if more && !leaving {
             continue;
         }
+        // A session that asks is not over: nobody else directs the team meanwhile.
+        let chosen = match landing.is_none() && session.merge == Merge::Ask {
+            true => offers::ask(session, ui.as_ref())?,
+            false => None,
+        };
+        drop(engine);
         if landing.take().is_some() {
             // What could not land may have become work.
             if something_ready(session)? {
                 continue;
             }
-        } else if session.merge == Merge::Ask
-            && let Some(chosen) = offers::ask(session, ui.as_ref())?
-        {
-            landing = Some(chosen);
+        } else if chosen.is_some() {
+            landing = chosen;
             continue;
         } else if !leaving && ending.stopped.is_some() && something_ready(session)? {
             // It came in just when everything seemed done.
