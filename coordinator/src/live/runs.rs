@@ -263,17 +263,21 @@ impl Run {
             self.habits.begin_again();
         }
         let lines = appended.bytes.split(|byte| *byte == b'\n');
-        for line in lines.filter(|line| !line.is_empty()) {
-            let Ok(record) = serde_json::from_slice::<Record>(line) else {
-                continue;
-            };
-            if let Entry::ToolUse { name, input, .. } = &record.entry {
+        let lines: Vec<&[u8]> = lines.filter(|line| !line.is_empty()).collect();
+        let record = |line: &&[u8]| serde_json::from_slice::<Record>(line).ok();
+        // Hundreds of agents write thousands of lines a second. What is not read is not shown:
+        // a call of a tool may be a repetition, and of the rest the last words count.
+        let calls = lines.iter().filter(|line| may_be_call(line));
+        for call in calls.filter_map(record) {
+            if let Entry::ToolUse { name, input, .. } = &call.entry {
                 self.habits.called(name, input);
             }
-            if let Some(words) = words(&record.entry) {
-                known.scene.last = Some(words);
-                known.scene.last_ms = parse_rfc3339(&record.ts);
-            }
+        }
+        let mut spoken = lines.iter().rev().filter_map(record);
+        let last = spoken.find_map(|record| Some((words(&record.entry)?, record.ts)));
+        if let Some((words, at)) = last {
+            known.scene.last = Some(words);
+            known.scene.last_ms = parse_rfc3339(&at);
         }
         if !appended.bytes.is_empty() {
             known.scene.marks = self.habits.marks();
@@ -299,6 +303,12 @@ impl Run {
             dir: known.cwd.clone(),
         })
     }
+}
+
+/// Whether a line of a transcript can be the call of a tool.
+fn may_be_call(line: &[u8]) -> bool {
+    const KIND: &[u8] = b"tool_use";
+    line.windows(KIND.len()).any(|part| part == KIND)
 }
 
 /// What an entry is worth on one line, if it is.

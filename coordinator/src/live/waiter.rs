@@ -2,8 +2,9 @@
 //!
 //! While much happens, events are of no use: thousands a second would have to be taken in to
 //! learn that a look is due, which is known anyway. So as long as looks find something, the next
-//! one simply comes after the pace. Only when a few have found nothing does the system watch the
-//! directories, and then nothing runs until it says something, or a slow tick passes.
+//! one simply comes after the pace; later, if looks are expensive, because hundreds of agents work.
+//! Only when a few have found nothing does the system watch the directories, and then nothing runs
+//! until it says something, or a slow tick passes.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -14,6 +15,10 @@ use store::watch::Hints;
 
 /// How soon a look follows the one before while something happens.
 const PACE: Duration = Duration::from_millis(100);
+/// Looks take one part of so many of a processor's time.
+const SHARE: u32 = 40;
+/// However expensive they are, one follows another so soon.
+const SLOWEST: Duration = Duration::from_secs(1);
 /// So many looks in a row that found nothing, and the system is asked to watch.
 const QUIET: u32 = 5;
 /// What no event tells (a process that died, a file system without events) is found this late.
@@ -39,6 +44,16 @@ pub(super) struct Pace {
     pub(super) dirs: Vec<PathBuf>,
     /// Looks in a row that found nothing.
     pub(super) quiet: u32,
+    /// How much of the processor's time the last look took.
+    pub(super) took: Duration,
+}
+
+impl Pace {
+    /// How soon a look follows the one before.
+    fn distance(&self) -> Duration {
+        let fair = self.took.saturating_mul(SHARE).min(SLOWEST);
+        PACE.max(fair)
+    }
 }
 
 /// Waits on a thread of its own for the next time to look.
@@ -83,15 +98,15 @@ impl Waiter {
     /// the processor while nothing happens.
     pub fn wait(&mut self, limit: Duration) -> Woken {
         let begun = Instant::now();
-        let (quiet, dirs) = {
+        let (quiet, dirs, distance) = {
             let pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
             let dirs = (pace.quiet >= QUIET).then(|| pace.dirs.clone());
-            (pace.quiet, dirs)
+            (pace.quiet, dirs, pace.distance())
         };
         let due = match dirs {
             None => {
                 self.watch = None;
-                PACE.saturating_mul(quiet.max(1))
+                distance.saturating_mul(quiet.max(1))
             }
             Some(dirs) => self.watch(dirs),
         };
@@ -104,7 +119,7 @@ impl Waiter {
         };
         if woken == Woken::Look {
             // However many hints come, looks keep their distance.
-            let early = PACE.saturating_sub(self.looked.elapsed());
+            let early = distance.saturating_sub(self.looked.elapsed());
             let left = limit.saturating_sub(begun.elapsed());
             std::thread::sleep(early.min(left));
             self.looked = Instant::now();
@@ -136,5 +151,25 @@ impl Waiter {
     /// Whether it was the system that rang.
     fn hinted(&self) -> bool {
         self.watch.as_ref().is_some_and(|(_, hints)| hints.take())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expensive_looks_come_less_often_but_come() {
+        let after = |took: u64| {
+            let pace = Pace {
+                took: Duration::from_micros(took),
+                ..Pace::default()
+            };
+            pace.distance()
+        };
+        assert_eq!(after(0), PACE);
+        assert_eq!(after(2_000), PACE);
+        assert_eq!(after(5_000), Duration::from_millis(200));
+        assert_eq!(after(1_000_000), SLOWEST);
     }
 }
