@@ -216,6 +216,19 @@ fn a_team_that_vanishes_stays_on_the_screen_with_what_became_of_it() {
 }
 
 #[test]
+fn a_team_whose_agents_have_all_folded_away_shows_its_board() {
+    let mut over = scene();
+    over.teams[0].life = TeamLife::Ended;
+    for agent in &mut over.teams[0].agents {
+        (agent.alive, agent.ended_ms) = (false, Some(0));
+    }
+    let text = shown(&watcher((80, 24), over));
+    assert!(text.contains("No agent of team fixers works."), "{text}");
+    assert!(text.contains("finished, f shows them"), "{text}");
+    assert!(text.contains("─ Board ─"), "{text}");
+}
+
+#[test]
 fn what_cannot_be_read_and_a_newer_director_are_said() {
     let mut bad = scene();
     bad.teams[0].director.as_mut().unwrap().newer = Some(9);

@@ -46,15 +46,18 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, area: Rect) {
             lines.push(second(agent, width));
         }
     }
+    if agents.is_empty() && model.filter.is_empty() {
+        lines.extend(nobody(model, left.width));
+    }
     if folded > 0 {
         let words = format!("  {folded} finished, f shows them");
         lines.push(Line::styled(text::cut(&words, width), DIM));
     }
     let used = u16::try_from(lines.len()).unwrap_or(left.height);
     put(frame, left, lines);
-    let below = match right.width {
-        0 => rest(left, used),
-        _ => board_in_short(frame, model, rest(left, used)),
+    let below = match right.width == 0 && !agents.is_empty() {
+        true => rest(left, used),
+        false => board_in_short(frame, model, rest(left, used)),
     };
     log(frame, model, below);
     if right.width > 0 {

@@ -106,32 +106,36 @@ pub(super) fn detail(model: &Model, width: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// Which key does what about it.
-fn answers(one: &Attention) -> Line<'static> {
-    let mut line = Line::default();
-    let mut add = |key: &'static str, does: &str| {
-        line.push_span(Span::styled(key, KEY));
-        line.push_span(format!(" {does}   "));
-    };
+/// Which key does what about it; the first answers it.
+pub(super) fn keys(one: &Attention) -> Vec<(&'static str, &'static str)> {
+    let mut keys = Vec::new();
     let has = |wanted: fn(&Act) -> bool| one.answers.iter().any(wanted);
-    let first = one.answers.first().map(Act::word);
-    if let Some(word) = first {
-        add("a", word);
+    if let Some(first) = one.answers.first() {
+        keys.push(("a", first.word()));
     }
     if has(|act| matches!(act, Act::Deny { .. })) {
-        add("n", "deny");
-        add("r", "deny and say why");
+        keys.push(("n", "deny"));
+        keys.push(("r", "deny, say why"));
     }
     if has(|act| matches!(act, Act::Reject { .. })) {
-        add("r", "reject with feedback");
+        keys.push(("r", "reject with feedback"));
     }
     if has(|act| matches!(act, Act::Stop { .. })) {
-        add("x", "stop");
+        keys.push(("x", "stop"));
     }
     if one.task.is_some() {
-        add("d", "diff");
+        keys.push(("d", "diff"));
     }
-    if first.is_none() {
+    keys
+}
+
+fn answers(one: &Attention) -> Line<'static> {
+    let mut line = Line::default();
+    for (key, does) in keys(one) {
+        line.push_span(Span::styled(key, KEY));
+        line.push_span(format!(" {does}   "));
+    }
+    if one.answers.is_empty() {
         line.push_span(Span::styled("no key answers this; type the command", DIM));
     }
     line

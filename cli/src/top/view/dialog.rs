@@ -31,6 +31,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model) {
     boxed(frame, model, lines, keys);
 }
 
+/// What is left beside a box is at least so wide, in columns.
+const SHRED: u16 = 8;
+
 /// In a frame in the middle, over whatever is there.
 /// Where not all of it fits, the keys stay.
 pub(super) fn boxed(
@@ -44,9 +47,13 @@ pub(super) fn boxed(
     lines.truncate(room);
     lines.extend(keys);
     let widest = lines.iter().map(Line::width).max().unwrap_or(0);
-    let width = u16::try_from(widest + 4)
+    let mut width = u16::try_from(widest + 4)
         .unwrap_or(u16::MAX)
         .min(model.columns);
+    // No shreds of what is behind it at the sides.
+    if model.columns - width < SHRED {
+        width = model.columns;
+    }
     let height = u16::try_from(lines.len() + 2)
         .unwrap_or(u16::MAX)
         .min(model.rows);

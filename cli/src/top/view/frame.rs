@@ -6,6 +6,7 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
+use super::attention;
 use super::list::put;
 use super::theme::{self, BAD, BOLD, CHOSEN, DIM, KEY, PLAIN, WARN};
 use crate::top::lists;
@@ -264,6 +265,12 @@ pub(super) fn trouble(model: &Model) -> Option<String> {
     Some(format!("⚠ {}", text::line(trouble)))
 }
 
+/// The keys that answer what is chosen.
+fn answers(model: &Model) -> Vec<(&'static str, &'static str)> {
+    let chosen = lists::chosen_need(model);
+    chosen.map(attention::keys).unwrap_or_default()
+}
+
 fn stop_or_dismiss(model: &Model) -> &'static str {
     match lists::chosen_agent(model) {
         Some((_, agent)) if !agent.alive => "dismiss",
@@ -294,13 +301,7 @@ fn keys_now(model: &Model) -> Vec<(&'static str, &'static str)> {
         return vec![("↑↓", "scroll"), ("Esc", "back"), ("d", "diff")];
     }
     if model.expanded {
-        return vec![
-            ("↑↓", "scroll"),
-            ("Esc", "back"),
-            ("a", "approve"),
-            ("n", "deny"),
-            ("r", "deny, say why"),
-        ];
+        return [vec![("↑↓", "scroll"), ("Esc", "back")], answers(model)].concat();
     }
     match model.pane {
         Pane::Agents => vec![
@@ -340,13 +341,9 @@ fn keys_now(model: &Model) -> Vec<(&'static str, &'static str)> {
             ("m", "answer"),
             ("/", "filter"),
         ],
-        Pane::Needs => vec![
-            ("↑↓", "choose"),
-            ("a", "approve"),
-            ("n", "deny"),
-            ("r", "deny, say why"),
-            ("Enter", "all of it"),
-            ("Esc", "back"),
-        ],
+        Pane::Needs => {
+            let others = vec![("Enter", "all of it"), ("Esc", "back")];
+            [vec![("↑↓", "choose")], answers(model), others].concat()
+        }
     }
 }
