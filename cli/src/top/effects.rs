@@ -1,7 +1,6 @@
 //! Carries out what [`mod@super::update`] asks for, on threads of its own: reading what runs, reading
 //! transcripts and diffs, and everything a person decides.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -142,13 +141,14 @@ impl Eye {
                 .is_some_and(|before| is_same(before, &scene));
             if !same {
                 before = Some(Arc::clone(&scene));
-                if self.to.send(Message::Scene(scene)).is_err() {
-                    return;
-                }
             }
             self.take_orders();
-            if self.read().is_err() {
-                return;
+            // Together, so that the screen is drawn once for both.
+            let scene = (!same).then_some(Message::Scene(scene));
+            for message in scene.into_iter().chain(self.read()) {
+                if self.to.send(message).is_err() {
+                    return;
+                }
             }
             while self.waiter.wait(LONG) == Woken::TimeUp {
                 if self.stop.load(Ordering::SeqCst) {
@@ -172,13 +172,11 @@ impl Eye {
         });
     }
 
-    /// Reads the followed transcript on; an error says that nobody wants it any more.
-    fn read(&mut self) -> Result<(), io::Error> {
-        let Some(followed) = &mut self.followed else {
-            return Ok(());
-        };
+    /// Reads the followed transcript on; says what is new in it.
+    fn read(&mut self) -> Option<Message> {
+        let followed = self.followed.as_mut()?;
         let news = match &mut followed.reader {
-            Err(_) if followed.sent => return Ok(()),
+            Err(_) if followed.sent => return None,
             Err(why) => TranscriptNews {
                 trouble: Some(why.clone()),
                 ..TranscriptNews::default()
@@ -186,7 +184,7 @@ impl Eye {
             Ok(reader) => {
                 let new = reader.poll();
                 if !new && followed.sent {
-                    return Ok(());
+                    return None;
                 }
                 let all = reader.entries();
                 let skipped = match followed.sent {
@@ -203,9 +201,7 @@ impl Eye {
         };
         followed.sent = true;
         let agent = followed.agent.clone();
-        self.to
-            .send(Message::Transcript { agent, news })
-            .map_err(io::Error::other)
+        Some(Message::Transcript { agent, news })
     }
 }
 
