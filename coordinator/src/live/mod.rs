@@ -35,7 +35,6 @@ mod trees;
 mod waiter;
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use store::Failure;
 use store::name::Name;
@@ -90,7 +89,6 @@ impl Live {
     /// Everything as it is now. Never fails: what cannot be read is said in the scene. Cheap when
     /// little has changed; at most ten times a second is enough for anybody.
     pub fn look(&mut self, now_ms: i64) -> Scene {
-        let begun = processor_time();
         if self
             .searched
             .is_none_or(|at| now_ms - at >= TEAMS_EVERY || now_ms < at)
@@ -114,7 +112,7 @@ impl Live {
         scene.attention.sort_by_key(|one| one.need);
         let order = |team: &TeamScene| (team.life != TeamLife::Running, team.name.clone());
         scene.teams.sort_by_key(order);
-        self.note(&scene, processor_time().saturating_sub(begun));
+        self.note(&scene);
         scene
     }
 
@@ -148,14 +146,13 @@ impl Live {
     }
 
     /// Remembers whether something has changed, and where something can.
-    fn note(&mut self, scene: &Scene, took: Duration) {
+    fn note(&mut self, scene: &Scene) {
         let same = self.before.as_ref().is_some_and(|before| {
             before.teams == scene.teams
                 && before.attention == scene.attention
                 && before.troubles == scene.troubles
         });
         let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
-        pace.took = took;
         if same {
             // They are watched only when nothing happens.
             let teams = self.teams.iter().flat_map(TeamReader::dirs);
@@ -168,13 +165,4 @@ impl Live {
             self.before = Some(scene.clone());
         }
     }
-}
-
-/// The time this thread has had of a processor: on a busy machine a look takes longer without
-/// costing more.
-fn processor_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
-    let nanoseconds = u64::try_from(time.tv_nsec).unwrap_or_default();
-    Duration::from_secs(seconds) + Duration::from_nanos(nanoseconds)
 }

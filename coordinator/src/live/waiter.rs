@@ -44,16 +44,13 @@ pub(super) struct Pace {
     pub(super) dirs: Vec<PathBuf>,
     /// Looks in a row that found nothing.
     pub(super) quiet: u32,
-    /// How much of the processor's time the last look took.
-    pub(super) took: Duration,
 }
 
-impl Pace {
-    /// How soon a look follows the one before.
-    fn distance(&self) -> Duration {
-        let fair = self.took.saturating_mul(SHARE).min(SLOWEST);
-        PACE.max(fair)
-    }
+/// How soon a look follows the one before, if that, and what was made of it, took so much of the
+/// processor's time.
+fn distance(took: Duration) -> Duration {
+    let fair = took.saturating_mul(SHARE).min(SLOWEST);
+    PACE.max(fair)
 }
 
 /// Waits on a thread of its own for the next time to look.
@@ -64,6 +61,8 @@ pub struct Waiter {
     rings: Receiver<()>,
     watch: Option<(Vec<PathBuf>, Hints)>,
     looked: Instant,
+    /// The processor's time of this thread when the last wait ended.
+    worked: Duration,
 }
 
 /// Ends a wait from any thread.
@@ -86,6 +85,7 @@ impl Waiter {
             rings,
             watch: None,
             looked: Instant::now(),
+            worked: Duration::ZERO,
         }
     }
 
@@ -95,13 +95,15 @@ impl Waiter {
     }
 
     /// Waits until it is time to look again, somebody rings, or `limit` is over. Uses no time of
-    /// the processor while nothing happens.
+    /// the processor while nothing happens. Where looks are made on the same thread, the more they
+    /// cost, the longer it waits.
     pub fn wait(&mut self, limit: Duration) -> Woken {
         let begun = Instant::now();
-        let (quiet, dirs, distance) = {
+        let distance = distance(processor_time().saturating_sub(self.worked));
+        let (quiet, dirs) = {
             let pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
             let dirs = (pace.quiet >= QUIET).then(|| pace.dirs.clone());
-            (pace.quiet, dirs, pace.distance())
+            (pace.quiet, dirs)
         };
         let due = match dirs {
             None => {
@@ -123,6 +125,9 @@ impl Waiter {
             let left = limit.saturating_sub(begun.elapsed());
             std::thread::sleep(early.min(left));
             self.looked = Instant::now();
+        }
+        if woken != Woken::TimeUp {
+            self.worked = processor_time();
         }
         woken
     }
@@ -154,19 +159,22 @@ impl Waiter {
     }
 }
 
+/// The time this thread has had of a processor: on a busy machine a look takes longer without
+/// costing more.
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+    let nanoseconds = u64::try_from(time.tv_nsec).unwrap_or_default();
+    Duration::from_secs(seconds) + Duration::from_nanos(nanoseconds)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn expensive_looks_come_less_often_but_come() {
-        let after = |took: u64| {
-            let pace = Pace {
-                took: Duration::from_micros(took),
-                ..Pace::default()
-            };
-            pace.distance()
-        };
+        let after = |took: u64| distance(Duration::from_micros(took));
         assert_eq!(after(0), PACE);
         assert_eq!(after(2_000), PACE);
         assert_eq!(after(5_000), Duration::from_millis(200));
