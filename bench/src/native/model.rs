@@ -20,8 +20,10 @@ pub(super) struct Asked {
     pub(super) arrived: Instant,
     /// All of the answer was given to the system.
     pub(super) answered: Instant,
-    /// Bytes of what is the same in every request: system prompt and tools.
-    pub(super) fixed: usize,
+    /// Bytes of everything in it: for the first one, what every conversation begins with.
+    pub(super) bytes: usize,
+    /// Bytes of the tools in it.
+    pub(super) tools: usize,
 }
 
 /// What all connections share.
@@ -92,7 +94,7 @@ impl Model {
             let tools = body["tools"]
                 .as_array()
                 .is_some_and(|tools| !tools.is_empty());
-            let answered = answered(&body);
+            let answered = read_so_far(&body);
             if tools && answered == self.turns {
                 let pid = self.seen().pid;
                 let kb = pid.and_then(memory::of_family);
@@ -100,8 +102,8 @@ impl Model {
             }
             let events = match (tools, answered < self.turns) {
                 (true, true) => self.call(answered, chat),
-                (true, false) => say(LAST_WORD, chat),
-                (false, _) => say("a title", chat),
+                (true, false) => say(LAST_WORD, answered, chat),
+                (false, _) => say("a title", answered, chat),
             };
             let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
                         transfer-encoding: chunked\r\n\r\n";
@@ -109,14 +111,13 @@ impl Model {
             output.write_all(chunk.as_bytes())?;
             output.flush()?;
             if tools {
-                let system = match chat {
-                    true => body["messages"][0].to_string(),
-                    false => body["system"].to_string(),
-                };
+                // Some have a part of their system prompt in a message.
+                let parts = ["system", "tools", "messages"];
                 self.seen().asked.push(Asked {
                     arrived,
                     answered: Instant::now(),
-                    fixed: system.len() + body["tools"].to_string().len(),
+                    bytes: parts.iter().map(|part| length(&body[*part])).sum(),
+                    tools: length(&body["tools"]),
                 });
             }
         }
@@ -137,30 +138,47 @@ impl Model {
         }
         let block = json!({"type": "tool_use", "id": id, "name": tool, "input": {}});
         let delta = json!({"type": "input_json_delta", "partial_json": input});
-        anthropic_events(&block, &delta, "tool_use")
+        anthropic_events(number, &block, &delta, "tool_use")
     }
 }
 
-/// How often the model has answered in this conversation.
-fn answered(body: &Value) -> usize {
-    let messages = body["messages"].as_array();
-    let of_model = |message: &&Value| message["role"] == "assistant";
-    messages.map_or(0, |all| all.iter().filter(of_model).count())
+fn length(json: &Value) -> usize {
+    match json {
+        Value::Null => 0,
+        json => json.to_string().len(),
+    }
 }
 
-fn say(text: &str, chat: bool) -> String {
+/// How many files were read in this conversation. Results are counted, not answers: one program
+/// puts several answers into one message.
+fn read_so_far(body: &Value) -> usize {
+    let messages = body["messages"].as_array().into_iter().flatten();
+    let results = messages.map(|message| match &message["content"] {
+        _ if message["role"] == "tool" => 1,
+        Value::Array(blocks) => {
+            let result = |block: &&Value| block["type"] == "tool_result";
+            blocks.iter().filter(result).count()
+        }
+        _ => 0,
+    });
+    results.sum()
+}
+
+/// `number` makes the answer's id one that no other answer has; a program takes two answers with
+/// the same id for one.
+fn say(text: &str, number: usize, chat: bool) -> String {
     if chat {
         return chat_events(&json!({"role": "assistant", "content": text}), "stop");
     }
     let block = json!({"type": "text", "text": ""});
     let delta = json!({"type": "text_delta", "text": text});
-    anthropic_events(&block, &delta, "end_turn")
+    anthropic_events(number, &block, &delta, "end_turn")
 }
 
-fn anthropic_events(block: &Value, delta: &Value, stop: &str) -> String {
+fn anthropic_events(number: usize, block: &Value, delta: &Value, stop: &str) -> String {
     let usage = json!({"input_tokens": 10, "output_tokens": 1});
     let message = json!({
-        "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [],
+        "id": format!("msg_{number}"), "type": "message", "role": "assistant", "model": "m", "content": [],
         "stop_reason": null, "stop_sequence": null, "usage": usage,
     });
     let events = [
