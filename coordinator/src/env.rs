@@ -41,7 +41,8 @@ pub const GITHUB_STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";
 
 /// A variable's value; an empty one counts as unset.
 pub fn var(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
+    let value = swarm::starter::own_variable(name)?;
+    value.into_string().ok().filter(|value| !value.is_empty())
 }
 
 /// Whether a variable says yes; Claude Code takes the same words for it.

@@ -167,13 +167,17 @@ pub fn for_commands(
     all: impl IntoIterator<Item = (OsString, OsString)>,
     let_through: &[impl AsRef<str>],
 ) -> Vec<(OsString, OsString)> {
-    let of_model = |name: &str| ACP.iter().any(|pattern| fits(pattern, name));
     let passes = |(name, _): &(OsString, OsString)| {
         let name = name.to_string_lossy();
         let mut named = let_through.iter().map(AsRef::as_ref);
-        !of_model(&name) || named.any(|pattern| fits(pattern, &name))
+        !is_for_models(&name) || named.any(|pattern| fits(pattern, &name))
     };
     all.into_iter().filter(passes).collect()
+}
+
+/// Whether a variable is meant for talking to models, such as the key of a vendor.
+pub(crate) fn is_for_models(name: &str) -> bool {
+    ACP.iter().any(|pattern| fits(pattern, name))
 }
 
 fn fits(pattern: &str, name: &str) -> bool {

@@ -64,7 +64,7 @@ impl Starter {
     pub fn environment(&self) -> Environment {
         match &self.0.environment {
             Some(environment) => environment.clone(),
-            None => std::env::vars_os().collect(),
+            None => own_environment(),
         }
     }
 
@@ -102,6 +102,38 @@ impl fmt::Debug for Starter {
 
 fn is_ours(name: &OsStr) -> bool {
     name.as_bytes().starts_with(b"CCB_")
+}
+
+/// Variables that this process was given after it had started.
+static GIVEN: OnceLock<Environment> = OnceLock::new();
+
+/// Adds variables to what [`own_environment`] returns, once per process. Unlike those a process is
+/// started with, they are not in `/proc/PID/environ`, where root and, before the process has closed
+/// itself to others, everybody of the same user could read them.
+pub fn give_to_this_process(variables: Environment) {
+    // The first ones stay: a process has one opening line.
+    GIVEN.set(variables).ok();
+}
+
+/// The environment of this process, with what it was given since.
+pub fn own_environment() -> Environment {
+    let given = GIVEN.get().into_iter().flatten();
+    let is_given = |name: &OsStr| own_given(name).is_some();
+    let started_with = std::env::vars_os().filter(|(name, _)| !is_given(name));
+    started_with.chain(given.cloned()).collect()
+}
+
+/// One variable of [`own_environment`].
+pub fn own_variable(name: &str) -> Option<OsString> {
+    let given = own_given(OsStr::new(name)).cloned();
+    given.or_else(|| std::env::var_os(name))
+}
+
+fn own_given(name: &OsStr) -> Option<&'static OsString> {
+    let mut given = GIVEN.get().into_iter().flatten();
+    given
+        .find(|(known, _)| known == name)
+        .map(|(_, value)| value)
 }
 
 /// A file that is in no directory and holds an environment; to be somebody's standard error.

@@ -13,7 +13,8 @@ use crate::{Answer, TestHome, TestRepo};
 /// The key of these tests; it must be found nowhere.
 pub const KEY: &str = "sk-ant-test-0123456789abcdef";
 
-/// A home, a repository, a model on loopback, and a `PATH` that has git and a shell alone.
+/// A home, a repository, a model on loopback, and a `PATH` that has git and a shell alone. Agents of
+/// the type `free` may do everything without asking.
 #[derive(Debug)]
 pub struct NativeTeam {
     pub model: ModelServer,
@@ -30,6 +31,10 @@ impl NativeTeam {
         for program in ["git", "sh"] {
             symlink(installed(program), bin.join(program)).expect("a link");
         }
+        // A type that may do everything without asking.
+        let free = "---\nname: free\ndescription: may do everything\n\
+                    permissionMode: bypassPermissions\n---\nYou do what you are told.\n";
+        crate::write(&home.path().join("agents/free.md"), free);
         Self {
             model: ModelServer::start(),
             home,

@@ -73,7 +73,7 @@ pub fn probe_models(
             },
             Ok(provider) => {
                 begin(&format!("asking {} for {}", provider.name, provider.model));
-                let env: Vec<_> = std::env::vars_os().collect();
+                let env = swarm::starter::own_environment();
                 let begun = Instant::now();
                 let answer = swarm::native::probe(&provider, &env, LIMIT);
                 let answer = answer.map(|()| begun.elapsed());

@@ -351,7 +351,8 @@ impl Workplace {
     /// What may not be in any report.
     pub fn secrets(&self) -> Arc<Secrets> {
         let named = &self.settings.agents.redact;
-        Arc::new(Secrets::new(secret_values(std::env::vars_os(), named)))
+        let own = swarm::starter::own_environment();
+        Arc::new(Secrets::new(secret_values(own, named)))
     }
 
     /// The worktrees of the repository the command works in.

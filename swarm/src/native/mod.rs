@@ -44,7 +44,7 @@ pub const ROLE: &str = crate::runtime::NativeRuntime::ROLE;
 /// What the loop needs of the process it runs in.
 #[derive(Debug, Default)]
 pub struct Options {
-    /// The whole environment, keys included.
+    /// The environment of the process. Keys come with the first line.
     pub env: Vec<(OsString, OsString)>,
     /// What others do for it.
     pub ports: Ports,
@@ -87,7 +87,7 @@ pub fn main(options: Options) -> u8 {
     }
 }
 
-async fn run(options: Options) -> u8 {
+async fn run(mut options: Options) -> u8 {
     let opened = Outbox::stdout();
     let (out, written) = match opened {
         Ok(opened) => opened,
@@ -96,13 +96,17 @@ async fn run(options: Options) -> u8 {
             return 1;
         }
     };
-    let (opening, inbox) = match Inbox::stdin().await {
+    let (mut opening, inbox) = match Inbox::stdin().await {
         Ok(opened) => opened,
         Err(error) => {
             tracing::error!(%error, "ccb __native is started by ccb, with pipes");
             return 1;
         }
     };
+    let keys = std::mem::take(&mut opening.keys).into_environment();
+    options.env.extend(keys.iter().cloned());
+    // Agents that our own tools start from this process need them as well.
+    crate::starter::give_to_this_process(keys);
     let code = live(opening, &options, out, inbox).await;
     // What was said arrives before the end does.
     written.await.ok();

@@ -62,7 +62,7 @@ pub use launch::{Launch, LaunchError, McpServer, Start};
 pub use line_reader::{Line, LineReader};
 pub use lines::LinesRuntime;
 pub use native::NativeRuntime;
-pub use opening::Opening;
+pub use opening::{Keys, Opening};
 pub use program::quoted;
 pub use queue::{agent, post};
 pub use refusal::retry_after;

@@ -6,6 +6,7 @@
 use serde_json::json;
 
 use super::lines::LinesTranslator;
+use super::opening::Keys;
 use super::translator::drive;
 use super::{Abilities, Agent, Launch, LaunchError, Messages, Opening, Runtime, program};
 use crate::process::Processes;
@@ -48,10 +49,11 @@ impl Runtime for NativeRuntime {
         let mut launch = launch;
         // The loop itself has to reach what its commands must not.
         let sandbox = launch.sandbox.take();
+        let keys = Keys::take_from(&mut launch.env, launch.provider.as_ref());
         let command = program::command(&self.command, &launch)?;
         launch.sandbox = sandbox;
         let child = program::start(command, true, processes)?;
-        let opening = json!(Opening::of(launch));
+        let opening = json!(Opening::of(launch, keys));
         Ok(drive(child, LinesTranslator::opening(opening)))
     }
 }

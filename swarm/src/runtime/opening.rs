@@ -1,15 +1,69 @@
 //! The first line that our own loop gets: everything a runtime is told.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use super::{Launch, McpServer, Start};
+use crate::environment;
 use crate::provider::Provider;
 use crate::sandbox::Sandbox;
 use crate::tools::{Reach, ToolFilter};
 
-/// The first line: who the agent is. Its environment, with the keys in it, is the process's own.
+/// Variables that hold keys, or are otherwise meant for talking to models, and their values. They
+/// travel in the first line, so that the environment of the loop's process, which others can read in
+/// `/proc`, does not hold them.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Keys(BTreeMap<String, String>);
+
+impl Keys {
+    /// Takes them out of `env`. A value that is not text stays: no request can hold it.
+    pub(super) fn take_from(
+        env: &mut Vec<(OsString, OsString)>,
+        provider: Option<&Provider>,
+    ) -> Self {
+        let secret: Vec<&str> = provider
+            .into_iter()
+            .flat_map(Provider::secret_variables)
+            .collect();
+        let mut keys = BTreeMap::new();
+        env.retain(|(name, value)| {
+            let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else {
+                return true;
+            };
+            let is_key = secret.contains(&name) || environment::is_for_models(name);
+            if is_key {
+                keys.insert(name.to_owned(), value.to_owned());
+            }
+            !is_key
+        });
+        Self(keys)
+    }
+
+    /// As an environment has them.
+    pub fn into_environment(self) -> Vec<(OsString, OsString)> {
+        let all = self.0.into_iter();
+        all.map(|(name, value)| (name.into(), value.into()))
+            .collect()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Never the values.
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// The first line: who the agent is. Its environment is the process's own and [`Keys`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -73,6 +127,9 @@ pub struct Opening {
     /// Variables that the user lets agents have besides the usual ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pass_env: Vec<String>,
+    /// What is not in the environment of its process.
+    #[serde(skip_serializing_if = "Keys::is_empty")]
+    pub keys: Keys,
     /// The conversation that goes on, or that a copy is made of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
@@ -82,8 +139,8 @@ pub struct Opening {
 }
 
 impl Opening {
-    /// What the host says for `launch`.
-    pub fn of(launch: Launch) -> Self {
+    /// What the host says for `launch`, whose environment `keys` were taken from.
+    pub fn of(launch: Launch, keys: Keys) -> Self {
         let sees_users_servers = launch.sees_users_servers();
         let (session, fork) = match launch.start {
             Start::New => (None, false),
@@ -113,6 +170,7 @@ impl Opening {
             also_write: launch.also_write,
             sandbox: launch.sandbox,
             pass_env: launch.pass_env,
+            keys,
             session,
             fork,
         }
