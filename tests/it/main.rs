@@ -82,6 +82,8 @@ mod live_gone;
 mod look_and_decide;
 /// What an agent that wants out of its worktree tries.
 mod native_escape;
+/// Our own loop over HTTPS: certificates, proxies.
+mod native_https;
 /// Who can come by the key of a model.
 mod native_keys;
 /// What our own loop does with a model's answers: calls, limits, a full context, kills.

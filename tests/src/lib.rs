@@ -40,6 +40,7 @@ mod talk;
 mod team_files;
 pub mod team_session;
 pub mod terminal;
+pub mod tls;
 mod wait;
 mod workplace;
 

@@ -11,6 +11,7 @@ use super::error::{Complaint, ModelError, of_status, place};
 use super::provider::variable;
 use super::retry::asked;
 use super::sse::Events;
+use super::tls::{deepest, distrust, extra_authorities, no_client, proxy_trouble};
 use super::wire::{Format, Reader};
 use super::{Answer, Provider, Wire};
 
@@ -48,13 +49,12 @@ impl Http {
             // A key is for this address alone.
             .redirect(Policy::none())
             .referer(false);
-        if !secure {
+        builder = match secure {
+            true => builder.tls_certs_merge(extra_authorities(env)),
             // Reading the system's certificates takes longer than all the rest.
-            builder = builder.tls_certs_only([]);
-        }
-        let client = builder
-            .build()
-            .map_err(|error| format!("HTTP cannot be used: {}", error.without_url()))?;
+            false => builder.tls_certs_only([]),
+        };
+        let client = builder.build().map_err(|error| no_client(&error, env))?;
         Ok(Self {
             client,
             url,
@@ -156,29 +156,24 @@ fn headers(provider: &Provider, env: &[(OsString, OsString)]) -> Result<HeaderMa
 fn failure(error: &reqwest::Error, provider: &Provider) -> ModelError {
     let at = place(&provider.url());
     let name = &provider.name;
+    if let Some(words) = distrust(error, name, &at) {
+        return ModelError::Refused { words };
+    }
+    if let Some((words, may_pass)) = proxy_trouble(error, name) {
+        return match may_pass {
+            true => ModelError::passing(words),
+            false => ModelError::Refused { words },
+        };
+    }
     let why = match () {
         () if error.is_timeout() && error.is_connect() => {
             format!("{name} cannot be reached at {at}: it did not answer in time")
         }
         () if error.is_timeout() => format!("{name} at {at} sent nothing for too long"),
         () if error.is_connect() => {
-            format!("{name} cannot be reached at {at}: {}", innermost(error))
+            format!("{name} cannot be reached at {at}: {}", deepest(error))
         }
-        () => format!(
-            "the connection to {name} at {at} broke: {}",
-            innermost(error)
-        ),
+        () => format!("the connection to {name} at {at} broke: {}", deepest(error)),
     };
     ModelError::passing(why)
-}
-
-/// The last reason, which is the system's own.
-fn innermost(error: &reqwest::Error) -> String {
-    let mut source = std::error::Error::source(error);
-    let mut words = None;
-    while let Some(inner) = source {
-        words = Some(inner.to_string());
-        source = inner.source();
-    }
-    words.unwrap_or_else(|| "no reason is known".to_owned())
 }

@@ -16,6 +16,7 @@ mod retry;
 mod sse;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod wire;
 
 use serde::{Deserialize, Serialize};
