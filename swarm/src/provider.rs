@@ -221,6 +221,16 @@ impl Providers<'_> {
         }
         let (kind, settings) = (self.kind_of(name), self.configured.get(name).copied());
         let (key_env, bearer) = self.key(name)?;
+        let prices = |model: &str| {
+            let settings = settings?;
+            let own = settings.model_prices.get(model).copied();
+            own.or(settings.prices).map(|prices| Prices {
+                input: prices.input,
+                output: prices.output,
+                cache_read: prices.cache_read.unwrap_or(prices.input),
+                cache_write: prices.cache_write.unwrap_or(prices.input),
+            })
+        };
         let model = match model.or(settings.and_then(|settings| settings.model.as_deref())) {
             Some(model) => self.exact(model, kind),
             None => self.usual_model(name, kind, settings)?,
@@ -231,19 +241,12 @@ impl Providers<'_> {
             base_url: self.base_url(kind, settings)?,
             key_env,
             bearer,
+            prices: prices(&model),
             model,
             headers: settings.map_or_else(BTreeMap::new, |settings| settings.headers.clone()),
             header_env: BTreeMap::new(),
             context_window: settings.and_then(|settings| settings.context_window),
             max_output: settings.and_then(|settings| settings.max_output),
-            prices: settings
-                .and_then(|settings| settings.prices)
-                .map(|prices| Prices {
-                    input: prices.input,
-                    output: prices.output,
-                    cache_read: prices.cache_read.unwrap_or(prices.input),
-                    cache_write: prices.cache_write.unwrap_or(prices.input),
-                }),
             idle_timeout_ms: None,
         })
     }

@@ -5,9 +5,9 @@ use std::path::Path;
 use harness::model::{Step, prompt};
 use harness::native_world::{NativeWorld, WIRES, error as reason, goes_on, results, stalls};
 use serde_json::{Value, json};
-use swarm::native::Wire;
+use swarm::native::{Prices, Wire};
 use swarm::process::Ending;
-use swarm::runtime::{Event, Order, Start, TurnStatus};
+use swarm::runtime::{Event, Order, Start, TurnStatus, Usage};
 
 use crate::CCB;
 
@@ -89,6 +89,48 @@ fn a_limit_on_cost_ends_it_before_the_next_request() {
     assert_eq!(turn.status, TurnStatus::LimitReached, "{turn:?}");
     assert!(reason(&turn).contains("limit of $0.01"), "{turn:?}");
     assert_eq!(world.requests().len(), 3);
+    talk.finish();
+}
+
+#[test]
+fn a_model_without_a_price_costs_an_unknown_amount_and_has_no_limit_on_it() {
+    let world = world(Wire::Anthropic);
+    let used = Step::text("done").usage(1000, 100);
+    let mut talk = world.follow(std::slice::from_ref(&used));
+    assert_eq!(talk.turn().text, "done");
+    let usage: Vec<Usage> = talk
+        .seen
+        .iter()
+        .filter_map(|event| match event {
+            Event::Usage(usage) => Some(*usage),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(usage[0].known_cost(), None, "{usage:?}");
+    assert_eq!(usage[0].unpriced_tokens, 1100);
+    talk.finish();
+    let requests = world.requests().len();
+    let mut launch = world.launch(&prompt("Go.", std::slice::from_ref(&used)));
+    launch.max_cost_usd = Some(1.0);
+    let mut talk = world.start(launch);
+    let turn = talk.turn();
+    assert_eq!(turn.status, TurnStatus::Failed, "{turn:?}");
+    let why = reason(&turn);
+    assert!(
+        why.contains("\"scripted-1\"")
+            && why.contains("is not known")
+            && why.contains("modelPrices"),
+        "{why}"
+    );
+    assert_eq!(world.requests().len(), requests, "nothing was paid for");
+    // Somebody who knows it can say it, also that it costs nothing.
+    let mut launch = world.launch(&prompt("Go.", &[used]));
+    launch.max_cost_usd = Some(1.0);
+    if let Some(provider) = &mut launch.provider {
+        provider.prices = Some(Prices::default());
+    }
+    let mut talk = world.start(launch);
+    assert_eq!(talk.turn().text, "done");
     talk.finish();
 }
 

@@ -116,7 +116,11 @@ fn text(report: &Report, ccb: &str) -> String {
         totals.undone
     ));
     if tokens > 0 || totals.cost_usd > 0.0 {
-        lines.push(format!("  {tokens} tokens, ${:.2}", totals.cost_usd));
+        let cost = match totals.cost_usd > 0.0 {
+            true => format!("${:.2}", totals.cost_usd),
+            false => "cost unknown".to_owned(),
+        };
+        lines.push(format!("  {tokens} tokens, {cost}"));
     }
     for model in report.models.iter().filter(|model| model.cost_usd > 0.0) {
         lines.push(format!(

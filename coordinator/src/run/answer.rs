@@ -50,7 +50,7 @@ impl Outcome {
             "totalTokens": exit.usage.total_tokens(),
             "totalToolUseCount": exit.usage.tool_uses,
             "totalDurationMs": exit.duration_ms,
-            "totalCostUsd": exit.usage.cost_usd,
+            "totalCostUsd": exit.usage.known_cost(),
         });
         if let Some(error) = &exit.error {
             answer["error"] = error.clone().into();

@@ -70,8 +70,10 @@ pub struct ProviderSettings {
     pub context_window: Option<u64>,
     /// How many tokens one answer may have.
     pub max_output: Option<u64>,
-    /// What it costs.
+    /// What its models cost for which `model_prices` says nothing.
     pub prices: Option<Prices>,
+    /// What each model costs, by the name that requests have.
+    pub model_prices: BTreeMap<String, Prices>,
     /// The file that says so: a repository's is not used without the user's word.
     pub file: PathBuf,
 }
@@ -84,6 +86,7 @@ pub(super) const KEYS: &[&str] = &[
     "kind",
     "maxOutput",
     "model",
+    "modelPrices",
     "prices",
 ];
 const PRICES: &[&str] = &["cacheRead", "cacheWrite", "input", "output"];
@@ -152,7 +155,8 @@ fn read_provider(fields: &Fields<'_>, file: &Path) -> Read<ProviderSettings> {
         headers: headers(fields)?,
         context_window: fields.number("contextWindow", 1_000..=MOST_TOKENS)?,
         max_output: fields.number("maxOutput", 1..=MOST_TOKENS)?,
-        prices: prices(fields)?,
+        prices: prices(fields, "prices")?,
+        model_prices: model_prices(fields)?,
         file: file.to_owned(),
     })
 }
@@ -208,8 +212,18 @@ fn headers(fields: &Fields<'_>) -> Read<BTreeMap<String, String>> {
     Ok(headers)
 }
 
-fn prices(fields: &Fields<'_>) -> Read<Option<Prices>> {
-    let Some(section) = fields.section("prices")? else {
+fn model_prices(fields: &Fields<'_>) -> Read<BTreeMap<String, Prices>> {
+    let mut all = BTreeMap::new();
+    if let Some(section) = fields.section("modelPrices")? {
+        for model in section.keys() {
+            all.extend(prices(&section, model)?.map(|prices| (model.clone(), prices)));
+        }
+    }
+    Ok(all)
+}
+
+fn prices(fields: &Fields<'_>, key: &str) -> Read<Option<Prices>> {
+    let Some(section) = fields.section(key)? else {
         return Ok(None);
     };
     section.check_keys(PRICES)?;
@@ -243,7 +257,8 @@ mod tests {
         let settings = load(&[
             r#"{"providers":{"mine":{"kind":"anthropic","keyEnv":"MY_KEY","model":"m"},"gone":{"kind":"openai-chat"}}}"#,
             r#"{"providers":{"mine":{"kind":"openai-chat","baseUrl":"http://localhost:11434/v1/","headers":{"X-Title":"ccb"},
-                "contextWindow":32000,"maxOutput":4000,"prices":{"input":1,"output":2.5,"cacheRead":0.1}},"gone":null}}"#,
+                "contextWindow":32000,"maxOutput":4000,"prices":{"input":1,"output":2.5,"cacheRead":0.1},
+                "modelPrices":{"qwen/q.3":{"input":0,"output":0}}},"gone":null}}"#,
         ])
         .unwrap();
         assert_eq!(settings.providers.len(), 1);
@@ -257,6 +272,7 @@ mod tests {
         let prices = mine.prices.unwrap();
         assert_eq!((prices.output, prices.cache_read), (2.5, Some(0.1)));
         assert_eq!(prices.cache_write, None);
+        assert_eq!(mine.model_prices["qwen/q.3"].output, 0.0);
         assert!(mine.file.ends_with("1.json"));
     }
 
@@ -304,6 +320,10 @@ mod tests {
             (
                 r#"{"kind":"anthropic","prices":{"input":-1,"output":1}}"#,
                 "providers.a.prices.input",
+            ),
+            (
+                r#"{"kind":"anthropic","modelPrices":{"m":{"input":1}}}"#,
+                "providers.a.modelPrices.m.output",
             ),
             (r#"{"kind":"anthropic","model":""}"#, "is empty"),
         ] {

@@ -9,7 +9,7 @@ use super::conversation::Conversation;
 use super::journal::{Entry, JournalError};
 use super::link::{Gone, Heard, Inbox, Outbox, excerpt};
 use super::mcp::Mcp;
-use super::model::{Answer, Block, Model, ModelError, Prices, Stop};
+use super::model::{Answer, Block, Model, ModelError, Rates, Stop};
 use super::permission::Permissions;
 use super::protocol::Say;
 use super::repeats::Repeats;
@@ -107,7 +107,8 @@ pub(super) struct Agent {
     pub head: Vec<u8>,
     /// The same for a model that does not know how to think harder, until that is known.
     pub plain_head: Option<Vec<u8>>,
-    pub prices: Prices,
+    /// What the model costs; none if nobody knows.
+    pub rates: Option<Rates>,
     pub limits: Limits,
     /// Takes out of results what must be in none: keys.
     pub secrets: SecretFilter,
@@ -411,7 +412,7 @@ impl Agent {
     /// Says what an answer has used.
     pub(super) async fn count(&mut self, answer: &Answer) -> Result<(), Halt> {
         let tokens = &answer.tokens;
-        let cost = self.prices.cost(tokens);
+        let cost = self.rates.map_or(0.0, |rates| rates.cost(tokens));
         self.spent.cost_usd += cost;
         self.spent.context = tokens.all_input().saturating_add(tokens.output);
         if self.spent.context == 0 {
@@ -423,6 +424,10 @@ impl Agent {
             input_tokens: tokens.all_input(),
             output_tokens: tokens.output,
             cost_usd: cost,
+            unpriced_tokens: match self.rates {
+                Some(_) => 0,
+                None => tokens.all_input().saturating_add(tokens.output),
+            },
             tool_uses: 0,
         };
         Ok(self.out.say(&Say::Usage(usage)).await?)

@@ -50,6 +50,19 @@ fn provider(opening: &Opening, env: &[(OsString, OsString)]) -> Result<Provider,
     Ok(found.provider)
 }
 
+/// Refuses an agent whose limit on cost could not hold.
+fn check_limit(opening: &Opening, provider: &Provider, known: bool) -> Result<(), NoAgent> {
+    match opening.max_cost_usd.filter(|_| !known) {
+        None => Ok(()),
+        Some(most) => Err(format!(
+            "the limit of ${most:.2} cannot hold: the price of the model {:?} at {} is not known. Set \
+             `modelPrices` or `prices` of the provider in ccb.json (docs/native.md), or limit tokens \
+             instead (--max-tokens)",
+            provider.model, provider.name
+        )),
+    }
+}
+
 /// The agent; it has said that it is up.
 pub(super) async fn set_up(
     opening: Opening,
@@ -58,6 +71,8 @@ pub(super) async fn set_up(
     mut inbox: Inbox,
 ) -> Result<Agent, NoAgent> {
     let provider = provider(&opening, &options.env)?;
+    let rates = provider.rates();
+    check_limit(&opening, &provider, rates.is_some())?;
     let mut conversation = converse(&opening, &provider)?;
     let words = |error: super::journal::JournalError| error.to_string();
     let ready = Say::Ready {
@@ -92,13 +107,6 @@ pub(super) async fn set_up(
         .collect();
     conversation.begins_with(&system, &offered).map_err(words)?;
     conversation.say(&opening.text, None).map_err(words)?;
-    let prices = provider.known_prices();
-    if prices.is_none() {
-        tracing::warn!(
-            model = provider.model,
-            "the price of this model is not known, so its cost counts as 0; set `prices` of its provider in ccb.json"
-        );
-    }
     let mut agent = Agent {
         out,
         inbox,
@@ -107,7 +115,7 @@ pub(super) async fn set_up(
         tools,
         head,
         plain_head,
-        prices: prices.unwrap_or_default(),
+        rates,
         limits: Limits {
             turns: opening.max_turns,
             cost_usd: opening.max_cost_usd,

@@ -182,7 +182,7 @@ mod tests {
             input_tokens: 90,
             output_tokens: 10,
             cost_usd: 0.5,
-            tool_uses: 0,
+            ..Usage::default()
         };
         let tokens = |most| AgentLimits {
             tokens: Some(most),

@@ -243,14 +243,36 @@ pub struct Usage {
     pub output_tokens: u64,
     /// What the provider charges, as far as it says.
     pub cost_usd: f64,
+    /// Those of the tokens whose price nobody knows; they are not in `cost_usd`.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unpriced_tokens: u64,
     /// How often a tool was used. Counted by the host.
     pub tool_uses: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Usage {
     /// All tokens.
     pub fn total_tokens(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
+    }
+
+    /// What it cost, at least; none if nobody knows the price of anything in it.
+    pub fn known_cost(&self) -> Option<f64> {
+        (self.unpriced_tokens == 0 || self.cost_usd > 0.0).then_some(self.cost_usd)
+    }
+
+    /// The cost in words: `$1.20`, `unknown`, or `over $1.20` if a part is unknown.
+    pub fn cost_in_words(&self) -> String {
+        match (self.known_cost(), self.unpriced_tokens) {
+            (None, _) => "unknown".to_owned(),
+            (Some(cost), 0) => format!("${cost:.2}"),
+            (Some(cost), _) => format!("over ${cost:.2}"),
+        }
     }
 
     /// What programs are told: the sum of the tokens as well.
@@ -267,6 +289,7 @@ impl Usage {
             input_tokens: self.input_tokens.saturating_sub(before.input_tokens),
             output_tokens: self.output_tokens.saturating_sub(before.output_tokens),
             cost_usd: (self.cost_usd - before.cost_usd).max(0.0),
+            unpriced_tokens: self.unpriced_tokens.saturating_sub(before.unpriced_tokens),
             tool_uses: self.tool_uses.saturating_sub(before.tool_uses),
         }
     }
@@ -276,6 +299,7 @@ impl Usage {
         self.input_tokens = self.input_tokens.saturating_add(more.input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(more.output_tokens);
         self.cost_usd += more.cost_usd;
+        self.unpriced_tokens = self.unpriced_tokens.saturating_add(more.unpriced_tokens);
         self.tool_uses = self.tool_uses.saturating_add(more.tool_uses);
     }
 }

@@ -73,9 +73,9 @@ fn row(agent: &Listed, color: Option<&str>) -> [Cell; 9] {
         0 => String::new(),
         count => short_count(count),
     };
-    let cost = match meta.usage.cost_usd {
-        cost if cost > 0.0 => format!("${cost:.2}"),
-        _ => String::new(),
+    let cost = match meta.usage.known_cost() {
+        Some(cost) if cost <= 0.0 => String::new(),
+        _ => meta.usage.cost_in_words(),
     };
     let tree = meta.worktree.as_ref().map(|tree| match &tree.outcome {
         Some(outcome) if !outcome.kept || super::is_gone(tree) => "removed".to_owned(),

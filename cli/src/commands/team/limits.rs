@@ -42,9 +42,12 @@ fn to_json(account: &Account, team: &str) -> Value {
 fn text(account: &Account, team: &str) -> String {
     let used = &account.used;
     let mut text = format!(
-        "{BOLD}{team}{BOLD:#}  {} tokens, ${:.2}",
+        "{BOLD}{team}{BOLD:#}  {} tokens, {}",
         used.total_tokens(),
-        used.cost_usd
+        match used.known_cost() {
+            Some(_) => used.cost_in_words(),
+            None => "cost unknown".to_owned(),
+        }
     );
     if let Some(since) = &account.since {
         text.push_str(&format!("  {DIM}at work since {since}{DIM:#}"));

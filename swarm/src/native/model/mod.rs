@@ -24,10 +24,12 @@ use serde_json::Value;
 
 pub(super) use client::{Client, Model};
 pub(super) use error::ModelError;
+pub(super) use prices::Rates;
 pub(super) use provider::{KEY_VARIABLES, variable};
 pub(super) use wire::{Encoded, Fixed, Format};
 
-pub(super) use crate::provider::{Prices, Provider, Wire};
+use crate::provider::Prices;
+pub(super) use crate::provider::{Provider, Wire};
 
 /// Who says something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -123,7 +123,7 @@ impl Costs {
                         + number(model, "cacheCreationInputTokens"),
                     output_tokens: number(model, "outputTokens"),
                     cost_usd: model.get("costUSD").and_then(Value::as_f64).unwrap_or(0.0),
-                    tool_uses: 0,
+                    ..Usage::default()
                 });
             }
             return usage;
@@ -139,7 +139,7 @@ impl Costs {
                 (Some(before), Some(total)) => (total - before).max(0.0),
                 _ => 0.0,
             },
-            tool_uses: 0,
+            ..Usage::default()
         }
     }
 }
