@@ -28,6 +28,8 @@ mod mcp_clients;
 mod mcp_set_up;
 /// Reports of `ccb fanout` beside the schemas others publish.
 mod report_schemas;
+/// Programs that are confined to their worktree.
+mod sandbox;
 /// Each program follows the scripted model.
 mod scripts;
 /// A team session of agent programs.
@@ -123,6 +125,9 @@ fn trials() -> Vec<Trial> {
             mcp_set_up: claude_as_the_document_says;
             scripts: claude_follows_a_script, claude_tries_again,
                 an_answer_that_hangs_is_left_when_claude_is_killed;
+            sandbox: a_confined_claude_stays_in_its_worktree,
+                a_confined_claude_works_with_its_usual_configuration,
+                a_confined_claude_uses_our_tools;
             session: a_lead_and_its_mates_take_a_board_to_green;
             tools: the_tools_of_claude, a_lead_and_a_coordinator_on_claude,
                 claude_cannot_write_where_it_only_reads;
@@ -137,6 +142,7 @@ fn trials() -> Vec<Trial> {
             contract: codex;
             mail: a_message_reaches_the_model_of_codex;
             mcp_set_up: codex_as_the_document_says;
+            sandbox: a_confined_codex_stays_in_its_worktree;
             scripts: codex_follows_a_script;
             tools: the_tools_of_codex, a_lead_and_a_coordinator_on_codex,
                 codex_cannot_write_where_it_only_reads;

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
+use swarm::runtime::Launch;
 
 use crate::real::{RealWorld, real_program};
 use crate::runs::{LONG, left_of};
 use crate::{TestHome, TestRepo, wait_until};
 
-/// A home, a repository, and a runtime `claude` that is kept on loopback. Agents of the type `free`
+/// A home, a repository, and a runtime, usually `claude`, that is kept on loopback. Agents of the type `free`
 /// may do everything without asking.
 #[derive(Debug)]
 pub struct RealTeam {
@@ -20,10 +21,26 @@ pub struct RealTeam {
 impl RealTeam {
     /// With the Claude Code that `CCB_TEST_CLAUDE` names.
     pub fn claude(ccb: &str, more: &Value) -> Self {
-        let program = real_program("CCB_TEST_CLAUDE");
+        let command = [real_program("CCB_TEST_CLAUDE")];
+        Self::with(ccb, "claude", &command, RealWorld::claude, more)
+    }
+
+    /// With the Codex that `CCB_TEST_CODEX` names.
+    pub fn codex(ccb: &str, more: &Value) -> Self {
+        let command = [real_program("CCB_TEST_CODEX")];
+        Self::with(ccb, "codex", &command, RealWorld::codex, more)
+    }
+
+    /// With a program that is a runtime of this name and kind.
+    fn with(
+        ccb: &str,
+        kind: &str,
+        command: &[String],
+        launch: fn(&RealWorld, &str) -> Launch,
+        more: &Value,
+    ) -> Self {
         let world = RealWorld::new();
-        let env: serde_json::Map<String, Value> = world
-            .claude("")
+        let env: serde_json::Map<String, Value> = launch(&world, "")
             .env
             .into_iter()
             .filter(|(name, _)| name != "PATH" && name != "TMPDIR")
@@ -34,7 +51,7 @@ impl RealTeam {
             .collect();
         let home = TestHome::new(ccb);
         let mut settings = json!({
-            "runtimes": { "claude": { "kind": "claude", "command": [program], "env": env } },
+            "runtimes": { kind: { "kind": kind, "command": command, "env": env } },
         });
         if let Some(more) = more.as_object() {
             for (key, value) in more {

@@ -120,7 +120,7 @@ pub fn describe(
         None => own_share(&bounds, wish, definition, &runtime, &mut plan)?,
     };
     share.put_into(&mut plan);
-    plan.sandbox = sandbox::of(&runtime, workplace);
+    plan.sandbox = sandbox::of(&runtime, workplace)?;
     let (model, dropped_model) = match (&parent_run, runtime.kind) {
         (Some(parent), _) => (parent.model.clone(), None),
         (None, RuntimeKind::Native) => {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use store::Failure;
 use store::settings::{RuntimeKind, SandboxMode};
 use swarm::run::RuntimeSpec;
 use swarm::sandbox::Sandbox;
@@ -10,8 +11,9 @@ use crate::workplace::Workplace;
 
 /// What the settings say for an agent of this runtime. Commands of our own loop are confined unless
 /// somebody says otherwise, other programs only if somebody says so. A repository can make it
-/// narrower; only the user's own file can make it wider.
-pub(super) fn of(runtime: &RuntimeSpec, workplace: &Workplace) -> Option<Sandbox> {
+/// narrower; only the user's own file can make it wider. A program that talks to a model itself
+/// cannot be cut off from the network, which is an error.
+pub(super) fn of(runtime: &RuntimeSpec, workplace: &Workplace) -> Result<Option<Sandbox>, Failure> {
     let own_file = workplace.home().settings();
     let mut mode = match runtime.kind {
         RuntimeKind::Native => SandboxMode::Tree,
@@ -42,7 +44,29 @@ pub(super) fn of(runtime: &RuntimeSpec, workplace: &Workplace) -> Option<Sandbox
     if let Some(given) = runtimes.get(&runtime.name).and_then(|it| it.sandbox) {
         mode = given;
     }
-    (mode == SandboxMode::Tree).then_some(sandbox)
+    if mode == SandboxMode::Off {
+        return Ok(None);
+    }
+    let talks = matches!(
+        runtime.kind,
+        RuntimeKind::Acp | RuntimeKind::Claude | RuntimeKind::Codex
+    );
+    match talks && !sandbox.network {
+        true => Err(needs_network(&runtime.name)),
+        false => Ok(Some(sandbox)),
+    }
+}
+
+fn needs_network(runtime: &str) -> Failure {
+    let message = format!(
+        "agents.sandboxNetwork is false, and {runtime} is confined as a whole: it could not reach its \
+         model"
+    );
+    let hint = format!(
+        "use --runtime native, which confines its commands alone; or set agents.sandboxNetwork to \
+         true, or runtimes.{runtime}.sandbox to \"off\""
+    );
+    Failure::usage("needs_network", message).with_hint(hint)
 }
 
 fn ignored(key: &str, file: &std::path::Path) {

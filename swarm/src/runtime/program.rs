@@ -55,7 +55,14 @@ fn confined(program: &str, launch: &Launch, sandbox: &Sandbox) -> Result<Vec<OsS
     }
     also.extend(sandbox.write.iter().cloned());
     if let Some(home) = var("CCB_HOME") {
-        also.extend(["teams", "tasks"].map(|dir| home.join(dir)));
+        let dirs = ["teams", "tasks"].map(|dir| home.join(dir));
+        for dir in &dirs {
+            // One that is not there cannot be allowed, and our tools could not make it later.
+            if let Err(error) = store::home::create_private_dir(dir) {
+                tracing::debug!(%error, "a directory of ccb cannot be made");
+            }
+        }
+        also.extend(dirs);
     }
     let tree = tree_around(&launch.cwd);
     let confinement = match launch.reach {
