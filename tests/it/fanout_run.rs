@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use harness::fake::Pids;
+use harness::model::ModelServer;
 use harness::runs::{LONG, await_none_left};
 use harness::sample_project::{DEFECTS, all_is_well, file, project, repaired};
 use harness::script::Script;
@@ -87,10 +88,26 @@ fn twelve_defects_go_from_red_to_green_with_acp_agents() {
     green_with_agents(&json!({ "kind": "acp", "command": [FAKE_ACP, "plain"] }));
 }
 
+#[test]
+fn twelve_defects_go_from_red_to_green_with_native_agents() {
+    let model = ModelServer::start();
+    let settings = json!({
+        "agents": { "defaultProvider": "scripted" },
+        "providers": {
+            "scripted": { "kind": "anthropic", "baseUrl": model.url(), "model": "scripted-1" },
+        },
+    });
+    green_with(&settings, "native", Script::to_model_prompt);
+}
+
 /// The same with agents of this runtime.
 fn green_with_agents(runtime: &Value) {
-    let fan = Fan::new(CCB);
     let settings = json!({ "runtimes": { "fake": runtime } });
+    green_with(&settings, "fake", Script::to_prompt);
+}
+
+fn green_with(settings: &Value, runtime: &str, prompt: fn(&Script) -> String) {
+    let fan = Fan::new(CCB);
     fan.0.home.settings(&settings.to_string());
     project(&fan);
     let pids = fan.0.home.path().join("pids");
@@ -103,7 +120,7 @@ fn green_with_agents(runtime: &Value) {
                 .run(&["sh", "-c", &repaired(name, repair)]);
             let script = script.usage(10, 5, 0.01).done("repaired");
             json!({
-                "id": name, "prompt": script.to_prompt(), "runtime": "fake",
+                "id": name, "prompt": prompt(&script), "runtime": runtime,
                 "verify": format!("sh checks/{name}.sh"),
             })
         })

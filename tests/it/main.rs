@@ -88,6 +88,8 @@ mod native_https;
 mod native_keys;
 /// What our own loop does with a model's answers: calls, limits, a full context, kills.
 mod native_loop;
+/// What a native agent may do without asking.
+mod native_modes;
 /// Commands without a network.
 mod native_network;
 /// MCP servers of native agents.

@@ -17,8 +17,18 @@ fn scene() -> SessionScene {
 }
 
 fn session(scene: &SessionScene, lead: &Script, more: &[&str]) -> Answer {
-    let prompt = lead.to_prompt();
-    scene.run(&[&["--json", "--runtime", "fake"], more, &[prompt.as_str()]].concat())
+    let prompt = scene.prompt(lead);
+    let how = ["--json", "--runtime", scene.runtime()];
+    scene.run(&[&how[..], more, &[prompt.as_str()]].concat())
+}
+
+harness::on_scripted_agents! {
+    a_lead_hands_out_work_and_its_mates_do_it_in_trees_of_their_own,
+    what_an_agent_says_is_done_counts_when_the_check_has_passed,
+    a_lead_that_misbehaves_gets_errors_and_harms_nobody,
+    a_lead_that_never_does_anything_ends_the_session,
+    a_led_session_goes_on_after_two_kills_and_ends_green,
+    what_the_lead_says_is_the_answer,
 }
 
 /// What a session printed, event by event.
@@ -34,9 +44,7 @@ fn work(script: Script) -> String {
     script.done("did it").to_prompt()
 }
 
-#[test]
-fn a_lead_hands_out_work_and_its_mates_do_it_in_trees_of_their_own() {
-    let scene = scene();
+fn a_lead_hands_out_work_and_its_mates_do_it_in_trees_of_their_own(scene: &SessionScene) {
     let one = work(Script::new().write("one", "1\n"));
     let two = work(
         Script::new()
@@ -56,7 +64,7 @@ fn a_lead_hands_out_work_and_its_mates_do_it_in_trees_of_their_own() {
         )
         .done("handed out")
         .serve();
-    let answer = session(&scene, &lead, &["--mates", "2"]);
+    let answer = session(scene, &lead, &["--mates", "2"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     for id in [1, 2] {
         let task = scene.file(id);
@@ -74,9 +82,7 @@ fn a_lead_hands_out_work_and_its_mates_do_it_in_trees_of_their_own() {
     assert_eq!(inbox["messages"], json!([]), "nothing is unread");
 }
 
-#[test]
-fn what_an_agent_says_is_done_counts_when_the_check_has_passed() {
-    let scene = scene();
+fn what_an_agent_says_is_done_counts_when_the_check_has_passed(scene: &SessionScene) {
     let lies = Script::new()
         .call("TaskUpdate", json!({"taskId": "1", "status": "completed"}))
         .done("all done");
@@ -88,7 +94,7 @@ fn what_an_agent_says_is_done_counts_when_the_check_has_passed() {
         )
         .done("handed out")
         .serve();
-    let answer = session(&scene, &lead, &["--attempts", "1"]);
+    let answer = session(scene, &lead, &["--attempts", "1"]);
     assert_eq!(answer.code, Some(1), "{answer:?}");
     let task = scene.file(1);
     assert_eq!(task["status"], "pending", "{task}");
@@ -98,9 +104,7 @@ fn what_an_agent_says_is_done_counts_when_the_check_has_passed() {
     assert!(why.contains("test -e proof"), "{why}");
 }
 
-#[test]
-fn a_lead_that_misbehaves_gets_errors_and_harms_nobody() {
-    let scene = scene();
+fn a_lead_that_misbehaves_gets_errors_and_harms_nobody(scene: &SessionScene) {
     let lead = Script::new()
         .call(
             "TaskCreate",
@@ -121,7 +125,7 @@ fn a_lead_that_misbehaves_gets_errors_and_harms_nobody() {
         .try_call("TaskUpdate", json!({"taskId": "99", "status": "completed"}))
         .done("tried")
         .serve();
-    let answer = session(&scene, &lead, &[]);
+    let answer = session(scene, &lead, &[]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     for id in [1, 2] {
         assert_eq!(scene.status(id), "completed");
@@ -169,11 +173,9 @@ fn a_lead_that_starts_agents_without_end_is_held_to_the_limit() {
     assert_eq!(answer.code, Some(2), "{answer:?}");
 }
 
-#[test]
-fn a_lead_that_never_does_anything_ends_the_session() {
-    let scene = scene();
+fn a_lead_that_never_does_anything_ends_the_session(scene: &SessionScene) {
     let answer = session(
-        &scene,
+        scene,
         &Script::new().done("I would rather not").serve(),
         &[],
     );
@@ -183,9 +185,7 @@ fn a_lead_that_never_does_anything_ends_the_session() {
     scene.await_nobody();
 }
 
-#[test]
-fn a_led_session_goes_on_after_two_kills_and_ends_green() {
-    let scene = scene();
+fn a_led_session_goes_on_after_two_kills_and_ends_green(scene: &SessionScene) {
     let gate = |name: &str| scene.home.path().join(name);
     for module in ["alpha", "beta", "gamma", "delta"] {
         scene.repo.write(&format!("{module}/value"), "broken\n");
@@ -217,7 +217,7 @@ fn a_led_session_goes_on_after_two_kills_and_ends_green() {
         )
         .done("handed out")
         .serve();
-    let prompt = lead.to_prompt();
+    let prompt = scene.prompt(&lead);
     let start = |more: &[&str]| {
         let log = std::fs::File::options()
             .create(true)
@@ -225,7 +225,7 @@ fn a_led_session_goes_on_after_two_kills_and_ends_green() {
             .open(scene.log())
             .unwrap();
         scene
-            .command(&[&["--json", "--runtime", "fake"], more].concat())
+            .command(&[&["--json", "--runtime", scene.runtime()], more].concat())
             .stdout(log.try_clone().unwrap())
             .stderr(log)
             .spawn()
@@ -268,14 +268,12 @@ fn a_led_session_goes_on_after_two_kills_and_ends_green() {
 }
 
 /// What the lead says is there as it comes, and its last words stand at the end.
-#[test]
-fn what_the_lead_says_is_the_answer() {
-    let scene = scene();
+fn what_the_lead_says_is_the_answer(scene: &SessionScene) {
     let lead = Script::new()
         .say("I look around")
         .say("It is the cache")
         .done("It was the cache.");
-    let answer = session(&scene, &lead, &["--mates", "1"]);
+    let answer = session(scene, &lead, &["--mates", "1"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let all = events(&answer);
     let said: Vec<&str> = all
@@ -292,8 +290,14 @@ fn what_the_lead_says_is_the_answer() {
         (&end["event"], &end["report"]),
         (&json!("end"), &json!("It was the cache."))
     );
-    let prompt = lead.to_prompt();
-    let plain = scene.run(&["--runtime", "fake", "--mates", "1", prompt.as_str()]);
+    let prompt = scene.prompt(&lead);
+    let plain = scene.run(&[
+        "--runtime",
+        scene.runtime(),
+        "--mates",
+        "1",
+        prompt.as_str(),
+    ]);
     assert_eq!(plain.code, Some(0), "{plain:?}");
     let end = plain.stderr.rsplit("It was the cache.").next().unwrap();
     assert!(

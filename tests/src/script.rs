@@ -4,6 +4,7 @@
 //! in the prompt does not matter.
 
 mod build;
+mod for_model;
 
 use std::path::PathBuf;
 

@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::home::{Answer, TestHome};
+use crate::model::ModelServer;
 use crate::repo::TestRepo;
 use crate::runs::LONG;
+use crate::script::Script;
 use crate::wait_until;
 
 /// A team's home and its repository.
@@ -15,6 +17,31 @@ use crate::wait_until;
 pub struct SessionScene {
     pub home: TestHome,
     pub repo: TestRepo,
+    /// Whom native agents ask, if they are the ones who follow scripts.
+    model: Option<ModelServer>,
+}
+
+/// Makes two tests of each of these functions, which take a scene: scripts are followed by fake
+/// agents, and by native ones on a scripted model.
+#[macro_export]
+macro_rules! on_scripted_agents {
+    ($($name:ident),+ $(,)?) => {
+        mod with_fake_agents {
+            $(#[test]
+            fn $name() {
+                super::$name(&super::scene());
+            })+
+        }
+
+        mod with_native_agents {
+            use $crate::team_session::SessionScene;
+
+            $(#[test]
+            fn $name() {
+                super::$name(&SessionScene::with_native_agents(super::CCB));
+            })+
+        }
+    };
 }
 
 impl SessionScene {
@@ -25,6 +52,48 @@ impl SessionScene {
         Self {
             home,
             repo: TestRepo::new(),
+            model: None,
+        }
+    }
+
+    /// The same, whose scripts native agents follow, on a model without a key.
+    pub fn with_native_agents(binary: &str) -> Self {
+        let mut scene = Self::new(binary);
+        let model = ModelServer::start();
+        let settings = json!({
+            "agents": {
+                "stopGraceMs": 300,
+                "defaultProvider": "scripted",
+                // Where scripts leave marks.
+                "sandboxWrite": [scene.home.path()],
+            },
+            "providers": {
+                "scripted": { "kind": "anthropic", "baseUrl": model.url(), "model": "scripted-1" },
+            },
+        });
+        scene.home.settings(&settings.to_string());
+        scene.model = Some(model);
+        scene
+    }
+
+    /// The runtime of those who follow scripts.
+    pub fn runtime(&self) -> &'static str {
+        match self.model {
+            Some(_) => "native",
+            None => "fake",
+        }
+    }
+
+    /// Whether native agents follow scripts.
+    pub fn is_native(&self) -> bool {
+        self.model.is_some()
+    }
+
+    /// A prompt for one of those.
+    pub fn prompt(&self, script: &Script) -> String {
+        match self.is_native() {
+            true => script.to_model_prompt(),
+            false => script.to_prompt(),
         }
     }
 
