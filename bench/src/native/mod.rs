@@ -109,7 +109,11 @@ impl Program {
             .stderr(Stdio::null());
         match self {
             Self::Native => {
-                command.arg("__native").stdin(Stdio::piped());
+                command
+                    .arg("__native")
+                    .env("CCB_HOME", home.join(".claude"))
+                    .env("CLAUDE_CODE_TEAM_NAME", "bench")
+                    .stdin(Stdio::piped());
             }
             Self::Claude => {
                 let how = ["-p", "Read the files.", "--output-format", "stream-json"];
@@ -148,7 +152,11 @@ impl Program {
     }
 
     /// The first line that our own loop hears.
-    fn opening(self, dir: &Path, url: &str) -> String {
+    fn opening(self, program: &str, dir: &Path, url: &str) -> String {
+        // The board and the mail, which every agent has.
+        let own = json!({
+            "name": "ccb", "command": program, "args": ["mcp", "--role", "teammate", "--as", "ann"],
+        });
         let provider = json!({
             "name": "bench", "wire": "anthropic", "baseUrl": url, "model": "claude-m",
             "keyEnv": "ANTHROPIC_API_KEY",
@@ -156,7 +164,7 @@ impl Program {
         let opening = json!({
             "type": "prompt", "text": "Read the files.", "cwd": dir, "scratch": dir.join("home/tmp"),
             "provider": provider, "permissionMode": "bypassPermissions", "reach": "edits",
-            "mcpServers": [], "onlyGivenServers": true, "trusted": false,
+            "mcpServers": [own], "onlyGivenServers": true, "trusted": false,
         });
         format!("{opening}\n")
     }
@@ -239,7 +247,7 @@ fn once(program: Program, path: &str, dir: &Path) -> Result<Run, Failure> {
     model.seen().pid = Some(child.id());
     let stdin = child.stdin.take();
     if let Some(mut stdin) = stdin.as_ref() {
-        stdin.write_all(program.opening(&dir, &url).as_bytes())?;
+        stdin.write_all(program.opening(path, &dir, &url).as_bytes())?;
     }
     let watched = i32::try_from(child.id())
         .ok()
