@@ -127,6 +127,10 @@ impl Subject for Native {
         self.0.environment()
     }
 
+    fn hides(&self, variable: &str) -> bool {
+        variable == "SCRIPTED_KEY"
+    }
+
     fn prepare(&self, launch: &mut Launch) {
         self.0.prepare(launch);
     }

@@ -94,8 +94,8 @@ fn a_coordinator_hands_out_hears_follows_up_and_the_result_is_on_the_branch() {
     let mut steps = vec![
         Step::tool("mcp__ccb__Agent", agent),
         Step::text("It is started."),
-        // The notification is the next thing it hears.
-        Step::tool("mcp__ccb__SendMessage", more),
+        // The notification is the next thing it hears. More is asked for when the first has landed.
+        Step::tool("mcp__ccb__SendMessage", more).wait_for(&team.repo.main().join("one.txt")),
         Step::text("It goes on."),
     ];
     heard(&mut steps);

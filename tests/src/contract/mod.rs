@@ -87,6 +87,12 @@ pub trait Subject: Sync {
         false
     }
 
+    /// Whether this variable reaches the program in another way than by its environment, which
+    /// others could read. A program that has such variables may close itself to others.
+    fn hides(&self, _variable: &str) -> bool {
+        false
+    }
+
     /// How much memory a line without an end may take.
     fn growth_kib(&self) -> u64 {
         48 * 1024
