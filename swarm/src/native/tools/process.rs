@@ -81,12 +81,9 @@ impl Running {
         let mut bytes = Vec::with_capacity(CHUNK);
         loop {
             if let Some(status) = self.ended {
-                let left = self
-                    .output
-                    .as_mut()
-                    .map(|pipe| pipe.try_read_buf(&mut bytes));
-                if let Some(Ok(1..)) = left {
-                    return Ok(Next::Output(bytes));
+                let left = self.output.as_ref().map(left_in);
+                if let Some(left) = left.filter(|left| !left.is_empty()) {
+                    return Ok(Next::Output(left));
                 }
                 self.output = None;
                 return Ok(Next::Ended(status));
@@ -144,9 +141,43 @@ fn is_zombie(pid: Pid) -> bool {
     !matches!(waitid(WaitId::Pid(pid), options), Ok(None))
 }
 
+/// What is in the pipe now. The kernel is asked, and not tokio, which knows only what it has heard:
+/// the end of a command can be heard before its output is.
+fn left_in(pipe: &pipe::Receiver) -> Vec<u8> {
+    let mut bytes = vec![0; CHUNK];
+    let read = rustix::io::retry_on_intr(|| rustix::io::read(pipe, &mut bytes));
+    bytes.truncate(read.unwrap_or(0));
+    bytes
+}
+
 async fn read(pipe: &mut Option<pipe::Receiver>, bytes: &mut Vec<u8>) -> io::Result<usize> {
     match pipe {
         Some(pipe) => pipe.read_buf(bytes).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_was_printed_comes_before_the_end_whichever_is_heard_first() {
+        let words = ["/bin/sh", "-c", "echo out"].map(OsString::from);
+        let mut running = Running::start(&words, Path::new("/"), &[]).unwrap();
+        // Nothing else runs meanwhile, so tokio has not heard of the output.
+        running.ended = Some(running.child.wait().unwrap());
+        let first = running.next().await.unwrap();
+        assert!(
+            matches!(&first, Next::Output(bytes) if bytes == b"out\n"),
+            "{first:?}"
+        );
+        let last = running.next().await.unwrap();
+        assert!(
+            matches!(last, Next::Ended(status) if status.success()),
+            "{last:?}"
+        );
     }
 }
