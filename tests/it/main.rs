@@ -80,6 +80,8 @@ mod live;
 mod live_gone;
 /// Looking at work, landing it, sending it back, undoing it.
 mod look_and_decide;
+/// Single native agents: what they are offered, and their parents.
+mod native_agents;
 /// What an agent that wants out of its worktree tries.
 mod native_escape;
 /// Our own loop over HTTPS: certificates, proxies.
