@@ -72,11 +72,16 @@ fn blocks(answer: &Answer<'_>) -> Vec<Value> {
 
 fn usage(answer: &Answer<'_>) -> Value {
     let (input, output) = answer.usage();
-    let cache = answer.step.usage.unwrap_or_default();
+    let cached = answer.cached();
+    // What a script says, it says as the protocol does: without those of the cache.
+    let input = match answer.step.usage {
+        Some(_) => input,
+        None => input.saturating_sub(cached.read + cached.write),
+    };
     json!({
         "input_tokens": input,
-        "cache_creation_input_tokens": cache.cache_write,
-        "cache_read_input_tokens": cache.cache_read,
+        "cache_creation_input_tokens": cached.write,
+        "cache_read_input_tokens": cached.read,
         "output_tokens": output,
         "service_tier": "standard",
     })

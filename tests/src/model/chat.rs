@@ -48,7 +48,7 @@ fn stop(answer: &Answer<'_>) -> Value {
 
 fn usage(answer: &Answer<'_>) -> Value {
     let (input, output) = answer.usage();
-    let cached = answer.step.usage.unwrap_or_default().cache_read;
+    let cached = answer.cached().read;
     json!({
         "prompt_tokens": input,
         "completion_tokens": output,

@@ -43,7 +43,7 @@ fn text_of(content: &Value) -> String {
 
 fn chunk(answer: &Answer<'_>, parts: &[Value], stop: Option<&str>) -> Value {
     let (input, output) = answer.usage();
-    let cached = answer.step.usage.unwrap_or_default().cache_read;
+    let cached = answer.cached().read;
     let mut candidate = json!({ "content": { "role": "model", "parts": parts }, "index": 0 });
     if let Some(stop) = stop {
         candidate["finishReason"] = stop.into();

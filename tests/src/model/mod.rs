@@ -6,6 +6,7 @@
 //! in memory and in a directory if wanted, so that a test can look at it.
 
 mod anthropic;
+mod cache;
 mod chat;
 mod client;
 mod conversation;
@@ -19,6 +20,7 @@ mod step;
 mod stream;
 mod wire;
 
+pub use cache::Cached;
 pub use client::{Reply as HttpReply, get, post};
 pub use conversation::{Conversation, Role, Turn};
 pub use record::{Outcome, Recorded};

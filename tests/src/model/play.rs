@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::cache::{self, Cached, Leaves, MOST_MARKS};
 use super::conversation::Conversation;
 use super::http::{Connection, Request};
 use super::record::{Outcome, Recorded};
@@ -35,7 +36,16 @@ pub(super) fn answer(connection: &mut Connection, request: Request, shared: &Sha
             return refuse(connection, 400, &body, None).is_ok();
         }
     };
+    let arrived = Instant::now();
+    let found = cache::marks(&body);
+    if wire == Wire::Anthropic && found > MOST_MARKS {
+        let why = format!(
+            "A maximum of {MOST_MARKS} blocks with cache_control may be provided. Found {found}."
+        );
+        return refuse(connection, 400, &wire.error(400, &why), None).is_ok();
+    }
     let conversation = wire.read(&body);
+    let (cached, leaves) = shared.cached(wire, &body);
     let stream = stream.unwrap_or(body["stream"] == true);
     let mut chosen = Err(String::new());
     let number = shared.record(|number| {
@@ -51,6 +61,9 @@ pub(super) fn answer(connection: &mut Connection, request: Request, shared: &Sha
             path: request.path.clone(),
             headers: request.headers.clone(),
             body: body.clone(),
+            raw: request.body.as_slice().into(),
+            arrived,
+            cached,
             wire: Some(wire),
             conversation: conversation.clone(),
             tools,
@@ -75,8 +88,9 @@ pub(super) fn answer(connection: &mut Connection, request: Request, shared: &Sha
                 step: &chosen.step,
                 body: &body,
                 tokens: request.body.len() as u64 / 4,
+                cached,
             };
-            play(connection, wire, &answer, stream, shared).unwrap_or(Outcome::AskerGone)
+            play(connection, wire, &answer, stream, shared, leaves).unwrap_or(Outcome::AskerGone)
         }
         Err(why) => {
             refuse(connection, 400, &wire.error(400, why), None).ok();
@@ -116,6 +130,9 @@ fn beside(connection: &mut Connection, request: Request, shared: &Shared) -> boo
         path: request.path,
         headers: request.headers,
         body: serde_json::from_slice(&request.body).unwrap_or_default(),
+        raw: request.body.as_slice().into(),
+        arrived: Instant::now(),
+        cached: Cached::default(),
         wire: None,
         conversation: Conversation::default(),
         tools: Vec::new(),
@@ -182,6 +199,7 @@ fn play(
     answer: &Answer<'_>,
     stream: bool,
     shared: &Shared,
+    leaves: Leaves,
 ) -> io::Result<Outcome> {
     let step = answer.step;
     if let Some(seconds) = step.sleep {
@@ -197,6 +215,7 @@ fn play(
         refuse(connection, status, &body, step.retry_after)?;
         return Ok(Outcome::Refused(status));
     }
+    shared.keep(leaves);
     if !stream {
         hang(connection, step, None, shared)?;
         if step.drop {

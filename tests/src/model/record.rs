@@ -1,9 +1,12 @@
 //! What the server was asked.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use super::cache::Cached;
 use super::conversation::Conversation;
 use super::step::Step;
 use super::wire::Wire;
@@ -17,6 +20,12 @@ pub struct Recorded {
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Value,
+    /// The very bytes of it.
+    pub raw: Arc<[u8]>,
+    /// When all of it was there.
+    pub arrived: Instant,
+    /// What of it was in the cache.
+    pub cached: Cached,
     /// None for requests that are not for the model, such as lists of models.
     pub wire: Option<Wire>,
     pub conversation: Conversation,
@@ -44,6 +53,13 @@ pub enum Outcome {
 }
 
 impl Recorded {
+    /// Whether this text is in its very bytes, quoted as JSON quotes it.
+    pub fn raw_contains(&self, text: &str) -> bool {
+        let quoted = Value::from(text).to_string();
+        let text = &quoted.as_bytes()[1..quoted.len() - 1];
+        self.raw.windows(text.len()).any(|part| part == text)
+    }
+
     /// A request that followed a script.
     pub fn is_scripted(&self) -> bool {
         self.step_number.is_some()

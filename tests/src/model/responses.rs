@@ -115,7 +115,7 @@ fn items(answer: &Answer<'_>) -> Vec<Value> {
 
 pub(super) fn whole(answer: &Answer<'_>) -> Value {
     let (input, output) = answer.usage();
-    let cached = answer.step.usage.unwrap_or_default().cache_read;
+    let cached = answer.cached().read;
     let (status, incomplete) = match &answer.step.stop {
         Some(reason) => ("incomplete", json!({ "reason": reason })),
         None => ("completed", Value::Null),

@@ -9,9 +9,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
+use super::cache::{Cache, Cached, Leaves};
 use super::http::Connection;
 use super::play;
 use super::record::{Outcome, Recorded};
+use super::wire::Wire;
 
 /// How a server behaves.
 #[derive(Debug, Clone, Default)]
@@ -33,6 +37,8 @@ pub(super) struct Shared {
     changed: Condvar,
     /// How often each point of a conversation was asked for.
     tries: Mutex<HashMap<u64, u32>>,
+    /// What the service has in its cache.
+    cache: Mutex<Cache>,
     connections: Mutex<Vec<TcpStream>>,
     stopping: AtomicBool,
 }
@@ -70,6 +76,16 @@ impl Shared {
         let count = tries.entry(key).or_default();
         *count += 1;
         *count
+    }
+
+    /// What of a request is in the cache, and what it leaves there.
+    pub(super) fn cached(&self, wire: Wire, body: &Value) -> (Cached, Leaves) {
+        lock(&self.cache).look(wire, body)
+    }
+
+    /// The answer to a request begins.
+    pub(super) fn keep(&self, leaves: Leaves) {
+        lock(&self.cache).keep(leaves);
     }
 
     pub(super) fn is_stopping(&self) -> bool {

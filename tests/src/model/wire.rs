@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::cache::Cached;
 use super::conversation::Conversation;
-use super::step::Step;
+use super::step::{Step, StepUsage};
 use super::stream::Emit;
 use super::{anthropic, chat, gemini, responses};
 
@@ -24,6 +25,8 @@ pub(super) struct Answer<'a> {
     pub body: &'a Value,
     /// How much was asked, about.
     pub tokens: u64,
+    /// What of that is in the cache.
+    pub cached: Cached,
 }
 
 impl Answer<'_> {
@@ -32,10 +35,19 @@ impl Answer<'_> {
         self.body.get("model").cloned().unwrap_or("fake".into())
     }
 
-    /// Tokens in and out.
+    /// Tokens in and out; those of the cache are part of the first where the protocol has it so.
     pub(super) fn usage(&self) -> (u64, u64) {
         let usage = self.step.usage;
         usage.map_or((self.tokens, 25), |usage| (usage.input, usage.output))
+    }
+
+    /// Tokens that were read from the cache or written to it.
+    pub(super) fn cached(&self) -> Cached {
+        let said = |usage: StepUsage| Cached {
+            read: usage.cache_read,
+            write: usage.cache_write,
+        };
+        self.step.usage.map_or(self.cached, said)
     }
 }
 
