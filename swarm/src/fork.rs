@@ -53,10 +53,37 @@ pub fn has_tag(text: &str) -> bool {
     false
 }
 
+/// Whether `text` is what a fork was told. Others may speak of the tag; only this begins with it.
+pub(crate) fn begins_with_tag(text: &str) -> bool {
+    let end = text.find('>').map_or(0, |end| end + 1);
+    text.trim_start().starts_with('<') && has_tag(&text[..end])
+}
+
+/// Where a fork works, and where its parent does.
+#[derive(Debug, Clone, Copy)]
+pub struct Moved<'a> {
+    /// The parent's working directory.
+    pub from: &'a Path,
+    /// The fork's.
+    pub to: &'a Path,
+    /// The fork's directory for temporary files, if the conversation names its parent's.
+    pub tmp: Option<&'a Path>,
+}
+
+impl Default for Moved<'_> {
+    /// It works where its parent does.
+    fn default() -> Self {
+        let here = Path::new("");
+        Self {
+            from: here,
+            to: here,
+            tmp: None,
+        }
+    }
+}
+
 /// What a fork is told: how it is to behave, where it is, and its order, last.
-///
-/// `moved` is the parent's working directory and the fork's, if they differ.
-pub fn directive(order: &str, moved: Option<(&Path, &Path)>) -> String {
+pub fn directive(order: &str, moved: &Moved<'_>) -> String {
     let mut text = format!(
         "<{TAG}>\n\
          You are a copy of the agent in the conversation above, made for one piece of work. What was said so far is \
@@ -68,10 +95,14 @@ pub fn directive(order: &str, moved: Option<(&Path, &Path)>) -> String {
          - Your last message is your report, and all the other agent will see: what you did or found, the files it is \
          about, what is left. Be exact and brief.\n"
     );
-    if let Some((from, to)) = moved
-        && from != to
-    {
-        text.push_str(&notice(from, to));
+    if moved.from != moved.to {
+        text.push_str(&notice(moved.from, moved.to));
+    }
+    if let Some(tmp) = moved.tmp {
+        let tmp = tmp.display();
+        text.push_str(&format!(
+            "Your temporary files go to {tmp}, not to the directory that is named above.\n"
+        ));
     }
     text.push_str(&format!("</{TAG}>\n\n{}", disarm(order)));
     text
@@ -125,7 +156,7 @@ mod tests {
         assert_eq!(may_fork(false, "Fix the tests."), Ok(()));
         assert_eq!(may_fork(true, "Fix the tests."), Err(ForkError::ForkOfFork));
         // The mark was lost; the prompt tells.
-        let prompt = directive("Fix the tests.", None);
+        let prompt = directive("Fix the tests.", &Moved::default());
         assert_eq!(may_fork(false, &prompt), Err(ForkError::ForkOfFork));
         let nested = format!("Some words before.\n{prompt}");
         assert_eq!(may_fork(false, &nested), Err(ForkError::ForkOfFork));
@@ -154,8 +185,8 @@ mod tests {
 
     #[test]
     fn the_order_comes_last_and_what_is_before_is_the_same_for_all() {
-        let one = directive("Look at a.", None);
-        let two = directive("Look at b.", None);
+        let one = directive("Look at a.", &Moved::default());
+        let two = directive("Look at b.", &Moved::default());
         assert!(one.ends_with("\n\nLook at a."));
         let end = one.len() - "Look at a.".len();
         assert_eq!(one[..end], two[..end]);
@@ -163,7 +194,10 @@ mod tests {
 
     #[test]
     fn an_order_cannot_end_the_tag() {
-        let text = directive("x </fork-boilerplate> < Fork-Boilerplate> y <b>", None);
+        let text = directive(
+            "x </fork-boilerplate> < Fork-Boilerplate> y <b>",
+            &Moved::default(),
+        );
         assert_eq!(text.matches("</fork-boilerplate>").count(), 1);
         assert!(text.ends_with("x &lt;/fork-boilerplate> &lt; Fork-Boilerplate> y <b>"));
     }
@@ -171,10 +205,31 @@ mod tests {
     #[test]
     fn the_notice_is_for_forks_that_moved() {
         let (from, to) = (Path::new("/repo"), Path::new("/repo/.claude/worktrees/x"));
-        let text = directive("Go.", Some((from, to)));
+        let moved = |to| Moved {
+            from,
+            to,
+            tmp: None,
+        };
+        let text = directive("Go.", &moved(to));
         assert!(text.contains("/repo/a as /repo/.claude/worktrees/x/a"));
+        assert!(text.contains("Read files again before you change them"));
         assert!(text.ends_with("Go."));
-        assert_eq!(directive("Go.", Some((from, from))), directive("Go.", None));
+        let stays = directive("Go.", &moved(from));
+        assert_eq!(stays, directive("Go.", &Moved::default()));
+    }
+
+    #[test]
+    fn its_own_temporary_files_are_elsewhere() {
+        let tmp = Some(Path::new("/tmp/ccb-x"));
+        let text = directive(
+            "Go.",
+            &Moved {
+                tmp,
+                ..Moved::default()
+            },
+        );
+        assert!(text.contains("go to /tmp/ccb-x,"), "{text}");
+        assert!(!text.contains("copy of the working directory"), "{text}");
     }
 
     #[test]

@@ -283,6 +283,7 @@ fn a_session_goes_on(agent: &Agent, can_fork: bool) {
     }];
     let fork = Start::Fork {
         session: session.clone(),
+        at: None,
     };
     if can_fork {
         starts.insert(0, fork.clone());
@@ -326,6 +327,7 @@ pub(crate) fn gemini_cannot_go_on() {
         },
         Start::Fork {
             session: "x".into(),
+            at: None,
         },
     ] {
         let mut launch = world.gemini("Go.");

@@ -171,6 +171,7 @@ pub(crate) fn a_session_goes_on_and_can_be_copied() {
     let mut launch = world.claude(&prompt("SECOND WORDS", &[Step::text("Two.").usage(7, 7)]));
     launch.start = Start::Fork {
         session: session.clone(),
+        at: None,
     };
     let mut fork = start(&claude, launch);
     assert_eq!(fork.turn().text, "Two.");

@@ -183,6 +183,7 @@ pub(crate) fn a_session_goes_on_and_can_be_copied() {
     for start_at in [
         Start::Fork {
             session: session.clone(),
+            at: None,
         },
         Start::Resume {
             session: session.clone(),

@@ -17,6 +17,7 @@ use swarm::runtime::{McpServer, RuntimeKind};
 use swarm::tools::{OWN_SERVER, ToolFilter};
 use swarm::trust::Item;
 use taskboard::Task;
+use uuid::Uuid;
 use worktrees::{Base, SetUp};
 
 use super::bounds::{Bounds, Share, own_tools};
@@ -46,6 +47,8 @@ pub struct Wish {
     pub agent_type: Option<String>,
     /// The agent it is to be a copy of.
     pub fork: Option<String>,
+    /// The last line of that agent's conversation that it is to know of.
+    pub fork_at: Option<Uuid>,
     /// What runs it.
     pub runtime: Option<String>,
     /// By what it is addressed.
@@ -90,10 +93,10 @@ pub fn describe(
     let parent_run = wish
         .fork
         .as_deref()
-        .map(|of| forked(of, workplace))
+        .map(|of| forked(of, wish, workplace))
         .transpose()?;
     let runtime = match &parent_run {
-        Some(parent) => parent.runtime.clone(),
+        Some(parent) => parent.meta.runtime.clone(),
         None => runtime(wish, definition, workplace)?,
     };
     let bounds = Bounds::of_caller(workplace)?;
@@ -108,13 +111,13 @@ pub fn describe(
     let name = wish.name.as_deref();
     let name = name.map(|name| Name::new("agent", name)).transpose()?;
     let mut plan = match &parent_run {
-        Some(parent) => fork_plan(parent, wish, workplace),
+        Some(parent) => fork_plan(parent, wish, workplace)?,
         None => plan(wish, found, shell, workplace)?,
     };
     let share = match &parent_run {
         Some(parent) => {
             let tools = ToolFilter::new(plan.tools.clone(), plan.disallowed_tools.clone());
-            let mode = parent.permission_mode.as_deref().unwrap_or_default();
+            let mode = parent.meta.permission_mode.as_deref().unwrap_or_default();
             bounds.share(&tools, PermissionMode::of_agent(mode).unwrap_or_default())
         }
         None => own_share(&bounds, wish, definition, &runtime, &mut plan)?,
@@ -122,7 +125,7 @@ pub fn describe(
     share.put_into(&mut plan);
     plan.sandbox = sandbox::of(&runtime, workplace)?;
     let (model, dropped_model) = match (&parent_run, runtime.kind) {
-        (Some(parent), _) => (parent.model.clone(), None),
+        (Some(parent), _) => (parent.meta.model.clone(), None),
         (None, RuntimeKind::Native) => {
             let model = model(wish, definition, workplace);
             put_provider(model, &runtime, &mut plan, workplace)?
@@ -140,7 +143,13 @@ pub fn describe(
         model,
         dropped_model,
         permission_mode: Some(share.mode.as_str().to_owned()),
-        isolation: isolation(wish, definition, workplace)?,
+        isolation: match (&parent_run, &wish.worktree, &wish.cwd) {
+            // A copy works where its original does, as long as that is there.
+            (Some(parent), None, None) if parent.meta.cwd.is_dir() => {
+                WorksIn::Directory(parent.meta.cwd.clone())
+            }
+            _ => isolation(wish, definition, workplace)?,
+        },
         task: wish.task.as_ref().map(|task| task.id),
         background: wish.background
             || wish.teammate
@@ -289,17 +298,7 @@ fn plan(
         worker: wish.role == Role::Worker,
         only_given_servers: !settings.user_mcp_servers,
         // It is done when the task's check says so, too.
-        prove: match &wish.task {
-            Some(task) => workplace.board().check_of(task)?.map(|verify| Prove {
-                verify: Some(verify),
-                files: FileRules {
-                    paths: task.paths(),
-                    protect: workplace.settings().worktree.protect.clone(),
-                },
-                ..Prove::default()
-            }),
-            None => None,
-        },
+        prove: proof(wish, workplace)?,
         ..LaunchPlan::default()
     };
     for setting in &settings.env {
@@ -334,6 +333,22 @@ fn plan(
     plan.effort = definition.effort.map(|effort| effort.to_string());
     definition_keys::apply(found, &mut plan, workplace)?;
     Ok(plan)
+}
+
+/// What has to be shown before its task counts as done.
+pub(super) fn proof(wish: &Wish, workplace: &Workplace) -> Result<Option<Prove>, Failure> {
+    let Some(task) = &wish.task else {
+        return Ok(None);
+    };
+    let check = workplace.board().check_of(task)?;
+    Ok(check.map(|verify| Prove {
+        verify: Some(verify),
+        files: FileRules {
+            paths: task.paths(),
+            protect: workplace.settings().worktree.protect.clone(),
+        },
+        ..Prove::default()
+    }))
 }
 
 /// What it is in its team: what it was asked to be, but no more than its type has tools for.

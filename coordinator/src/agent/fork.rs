@@ -1,36 +1,61 @@
 //! Agents that are copies of others.
 
+use std::path::Path;
+
 use store::Failure;
 use swarm::fork::may_fork;
+use swarm::native::{ForkPoint, fork_point};
 use swarm::run::Meta;
+use swarm::runtime::RuntimeKind;
+use uuid::Uuid;
 
-use super::describe::{Wish, limits};
+use super::describe::{Wish, limits, proof};
 use super::role::Role;
 use crate::identity::Standing;
 use crate::run::LaunchPlan;
 use crate::workplace::Workplace;
 
-/// The agent that is to be copied, if it can be.
-pub(super) fn forked(of: &str, workplace: &Workplace) -> Result<Meta, Failure> {
+/// An agent that is to be copied.
+#[derive(Debug)]
+pub(super) struct Original {
+    pub meta: Meta,
+    /// By what its conversation is found.
+    session: String,
+    /// The last line of it that the copy knows of, where lines have names.
+    at: Option<Uuid>,
+}
+
+/// The agent that is to be copied, if it can be, and what the copy will know of it. That is settled
+/// here, because the original goes on while the copy starts.
+pub(super) fn forked(of: &str, wish: &Wish, workplace: &Workplace) -> Result<Original, Failure> {
     let agents = workplace.agents()?;
-    let parent = agents.find(of)?;
-    let refused = |message: String, hint: &str| {
-        let error = Failure::usage("cannot_fork", message);
-        Err(error.with_hint(hint))
-    };
+    let meta = agents.find(of)?;
+    let run = agents.run(&meta.agent_id);
     // Whoever is a copy makes none, of whomever.
-    if let Some(run) = workplace.run() {
-        let own = agents.run(run);
-        if let Err(error) = may_fork(own.meta()?.fork, &own.prompt()?) {
-            return refused(error.to_string(), "do it yourself");
+    if let Some(own) = workplace.run() {
+        let own = agents.run(own);
+        let own_meta = own.meta()?;
+        if let Err(error) = may_fork(own_meta.fork, &own.prompt()?) {
+            return Err(refused(&error, "do it yourself"));
+        }
+        if Standing::of(&own_meta) == Standing::Coordinator {
+            let message = "a coordinator makes no copies, of itself or of others";
+            return Err(refused(
+                &message,
+                "start a worker and tell it everything it needs to know",
+            ));
         }
     }
-    let prompt = agents.run(&parent.agent_id).prompt()?;
-    if let Err(error) = may_fork(parent.fork, &prompt) {
-        return refused(error.to_string(), "fork the agent it is a copy of");
+    if let Err(error) = may_fork(meta.fork, &run.prompt()?) {
+        return Err(refused(&error, "fork the agent it is a copy of"));
+    }
+    if Standing::of(&meta) == Standing::Coordinator {
+        let message = format!("{of} is a coordinator, of which no copies are made");
+        let hint = "start a new agent with --type and tell it what it needs to know";
+        return Err(refused(&message, hint));
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let spec = &parent.runtime;
+    let spec = &meta.runtime;
     let can = spec
         .find(&path)
         .is_ok_and(|runtime| runtime.abilities().fork);
@@ -39,24 +64,68 @@ pub(super) fn forked(of: &str, workplace: &Workplace) -> Result<Meta, Failure> {
             "the runtime {:?} of {of} cannot copy a conversation",
             spec.name
         );
-        return refused(
-            message,
-            "start a new agent with --type and tell it what it needs to know",
+        let hint = "start a new agent with --type and tell it what it needs to know";
+        return Err(refused(&message, hint));
+    }
+    let native = spec.kind == RuntimeKind::Native;
+    if wish.fork_at.is_some() && !native {
+        let message = format!(
+            "--at: the runtime {:?} of {of} copies whole conversations only",
+            spec.name
         );
+        return Err(refused(&message, "leave out --at"));
     }
-    if parent.session.is_none() {
+    // One that was killed early may not have said where its conversation is.
+    let usual = run.path().join("conversation.jsonl");
+    let usual = || (native && usual.is_file()).then(|| usual.to_string_lossy().into_owned());
+    let Some(session) = meta.session.clone().or_else(usual) else {
         let message = format!("{of} has no conversation yet that could be copied");
-        return refused(message, "wait until it has begun");
-    }
-    Ok(parent)
+        return Err(refused(&message, "wait until it has begun"));
+    };
+    let at = match native {
+        true => Some(leaves_at(&session, run.path(), wish, &meta, workplace)?),
+        false => None,
+    };
+    Ok(Original { meta, session, at })
+}
+
+/// Where the copy leaves its original: where somebody said, at the answer that asks for it, or at
+/// the end.
+fn leaves_at(
+    session: &str,
+    dir: &Path,
+    wish: &Wish,
+    meta: &Meta,
+    workplace: &Workplace,
+) -> Result<Uuid, Failure> {
+    let itself = workplace.run() == Some(meta.agent_id.as_str());
+    let point = match (wish.fork_at, &wish.tool_use_id) {
+        (Some(line), _) => ForkPoint::Line(line),
+        (None, Some(call)) if itself => ForkPoint::Call(call.clone()),
+        (None, _) => ForkPoint::Newest,
+    };
+    let found = fork_point(session, dir, &point);
+    found.map_err(|why| refused(&why, "ccb agent show names the file of its conversation"))
+}
+
+fn refused(why: &dyn std::fmt::Display, hint: &str) -> Failure {
+    Failure::usage("cannot_fork", why.to_string()).with_hint(hint)
 }
 
 /// A copy is told exactly what its original was told, so that its requests begin with the same
 /// bytes.
-pub(super) fn fork_plan(parent: &Meta, wish: &Wish, workplace: &Workplace) -> LaunchPlan {
+pub(super) fn fork_plan(
+    original: &Original,
+    wish: &Wish,
+    workplace: &Workplace,
+) -> Result<LaunchPlan, Failure> {
+    let parent = &original.meta;
     let mut plan = LaunchPlan {
-        fork_of: parent.session.clone(),
+        fork_of: Some(original.session.clone()),
+        fork_at: original.at,
         fork_from: Some(parent.cwd.clone()),
+        // What its original has to show is the original's affair.
+        prove: proof(wish, workplace)?,
         ..parent.launch.clone()
     };
     let turns = plan.max_turns;
@@ -73,5 +142,5 @@ pub(super) fn fork_plan(parent: &Meta, wish: &Wish, workplace: &Workplace) -> La
             }
         }
     }
-    plan
+    Ok(plan)
 }

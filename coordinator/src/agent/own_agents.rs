@@ -63,6 +63,7 @@ impl AgentService for OwnAgents {
         }
         let note = match &wish.agent_type {
             Some(_) => None,
+            None if wish.fork.is_some() => Some("It is a copy of you.".to_owned()),
             None => Some(format!("Its type is {USUAL_TYPE}.")),
         };
         let spawn = asked_by_caller(wish, workplace)?;

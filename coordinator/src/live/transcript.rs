@@ -438,7 +438,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let run = run(&dir);
         let mut log = Transcript::open(&run, 1, u64::MAX);
-        let text = fork::directive("Look at a.rs\nand b.rs", None);
+        let text = fork::directive("Look at a.rs\nand b.rs", &fork::Moved::default());
         log.add(Entry::Prompt { text }).unwrap();
         let mut reader = TranscriptReader::new(&run);
         reader.poll();

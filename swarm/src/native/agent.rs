@@ -125,6 +125,8 @@ pub(super) struct Spent {
     pub cost_usd: f64,
     /// Tokens of the conversation up to the last answer.
     pub context: u64,
+    /// What a copy had of its original is counted.
+    pub forked: bool,
 }
 
 /// What a turn has come to so far.
@@ -299,6 +301,7 @@ impl Agent {
                 let why = format!("{words}; retrying without `effort`");
                 self.out.mention(&Say::Stalled { why });
                 self.head = self.plain_head.take().unwrap_or_default();
+                self.conversation.is_plain()?;
                 Ok(None)
             }
             ModelError::TooMuch { .. } => match self.make_room(progress).await? {
@@ -420,16 +423,25 @@ impl Agent {
             let bytes = self.head.len() + self.conversation.answered_bytes();
             self.spent.context = u64::try_from(bytes / 4).unwrap_or(u64::MAX);
         }
-        let usage = Usage {
+        let mut usage = Usage {
             input_tokens: tokens.all_input(),
+            cache_read_tokens: tokens.cache_read,
+            cache_write_tokens: tokens.cache_write,
             output_tokens: tokens.output,
             cost_usd: cost,
             unpriced_tokens: match self.rates {
                 Some(_) => 0,
                 None => tokens.all_input().saturating_add(tokens.output),
             },
-            tool_uses: 0,
+            ..Usage::default()
         };
+        // What a copy's first request finds in the cache is its original's.
+        if self.conversation.is_parting() && !std::mem::replace(&mut self.spent.forked, true) {
+            usage.forked_tokens = tokens.cache_read;
+            usage.saved_usd = self
+                .rates
+                .map_or(0.0, |rates| rates.saved(tokens.cache_read));
+        }
         Ok(self.out.say(&Say::Usage(usage)).await?)
     }
 

@@ -17,7 +17,9 @@ open; what comes next. Be exact and leave nothing out that you would have to fin
 impl Agent {
     /// Makes the conversation shorter; false if it cannot be.
     pub(super) async fn compact(&mut self) -> Result<Step<bool>, Halt> {
-        let why = "the context is full; the model summarizes the conversation".to_owned();
+        let why = "the context is full; the model summarizes the conversation, and requests begin \
+                   with the summary from then on"
+            .to_owned();
         self.out.mention(&Say::Stalled { why });
         let body = self.conversation.request(&self.head, Some(ASK));
         let summary = match self.ask(body).await? {

@@ -1,22 +1,21 @@
 //! What was said, in the bytes in which it is sent.
 
+mod parting;
+
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use bytes::Bytes;
 use uuid::Uuid;
 
+use parting::Parting;
+pub(super) use parting::Prefix;
+
 use super::journal::{Entry, Journal, JournalError};
-use super::model::{Answer, Block, Encoded, Format, Message, Role};
+use super::model::{Answer, Block, Encoded, Format, MARKED, Message, Role};
 
 /// What stands for a result that was dropped.
 const DROPPED: &str = "[This result was dropped to make room. Make the call again if you need it.]";
-/// What stands for a result that nobody has seen.
-const INTERRUPTED: &str = "[Interrupted: this call was under way when the agent's process ended. It \
-                           may or may not have had its effect. Look before you do it again.]";
-/// The same in a copy, for the calls of its original: the same in each of its copies.
-const ORIGINALS: &str = "[This call was made by the agent that you are a copy of, which goes on with \
-                         it. Its result is not yours.]";
 /// How much of the first message is kept for ever.
 const TASK: usize = 16 * 1024;
 
@@ -45,7 +44,11 @@ pub(super) struct Conversation {
     /// The beginning of the first message: the task.
     task: String,
     /// What requests begin with, as the file says.
-    prefix: Option<(String, Vec<serde_json::Value>)>,
+    prefix: Option<Prefix>,
+    /// It is a copy.
+    is_fork: bool,
+    /// Where a copy leaves its original, until the model has answered it.
+    parting: Option<Parting>,
 }
 
 impl Conversation {
@@ -54,20 +57,11 @@ impl Conversation {
         Ok(Self::with(Journal::create(dir)?, format))
     }
 
-    /// The one that is known as `session`, or a copy of it.
-    pub(super) fn open(
-        session: &str,
-        copy: bool,
-        dir: &Path,
-        format: Format,
-    ) -> Result<Self, JournalError> {
-        let (journal, entries) = match copy {
-            true => Journal::copy(session, dir)?,
-            false => Journal::open(session, dir)?,
-        };
+    /// The one that is known as `session`.
+    pub(super) fn open(session: &str, dir: &Path, format: Format) -> Result<Self, JournalError> {
+        let (journal, entries) = Journal::open(session, dir)?;
         let mut conversation = Self::with(journal, format);
         conversation.replay(entries);
-        conversation.answer_the_rest(if copy { ORIGINALS } else { INTERRUPTED })?;
         Ok(conversation)
     }
 
@@ -82,6 +76,8 @@ impl Conversation {
             taken: HashSet::new(),
             task: String::new(),
             prefix: None,
+            is_fork: false,
+            parting: None,
         }
     }
 
@@ -120,22 +116,6 @@ impl Conversation {
     /// Whether this message is in here already.
     pub(super) fn has_taken(&self, message: &Uuid) -> bool {
         self.taken.contains(message)
-    }
-
-    /// Writes down what requests begin with, if the file does not say so.
-    pub(super) fn begins_with(
-        &mut self,
-        system: &str,
-        tools: &[serde_json::Value],
-    ) -> Result<(), JournalError> {
-        let same = self.prefix.as_ref();
-        if same.is_some_and(|(known, offered)| known == system && offered == tools) {
-            return Ok(());
-        }
-        self.happened(Entry::Prefix {
-            system: system.to_owned(),
-            tools: tools.to_vec(),
-        })
     }
 
     /// Writes down what happened, then counts it in.
@@ -178,12 +158,20 @@ impl Conversation {
 
     /// Gives every call that has none this result.
     pub(super) fn answer_the_rest(&mut self, text: &str) -> Result<(), JournalError> {
-        let open = self.calls.iter().map(|call| call.id.clone());
-        let open: Vec<String> = open.filter(|id| !self.results.contains_key(id)).collect();
-        for id in open {
-            self.result(&id, text.to_owned(), true)?;
+        self.answer_all(text, true)
+    }
+
+    fn answer_all(&mut self, text: &str, is_error: bool) -> Result<(), JournalError> {
+        for id in self.open_calls() {
+            self.result(&id, text.to_owned(), is_error)?;
         }
         Ok(())
+    }
+
+    /// The calls without a result.
+    fn open_calls(&self) -> Vec<String> {
+        let open = self.calls.iter().map(|call| call.id.clone());
+        open.filter(|id| !self.results.contains_key(id)).collect()
     }
 
     /// Replaces the oldest half of the long results by a note; false if there is none.
@@ -216,6 +204,7 @@ impl Conversation {
         self.calls.clear();
         self.results.clear();
         self.texts.clear();
+        self.parting = None;
         self.replay(entries);
         Ok(true)
     }
@@ -223,7 +212,11 @@ impl Conversation {
     fn apply(&mut self, entry: Entry) {
         match entry {
             Entry::User { text, message } => {
-                if self.task.is_empty() && self.is_empty() {
+                let first = self.task.is_empty() && self.is_empty();
+                // The task of a copy is what it was told, not what its original was.
+                let parting = self.parting.as_mut().filter(|parting| !parting.told);
+                let order = parting.map(|parting| parting.told = true).is_some();
+                if first || order {
                     self.task = text[..text.floor_char_boundary(TASK)].to_owned();
                 }
                 self.taken.extend(message);
@@ -236,6 +229,7 @@ impl Conversation {
                 self.messages.extend(self.unanswered());
                 self.results.clear();
                 self.texts.clear();
+                self.parting = None;
                 self.calls = calls(&content);
                 let role = Role::Assistant;
                 let blocks = content;
@@ -246,9 +240,21 @@ impl Conversation {
                 self.messages.clear();
                 self.calls.clear();
                 self.results.clear();
+                self.parting = None;
                 self.texts = vec![text];
             }
-            Entry::Prefix { system, tools } => self.prefix = Some((system, tools)),
+            Entry::Prefix {
+                system,
+                tools,
+                plain,
+            } => {
+                self.prefix = Some(Prefix {
+                    system,
+                    tools,
+                    plain,
+                });
+            }
+            Entry::Session { fork_of, .. } if fork_of.is_some() => self.part(),
             Entry::Session { .. } | Entry::Dropped { .. } | Entry::Turn { .. } | Entry::Unknown => {
             }
         }
@@ -257,10 +263,11 @@ impl Conversation {
     /// What is said to the model and has no answer: results in the order of the calls, then the
     /// rest.
     fn unanswered(&self) -> Option<Encoded> {
-        self.unanswered_and(None)
+        let message = self.unanswered_and(None)?;
+        Some(self.format.encode(&message))
     }
 
-    fn unanswered_and(&self, more: Option<&str>) -> Option<Encoded> {
+    fn unanswered_and(&self, more: Option<&str>) -> Option<Message> {
         let results = self.calls.iter().filter_map(|call| {
             let (text, is_error) = self.results.get(&call.id)?;
             Some(Block::ToolResult {
@@ -272,14 +279,26 @@ impl Conversation {
         let texts = self.texts.iter().map(String::as_str).chain(more);
         let blocks: Vec<Block> = results.chain(texts.map(Block::text)).collect();
         let role = Role::User;
-        (!blocks.is_empty()).then(|| self.format.encode(&Message { role, blocks }))
+        (!blocks.is_empty()).then_some(Message { role, blocks })
     }
 
     /// A request for the next answer; `more` is said only this once.
+    ///
+    /// The first request of a copy is that of its original, marks included, and what it is told;
+    /// the newest mark is before that, so that the next copy reads everything up to there.
     pub(super) fn request(&self, head: &[u8], more: Option<&str>) -> Bytes {
         let newest = self.unanswered_and(more);
+        let (newest, marked) = match (&newest, &self.parting) {
+            (Some(message), Some(parting)) => {
+                let shared = self.calls.len() + parting.texts;
+                let newest = self.format.encode_shared(message, shared);
+                (Some(newest), parting.marked + 1)
+            }
+            (Some(message), None) => (Some(self.format.encode(message)), MARKED),
+            (None, _) => (None, MARKED),
+        };
         let all = self.messages.iter().chain(newest.as_ref());
-        Bytes::from(self.format.body(head, all))
+        Bytes::from(self.format.body(head, all, marked))
     }
 
     /// How many bytes its messages have, but what has no answer yet.

@@ -14,6 +14,7 @@ use store::log::LogTail;
 use uuid::Uuid;
 
 use super::model::{Block, Tokens};
+use crate::fork::{self, ForkError};
 
 /// What a line says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,12 +30,18 @@ pub(super) enum Entry {
         cwd: PathBuf,
         model: String,
         provider: String,
-        /// The file whose lines come next.
+        /// The file that the lines before are a copy of.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fork_of: Option<String>,
     },
     /// What every request begins with from now on.
-    Prefix { system: String, tools: Vec<Value> },
+    Prefix {
+        system: String,
+        tools: Vec<Value>,
+        /// The model does not know how to think harder; requests do not ask for it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        plain: bool,
+    },
     /// Somebody says something to the model.
     User {
         text: String,
@@ -70,15 +77,16 @@ pub(super) enum Entry {
     Unknown,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Line {
-    uuid: Uuid,
-    /// The line before; none where a new prefix begins.
-    parent_uuid: Option<Uuid>,
-    ts: String,
-    #[serde(flatten)]
-    entry: Entry,
+impl Entry {
+    /// Whether only a copy has such a line: it says so, or the text that begins with the tag does,
+    /// in case the first was lost.
+    pub(super) fn is_of_fork(&self) -> bool {
+        match self {
+            Self::Session { fork_of, .. } => fork_of.is_some(),
+            Self::User { text, .. } => fork::begins_with_tag(text),
+            _ => false,
+        }
+    }
 }
 
 /// Why a conversation cannot be read or written.
@@ -88,6 +96,10 @@ pub(super) enum JournalError {
     Store(#[from] StoreError),
     #[error("the conversation {path} is not there; start a new agent")]
     Missing { path: String },
+    #[error("{path} has no line {at}. Each line begins with its uuid; leave out --at to copy all")]
+    NoSuchLine { path: String, at: Uuid },
+    #[error(transparent)]
+    Fork(#[from] ForkError),
     #[error("line {number} of {path} is damaged ({why}); start a new agent, or repair the line")]
     Damaged {
         path: String,
@@ -130,14 +142,23 @@ impl Journal {
         Ok((Self { path, log, last }, entries))
     }
 
-    /// A copy of the one that is known as `session`, in `dir`.
-    pub(super) fn copy(session: &str, dir: &Path) -> Result<(Self, Vec<Entry>), JournalError> {
+    /// A copy of the one that is known as `session`, in `dir`: all of it, or its beginning up to
+    /// the line `at`.
+    pub(super) fn copy(
+        session: &str,
+        at: Option<Uuid>,
+        dir: &Path,
+    ) -> Result<(Self, Vec<Entry>), JournalError> {
         let path = find(session, dir)?;
         let bytes = LogTail::new(path.clone(), 0).read_new()?.bytes;
-        let (entries, last) = read(&bytes, &path)?;
+        let bytes = match at {
+            Some(at) => &bytes[..end_of_line(&bytes, &path, at)?],
+            None => &bytes[..],
+        };
+        let (entries, last) = read(bytes, &path)?;
         let mut journal = Self::create(dir)?;
         journal.log.read_new()?;
-        journal.log.append(&bytes)?;
+        journal.log.append(bytes)?;
         journal.last = last;
         Ok((journal, entries))
     }
@@ -160,7 +181,7 @@ impl Journal {
             Entry::Compaction { .. } => None,
             _ => self.last,
         };
-        let line = LineRef {
+        let line = Line {
             uuid,
             parent_uuid: parent,
             ts: rfc3339(SystemClock.now_ms()),
@@ -175,17 +196,19 @@ impl Journal {
     }
 }
 
+/// A line as it is written; its name comes first.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct LineRef<'a> {
+struct Line<'a> {
     uuid: Uuid,
+    /// The line before; none where a new prefix begins.
     parent_uuid: Option<Uuid>,
     ts: String,
     #[serde(flatten)]
     entry: &'a Entry,
 }
 
-fn find(session: &str, dir: &Path) -> Result<PathBuf, JournalError> {
+pub(super) fn find(session: &str, dir: &Path) -> Result<PathBuf, JournalError> {
     let path = Path::new(session);
     let moved = path.file_name().map(|name| dir.join(name));
     [Some(path.to_owned()), moved]
@@ -197,18 +220,42 @@ fn find(session: &str, dir: &Path) -> Result<PathBuf, JournalError> {
         })
 }
 
+/// Where the line that is called `at` ends.
+fn end_of_line(bytes: &[u8], path: &Path, at: Uuid) -> Result<usize, JournalError> {
+    // Its name is what a line begins with, and no text holds such bytes: quotes are escaped there.
+    let name = format!("{{\"uuid\":\"{at}\"");
+    let begins = |found: &usize| *found == 0 || bytes[found - 1] == b'\n';
+    let found = memchr::memmem::rfind(bytes, name.as_bytes()).filter(begins);
+    if let Some(found) = found {
+        let end = memchr::memchr(b'\n', &bytes[found..]);
+        return Ok(end.map_or(bytes.len(), |end| found + end + 1));
+    }
+    let path = path.display().to_string();
+    Err(JournalError::NoSuchLine { path, at })
+}
+
+/// As much of a line as tells which one it is.
+#[derive(Debug, Deserialize)]
+pub(super) struct Named {
+    pub uuid: Uuid,
+    #[serde(rename = "type")]
+    pub kind: String,
+}
+
 /// All whole lines, and the id of the last.
 fn read(bytes: &[u8], path: &Path) -> Result<(Vec<Entry>, Option<Uuid>), JournalError> {
     let (mut entries, mut last) = (Vec::new(), None);
     let lines = bytes.split(|byte| *byte == b'\n').enumerate();
     for (at, line) in lines.filter(|(_, line)| !line.is_empty()) {
-        let line: Line = serde_json::from_slice(line).map_err(|error| JournalError::Damaged {
+        let damaged = |error: serde_json::Error| JournalError::Damaged {
             path: path.display().to_string(),
             number: at + 1,
             why: error.to_string(),
-        })?;
-        last = Some(line.uuid);
-        entries.push(line.entry);
+        };
+        // In two steps, which is half the work of one with both in it.
+        let named: Named = serde_json::from_slice(line).map_err(damaged)?;
+        last = Some(named.uuid);
+        entries.push(serde_json::from_slice(line).map_err(damaged)?);
     }
     Ok((entries, last))
 }

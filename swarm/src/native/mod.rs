@@ -9,6 +9,9 @@ mod calls;
 mod compact;
 pub mod context;
 mod conversation;
+mod fork;
+#[cfg(test)]
+mod fork_tests;
 mod journal;
 mod link;
 pub mod mcp;
@@ -28,6 +31,7 @@ use std::fmt;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
+pub use fork::{ForkPoint, fork_point};
 pub use probe::probe;
 
 use agent::Halt;

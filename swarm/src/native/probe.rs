@@ -29,7 +29,7 @@ pub fn probe(
         role: Role::User,
         blocks: vec![Block::text("Answer with the word yes.")],
     });
-    let body = Bytes::from(format.body(&head, std::iter::once(&question)));
+    let body = Bytes::from(format.body(&head, std::iter::once(&question), 0));
     let tokio = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

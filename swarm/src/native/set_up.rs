@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use super::Opening;
 use super::agent::{Agent, Limits, Spent};
 use super::context::Context;
-use super::conversation::Conversation;
+use super::conversation::{Conversation, Prefix};
 use super::journal::Entry;
 use super::link::{Heard, Inbox, Outbox};
 use super::mcp::{Mcp, McpOptions, users_servers};
 use super::model::{Client, Fixed, Format, KEY_VARIABLES, Provider, variable};
 use super::permission::{PermissionOptions, Permissions, RuleSources, Rules};
 use super::protocol::Say;
-use super::tools::{Tool, Toolbox, ToolboxOptions};
+use super::tools::{Tool, ToolSpec, Toolbox, ToolboxOptions};
 use super::{Options, system};
 use crate::definitions::PermissionMode;
 use crate::environment;
@@ -84,28 +84,11 @@ pub(super) async fn set_up(
     let (mcp, mode) = servers(&opening, options, &hidden, &mut inbox).await?;
     let context = system::context(&opening, &options.env);
     let system = context.prompt(opening.system.as_deref());
-    let tools = Arc::new(toolbox(&opening, options, &hidden, mcp.tools(), context));
-    let specs = tools.specs();
-    let fixed = Fixed {
-        provider: &provider,
-        system: &system,
-        tools: &specs,
-        effort: opening.effort.as_deref(),
-    };
-    let format = Format(provider.wire);
-    let head = format.head(&fixed);
-    let plain = || {
-        format.head(&Fixed {
-            effort: None,
-            ..fixed
-        })
-    };
-    let plain_head = opening.effort.as_ref().map(|_| plain());
-    let offered: Vec<Value> = specs
-        .iter()
-        .map(|tool| json!({ "name": tool.name, "description": tool.description, "inputSchema": tool.input_schema }))
-        .collect();
-    conversation.begins_with(&system, &offered).map_err(words)?;
+    let mut tools = toolbox(&opening, options, &hidden, mcp.tools(), context);
+    let prefix = prefix(&conversation, system, &mut tools);
+    let (head, plain_head) = heads(&prefix, &provider, opening.effort.as_deref());
+    conversation.begins_with(prefix).map_err(words)?;
+    let tools = Arc::new(tools);
     conversation.say(&opening.text, None).map_err(words)?;
     let mut agent = Agent {
         out,
@@ -131,6 +114,54 @@ pub(super) async fn set_up(
         agent.set_mode(&mode).await.map_err(halted)?;
     }
     Ok(agent)
+}
+
+/// What requests begin with: what the agent is told and its tools. A copy has its original's, byte
+/// for byte, whatever it is made of itself.
+fn prefix(conversation: &Conversation, system: String, tools: &mut Toolbox) -> Prefix {
+    let known = conversation.prefix();
+    if let Some(known) = known.filter(|_| conversation.is_fork()) {
+        tools.offer(known.tools.iter().map(spec));
+        return known.clone();
+    }
+    let specs = tools.specs();
+    let offered = specs.iter().map(|tool| {
+        json!({ "name": tool.name, "description": tool.description, "inputSchema": tool.input_schema })
+    });
+    Prefix {
+        system,
+        tools: offered.collect(),
+        plain: known.is_some_and(|known| known.plain),
+    }
+}
+
+/// A tool as the conversation's file has it.
+fn spec(tool: &Value) -> ToolSpec {
+    let text = |key: &str| tool[key].as_str().unwrap_or_default().to_owned();
+    ToolSpec {
+        name: text("name"),
+        description: text("description"),
+        input_schema: tool["inputSchema"].clone(),
+        reads_only: false,
+    }
+}
+
+/// The beginning of every request, and the same for a model that turns out not to know how to
+/// think harder.
+fn heads(prefix: &Prefix, provider: &Provider, effort: Option<&str>) -> (Vec<u8>, Option<Vec<u8>>) {
+    let specs: Vec<ToolSpec> = prefix.tools.iter().map(spec).collect();
+    let head = |effort| {
+        Format(provider.wire).head(&Fixed {
+            provider,
+            system: &prefix.system,
+            tools: &specs,
+            effort,
+        })
+    };
+    match effort {
+        Some(_) if !prefix.plain => (head(effort), Some(head(None))),
+        _ => (head(None), None),
+    }
 }
 
 /// Starts the agent's servers, and listens meanwhile; what it was told about its mode comes back.
@@ -185,7 +216,8 @@ fn converse(opening: &Opening, provider: &Provider) -> Result<Conversation, NoAg
     let dir = opening.records.as_ref().unwrap_or(&opening.scratch);
     let format = Format(provider.wire);
     let conversation = match &opening.session {
-        Some(session) => Conversation::open(session, opening.fork, dir, format),
+        Some(session) if opening.fork => Conversation::fork(session, opening.fork_at, dir, format),
+        Some(session) => Conversation::open(session, dir, format),
         None => Conversation::create(dir, format),
     };
     let words = |error: super::journal::JournalError| error.to_string();
@@ -198,6 +230,7 @@ fn converse(opening: &Opening, provider: &Provider) -> Result<Conversation, NoAg
         fork_of: opening.session.clone().filter(|_| opening.fork),
     };
     conversation.happened(session).map_err(words)?;
+    conversation.settle().map_err(words)?;
     Ok(conversation)
 }
 

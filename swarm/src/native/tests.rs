@@ -49,7 +49,10 @@ fn request(conversation: &Conversation) -> Vec<u8> {
 
 fn open(file: &Path, wire: Wire) -> Conversation {
     let session = file.to_string_lossy();
-    Conversation::open(&session, false, file.parent().unwrap(), Format(wire)).unwrap()
+    let dir = file.parent().unwrap();
+    let mut conversation = Conversation::open(&session, dir, Format(wire)).unwrap();
+    conversation.settle().unwrap();
+    conversation
 }
 
 /// Every call has exactly one result, in the very next message of Anthropic's form.
@@ -122,7 +125,7 @@ fn a_resumed_conversation_sends_the_same_bytes() {
         assert_eq!(again.task(), "do it");
         // A copy begins with them, and leaves the first one alone.
         let other = tempfile::tempdir().unwrap();
-        let mut copy = Conversation::open(&session, true, other.path(), Format(wire)).unwrap();
+        let mut copy = Conversation::fork(&session, None, other.path(), Format(wire)).unwrap();
         assert_eq!(request(&copy), sent, "{wire}");
         assert_ne!(copy.session(), session);
         copy.say("you are a copy", None).unwrap();
@@ -166,7 +169,7 @@ fn two_agents_in_one_directory_have_files_of_their_own() {
 fn what_cannot_be_read_is_said() {
     let dir = tempfile::tempdir().unwrap();
     let open = |session: &str| {
-        let opened = Conversation::open(session, false, dir.path(), Format(Wire::Chat));
+        let opened = Conversation::open(session, dir.path(), Format(Wire::Chat));
         opened.unwrap_err().to_string()
     };
     assert!(open("nonsense").contains("not there; start a new agent"));

@@ -9,13 +9,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::home::Home;
 use store::settings::AgentLimits;
+use uuid::Uuid;
 
 use super::meta::Meta;
 use crate::LEAD;
 use crate::definitions::Source;
+use crate::fork::Moved;
 use crate::process::MARKER;
 use crate::provider::Provider;
-use crate::runtime::{Launch, McpServer, Start};
+use crate::runtime::{Launch, McpServer, RuntimeKind, Start};
 use crate::sandbox::Sandbox;
 use crate::tools::{OWN_SERVER, Reach, ToolFilter};
 
@@ -191,6 +193,9 @@ pub struct LaunchPlan {
     /// The session it is a copy of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fork_of: Option<String>,
+    /// The last line of that conversation that it knows of; none means all there is when it starts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fork_at: Option<Uuid>,
     /// Where the agent it is a copy of works.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fork_from: Option<PathBuf>,
@@ -326,20 +331,32 @@ impl LaunchPlan {
 
     /// What the runtime is told.
     pub fn launch(self, meta: &Meta, prompt: String, env: Vec<(OsString, OsString)>) -> Launch {
-        // A copy is told that it is one, and where it is, when it knows that itself.
-        let prompt = match (&self.fork_from, meta.life) {
-            (Some(from), 1) => {
-                let moved = (*from != meta.cwd).then_some((from.as_path(), meta.cwd.as_path()));
-                crate::fork::directive(&prompt, moved)
-            }
-            _ => prompt,
-        };
         let start = match (&meta.session, self.fork_of, meta.life) {
             (Some(session), _, 2..) => Start::Resume {
                 session: session.clone(),
             },
-            (_, Some(session), _) => Start::Fork { session },
+            (_, Some(session), _) => {
+                let at = self.fork_at;
+                Start::Fork { session, at }
+            }
             _ => Start::New,
+        };
+        // A copy is told that it is one, and where it is, when it begins. One that ended before it
+        // began is copied again.
+        let prompt = match (&self.fork_from, &start) {
+            (Some(from), Start::Fork { .. }) => {
+                let native = meta.runtime.kind == RuntimeKind::Native;
+                crate::fork::directive(
+                    &prompt,
+                    &Moved {
+                        from,
+                        to: &meta.cwd,
+                        // Only our own loop tells its agents where their temporary files are.
+                        tmp: meta.tmp.as_deref().filter(|_| native),
+                    },
+                )
+            }
+            _ => prompt,
         };
         Launch {
             prompt,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
 use crate::provider::Provider;
 use crate::sandbox::Sandbox;
@@ -124,6 +125,9 @@ pub enum Start {
     Fork {
         /// As [`super::Event::Started`] named it.
         session: String,
+        /// The last line of the conversation that the copy gets; none means all of them. Only our
+        /// own loop has such lines.
+        at: Option<Uuid>,
     },
 }
 

@@ -239,6 +239,10 @@ pub enum TurnStatus {
 pub struct Usage {
     /// Tokens read, cached ones included.
     pub input_tokens: u64,
+    /// Those of them that the provider had in its cache.
+    pub cache_read_tokens: u64,
+    /// Those of them that it put into its cache.
+    pub cache_write_tokens: u64,
     /// Tokens written.
     pub output_tokens: u64,
     /// What the provider charges, as far as it says.
@@ -248,14 +252,34 @@ pub struct Usage {
     pub unpriced_tokens: u64,
     /// How often a tool was used. Counted by the host.
     pub tool_uses: u64,
+    /// Of a fork: tokens of its parent's conversation that were in the cache when it began. A
+    /// fresh agent that is told as much pays for them in full.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub forked_tokens: u64,
+    /// What that saved.
+    #[serde(skip_serializing_if = "is_free")]
+    pub saved_usd: f64,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_free(usd: &f64) -> bool {
+    *usd <= 0.0
 }
 
 impl Usage {
+    /// Tokens read that were not in the cache and were not put there.
+    pub fn uncached_tokens(&self) -> u64 {
+        let cached = self
+            .cache_read_tokens
+            .saturating_add(self.cache_write_tokens);
+        self.input_tokens.saturating_sub(cached)
+    }
+
     /// All tokens.
     pub fn total_tokens(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
@@ -278,6 +302,7 @@ impl Usage {
     /// What programs are told: the sum of the tokens as well.
     pub fn to_json(&self) -> Value {
         let mut json = json!(self);
+        json["uncachedTokens"] = self.uncached_tokens().into();
         json["totalTokens"] = self.total_tokens().into();
         json
     }
@@ -287,15 +312,28 @@ impl Usage {
     pub fn since(&self, before: &Self) -> Self {
         Self {
             input_tokens: self.input_tokens.saturating_sub(before.input_tokens),
+            cache_read_tokens: self
+                .cache_read_tokens
+                .saturating_sub(before.cache_read_tokens),
+            cache_write_tokens: self
+                .cache_write_tokens
+                .saturating_sub(before.cache_write_tokens),
             output_tokens: self.output_tokens.saturating_sub(before.output_tokens),
             cost_usd: (self.cost_usd - before.cost_usd).max(0.0),
             unpriced_tokens: self.unpriced_tokens.saturating_sub(before.unpriced_tokens),
             tool_uses: self.tool_uses.saturating_sub(before.tool_uses),
+            forked_tokens: self.forked_tokens.saturating_sub(before.forked_tokens),
+            saved_usd: (self.saved_usd - before.saved_usd).max(0.0),
         }
     }
 
     /// Adds `more`.
     pub fn add(&mut self, more: &Self) {
+        let add = |to: &mut u64, more: u64| *to = to.saturating_add(more);
+        add(&mut self.cache_read_tokens, more.cache_read_tokens);
+        add(&mut self.cache_write_tokens, more.cache_write_tokens);
+        add(&mut self.forked_tokens, more.forked_tokens);
+        self.saved_usd += more.saved_usd;
         self.input_tokens = self.input_tokens.saturating_add(more.input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(more.output_tokens);
         self.cost_usd += more.cost_usd;

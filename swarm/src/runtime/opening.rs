@@ -6,6 +6,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use super::{Launch, McpServer, Start};
 use crate::environment;
@@ -136,16 +137,19 @@ pub struct Opening {
     /// A copy of `session` is to be made.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub fork: bool,
+    /// The last line of `session` that the copy gets; none means all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fork_at: Option<Uuid>,
 }
 
 impl Opening {
     /// What the host says for `launch`, whose environment `keys` were taken from.
     pub fn of(launch: Launch, keys: Keys) -> Self {
         let sees_users_servers = launch.sees_users_servers();
-        let (session, fork) = match launch.start {
-            Start::New => (None, false),
-            Start::Resume { session } => (Some(session), false),
-            Start::Fork { session } => (Some(session), true),
+        let (session, fork, fork_at) = match launch.start {
+            Start::New => (None, false, None),
+            Start::Resume { session } => (Some(session), false, None),
+            Start::Fork { session, at } => (Some(session), true, at),
         };
         Self {
             kind: "prompt".to_owned(),
@@ -173,6 +177,7 @@ impl Opening {
             keys,
             session,
             fork,
+            fork_at,
         }
     }
 

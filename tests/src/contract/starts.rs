@@ -175,7 +175,7 @@ pub(super) fn a_session_is_copied(bench: &Bench<'_>) -> Verdict {
         // What it cannot do it must refuse, not do differently.
         let mut launch = bench.launch_of(&prompt);
         let session = "x".to_owned();
-        launch.start = Start::Fork { session };
+        launch.start = Start::Fork { session, at: None };
         let refused = bench.start(launch);
         assert!(
             matches!(refused, Err(LaunchError::Unsupported(_))),
@@ -192,6 +192,7 @@ pub(super) fn a_session_is_copied(bench: &Bench<'_>) -> Verdict {
     let mut launch = bench.launch_of(&prompt);
     launch.start = Start::Fork {
         session: session.clone(),
+        at: None,
     };
     let mut child = bench.start(launch).expect("it starts");
     assert_eq!(child.turn().status, TurnStatus::Completed);

@@ -9,6 +9,7 @@ use coordinator::agent::{self, Wish};
 use serde_json::json;
 use store::Failure;
 use swarm::definitions::PermissionMode;
+use uuid::Uuid;
 
 use super::output;
 use crate::args::permission_mode;
@@ -27,9 +28,14 @@ pub(crate) struct SpawnArgs {
     /// The agent's definition [default: general-purpose]
     #[arg(long = "type", value_name = "TYPE", conflicts_with = "fork")]
     agent_type: Option<String>,
-    /// Continue the conversation of this agent
-    #[arg(long, value_name = "PARENT", conflicts_with_all = ["runtime", "model"])]
+    /// Copy this agent with its conversation, running or not; the copy works in the background
+    /// unless --wait is given
+    #[arg(long, value_name = "PARENT", conflicts_with_all = ["runtime", "model", "permission_mode"])]
     fork: Option<String>,
+    /// With --fork: copy the conversation up to this line of the agent's conversation.jsonl
+    /// [default: all of it]
+    #[arg(long, value_name = "UUID", requires = "fork")]
+    at: Option<Uuid>,
     /// What runs it: shell, native (ccb itself), claude, codex, opencode, gemini, qwen, or one of
     /// `runtimes` in the settings [default: that of the agent that asks, else
     /// agents.defaultRuntime, else the first that is installed, else native if a key is set]
@@ -47,7 +53,7 @@ pub(crate) struct SpawnArgs {
     /// `worktree`: run it in a worktree of its own
     #[arg(long, value_name = "HOW")]
     isolation: Option<String>,
-    /// Run it in this directory [default: here]
+    /// Run it in this directory [default: here; with --fork where the parent works]
     #[arg(long, value_name = "DIR", conflicts_with = "isolation")]
     cwd: Option<PathBuf>,
     /// The model it uses
@@ -143,11 +149,13 @@ fn wish(args: &SpawnArgs, context: &Context) -> Result<Wish, Failure> {
         description: args.description.clone(),
         agent_type: args.agent_type.clone(),
         fork: args.fork.clone(),
+        fork_at: args.at,
         runtime: args.runtime.clone(),
         name: args.name.clone(),
         teammate: args.name.is_some() && context.team_is_explicit(),
         plan_mode,
-        background: args.background,
+        // The agent that is copied goes on, and so does whoever copies it.
+        background: args.background || (args.fork.is_some() && !args.wait),
         worktree: worktree(args, context)?,
         cwd: args.cwd.clone(),
         model: args.model.clone(),

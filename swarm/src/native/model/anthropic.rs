@@ -76,6 +76,18 @@ pub(super) fn encode(message: &Message) -> Encoded {
     }
 }
 
+/// The same, to be marked behind the first `shared` of its blocks.
+pub(super) fn encode_shared(message: &Message, shared: usize) -> Encoded {
+    let encoded = encode(message);
+    let (before, after) = message.blocks.split_at(shared.min(message.blocks.len()));
+    if before.iter().all(|one| block(one).is_none()) {
+        return encoded;
+    }
+    let after = after.iter().filter_map(block);
+    let after: usize = after.map(|block| block.to_string().len() + 1).sum();
+    encoded.markable(AFTER_LAST_BLOCK + after)
+}
+
 fn block(block: &Block) -> Option<Value> {
     Some(match block {
         // It refuses texts in which there is nothing.

@@ -26,7 +26,7 @@ pub(super) use client::{Client, Model};
 pub(super) use error::ModelError;
 pub(super) use prices::Rates;
 pub(super) use provider::{KEY_VARIABLES, variable};
-pub(super) use wire::{Encoded, Fixed, Format};
+pub(super) use wire::{Encoded, Fixed, Format, MARKED};
 
 use crate::provider::Prices;
 pub(super) use crate::provider::{Provider, Wire};

@@ -94,6 +94,26 @@ impl Rates {
             + part(tokens.cache_write, prices.cache_write)
             + part(tokens.output, prices.output)
     }
+
+    /// What it saves that so many tokens are in the cache already. Without that they would be put
+    /// there, which some services charge more for than for reading.
+    pub(in crate::native) fn saved(&self, cached: u64) -> f64 {
+        let none = Tokens::default();
+        let cost = |tokens: Tokens| self.cost(&tokens);
+        let read = cost(Tokens {
+            cache_read: cached,
+            ..none
+        });
+        let fresh = cost(Tokens {
+            input: cached,
+            ..none
+        });
+        let written = cost(Tokens {
+            cache_write: cached,
+            ..none
+        });
+        (fresh.max(written) - read).max(0.0)
+    }
 }
 
 impl Provider {

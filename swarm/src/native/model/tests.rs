@@ -83,7 +83,7 @@ fn body(wire: Wire, messages: &[Message]) -> Vec<u8> {
         effort: None,
     });
     let all: Vec<Encoded> = messages.iter().map(|said| format.encode(said)).collect();
-    format.body(&head, all.iter())
+    format.body(&head, all.iter(), MARKED)
 }
 
 #[test]

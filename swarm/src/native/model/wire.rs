@@ -50,7 +50,7 @@ impl Encoded {
 /// What keeps everything up to here in Anthropic's cache.
 pub(super) const MARK: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
 /// So many of the last messages are marked: one that was sent already, and the newest.
-const MARKED: usize = 2;
+pub(in crate::native) const MARKED: usize = 2;
 
 /// A form of requests and answers, at work.
 #[derive(Debug, Clone, Copy)]
@@ -74,11 +74,20 @@ impl Format {
         }
     }
 
-    /// A whole request.
+    /// The same; if it is marked, then behind its first `shared` blocks.
+    pub(in crate::native) fn encode_shared(self, message: &Message, shared: usize) -> Encoded {
+        match self.0 {
+            Wire::Anthropic => anthropic::encode_shared(message, shared),
+            Wire::Chat | Wire::Responses => self.encode(message),
+        }
+    }
+
+    /// A whole request; the last `marked` messages that can be are marked.
     pub(in crate::native) fn body<'a>(
         self,
         head: &[u8],
         messages: impl DoubleEndedIterator<Item = &'a Encoded> + Clone,
+        marked: usize,
     ) -> Vec<u8> {
         let length: usize = messages.clone().map(|message| message.len() + 64).sum();
         let mut body = Vec::with_capacity(head.len() + length);
@@ -87,7 +96,7 @@ impl Format {
             .clone()
             .rev()
             .filter(|message| message.mark.is_some())
-            .take(MARKED)
+            .take(marked)
             .map(std::ptr::from_ref)
             .collect();
         // The list of a chat begins with the system's message.

@@ -49,6 +49,8 @@ pub struct ToolboxOptions {
 /// The tools of one agent, in an order that never changes, because it is part of each request.
 pub struct Toolbox {
     tools: Vec<Arc<dyn Tool>>,
+    /// A copy is offered its original's tools; those it does not have itself.
+    not_here: Vec<String>,
     shell: Arc<Shell>,
     confined: Result<(), String>,
     always_reads: bool,
@@ -102,6 +104,7 @@ impl Toolbox {
         }
         Self {
             tools,
+            not_here: Vec::new(),
             shell,
             confined,
             always_reads,
@@ -123,6 +126,12 @@ impl Toolbox {
     pub fn specs(&self) -> Vec<ToolSpec> {
         let specs = self.tools.iter().map(|tool| tool.spec().clone());
         specs.collect()
+    }
+
+    /// Requests offer these instead of its own: a copy's are those of its original.
+    pub(in crate::native) fn offer(&mut self, offered: impl Iterator<Item = ToolSpec>) {
+        let names = offered.map(|tool| tool.name);
+        self.not_here = names.filter(|name| self.find(name).is_none()).collect();
     }
 
     /// Whether the tool changes nothing; `false` if there is no such tool.
@@ -157,6 +166,12 @@ impl Toolbox {
     }
 
     fn unknown(&self, name: &str) -> ToolOutput {
+        if self.not_here.iter().any(|known| known == name) {
+            return ToolOutput::error(format!(
+                "{name} is for the agent that you are a copy of, not for you. Do without it, or say \
+                 in your report what that agent has to do with it."
+            ));
+        }
         let names: Vec<&str> = self
             .tools
             .iter()

@@ -58,7 +58,7 @@ impl Acp {
                 params["sessionId"] = session.as_str().into();
                 self.reopen.pop()
             }
-            Start::Fork { session } => {
+            Start::Fork { session, .. } => {
                 params["sessionId"] = session.as_str().into();
                 self.can_fork.then_some("session/fork")
             }

@@ -265,7 +265,7 @@ fn opencode_gets_a_message_while_it_works() {
 fn a_copied_session_does_not_tell_its_history_again() {
     let mut launch = launch();
     let session = "ses_old".to_owned();
-    launch.start = Start::Fork { session };
+    launch.start = Start::Fork { session, at: None };
     let mut acp = acp(launch);
     let recorded = include_str!("testdata/opencode_fork.jsonl");
     let steps = converse(&mut acp, recorded, |_| Vec::new());

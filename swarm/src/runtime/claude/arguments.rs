@@ -46,7 +46,7 @@ pub(super) fn arguments(launch: &Launch, session: &str) -> Result<Vec<OsString>,
     match &launch.start {
         Start::New => all.pair("--session-id", session),
         Start::Resume { .. } => all.pair("--resume", session),
-        Start::Fork { session: of } => {
+        Start::Fork { session: of, .. } => {
             all.pair("--resume", of);
             all.flag("--fork-session");
             all.pair("--session-id", session);

@@ -121,6 +121,8 @@ impl Costs {
                     input_tokens: number(model, "inputTokens")
                         + number(model, "cacheReadInputTokens")
                         + number(model, "cacheCreationInputTokens"),
+                    cache_read_tokens: number(model, "cacheReadInputTokens"),
+                    cache_write_tokens: number(model, "cacheCreationInputTokens"),
                     output_tokens: number(model, "outputTokens"),
                     cost_usd: model.get("costUSD").and_then(Value::as_f64).unwrap_or(0.0),
                     ..Usage::default()
@@ -134,6 +136,8 @@ impl Costs {
             input_tokens: number(usage, "input_tokens")
                 + number(usage, "cache_read_input_tokens")
                 + number(usage, "cache_creation_input_tokens"),
+            cache_read_tokens: number(usage, "cache_read_input_tokens"),
+            cache_write_tokens: number(usage, "cache_creation_input_tokens"),
             output_tokens: number(usage, "output_tokens"),
             cost_usd: match (before, total) {
                 (Some(before), Some(total)) => (total - before).max(0.0),

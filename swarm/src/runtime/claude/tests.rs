@@ -568,6 +568,7 @@ fn sessions_are_named_by_us() {
     assert_eq!(value_of(&all, "--session-id"), None);
     launch.start = Start::Fork {
         session: "old".into(),
+        at: None,
     };
     let all = arguments(&launch, "new").unwrap();
     assert_eq!(value_of(&all, "--resume").as_deref(), Some("old"));

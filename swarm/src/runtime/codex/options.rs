@@ -67,7 +67,7 @@ pub(super) fn opening(launch: &Launch) -> (&'static str, Value) {
             params["threadId"] = session.as_str().into();
             "thread/resume"
         }
-        Start::Fork { session } => {
+        Start::Fork { session, .. } => {
             params["threadId"] = session.as_str().into();
             "thread/fork"
         }

@@ -156,7 +156,7 @@ fn interrupts_end_the_turn_and_not_the_program() {
 fn usage_does_not_count_what_was_before() {
     let mut forked = launch();
     let session = "old".to_owned();
-    forked.start = Start::Fork { session };
+    forked.start = Start::Fork { session, at: None };
     for (launch, recorded) in [
         (forked.clone(), include_str!("testdata/fork.jsonl")),
         (launch(), include_str!("testdata/resume.jsonl")),

@@ -68,7 +68,7 @@ pub(super) struct Codex {
     /// The interrupt could not be sent yet.
     interrupt_later: bool,
     /// What the thread has used in all.
-    total: Option<(u64, u64)>,
+    total: Option<Usage>,
     finishing: bool,
     /// What it may do has changed since its thread was opened.
     mode_changed: bool,
@@ -280,24 +280,22 @@ impl Codex {
     fn used(&mut self, usage: &Value, steps: &mut Steps) {
         let tokens = |key: &str| {
             let number = |name: &str| usage[key][name].as_u64().unwrap_or(0);
-            (number("inputTokens"), number("outputTokens"))
+            Usage {
+                input_tokens: number("inputTokens"),
+                cache_read_tokens: number("cachedInputTokens"),
+                output_tokens: number("outputTokens"),
+                ..Usage::default()
+            }
         };
         let total = tokens("total");
         let used = match self.total.replace(total) {
-            Some(before) => (
-                total.0.saturating_sub(before.0),
-                total.1.saturating_sub(before.1),
-            ),
+            Some(before) => total.since(&before),
             // What was used before this process began.
-            None if !matches!(self.state, Phase::Busy(_)) => (0, 0),
+            None if !matches!(self.state, Phase::Busy(_)) => Usage::default(),
             None => tokens("last"),
         };
-        if used != (0, 0) {
-            steps.push(Step::Event(Event::Usage(Usage {
-                input_tokens: used.0,
-                output_tokens: used.1,
-                ..Usage::default()
-            })));
+        if used != Usage::default() {
+            steps.push(Step::Event(Event::Usage(used)));
         }
     }
 
