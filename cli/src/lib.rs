@@ -7,6 +7,7 @@ mod args;
 mod ask;
 mod commands;
 mod context;
+mod cost;
 mod examples;
 mod exit;
 mod line;

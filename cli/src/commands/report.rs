@@ -8,6 +8,7 @@ use store::atomic::{self, Durability};
 use store::{Category, Failure, counted};
 
 use crate::context::Context;
+use crate::cost::{saved_line, usage_line};
 use crate::exit::Exit;
 use crate::output::{BOLD, CYAN, DIM, GREEN, PLAIN, RED, YELLOW, clean_line};
 
@@ -106,7 +107,7 @@ fn text(report: &Report, ccb: &str) -> String {
     {
         lines.push(format!("  {DIM}{}{DIM:#}", clean_line(first)));
     }
-    let tokens = totals.input_tokens.saturating_add(totals.output_tokens);
+    let used = totals.usage();
     lines.push(format!(
         "  {}, {}, {}, {} landed, {} undone",
         duration(totals.duration_ms),
@@ -115,13 +116,8 @@ fn text(report: &Report, ccb: &str) -> String {
         totals.landed,
         totals.undone
     ));
-    if tokens > 0 || totals.cost_usd > 0.0 {
-        let cost = match totals.cost_usd > 0.0 {
-            true => format!("${:.2}", totals.cost_usd),
-            false => "cost unknown".to_owned(),
-        };
-        lines.push(format!("  {tokens} tokens, {cost}"));
-    }
+    let words = [usage_line(&used), saved_line(&used)];
+    lines.extend(words.into_iter().flatten().map(|line| format!("  {line}")));
     for model in report.models.iter().filter(|model| model.cost_usd > 0.0) {
         lines.push(format!(
             "    {} ${:.2}",

@@ -6,8 +6,10 @@ use coordinator::overview::{self, AgentView, Attention, Counts, Kind, Need, Over
 use mailbox::Request;
 use serde_json::{Value, json};
 use store::{Failure, counted};
+use swarm::runtime::Usage;
 
 use crate::context::Context;
+use crate::cost::{saved_line, short_count, usage_line};
 use crate::exit::Exit;
 use crate::output::{
     BOLD, CYAN, DIM, GREEN, PLAIN, RED, YELLOW, age, clean_line, colored, terminal_width,
@@ -131,6 +133,7 @@ fn text(overview: &Overview, width: usize) -> String {
             continue;
         }
         lines.push(team_line(team, width));
+        lines.extend(used_lines(&team.usage));
         lines.extend(team.agents.iter().map(|agent| agent_line(agent, width)));
     }
     let trees: Vec<String> = overview
@@ -189,6 +192,13 @@ fn team_line(team: &TeamView, width: usize) -> String {
     line
 }
 
+/// What all agents of a team used, and what forks saved.
+fn used_lines(usage: &Usage) -> impl Iterator<Item = String> {
+    let lines = [usage_line(usage), saved_line(usage)];
+    let lines = lines.into_iter().flatten();
+    lines.map(|line| format!("  {DIM}{line}{DIM:#}"))
+}
+
 fn counts_text(counts: &Counts) -> String {
     if counts.total() == 0 {
         return "no tasks".into();
@@ -229,17 +239,35 @@ fn agent_line(agent: &AgentView, width: usize) -> String {
         fit(&description, 40),
         age(&agent.since),
     );
+    let room_after = |line: &str| {
+        let used = anstream::adapter::strip_str(line).to_string();
+        width.saturating_sub(used.chars().count() + 3)
+    };
+    let tokens = tokens_of(agent);
+    if tokens.len() <= room_after(&line) {
+        line.push_str(&format!("{DIM}{tokens}{DIM:#}"));
+    }
     if let Some(last) = &agent.last {
-        let used = anstream::adapter::strip_str(&line)
-            .to_string()
-            .chars()
-            .count();
-        let room = width.saturating_sub(used + 3).min(100);
+        let room = room_after(&line).min(100);
         if room > 12 {
             line.push_str(&format!("  {DIM}{}{DIM:#}", fit(&clean_line(last), room)));
         }
     }
     line
+}
+
+/// How many tokens it used, and how many of those it read were in the cache.
+fn tokens_of(agent: &AgentView) -> String {
+    let (all, cached) = (agent.tokens, agent.usage.cache_read_tokens);
+    match (all, cached) {
+        (0, _) => String::new(),
+        (_, 0) => format!("  {} tokens", short_count(all)),
+        _ => format!(
+            "  {} tokens, {} cached",
+            short_count(all),
+            short_count(cached)
+        ),
+    }
 }
 
 fn attention_lines(one: &Attention, width: usize) -> [String; 2] {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use store::counted;
 
 use super::text::NAMED;
+use crate::cost::{saved_line, usage_line};
 use crate::exit::Exit;
 use crate::output::{BOLD, DIM, GREEN, RED, YELLOW, clean_line, failure_lines, hanging};
 
@@ -23,6 +24,7 @@ pub(super) fn summary_json(summary: &Summary) -> Value {
         "report": summary.report,
         "leadFailure": summary.lead_failure,
         "stayingTrees": summary.staying,
+        "usage": summary.usage.map(|usage| usage.to_json()),
     })
 }
 
@@ -59,6 +61,11 @@ pub(super) fn summary_text(summary: &Summary) -> String {
     push_parked(summary, &mut text);
     push_unlanded(summary, &mut text);
     push_kept(summary, &mut text);
+    let used = summary.usage.as_ref();
+    let lines = [used.and_then(usage_line), used.and_then(saved_line)];
+    for line in lines.into_iter().flatten() {
+        text.push_str(&format!("\n  {DIM}{line}{DIM:#}"));
+    }
     if completed < total || summary.verdict != Verdict::Done {
         text.push_str(&format!(
             "\n  {DIM}resume: ccb --team {}{DIM:#}",

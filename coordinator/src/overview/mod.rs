@@ -10,11 +10,12 @@ mod last_words;
 use std::collections::BTreeMap;
 
 use mailbox::{Request, RequestState};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use store::Failure;
 use store::clock::{Clock, SystemClock};
 use store::name::Name;
 use swarm::run::Meta;
+use swarm::runtime::Usage;
 use taskboard::{Snapshot, Status, TaskId};
 use worktrees::Repository;
 
@@ -72,6 +73,9 @@ pub struct TeamView {
     pub tasks: Counts,
     /// Its agents that are alive.
     pub agents: Vec<AgentView>,
+    /// What all its agents used, those that have ended included.
+    #[serde(serialize_with = "usage_json")]
+    pub usage: Usage,
     /// Requests that wait for an answer.
     #[serde(skip)]
     pub requests: Vec<Request>,
@@ -158,6 +162,12 @@ pub struct AgentView {
     pub since: String,
     /// What it used.
     pub tokens: u64,
+    /// The same in detail.
+    #[serde(serialize_with = "usage_json")]
+    pub usage: Usage,
+    /// Whether it is a copy of another agent.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub fork: bool,
     /// Why it gets nowhere, if it said so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stalled: Option<String>,
@@ -170,6 +180,10 @@ pub struct AgentView {
     /// The colour it is shown in.
     #[serde(skip)]
     pub color: Option<String>,
+}
+
+fn usage_json<S: Serializer>(usage: &Usage, to: S) -> Result<S::Ok, S::Error> {
+    usage.to_json().serialize(to)
 }
 
 /// Looks at everything that belongs to the workplace's repository; at one team alone if it was
@@ -276,6 +290,10 @@ fn belongs(name: &Name, here: Option<&str>, workplace: &Workplace) -> bool {
 fn look_at(name: &Name, workplace: &Workplace) -> Result<(TeamView, Option<Snapshot>), Failure> {
     let agents = workplace.agents()?;
     let (all, _) = agents.list()?;
+    let mut usage = Usage::default();
+    for listed in &all {
+        usage.add(&listed.meta.usage);
+    }
     let alive = all.into_iter().filter(|listed| listed.alive);
     let requests = workplace.mailbox()?.requests()?.requests;
     let session = SessionFile::new(workplace.home(), name).session()?;
@@ -314,6 +332,7 @@ fn look_at(name: &Name, workplace: &Workplace) -> Result<(TeamView, Option<Snaps
                 agent_view(&listed.meta, last_words(&run), snapshot.as_ref())
             })
             .collect(),
+        usage,
         requests: requests
             .into_iter()
             .filter(|request| request.state == RequestState::Pending)
@@ -338,6 +357,8 @@ fn agent_view(meta: &Meta, last: Option<LastWords>, board: Option<&Snapshot>) ->
         },
         since: meta.started_at.clone(),
         tokens: meta.usage.total_tokens(),
+        usage: meta.usage,
+        fork: meta.fork,
         stalled: meta.stalled.clone(),
         last_at: last.as_ref().map(|last| last.at.clone()),
         last: last.map(|last| last.text),

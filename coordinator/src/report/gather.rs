@@ -259,10 +259,15 @@ fn agent_part(run: &RunRead) -> AgentPart {
         result: said.map(|said| trim::text(said)).unwrap_or_default(),
         notes: exit.map(|exit| exit.notes.clone()).unwrap_or_default(),
         lives: meta.life.max(1),
+        fork: meta.fork,
         input_tokens: usage.input_tokens,
+        cache_read_tokens: usage.cache_read_tokens,
+        cache_write_tokens: usage.cache_write_tokens,
         output_tokens: usage.output_tokens,
         cost_usd: usage.cost_usd,
         tool_uses: usage.tool_uses,
+        forked_tokens: usage.forked_tokens,
+        saved_usd: usage.saved_usd,
     }
 }
 
@@ -544,7 +549,11 @@ pub(super) fn totals(found: &Found) -> Totals {
         wait_ms: spans(SpanKind::Waiting),
         check_ms: spans(SpanKind::Check),
         input_tokens: agents.iter().map(|agent| agent.input_tokens).sum(),
+        cache_read_tokens: agents.iter().map(|agent| agent.cache_read_tokens).sum(),
+        cache_write_tokens: agents.iter().map(|agent| agent.cache_write_tokens).sum(),
         output_tokens: agents.iter().map(|agent| agent.output_tokens).sum(),
         cost_usd: agents.iter().map(|agent| agent.cost_usd).sum(),
+        forked_tokens: agents.iter().map(|agent| agent.forked_tokens).sum(),
+        saved_usd: agents.iter().map(|agent| agent.saved_usd).sum(),
     }
 }

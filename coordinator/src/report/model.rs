@@ -4,6 +4,7 @@
 //! whoever shows them has to make them harmless first.
 
 use serde::{Deserialize, Serialize};
+use swarm::runtime::Usage;
 
 pub use crate::fanout::FileChange;
 
@@ -151,10 +152,34 @@ pub struct Totals {
     pub check_ms: i64,
     /// Tokens read, cached ones included.
     pub input_tokens: u64,
+    /// Those of them that providers had in their caches.
+    pub cache_read_tokens: u64,
+    /// Those of them that providers put into their caches.
+    pub cache_write_tokens: u64,
     /// Tokens written.
     pub output_tokens: u64,
     /// US dollars, as far as providers say.
     pub cost_usd: f64,
+    /// Tokens of their parents' conversations that forks found in the cache.
+    pub forked_tokens: u64,
+    /// US dollars that this saved against fresh agents that are told as much.
+    pub saved_usd: f64,
+}
+
+impl Totals {
+    /// What was used.
+    pub fn usage(&self) -> Usage {
+        Usage {
+            input_tokens: self.input_tokens,
+            cache_read_tokens: self.cache_read_tokens,
+            cache_write_tokens: self.cache_write_tokens,
+            output_tokens: self.output_tokens,
+            cost_usd: self.cost_usd,
+            forked_tokens: self.forked_tokens,
+            saved_usd: self.saved_usd,
+            ..Usage::default()
+        }
+    }
 }
 
 /// Who did what when.
@@ -351,14 +376,32 @@ pub struct AgentPart {
     pub notes: Vec<String>,
     /// How often it was started or resumed.
     pub lives: u32,
-    /// Tokens read.
+    /// Whether it is a copy of another agent.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub fork: bool,
+    /// Tokens read, cached ones included.
     pub input_tokens: u64,
+    /// Those of them that the provider had in its cache.
+    pub cache_read_tokens: u64,
+    /// Those of them that it put into its cache.
+    pub cache_write_tokens: u64,
     /// Tokens written.
     pub output_tokens: u64,
     /// US dollars.
     pub cost_usd: f64,
     /// How often it used a tool.
     pub tool_uses: u64,
+    /// Of a fork: tokens of its parent's conversation that it found in the cache.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub forked_tokens: u64,
+    /// US dollars that this saved against a fresh agent that is told as much.
+    #[serde(skip_serializing_if = "is_free")]
+    pub saved_usd: f64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_free(usd: &f64) -> bool {
+    *usd <= 0.0
 }
 
 /// What one model used.

@@ -8,6 +8,7 @@ use store::clock::{Clock, SystemClock, rfc3339};
 use store::name::Name;
 use swarm::LEAD;
 use swarm::run::Meta;
+use swarm::runtime::Usage;
 use taskboard::Status;
 
 use super::lead;
@@ -75,7 +76,8 @@ pub(super) fn close(
         lead_failure,
         ..summary(session, ending, verdict, trees, &agents)?
     };
-    keep_report(session, &record, verdict, &note);
+    let usage = keep_report(session, &record, verdict, &note);
+    let summary = Summary { usage, ..summary };
     let nothing_left = summary.unlanded.is_empty() && summary.left.is_empty();
     if session.own_team && verdict == Verdict::Done && nothing_left {
         // Nothing is left that somebody could go on with.
@@ -87,16 +89,25 @@ pub(super) fn close(
     Ok(verdict)
 }
 
-/// Keeps a report, before the team may go. The session has ended whether or not that works.
-fn keep_report(session: &Session, record: &TeamSession, verdict: Verdict, note: &dyn Fn(&str)) {
-    let kept = report::of_session_end(&session.workplace, record, verdict)
-        .and_then(|report| report::history::keep(&report, &session.workplace));
-    if let Err(error) = kept {
+/// Keeps a report, before the team may go; returns what was used. The session has ended whether
+/// or not that works.
+fn keep_report(
+    session: &Session,
+    record: &TeamSession,
+    verdict: Verdict,
+    note: &dyn Fn(&str),
+) -> Option<Usage> {
+    let kept = report::of_session_end(&session.workplace, record, verdict).and_then(|report| {
+        report::history::keep(&report, &session.workplace)?;
+        Ok(report.totals.usage())
+    });
+    kept.map_err(|error| {
         note(&format!(
             "`ccb runs` will not list this session: {}",
             error.message()
         ));
-    }
+    })
+    .ok()
 }
 
 /// Teammates of the team that live on, without its lead.
@@ -207,5 +218,6 @@ fn summary(
         stopped: ending.stopped.clone(),
         report: None,
         lead_failure: None,
+        usage: None,
     })
 }

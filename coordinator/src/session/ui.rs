@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use mailbox::Message;
 use serde::Serialize;
 use store::Failure;
+use swarm::runtime::Usage;
 use taskboard::{Snapshot, TaskId};
 use worktrees::patch::FileStat;
 
@@ -147,6 +148,8 @@ pub struct Summary {
     pub report: Option<String>,
     /// How the lead failed, if it did, with the last it printed.
     pub lead_failure: Option<String>,
+    /// What its agents used, if that is known.
+    pub usage: Option<Usage>,
 }
 
 /// A task that failed too often.

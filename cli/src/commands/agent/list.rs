@@ -6,6 +6,7 @@ use swarm::Roster;
 use swarm::run::Meta;
 
 use crate::context::Context;
+use crate::cost::short_count;
 use crate::exit::Exit;
 use crate::output::{BOLD, DIM, GREEN, PLAIN, RED, YELLOW, age, colored, terminal_width};
 use crate::table::{self, Cell};
@@ -96,12 +97,4 @@ fn row(agent: &Listed, color: Option<&str>) -> [Cell; 9] {
         Cell::new(&meta.description, PLAIN),
         Cell::new(tree.unwrap_or_default(), DIM),
     ]
-}
-
-fn short_count(count: u64) -> String {
-    match count {
-        0..1_000 => count.to_string(),
-        1_000..1_000_000 => format!("{:.1}k", count as f64 / 1e3),
-        _ => format!("{:.1}M", count as f64 / 1e6),
-    }
 }

@@ -2,10 +2,12 @@ use clap::Args;
 use coordinator::run::Listed;
 use serde_json::json;
 use store::Failure;
-use swarm::run::TreeOf;
+use swarm::run::{Meta, TreeOf};
+use swarm::runtime::RuntimeKind;
 
 use super::list::color_of;
 use crate::context::Context;
+use crate::cost::{saved_line, usage_line};
 use crate::exit::Exit;
 use crate::output::{BOLD, DIM, age, clean_line, colored, quoted};
 
@@ -75,6 +77,9 @@ pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, Failur
                 ("worktree", tree.map(|tree| tree.name.clone())),
                 ("branch", tree.and_then(|tree| tree.branch.clone())),
                 ("tree", tree.and_then(what_became_of)),
+                ("used", usage_line(&meta.usage)),
+                ("saved", saved_line(&meta.usage)),
+                ("talk", conversation(meta)),
                 ("process", meta.pid.map(|pid| pid.to_string())),
                 ("output", Some(run.output_path().display().to_string())),
                 ("error", exit.as_ref().and_then(|exit| exit.error.clone())),
@@ -91,6 +96,12 @@ pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, Failur
             lines.join("\n")
         },
     )
+}
+
+/// The file that has the conversation, one line for each point at which it can be copied.
+fn conversation(meta: &Meta) -> Option<String> {
+    let native = meta.runtime.kind == RuntimeKind::Native;
+    meta.session.clone().filter(|_| native)
 }
 
 /// What became of an agent's worktree, if that is known.

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use store::Failure;
 
 use crate::context::Context;
+use crate::cost::short_count;
 use crate::exit::Exit;
 use crate::output::{BOLD, DIM, YELLOW, clean_line};
 
@@ -49,6 +50,10 @@ fn text(account: &Account, team: &str) -> String {
             None => "cost unknown".to_owned(),
         }
     );
+    if used.cache_read_tokens > 0 {
+        let cached = short_count(used.cache_read_tokens);
+        text.push_str(&format!(" {DIM}({cached} read from cache){DIM:#}"));
+    }
     if let Some(since) = &account.since {
         text.push_str(&format!("  {DIM}at work since {since}{DIM:#}"));
     }

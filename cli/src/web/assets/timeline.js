@@ -70,6 +70,8 @@ export function timeline(main, team) {
       [money(totals.costUsd), head?.costLimit ? `of ${money(head.costLimit)}` : "cost"],
       [head?.costAtEnd ? money(head.costAtEnd) : "–", "cost at the end"],
     ];
+    if (totals.cacheReadTokens) figures.push([tokens(totals.cacheReadTokens), "tokens read from cache"]);
+    if (totals.savedUsd) figures.push([money(totals.savedUsd), "saved by forking"]);
     const path = report.timeline.criticalPath;
     main.replaceChildren(
       h("ul", { class: "figures" }, ...figures.map(([figure, word]) => h("li", {}, h("b", {}, figure), word))),
@@ -80,7 +82,7 @@ export function timeline(main, team) {
       h("h3", {}, "Cost by model"),
       table("Cost by model", ["model", "agents", "in", "out", "cost"], report.models.map((/** @type {any} */ model) => [model.name, model.agents, tokens(model.inputTokens), tokens(model.outputTokens), money(model.costUsd)])),
       h("h3", {}, "Cost by agent"),
-      table("Cost by agent", ["agent", "tools", "in", "out", "cost"], report.agents.slice(-200).reverse().map((/** @type {any} */ agent) => [`${agent.name}${agent.task ? ` #${agent.task}` : ""}`, agent.toolUses, tokens(agent.inputTokens), tokens(agent.outputTokens), money(agent.costUsd)])),
+      table("Cost by agent", ["agent", "tools", "in", "cached", "out", "cost"], report.agents.slice(-200).reverse().map((/** @type {any} */ agent) => [`${agent.name}${agent.task ? ` #${agent.task}` : ""}`, agent.toolUses, tokens(agent.inputTokens), tokens(agent.cacheReadTokens), tokens(agent.outputTokens), money(agent.costUsd)])),
       h("p", {}, h("a", { href: `/report?what=${encodeURIComponent(team)}`, target: "_blank", rel: "noopener" }, "The whole report, to keep")),
     );
   }

@@ -155,8 +155,11 @@ fn head(out: &mut String, report: &Report) {
         ),
         (money(totals.cost_usd), "cost"),
     ];
+    let cached = (totals.cache_read_tokens > 0)
+        .then(|| (tokens(totals.cache_read_tokens), "tokens read from cache"));
+    let saved = (totals.saved_usd > 0.0).then(|| (money(totals.saved_usd), "saved by forking"));
     line(out, "<ul class=\"figures\">");
-    for (figure, word) in figures {
+    for (figure, word) in figures.into_iter().chain(cached).chain(saved) {
         line(out, &format!("<li><b>{figure}</b> {word}</li>"));
     }
     line(out, "</ul>");
@@ -351,7 +354,7 @@ fn agents(out: &mut String, report: &Report) {
     );
     line(
         out,
-        "<thead><tr><th>agent</th><th>task</th><th>runs on</th><th>ended</th><th class=\"n\">tools</th><th class=\"n\">in</th><th class=\"n\">out</th><th class=\"n\">cost</th></tr></thead><tbody>",
+        "<thead><tr><th>agent</th><th>task</th><th>runs on</th><th>ended</th><th class=\"n\">tools</th><th class=\"n\">in</th><th class=\"n\">cached</th><th class=\"n\">out</th><th class=\"n\">cost</th></tr></thead><tbody>",
     );
     for agent in &report.agents {
         let model = agent
@@ -365,7 +368,7 @@ fn agents(out: &mut String, report: &Report) {
         line(
             out,
             &format!(
-                "<tr><td>{}</td><td>{}</td><td>{}{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
+                "<tr><td>{}</td><td>{}</td><td>{}{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
                 escape(&agent.name),
                 task.unwrap_or_default(),
                 escape(&agent.runtime),
@@ -373,6 +376,7 @@ fn agents(out: &mut String, report: &Report) {
                 escape(&agent.state),
                 agent.tool_uses,
                 tokens(agent.input_tokens),
+                tokens(agent.cache_read_tokens),
                 tokens(agent.output_tokens),
                 money(agent.cost_usd),
             ),
