@@ -84,6 +84,10 @@ mod look_and_decide;
 mod native_agents;
 /// What an agent that wants out of its worktree tries.
 mod native_escape;
+/// Forks of native agents: what they may not do, who is asked, and what they save.
+mod native_fork_rules;
+/// Forks of native agents: what they share with their parent.
+mod native_forks;
 /// Our own loop over HTTPS: certificates, proxies.
 mod native_https;
 /// Who can come by the key of a model.
@@ -164,6 +168,8 @@ mod served;
 
 /// The scripted model provider: scripts, and every kind of trouble.
 mod model;
+/// The scripted model provider: what its cache holds.
+mod model_cache;
 /// The scripted model provider: what differs from protocol to protocol.
 mod model_wires;
 

@@ -18,6 +18,7 @@ mod mail;
 mod marked;
 mod mcp;
 pub mod model;
+pub mod native_fan;
 mod native_team;
 pub mod native_world;
 /// Pictures of screens.
