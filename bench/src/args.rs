@@ -90,6 +90,8 @@ pub(crate) enum Part {
     View,
     /// ccb's own agent loop beside Claude Code and opencode
     Native,
+    /// Forks of native agents: what they share, how soon they ask, what they cost
+    Forks,
 }
 
 /// What the benchmark starts itself as.

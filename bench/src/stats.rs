@@ -36,6 +36,7 @@ pub(crate) fn jain(counts: &[u64]) -> f64 {
 }
 
 /// Median and 99th percentile of some durations.
+#[derive(Debug)]
 pub(crate) struct Spread {
     pub(crate) p50: Duration,
     pub(crate) p99: Duration,

@@ -4,7 +4,7 @@
 //! (`tests/real/install.sh` installs them); one that is not named is left out, and that is said.
 
 mod memory;
-mod model;
+pub(crate) mod model;
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

@@ -149,6 +149,13 @@ fn length(json: &Value) -> usize {
     }
 }
 
+/// How often the model has answered in this conversation.
+pub(crate) fn answered(body: &Value) -> usize {
+    let messages = body["messages"].as_array();
+    let of_model = |message: &&Value| message["role"] == "assistant";
+    messages.map_or(0, |all| all.iter().filter(of_model).count())
+}
+
 /// How many files were read in this conversation. Results are counted, not answers: one program
 /// puts several answers into one message.
 fn read_so_far(body: &Value) -> usize {
@@ -214,7 +221,7 @@ fn chat_events(delta: &Value, stop: &str) -> String {
 }
 
 /// The path and the body of the next request; none at the end.
-fn request(input: &mut impl BufRead) -> io::Result<Option<(String, Vec<u8>)>> {
+pub(crate) fn request(input: &mut impl BufRead) -> io::Result<Option<(String, Vec<u8>)>> {
     let mut line = String::new();
     if input.read_line(&mut line)? == 0 {
         return Ok(None);
