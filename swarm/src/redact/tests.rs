@@ -214,6 +214,10 @@ fn names_say_what_is_secret() {
         ("GH_PAT", "abc1234567"),
         ("X_KEY", "1"),
         ("FEATURE_TOKEN", "true"),
+        (
+            "OTEL_EXPORTER_OTLP_HEADERS",
+            "authorization=Bearer%20c0llect0r,x-team=platform,api-key=k3y-of-us",
+        ),
     ];
     let values = secret_values(environment, &["MY_THING".into()]);
     let values: Vec<&str> = values
@@ -228,7 +232,9 @@ fn names_say_what_is_secret() {
             "abc",
             "correct horse",
             "of-the-database",
-            "abc1234567"
+            "abc1234567",
+            "c0llect0r",
+            "k3y-of-us"
         ]
     );
 }

@@ -45,8 +45,32 @@ where
         if is_named || (is_telling(&upper) && value.len() >= LEAST && !is_word(&upper, value)) {
             values.push(value.to_vec());
         }
+        if is_headers(&upper) {
+            values.extend(header_values(value));
+        }
     }
     values
+}
+
+/// Whether a variable holds headers for a collector, such as `api-key=…,x-team=…`.
+fn is_headers(name: &str) -> bool {
+    name.starts_with("OTEL_EXPORTER_OTLP_") && name.ends_with("HEADERS")
+}
+
+/// The value of each header, and what follows `Bearer` or another word in it.
+fn header_values(headers: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+    let pairs = headers.split(|byte| *byte == b',');
+    let values = pairs.filter_map(|pair| pair.splitn(2, |byte| *byte == b'=').nth(1));
+    let words = values.flat_map(|value| value.split(|byte| *byte == b' '));
+    words
+        .flat_map(|word| {
+            // A space may be written as `%20`.
+            let text = String::from_utf8_lossy(word).replace("%20", " ");
+            text.split(' ')
+                .map(|part| part.as_bytes().to_vec())
+                .collect::<Vec<_>>()
+        })
+        .filter(|value| value.len() >= LEAST && !is_word("_KEY", value))
 }
 
 fn is_telling(name: &str) -> bool {
