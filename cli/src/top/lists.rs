@@ -176,7 +176,7 @@ pub(crate) fn graph(model: &Model) -> Vec<GraphRow<'_>> {
         waits.entry(*then).or_default().push(*first);
     }
     let mut below: HashMap<Option<TaskId>, Vec<&TaskScene>> = HashMap::new();
-    for task in &team.tasks {
+    for task in team.tasks.iter() {
         let on = waits.get(&task.id).map(Vec::as_slice).unwrap_or_default();
         // One in a circle has no level: it stands for itself.
         let above = level.get(&task.id).and_then(|own| {

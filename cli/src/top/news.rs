@@ -21,7 +21,7 @@ pub(crate) fn news(before: &Scene, now: &Scene) -> Vec<LogLine> {
             continue;
         };
         life(old, team, &mut add);
-        for task in &team.tasks {
+        for task in team.tasks.iter() {
             match old.task(task.id) {
                 None => add(Tone::Plain, format!("+ #{} {}", task.id, task.subject)),
                 Some(was) => changed(was, task, &mut add),

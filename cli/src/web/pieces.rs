@@ -1,11 +1,12 @@
 //! A scene as pieces of JSON: one for each team, task and agent, so that little is sent when little
 //! changes. Texts in a scene are safe to show; the page never makes markup of them.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::sync::Arc;
 
 use coordinator::live::{
-    Act, AgentScene, Attention, CheckState, DirectorScene, LandState, LeadScene, Scene, TaskScene,
-    TaskState, TeamLife, TeamScene,
+    Act, AgentScene, Attention, CheckState, DirectorScene, GraphScene, LandState, LeadScene, Scene,
+    TaskScene, TaskState, TeamLife, TeamScene,
 };
 use serde_json::{Value, json};
 use store::text::clean_cut;
@@ -13,32 +14,99 @@ use store::text::clean_cut;
 /// How much of a text is in a list, in characters.
 const SHORT: usize = 240;
 
-/// All pieces of a scene.
-pub(super) fn pieces(scene: &Scene) -> BTreeMap<String, String> {
-    let mut all = BTreeMap::new();
-    let names: Vec<&str> = scene.teams.iter().map(|team| team.name.as_str()).collect();
-    all.insert("teams".to_owned(), json!(names).to_string());
-    all.insert("troubles".to_owned(), json!(scene.troubles).to_string());
-    let attention: Vec<Value> = scene.attention.iter().map(attention).collect();
-    all.insert("attention".to_owned(), json!(attention).to_string());
-    for team in &scene.teams {
-        let name = &team.name;
-        all.insert(format!("team/{name}"), team_head(team).to_string());
-        all.insert(format!("mail/{name}"), mail(team).to_string());
-        for task in &team.tasks {
-            all.insert(
-                format!("task/{name}/{}", task.id),
-                task_line(task).to_string(),
-            );
-        }
-        for agent in &team.agents {
-            all.insert(
-                format!("agent/{name}/{}", agent.id),
-                agent_line(agent).to_string(),
-            );
-        }
+/// What may have changed: a piece's name, and its JSON; none if it is gone.
+pub(super) type Change = (String, Option<String>);
+
+/// The pieces that may differ between two scenes. What is the same in both is not written again: of
+/// thousands of tasks, few change at a time.
+pub(super) fn changes(before: &Scene, now: &Scene) -> Vec<Change> {
+    let mut all = Changes(Vec::new());
+    let names: Vec<&str> = now.teams.iter().map(|team| team.name.as_str()).collect();
+    all.set("teams".to_owned(), &json!(names));
+    all.set("troubles".to_owned(), &json!(now.troubles));
+    if before.attention != now.attention || before.teams.is_empty() {
+        let attention: Vec<Value> = now.attention.iter().map(attention).collect();
+        all.set("attention".to_owned(), &json!(attention));
     }
-    all
+    for team in &now.teams {
+        all.team(before.team(&team.name), team);
+    }
+    for team in before
+        .teams
+        .iter()
+        .filter(|team| now.team(&team.name).is_none())
+    {
+        let name = &team.name;
+        all.0
+            .extend(["team", "graph", "mail"].map(|kind| (format!("{kind}/{name}"), None)));
+        all.tasks(name, &team.tasks, &Arc::default());
+        all.agents(name, &team.agents, &[]);
+    }
+    all.0
+}
+
+/// What may have changed so far.
+struct Changes(Vec<Change>);
+
+impl Changes {
+    fn set(&mut self, name: String, json: &Value) {
+        self.0.push((name, Some(json.to_string())));
+    }
+
+    fn team(&mut self, before: Option<&TeamScene>, now: &TeamScene) {
+        let name = &now.name;
+        self.set(format!("team/{name}"), &team_head(now));
+        if before.is_none_or(|before| before.graph != now.graph) {
+            self.set(format!("graph/{name}"), &graph(&now.graph));
+        }
+        if before.is_none_or(|before| before.mail != now.mail) {
+            self.set(format!("mail/{name}"), &mail(now));
+        }
+        let nothing = Arc::default();
+        self.tasks(
+            name,
+            before.map_or(&nothing, |team| &team.tasks),
+            &now.tasks,
+        );
+        self.agents(name, before.map_or(&[], |team| &team.agents), &now.agents);
+    }
+
+    fn tasks(&mut self, team: &str, before: &Arc<Vec<TaskScene>>, now: &Arc<Vec<TaskScene>>) {
+        if Arc::ptr_eq(before, now) {
+            return;
+        }
+        let mut known: HashMap<_, &TaskScene> = before.iter().map(|task| (task.id, task)).collect();
+        for task in now.iter() {
+            if known.remove(&task.id) != Some(task) {
+                self.set(format!("task/{team}/{}", task.id), &task_line(task));
+            }
+        }
+        let gone = known
+            .into_keys()
+            .map(|id| (format!("task/{team}/{id}"), None));
+        self.0.extend(gone);
+    }
+
+    fn agents(&mut self, team: &str, before: &[AgentScene], now: &[AgentScene]) {
+        let mut known: HashMap<&str, &AgentScene> = before
+            .iter()
+            .map(|agent| (agent.id.as_str(), agent))
+            .collect();
+        for agent in now {
+            if known.remove(agent.id.as_str()) != Some(agent) {
+                self.set(format!("agent/{team}/{}", agent.id), &agent_line(agent));
+            }
+        }
+        let gone = known
+            .into_keys()
+            .map(|id| (format!("agent/{team}/{id}"), None));
+        self.0.extend(gone);
+    }
+}
+
+/// What waits for what. Of its own, because it is long and seldom changes.
+fn graph(graph: &GraphScene) -> Value {
+    json!({"edges": graph.edges, "criticalPath": graph.critical_path})
 }
 
 fn team_head(team: &TeamScene) -> Value {
@@ -61,8 +129,6 @@ fn team_head(team: &TeamScene) -> Value {
         "sinceMs": team.since_ms,
         "endedMs": team.ended_ms,
         "counts": team.counts,
-        "edges": team.graph.edges,
-        "criticalPath": team.graph.critical_path,
         "series": team.progress.series,
         "leftMs": team.progress.left_ms,
         "costAtEnd": team.progress.cost_at_end_usd,

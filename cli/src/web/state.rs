@@ -3,11 +3,13 @@
 //! A browser that has seen everything up to a number is sent the pieces that changed after it. So one
 //! that comes back after an hour misses nothing, and nothing has to be remembered for it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use coordinator::live::Scene;
 use tokio::sync::watch;
+
+use super::pieces::Change;
 
 /// How many names of pieces that are gone are remembered.
 const GONE: usize = 20_000;
@@ -99,30 +101,25 @@ impl State {
         Arc::clone(&self.lock().scene)
     }
 
-    /// These are the pieces from now on.
-    pub(super) fn put(&self, pieces: BTreeMap<String, String>, scene: Scene) {
+    /// This is so from now on, and these pieces may have changed with it.
+    pub(super) fn put(&self, changes: Vec<Change>, scene: Scene) {
         let mut inner = self.lock();
         let inner = &mut *inner;
         inner.scene = Arc::new(scene);
         let seq = inner.seq + 1;
         let mut changed = false;
-        for (name, piece) in &mut inner.pieces {
-            if piece.json.is_some() && !pieces.contains_key(name) {
-                (piece.seq, piece.json) = (seq, None);
-                inner.gone += 1;
-                changed = true;
-            }
-        }
-        for (name, json) in pieces {
+        for (name, json) in changes {
             match inner.pieces.get_mut(&name) {
-                Some(piece) if piece.json.as_deref() == Some(json.as_str()) => {}
+                Some(piece) if piece.json.as_deref() == json.as_deref() => {}
                 Some(piece) => {
                     inner.gone -= usize::from(piece.json.is_none());
-                    (piece.seq, piece.json) = (seq, Some(json.into()));
+                    inner.gone += usize::from(json.is_none());
+                    (piece.seq, piece.json) = (seq, json.map(Into::into));
                     changed = true;
                 }
+                None if json.is_none() => {}
                 None => {
-                    let json = Some(json.into());
+                    let json = json.map(Into::into);
                     inner.pieces.insert(name, Piece { seq, json });
                     changed = true;
                 }
@@ -196,11 +193,16 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
+    /// These pieces are there, and no others.
     fn put(state: &State, of: &[(&str, u32)]) {
+        let there = |name: &String| of.iter().any(|(one, _)| one == name);
+        let known: Vec<String> = state.lock().pieces.keys().cloned().collect();
+        let gone = known.into_iter().filter(|name| !there(name));
+        let gone = gone.map(|name| (name, None));
         let each = of
             .iter()
-            .map(|(name, value)| ((*name).to_owned(), value.to_string()));
-        state.put(each.collect(), Scene::default());
+            .map(|(name, value)| ((*name).to_owned(), Some(value.to_string())));
+        state.put(each.chain(gone).collect(), Scene::default());
     }
 
     fn read(update: Option<Update>) -> (Seen, Value) {
@@ -254,9 +256,8 @@ mod tests {
             put(&state, &[("a", 1)]);
             read(state.since(None))
         };
-        let many: BTreeMap<String, String> =
-            (0..=GONE).map(|n| (format!("n{n}"), "1".into())).collect();
-        state.put(many, Scene::default());
+        let many = (0..=GONE).map(|n| (format!("n{n}"), Some("1".into())));
+        state.put(many.collect(), Scene::default());
         put(&state, &[("a", 1)]);
         assert!(state.lock().pieces.len() < 10);
         let (_, all) = read(state.since(Some(&seen)));

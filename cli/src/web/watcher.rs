@@ -9,7 +9,7 @@ use coordinator::workplace::Workplace;
 use store::Failure;
 use store::clock::{Clock, SystemClock};
 
-use super::pieces::pieces;
+use super::pieces::changes;
 use super::state::State;
 
 /// How soon one look follows another: nobody sees more.
@@ -40,7 +40,7 @@ impl Watcher {
         };
         let look = move |live: &mut Live, state: &State| {
             let scene = live.look(SystemClock.now_ms());
-            state.put(pieces(&scene), scene);
+            state.put(changes(&state.scene(), &scene), scene);
         };
         look(&mut live, state);
         let (state, stop, own) = (Arc::clone(state), Arc::clone(stop), watcher.clone());

@@ -1,6 +1,6 @@
 //! Is it converging? Judged from what was measured; nothing here reads a file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use store::clock::parse_rfc3339;
 use store::text::{clean, clean_cut};
@@ -202,37 +202,71 @@ pub(super) struct Rest {
 
 impl Rest {
     /// Of this board, with so many agents.
-    pub(super) fn of(board: &Snapshot, chain: &[TaskId], at_once: usize) -> Self {
-        let is_open = |task: &&Task| {
-            !task.is_internal() && task.status != Status::Completed && !is_held_up(task, board)
-        };
-        let open = board.tasks().filter(is_open).count();
+    pub(super) fn of(tally: &Tally, at_once: usize) -> Self {
         Self {
-            open,
-            chain: chain.len().min(open),
+            open: tally.open,
+            chain: tally.chain.min(tally.open),
             at_once: at_once.max(1),
         }
     }
 }
 
-/// Whether a task is parked, or waits for one that is.
-fn is_held_up(task: &Task, board: &Snapshot) -> bool {
-    let mut seen = vec![task.id];
-    let mut next = vec![task.id];
-    while let Some(id) = next.pop() {
-        match board.get(id) {
-            Some(task) if task.parked().is_some() => return true,
-            None if board.unreadable().contains_key(&id) => return true,
-            _ => {}
-        }
-        for blocker in board.open_blockers(id) {
-            if !seen.contains(&blocker) {
-                seen.push(blocker);
-                next.push(blocker);
+/// What is counted on a board. It follows from the board alone, so it is counted once per change.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tally {
+    done: usize,
+    total: usize,
+    /// See [`Rest::open`].
+    open: usize,
+    /// How long the longest chain is.
+    chain: usize,
+    failures: usize,
+    stuck: Vec<TaskId>,
+}
+
+impl Tally {
+    /// Of this board, whose longest chain is `chain`.
+    pub(super) fn of(board: &Snapshot, chain: &[TaskId]) -> Self {
+        let held_up = held_up(board);
+        let mut tally = Self {
+            total: board.unreadable().len(),
+            chain: chain.len(),
+            ..Self::default()
+        };
+        for task in board.tasks().filter(|task| !task.is_internal()) {
+            tally.total += 1;
+            tally.failures += task.failures();
+            match task.status {
+                Status::Completed => tally.done += 1,
+                _ => {
+                    tally.open += usize::from(!held_up.contains(&task.id));
+                    tally.stuck.extend(stuck(task).map(|_| task.id));
+                }
             }
         }
+        tally
     }
-    false
+}
+
+/// The tasks that are parked or cannot be read, and those that wait for one of them.
+fn held_up(board: &Snapshot) -> HashSet<TaskId> {
+    let mut waits: HashMap<TaskId, Vec<TaskId>> = HashMap::new();
+    let mut next: Vec<TaskId> = board.unreadable().keys().copied().collect();
+    for task in board.tasks() {
+        if task.parked().is_some() {
+            next.push(task.id);
+        }
+        for blocker in board.open_blockers(task.id) {
+            waits.entry(blocker).or_default().push(task.id);
+        }
+    }
+    let mut found = HashSet::new();
+    while let Some(id) = next.pop() {
+        if found.insert(id) {
+            next.extend(waits.get(&id).into_iter().flatten());
+        }
+    }
+    found
 }
 
 /// How long the rest takes if each task takes as long as half of the others did: whichever is
@@ -253,23 +287,18 @@ pub(super) fn cost_at_end(cost_usd: f64, done: usize, open: usize) -> Option<f64
 }
 
 /// How far a team is. `cost_usd` is what it cost so far.
-pub(super) fn of_run(board: &Snapshot, times: &Times, rest: Rest, cost_usd: f64) -> RunProgress {
-    let visible = || board.tasks().filter(|task| !task.is_internal());
-    let done = visible()
-        .filter(|task| task.status == Status::Completed)
-        .count();
+pub(super) fn of_run(tally: &Tally, times: &Times, rest: Rest, cost_usd: f64) -> RunProgress {
     let durations = times.durations();
-    let stuck = visible().filter(|task| task.status != Status::Completed && stuck(task).is_some());
     RunProgress {
-        done,
-        total: visible().count() + board.unreadable().len(),
+        done: tally.done,
+        total: tally.total,
         series: times.points(),
         left_ms: left_ms(&durations, rest),
         measured: durations.len(),
         cost_usd,
-        cost_at_end_usd: cost_at_end(cost_usd, done, rest.open),
-        failures: visible().map(|task| task.failures()).sum(),
-        stuck: stuck.map(|task| task.id).collect(),
+        cost_at_end_usd: cost_at_end(cost_usd, tally.done, rest.open),
+        failures: tally.failures,
+        stuck: tally.stuck.clone(),
     }
 }
 
@@ -421,6 +450,48 @@ mod tests {
         assert_eq!(cost_at_end(4.0, 2, 0), Some(4.0));
         assert_eq!(cost_at_end(4.0, 1, 3), None);
         assert_eq!(cost_at_end(0.0, 5, 3), None, "nobody says what it costs");
+    }
+
+    #[test]
+    fn what_waits_for_a_parked_task_is_not_open() {
+        let home = tempfile::tempdir().unwrap();
+        let home = store::home::Home::new(home.path().to_owned()).unwrap();
+        let name = store::name::Name::new("list", "board").unwrap();
+        let board = taskboard::Board::new(&home, name, taskboard::BoardOptions::default());
+        let task = |number: u64, after: &[u64]| taskboard::NewTask {
+            subject: format!("task {number}"),
+            blocked_by: after
+                .iter()
+                .map(|number| taskboard::Reference::Id(id(*number)))
+                .collect(),
+            ..taskboard::NewTask::default()
+        };
+        for new in [
+            task(1, &[]),
+            task(2, &[]),
+            task(3, &[2]),
+            task(4, &[3, 1]),
+            task(5, &[1]),
+        ] {
+            board.create(&[new], None).unwrap();
+        }
+        let enough = |_: &[Attempt]| Some("it failed too often".to_owned());
+        let caller = taskboard::Caller::forced("engine");
+        board
+            .attempt_failed(id(2), &caller, &attempt("no", "t"), &enough)
+            .unwrap();
+        let snapshot = board.snapshot().unwrap();
+        let tally = Tally::of(&snapshot, &[id(1), id(5)]);
+        assert_eq!((tally.total, tally.done), (5, 0));
+        // 1 and 5; 2 is parked, 3 and 4 wait for it.
+        assert_eq!(
+            Rest::of(&tally, 0),
+            Rest {
+                open: 2,
+                chain: 2,
+                at_once: 1
+            }
+        );
     }
 
     #[test]

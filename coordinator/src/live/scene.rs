@@ -4,6 +4,8 @@
 //! reorder its text, and what is one line in a view is one line here. A view only cuts it to its
 //! width. Times are ms since the epoch.
 
+use std::sync::Arc;
+
 use swarm::run::RunState;
 use taskboard::TaskId;
 
@@ -97,12 +99,13 @@ pub struct TeamScene {
     pub agents: Vec<AgentScene>,
     /// How many agents ended before those in `agents`, and are left out.
     pub earlier_agents: usize,
-    /// The board, by number; without internal tasks.
-    pub tasks: Vec<TaskScene>,
+    /// The board, by number; without internal tasks. The same one as long as nothing on it changes, so
+    /// that looking at thousands of tasks costs nothing then.
+    pub tasks: Arc<Vec<TaskScene>>,
     /// How many tasks are in each state.
     pub counts: Counts,
     /// What waits for what.
-    pub graph: GraphScene,
+    pub graph: Arc<GraphScene>,
     /// The last messages and requests, oldest first.
     pub mail: Vec<MailScene>,
     /// Whether it gets somewhere.
@@ -215,7 +218,7 @@ pub enum TaskState {
 }
 
 /// One task.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskScene {
     /// Its number.
     pub id: TaskId,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use mailbox::Mailbox;
 use store::atomic::Stamp;
@@ -9,13 +10,13 @@ use store::clock::parse_rfc3339;
 use store::lock::FileLock;
 use store::name::Name;
 use store::text::{clean, clean_cut, clean_line};
-use taskboard::{Glance, Snapshot, TaskId};
+use taskboard::{Glance, TaskId};
 use worktrees::Trees;
 
 use super::board::{graph_of, tasks_of};
 use super::post::{OpenRequests, Post};
 use super::presence::{Presence, Present};
-use super::progress::{self, Rest, Times};
+use super::progress::{self, Rest, Tally, Times};
 use super::runs::Runs;
 use super::scene::{DirectorScene, GraphScene, LeadScene, TaskScene, TeamLife, TeamScene, Totals};
 use super::trees::Sizes;
@@ -23,7 +24,7 @@ use super::{RunProgress, TROUBLE};
 use crate::fanout;
 use crate::fleet::{Fleet, Gate};
 use crate::landing::{self, LandState};
-use crate::overview::attention::{self, Seen};
+use crate::overview::attention::{self, BoardNeeds, Seen};
 use crate::overview::{Counts, Kind};
 use crate::session_file::{SessionFile, TeamSession};
 use crate::workplace::Workplace;
@@ -73,9 +74,11 @@ struct Cached<T> {
 /// What follows from the board, as long as it is the same.
 #[derive(Debug, Default)]
 struct Board {
-    tasks: Vec<TaskScene>,
+    tasks: Arc<Vec<TaskScene>>,
     counts: Counts,
-    graph: GraphScene,
+    graph: Arc<GraphScene>,
+    tally: Tally,
+    needs: BoardNeeds,
     /// It is there for a plan.
     planned: bool,
     landings: BTreeMap<TaskId, LandState>,
@@ -363,9 +366,12 @@ impl TeamReader {
         changed |= self.read_landings(changed, now_ms);
         if changed || self.board_shown.looked.is_none() {
             let board = self.board.snapshot();
-            self.board_shown.tasks = tasks_of(board, &self.times, &self.board_shown.landings);
+            self.board_shown.tasks =
+                Arc::new(tasks_of(board, &self.times, &self.board_shown.landings));
             self.board_shown.counts = Counts::of(board);
-            self.board_shown.graph = graph_of(board);
+            self.board_shown.graph = Arc::new(graph_of(board));
+            self.board_shown.tally = Tally::of(board, &self.board_shown.graph.critical_path);
+            self.board_shown.needs = BoardNeeds::of(board, self.name.as_str());
             let mut tasks = board.tasks();
             self.board_shown.planned = tasks.any(|task| fanout::planned_as(task).is_some());
         }
@@ -404,13 +410,13 @@ impl TeamReader {
     }
 
     fn progress(&self, scene: &TeamScene) -> RunProgress {
-        let board: &Snapshot = self.board.snapshot();
+        let tally = &self.board_shown.tally;
         let mates = self.session.value.0.as_ref().map_or(0, |now| now.mates);
         let working = scene.agents.iter().filter(|agent| agent.alive).count();
-        let rest = Rest::of(board, &scene.graph.critical_path, mates.max(working));
+        let rest = Rest::of(tally, mates.max(working));
         let cost: f64 = scene.agents.iter().map(|agent| agent.cost_usd).sum();
         let cost = cost.max(scene.totals.cost_usd);
-        progress::of_run(board, &self.times, rest, cost)
+        progress::of_run(tally, &self.times, rest, cost)
     }
 
     fn needs(&self, scene: &TeamScene, running: bool, now_ms: i64) -> Vec<attention::Attention> {
@@ -432,7 +438,7 @@ impl TeamReader {
             requests: self.requests.all(),
             silent: silent.collect(),
             spent: scene.totals.spent.as_deref(),
-            board: Some(self.board.snapshot()),
+            board: Some(&self.board_shown.needs),
             unlanded: &unlanded,
         });
         all.sort_by_key(|one| one.need);
@@ -462,9 +468,9 @@ fn empty(name: &Name) -> TeamScene {
         ended_ms: None,
         agents: Vec::new(),
         earlier_agents: 0,
-        tasks: Vec::new(),
+        tasks: Arc::default(),
         counts: Counts::default(),
-        graph: GraphScene::default(),
+        graph: Arc::default(),
         mail: Vec::new(),
         progress: RunProgress::default(),
         totals: Totals::default(),

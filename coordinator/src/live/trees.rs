@@ -2,13 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use swarm::run::{Exit, RunDir};
 use worktrees::patch;
 
-use super::progress::DiffSize;
+use super::progress::{AttemptScene, DiffSize};
 use super::scene::TaskScene;
 
 /// One worktree is looked at no sooner than so many ms after another: it is a courtesy, and the
@@ -99,12 +100,29 @@ pub(super) struct Sizes {
 
 impl Sizes {
     /// Adds what is known to the attempts of these tasks, and finds out more of it.
-    pub(super) fn fill(&mut self, tasks: &mut [TaskScene], runs: &Path, repository: &Path) {
+    pub(super) fn fill(&mut self, tasks: &mut Arc<Vec<TaskScene>>, runs: &Path, repository: &Path) {
         while let Some((run, size)) = self.aside.take() {
             self.known.extend(size.map(|size| (run, size)));
         }
-        for attempt in tasks.iter_mut().flat_map(|task| &mut task.attempts) {
-            attempt.size = self.known.get(&attempt.run).copied();
+        let lacks = |task: &TaskScene| task.attempts.iter().any(|attempt| attempt.size.is_none());
+        // Others have the same list: it is copied only if something is added.
+        let lacking: Vec<usize> = (0..)
+            .zip(tasks.iter())
+            .filter(|(_, task)| lacks(task))
+            .map(|(n, _)| n)
+            .collect();
+        let news = |attempt: &AttemptScene| {
+            attempt.size.is_none() && self.known.contains_key(&attempt.run)
+        };
+        if lacking.iter().any(|n| tasks[*n].attempts.iter().any(news)) {
+            let tasks = Arc::make_mut(tasks);
+            for n in &lacking {
+                for attempt in &mut tasks[*n].attempts {
+                    attempt.size = self.known.get(&attempt.run).copied();
+                }
+            }
+        }
+        for attempt in lacking.iter().flat_map(|n| &tasks[*n].attempts) {
             if attempt.size.is_none()
                 && !self.aside.busy
                 && let Some(run) = run_of(&attempt.run, runs)

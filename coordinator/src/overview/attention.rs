@@ -81,6 +81,29 @@ pub struct Attention {
     pub until_ms: Option<i64>,
 }
 
+/// What on a board needs a person. It follows from the board alone, so whoever looks again and again finds
+/// it once per change.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct BoardNeeds {
+    needs: Vec<Attention>,
+    /// Tasks that a session would begin or go on with.
+    open: usize,
+}
+
+impl BoardNeeds {
+    /// Of the board of the team of this name.
+    pub(crate) fn of(snapshot: &Snapshot, team: &str) -> Self {
+        let bare = |need, what: String, command: &str| Attention::bare(need, team, &what, command);
+        let mut needs = Vec::new();
+        of_board(snapshot, &bare, &mut needs);
+        let counts = super::Counts::of(snapshot);
+        Self {
+            needs,
+            open: counts.ready + counts.in_progress,
+        }
+    }
+}
+
 /// What is known of a team; from it alone follows what needs a person.
 pub(crate) struct Seen<'a> {
     pub(crate) name: &'a str,
@@ -95,7 +118,7 @@ pub(crate) struct Seen<'a> {
     pub(crate) silent: Vec<(String, String)>,
     /// The limit that is used up.
     pub(crate) spent: Option<&'a str>,
-    pub(crate) board: Option<&'a Snapshot>,
+    pub(crate) board: Option<&'a BoardNeeds>,
     /// Tasks whose work is finished and has not landed.
     pub(crate) unlanded: &'a [TaskId],
 }
@@ -104,10 +127,7 @@ pub(crate) fn of_team(team: &Seen<'_>) -> Vec<Attention> {
     let name = team.name;
     let to_lead = team.requests.iter().filter(|request| request.to == LEAD);
     let mut all: Vec<Attention> = to_lead.map(|request| of_request(request, name)).collect();
-    let bare = |need, what: String, command: &str| Attention {
-        command: format!("ccb --team {name} {command}").trim_end().to_owned(),
-        ..Attention::new(need, name, &what)
-    };
+    let bare = |need, what: String, command: &str| Attention::bare(need, name, &what, command);
     if let Some(what) = team.spent {
         all.push(Attention {
             answers: vec![Act::ResetLimits],
@@ -136,9 +156,7 @@ pub(crate) fn of_team(team: &Seen<'_>) -> Vec<Attention> {
             )
         });
     }
-    if let Some(snapshot) = team.board {
-        of_board(snapshot, &bare, &mut all);
-    }
+    all.extend(team.board.into_iter().flat_map(|board| board.needs.clone()));
     // Those that are there for plans are landed by their plan.
     let lands_itself = team.running || team.kind == Kind::Fanout;
     if !team.unlanded.is_empty() && !lands_itself {
@@ -153,19 +171,13 @@ pub(crate) fn of_team(team: &Seen<'_>) -> Vec<Attention> {
             ..bare(Need::Unlanded, what, "land --all")
         });
     }
-    let open = team.board.map_or(0, open_tasks);
+    let open = team.board.map_or(0, |board| board.open);
     if team.cut_short && open > 0 {
         let open = counted(open, "task");
         let what = format!("the session {name} stopped with {open} open");
         all.push(bare(Need::Interrupted, what, ""));
     }
     all
-}
-
-/// Tasks that a session would begin or go on with.
-fn open_tasks(snapshot: &Snapshot) -> usize {
-    let counts = super::Counts::of(snapshot);
-    counts.ready + counts.in_progress
 }
 
 fn of_board(
@@ -294,6 +306,14 @@ fn whole_question(question: &Question) -> String {
 }
 
 impl Attention {
+    /// With a command of the team, and nothing else to offer.
+    fn bare(need: Need, team: &str, what: &str, command: &str) -> Self {
+        Self {
+            command: format!("ccb --team {team} {command}").trim_end().to_owned(),
+            ..Self::new(need, team, what)
+        }
+    }
+
     fn new(need: Need, team: &str, what: &str) -> Self {
         Self {
             need,

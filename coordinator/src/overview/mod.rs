@@ -19,8 +19,8 @@ use swarm::runtime::Usage;
 use taskboard::{Snapshot, Status, TaskId};
 use worktrees::Repository;
 
-use self::attention::Seen;
 pub use self::attention::{Attention, Need};
+use self::attention::{BoardNeeds, Seen};
 use self::last_words::{LastWords, last_words};
 use crate::fanout;
 use crate::fleet::Gate;
@@ -228,6 +228,7 @@ fn needs(
         let how = attention::silence_of(agent, now)?;
         Some((agent.name.clone(), how))
     });
+    let board = board.map(|board| BoardNeeds::of(board, &team.name));
     Ok(attention::of_team(&Seen {
         name: &team.name,
         kind: team.kind,
@@ -236,7 +237,7 @@ fn needs(
         requests: &team.requests,
         silent: silent.collect(),
         spent: spent.as_deref(),
-        board,
+        board: board.as_ref(),
         unlanded: &team.unlanded,
     }))
 }

@@ -451,8 +451,9 @@ fn a_watcher_reads_from_two_scenes_what_happened_between_them() {
     let mut model = view();
     let mut next = scene();
     let team = &mut next.teams[0];
-    team.tasks[3].state = coordinator::live::TaskState::Completed;
-    team.tasks[1].landing = coordinator::live::LandState::Landed;
+    let tasks = std::sync::Arc::make_mut(&mut team.tasks);
+    tasks[3].state = coordinator::live::TaskState::Completed;
+    tasks[1].landing = coordinator::live::LandState::Landed;
     team.life = TeamLife::Interrupted;
     update(&mut model, Message::Scene(Arc::new(next)));
     let lines: Vec<&str> = model.happened.iter().map(|one| one.text.as_str()).collect();

@@ -1,5 +1,7 @@
 //! A team in the middle of its work.
 
+use std::sync::Arc;
+
 use coordinator::live::*;
 use swarm::run::RunState;
 use taskboard::TaskId;
@@ -308,7 +310,7 @@ pub(super) fn team() -> TeamScene {
         ended_ms: None,
         agents: agents(),
         earlier_agents: 2,
-        tasks,
+        tasks: tasks.into(),
         counts: Counts {
             pending: 3,
             ready: 1,
@@ -317,7 +319,7 @@ pub(super) fn team() -> TeamScene {
             completed: 2,
             unreadable: 0,
         },
-        graph: GraphScene {
+        graph: Arc::new(GraphScene {
             edges: vec![edge(1, 2), edge(2, 3), edge(1, 4), edge(3, 7), edge(4, 7)],
             levels: vec![
                 vec![id(1), id(5), id(6)],
@@ -327,7 +329,7 @@ pub(super) fn team() -> TeamScene {
             ],
             critical_path: vec![id(3), id(7)],
             cycles: Vec::new(),
-        },
+        }),
         mail: mail(),
         progress: RunProgress {
             done: 2,

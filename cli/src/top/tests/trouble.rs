@@ -84,7 +84,7 @@ fn nothing_an_agent_writes_reaches_the_terminal_as_it_is() {
         agent.worktree = Some(hostile());
         agent.outcome = Some(hostile());
     }
-    for task in &mut team.tasks {
+    for task in Arc::make_mut(&mut team.tasks) {
         task.subject = hostile();
         task.description = hostile();
         task.why = Some(hostile());
@@ -285,10 +285,11 @@ fn a_board_of_many_tasks_and_a_long_chain_is_drawn() {
     let mut all = scene();
     let team = &mut all.teams[0];
     let state = coordinator::live::TaskState::Blocked;
-    team.tasks = (1..=500).map(|n| task(n, "one more", state)).collect();
+    team.tasks = Arc::new((1..=500).map(|n| task(n, "one more", state)).collect());
     let ids: Vec<_> = team.tasks.iter().map(|task| task.id).collect();
-    team.graph.edges = ids.windows(2).map(|pair| (pair[0], pair[1])).collect();
-    team.graph.levels = ids.iter().map(|id| vec![*id]).collect();
+    let graph = Arc::make_mut(&mut team.graph);
+    graph.edges = ids.windows(2).map(|pair| (pair[0], pair[1])).collect();
+    graph.levels = ids.iter().map(|id| vec![*id]).collect();
     let mut model = watcher((80, 24), all);
     keys(&mut model, "3");
     let rows = crate::top::lists::graph(&model).len();

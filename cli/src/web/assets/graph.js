@@ -46,9 +46,9 @@ export function graph(main, team, page) {
   let drawn = "";
 
   function update() {
-    const head = pieces.get(`team/${team}`);
+    const links = pieces.get(`graph/${team}`);
     /** @type {[number, number][]} */
-    const edges = (head?.edges ?? []).map((/** @type {any[]} */ edge) => [Number(edge[0]), Number(edge[1])]);
+    const edges = (links?.edges ?? []).map((/** @type {any[]} */ edge) => [Number(edge[0]), Number(edge[1])]);
     const linked = new Set(edges.flat());
     const all = below(`task/${team}/`).map((task) => ({ ...task, id: Number(task.id) }));
     let tasks = all.filter((task) => linked.has(task.id));
@@ -58,8 +58,8 @@ export function graph(main, team, page) {
     const left = all.length - tasks.length;
     note.textContent = edges.length === 0
       ? "No task waits for another."
-      : `Each task is to the right of what it waits for. ${left ? `${left} tasks without dependencies, or done, are not drawn. ` : ""}The critical path has a thick border.`;
-    const now = JSON.stringify([edges, head?.criticalPath, tasks.map((task) => [task.id, task.state, task.subject])]);
+      : `Each task is to the right of what it waits for. ${left ? `${left === 1 ? "1 task" : `${left} tasks`} without dependencies, or done, ${left === 1 ? "is" : "are"} not drawn. ` : ""}The critical path has a thick border.`;
+    const now = JSON.stringify([edges, links?.criticalPath, tasks.map((task) => [task.id, task.state, task.subject])]);
     if (now === drawn) return;
     drawn = now;
     const level = levels(tasks.map((task) => task.id), edges);
@@ -73,7 +73,7 @@ export function graph(main, team, page) {
       filled.set(column, row + 1);
       places.set(task.id, [column * (WIDE + 60) + 8, row * (HIGH + 14) + 8]);
     }
-    const critical = new Set((head?.criticalPath ?? []).map(Number));
+    const critical = new Set((links?.criticalPath ?? []).map(Number));
     const width = Math.max(1, ...[...filled.keys()].map((column) => column + 1)) * (WIDE + 60);
     const height = Math.max(1, ...filled.values()) * (HIGH + 14) + 16;
     const lines = edges.flatMap(([a, b]) => {
@@ -85,7 +85,6 @@ export function graph(main, team, page) {
     });
     const nodes = tasks.map((task) => {
       const [x, y] = places.get(task.id) ?? [0, 0];
-      const subject = task.subject.length > 26 ? `${task.subject.slice(0, 25)}…` : task.subject;
       const open = (/** @type {Event} */ event) => {
         event.preventDefault();
         page.open(String(task.id));
@@ -94,8 +93,13 @@ export function graph(main, team, page) {
         "a",
         { href: "#", class: critical.has(task.id) ? "critical" : "", click: open, "aria-label": `#${task.id} ${task.subject}, ${task.state}` },
         s("rect", { x, y, width: WIDE, height: HIGH, rx: 6 }),
-        s("text", { x: x + 8, y: y + 18 }, `#${task.id} ${subject}`),
-        s("text", { x: x + 8, y: y + 35, class: "state" }, `${mark(task.state)} ${task.state}${task.landing ? `, ${task.landing}` : ""}`),
+        // A drawing of its own is cut off at its edge, however long the words are.
+        s(
+          "svg",
+          { x: x + 8, y, width: WIDE - 16, height: HIGH },
+          s("text", { y: 18 }, `#${task.id} ${task.subject.slice(0, 60)}`),
+          s("text", { y: 35, class: "state" }, `${mark(task.state)} ${task.state}${task.landing ? `, ${task.landing}` : ""}`),
+        ),
       );
     });
     box.replaceChildren(s("svg", { width, height, viewBox: `0 0 ${width} ${height}` }, ...lines, ...nodes));
@@ -104,7 +108,7 @@ export function graph(main, team, page) {
   update();
   return {
     update: (/** @type {Set<string>} */ changed) => {
-      for (const name of changed) if (name === `team/${team}` || name.startsWith(`task/${team}/`)) return update();
+      for (const name of changed) if (name === `graph/${team}` || name.startsWith(`task/${team}/`)) return update();
     },
     select: () => {},
   };
