@@ -14,6 +14,7 @@ mod line;
 mod manual;
 mod mcp;
 mod native;
+mod otel;
 mod output;
 mod prompt;
 #[cfg(test)]

@@ -33,6 +33,8 @@ pub mod run;
 pub mod session;
 pub mod session_file;
 mod team_delete;
+#[cfg(feature = "telemetry")]
+pub mod telemetry;
 mod visit;
 pub mod workplace;
 

@@ -10,7 +10,7 @@ mod view;
 
 use std::sync::Arc;
 
-use coordinator::session::{self, SessionUi};
+use coordinator::session;
 use store::Failure;
 
 pub(crate) use self::args::SessionArgs;
@@ -18,7 +18,7 @@ use self::view::View;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::signals::Signals;
-use crate::top;
+use crate::{otel, top};
 
 /// Gives the terminal back, also where a session panics.
 struct Closes(Arc<View>);
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &SessionArgs, context: &mut Context) -> Result<Exit, Fai
         wants_live,
     ));
     let closes = Closes(Arc::clone(&view));
-    let ui: Arc<dyn SessionUi> = view;
+    let ui = otel::session(view, &context.out);
     let verdict = session::run(&args.request(), &mut context.workplace, &ui);
     drop(closes);
     Ok(verdict?.into())

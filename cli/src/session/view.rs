@@ -387,6 +387,8 @@ impl SessionUi for View {
             SessionEvent::Stopping { at_once } => self.stopping(*at_once),
             SessionEvent::Following { who } => self.following(*who),
             SessionEvent::Note(text) => self.note(text),
+            // The summary follows.
+            SessionEvent::Closing(_) => {}
             SessionEvent::Ended(summary) if lock(&self.live).is_some() => {
                 *lock(&self.ending) = Some(summary_text(summary));
             }

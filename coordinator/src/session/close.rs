@@ -78,6 +78,7 @@ pub(super) fn close(
     };
     let usage = keep_report(session, &record, verdict, &note);
     let summary = Summary { usage, ..summary };
+    ui.show(&SessionEvent::Closing(verdict));
     let nothing_left = summary.unlanded.is_empty() && summary.left.is_empty();
     if session.own_team && verdict == Verdict::Done && nothing_left {
         // Nothing is left that somebody could go on with.

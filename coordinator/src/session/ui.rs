@@ -69,6 +69,8 @@ pub enum SessionEvent<'a> {
     Following { who: Option<&'a str> },
     /// Something else, in words.
     Note(&'a str),
+    /// It is about to be over: everybody has stopped, and everything is still on disk.
+    Closing(Verdict),
     /// It is over.
     Ended(&'a Summary),
 }

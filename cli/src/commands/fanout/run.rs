@@ -13,6 +13,7 @@ use worktrees::patch;
 use super::view;
 use crate::context::Context;
 use crate::exit::Exit;
+use crate::otel;
 use crate::output::{BOLD, DIM, YELLOW, clean_line, short_commit, terminal_width};
 use crate::signals::Signals;
 use crate::table::{self, Cell};
@@ -124,7 +125,17 @@ pub(super) fn run(args: &RunArgs, context: &mut Context) -> Result<Exit, Failure
     let team = ready.team(context)?;
     let mut view = view::choose(args.ci, args.nameless, context);
     let interrupted = Arc::new(move || signals.take());
-    let report = ready.run(&options, &team, interrupted, &mut view, context)?;
+    let mut telemetry = otel::OfPlan::new(context, &context.out);
+    let report = ready.run(
+        &options,
+        &team,
+        interrupted,
+        &mut telemetry.events(&mut view),
+        context,
+    );
+    let verdict = report.as_ref().ok().map(|report| report.verdict);
+    telemetry.finish(verdict, &context.out);
+    let report = report?;
     // The terminal is as it was before anything else is printed.
     drop(view);
     super::step_summary(&report);
