@@ -10,6 +10,12 @@ pub(crate) struct WebArgs {
     /// The address; other than loopback needs --token-file
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7317")]
     pub(crate) listen: SocketAddr,
+    /// A certificate chain (PEM): the page is served over HTTPS; needs --tls-key
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The certificate's private key (PEM), readable by you alone
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
     /// A file with the token, readable by you alone; otherwise each start makes a new one
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,

@@ -6,6 +6,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use super::tls::Names;
 use hyper::HeaderMap;
 use hyper::header::{AUTHORIZATION, COOKIE, HOST, HeaderName, ORIGIN};
 
@@ -23,6 +24,8 @@ pub(super) struct Guard {
     cookie: String,
     /// Where requests are taken.
     at: SocketAddr,
+    /// The names of the certificate; none over plain HTTP.
+    names: Option<Names>,
 }
 
 /// Why a request is refused.
@@ -41,8 +44,8 @@ impl Refused {
     pub(super) fn words(self) -> &'static str {
         match self {
             Self::Host => {
-                "This server answers only under an IP address or localhost, with its own port. Open \
-                 the address that `ccb web` printed."
+                "This server answers only under an IP address, localhost or a name of its certificate, with \
+                 its own port. Open the address that `ccb web` printed."
             }
             Self::Origin => "This request comes from another page. ccb answers only its own.",
             Self::Secret => {
@@ -54,11 +57,19 @@ impl Refused {
 }
 
 impl Guard {
-    pub(super) fn new(token: String, at: SocketAddr) -> Self {
+    pub(super) fn new(token: String, at: SocketAddr, names: Option<Names>) -> Self {
         Self {
             token,
             cookie: secret(),
             at,
+            names,
+        }
+    }
+
+    fn scheme(&self) -> &'static str {
+        match self.names {
+            Some(_) => "https",
+            None => "http",
         }
     }
 
@@ -68,8 +79,17 @@ impl Guard {
             ip if ip.is_unspecified() => IpAddr::from([127, 0, 0, 1]),
             ip => ip,
         };
-        let at = SocketAddr::new(ip, self.at.port());
-        format!("http://{at}/?token={}", self.token)
+        let (scheme, token) = (self.scheme(), &self.token);
+        let port = self.at.port();
+        // A browser compares the certificate with the address.
+        let name = self
+            .names
+            .as_ref()
+            .filter(|names| !names.hold(&ip.to_string()));
+        match name.and_then(Names::first) {
+            Some(name) => format!("{scheme}://{name}:{port}/?token={token}"),
+            None => format!("{scheme}://{}/?token={token}", SocketAddr::new(ip, port)),
+        }
     }
 
     /// What a browser keeps. Others on the same address have other names for theirs: cookies know no ports.
@@ -80,7 +100,8 @@ impl Guard {
     /// The header that lets a browser in.
     pub(super) fn set_cookie(&self) -> String {
         let (name, value) = (self.name(), &self.cookie);
-        format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict")
+        let secure = if self.names.is_some() { "; Secure" } else { "" };
+        format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict{secure}")
     }
 
     /// Whether this is the token of the address.
@@ -95,7 +116,7 @@ impl Guard {
             .filter(|host| self.names_us(host))
             .ok_or(Refused::Host)?;
         if let Some(origin) = headers.get(ORIGIN) {
-            let ours = format!("http://{host}");
+            let ours = format!("{}://{host}", self.scheme());
             if origin.as_bytes() != ours.as_bytes() {
                 return Err(Refused::Origin);
             }
@@ -122,15 +143,22 @@ impl Guard {
         }
     }
 
-    /// An address, or the one name that always means this machine, with our port.
+    /// An address, the one name that always means this machine, or a name of our certificate,
+    /// with our port. A browser leaves the usual port out.
     fn names_us(&self, host: &str) -> bool {
         if let Ok(at) = host.parse::<SocketAddr>() {
             return at.port() == self.at.port();
         }
-        let named = host.rsplit_once(':');
-        named.is_some_and(|(name, port)| {
-            name.eq_ignore_ascii_case("localhost") && port.parse() == Ok(self.at.port())
-        })
+        let usual = if self.names.is_some() { 443 } else { 80 };
+        let (name, port) = match host.rsplit_once(':') {
+            Some((name, port)) => (name, port.parse().ok()),
+            None => (host, Some(usual)),
+        };
+        let certified = |names: &Names| names.hold(name);
+        port == Some(self.at.port())
+            && (name.eq_ignore_ascii_case("localhost")
+                || name.parse::<IpAddr>().is_ok()
+                || self.names.as_ref().is_some_and(certified))
     }
 
     fn bears_token(&self, headers: &HeaderMap) -> bool {
@@ -180,7 +208,7 @@ mod tests {
     const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
     fn guard() -> Guard {
-        Guard::new(TOKEN.into(), SocketAddr::from(([127, 0, 0, 1], 7317)))
+        Guard::new(TOKEN.into(), SocketAddr::from(([127, 0, 0, 1], 7317)), None)
     }
 
     fn headers(of: &[(&str, &str)]) -> HeaderMap {

@@ -7,6 +7,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `server.rs` | listens and announces |
+//! | `tls.rs` | HTTPS, where a certificate is given |
 //! | `guard.rs` | who may ask: token, cookie, host, origin |
 //! | `routes.rs` | what can be asked |
 //! | `watcher.rs`, `pieces.rs`, `state.rs` | looks, cuts into pieces, and knows which browser lacks which |
@@ -28,6 +29,8 @@ mod routes;
 mod server;
 #[cfg(feature = "page")]
 mod state;
+#[cfg(feature = "page")]
+mod tls;
 #[cfg(feature = "page")]
 mod transcript;
 #[cfg(feature = "page")]

@@ -15,6 +15,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::json;
 use store::atomic::{self, Durability};
 use store::{Failure, home};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
@@ -22,6 +23,7 @@ use super::args::WebArgs;
 use super::guard::{self, Guard, secret};
 use super::routes::Server;
 use super::state::State;
+use super::tls::Tls;
 use super::watcher::Watcher;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -37,13 +39,13 @@ const SLICE: Duration = Duration::from_millis(100);
 
 /// Serves the page until Ctrl-C.
 pub(crate) fn run(args: &WebArgs, context: &mut Context) -> Result<Exit, Failure> {
-    let token = token(args)?;
+    let (token, tls) = (token(args)?, Tls::of(args)?);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::internal(format!("no event loop: {error}")))?;
     let signals = Signals::catch()?;
-    let exit = runtime.block_on(serve(args, token, context, &signals));
+    let exit = runtime.block_on(serve(args, (token, tls), context, &signals));
     // Whoever still waits for a diff does not keep the process.
     runtime.shutdown_background();
     exit
@@ -88,7 +90,7 @@ fn token(args: &WebArgs) -> Result<String, Failure> {
 
 async fn serve(
     args: &WebArgs,
-    token: String,
+    (token, tls): (String, Option<Tls>),
     context: &mut Context,
     signals: &Signals,
 ) -> Result<Exit, Failure> {
@@ -96,7 +98,7 @@ async fn serve(
     let at = listener
         .local_addr()
         .map_err(|error| Failure::failed("io", error.to_string()))?;
-    let guard = Guard::new(token, at);
+    let guard = Guard::new(token, at, tls.as_ref().map(|tls| tls.names.clone()));
     let url = guard.url();
     let state = Arc::new(State::new(&secret()[..12]));
     let stop = Arc::new(AtomicBool::new(false));
@@ -116,19 +118,18 @@ async fn serve(
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
             continue;
         };
-        let server = Arc::clone(&server);
+        let (server, tls) = (Arc::clone(&server), tls.clone());
         tokio::spawn(async move {
-            let answer = service_fn(move |request| {
-                let server = Arc::clone(&server);
-                async move { Ok::<_, std::convert::Infallible>(server.answer(request).await) }
-            });
-            let served = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(ARRIVES)
-                .serve_connection(TokioIo::new(stream), answer)
-                .await;
-            if let Err(error) = served {
-                tracing::debug!(%error, "a connection ended");
+            match tls {
+                None => answer(server, stream).await,
+                Some(tls) => {
+                    let agreed = tokio::time::timeout(ARRIVES, tls.acceptor.accept(stream)).await;
+                    match agreed {
+                        Ok(Ok(stream)) => answer(server, stream).await,
+                        Ok(Err(error)) => tracing::debug!(%error, "no TLS"),
+                        Err(_) => tracing::debug!("TLS took too long"),
+                    }
+                }
             }
             drop(place);
         });
@@ -136,6 +137,22 @@ async fn serve(
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
     server.watcher.wake();
     Ok(exit)
+}
+
+/// Answers the requests of one connection.
+async fn answer(server: Arc<Server>, stream: impl AsyncRead + AsyncWrite + Unpin) {
+    let answer = service_fn(move |request| {
+        let server = Arc::clone(&server);
+        async move { Ok::<_, std::convert::Infallible>(server.answer(request).await) }
+    });
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(ARRIVES)
+        .serve_connection(TokioIo::new(stream), answer)
+        .await;
+    if let Err(error) = served {
+        tracing::debug!(%error, "a connection ended");
+    }
 }
 
 /// Takes the address, or on loopback the next free one if its usual port is taken.
@@ -163,10 +180,11 @@ fn announce(
     url: &str,
     context: &mut Context,
 ) -> Result<(), Failure> {
-    if !at.ip().is_loopback() {
+    if !at.ip().is_loopback() && args.tls_cert.is_none() {
         context.out.note(&format!(
             "{YELLOW}⚠{YELLOW:#} {at} is plain HTTP: whoever can listen on the way reads the token and everything else, and \
-             can do all that you can do with ccb. Safer: stay on loopback and use `ssh -L 7317:127.0.0.1:7317`."
+             can do all that you can do with ccb. Safer: `--tls-cert` and `--tls-key`, or stay on loopback and use \
+             `ssh -L 7317:127.0.0.1:7317`."
         ));
     }
     context.out.answer(
