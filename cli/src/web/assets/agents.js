@@ -2,6 +2,8 @@
 import { act, below, pieces } from "./state.js";
 import { ask, duration, h, keyed, money, toast, tokens } from "./dom.js";
 
+/** So long one picture may take to draw, in ms; the rest is drawn with the next ones. */
+const SLICE = 8;
 /** So long after its end an agent is among those that have ended. */
 const FOLD = 30000;
 
@@ -71,6 +73,25 @@ export function agents(main, team, page) {
     if (button.getAttribute("aria-pressed") !== pressed) button.setAttribute("aria-pressed", pressed);
   }
 
+  /** Cards whose words are not drawn yet. @type {Map<HTMLElement, any>} */
+  const stale = new Map();
+
+  /** Hundreds of cards that change at once never hold the page up: a few with each picture. @param {HTMLElement} card @param {any} agent */
+  function soon(card, agent) {
+    if (!stale.size) requestAnimationFrame(slice);
+    stale.set(card, agent);
+  }
+
+  function slice() {
+    const end = performance.now() + SLICE;
+    for (const [card, agent] of stale) {
+      stale.delete(card);
+      patch(card, agent);
+      if (performance.now() > end) break;
+    }
+    if (stale.size) requestAnimationFrame(slice);
+  }
+
   /** @param {HTMLElement} element @param {string} text */
   function put(element, text) {
     if (element.textContent !== text) element.textContent = text;
@@ -87,8 +108,8 @@ export function agents(main, team, page) {
     empty.textContent = all.length ? "" : "No agent has worked here yet.";
     summary.textContent = `${old.length} ended`;
     fold.hidden = old.length === 0;
-    keyed(alive, fresh, (agent) => agent.id, make, patch);
-    keyed(ended, old.slice(0, 500), (agent) => agent.id, make, patch);
+    keyed(alive, fresh, (agent) => agent.id, make, soon);
+    keyed(ended, old.slice(0, 500), (agent) => agent.id, make, soon);
   }
 
   update();

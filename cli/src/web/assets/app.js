@@ -67,7 +67,7 @@ function draw() {
   const open = at.kind ? `${name}/${at.kind}/${at.id}` : "";
   if (open !== opened) {
     opened = open;
-    if (at.kind === "task") showTask(name, at.id, close);
+    if (at.kind === "task") showTask(name, at.id, close, (id) => go({ view: "agents", kind: "agent", id }));
     else if (at.kind === "agent") showAgent(name, at.id, close);
     else closePanel();
     view?.select();

@@ -1,6 +1,6 @@
 // What needs a person, with the same answers as the terminal.
 import { act, pieces } from "./state.js";
-import { ask, h, keyed, toast } from "./dom.js";
+import { ask, capital, h, keyed, toast } from "./dom.js";
 
 const GOOD = new Set(["approve", "land", "retry", "resume"]);
 const GRAVE = new Set(["deny", "stop", "reject", "undo"]);
@@ -19,7 +19,7 @@ const SURE = { stop: "Stop this agent? Its task is free again.", undo: "Take thi
 export async function perform(team, answer) {
   const wanted = { ...answer.act };
   if (answer.asksFor) {
-    const text = await ask(`${answer.word}: ${answer.asksFor}?`, { text: true, word: answer.word });
+    const text = await ask(`${capital(answer.word)}: ${answer.asksFor}?`, { text: true, word: answer.word });
     if (!text) return false;
     wanted[FIELDS[wanted.do]] = text;
   } else if (SURE[wanted.do]) {
@@ -38,7 +38,7 @@ export async function perform(team, answer) {
 export function button(team, answer) {
   const style = GOOD.has(answer.word) ? "main" : GRAVE.has(answer.word) ? "bad" : "";
   /** @type {HTMLButtonElement} */
-  const made = /** @type {any} */ (h("button", { class: style, title: answer.command, "data-do": answer.act.do }, answer.word));
+  const made = /** @type {any} */ (h("button", { class: style, title: answer.command, "data-do": answer.act.do }, capital(answer.word)));
   made.addEventListener("click", async () => {
     made.disabled = true;
     await perform(team, answer);
@@ -66,7 +66,7 @@ export function attention(main, page) {
   /** @param {any} one */
   function need(one) {
     const look = one.task
-      ? h("button", { click: () => page.openTask(one.team, String(one.task)) }, `look at #${one.task}`)
+      ? h("button", { click: () => page.openTask(one.team, String(one.task)) }, `Look at #${one.task}`)
       : null;
     return h(
       "li",

@@ -82,7 +82,7 @@ export function board(main, team, page) {
   main.replaceChildren(
     h("div", { class: "bar" }, filter),
     empty,
-    h("div", { class: "columns" }, ...columns.map((column) => column.element)),
+    h("div", { class: "columns", tabindex: 0, role: "region", "aria-label": "Tasks by state" }, ...columns.map((column) => column.element)),
   );
   /** Which column a task was in, to show that it moved. @type {Map<string, string>} */
   let places = new Map();
@@ -110,6 +110,7 @@ export function board(main, team, page) {
       if (column.name === "Done") tasks.reverse();
       const limit = limits.get(column.name) ?? SHOWN;
       column.count.textContent = String(tasks.length);
+      column.element.classList.toggle("empty", tasks.length === 0);
       column.element.hidden = tasks.length === 0 && column.name === "Needs a person";
       column.more.hidden = tasks.length <= limit;
       column.more.textContent = `Show more (${tasks.length - limit})`;
@@ -131,7 +132,10 @@ export function board(main, team, page) {
     },
     select: () => {
       for (const button of main.querySelectorAll("[data-task]")) {
-        button.setAttribute("aria-pressed", String(button.getAttribute("data-task") === page.selected()));
+        const pressed = button.getAttribute("data-task") === page.selected();
+        button.setAttribute("aria-pressed", String(pressed));
+        // The details may have taken the place where it was.
+        if (pressed) button.scrollIntoView({ block: "nearest", inline: "nearest" });
       }
     },
   };

@@ -81,6 +81,11 @@ export function clock(ms) {
   return ms ? new Date(ms).toLocaleTimeString() : "";
 }
 
+/** As it stands on a button. @param {string} word */
+export function capital(word) {
+  return word.slice(0, 1).toUpperCase() + word.slice(1);
+}
+
 /** Shows a line for a while. @param {string} text @param {boolean} [bad] */
 export function toast(text, bad = false) {
   const line = h("div", { class: bad ? "toast bad" : "toast" }, text);
@@ -100,7 +105,7 @@ export function ask(what, how) {
   if (!form) return Promise.resolve(null);
   const input = h("textarea", { id: "ask-text", required: true, maxlength: 20000 });
   const no = h("button", { type: "button", click: () => dialog.close("") }, "Cancel");
-  const yes = h("button", { class: "main", value: "yes" }, how.word);
+  const yes = h("button", { class: "main", value: "yes" }, capital(how.word));
   form.replaceChildren(
     how.text ? h("label", { for: "ask-text" }, what) : h("p", {}, what),
     how.text ? input : "",

@@ -1,5 +1,5 @@
 // Details of one task or agent, beside the view.
-import { get, pieces } from "./state.js";
+import { below, get, pieces } from "./state.js";
 import { byId, clock, h, keyed, money, tokens } from "./dom.js";
 import { button } from "./attention.js";
 import { about, mark } from "./board.js";
@@ -70,8 +70,8 @@ function answers(task) {
   return all;
 }
 
-/** @param {string} team @param {string} id @param {() => void} closed */
-export function showTask(team, id, closed) {
+/** @param {string} team @param {string} id @param {() => void} closed @param {(agent: string) => void} openAgent */
+export function showTask(team, id, closed, openAgent) {
   stop();
   shown = `task/${team}/${id}`;
   const { panel, close } = frame(closed);
@@ -79,8 +79,9 @@ export function showTask(team, id, closed) {
   const words = h("p", {});
   const buttons = h("div", { class: "buttons" });
   const facts = h("div", {});
+  const agents = h("div", { class: "buttons" });
   const changed = changes(team, id);
-  panel.replaceChildren(h("div", { class: "bar" }, close), head, words, buttons, facts, h("h3", {}, "Changes"), changed.place);
+  panel.replaceChildren(h("div", { class: "bar" }, close), head, words, buttons, facts, agents, h("h3", {}, "Changes"), changed.place);
   let last = "";
   refresh = async () => {
     const name = `task/${team}/${id}`;
@@ -97,6 +98,11 @@ export function showTask(team, id, closed) {
     if (state === last) return;
     last = state;
     buttons.replaceChildren(...answers(line).map((answer) => button(team, answer)));
+    const own = below(`agent/${team}/`).filter((agent) => String(agent.task) === id);
+    own.sort((a, b) => a.sinceMs - b.sinceMs);
+    agents.replaceChildren(
+      ...own.map((agent) => h("button", { click: () => openAgent(agent.id), "data-of": agent.id }, `Transcript of ${agent.name} (${agent.state})`)),
+    );
     changed.load();
     try {
       const task = await get("/api/task", { team, id });

@@ -2,7 +2,7 @@
 import { get, pieces } from "./state.js";
 import { duration, h, money, s, tokens } from "./dom.js";
 
-const KINDS = ["starting", "working", "waiting", "check", "landing"];
+const KINDS = ["starting", "working", "waiting", "check", "landing", "undone"];
 /** How often the report is read again while something runs. */
 const EVERY = 5000;
 const ROWS = 300;
@@ -76,7 +76,7 @@ export function timeline(main, team) {
     main.replaceChildren(
       h("ul", { class: "figures" }, ...figures.map(([figure, word]) => h("li", {}, h("b", {}, figure), word))),
       h("h2", {}, "Timeline"),
-      h("ul", { class: "legend" }, ...KINDS.map((kind) => h("li", {}, s("svg", { viewBox: "0 0 1 1", "aria-hidden": "true" }, s("rect", { class: kind, width: 1, height: 1 })), kind === "landing" ? "landed" : kind))),
+      h("ul", { class: "legend" }, ...KINDS.filter((kind) => kind !== "undone" || totals.undone).map((kind) => h("li", {}, s("svg", { viewBox: "0 0 1 1", "aria-hidden": "true" }, s("rect", { class: kind, width: 1, height: 1 })), kind === "landing" ? "landed" : kind))),
       ...rows(report),
       path.length > 1 ? h("p", {}, h("b", {}, "Critical path: "), path.map((/** @type {any} */ step) => `#${step.task} (${duration(step.tookMs)})`).join(" → ")) : "",
       h("h3", {}, "Cost by model"),
