@@ -3,7 +3,8 @@
 # Installs what it needs where it can (Debian as root, npm); elsewhere it says that it was skipped.
 #
 #   tests/browser/run.sh            all of it; pictures are in target/browser/
-#   CCB=path/to/ccb tests/browser/run.sh
+#   tests/browser/run.sh load       what many agents and tasks cost the page and its server, as a table
+#   CCB=path/to/ccb tests/browser/run.sh [load]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 skipped() { echo "SKIPPED: tests/browser: $1"; exit 0; }
@@ -20,12 +21,17 @@ cp tests/browser/package.json tests/browser/*.mjs "$out/"
 if [ ! -d "$out/node_modules/typescript" ]; then
   npm install --silent --no-audit --no-fund --prefix "$out" || skipped "npm cannot install what tests/browser/package.json lists"
 fi
-# The types in the page's comments hold.
-"$out/node_modules/.bin/tsc" --noEmit --allowJs --checkJs --strict --target es2023 --module esnext \
-  --lib es2023,dom,dom.iterable cli/src/web/assets/*.js
-echo "ok   the types of the page hold"
+tests/browser/types.sh
 if [ -z "${CCB:-}" ]; then
   cargo build -p ccb-cli --features page
   CCB=${CARGO_TARGET_DIR:-target}/debug/ccb
 fi
-CCB=$(realpath "$CCB") OUT=$(realpath "$out") node "$out/page.mjs" "$@"
+CCB=$(realpath "$CCB")
+OUT=$(realpath "$out")
+export CCB OUT
+if [ "${1:-}" = load ]; then
+  shift
+  cargo build -p ccb-tests --bin busy-agents
+  BUSY=$(realpath "${CARGO_TARGET_DIR:-target}/debug/busy-agents") exec node "$out/load.mjs" "$@"
+fi
+exec node "$out/page.mjs" "$@"

@@ -75,6 +75,7 @@ export class Scene {
   /** Serves the page; resolves to its address. */
   web() {
     const child = this.start(["--json", "web", "--listen", "127.0.0.1:0"]);
+    this.server = child.pid;
     return new Promise((done, failed) => {
       let text = "";
       child.stdout.on("data", (chunk) => {

@@ -127,6 +127,8 @@ mod team_concurrency;
 mod team_crash;
 /// Teams: who is alive, and the end of a team.
 mod team_delete;
+/// OpenTelemetry: what a collector gets, and that a bad one costs nothing.
+mod telemetry;
 /// What a person at a terminal sees, and can type.
 mod terminal;
 mod terminal_session;
@@ -149,6 +151,10 @@ mod trust;
 mod tutorial;
 /// What each program is told about its tools.
 mod web;
+/// The same under load and in bad luck.
+mod web_bad_luck;
+/// The same over HTTPS.
+mod web_tls;
 mod withheld;
 /// A write error at every write point of every operation.
 mod write_errors;

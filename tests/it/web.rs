@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use harness::script::Script;
@@ -13,19 +13,34 @@ use serde_json::{Value, json};
 use crate::{CCB, FAKE_AGENT};
 
 /// Longer than anything here takes, unless it hangs.
-const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 /// A page that is served until the test ends.
-struct Page {
-    child: Child,
-    address: String,
-    token: String,
+pub(crate) struct Page {
+    pub(crate) child: Child,
+    pub(crate) address: String,
+    pub(crate) url: String,
+    pub(crate) token: String,
 }
 
 impl Page {
-    fn of(scene: &SessionScene, more: &[&str]) -> Self {
-        let args = [&["--json", "web", "--listen", "127.0.0.1:0"], more].concat();
-        let mut command = scene.command(&args);
+    pub(crate) fn of(scene: &SessionScene, more: &[&str]) -> Self {
+        let listen: &[&str] = &["--json", "web", "--listen", "127.0.0.1:0"];
+        Self::start(scene.command(&[listen, more].concat()))
+    }
+
+    /// Under the address that `more` names; with what it says on its standard error before that.
+    pub(crate) fn heard(scene: &SessionScene, more: &[&str]) -> (Self, String) {
+        let mut command = scene.command(&[&["--json", "web"], more].concat());
+        let errors = scene.home.path().join("errors");
+        let file = std::fs::File::create(&errors).expect("a file");
+        command.stderr(file);
+        let page = Self::start(command);
+        (page, std::fs::read_to_string(&errors).expect("text"))
+    }
+
+    /// A server that is started like this.
+    pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().expect("ccb starts");
         let mut line = String::new();
         let stdout = child.stdout.take().expect("stdout");
@@ -35,13 +50,14 @@ impl Page {
         let (_, token) = url.split_once("?token=").expect("a token");
         Self {
             address: said["web"]["address"].as_str().unwrap().to_owned(),
+            url: url.to_owned(),
             token: token.to_owned(),
             child,
         }
     }
 
     /// Sends these lines and an empty one, then `body`; returns the connection.
-    fn send(&self, lines: &[&str], body: &str) -> TcpStream {
+    pub(crate) fn send(&self, lines: &[&str], body: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).expect("it listens");
         stream.set_read_timeout(Some(LIMIT)).unwrap();
         let head = lines.join("\r\n");
@@ -67,22 +83,22 @@ impl Page {
         )
     }
 
-    fn host(&self) -> String {
+    pub(crate) fn host(&self) -> String {
         format!("Host: {}", self.address)
     }
 
-    fn bearer(&self) -> String {
+    pub(crate) fn bearer(&self) -> String {
         format!("Authorization: Bearer {}", self.token)
     }
 
     /// A request of a program that has the token.
-    fn get(&self, path: &str) -> (u16, String) {
+    pub(crate) fn get(&self, path: &str) -> (u16, String) {
         let first = format!("GET {path} HTTP/1.1");
         let (status, _, body) = self.ask(&[&first, &self.host(), &self.bearer()], "");
         (status, body)
     }
 
-    fn act(&self, team: &str, act: &Value) -> (u16, Value) {
+    pub(crate) fn act(&self, team: &str, act: &Value) -> (u16, Value) {
         let body = json!({"team": team, "act": act}).to_string();
         let lines = [
             "POST /api/act HTTP/1.1",
@@ -95,7 +111,7 @@ impl Page {
     }
 
     /// The first update of a browser that has seen this much, and its number.
-    fn update(&self, seen: Option<&str>) -> (String, Value) {
+    pub(crate) fn update(&self, seen: Option<&str>) -> (String, Value) {
         let seen = seen.map(|seen| format!("Last-Event-ID: {seen}"));
         let host = self.host();
         let bearer = self.bearer();
@@ -115,7 +131,7 @@ impl Page {
     }
 
     /// Updates until one says so, each from where the last one ended.
-    fn until(&self, what: &str, mut is_it: impl FnMut(&Value) -> bool) -> Value {
+    pub(crate) fn until(&self, what: &str, mut is_it: impl FnMut(&Value) -> bool) -> Value {
         let (mut seen, mut all) = self.update(None);
         wait_until(LIMIT, what, || {
             if is_it(&all) {
@@ -125,6 +141,12 @@ impl Page {
             seen = id;
             for (name, value) in new["set"].as_object().unwrap() {
                 all["set"][name] = value.clone();
+            }
+            for name in new["gone"].as_array().unwrap() {
+                all["set"]
+                    .as_object_mut()
+                    .unwrap()
+                    .remove(name.as_str().unwrap());
             }
             is_it(&all)
         });

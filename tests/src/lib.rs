@@ -3,6 +3,7 @@
 
 mod board_files;
 pub mod ci_runner;
+pub mod collector;
 pub mod contract;
 pub mod fake;
 mod fan;
