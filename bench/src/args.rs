@@ -92,6 +92,8 @@ pub(crate) enum Part {
     Native,
     /// Forks of native agents: what they share, how soon they ask, what they cost
     Forks,
+    /// Agents on that loop that share one process, beside those with processes of their own
+    Mates,
 }
 
 /// What the benchmark starts itself as.

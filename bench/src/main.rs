@@ -50,7 +50,7 @@
 //! [`designs`] are the boards; [`claims`], [`scaling`] and [`startup`] the three parts about
 //! them, [`mail`] the one about messages, [`worktrees`] the one about trees of a generated
 //! [`repository`], [`landing`] the one about getting their commits onto a branch, [`agents`] the one about runs, [`mcp`] the one about the MCP server, [`sessions`]
-//! the one about whole team sessions, [`fanout`] the one about plans, [`view`] the one about watching, [`native`] the one about our own agent loop, [`forks`] the one about its forks; [`fleet`] and [`probe`] are
+//! the one about whole team sessions, [`fanout`] the one about plans, [`view`] the one about watching, [`native`] the one about our own agent loop, [`forks`] the one about its forks, [`mates`] the one about agents that share a process; [`fleet`] and [`probe`] are
 //! the processes they start (this binary again).
 
 mod agents;
@@ -64,6 +64,7 @@ mod fleet;
 mod forks;
 mod landing;
 mod mail;
+mod mates;
 mod mcp;
 mod native;
 mod plot;
@@ -185,6 +186,11 @@ fn run(options: &Options) -> Result<(), Failure> {
         let samples = forks::run(options)?;
         forks::print(&samples);
         options.save("forks.json", || json(options, &samples))?;
+    }
+    if options.wants(Part::Mates) {
+        let samples = mates::run(options)?;
+        mates::print(&samples);
+        options.save("mates.json", || json(options, &samples))?;
     }
     Ok(())
 }

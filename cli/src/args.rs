@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args};
+use store::settings::MatesIn;
 use swarm::definitions::PermissionMode;
 use worktrees::MergeStrategy;
 
@@ -66,6 +67,17 @@ pub(crate) fn merge_strategy() -> impl TypedValueParser<Value = MergeStrategy> {
             ),
         ],
         MergeStrategy::as_str,
+    )
+}
+
+/// Where agents on native run.
+pub(crate) fn mates_in() -> impl TypedValueParser<Value = MatesIn> {
+    one_of(
+        [
+            (MatesIn::Own, "Each in processes of its own"),
+            (MatesIn::Process, "All in one process"),
+        ],
+        MatesIn::as_str,
     )
 }
 

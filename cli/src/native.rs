@@ -7,6 +7,7 @@ use clap::Parser;
 use rustix::process::DumpableBehavior;
 use store::Failure;
 use swarm::native::{McpServer, Options, Ports};
+use swarm::scope;
 
 use crate::commands::{Cli, Command, mcp};
 use crate::context::Context;
@@ -18,18 +19,25 @@ pub(crate) fn main() -> u8 {
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).ok();
     let options = Options {
         env: std::env::vars_os().collect(),
-        ports: Ports {
-            connect_own: Some(Arc::new(connect_own)),
-        },
+        ports: ports(),
+        processes: None,
+        together: None,
     };
     swarm::native::main(options)
 }
 
-/// Our own tools without another process. A server for somebody else than this process needs one:
-/// who acts is found out from a process.
+/// What an agent needs of this program.
+pub(crate) fn ports() -> Ports {
+    Ports {
+        connect_own: Some(Arc::new(connect_own)),
+    }
+}
+
+/// Our own tools without another process. A server for somebody else than the agent this thread works
+/// for needs one: who acts is found out from a process.
 fn connect_own(server: &McpServer) -> Option<UnixStream> {
     let is_us = |(name, value): (&String, &String)| {
-        std::env::var_os(name).is_some_and(|own| own == value.as_str())
+        scope::var(name).is_some_and(|own| own == value.as_str())
     };
     if !server.env.iter().all(is_us) {
         return None;

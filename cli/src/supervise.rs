@@ -1,4 +1,4 @@
-//! This program as a guard, a host or an agent of a run; nobody types these commands.
+//! This program as a guard, a host, a keeper or an agent of a run; nobody types these commands.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -6,7 +6,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crate::native;
-use coordinator::run::{AgentError, GUARD, HOOKS, HOST, guard_main, hooks_main, host_main};
+use coordinator::run::{
+    AgentError, GUARD, HOOKS, HOST, MATES, MATES_GUARD, guard_main, hooks_main, host_main,
+    keeper_main, mates_guard_main, mates_main,
+};
+use swarm::process::KEEPER;
 use swarm::sandbox;
 
 /// Runs a guard, a host, an agent or a confined command if that is what this process was started as.
@@ -32,6 +36,9 @@ pub(crate) fn main(args: &[OsString]) -> Option<ExitCode> {
     let run: fn(&Path) -> Result<(), AgentError> = match role.to_str()? {
         GUARD => guard_main,
         HOST => host_main,
+        KEEPER => keeper_main,
+        MATES_GUARD => mates_guard_main,
+        MATES => |dir| mates_main(dir, native::ports()),
         HOOKS => |_| hooks_main(),
         _ => return None,
     };

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use swarm::scope;
+
 /// This very program, also if another file has taken its place since it was started.
 pub(crate) const OWN_PROGRAM: &str = "/proc/self/exe";
 /// Where all state is, before `CLAUDE_CONFIG_DIR` and `~/.claude`.
@@ -41,8 +43,8 @@ pub const GITHUB_STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";
 
 /// A variable's value; an empty one counts as unset.
 pub fn var(name: &str) -> Option<String> {
-    let value = swarm::starter::own_variable(name)?;
-    value.into_string().ok().filter(|value| !value.is_empty())
+    let value = scope::var(name)?.into_string().ok();
+    value.filter(|value| !value.is_empty())
 }
 
 /// Whether a variable says yes; Claude Code takes the same words for it.
@@ -55,7 +57,7 @@ pub fn is_set(name: &str) -> bool {
 
 /// A variable that names a path, which need not be text; an empty one counts as unset.
 pub fn path(name: &str) -> Option<PathBuf> {
-    std::env::var_os(name)
+    scope::var(name)
         .filter(|value| !value.is_empty())
         .map(PathBuf::from)
 }

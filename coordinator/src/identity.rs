@@ -5,7 +5,8 @@
 //! its descendants abandon, and if the host dies the guard does. So the way up leads to one of
 //! them, and its command line names the run. That is believed only if the run has this very
 //! process written down as its host or guard; otherwise anybody could be anybody by calling a
-//! program with the right arguments.
+//! program with the right arguments. An agent that shares its process with others has a keeper in
+//! their place, which starts its commands.
 //!
 //! Only if nobody of that kind is above us, the run's marker in the environment counts: both
 //! supervisors may have been killed, and some systems have no `/proc`. Where that is missing too,
@@ -18,7 +19,7 @@ use store::Failure;
 use store::home::Home;
 use store::name::Name;
 use swarm::AgentId;
-use swarm::process::{ProcessId, find_ancestor};
+use swarm::process::{KEEPER, ProcessId, find_ancestor};
 use swarm::run::{Meta, RunDir};
 
 use crate::run::{GUARD, HOST};
@@ -82,7 +83,7 @@ pub(crate) fn by_ancestors() -> Option<Inside> {
         let process = ProcessId::of(pid)?;
         let written = |meta: &Meta| {
             let supervisors = [meta.host.as_ref(), meta.guard.as_ref()];
-            supervisors.contains(&Some(&process))
+            supervisors.contains(&Some(&process)) || run.is_keeper(&process)
         };
         let id = run.id().to_owned();
         match meta.filter(written) {
@@ -101,12 +102,12 @@ pub(crate) fn by_ancestors() -> Option<Inside> {
     confirmed.or(unconfirmed)
 }
 
-/// The run that a guard or host with this command line supervises.
+/// The run that a guard, host or keeper with this command line supervises.
 fn supervised(command: &[OsString]) -> Option<(Home, RunDir)> {
     let [_, what, dir] = command else {
         return None;
     };
-    if what != HOST && what != GUARD {
+    if what != HOST && what != GUARD && what != KEEPER {
         return None;
     }
     // <home>/teams/<team>/runs/<id>
@@ -151,7 +152,7 @@ mod tests {
     fn only_the_command_line_of_a_guard_or_host_names_a_run() {
         let line = |parts: &[&str]| parts.iter().map(OsString::from).collect::<Vec<_>>();
         let dir = "/h/teams/t/runs/a0123456789abcdef";
-        for what in [HOST, GUARD] {
+        for what in [HOST, GUARD, KEEPER] {
             let (home, run) = supervised(&line(&["ccb", what, dir])).unwrap();
             assert_eq!(home.path(), Path::new("/h"));
             assert_eq!(run.id(), "a0123456789abcdef");

@@ -9,6 +9,7 @@ use store::atomic::{self, Durability};
 use store::home::{Home, create_private_dir};
 use store::lock::{DEFAULT_TIMEOUT, FileLock};
 use store::name::Name;
+use store::settings::MatesIn;
 use store::{Category, Explain, Facts, StoreError};
 
 /// The version of the file we write.
@@ -58,6 +59,9 @@ pub struct TeamSession {
     /// After how many failures nothing new is begun.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_failures: Option<u16>,
+    /// Where mates on `native` run; none for what the settings say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mates_in: Option<MatesIn>,
     /// The model mates use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,

@@ -12,6 +12,8 @@
 //!   running destructors, as `kill -9` would.
 //! * `CCB_FAULT=enospc:NAME:N` (also `eio`, `erofs`) makes that pass return the error, where
 //!   the point stands before a step that can fail.
+//! * `CCB_FAULT=panic:NAME:N` panics there, and `hang` never comes back: what a bug would do to
+//!   one thread of a process.
 //! * `CCB_FAULT_TRACE=FILE` appends the name of every point passed.
 
 /// A named write point. Only [`fault_points!`](crate::fault_points) makes one.
@@ -103,9 +105,15 @@ mod injection {
 
     use super::Point;
 
+    enum What {
+        Abort,
+        Panic,
+        Hang,
+        Fail(i32),
+    }
+
     struct Plan {
-        /// `None` aborts, an error number fails the pass.
-        errno: Option<i32>,
+        what: What,
         point: String,
         nth: u32,
     }
@@ -113,16 +121,18 @@ mod injection {
     static PLAN: LazyLock<Option<Plan>> = LazyLock::new(|| {
         let text = std::env::var("CCB_FAULT").ok()?;
         let mut parts = text.splitn(3, ':');
-        let errno = match parts.next()? {
-            "crash" => None,
-            "enospc" => Some(rustix::io::Errno::NOSPC.raw_os_error()),
-            "eio" => Some(rustix::io::Errno::IO.raw_os_error()),
-            "erofs" => Some(rustix::io::Errno::ROFS.raw_os_error()),
+        let what = match parts.next()? {
+            "crash" => What::Abort,
+            "panic" => What::Panic,
+            "hang" => What::Hang,
+            "enospc" => What::Fail(rustix::io::Errno::NOSPC.raw_os_error()),
+            "eio" => What::Fail(rustix::io::Errno::IO.raw_os_error()),
+            "erofs" => What::Fail(rustix::io::Errno::ROFS.raw_os_error()),
             _ => return None,
         };
         let point = parts.next()?.to_owned();
         Some(Plan {
-            errno,
+            what,
             point,
             nth: parts.next()?.parse().ok()?,
         })
@@ -147,9 +157,15 @@ mod injection {
         if *count != plan.nth {
             return Ok(());
         }
-        match plan.errno {
-            None => std::process::abort(),
-            Some(errno) => Err(io::Error::from_raw_os_error(errno)),
+        // Other threads pass it, too.
+        drop(passes);
+        match plan.what {
+            What::Abort => std::process::abort(),
+            What::Panic => std::panic::resume_unwind(Box::new("a test asked for a panic")),
+            What::Hang => loop {
+                std::thread::park();
+            },
+            What::Fail(errno) => Err(io::Error::from_raw_os_error(errno)),
         }
     }
 }

@@ -31,6 +31,8 @@ store::fault_points! {
     RUN_ENDING = "run.ending";
     /// It is written down how a run ended.
     RUN_ENDED = "run.ended";
+    /// An agent of ours is about to ask its model.
+    MATE_STEP = "mate.step";
     /// A run has a new life; the end of the one before is still in its place.
     RUN_NEXT_LIFE = "run.next-life";
 }

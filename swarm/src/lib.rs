@@ -44,6 +44,7 @@ pub mod redact;
 pub mod run;
 pub mod runtime;
 pub mod sandbox;
+pub mod scope;
 pub mod starter;
 mod team;
 pub mod tools;

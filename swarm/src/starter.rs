@@ -64,7 +64,7 @@ impl Starter {
     pub fn environment(&self) -> Environment {
         match &self.0.environment {
             Some(environment) => environment.clone(),
-            None => own_environment(),
+            None => crate::scope::vars(),
         }
     }
 
@@ -155,18 +155,22 @@ pub fn hand_over(environment: &[(OsString, OsString)]) -> io::Result<File> {
 /// `None` if nothing was handed over; then standard error stays as it is.
 pub fn take_over(log: impl FnOnce() -> Option<File>) -> Option<Environment> {
     let stderr = io::stderr().as_fd().try_clone_to_owned().ok()?;
-    let mut file = File::from(stderr);
-    // Devices can be read for ever.
-    file.metadata().ok().filter(std::fs::Metadata::is_file)?;
-    file.seek(SeekFrom::Start(0)).ok()?;
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).ok()?;
-    let environment = parse(&bytes)?;
+    let environment = received(File::from(stderr))?;
     let log = log().or_else(|| File::options().write(true).open("/dev/null").ok());
     if let Some(log) = log {
         rustix::stdio::dup2_stderr(&log).ok();
     }
     Some(environment)
+}
+
+/// What [`hand_over`] put into `file`.
+pub fn received(mut file: File) -> Option<Environment> {
+    // Devices can be read for ever.
+    file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    file.seek(SeekFrom::Start(0)).ok()?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).ok()?;
+    parse(&bytes)
 }
 
 fn parse(bytes: &[u8]) -> Option<Environment> {

@@ -8,16 +8,16 @@ use harness::contract::{ASKED, Act, OnModel, Session, ShellTool, Subject};
 use harness::model::{MARK, ModelServer};
 use harness::script::{Do, Grandchild, Script, To};
 use serde_json::json;
-use swarm::native::{Provider, Wire};
+use swarm::native::{Ports, Provider, SharedNative, Together, Wire};
 use swarm::process::Processes;
 use swarm::runtime::{Abilities, Agent, Launch, LaunchError, NativeRuntime, Runtime};
 
 use crate::{CCB, FAKE_AGENT};
 
-/// Our program where a model has the script, a fake one where the program has it.
+/// Our loop where a model has the script, a fake program where the program has it.
 #[derive(Debug)]
 struct Either {
-    own: NativeRuntime,
+    own: Box<dyn Runtime>,
     fake: NativeRuntime,
 }
 
@@ -34,9 +34,23 @@ impl Runtime for Either {
     }
 }
 
-struct Native(OnModel<ModelServer>);
+struct Native {
+    on_model: OnModel<ModelServer>,
+    has_program: bool,
+}
 
 fn native(wire: Wire) -> Native {
+    let own = NativeRuntime::new(vec![CCB.to_owned(), NativeRuntime::ROLE.to_owned()]);
+    native_by(Box::new(own), true, wire)
+}
+
+/// The same loop on a thread of this process.
+fn shared(wire: Wire) -> Native {
+    let together = Together::new(Ports::default(), || ()).expect("a thread");
+    native_by(Box::new(SharedNative::new(together)), false, wire)
+}
+
+fn native_by(own: Box<dyn Runtime>, has_program: bool, wire: Wire) -> Native {
     let server = ModelServer::start();
     let path = std::env::var_os("PATH").unwrap_or_default();
     let environment: Vec<(OsString, OsString)> = vec![
@@ -45,11 +59,11 @@ fn native(wire: Wire) -> Native {
         ("SCRIPTED_KEY".into(), "sk-scripted-key".into()),
         ("SCRIPTED_WIRE".into(), wire.as_str().into()),
     ];
-    Native(OnModel {
+    let on_model = OnModel {
         world: server,
         server: |server| server,
         runtime: Box::new(Either {
-            own: NativeRuntime::new(vec![CCB.to_owned(), NativeRuntime::ROLE.to_owned()]),
+            own,
             fake: NativeRuntime::new(vec![FAKE_AGENT.to_owned()]),
         }),
         broken: || Box::new(NativeRuntime::new(vec!["ccb-no-such-agent".to_owned()])),
@@ -79,7 +93,11 @@ fn native(wire: Wire) -> Native {
                 launch.permission_mode = Some("bypassPermissions".into());
             }
         },
-    })
+    };
+    Native {
+        on_model,
+        has_program,
+    }
 }
 
 /// What only a program can do that is not ours.
@@ -108,23 +126,27 @@ fn odd(script: Script, act: Act<'_>) -> Option<Script> {
 
 impl Subject for Native {
     fn runtime(&self) -> &dyn Runtime {
-        self.0.runtime()
+        self.on_model.runtime()
     }
 
     fn without_program(&self) -> Box<dyn Runtime> {
-        self.0.without_program()
+        self.on_model.without_program()
     }
 
     fn prompt(&self, acts: &[Act<'_>], result: &str) -> Option<String> {
-        self.0.prompt(acts, result).or_else(|| {
+        self.on_model.prompt(acts, result).or_else(|| {
             let mut all = acts.iter();
             let script = all.try_fold(Script::new(), |script, act| odd(script, *act));
             Some(script?.done(result).serve().to_prompt())
         })
     }
 
+    fn has_program(&self) -> bool {
+        self.has_program
+    }
+
     fn environment(&self) -> Vec<(OsString, OsString)> {
-        self.0.environment()
+        self.on_model.environment()
     }
 
     fn hides(&self, variable: &str) -> bool {
@@ -132,11 +154,11 @@ impl Subject for Native {
     }
 
     fn prepare(&self, launch: &mut Launch) {
-        self.0.prepare(launch);
+        self.on_model.prepare(launch);
     }
 
     fn was_told(&self, session: &Session<'_>, text: &str) -> bool {
-        self.0.was_told(session, text)
+        self.on_model.was_told(session, text)
     }
 }
 
@@ -156,4 +178,13 @@ mod responses {
     use super::*;
 
     harness::contract_tests!(native(Wire::Responses), cannot: []);
+}
+
+mod shared_process {
+    use super::*;
+
+    harness::contract_tests!(
+        shared(Wire::Anthropic),
+        cannot: ["the_environment_is_what_was_given", "it_works_where_it_was_told"]
+    );
 }

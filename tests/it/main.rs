@@ -192,6 +192,8 @@ mod mail_kills;
 /// A write error at every write point of everything mail does.
 mod mail_write_errors;
 
+/// Agents that share one process: they go on when it is killed, and none takes others along.
+mod mates;
 /// The MCP server: agents that run commands.
 mod mcp_agents;
 /// The MCP server: bad input, and who calls.

@@ -27,6 +27,16 @@ fn heard(steps: &mut Vec<Step>) {
     steps.extend((0..8).map(|_| Step::text("I have heard.")));
 }
 
+/// With processes of their own, and in one process.
+fn each_way(check: fn(&NativeTeam)) {
+    for mates_in in ["own", "process"] {
+        let team = NativeTeam::new(CCB);
+        let settings = json!({ "agents": { "matesIn": mates_in } });
+        team.home.settings(&settings.to_string());
+        check(&team);
+    }
+}
+
 fn nothing_of_the_key(team: &NativeTeam) {
     assert_eq!(
         team.files_with(NATIVE_KEY),
@@ -36,7 +46,10 @@ fn nothing_of_the_key(team: &NativeTeam) {
 
 #[test]
 fn a_key_alone_plans_works_in_parallel_checks_and_lands() {
-    let team = NativeTeam::new(CCB);
+    each_way(plan_work_check_land);
+}
+
+fn plan_work_check_land(team: &NativeTeam) {
     let create = |subject: &str, file: &str, text: &str, verify: &str| {
         json!({
             "subject": subject, "description": work(subject, file, text),
@@ -74,7 +87,7 @@ fn a_key_alone_plans_works_in_parallel_checks_and_lands() {
         agents.iter().all(|agent| agent["runtime"] == "native"),
         "{agents:?}"
     );
-    nothing_of_the_key(&team);
+    nothing_of_the_key(team);
 }
 
 #[test]
@@ -143,7 +156,10 @@ fn a_coordinator_hands_out_hears_follows_up_and_the_result_is_on_the_branch() {
 
 #[test]
 fn a_plan_fans_out_over_native_agents() {
-    let team = NativeTeam::new(CCB);
+    each_way(fan_out);
+}
+
+fn fan_out(team: &NativeTeam) {
     let tasks: Vec<Value> = (1..=4)
         .map(|n| {
             let (file, text) = (format!("f{n}.txt"), format!("{n}"));
@@ -170,7 +186,7 @@ fn a_plan_fans_out_over_native_agents() {
         let on_branch = team.repo.git(&["show", &format!("ccb/four:f{n}.txt")]);
         assert_eq!(on_branch, format!("{n}\n"));
     }
-    nothing_of_the_key(&team);
+    nothing_of_the_key(team);
 }
 
 #[test]

@@ -280,7 +280,8 @@ fn every_point_of_a_run_is_visited_by_some_scenario() {
         .iter()
         .chain(coordinator::FAULT_POINTS)
         .map(|point| point.name())
-        .filter(|name| !name.starts_with("team."));
+        // Where an agent of ours is at work, not where something is written: `mates.rs`.
+        .filter(|name| !name.starts_with("team.") && !name.starts_with("mate."));
     let missed: Vec<&str> = declared.filter(|name| !visited.contains(*name)).collect();
     assert!(missed.is_empty(), "no scenario comes to {missed:?}");
 }

@@ -30,7 +30,8 @@ pub(super) fn of_family(pid: u32) -> Option<u64> {
     Some(family.filter_map(share).sum())
 }
 
-fn share(pid: u32) -> Option<u64> {
+/// The share of one process, in kB.
+pub(crate) fn share(pid: u32) -> Option<u64> {
     let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
     let line = rollup.lines().find(|line| line.starts_with("Pss:"))?;
     line.split_whitespace().nth(1)?.parse().ok()

@@ -3,7 +3,7 @@
 //! `CCB_TEST_CLAUDE` and `CCB_TEST_OPENCODE` name the other programs, as for `tests/real`
 //! (`tests/real/install.sh` installs them); one that is not named is left out, and that is said.
 
-mod memory;
+pub(crate) mod memory;
 pub(crate) mod model;
 
 use std::io::{BufRead, BufReader, Write};

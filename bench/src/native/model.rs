@@ -171,9 +171,16 @@ fn read_so_far(body: &Value) -> usize {
     results.sum()
 }
 
+/// How often the model has answered in this conversation.
+pub(crate) fn answered(body: &Value) -> usize {
+    let messages = body["messages"].as_array();
+    let of_model = |message: &&Value| message["role"] == "assistant";
+    messages.map_or(0, |all| all.iter().filter(of_model).count())
+}
+
 /// `number` makes the answer's id one that no other answer has; a program takes two answers with
 /// the same id for one.
-fn say(text: &str, number: usize, chat: bool) -> String {
+pub(crate) fn say(text: &str, number: usize, chat: bool) -> String {
     if chat {
         return chat_events(&json!({"role": "assistant", "content": text}), "stop");
     }
@@ -182,7 +189,7 @@ fn say(text: &str, number: usize, chat: bool) -> String {
     anthropic_events(number, &block, &delta, "end_turn")
 }
 
-fn anthropic_events(number: usize, block: &Value, delta: &Value, stop: &str) -> String {
+pub(crate) fn anthropic_events(number: usize, block: &Value, delta: &Value, stop: &str) -> String {
     let usage = json!({"input_tokens": 10, "output_tokens": 1});
     let message = json!({
         "id": format!("msg_{number}"), "type": "message", "role": "assistant", "model": "m", "content": [],

@@ -52,6 +52,7 @@ use coordinator::agent::service::AgentService;
 use coordinator::agent::{OwnAgents, Role};
 use coordinator::workplace::Workplace;
 use store::Failure;
+use swarm::scope;
 
 /// How often a lookout that has nothing to listen to looks for something.
 const LOOK: Duration = Duration::from_secs(1);
@@ -73,7 +74,7 @@ pub(crate) fn serve_here(role: Role, context: Workplace) -> Result<UnixStream, F
     let member = admit(role, context)?;
     let (client, output) = UnixStream::pair().map_err(io)?;
     let input = output.try_clone().map_err(io)?;
-    std::thread::spawn(move || {
+    scope::spawn(move || {
         let agents = Arc::new(OwnAgents::new(role));
         if let Err(error) = serve_on(&member, agents, input, output) {
             tracing::error!(
@@ -112,19 +113,23 @@ fn serve_on(
     let client = Arc::new(watch::Sender::new(Client::There));
     let server = Server::new(Arc::clone(member), agents, &room, client.subscribe())?;
     let level = server.level();
+    // Calls have threads of their own, which work for the same agent.
+    let caller = scope::current();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
+        .on_thread_start(move || scope::enter(caller.clone()))
         .build()
         .map_err(|error| Failure::failed("io", format!("no runtime: {error}")))?;
     let (stdio, writer) = transport::start(input, output, room, &client);
     runtime.block_on(async {
         // Without the ritual at the beginning: a client may ask in any order, and is answered.
         let running = serve_directly(server, stdio, None);
-        if member.role != Role::Worker {
+        // One of several agents in this process hears of its mail from its host.
+        if member.role != Role::Worker && scope::current().is_none() {
             let (member, peer) = (Arc::clone(member), running.peer().clone());
             let runtime = tokio::runtime::Handle::current();
             // Ends with the process.
-            std::thread::spawn(move || {
+            scope::spawn(move || {
                 post.open();
                 announce(&member, &peer, &level, &runtime);
             });

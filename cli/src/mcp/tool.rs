@@ -1,6 +1,7 @@
 //! The tools as clients see them. One file says what they take, for the list and for the check.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -19,14 +20,29 @@ pub(crate) struct Definition {
 
 /// All tools, by name.
 #[derive(Debug)]
-pub(crate) struct Catalogue(BTreeMap<String, Definition>);
+pub(crate) struct Catalogue(Arc<Tools>);
+
+type Tools = BTreeMap<String, Definition>;
+
+/// Those that were asked for: a process of many agents serves each of them.
+static KNOWN: Mutex<Vec<(Role, Arc<Tools>)>> = Mutex::new(Vec::new());
 
 impl Catalogue {
     /// The tools there are, as `role` sees them.
     pub(crate) fn new(role: Role) -> Result<Self, Failure> {
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, tools)) = known.iter().find(|(of, _)| *of == role) {
+            return Ok(Self(Arc::clone(tools)));
+        }
+        let tools = Arc::new(Self::read(role)?);
+        known.push((role, Arc::clone(&tools)));
+        Ok(Self(tools))
+    }
+
+    fn read(role: Role) -> Result<Tools, Failure> {
         let all: Vec<Definition> = serde_json::from_str(include_str!("tools.json"))
             .map_err(|error| Failure::internal(format!("tools.json: {error}")))?;
-        let mut tools: BTreeMap<String, Definition> = all
+        let mut tools: Tools = all
             .into_iter()
             .map(|tool| (tool.name.clone(), tool))
             .collect();
@@ -39,7 +55,7 @@ impl Catalogue {
                 properties.shift_remove(*name);
             }
         }
-        Ok(Self(tools))
+        Ok(tools)
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&Definition> {

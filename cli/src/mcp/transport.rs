@@ -103,7 +103,7 @@ pub(crate) fn start(
     });
     let state = Arc::clone(client);
     let audience = room.audience.clone();
-    let writer = std::thread::spawn(move || write(output, &to_client, &room, &state));
+    let writer = swarm::scope::spawn(move || write(output, &to_client, &room, &state));
     let stdio = Stdio {
         lines,
         out,

@@ -7,12 +7,13 @@ use coordinator::env;
 
 use coordinator::session::{Mates, Merge, Request};
 use store::duration::DurationFormat;
+use store::settings::MatesIn;
 
 use swarm::definitions::PermissionMode;
 
 use worktrees::MergeStrategy;
 
-use crate::args::{merge_strategy, one_of, permission_mode};
+use crate::args::{mates_in, merge_strategy, one_of, permission_mode};
 
 const VERIFY_TIMEOUT: DurationFormat = DurationFormat::SECONDS
     .at_least(Duration::from_secs(1))
@@ -67,6 +68,10 @@ pub(crate) struct SessionArgs {
     /// what is installed, else native if a key is set, else shell]
     #[arg(long, value_name = "NAME")]
     pub(crate) runtime: Option<String>,
+    /// Where mates on native run: each in processes of its own, or all in one
+    /// [default: agents.matesIn, else own]
+    #[arg(long, value_name = "WHERE", value_parser = mates_in())]
+    pub(crate) mates_in: Option<MatesIn>,
     /// What runs the lead; `me` is the person at the terminal [default: the mates' runtime if
     /// that is a model]
     #[arg(long, value_name = "NAME")]
@@ -121,6 +126,7 @@ impl SessionArgs {
             coordinator_prompt: self.coordinator_prompt.clone(),
             mates: self.mates.clone(),
             runtime: self.runtime.clone(),
+            mates_in: self.mates_in,
             lead: self.lead.clone(),
             model: self.model.clone(),
             permission_mode: self.permission_mode,
@@ -164,6 +170,7 @@ impl SessionArgs {
             ("--coordinator-prompt", self.coordinator_prompt.is_some()),
             ("--mates", self.mates.is_some()),
             ("--runtime", self.runtime.is_some()),
+            ("--mates-in", self.mates_in.is_some()),
             ("--lead", self.lead.is_some()),
             ("--model", self.model.is_some()),
             ("--permission-mode", self.permission_mode.is_some()),

@@ -8,9 +8,13 @@ use std::time::Duration;
 use rustix::process::DumpableBehavior;
 use store::home::Home;
 use swarm::environment::for_supervisors;
+use swarm::native::{SharedNative, Together};
+use swarm::process::keep;
 use swarm::run::{
-    CONFIG_HOMES, ExitStatus, GuardEnd, HostOptions, HostServices, Meta, RunDir, guard, host,
+    CONFIG_HOMES, ExitStatus, GuardEnd, HostOptions, HostServices, Meta, Premises, RunDir, guard,
+    host, host_in,
 };
+use swarm::runtime::Runtime;
 use swarm::starter::{self, Environment, Starter};
 
 use super::agents::Agents;
@@ -66,20 +70,51 @@ fn take_over(run: &RunDir) -> Environment {
 pub fn host_main(dir: &Path) -> Result<(), AgentError> {
     let (run, home) = open(dir)?;
     let given = take_over(&run);
+    supervise(&run, &home, &given, None)
+}
+
+/// Starts and ends the commands of the run in `dir`, whose host is in a process with others.
+pub fn keeper_main(dir: &Path) -> Result<(), AgentError> {
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).ok();
+    let (run, _) = open(dir)?;
+    run.write_keeper()?;
+    let left = keep(run.id()).map_err(|error| AgentError::Invalid(error.to_string()))?;
+    if !left.is_empty() {
+        tracing::error!(id = run.id(), ?left, "processes of the run do not die");
+    }
+    Ok(())
+}
+
+/// What a host has that shares its process with others.
+pub(super) struct Shared<'a> {
+    /// What its agent shares with theirs.
+    pub(super) together: &'a Together,
+    /// Where it is.
+    pub(super) premises: Premises<'a>,
+}
+
+/// Is the host of `run` until everything is done. `given` is the environment of whoever started it.
+pub(super) fn supervise(
+    run: &RunDir,
+    home: &Home,
+    given: &Environment,
+    shared: Option<Shared<'_>>,
+) -> Result<(), AgentError> {
     let meta = run.meta()?;
     let mut plan = meta.launch.clone();
-    let env = plan.environment(&home, &meta, given.clone());
+    let env = plan.environment(home, &meta, given.clone());
     let starter = Starter::with_environment(given.clone(), env.clone(), &plan.redact_env);
     let secrets = starter.secrets();
     let agents = Agents::of_run(home.clone(), &meta, starter)?;
     plan.trusted = run_hooks::program_trusted(&agents, &meta);
-    let hooks = RunHooks::new(&run, &meta, &plan, &given, &env);
+    let hooks = RunHooks::new(run, &meta, &plan, given, &env);
     let options = HostOptions {
         grace: agents.grace(),
         output_limit: agents.options.output_max_bytes,
         secrets,
         limits: plan.limits(),
         give_up: agents.options.fleet.give_up(),
+        blocked_after: Duration::from_millis(agents.options.mate_blocked_ms),
         ..HostOptions::default()
     };
     let mut ports = RunServices::new(agents, run.clone(), &meta).with_hooks(hooks);
@@ -87,13 +122,19 @@ pub fn host_main(dir: &Path) -> Result<(), AgentError> {
         id: meta.agent_id.clone(),
         why: error.to_string(),
     };
-    let config = plan.config_home(&home, &meta);
+    let config = plan.config_home(home, &meta);
     let launched = match prepare(&meta, config.as_deref(), &mut ports) {
         // That is no fault of the agent's, which has not been there.
         Err(why) => Err((ExitStatus::Lost, why)),
         Ok(()) => {
             let failed = |why: String| (ExitStatus::Failed, why);
-            let runtime = meta.runtime.find(path_of(&env));
+            let runtime: Result<Box<dyn Runtime>, _> = match &shared {
+                Some(shared) => {
+                    let limit = meta.options.mate_max_bytes;
+                    Ok(Box::new(SharedNative::new(shared.together.with_limit(limit))) as _)
+                }
+                None => meta.runtime.find(path_of(&env)),
+            };
             let runtime = runtime.map_err(|error| failed(error.to_string()));
             let prompt = run.prompt().map_err(|error| failed(error.to_string()));
             runtime.and_then(|runtime| Ok((runtime, plan.launch(&meta, prompt?, env))))
@@ -102,7 +143,13 @@ pub fn host_main(dir: &Path) -> Result<(), AgentError> {
     match launched {
         Ok((runtime, launch)) => {
             ports.look_before(runtime.abilities().read_only);
-            host(&run, &*runtime, launch, &mut ports, &options).map_err(failed)
+            let hosted = match shared {
+                Some(Shared { premises, .. }) => {
+                    host_in(run, &*runtime, launch, &mut ports, &options, premises)
+                }
+                None => host(run, &*runtime, launch, &mut ports, &options),
+            };
+            hosted.map_err(failed)
         }
         Err((status, why)) => {
             let exit = finish::failed_to_launch(&meta, status, why);
@@ -140,7 +187,7 @@ fn path_of(env: &[(OsString, OsString)]) -> &OsStr {
     path.map_or(OsStr::new(""), |(_, path)| path.as_os_str())
 }
 
-fn open(dir: &Path) -> Result<(RunDir, Home), AgentError> {
+pub(super) fn open(dir: &Path) -> Result<(RunDir, Home), AgentError> {
     let not_a_run = || AgentError::Invalid(format!("{}: not a run's directory", dir.display()));
     let run = RunDir::at(dir).ok_or_else(not_a_run)?;
     // <home>/teams/<team>/runs/<id>

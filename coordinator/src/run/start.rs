@@ -1,6 +1,7 @@
 //! Starting a guard for a run that is written down and taken.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -15,6 +16,7 @@ use swarm::starter;
 use super::agents::Agents;
 use super::error::AgentError;
 use super::finish;
+use super::mates;
 use crate::env::OWN_PROGRAM;
 use crate::fault;
 
@@ -38,7 +40,7 @@ impl Agents {
     /// Starts the guard of a run. If that fails the run is finished as failed.
     pub(super) fn start(&self, run: &RunDir, held: Held, meta: &Meta) -> Result<(), AgentError> {
         reached(fault::SPAWN_READY);
-        let started = start_guard(run, held, &self.starter.environment());
+        let started = self.start_supervised(run, held, meta);
         reached(fault::SPAWN_STARTED);
         let why = match started {
             Ok(()) => return Ok(()),
@@ -57,15 +59,31 @@ impl Agents {
     }
 }
 
+impl Agents {
+    /// In the process of the team's mates if the run may share it, else with a guard of its own.
+    fn start_supervised(&self, run: &RunDir, held: Held, meta: &Meta) -> Result<(), String> {
+        let alive = held.hand_over().map_err(|error| error.to_string())?;
+        let environment = self.starter.environment();
+        if mates::may_share(meta) {
+            match self.start_together(run, &alive, &environment) {
+                Ok(()) => return Ok(()),
+                Err(error) => {
+                    tracing::warn!(%error, "an agent gets processes of its own");
+                }
+            }
+        }
+        start_guard(run, alive, &environment)
+    }
+}
+
 /// Starts the guard and waits until it says that the host is up, or dies. `environment` is handed
 /// over where nobody else can see it; the guard's own shows next to nothing.
 fn start_guard(
     run: &RunDir,
-    held: Held,
+    alive: File,
     environment: &[(OsString, OsString)],
 ) -> Result<(), String> {
     let words = |error: &dyn std::fmt::Display| error.to_string();
-    let alive = held.hand_over().map_err(|error| words(&error))?;
     // Made here, so that what keeps it from being made is known here.
     atomic::open_private(&run.log_path()).map_err(|error| words(&error))?;
     let handed = starter::hand_over(environment).map_err(|error| words(&error))?;
@@ -96,7 +114,7 @@ fn start_guard(
 }
 
 /// A process that starts many runs must not collect the remains of those that have ended.
-fn reap_later(guard: std::process::Child) {
+pub(super) fn reap_later(guard: std::process::Child) {
     use std::sync::{Mutex, PoisonError};
     static GUARDS: Mutex<Vec<std::process::Child>> = Mutex::new(Vec::new());
     let mut guards = GUARDS.lock().unwrap_or_else(PoisonError::into_inner);

@@ -9,6 +9,7 @@ use crate::agent;
 use crate::run::Prove;
 use store::Failure;
 use store::clock::{Clock, SystemClock, rfc3339};
+use store::settings::{MatesIn, RuntimeKind};
 use swarm::TeamError;
 use swarm::definitions::PermissionMode;
 use swarm::run::RuntimeSpec;
@@ -68,6 +69,8 @@ pub struct Request {
     pub mates: Option<Mates>,
     /// What runs the mates.
     pub runtime: Option<String>,
+    /// Where mates on `native` run.
+    pub mates_in: Option<MatesIn>,
     /// What runs the lead; `me` is the person.
     pub lead: Option<String>,
     /// The model mates use.
@@ -143,6 +146,7 @@ pub(super) fn prepare(
     let spec = runtimes(request, &mut record, workplace)?;
     let commands_only = !spec.kind.has_model();
     check_model(request, &spec)?;
+    check_mates_in(request, &record, &spec)?;
     record.runtime = Some(spec.name);
     record.lead = lead(request, &record, commands_only, workplace)?;
     check_lead(request, &record, commands_only)?;
@@ -161,8 +165,12 @@ pub(super) fn prepare(
         team_actions::create(team.as_str(), request.prompt.clone(), workplace)?;
     }
     file.put_session(&record)?;
+    let workplace = match record.mates_in {
+        Some(mates_in) => workplace.clone().with_mates_in(mates_in),
+        None => workplace.clone(),
+    };
     Ok(Session {
-        workplace: workplace.clone(),
+        workplace,
         team: team.clone(),
         coordinator_prompt: request.coordinator_prompt.clone(),
         own_team: record.has_coordinator()
@@ -224,11 +232,31 @@ fn keep_terms(request: &Request, record: &mut TeamSession) {
     let verify_timeout = request.verify_timeout.map(|time| time.as_secs());
     keep(&mut record.verify_timeout, verify_timeout);
     keep(&mut record.max_failures, request.max_failures);
+    keep(&mut record.mates_in, request.mates_in);
     keep(&mut record.model, request.model.clone());
     let mode = request.permission_mode.map(|mode| mode.as_str().to_owned());
     keep(&mut record.permission_mode, mode);
     record.attended = request.attended;
     record.no_worktrees |= request.no_worktrees;
+}
+
+/// Only our own loop can share a process.
+fn check_mates_in(
+    request: &Request,
+    record: &TeamSession,
+    spec: &RuntimeSpec,
+) -> Result<(), Failure> {
+    let mut others = record.mates_by_runtime.keys();
+    let native = spec.kind == RuntimeKind::Native || others.any(|name| name == "native");
+    if request.mates_in != Some(MatesIn::Process) || native {
+        return Ok(());
+    }
+    let message = format!(
+        "only mates on native can share a process; these run on {}",
+        spec.name
+    );
+    Err(Failure::usage("mates_in", message)
+        .with_hint("say --runtime native, or leave out --mates-in"))
 }
 
 /// Refuses to let mates work without worktrees unless somebody said so.

@@ -16,7 +16,7 @@ use mailbox::{MailOptions, Mailbox};
 use store::Failure;
 use store::home::Home;
 use store::name::Name;
-use store::settings::{AgentSettings, RuntimeSettings, Settings, WorktreeSettings};
+use store::settings::{AgentSettings, MatesIn, RuntimeSettings, Settings, WorktreeSettings};
 use swarm::redact::{Secrets, secret_values};
 use swarm::run::RunOptions;
 use swarm::starter::Starter;
@@ -351,8 +351,7 @@ impl Workplace {
     /// What may not be in any report.
     pub fn secrets(&self) -> Arc<Secrets> {
         let named = &self.settings.agents.redact;
-        let own = swarm::starter::own_environment();
-        Arc::new(Secrets::new(secret_values(own, named)))
+        Arc::new(Secrets::new(secret_values(swarm::scope::vars(), named)))
     }
 
     /// The worktrees of the repository the command works in.
@@ -364,6 +363,13 @@ impl Workplace {
     /// The settings under `agents`.
     pub fn agent_settings(&self) -> &AgentSettings {
         &self.settings.agents
+    }
+
+    /// The same for a session that says where its mates run.
+    #[must_use]
+    pub(crate) fn with_mates_in(mut self, mates_in: MatesIn) -> Self {
+        self.settings.agents.mates_in = mates_in;
+        self
     }
 
     /// All settings.

@@ -12,7 +12,7 @@ use super::Asked;
 use crate::env;
 
 pub(super) fn working_directory(given: Option<&Path>) -> Result<PathBuf, Failure> {
-    let current = std::env::current_dir()
+    let current = swarm::scope::dir()
         .map_err(|error| Failure::failed("io", format!("no working directory: {error}")))?;
     let Some(given) = given else {
         return Ok(current);

@@ -35,7 +35,12 @@ pub(super) fn find(
     asked: &Asked,
     home: impl FnOnce() -> Result<Home, Failure>,
 ) -> Result<(Home, Option<Own>), Failure> {
-    if let Some(inside) = identity::by_ancestors() {
+    // In a process of several agents the thread says whose it is, and nothing above the process does.
+    let above = match swarm::scope::current() {
+        Some(_) => None,
+        None => identity::by_ancestors(),
+    };
+    if let Some(inside) = above {
         if let Some(given) = &asked.home {
             check_home(given, &inside.home)?;
         }

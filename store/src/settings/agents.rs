@@ -51,6 +51,12 @@ pub struct AgentSettings {
     pub sandbox: Vec<SandboxSettings>,
     /// `maxAgents`: how many of a team may run at once; `null` for as many as are started.
     pub max_agents: Option<usize>,
+    /// `matesIn`: whether agents on `native` have processes of their own.
+    pub mates_in: MatesIn,
+    /// `mateMaxBytes`: what one agent in a shared process may keep in memory.
+    pub mate_max_bytes: u64,
+    /// `mateBlockedMs`: after this long without a sign of life such an agent is ended.
+    pub mate_blocked: Duration,
 }
 
 impl Default for AgentSettings {
@@ -69,6 +75,9 @@ impl Default for AgentSettings {
             user_mcp_servers: true,
             sandbox: Vec::new(),
             max_agents: Some(MAX_AGENTS),
+            mates_in: MatesIn::default(),
+            mate_max_bytes: MATE_MAX_BYTES,
+            mate_blocked: Duration::from_secs(60),
         }
     }
 }
@@ -76,6 +85,8 @@ impl Default for AgentSettings {
 /// How many agents of a team run at once where nobody says: more than people use, and few enough
 /// that a lead that starts one after the other does not take the machine down.
 const MAX_AGENTS: usize = 128;
+/// Many times the largest context of a model.
+const MATE_MAX_BYTES: u64 = 256 * 1024 * 1024;
 
 pub(super) const KEYS: &[&str] = &[
     "autoBackgroundMs",
@@ -84,6 +95,9 @@ pub(super) const KEYS: &[&str] = &[
     "deny",
     "env",
     "forkByDefault",
+    "mateBlockedMs",
+    "mateMaxBytes",
+    "matesIn",
     "maxAgents",
     "models",
     "outputMaxBytes",
@@ -152,6 +166,12 @@ impl AgentSettings {
             }
         }
         self.sandbox.extend(SandboxSettings::read(section, file)?);
+        let mates = section.word("matesIn", MatesIn::ALL, MatesIn::as_str)?;
+        set(&mut self.mates_in, mates);
+        let bytes = section.number("mateMaxBytes", 1024 * 1024..=most)?;
+        set(&mut self.mate_max_bytes, bytes);
+        let blocked = section.millis("mateBlockedMs", 1000..=DAY_MS)?;
+        set(&mut self.mate_blocked, blocked);
         let servers = section.boolean("userMcpServers")?;
         set(&mut self.user_mcp_servers, servers);
         if section.is_null("maxAgents") {
@@ -208,6 +228,18 @@ crate::words! {
     }
 }
 
+crate::words! {
+    /// Where agents on `native` run.
+    #[derive(Default)]
+    pub enum MatesIn {
+        /// Each in processes of its own.
+        #[default]
+        Own = "own",
+        /// All of a team in one process.
+        Process = "process",
+    }
+}
+
 impl ConfigHome {
     pub(super) fn read(&mut self, section: &Fields<'_>) -> Read<()> {
         section.check_keys(&["configHome"])?;
@@ -224,7 +256,7 @@ mod tests {
     #[test]
     fn agents_are_read_and_lists_only_grow() {
         let settings = load(&[
-            r#"{"agents":{"autoBackgroundMs":50,"stopGraceMs":0,"env":["FOO","BAR_*"],"redact":["A"],"deny":["Plan"],"maxAgents":4}}"#,
+            r#"{"agents":{"autoBackgroundMs":50,"stopGraceMs":0,"env":["FOO","BAR_*"],"redact":["A"],"deny":["Plan"],"maxAgents":4,"matesIn":"process"}}"#,
             r#"{"agents":{"env":["*"],"redact":["A","B"],"deny":[],"defaultRuntime":"mine","maxAgents":null},"isolation":{"configHome":"own"}}"#,
         ])
         .unwrap();
@@ -239,6 +271,7 @@ mod tests {
         assert_eq!(agents.deny, ["Plan"], "what is forbidden stays so");
         assert_eq!(agents.default_runtime.as_deref(), Some("mine"));
         assert_eq!(agents.max_agents, None);
+        assert_eq!(agents.mates_in, MatesIn::Process);
         assert_eq!(settings.config_home, ConfigHome::Own);
         let default = load(&[]).unwrap().agents;
         assert_eq!(default.auto_background, Duration::from_secs(120));
@@ -260,6 +293,8 @@ mod tests {
             (r#"{"agents":{"outputMaxBytes":1}}"#, "4096"),
             (r#"{"agents":{"maxAgents":0}}"#, "agents.maxAgents"),
             (r#"{"agents":{"defaultRuntime":7}}"#, "defaultRuntime"),
+            (r#"{"agents":{"matesIn":"thread"}}"#, "agents.matesIn"),
+            (r#"{"agents":{"mateMaxBytes":1}}"#, "agents.mateMaxBytes"),
             (r#"{"isolation":{"configHome":"mine"}}"#, "configHome"),
             (r#"{"isolation":{"confighome":"own"}}"#, "did you mean"),
         ] {

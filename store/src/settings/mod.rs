@@ -26,7 +26,7 @@ use crate::atomic;
 use crate::error::{Result, StoreError};
 use crate::fields::{Fields, Read};
 
-pub use agents::{AgentSettings, ConfigHome, LetThrough};
+pub use agents::{AgentSettings, ConfigHome, LetThrough, MatesIn};
 pub use history::HistorySettings;
 pub use limits::{AgentLimits, Limits, MOST_USD, QuotaSettings, TeamLimits};
 pub use providers::{Prices, ProviderKind, ProviderSettings, wrong_url};

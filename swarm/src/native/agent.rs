@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use store::fault::reached;
 use store::secret_filter::SecretFilter;
 
 use super::conversation::Conversation;
@@ -15,12 +16,14 @@ use super::protocol::Say;
 use super::repeats::Repeats;
 use super::tools::Toolbox;
 use crate::definitions::PermissionMode;
+use crate::fault;
 use crate::runtime::Usage;
 
 /// So often a model is asked within one turn, whatever it does with it.
 const ENDLESS: u32 = 1000;
 /// So often in a row the model may answer with nothing, or with less than it wanted to say.
 const PATIENCE: u32 = 3;
+const MEGABYTE: u64 = 1024 * 1024;
 
 const EMPTY: &str = "[Your answer was empty. Go on with the task, or say what came of it.]";
 const TOO_LONG: &str = "[Your answer reached the greatest length and was cut off here. Go on where \
@@ -93,6 +96,8 @@ pub(super) struct Limits {
     pub cost_usd: Option<f64>,
     /// A conversation with more tokens than this is made shorter.
     pub context: u64,
+    /// It may keep no more than this in memory: others are in the same process.
+    pub bytes: Option<u64>,
 }
 
 /// Everything an agent is made of.
@@ -115,6 +120,8 @@ pub(super) struct Agent {
     pub spent: Spent,
     /// Its servers, as long as it needs them.
     pub mcp: Option<Mcp>,
+    /// It begins by waiting.
+    pub rested: bool,
 }
 
 /// What was used so far.
@@ -154,23 +161,30 @@ impl Agent {
 
     /// Works until nothing more is to be done; the first message is in the conversation.
     async fn work(&mut self) -> Result<(), Halt> {
+        if self.rested && !self.rest().await? {
+            return Ok(());
+        }
         loop {
             let end = self.turn().await?;
-            self.conversation.happened(Entry::Turn {
-                status: end.status.to_owned(),
-                error: end.error.clone(),
-            })?;
-            self.out
-                .say(&Say::Result {
-                    status: end.status,
-                    text: excerpt(&end.text),
-                    error: end.error,
-                })
-                .await?;
+            self.tell_end(end).await?;
             if !self.rest().await? {
                 return Ok(());
             }
         }
+    }
+
+    /// Says how a turn ended, and keeps nothing of it: what comes next may take long.
+    async fn tell_end(&mut self, end: TurnEnd) -> Result<(), Halt> {
+        self.conversation.happened(Entry::Turn {
+            status: end.status.to_owned(),
+            error: end.error.clone(),
+        })?;
+        let said = Say::Result {
+            status: end.status,
+            text: excerpt(&end.text),
+            error: end.error,
+        };
+        Ok(self.out.say(&said).await?)
     }
 
     /// Waits for something to do; false if there will be nothing.
@@ -204,6 +218,7 @@ impl Agent {
         let mut progress = Progress::default();
         loop {
             self.take_in_mail().await?;
+            reached(fault::MATE_STEP);
             if let Some(end) = self.too_much(&progress) {
                 return Ok(end);
             }
@@ -247,6 +262,16 @@ impl Agent {
         if let Some(most) = self.limits.cost_usd.filter(|most| cost >= *most) {
             let why = format!("it has reached its limit of ${most:.2}: ${cost:.2} are spent");
             return Some(TurnEnd::limit(text(), why));
+        }
+        let kept = self.conversation.kept_bytes();
+        if let Some(most) = self.limits.bytes.filter(|most| kept > *most) {
+            let why = format!(
+                "its conversation takes {} MB of memory, more than the {} MB an agent may keep in a \
+                 process it shares. Raise agents.mateMaxBytes in ccb.json, or use --mates-in own",
+                kept / MEGABYTE,
+                most / MEGABYTE
+            );
+            return Some(TurnEnd::failed(text(), why));
         }
         (progress.requests >= ENDLESS).then(|| {
             let why = format!("the turn did not end within {ENDLESS} requests");

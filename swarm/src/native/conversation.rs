@@ -306,6 +306,14 @@ impl Conversation {
         self.messages.iter().map(Encoded::len).sum()
     }
 
+    /// How many bytes of memory it takes, more or less.
+    pub(super) fn kept_bytes(&self) -> u64 {
+        let results = self.results.values().map(|(text, _)| text.len());
+        let texts = self.texts.iter().map(String::len);
+        let open: usize = results.chain(texts).sum();
+        u64::try_from(self.answered_bytes() + open).unwrap_or(u64::MAX)
+    }
+
     /// How many bytes are said to the model and have no answer.
     pub(super) fn unanswered_bytes(&self) -> usize {
         self.unanswered().map_or(0, |encoded| encoded.len())

@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
 
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
@@ -33,10 +34,9 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    /// Writes to standard output. The task ends when everything is written and nobody says more.
-    pub(super) fn stdout() -> io::Result<(Self, JoinHandle<()>)> {
-        let fd = io::stdout().as_fd().try_clone_to_owned()?;
-        let mut pipe = pipe::Sender::from_owned_fd(fd)?;
+    /// Writes to `pipe`. The task ends when everything is written and nobody says more.
+    pub(super) fn new(pipe: OwnedFd) -> io::Result<(Self, JoinHandle<()>)> {
+        let mut pipe = pipe::Sender::from_owned_fd(pipe)?;
         let (lines, mut said) = mpsc::channel::<Vec<u8>>(UNREAD);
         let writer = tokio::spawn(async move {
             while let Some(line) = said.recv().await {
@@ -146,11 +146,10 @@ pub(super) struct Inbox {
 }
 
 impl Inbox {
-    /// Reads standard input: the first line, then everything else as it comes. SIGTERM is the
-    /// same as being told to stop.
-    pub(super) async fn stdin() -> io::Result<(Opening, Self)> {
-        let fd = io::stdin().as_fd().try_clone_to_owned()?;
-        let mut lines = LineReader::new(pipe::Receiver::from_owned_fd(fd)?, MAX_LINE);
+    /// Reads from `pipe`: the first line, then everything else as it comes. If the process is its
+    /// alone, SIGTERM is the same as being told to stop.
+    pub(super) async fn new(pipe: OwnedFd, alone: bool) -> io::Result<(Opening, Self)> {
+        let mut lines = LineReader::new(pipe::Receiver::from_owned_fd(pipe)?, MAX_LINE);
         let first = match lines.next().await? {
             Some(Line::Whole(first)) => first,
             _ => return Err(io::Error::other("nobody says who the agent is")),
@@ -158,14 +157,15 @@ impl Inbox {
         let opening: Opening = serde_json::from_slice(&first)
             .map_err(|error| io::Error::other(format!("the first line is wrong: {error}")))?;
         let (tell, told) = mpsc::channel(UNREAD);
-        let mut terminate =
-            tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-        let by_signal = tell.clone();
-        tokio::spawn(async move {
-            if terminate.recv().await.is_some() {
-                by_signal.send(Some(Told::Stop)).await.ok();
-            }
-        });
+        if alone {
+            let mut terminate = signal(SignalKind::terminate())?;
+            let by_signal = tell.clone();
+            tokio::spawn(async move {
+                if terminate.recv().await.is_some() {
+                    by_signal.send(Some(Told::Stop)).await.ok();
+                }
+            });
+        }
         tokio::spawn(async move {
             while let Ok(Some(line)) = lines.next().await {
                 let Line::Whole(line) = line else {

@@ -1,8 +1,8 @@
 //! Our own loop: an agent that talks to a model itself, as `ccb __native`.
 //!
 //! It is a program like every other agent: a host starts it, tells it things in lines on its
-//! standard input, and hears of everything on its standard output. Nothing in here is global, so
-//! that one process can be several agents.
+//! standard input, and hears of everything on its standard output. Nothing in here is global: one
+//! process can be several agents (`together.rs`).
 
 mod agent;
 mod calls;
@@ -24,20 +24,26 @@ mod set_up;
 mod system;
 #[cfg(test)]
 mod tests;
+mod together;
 pub mod tools;
 
 use std::ffi::OsString;
 use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 pub use fork::{ForkPoint, fork_point};
 pub use probe::probe;
+pub use together::{SharedNative, Together};
 
 use agent::Halt;
 use link::{Inbox, Outbox};
 use protocol::Say;
 use set_up::set_up;
+
+use crate::process::Processes;
 
 pub use crate::provider::{Prices, Provider, Wire};
 pub use crate::runtime::{McpServer, Opening};
@@ -52,6 +58,10 @@ pub struct Options {
     pub env: Vec<(OsString, OsString)>,
     /// What others do for it.
     pub ports: Ports,
+    /// Who starts its commands; without one, this process.
+    pub processes: Option<Processes>,
+    /// What it shares with other agents of this process.
+    pub together: Option<Together>,
 }
 
 /// Connects to the server of our own tools within this process; none if it has to be a process
@@ -79,7 +89,7 @@ pub fn main(options: Options) -> u8 {
         .build();
     match runtime {
         Ok(runtime) => {
-            let code = runtime.block_on(run(options));
+            let code = runtime.block_on(run_on_standard_streams(options));
             // Nothing that is left over is worth waiting for.
             runtime.shutdown_background();
             code
@@ -91,8 +101,23 @@ pub fn main(options: Options) -> u8 {
     }
 }
 
-async fn run(mut options: Options) -> u8 {
-    let opened = Outbox::stdout();
+async fn run_on_standard_streams(options: Options) -> u8 {
+    let streams = || {
+        let input = io::stdin().as_fd().try_clone_to_owned()?;
+        io::Result::Ok((input, io::stdout().as_fd().try_clone_to_owned()?))
+    };
+    match streams() {
+        Ok((input, output)) => run(options, input, output, true).await,
+        Err(error) => {
+            tracing::error!(%error, "ccb __native is started by ccb, with pipes");
+            1
+        }
+    }
+}
+
+/// Runs an agent on these pipes to its end. `alone`: signals to this process are for it.
+async fn run(mut options: Options, input: OwnedFd, output: OwnedFd, alone: bool) -> u8 {
+    let opened = Outbox::new(output);
     let (out, written) = match opened {
         Ok(opened) => opened,
         Err(error) => {
@@ -100,7 +125,7 @@ async fn run(mut options: Options) -> u8 {
             return 1;
         }
     };
-    let (mut opening, inbox) = match Inbox::stdin().await {
+    let (mut opening, inbox) = match Inbox::new(input, alone).await {
         Ok(opened) => opened,
         Err(error) => {
             tracing::error!(%error, "ccb __native is started by ccb, with pipes");
@@ -109,8 +134,10 @@ async fn run(mut options: Options) -> u8 {
     };
     let keys = std::mem::take(&mut opening.keys).into_environment();
     options.env.extend(keys.iter().cloned());
-    // Agents that our own tools start from this process need them as well.
-    crate::starter::give_to_this_process(keys);
+    if alone {
+        // Agents that our own tools start from this process need them as well.
+        crate::starter::give_to_this_process(keys);
+    }
     let code = live(opening, &options, out, inbox).await;
     // What was said arrives before the end does.
     written.await.ok();

@@ -35,7 +35,7 @@ pub fn probe(
         .build()
         .map_err(|error| error.to_string())?;
     let name = provider.name.clone();
-    let client = Client::new(provider, env.to_vec());
+    let client = Client::new(provider, env.to_vec(), None);
     let asked = tokio.block_on(async { tokio::time::timeout(limit, client.ask_once(body)).await });
     match asked {
         Ok(Ok(_)) => Ok(()),

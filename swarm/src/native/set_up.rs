@@ -89,7 +89,11 @@ pub(super) async fn set_up(
     let (head, plain_head) = heads(&prefix, &provider, opening.effort.as_deref());
     conversation.begins_with(prefix).map_err(words)?;
     let tools = Arc::new(tools);
-    conversation.say(&opening.text, None).map_err(words)?;
+    // Without a text it waits for one.
+    if !opening.text.is_empty() {
+        conversation.say(&opening.text, None).map_err(words)?;
+    }
+    let together = options.together.as_ref();
     let mut agent = Agent {
         out,
         inbox,
@@ -103,11 +107,17 @@ pub(super) async fn set_up(
             turns: opening.max_turns,
             cost_usd: opening.max_cost_usd,
             context: room(&provider),
+            bytes: together.and_then(|together| together.max_bytes),
         },
         secrets: provider.secret_filter(&options.env),
         spent: Spent::default(),
-        model: Arc::new(Client::new(provider, options.env.clone())),
+        model: Arc::new(Client::new(
+            provider,
+            options.env.clone(),
+            together.cloned(),
+        )),
         mcp: Some(mcp),
+        rested: opening.text.is_empty(),
     };
     if let Some(mode) = mode {
         let halted = |_| "nobody listens".to_owned();
@@ -184,7 +194,10 @@ async fn servers(
     if servers.is_empty() && opening.required_servers.is_empty() {
         return Ok((Mcp::default(), None));
     }
-    let processes = Processes::own().map_err(|error| format!("no servers: {error}"))?;
+    let processes = match &options.processes {
+        Some(processes) => processes.clone(),
+        None => Processes::own().map_err(|error| format!("no servers: {error}"))?,
+    };
     let how = McpOptions {
         servers: &servers,
         required: &opening.required_servers,
@@ -256,6 +269,7 @@ fn toolbox(
         tracing::warn!("{warning}");
     }
     let options = ToolboxOptions {
+        processes: options.processes.clone(),
         cwd: opening.cwd.clone(),
         filter: opening.filter(),
         reach: opening.reach,

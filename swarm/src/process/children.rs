@@ -4,19 +4,28 @@
 //! A host is a *subreaper*: what an agent starts and abandons becomes the host's child. Somebody
 //! has to wait for those, or they stay as zombies; and who waits for any child also gets the
 //! ones it started. So there is one place that waits, and it tells whoever asked.
+//!
+//! In a process of several agents a keeper starts them, one for each agent; see `keeper.rs`.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal as Kill, WaitOptions, WaitStatus};
 use serde::{Deserialize, Serialize};
+use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
+
+use super::family::{end_descendants, signal_group};
+use super::keeper::nothing;
+use super::kept::{Keeper, StartedByKeeper};
 
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +55,28 @@ impl Ending {
     }
 }
 
+impl Ending {
+    /// From what the kernel says.
+    fn of_raw(raw: i32) -> Self {
+        let status = <ExitStatus as ExitStatusExt>::from_raw(raw);
+        match (status.code(), status.signal()) {
+            (Some(code), _) => Self::Exited(code),
+            (None, Some(signal)) => Self::Signaled(signal),
+            (None, None) => Self::Unknown,
+        }
+    }
+
+    /// As the standard library says it; unknown is as if it had been killed.
+    pub fn status(self) -> ExitStatus {
+        let raw = match self {
+            Self::Exited(code) => (code & 0xff) << 8,
+            Self::Signaled(signal) => signal,
+            Self::Unknown => Kill::KILL.as_raw(),
+        };
+        ExitStatus::from_raw(raw)
+    }
+}
+
 impl From<WaitStatus> for Ending {
     fn from(status: WaitStatus) -> Self {
         match (status.exit_status(), status.terminating_signal()) {
@@ -68,8 +99,11 @@ pub struct Child {
     /// What it prints as errors, if that is a pipe.
     pub stderr: Option<pipe::Receiver>,
     /// Its end.
-    pub ended: oneshot::Receiver<Ending>,
+    pub ended: Ended,
 }
+
+/// The end of a program, once it has come.
+pub type Ended = oneshot::Receiver<Ending>;
 
 /// Which children are waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +117,21 @@ enum Whose {
 /// The programs this process has started and those it has adopted.
 #[derive(Debug, Clone)]
 pub struct Processes {
+    /// Those that run; who started them here tells of their end.
     table: Arc<Mutex<HashMap<i32, oneshot::Sender<Ending>>>>,
+    /// Who starts them, if that is not this process.
+    keeper: Option<Arc<Keeper>>,
+    /// What else is ended when all of them are killed.
+    kills: Arc<Mutex<Vec<OnKill>>>,
+}
+
+/// Ends something that is no process.
+struct OnKill(Box<dyn Fn() + Send>);
+
+impl fmt::Debug for OnKill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnKill")
+    }
 }
 
 impl Processes {
@@ -99,10 +147,21 @@ impl Processes {
         Self::start(Whose::Ours)
     }
 
-    fn start(whose: Whose) -> io::Result<Self> {
-        let processes = Self {
+    /// For one of several agents in this process: its keeper starts them.
+    pub fn kept(keeper: Arc<Keeper>) -> Self {
+        Self::with(Some(keeper))
+    }
+
+    fn with(keeper: Option<Arc<Keeper>>) -> Self {
+        Self {
             table: Arc::default(),
-        };
+            keeper,
+            kills: Arc::default(),
+        }
+    }
+
+    fn start(whose: Whose) -> io::Result<Self> {
+        let processes = Self::with(None);
         let signals = signal(SignalKind::child())?;
         tokio::spawn(reap(signals, processes.clone(), whose));
         Ok(processes)
@@ -121,11 +180,11 @@ impl Processes {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);
-        // The system's own words would leave open what is not there: the program or this.
-        if let Some(dir) = command.get_current_dir().filter(|dir| !dir.is_dir()) {
-            let why = format!("the directory {} is not there", dir.display());
-            return Err(io::Error::new(io::ErrorKind::NotFound, why));
+        if let Some(keeper) = &self.keeper {
+            return self.spawn_kept(keeper, &command, with_stdin);
         }
+        // The system's own words would leave open what is not there: the program or this.
+        check_dir(&command)?;
         // Nobody may look for dead children between the start and the entry in the table.
         let mut table = self.table();
         let mut child = command.spawn()?;
@@ -150,6 +209,116 @@ impl Processes {
         pipes().inspect_err(|_| {
             rustix::process::kill_process_group(pid, Kill::KILL).ok();
         })
+    }
+
+    fn spawn_kept(
+        &self,
+        keeper: &Arc<Keeper>,
+        command: &Command,
+        with_stdin: bool,
+    ) -> io::Result<Child> {
+        check_dir(command)?;
+        let (stdin, to_it) = match with_stdin {
+            true => {
+                let (theirs, ours) = io::pipe()?;
+                (theirs.into(), Some(OwnedFd::from(ours)))
+            }
+            false => (nothing()?, None),
+        };
+        let (stdout, its_out) = io::pipe()?;
+        let (stderr, its_err) = io::pipe()?;
+        let streams = [stdin, its_out.into(), its_err.into()];
+        let started = keeper.spawn(command, streams)?;
+        let pid = started.pid;
+        Ok(Child {
+            pid,
+            stdin: to_it.map(pipe::Sender::from_owned_fd).transpose()?,
+            stdout: Some(pipe::Receiver::from_owned_fd(stdout.into())?),
+            stderr: Some(pipe::Receiver::from_owned_fd(stderr.into())?),
+            ended: self.follow(started)?,
+        })
+    }
+
+    /// Starts `command`, which prints everything to `output`, by the keeper; none if there is no
+    /// keeper, and the caller starts it itself.
+    pub fn spawn_into(
+        &self,
+        command: &Command,
+        output: OwnedFd,
+    ) -> Option<io::Result<(Pid, Ended)>> {
+        let keeper = self.keeper.as_ref()?;
+        let start = || {
+            check_dir(command)?;
+            let streams = [nothing()?, output.try_clone()?, output];
+            let started = keeper.spawn(command, streams)?;
+            let pid = started.pid;
+            Ok((pid, self.follow(started)?))
+        };
+        Some(start())
+    }
+
+    /// Waits for the end of what a keeper has started.
+    fn follow(&self, started: StartedByKeeper) -> io::Result<Ended> {
+        let StartedByKeeper { pid, told } = started;
+        let raw = pid.as_raw_nonzero().get();
+        let mut told = pipe::Receiver::from_owned_fd(told)?;
+        let (sender, ended) = oneshot::channel();
+        self.table().insert(raw, sender);
+        let processes = self.clone();
+        tokio::spawn(async move {
+            let mut status = [0; 4];
+            let ending = match told.read_exact(&mut status).await {
+                Ok(_) => Ending::of_raw(i32::from_le_bytes(status)),
+                Err(_) => Ending::Unknown,
+            };
+            if let Some(waiting) = processes.table().remove(&raw) {
+                waiting.send(ending).ok();
+            }
+        });
+        Ok(ended)
+    }
+
+    /// Sends a signal to the group of one of them.
+    pub fn signal_group(&self, leader: Pid, signal: Kill) {
+        match &self.keeper {
+            // Only it knows whether the id is still the program's.
+            Some(keeper) => keeper.signal(leader, signal),
+            None => signal_group(leader, signal),
+        }
+    }
+
+    /// Sends a signal to all that were started here; killing them ends what is no process, too.
+    pub fn signal_all(&self, signal: Kill) {
+        for pid in self.running() {
+            self.signal_group(pid, signal);
+        }
+        if signal == Kill::KILL {
+            let kills = self.kills.lock().unwrap_or_else(PoisonError::into_inner);
+            for kill in kills.iter() {
+                (kill.0)();
+            }
+        }
+    }
+
+    /// Has `end` called when everything is killed.
+    pub fn on_kill(&self, end: impl Fn() + Send + 'static) {
+        let mut kills = self.kills.lock().unwrap_or_else(PoisonError::into_inner);
+        kills.push(OnKill(Box::new(end)));
+    }
+
+    /// Ends everything these programs have started, and them; says which do not die by `limit`.
+    pub fn end_all(&self, limit: Duration) -> Vec<Pid> {
+        match &self.keeper {
+            Some(keeper) => keeper.sweep(),
+            None => end_descendants(limit),
+        }
+    }
+
+    /// Nothing will be started for a while.
+    pub fn rest(&self) {
+        if let Some(keeper) = &self.keeper {
+            keeper.rest();
+        }
     }
 
     /// The programs that were started here and have not ended.
@@ -191,6 +360,14 @@ impl Processes {
             }
         }
     }
+}
+
+fn check_dir(command: &Command) -> io::Result<()> {
+    if let Some(dir) = command.get_current_dir().filter(|dir| !dir.is_dir()) {
+        let why = format!("the directory {} is not there", dir.display());
+        return Err(io::Error::new(io::ErrorKind::NotFound, why));
+    }
+    Ok(())
 }
 
 async fn reap(mut signals: Signal, processes: Processes, whose: Whose) {

@@ -100,6 +100,11 @@ pub(super) fn descendants(root: Pid) -> Vec<Pid> {
     found
 }
 
+/// The children of this process.
+pub fn children_of_this() -> Vec<Pid> {
+    children(rustix::process::getpid())
+}
+
 /// The children of a process, of all its threads.
 fn children(pid: Pid) -> Vec<Pid> {
     let tasks = format!("/proc/{}/task", pid.as_raw_nonzero());

@@ -21,13 +21,14 @@ use super::exit::ExitStatus;
 use super::guard::{RESULT_WRITTEN, stop_words};
 use super::life::Life;
 use super::life::hooks::{Hooking, Said};
+use super::meta::RunState;
 use super::prove::prove;
 use super::required;
 use super::run_dir::{RunDir, RunError};
 use super::services::{HostServices, ServiceError};
 use super::stop::Why;
 use crate::fault;
-use crate::process::{Processes, end_descendants};
+use crate::process::{Keeper, Processes};
 use crate::redact::Secrets;
 use crate::runtime::{Agent, Event, Launch, LaunchError, Runtime};
 
@@ -55,6 +56,8 @@ pub struct HostOptions {
     pub give_up: Duration,
     /// What must not be written down.
     pub secrets: Arc<Secrets>,
+    /// After how long without a sign of life the loop of an agent in this process is given up.
+    pub blocked_after: Duration,
 }
 
 impl Default for HostOptions {
@@ -67,8 +70,17 @@ impl Default for HostOptions {
             limits: AgentLimits::default(),
             give_up: QuotaSettings::default().give_up,
             secrets: Arc::new(Secrets::new(Vec::<Vec<u8>>::new())),
+            blocked_after: Duration::from_secs(60),
         }
     }
+}
+
+/// Where a host is.
+pub struct Premises<'a> {
+    /// What starts the agent's programs, in a process that is the host of several agents.
+    pub keeper: Option<Arc<Keeper>>,
+    /// Tells the guard that it is written down how the run ended.
+    pub result_written: &'a mut dyn FnMut(),
 }
 
 /// Why a host gave up. The guard finishes the run then.
@@ -85,18 +97,45 @@ pub enum HostError {
     Service(#[from] ServiceError),
 }
 
-/// Supervises the agent of `run` until it has ended and everything is done. Standard input is
-/// the run's `alive.lock`; standard output leads to the guard.
+impl std::fmt::Debug for Premises<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Premises").finish_non_exhaustive()
+    }
+}
+
+/// Supervises the agent of `run` until it has ended and everything is done, in a process that does
+/// nothing else. Standard input is the run's `alive.lock`; standard output leads to the guard.
 pub fn host(
     run: &RunDir,
     runtime: &dyn Runtime,
-    mut launch: Launch,
+    launch: Launch,
     services: &mut dyn HostServices,
     options: &HostOptions,
 ) -> Result<(), HostError> {
     // In case the guard dies before its end of the pipe is watched.
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))
         .map_err(io::Error::from)?;
+    let mut written = || {
+        let stdout = io::stdout();
+        rustix::io::write(stdout.as_fd(), &[RESULT_WRITTEN]).ok();
+    };
+    let premises = Premises {
+        keeper: None,
+        result_written: &mut written,
+    };
+    host_in(run, runtime, launch, services, options, premises)
+}
+
+/// The same on a thread of a process that may have more of them. Standard output leads to the
+/// guard; somebody else holds the run's `alive.lock`.
+pub fn host_in(
+    run: &RunDir,
+    runtime: &dyn Runtime,
+    mut launch: Launch,
+    services: &mut dyn HostServices,
+    options: &HostOptions,
+    premises: Premises<'_>,
+) -> Result<(), HostError> {
     let tokio = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -109,7 +148,10 @@ pub fn host(
         ..Launch::default()
     };
     let exit = tokio.block_on(async {
-        let processes = Processes::adopting()?;
+        let processes = match premises.keeper {
+            Some(keeper) => Processes::kept(keeper),
+            None => Processes::adopting()?,
+        };
         let (hooking, said) = Hooking::new(&processes);
         let mut life = Life::begin(run.clone(), runtime.abilities(), services, options, hooking)?;
         if let Some(prompt) = life.next_prompt() {
@@ -136,7 +178,7 @@ pub fn host(
         }
         reached(fault::RUN_OVER);
         life.children_have_ended(options.grace).await;
-        let left = end_descendants(KILL_TIMEOUT);
+        let left = processes.end_all(KILL_TIMEOUT);
         life.swept(&left);
         let mut exit = life.exit();
         if exit.status == ExitStatus::Completed {
@@ -145,11 +187,7 @@ pub fn host(
         services.judge(&mut exit);
         Ok::<_, HostError>(exit)
     })?;
-    let mut written = || {
-        let stdout = io::stdout();
-        rustix::io::write(stdout.as_fd(), &[RESULT_WRITTEN]).ok();
-    };
-    Ok(services.finish(&exit, &mut written)?)
+    Ok(services.finish(&exit, premises.result_written)?)
 }
 
 fn launch_words(error: &LaunchError) -> String {
@@ -289,7 +327,8 @@ async fn live(
     inputs: &mut HostInputs,
     mut said: UnboundedReceiver<Said>,
 ) -> Result<(), HostError> {
-    let mut tick = interval_at(Instant::now() + TICK, TICK);
+    let often = TICK.min(life.options.blocked_after);
+    let mut tick = interval_at(Instant::now() + often, often);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     life.look_for_stop(&agent.orders, processes);
     life.fetch_mail(&agent.orders).await;
@@ -333,7 +372,11 @@ async fn live(
             _ = inputs.terminate.recv() => life.stop(terminated(), &agent.orders, processes),
             () = at(due) => life.due(&agent.orders, processes).await,
             _ = tick.tick() => {
+                life.look_at_pulse(agent.pulse.as_ref(), &agent.orders, processes);
                 life.tick(&agent.orders, processes);
+                if life.meta.state == RunState::Idle {
+                    processes.rest();
+                }
                 life.leave_if_agreed(&agent.orders).await;
             }
         }

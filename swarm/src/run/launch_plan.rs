@@ -331,8 +331,8 @@ impl LaunchPlan {
 
     /// What the runtime is told.
     pub fn launch(self, meta: &Meta, prompt: String, env: Vec<(OsString, OsString)>) -> Launch {
-        let start = match (&meta.session, self.fork_of, meta.life) {
-            (Some(session), _, 2..) => Start::Resume {
+        let start = match (&meta.session, self.fork_of, meta.goes_on()) {
+            (Some(session), _, true) => Start::Resume {
                 session: session.clone(),
             },
             (_, Some(session), _) => {

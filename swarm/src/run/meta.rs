@@ -199,6 +199,9 @@ pub struct Meta {
     /// What it had used before this one.
     #[serde(skip_serializing_if = "is_nothing")]
     pub used_before: Usage,
+    /// So often in this life the process it shares with others was started again.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub restarts: u32,
     /// Its guard.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub guard: Option<ProcessId>,
@@ -234,10 +237,20 @@ fn is_false(value: &bool) -> bool {
     !*value
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(value: &u32) -> bool {
+    *value == 0
+}
+
 impl Meta {
     /// The name messages to it are addressed to.
     pub fn address(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.agent_id)
+    }
+
+    /// Whether it goes on with a conversation it had: in a new life, or in a new process.
+    pub fn goes_on(&self) -> bool {
+        self.life >= 2 || (self.restarts > 0 && self.session.is_some())
     }
 
     /// What stands for this life of the run: in notifications, and wherever something must

@@ -55,7 +55,7 @@ mod verdict;
 pub use control::StopRequest;
 pub use exit::{By, CheckEnd, CheckPlace, Checked, Exit, ExitReason, ExitStatus, Proof};
 pub use guard::{GuardEnd, exit_of_dead, guard};
-pub use host::{HostError, HostOptions, host};
+pub use host::{HostError, HostOptions, Premises, host, host_in};
 pub use launch_plan::{
     CONFIG_HOMES, DefinedHooks, FileRules, Grants, LaunchPlan, Prove, Standing, tmp_dir,
 };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use store::settings::{Limits, LockMode, QuotaSettings, Settings, TeamLimits};
+use store::settings::{Limits, LockMode, MatesIn, QuotaSettings, Settings, TeamLimits};
 
 /// How the engine behaves for one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,9 +38,21 @@ pub struct RunOptions {
     /// Hooks have no say: a hook itself called us.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub in_hook: bool,
+    /// Where agents on `native` run.
+    #[serde(skip_serializing_if = "is_usual")]
+    pub mates_in: MatesIn,
+    /// What one of them may keep in memory, where they share a process.
+    pub mate_max_bytes: u64,
+    /// After how long without a sign of life one of them is ended.
+    pub mate_blocked_ms: u64,
     /// What a later version wrote.
     #[serde(flatten)]
     pub other: Map<String, Value>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_usual(mates: &MatesIn) -> bool {
+    *mates == MatesIn::default()
 }
 
 impl Default for RunOptions {
@@ -65,6 +77,9 @@ impl From<&Settings> for RunOptions {
             rescue_max_bytes: settings.worktree.rescue_max_bytes,
             fleet: FleetOptions::from(&settings.limits),
             in_hook: false,
+            mates_in: settings.agents.mates_in,
+            mate_max_bytes: settings.agents.mate_max_bytes,
+            mate_blocked_ms: ms(settings.agents.mate_blocked),
             other: Map::new(),
         }
     }

@@ -23,7 +23,7 @@ use super::host::{HostError, HostOptions, KILL_TIMEOUT, at, rung};
 use super::output::Output;
 use super::run_dir::RunDir;
 use super::services::{HostServices, Seal};
-use crate::process::{Ending, Processes, end_descendants, signal_group};
+use crate::process::{Ending, Processes};
 use crate::runtime::{Event, Launch, Runtime, ShellRuntime};
 
 /// Where the output of the set-up is.
@@ -79,7 +79,7 @@ pub(super) async fn prove(
     };
     let begun = Instant::now();
     let (what, mut outcome, first) = checks.all(command, &seal).await?;
-    end_descendants(KILL_TIMEOUT);
+    processes.end_all(KILL_TIMEOUT);
     let passed = matches!(outcome, Outcome::Passed);
     let hint = services.checked(passed);
     if let (Outcome::Failed(_, how), Some(hint)) = (&mut outcome, hint) {
@@ -156,7 +156,7 @@ impl Checks<'_> {
                     let what = format!("the set-up `{set_up}` of the worktree for the check");
                     return Ok((what, outcome, None));
                 }
-                end_descendants(KILL_TIMEOUT);
+                self.processes.end_all(KILL_TIMEOUT);
             }
         }
         // Through one pipe, so that the log has everything in the order in which it was printed.
@@ -169,7 +169,7 @@ impl Checks<'_> {
                 Outcome::Failed(end, how) if left > 0 && may_pass_later(*end) => {
                     first.get_or_insert_with(|| how.clone());
                     left -= 1;
-                    end_descendants(KILL_TIMEOUT);
+                    self.processes.end_all(KILL_TIMEOUT);
                 }
                 _ => break outcome,
             }
@@ -250,9 +250,7 @@ impl Checks<'_> {
                 }
             };
             stopped.get_or_insert(stop);
-            for pid in processes.running() {
-                signal_group(pid, Signal::KILL);
-            }
+            processes.signal_all(Signal::KILL);
         }
         for (_, bytes) in redactor.rest() {
             log.write(&bytes).ok();

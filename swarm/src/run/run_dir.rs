@@ -14,6 +14,7 @@ use store::{Category, Explain, Facts, IoContext, StoreError};
 use super::exit::Exit;
 use super::meta::{Meta, VERSION};
 use crate::fault;
+use crate::process::ProcessId;
 
 /// Taking a lock is tried for so long: whoever only asks whether a run is alive has it, shared,
 /// for a moment.
@@ -22,6 +23,7 @@ const TRY_LOCK_FOR: Duration = Duration::from_secs(2);
 const SHORT: Duration = Duration::from_secs(10);
 
 const EXIT: &str = "exit.json";
+const KEEPER: &str = "keeper.json";
 
 /// Why a run's files could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -200,7 +202,7 @@ impl RunDir {
     }
 
     /// What the guard holds until it is written down how the run ended.
-    pub(super) fn hold_result(&self) -> Result<FileLock, RunError> {
+    pub fn hold_result(&self) -> Result<FileLock, RunError> {
         let path = self.dir.join("result.lock");
         Ok(FileLock::exclusive(&path, "the run's result", SHORT)?)
     }
@@ -325,6 +327,7 @@ impl RunDir {
         self.mark_active()?;
         meta.life = meta.life.max(1) + 1;
         meta.used_before = meta.usage;
+        meta.restarts = 0;
         self.write_meta(meta)?;
         reached(fault::RUN_NEXT_LIFE);
         self.put_exit_aside(meta.life)
@@ -380,6 +383,25 @@ impl RunDir {
     /// Whether there is something left to do for it.
     pub fn is_active(&self) -> bool {
         self.active_path().exists()
+    }
+
+    /// Writes down that this process starts the run's commands.
+    pub fn write_keeper(&self) -> Result<(), RunError> {
+        let bytes = json(&ProcessId::own())?;
+        self.write(KEEPER, &bytes, Durability::Ordered)
+    }
+
+    /// Whether this process starts the run's commands.
+    pub fn is_keeper(&self, process: &ProcessId) -> bool {
+        let keeper: Result<Option<ProcessId>, RunError> = self.read(KEEPER);
+        keeper.is_ok_and(|keeper| keeper.as_ref() == Some(process))
+    }
+
+    /// The conversation our own loop has kept with the run, if it has come so far.
+    pub fn conversation(&self) -> Option<PathBuf> {
+        let path = self.dir.join("conversation.jsonl");
+        let written = std::fs::metadata(&path).is_ok_and(|it| it.len() > 0);
+        written.then_some(path)
     }
 
     /// Rings for whoever supervises the run.

@@ -41,6 +41,8 @@ pub(super) enum Why {
     LostTask(String),
     /// It could go on, and may not or cannot.
     Over(ExitReason, String),
+    /// It cannot go on: its thread does not come back.
+    Broken(String),
 }
 
 impl Stopping {

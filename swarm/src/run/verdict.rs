@@ -59,7 +59,9 @@ impl Life<'_> {
             _ if finished => {}
             Some(Why::Asked(words)) => return (ExitStatus::Killed, Some(words.clone())),
             Some(Why::LostTask(why)) => return (ExitStatus::Killed, Some(why.clone())),
-            Some(Why::Over(_, why)) => return (ExitStatus::Failed, Some(why.clone())),
+            Some(Why::Over(_, why) | Why::Broken(why)) => {
+                return (ExitStatus::Failed, Some(why.clone()));
+            }
             Some(Why::GuardDied) => {
                 let why = "its guard died, so it was ended".to_owned();
                 return (ExitStatus::Lost, Some(why));

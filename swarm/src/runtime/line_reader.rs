@@ -55,6 +55,11 @@ impl LineReader {
                 self.searched = 0;
                 return Ok((!rest.is_empty()).then_some(Line::Whole(rest)));
             }
+            if self.buffer.is_empty() {
+                // Whoever waits for long needs no memory for it.
+                self.buffer = BytesMut::new();
+                self.pipe.readable().await?;
+            }
             self.buffer.reserve(CHUNK);
             // A limit below the buffer's capacity, so that one read cannot pass it by much.
             let mut piece = (&mut self.pipe).take(CHUNK as u64);

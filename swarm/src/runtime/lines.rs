@@ -82,7 +82,7 @@ impl Runtime for LinesRuntime {
 
 /// The protocol as a state machine.
 #[derive(Debug)]
-pub(super) struct LinesTranslator {
+pub(crate) struct LinesTranslator {
     /// The first line.
     prompt: Value,
     /// The host knows that the program is up.
@@ -114,11 +114,12 @@ impl LinesTranslator {
     }
 
     /// One whose first line is this.
-    pub(super) fn opening(prompt: Value) -> Self {
+    pub(crate) fn opening(prompt: Value) -> Self {
         Self {
-            prompt,
             started: false,
-            at_rest: false,
+            // One that is told nothing waits.
+            at_rest: prompt["text"] == "",
+            prompt,
             finishing: false,
             unconfirmed: HashSet::new(),
         }

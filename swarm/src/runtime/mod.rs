@@ -32,6 +32,7 @@ mod lines;
 mod native;
 mod opening;
 mod program;
+pub(crate) mod pulse;
 mod queue;
 mod refusal;
 mod rpc;
@@ -64,9 +65,13 @@ pub use lines::LinesRuntime;
 pub use native::NativeRuntime;
 pub use opening::{Keys, Opening};
 pub use program::quoted;
+pub use pulse::Pulse;
 pub use queue::{agent, post};
 pub use refusal::retry_after;
 pub use shell::ShellRuntime;
+
+pub(crate) use lines::LinesTranslator;
+pub(crate) use translator::drive;
 
 /// A way to run agents.
 pub trait Runtime: fmt::Debug + Send + Sync {
@@ -113,6 +118,8 @@ pub struct Agent {
     pub events: mpsc::Receiver<Event>,
     /// What it is told. An order that comes too late is dropped.
     pub orders: mpsc::Sender<Order>,
+    /// Whether it still moves, if it is part of this process.
+    pub pulse: Option<Pulse>,
 }
 
 /// The other ends of an [`Agent`]'s channels, for the runtime.

@@ -17,7 +17,12 @@ pub fn agent() -> (Agent, AgentPort) {
         events: event_sender,
         orders: order_receiver,
     };
-    (Agent { events, orders }, port)
+    let agent = Agent {
+        events,
+        orders,
+        pulse: None,
+    };
+    (agent, port)
 }
 
 /// Sends an event that holds about this many bytes, when there is room for it: of events over

@@ -28,7 +28,7 @@ pub(super) const OPEN_QUESTIONS: usize = 256;
 
 /// What a translator wants done.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Step {
+pub(crate) enum Step {
     /// Tell the host.
     Event(Event),
     /// Tell the program.
@@ -48,10 +48,10 @@ impl Step {
 }
 
 /// What a translator wants done, in order.
-pub(super) type Steps = Vec<Step>;
+pub(crate) type Steps = Vec<Step>;
 
 /// A protocol as a state machine.
-pub(super) trait Translator: Send + 'static {
+pub(crate) trait Translator: Send + 'static {
     /// The longest line that is read as a message; so much of one may be kept in memory.
     const MAX_LINE: usize = MAX_LINE;
 
@@ -66,7 +66,7 @@ pub(super) trait Translator: Send + 'static {
 }
 
 /// Lets `translator` talk to a program that was started with a pipe for its input.
-pub(super) fn drive(child: Child, translator: impl Translator) -> Agent {
+pub(crate) fn drive(child: Child, translator: impl Translator) -> Agent {
     let (agent, port) = agent();
     tokio::spawn(connect(child, translator, port));
     agent

@@ -102,6 +102,13 @@ impl<'a> Bench<'a> {
         &self.handle
     }
 
+    /// So many programs run, if the agent is one.
+    pub fn assert_running(&self, count: usize) {
+        if self.subject().has_program() {
+            assert_eq!(self.running().len(), count);
+        }
+    }
+
     /// The programs that run.
     pub fn running(&self) -> Vec<Pid> {
         self.processes.running()

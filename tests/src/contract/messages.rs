@@ -112,7 +112,7 @@ fn interrupted(bench: &Bench<'_>, prompt: &str, again: &str) {
     session.order(Order::Interrupt);
     let turn = session.turn();
     assert_eq!(turn.status, TurnStatus::Interrupted, "{turn:?}");
-    assert_eq!(bench.running().len(), 1);
+    bench.assert_running(1);
     let id = session.send(again);
     session.accepted(id);
     let turn = session.turn();

@@ -82,6 +82,11 @@ pub trait Subject: Sync {
     /// Changes how its agents are started, where the usual way does not do.
     fn prepare(&self, _launch: &mut Launch) {}
 
+    /// Whether the agent is a program, and no thread of this one.
+    fn has_program(&self) -> bool {
+        true
+    }
+
     /// Whether the runtime may give the program this variable of its own accord.
     fn adds(&self, _variable: &str) -> bool {
         false

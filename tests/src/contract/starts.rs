@@ -54,7 +54,13 @@ pub(super) fn a_missing_directory_is_an_error(bench: &Bench<'_>) -> Verdict {
     Verdict::Passed
 }
 
+/// Why some things cannot be looked at.
+const THREAD: &str = "it has no program of its own";
+
 pub(super) fn the_environment_is_what_was_given(bench: &Bench<'_>) -> Verdict {
+    if !bench.subject().has_program() {
+        return Verdict::Skipped(THREAD.into());
+    }
     let (busy, go) = (bench.path("busy"), bench.path("go"));
     let acts = [Act::Touch(&busy), Act::BusyUntil(&go)];
     let mut session = bench.launch(&prompt!(bench, &acts, "done"));
@@ -99,6 +105,9 @@ fn variables(bytes: &[u8]) -> BTreeMap<OsString, OsString> {
 }
 
 pub(super) fn it_works_where_it_was_told(bench: &Bench<'_>) -> Verdict {
+    if !bench.subject().has_program() {
+        return Verdict::Skipped(THREAD.into());
+    }
     let (busy, go) = (bench.path("busy"), bench.path("go"));
     let acts = [Act::Touch(&busy), Act::BusyUntil(&go)];
     let mut session = bench.launch(&prompt!(bench, &acts, "done"));
@@ -135,7 +144,7 @@ pub(super) fn many_run_at_once(bench: &Bench<'_>) -> Verdict {
         let prompt = prompt!(bench, &[Act::BusyUntil(&go)], &format!("result {n}."));
         sessions.push(bench.launch(&prompt));
     }
-    assert_eq!(bench.running().len(), 8);
+    bench.assert_running(8);
     touch(&go);
     for (n, session) in sessions.iter_mut().enumerate() {
         let turn = session.turn();

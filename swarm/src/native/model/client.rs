@@ -1,15 +1,17 @@
 //! A model that can be asked.
 
 use std::ffi::OsString;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use store::secret_filter::SecretFilter;
+use tokio::task::JoinHandle;
 
 use super::error::ModelError;
 use super::http::Http;
 use super::retry;
 use super::{Answer, Provider};
+use crate::native::together::Together;
 use crate::native::tools::BoxFuture;
 
 /// Something that answers. Dropping the future breaks the request off.
@@ -30,23 +32,30 @@ pub(in crate::native) struct Client {
     env: Vec<(OsString, OsString)>,
     /// What must be in no text.
     secrets: SecretFilter,
-    http: OnceLock<Result<Http, String>>,
+    http: OnceLock<Result<Arc<Http>, String>>,
+    /// Where requests are made, if that is not here.
+    together: Option<Together>,
 }
 
 impl Client {
-    pub(in crate::native) fn new(provider: Provider, env: Vec<(OsString, OsString)>) -> Self {
+    pub(in crate::native) fn new(
+        provider: Provider,
+        env: Vec<(OsString, OsString)>,
+        together: Option<Together>,
+    ) -> Self {
         Self {
             secrets: provider.secret_filter(&env),
             provider,
             env,
             http: OnceLock::new(),
+            together,
         }
     }
 
-    fn http(&self) -> Result<&Http, ModelError> {
-        let http = self
-            .http
-            .get_or_init(|| Http::new(&self.provider, &self.env));
+    fn http(&self) -> Result<&Arc<Http>, ModelError> {
+        let clients = self.together.as_ref().map(|together| &*together.clients);
+        let made = || Http::new(&self.provider, &self.env, clients).map(Arc::new);
+        let http = self.http.get_or_init(made);
         http.as_ref().map_err(|words| ModelError::Refused {
             words: words.clone(),
         })
@@ -54,7 +63,22 @@ impl Client {
 
     /// Sends `body` once.
     pub(in crate::native) async fn ask_once(&self, body: Bytes) -> Result<Answer, ModelError> {
-        let answer = self.http()?.post(body, &self.provider).await;
+        let http = self.http()?;
+        let answer = match &self.together {
+            None => http.post(body, &self.provider).await,
+            Some(together) => {
+                // Connections belong to the scheduler that made them, so all are made by one.
+                let (http, provider) = (Arc::clone(http), self.provider.clone());
+                let asked = together
+                    .net
+                    .spawn(async move { http.post(body, &provider).await });
+                let mut asked = EndOnDrop(asked);
+                (&mut asked.0).await.unwrap_or_else(|error| {
+                    let words = format!("a bug in ccb ended the request: {error}");
+                    Err(ModelError::Refused { words })
+                })
+            }
+        };
         answer.map_err(|error| error.without(&self.secrets))
     }
 
@@ -80,6 +104,15 @@ impl Client {
             ));
             tokio::time::sleep(wait).await;
         }
+    }
+}
+
+/// A request that nobody waits for any more is broken off.
+struct EndOnDrop<T>(JoinHandle<T>);
+
+impl<T> Drop for EndOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

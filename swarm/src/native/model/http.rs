@@ -14,12 +14,15 @@ use super::sse::Events;
 use super::tls::{deepest, distrust, extra_authorities, no_client, proxy_trouble};
 use super::wire::{Format, Reader};
 use super::{Answer, Provider, Wire};
+use crate::native::together::Clients;
 
 /// Longer than that no connection takes to be made.
 const CONNECT: Duration = Duration::from_secs(15);
 /// Longer than that nothing is silent that still works. A model in a small machine may think for
 /// minutes before its first word.
 const IDLE: Duration = Duration::from_secs(300);
+/// No answer is longer than that, whatever is sent.
+const MAX_ANSWER: usize = 64 * 1024 * 1024;
 /// How much of an error is read.
 const MAX_ERROR: usize = 64 * 1024;
 
@@ -32,8 +35,13 @@ pub(super) struct Http {
 }
 
 impl Http {
-    /// Prepares requests to `provider`, with keys from `env`. Nothing is sent.
-    pub(super) fn new(provider: &Provider, env: &[(OsString, OsString)]) -> Result<Self, String> {
+    /// Prepares requests to `provider`, with keys from `env`, over one of `clients` if others use
+    /// them, too. Nothing is sent.
+    pub(super) fn new(
+        provider: &Provider,
+        env: &[(OsString, OsString)],
+        clients: Option<&Clients>,
+    ) -> Result<Self, String> {
         let url = provider.url();
         let secure = url.starts_with("https:");
         // Only the first one counts, which is the same.
@@ -41,20 +49,11 @@ impl Http {
             .install_default()
             .ok();
         let idle = provider.idle_timeout_ms.map(Duration::from_millis);
-        let mut builder = reqwest::Client::builder()
-            .http1_only()
-            .user_agent(concat!("ccb/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(CONNECT)
-            .read_timeout(idle.unwrap_or(IDLE))
-            // A key is for this address alone.
-            .redirect(Policy::none())
-            .referer(false);
-        builder = match secure {
-            true => builder.tls_certs_merge(extra_authorities(env)),
-            // Reading the system's certificates takes longer than all the rest.
-            false => builder.tls_certs_only([]),
+        let idle = idle.unwrap_or(IDLE);
+        let client = match clients {
+            Some(clients) => clients.get((secure, idle), || client(secure, idle, env))?,
+            None => client(secure, idle, env)?,
         };
-        let client = builder.build().map_err(|error| no_client(&error, env))?;
         Ok(Self {
             client,
             url,
@@ -88,7 +87,14 @@ impl Http {
         }
         let mut events = Events::default();
         let mut reader: Reader = Format(provider.wire).reader();
+        let mut length = 0;
         while let Some(bytes) = response.chunk().await.map_err(broken)? {
+            length += bytes.len();
+            if length > MAX_ANSWER {
+                return Err(ModelError::Refused {
+                    words: format!("{} sent an answer without end", provider.name),
+                });
+            }
             events.push(&bytes);
             loop {
                 let too_long = |_| ModelError::Refused {
@@ -106,6 +112,28 @@ impl Http {
         };
         reader.answer().ok_or_else(cut)
     }
+}
+
+/// Makes connections.
+fn client(
+    secure: bool,
+    idle: Duration,
+    env: &[(OsString, OsString)],
+) -> Result<reqwest::Client, String> {
+    let mut builder = reqwest::Client::builder()
+        .http1_only()
+        .user_agent(concat!("ccb/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(CONNECT)
+        .read_timeout(idle)
+        // A key is for this address alone.
+        .redirect(Policy::none())
+        .referer(false);
+    builder = match secure {
+        true => builder.tls_certs_merge(extra_authorities(env)),
+        // Reading the system's certificates takes longer than all the rest.
+        false => builder.tls_certs_only([]),
+    };
+    builder.build().map_err(|error| no_client(&error, env))
 }
 
 /// The headers of every request.

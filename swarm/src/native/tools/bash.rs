@@ -15,6 +15,7 @@ use super::captured::Captured;
 use super::input::Input;
 use super::process::{Next, Running};
 use super::{BoxFuture, Call, Cancel, Tool, ToolOutput, ToolSpec};
+use crate::process::Processes;
 
 const USUAL_MS: u64 = 120_000;
 const MOST_MS: u64 = 600_000;
@@ -37,6 +38,8 @@ pub(super) struct Shell {
     /// Nothing in the tree may change now.
     pub(super) read_only: AtomicBool,
     pub(super) background: Background,
+    /// Who starts commands; without one, this process.
+    pub(super) processes: Option<Processes>,
 }
 
 /// Commands that run beside the conversation.
@@ -227,7 +230,7 @@ impl Shell {
             .clone()
             .map_err(|why| format!("Cannot run it: {why}."))?;
         words.extend([self.program.clone(), "-c".into(), line.into()]);
-        let started = Running::start(&words, &self.cwd, &self.env);
+        let started = Running::start(&words, &self.cwd, &self.env, self.processes.as_ref());
         started.map_err(|error| format!("Cannot run it in {}: {error}.", self.cwd.display()))
     }
 

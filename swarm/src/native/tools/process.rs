@@ -12,6 +12,8 @@ use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::signal::unix::{self, SignalKind};
 
+use crate::process::{Ended, Ending, Processes};
+
 /// Between asking a command to end and making it.
 const GRACE: Duration = Duration::from_secs(2);
 /// How much is read at once.
@@ -20,12 +22,23 @@ const CHUNK: usize = 32 * 1024;
 /// A command that runs. Dropping it kills everything in its group.
 #[derive(Debug)]
 pub(super) struct Running {
-    child: Child,
+    process: Process,
     group: Pid,
-    /// Some child has ended.
-    signals: unix::Signal,
     output: Option<pipe::Receiver>,
     ended: Option<ExitStatus>,
+}
+
+/// Who waits for it.
+#[derive(Debug)]
+enum Process {
+    /// We do.
+    Ours {
+        child: Child,
+        /// Some child has ended.
+        signals: unix::Signal,
+    },
+    /// Somebody who has started it for us.
+    Theirs { processes: Processes, ended: Ended },
 }
 
 /// What a command did next.
@@ -43,12 +56,11 @@ impl Running {
         words: &[OsString],
         dir: &std::path::Path,
         env: &[(OsString, OsString)],
+        processes: Option<&Processes>,
     ) -> io::Result<Self> {
         let (program, arguments) = words
             .split_first()
             .ok_or_else(|| io::Error::other("there is no command"))?;
-        // Before the start, so that no end is missed.
-        let signals = unix::signal(SignalKind::child())?;
         let (reader, writer) = io::pipe()?;
         let output = pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?;
         let mut command = Command::new(program);
@@ -56,20 +68,26 @@ impl Running {
             .args(arguments)
             .current_dir(dir)
             .env_clear()
-            .envs(env.iter().cloned())
-            .stdin(Stdio::null())
-            .stdout(writer.try_clone()?)
-            .stderr(writer)
-            .process_group(0);
-        let child = command.spawn()?;
+            .envs(env.iter().cloned());
+        let theirs = match processes {
+            Some(processes) => {
+                let started = processes.spawn_into(&command, writer.try_clone()?.into());
+                started.map(|started| (processes.clone(), started))
+            }
+            None => None,
+        };
+        let (group, process) = match theirs {
+            Some((processes, started)) => {
+                let (group, ended) = started?;
+                (group, Process::Theirs { processes, ended })
+            }
+            None => start(&mut command, writer)?,
+        };
         // Its copies of the pipe's end, which would keep it open.
         drop(command);
-        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let group = group.ok_or_else(|| io::Error::other("a process without an id"))?;
         Ok(Self {
-            child,
+            process,
             group,
-            signals,
             output: Some(output),
             ended: None,
         })
@@ -94,7 +112,7 @@ impl Running {
                     0 => self.output = None,
                     _ => return Ok(Next::Output(bytes)),
                 },
-                _ = self.signals.recv() => self.ended = self.child.try_wait()?,
+                ended = self.process.ended() => self.ended = ended?,
             }
         }
     }
@@ -102,24 +120,77 @@ impl Running {
     /// Asks the group to end, then makes it.
     pub(super) async fn end(&mut self) {
         if self.ended.is_none() {
-            kill_process_group(self.group, Signal::TERM).ok();
-            tokio::time::timeout(GRACE, self.ended()).await.ok();
+            self.process.signal(self.group, Signal::TERM);
+            let over = self.process.over(self.group);
+            if let Ok(Some(status)) = tokio::time::timeout(GRACE, over).await {
+                self.ended = Some(status);
+                // Others of its group need not have ended with it.
+                self.process.signal(self.group, Signal::KILL);
+            }
         }
         self.kill();
-    }
-
-    async fn ended(&mut self) {
-        // Not waited for yet: its id is still to be used.
-        while !is_zombie(self.group) {
-            self.signals.recv().await;
-        }
     }
 
     fn kill(&mut self) {
         // The id is taken as long as nobody has waited for the process.
         if self.ended.is_none() {
-            kill_process_group(self.group, Signal::KILL).ok();
-            self.ended = self.child.try_wait().ok().flatten();
+            self.process.signal(self.group, Signal::KILL);
+            if let Process::Ours { child, .. } = &mut self.process {
+                self.ended = child.try_wait().ok().flatten();
+            }
+        }
+    }
+}
+
+/// Starts it as a child of this process.
+fn start(command: &mut Command, writer: io::PipeWriter) -> io::Result<(Pid, Process)> {
+    // Before the start, so that no end is missed.
+    let signals = unix::signal(SignalKind::child())?;
+    command
+        .stdin(Stdio::null())
+        .stdout(writer.try_clone()?)
+        .stderr(writer)
+        .process_group(0);
+    let child = command.spawn()?;
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let group = group.ok_or_else(|| io::Error::other("a process without an id"))?;
+    Ok((group, Process::Ours { child, signals }))
+}
+
+impl Process {
+    /// Waits until something has ended; how, if it was this one.
+    async fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+        match self {
+            Self::Ours { child, signals } => {
+                signals.recv().await;
+                child.try_wait()
+            }
+            Self::Theirs { ended, .. } => {
+                let ending = ended.await.unwrap_or(Ending::Unknown);
+                Ok(Some(ending.status()))
+            }
+        }
+    }
+
+    /// Waits for its end without making its id free, as far as that is ours; how it ended, if that
+    /// is known then.
+    async fn over(&mut self, group: Pid) -> Option<ExitStatus> {
+        match self {
+            Self::Ours { signals, .. } => {
+                // Not waited for yet: its id is still to be used.
+                while !is_zombie(group) {
+                    signals.recv().await;
+                }
+                None
+            }
+            Self::Theirs { ended, .. } => Some(ended.await.unwrap_or(Ending::Unknown).status()),
+        }
+    }
+
+    fn signal(&self, group: Pid, signal: Signal) {
+        match self {
+            Self::Ours { .. } => drop(kill_process_group(group, signal)),
+            Self::Theirs { processes, .. } => processes.signal_group(group, signal),
         }
     }
 }
@@ -128,7 +199,8 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.kill();
         if self.ended.is_none()
-            && let Err(error) = self.child.wait()
+            && let Process::Ours { child, .. } = &mut self.process
+            && let Err(error) = child.wait()
         {
             tracing::debug!(%error, "a command that was killed cannot be waited for");
         }

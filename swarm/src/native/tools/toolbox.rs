@@ -15,6 +15,7 @@ use super::web_fetch::{self, WebFetch};
 use super::{Call, Tool, ToolOutput, ToolSpec, bounded, edit, glob, grep, read};
 use crate::definitions::PermissionMode;
 use crate::native::permission::Rules;
+use crate::process::Processes;
 use crate::sandbox::{self, Confinement, Sandbox, tree_around};
 use crate::tools::{EDITING, OWN_SERVER, Reach, SHELL, ToolFilter};
 
@@ -44,6 +45,8 @@ pub struct ToolboxOptions {
     pub sandbox: Option<Sandbox>,
     /// The ccb that confines them. None is this very program.
     pub helper: Option<PathBuf>,
+    /// Who starts commands; without one, this process.
+    pub processes: Option<Processes>,
 }
 
 /// The tools of one agent, in an order that never changes, because it is part of each request.
@@ -227,6 +230,7 @@ fn shell(
         reading,
         read_only: AtomicBool::new(read_only),
         background: Background::default(),
+        processes: options.processes.clone(),
     };
     (shell, confined)
 }

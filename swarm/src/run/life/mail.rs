@@ -17,7 +17,7 @@ impl Life<'_> {
     /// What an agent that was resumed is told first: the mail it was resumed for. None for one
     /// that begins, and for a runtime that takes in no messages.
     pub(crate) fn next_prompt(&mut self) -> Option<String> {
-        if self.meta.life < 2 {
+        if !self.meta.goes_on() {
             return None;
         }
         let queue = self.mail_queue.as_mut()?;
@@ -36,6 +36,11 @@ impl Life<'_> {
             self.in_prompt.push(message.id);
         }
         if texts.is_empty() {
+            if self.rested {
+                // It had nothing to do when its process ended, and has nothing to do now.
+                self.busy = false;
+                return Some(String::new());
+            }
             texts.push(GO_ON.into());
         }
         Some(texts.join("\n"))

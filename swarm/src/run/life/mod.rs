@@ -34,8 +34,8 @@ use super::stop::{Step, Stopping, Why};
 use super::stuck::Stuck;
 use super::transcript::Entry;
 use crate::hooks::HookEvent;
-use crate::process::{Ending, ProcessId, Processes, signal_group};
-use crate::runtime::{Abilities, Event, Messages, Order, TurnEnd, Usage};
+use crate::process::{Ending, ProcessId, Processes};
+use crate::runtime::{Abilities, Event, Messages, Order, Pulse, TurnEnd, Usage};
 
 /// How often what was used is written down.
 const USAGE_EVERY: Duration = Duration::from_secs(2);
@@ -58,6 +58,8 @@ pub(super) struct Life<'a> {
     pub(super) stuck: Stuck,
     /// Between the start of a turn and its end.
     pub(super) busy: bool,
+    /// It waited for mail when the process ended that it shares with others.
+    pub(super) rested: bool,
     pub(super) last_turn: Option<TurnEnd>,
     pub(super) not_launched: Option<String>,
     pub(super) ending: Option<Ending>,
@@ -104,6 +106,8 @@ impl<'a> Life<'a> {
         hooking: Hooking,
     ) -> Result<Self, HostError> {
         let meta = run.meta()?;
+        let used = meta.usage.since(&meta.used_before);
+        let rested = meta.restarts > 0 && meta.state == RunState::Idle;
         let mail_queue = match abilities.messages {
             Messages::Never => None,
             _ => match services.mail() {
@@ -127,11 +131,13 @@ impl<'a> Life<'a> {
             stopping: Stopping::default(),
             stuck: Stuck::new(),
             busy: true,
+            rested,
             last_turn: None,
             not_launched: None,
             ending: None,
             gone: false,
-            used: Usage::default(),
+            // Not nothing where the process of this life was started again.
+            used,
             used_written: Instant::now(),
             questions: HashMap::new(),
             interrupted: false,
@@ -157,6 +163,9 @@ impl<'a> Life<'a> {
     }
 
     pub(super) fn prompt(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
         let text = self.redactor.text(text);
         self.record.add(Entry::Prompt { text });
     }
@@ -179,7 +188,10 @@ impl<'a> Life<'a> {
         let pid = running.into_iter().find(|pid| !others.contains(pid));
         self.meta.pid = pid.map(|pid| pid.as_raw_nonzero().get());
         self.meta.stalled = None;
-        self.set_state(RunState::Running);
+        self.set_state(match self.busy {
+            true => RunState::Running,
+            false => RunState::Idle,
+        });
     }
 
     fn set_state(&mut self, state: RunState) {
@@ -261,6 +273,24 @@ impl<'a> Life<'a> {
         }
     }
 
+    /// Ends an agent whose loop runs in this process and does not come back: nothing it is asked
+    /// would reach it.
+    pub(super) fn look_at_pulse(
+        &mut self,
+        pulse: Option<&Pulse>,
+        orders: &Sender<Order>,
+        processes: &Processes,
+    ) {
+        let silent = pulse.map(Pulse::silent_for);
+        if let Some(silent) = silent.filter(|silent| *silent >= self.options.blocked_after) {
+            let why = format!(
+                "its loop has blocked its thread for {} s, so it was ended",
+                silent.as_secs()
+            );
+            self.stop(Why::Broken(why), orders, processes);
+        }
+    }
+
     pub(super) fn look_for_stop(&mut self, orders: &Sender<Order>, processes: &Processes) {
         match self.run.stop_request(self.meta.life) {
             Ok(Some(stop)) => {
@@ -299,15 +329,9 @@ impl<'a> Life<'a> {
             }
             Step::Terminate => {
                 self.record.note("it is sent SIGTERM");
-                for pid in processes.running() {
-                    signal_group(pid, Signal::TERM);
-                }
+                processes.signal_all(Signal::TERM);
             }
-            Step::Kill => {
-                for pid in processes.running() {
-                    signal_group(pid, Signal::KILL);
-                }
-            }
+            Step::Kill => processes.signal_all(Signal::KILL),
         }
     }
 

@@ -1,0 +1,392 @@
+//! The guard of several runs whose hosts share one process.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions};
+use store::lock::FileLock;
+use swarm::process::{Received, children_of_this, end_descendants, pair, receive, send};
+use swarm::run::{By, Exit, RunDir, exit_of_dead};
+use swarm::starter::{self, Starter};
+
+use super::super::agents::Agents;
+use super::super::entry::open;
+use super::super::error::AgentError;
+use super::super::finish;
+use super::{
+    FINISHED, GIVEN_UP, LOG, MATES, RESULT_WRITTEN, RETIRES, TAKEN, about, address, named,
+    socket_path,
+};
+use crate::env::OWN_PROGRAM;
+
+/// How long those that are killed may take to die.
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long whoever has started a guard may take to call it.
+const FIRST_CALLER: Duration = Duration::from_secs(30);
+/// How often the guard looks for processes that somebody abandoned.
+const LOOK: Duration = Duration::from_secs(2);
+/// How the C library is to keep memory: a process of hundreds of threads would have an arena for every
+/// few of them, each with its own holes, and keep what a long answer took for a moment.
+const THRIFTY: [(&str, &str); 2] = [
+    ("MALLOC_ARENA_MAX", "2"),
+    ("MALLOC_MMAP_THRESHOLD_", "65536"),
+];
+/// A run whose process has died so often is not tried again here: it may be what kills it.
+const MOST_RESTARTS: u32 = 4;
+
+/// Runs the guard of the mates of a team, whose directory of ours is `dir`, until nobody needs it.
+pub fn mates_guard_main(dir: &Path) -> Result<(), AgentError> {
+    let failed = |error: io::Error| AgentError::Invalid(format!("{}: {error}", dir.display()));
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).ok();
+    rustix::process::setsid().ok();
+    log_to(dir);
+    let own = rustix::process::getpid();
+    rustix::process::set_child_subreaper(Some(own)).map_err(|error| failed(error.into()))?;
+    let mut guard = MatesGuard {
+        began: Instant::now(),
+        dir: dir.to_owned(),
+        listener: Some(listen(dir).map_err(failed)?),
+        callers: Vec::new(),
+        process: None,
+        runs: BTreeMap::new(),
+    };
+    tell_starter();
+    while guard.needed() {
+        guard.round().map_err(failed)?;
+    }
+    if let Some(mut process) = guard.process.take() {
+        // It sees that we are gone by the end of its orders.
+        drop(process.orders);
+        process.child.wait().ok();
+    }
+    end_descendants(KILL_TIMEOUT);
+    if guard.listener.take().is_some() {
+        store::atomic::remove(&socket_path(dir))?;
+    }
+    Ok(())
+}
+
+/// Standard error is a log that both write to the end of.
+fn log_to(dir: &Path) {
+    let log = || {
+        let log = store::atomic::open_private(&dir.join(LOG)).ok()?;
+        rustix::fs::fcntl_setfl(&log, rustix::fs::OFlags::APPEND).ok()?;
+        rustix::stdio::dup2_stderr(&log).ok()
+    };
+    if log().is_none() {
+        tracing::debug!("the guard of the mates has no log");
+    }
+}
+
+fn listen(dir: &Path) -> io::Result<OwnedFd> {
+    // Whoever listened there is gone: only one at a time is started.
+    store::atomic::remove(&socket_path(dir)).map_err(io::Error::other)?;
+    let (_open, address) = address(dir)?;
+    let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+    let socket = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
+    rustix::net::bind(&socket, &address)?;
+    rustix::net::listen(&socket, 128)?;
+    Ok(socket)
+}
+
+/// Says that the guard is up, and lets go of the pipe.
+fn tell_starter() {
+    let mut stdout = io::stdout();
+    stdout.write_all(b"\n").and_then(|()| stdout.flush()).ok();
+    if let Ok(null) = File::options().write(true).open("/dev/null") {
+        rustix::stdio::dup2_stdout(&null).ok();
+    }
+}
+
+/// A run that is guarded.
+struct Guarded {
+    run: RunDir,
+    /// Held as long as the run is supervised.
+    alive: OwnedFd,
+    /// Held until it is written down how it ended.
+    result: Option<FileLock>,
+    environment: OwnedFd,
+}
+
+/// The process in which hosts and agents are.
+struct Process {
+    child: Child,
+    /// It gets runs from here, and says what becomes of them.
+    orders: OwnedFd,
+    /// Nothing is read from it: it breaks when we die, which the hosts see.
+    _alive: io::PipeReader,
+}
+
+struct MatesGuard {
+    began: Instant,
+    dir: PathBuf,
+    /// None if nobody more is taken in.
+    listener: Option<OwnedFd>,
+    callers: Vec<OwnedFd>,
+    process: Option<Process>,
+    runs: BTreeMap<PathBuf, Guarded>,
+}
+
+impl MatesGuard {
+    fn needed(&self) -> bool {
+        let may_get_more = !self.callers.is_empty() || !self.has_begun();
+        !self.runs.is_empty() || (self.listener.is_some() && may_get_more)
+    }
+
+    /// Whether the one who has started us has come, or had the time to.
+    fn has_begun(&self) -> bool {
+        self.process.is_some() || self.began.elapsed() > FIRST_CALLER
+    }
+
+    /// Waits for something to happen and does what is to be done about it.
+    fn round(&mut self) -> io::Result<()> {
+        let mut fds = Vec::new();
+        if let Some(process) = &self.process {
+            fds.push(PollFd::new(&process.orders, PollFlags::IN));
+        }
+        if let Some(listener) = &self.listener {
+            fds.push(PollFd::new(listener, PollFlags::IN));
+        }
+        fds.extend(
+            self.callers
+                .iter()
+                .map(|one| PollFd::new(one, PollFlags::IN)),
+        );
+        let look = Timespec::try_from(LOOK).ok();
+        match rustix::event::poll(&mut fds, look.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
+        let process = self.process.is_some() && ready.next() == Some(true);
+        let listener = self.listener.is_some() && ready.next() == Some(true);
+        let callers: Vec<bool> = ready.collect();
+        drop(fds);
+        if process {
+            self.hear()?;
+        }
+        if listener && let Some(listener) = &self.listener {
+            let flags = SocketFlags::CLOEXEC;
+            self.callers
+                .extend(rustix::net::accept_with(listener, flags));
+        }
+        let mut at = 0;
+        for ready in callers {
+            match ready && !self.serve(at)? {
+                true => drop(self.callers.remove(at)),
+                false => at += 1,
+            }
+        }
+        self.end_abandoned();
+        Ok(())
+    }
+
+    /// Takes in a run of the caller at `at`; false if the caller is gone.
+    fn serve(&mut self, at: usize) -> io::Result<bool> {
+        let Some(asked) = receive(&self.callers[at])? else {
+            return Ok(false);
+        };
+        let taken = self.take_in(asked);
+        let answer: &[u8] = match taken {
+            Ok(()) => TAKEN,
+            Err(error) => {
+                tracing::warn!(%error, "a run is not taken in");
+                b"no"
+            }
+        };
+        Ok(send(&self.callers[at], answer, &[]).is_ok())
+    }
+
+    fn take_in(&mut self, asked: Received) -> io::Result<()> {
+        if self.listener.is_none() {
+            return Err(io::Error::other("nobody more is taken in"));
+        }
+        let path = named(asked.bytes.get(1..).unwrap_or_default());
+        let Ok([alive, environment]) = <[OwnedFd; 2]>::try_from(asked.descriptors) else {
+            return Err(io::Error::other("a run without its lock"));
+        };
+        let (run, _) = open(&path).map_err(io::Error::other)?;
+        let result = run.hold_result().map_err(io::Error::other)?;
+        let guarded = Guarded {
+            run,
+            alive,
+            result: Some(result),
+            environment,
+        };
+        self.hand_on(&guarded)?;
+        self.runs.insert(path, guarded);
+        Ok(())
+    }
+
+    /// Gives a run to the process, which is started if there is none.
+    fn hand_on(&mut self, guarded: &Guarded) -> io::Result<()> {
+        if self.process.is_none() {
+            self.process = Some(start(&self.dir)?);
+        }
+        let Some(process) = &self.process else {
+            return Ok(());
+        };
+        let order = about(0, guarded.run.path());
+        let descriptors = [guarded.alive.as_fd(), guarded.environment.as_fd()];
+        send(&process.orders, &order, &descriptors)
+    }
+
+    /// What the process says of its runs; or it is gone.
+    fn hear(&mut self) -> io::Result<()> {
+        let Some(process) = &self.process else {
+            return Ok(());
+        };
+        let Some(said) = receive(&process.orders)? else {
+            self.process_died();
+            return Ok(());
+        };
+        let (what, path) = said.bytes.split_first().unwrap_or((&0, &[]));
+        let path = named(path);
+        match *what {
+            RESULT_WRITTEN => {
+                if let Some(guarded) = self.runs.get_mut(&path) {
+                    guarded.result = None;
+                }
+            }
+            FINISHED => drop(self.runs.remove(&path)),
+            GIVEN_UP => {
+                if let Some(guarded) = self.runs.remove(&path) {
+                    finish_dead(guarded, "its host gave up");
+                }
+            }
+            RETIRES => self.retire(),
+            _ => tracing::warn!("the process says what nobody understands"),
+        }
+        Ok(())
+    }
+
+    /// From here on others are started elsewhere; those that are here go on to their end, and then
+    /// the process ends, with the thread that does not.
+    fn retire(&mut self) {
+        if self.listener.take().is_some()
+            && let Err(error) = store::atomic::remove(&socket_path(&self.dir))
+        {
+            tracing::warn!(%error, "the socket stays");
+        }
+        self.callers.clear();
+    }
+
+    /// Ends what the process left, and lets its agents go on in another one.
+    fn process_died(&mut self) {
+        let how = match self.process.take() {
+            Some(mut process) => match process.child.wait() {
+                Ok(status) => format!("the process it shares with others died ({status})"),
+                Err(error) => format!("the process it shares with others is gone: {error}"),
+            },
+            None => return,
+        };
+        let left = end_descendants(KILL_TIMEOUT);
+        if !left.is_empty() {
+            tracing::error!(?left, "processes of the mates do not die");
+        }
+        let mut over = Vec::new();
+        for (path, guarded) in std::mem::take(&mut self.runs) {
+            if goes_on(&guarded.run) {
+                match self.hand_on(&guarded) {
+                    Ok(()) => {
+                        self.runs.insert(path, guarded);
+                        continue;
+                    }
+                    Err(error) => tracing::error!(%error, "a run does not go on"),
+                }
+            }
+            over.push(guarded);
+        }
+        for guarded in over {
+            finish_dead(guarded, &how);
+        }
+    }
+
+    /// A process that became ours belonged to an agent whose keeper was killed: nobody would end it.
+    fn end_abandoned(&self) {
+        let process = self.process.as_ref();
+        let own = process.and_then(|process| i32::try_from(process.child.id()).ok());
+        let own = own.and_then(Pid::from_raw);
+        let abandoned = children_of_this().into_iter();
+        for pid in abandoned.filter(|pid| Some(*pid) != own) {
+            rustix::process::kill_process(pid, Signal::KILL).ok();
+            rustix::process::waitpid(Some(pid), WaitOptions::NOHANG).ok();
+        }
+    }
+}
+
+fn start(dir: &Path) -> io::Result<Process> {
+    let (orders, theirs) = pair()?;
+    let (alive, held) = io::pipe()?;
+    let child = Command::new(OWN_PROGRAM)
+        .arg(MATES)
+        .arg(dir)
+        .envs(THRIFTY)
+        .stdin(Stdio::from(theirs))
+        .stdout(held)
+        .spawn()?;
+    Ok(Process {
+        child,
+        orders,
+        _alive: alive,
+    })
+}
+
+/// Whether the agent goes on in another process; that is written down.
+fn goes_on(run: &RunDir) -> bool {
+    let decide = || {
+        let mut meta = run.meta()?;
+        let ended = run.exit(meta.life)?.is_some() || run.stop_request(meta.life)?.is_some();
+        if ended || meta.restarts >= MOST_RESTARTS {
+            return Ok(false);
+        }
+        meta.restarts += 1;
+        meta.pid = None;
+        if meta.session.is_none() {
+            // Its host had no time to hear of it.
+            let kept = run.conversation();
+            meta.session = kept.map(|path| path.to_string_lossy().into_owned());
+        }
+        run.write_meta(&meta)?;
+        Ok::<_, AgentError>(true)
+    };
+    decide().unwrap_or_else(|error| {
+        tracing::error!(%error, "a run cannot go on");
+        false
+    })
+}
+
+/// Does everything that is left to do for a run whose host is gone.
+fn finish_dead(guarded: Guarded, why: &str) {
+    let Guarded {
+        run,
+        alive,
+        mut result,
+        environment,
+    } = guarded;
+    let finished = || {
+        let (run, home) = open(run.path())?;
+        let meta = run.meta()?;
+        let exit: Exit = match run.exit(meta.life)? {
+            Some(exit) => exit,
+            None => exit_of_dead(&run, &meta, By::Guard, why.to_owned()),
+        };
+        let given = starter::received(File::from(environment)).unwrap_or_default();
+        let starter = Starter::with_environment(given, Vec::new(), &meta.launch.redact_env);
+        let agents = Agents::of_run(home, &meta, starter)?;
+        finish::finish(&agents, &run, &exit, None, &mut || drop(result.take()))
+    };
+    let finished: Result<(), AgentError> = finished();
+    if let Err(error) = finished {
+        // The next command does it.
+        tracing::error!(%error, "a run is not finished");
+    }
+    drop(alive);
+}

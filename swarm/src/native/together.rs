@@ -1,0 +1,230 @@
+//! Several agents in one process: what they share, and what keeps them apart.
+//!
+//! Each has a thread of its own with a scheduler of its own, so one that does not come back stops
+//! nobody else. They speak with their hosts through pipes, like an agent with a process of its own:
+//! everything behind that is the same. Requests to models are made by one scheduler for all of them,
+//! over connections they share.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::net::unix::pipe;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use super::{Options, Ports, run};
+use crate::process::{Child, Ending, Processes};
+use crate::runtime::pulse::BEAT;
+use crate::runtime::{
+    Abilities, Agent, Keys, Launch, LaunchError, LinesTranslator, NativeRuntime, Opening, Pulse,
+    Runtime, drive,
+};
+use crate::scope::{self, Scope};
+
+/// The stack of an agent's thread. Most of it is never touched, and what is not costs nothing.
+const STACK: usize = 2 * 1024 * 1024;
+
+/// What the agents of one process share.
+#[derive(Clone)]
+pub struct Together {
+    /// Where requests to models are made.
+    pub(super) net: Handle,
+    pub(super) clients: Arc<Clients>,
+    ports: Ports,
+    /// What one of them may keep in memory.
+    pub(super) max_bytes: Option<u64>,
+    /// Called when a thread is given up: it may never end.
+    given_up: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl Together {
+    /// What agents of this process share from now on. Requests to models are made as long as the
+    /// process lives.
+    pub fn new(ports: Ports, given_up: impl Fn() + Send + Sync + 'static) -> io::Result<Self> {
+        let (tell, made) = std::sync::mpsc::sync_channel(1);
+        std::thread::Builder::new()
+            .name("net".to_owned())
+            .spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build();
+                let handle = runtime.as_ref().map(|runtime| runtime.handle().clone());
+                tell.send(handle.map_err(|error| io::Error::other(error.to_string())))
+                    .ok();
+                if let Ok(runtime) = runtime {
+                    runtime.block_on(std::future::pending::<()>());
+                }
+            })?;
+        let net = made.recv().map_err(io::Error::other)??;
+        Ok(Self {
+            net,
+            clients: Arc::default(),
+            ports,
+            max_bytes: None,
+            given_up: Arc::new(given_up),
+        })
+    }
+
+    /// The same for an agent that may keep no more than this in memory.
+    #[must_use]
+    pub fn with_limit(&self, max_bytes: u64) -> Self {
+        Self {
+            max_bytes: Some(max_bytes),
+            ..self.clone()
+        }
+    }
+}
+
+impl fmt::Debug for Together {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Together").finish_non_exhaustive()
+    }
+}
+
+/// Connections to services, by what they are made like.
+#[derive(Debug, Default)]
+pub(super) struct Clients(Mutex<HashMap<(bool, Duration), reqwest::Client>>);
+
+impl Clients {
+    /// The client that is made like this, made with `make` if there is none.
+    pub(super) fn get<E>(
+        &self,
+        like: (bool, Duration),
+        make: impl FnOnce() -> Result<reqwest::Client, E>,
+    ) -> Result<reqwest::Client, E> {
+        let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = clients.get(&like) {
+            return Ok(client.clone());
+        }
+        let client = make()?;
+        clients.insert(like, client.clone());
+        Ok(client)
+    }
+}
+
+/// Runs our own loop on a thread of this process.
+#[derive(Debug, Clone)]
+pub struct SharedNative {
+    together: Together,
+}
+
+impl SharedNative {
+    /// One of those that share `together`.
+    pub fn new(together: Together) -> Self {
+        Self { together }
+    }
+}
+
+/// Tells of the end once: the thread itself, or whoever gives it up.
+type End = Arc<Mutex<Option<oneshot::Sender<Ending>>>>;
+
+fn end(tell: &End, ending: Ending) -> bool {
+    let tell = tell.lock().unwrap_or_else(PoisonError::into_inner).take();
+    tell.is_some_and(|tell| tell.send(ending).is_ok())
+}
+
+impl Runtime for SharedNative {
+    fn abilities(&self) -> Abilities {
+        NativeRuntime::new(Vec::new()).abilities()
+    }
+
+    fn launch(&self, launch: Launch, processes: &Processes) -> Result<Agent, LaunchError> {
+        let failed = |source: io::Error| LaunchError::Program {
+            program: "the agent's thread".to_owned(),
+            source,
+        };
+        let (its_input, to_it) = io::pipe().map_err(failed)?;
+        let (from_it, its_output) = io::pipe().map_err(failed)?;
+        let options = Options {
+            env: launch.env.clone(),
+            ports: self.together.ports.clone(),
+            processes: Some(processes.clone()),
+            together: Some(self.together.clone()),
+        };
+        let scope = Scope {
+            env: launch.env.clone(),
+            dir: launch.cwd.clone(),
+        };
+        let opening = json!(Opening::of(launch, Keys::default()));
+        let (tell, ended) = oneshot::channel();
+        let tell: End = Arc::new(Mutex::new(Some(tell)));
+        let pulse = Pulse::default();
+        let (told, beating) = (Arc::clone(&tell), pulse.clone());
+        std::thread::Builder::new()
+            .name("mate".to_owned())
+            .stack_size(STACK)
+            .spawn(move || {
+                scope::enter(Some(Arc::new(scope)));
+                let code = live(options, its_input.into(), its_output.into(), &beating);
+                end(&told, Ending::Exited(code));
+            })
+            .map_err(failed)?;
+        let given_up = Arc::clone(&self.together.given_up);
+        processes.on_kill(move || {
+            // A thread cannot be killed: from here on nobody hears it.
+            if end(&tell, Ending::Signaled(9)) {
+                given_up();
+            }
+        });
+        let child = Child {
+            pid: rustix::process::getpid(),
+            stdin: Some(pipe::Sender::from_owned_fd(to_it.into()).map_err(failed)?),
+            stdout: Some(pipe::Receiver::from_owned_fd(from_it.into()).map_err(failed)?),
+            stderr: None,
+            ended,
+        };
+        let mut agent = drive(child, LinesTranslator::opening(opening));
+        agent.pulse = Some(pulse);
+        Ok(agent)
+    }
+}
+
+/// Runs a loop to its end, also if that is a panic; returns its exit code.
+fn live(options: Options, input: OwnedFd, output: OwnedFd, pulse: &Pulse) -> i32 {
+    let last_words = output.try_clone();
+    let lived = catch_unwind(AssertUnwindSafe(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let runtime = match runtime {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                tracing::error!(%error, "the agent cannot begin");
+                return 1;
+            }
+        };
+        let beating = pulse.clone();
+        runtime.spawn(async move {
+            loop {
+                beating.beat();
+                tokio::time::sleep(BEAT).await;
+            }
+        });
+        let code = runtime.block_on(run(options, input, output, false));
+        runtime.shutdown_background();
+        i32::from(code)
+    }));
+    lived.unwrap_or_else(|panic| {
+        let why = format!("a bug in ccb ended the agent's loop: {}", words(&*panic));
+        tracing::error!("{why}");
+        let line = json!({ "type": "result", "status": "failed", "error": why });
+        if let Ok(output) = last_words {
+            rustix::io::write(&output, format!("{line}\n").as_bytes()).ok();
+        }
+        101
+    })
+}
+
+/// What a panic says.
+fn words(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("no reason is known")
+}
