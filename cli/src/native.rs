@@ -4,10 +4,10 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use clap::Parser;
+use coordinator::env;
 use rustix::process::DumpableBehavior;
 use store::Failure;
 use swarm::native::{McpServer, Options, Ports};
-use swarm::scope;
 
 use crate::commands::{Cli, Command, mcp};
 use crate::context::Context;
@@ -36,9 +36,7 @@ pub(crate) fn ports() -> Ports {
 /// Our own tools without another process. A server for somebody else than the agent this thread works
 /// for needs one: who acts is found out from a process.
 fn connect_own(server: &McpServer) -> Option<UnixStream> {
-    let is_us = |(name, value): (&String, &String)| {
-        scope::var(name).is_some_and(|own| own == value.as_str())
-    };
+    let is_us = |(name, value): (&String, &String)| env::var(name).unwrap_or_default() == *value;
     if !server.env.iter().all(is_us) {
         return None;
     }

@@ -7,10 +7,9 @@ use std::process::ExitCode;
 
 use crate::native;
 use coordinator::run::{
-    AgentError, GUARD, HOOKS, HOST, MATES, MATES_GUARD, guard_main, hooks_main, host_main,
+    AgentError, GUARD, HOOKS, HOST, KEEPER, MATES, MATES_GUARD, guard_main, hooks_main, host_main,
     keeper_main, mates_guard_main, mates_main,
 };
-use swarm::process::KEEPER;
 use swarm::sandbox;
 
 /// Runs a guard, a host, an agent or a confined command if that is what this process was started as.

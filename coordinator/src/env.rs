@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use swarm::scope;
+use swarm::starter::own_variable;
 
 /// This very program, also if another file has taken its place since it was started.
 pub(crate) const OWN_PROGRAM: &str = "/proc/self/exe";
@@ -43,7 +43,7 @@ pub const GITHUB_STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";
 
 /// A variable's value; an empty one counts as unset.
 pub fn var(name: &str) -> Option<String> {
-    let value = scope::var(name)?.into_string().ok();
+    let value = own_variable(name)?.into_string().ok();
     value.filter(|value| !value.is_empty())
 }
 
@@ -57,7 +57,7 @@ pub fn is_set(name: &str) -> bool {
 
 /// A variable that names a path, which need not be text; an empty one counts as unset.
 pub fn path(name: &str) -> Option<PathBuf> {
-    scope::var(name)
+    own_variable(name)
         .filter(|value| !value.is_empty())
         .map(PathBuf::from)
 }

@@ -2,22 +2,20 @@
 //!
 //! A program has one environment and one directory, and who an agent is follows from its program's.
 //! Where several agents share a process, each thread that works for one of them has the agent's
-//! instead: whatever asks who calls, or where, asks here first. A thread that works for nobody in
-//! particular has the process's own.
+//! instead: whatever asks who calls, or where, asks here first (`starter::own_environment`). A thread
+//! that works for nobody in particular has the process's own.
 
 use std::cell::RefCell;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-use crate::starter::{Environment, own_environment, own_variable};
 
 /// An agent, as its threads see the world.
 #[derive(Debug)]
 pub struct Scope {
     /// Its whole environment.
-    pub env: Environment,
+    pub env: Vec<(OsString, OsString)>,
     /// Where it works.
     pub dir: PathBuf,
 }
@@ -47,28 +45,6 @@ pub fn spawn<T: Send + 'static>(
     })
 }
 
-/// The whole environment.
-pub fn vars() -> Environment {
-    match current() {
-        Some(scope) => scope.env.clone(),
-        None => own_environment(),
-    }
-}
-
-/// A variable of the environment.
-pub fn var(name: &str) -> Option<OsString> {
-    match current() {
-        Some(scope) => {
-            let found = scope
-                .env
-                .iter()
-                .find(|(known, _)| known == OsStr::new(name));
-            found.map(|(_, value)| value.clone())
-        }
-        None => own_variable(name),
-    }
-}
-
 /// The directory relative paths start from.
 pub fn dir() -> io::Result<PathBuf> {
     match current() {
@@ -80,6 +56,7 @@ pub fn dir() -> io::Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::starter::own_variable;
 
     #[test]
     fn a_thread_sees_its_agent_and_passes_it_on() {
@@ -89,14 +66,20 @@ mod tests {
         });
         let seen = std::thread::spawn(move || {
             enter(Some(scope));
-            let below = spawn(|| (var("CCB_AGENT"), var("PATH"), dir().unwrap()));
+            let below = spawn(|| {
+                (
+                    own_variable("CCB_AGENT"),
+                    own_variable("PATH"),
+                    dir().unwrap(),
+                )
+            });
             below.join().unwrap()
         });
         let (agent, path, dir) = seen.join().unwrap();
-        assert_eq!(agent.as_deref(), Some(OsStr::new("ann")));
+        assert_eq!(agent, Some("ann".into()));
         assert_eq!(path, None, "nothing of the process's own");
         assert_eq!(dir, Path::new("/tree"));
         assert!(current().is_none(), "and nobody else does");
-        assert_eq!(var("PATH"), std::env::var_os("PATH"));
+        assert_eq!(own_variable("PATH"), std::env::var_os("PATH"));
     }
 }

@@ -64,7 +64,7 @@ impl Starter {
     pub fn environment(&self) -> Environment {
         match &self.0.environment {
             Some(environment) => environment.clone(),
-            None => crate::scope::vars(),
+            None => own_environment(),
         }
     }
 
@@ -115,8 +115,12 @@ pub fn give_to_this_process(variables: Environment) {
     GIVEN.set(variables).ok();
 }
 
-/// The environment of this process, with what it was given since.
+/// The environment of this process, with what it was given since; of the agent this thread works
+/// for, if the process has several.
 pub fn own_environment() -> Environment {
+    if let Some(scope) = crate::scope::current() {
+        return scope.env.clone();
+    }
     let given = GIVEN.get().into_iter().flatten();
     let is_given = |name: &OsStr| own_given(name).is_some();
     let started_with = std::env::vars_os().filter(|(name, _)| !is_given(name));
@@ -125,6 +129,10 @@ pub fn own_environment() -> Environment {
 
 /// One variable of [`own_environment`].
 pub fn own_variable(name: &str) -> Option<OsString> {
+    if let Some(scope) = crate::scope::current() {
+        let found = scope.env.iter().find(|(known, _)| known == name);
+        return found.map(|(_, value)| value.clone());
+    }
     let given = own_given(OsStr::new(name)).cloned();
     given.or_else(|| std::env::var_os(name))
 }

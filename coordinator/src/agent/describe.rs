@@ -210,7 +210,7 @@ fn permission_mode(wish: &Wish, definition: &Definition, runtime: &RuntimeSpec) 
 
 /// Whether the program can be kept from its own tools.
 fn can_be_held(runtime: &RuntimeSpec) -> bool {
-    let path = swarm::scope::var("PATH").unwrap_or_default();
+    let path = swarm::starter::own_variable("PATH").unwrap_or_default();
     let found = runtime.find(&path);
     found.is_ok_and(|runtime| runtime.abilities().read_only)
 }

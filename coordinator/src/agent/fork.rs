@@ -54,7 +54,7 @@ pub(super) fn forked(of: &str, wish: &Wish, workplace: &Workplace) -> Result<Ori
         let hint = "start a new agent with --type and tell it what it needs to know";
         return Err(refused(&message, hint));
     }
-    let path = swarm::scope::var("PATH").unwrap_or_default();
+    let path = swarm::starter::own_variable("PATH").unwrap_or_default();
     let spec = &meta.runtime;
     let can = spec
         .find(&path)

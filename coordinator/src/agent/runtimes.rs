@@ -102,7 +102,7 @@ fn find_runtime(name: &str, workplace: &Workplace) -> Result<RuntimeSpec, Failur
             env: runtime.env.clone(),
         });
     }
-    let path = swarm::scope::var("PATH").unwrap_or_default();
+    let path = swarm::starter::own_variable("PATH").unwrap_or_default();
     match runtime::from_spec(name, None, None, &path) {
         Ok(_) => Ok(RuntimeSpec {
             name: name.to_owned(),

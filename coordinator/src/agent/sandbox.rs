@@ -75,7 +75,7 @@ fn ignored(key: &str, file: &std::path::Path) {
 }
 
 fn whole(path: &str) -> PathBuf {
-    let home = swarm::scope::var("HOME").map(PathBuf::from);
+    let home = swarm::starter::own_variable("HOME").map(PathBuf::from);
     match (path.strip_prefix("~/"), home) {
         (Some(rest), Some(home)) => home.join(rest),
         _ => PathBuf::from(path),

@@ -43,5 +43,6 @@ pub use reconcile::Settled;
 pub use resume::Sent;
 pub use spawn::{Spawn, WorksIn};
 pub use start::{GUARD, HOST, Launched};
+pub use swarm::process::KEEPER;
 pub(crate) use swarm::run::{DefinedHooks, Grants, LaunchPlan, Prove};
 pub use wait::{Outcome, Output};

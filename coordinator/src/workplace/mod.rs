@@ -351,7 +351,10 @@ impl Workplace {
     /// What may not be in any report.
     pub fn secrets(&self) -> Arc<Secrets> {
         let named = &self.settings.agents.redact;
-        Arc::new(Secrets::new(secret_values(swarm::scope::vars(), named)))
+        Arc::new(Secrets::new(secret_values(
+            swarm::starter::own_environment(),
+            named,
+        )))
     }
 
     /// The worktrees of the repository the command works in.
