@@ -238,9 +238,12 @@ mod tests {
     #[tokio::test]
     async fn what_was_printed_comes_before_the_end_whichever_is_heard_first() {
         let words = ["/bin/sh", "-c", "echo out"].map(OsString::from);
-        let mut running = Running::start(&words, Path::new("/"), &[]).unwrap();
+        let mut running = Running::start(&words, Path::new("/"), &[], None).unwrap();
+        let Process::Ours { child, .. } = &mut running.process else {
+            panic!("{running:?}");
+        };
         // Nothing else runs meanwhile, so tokio has not heard of the output.
-        running.ended = Some(running.child.wait().unwrap());
+        running.ended = Some(child.wait().unwrap());
         let first = running.next().await.unwrap();
         assert!(
             matches!(&first, Next::Output(bytes) if bytes == b"out\n"),
