@@ -66,10 +66,7 @@ fn confined(program: &str, launch: &Launch, sandbox: &Sandbox) -> Result<Vec<OsS
     }
     let tree = tree_around(&launch.cwd);
     let confinement = match launch.reach {
-        Reach::Reads => Confinement {
-            write: also,
-            network: sandbox.network,
-        },
+        Reach::Reads => Confinement::writing(also, sandbox.network),
         _ => Confinement::of_tree(&tree, also, sandbox.network)?,
     };
     confinement.words(Path::new("/proc/self/exe"))

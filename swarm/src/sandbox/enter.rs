@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt::Display;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -9,6 +10,7 @@ use landlock::{
     ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope, path_beneath_rules,
 };
+use rustix::fs::{Mode, OFlags};
 
 use super::{Confinement, DEVICES};
 
@@ -32,11 +34,42 @@ pub fn main(args: &[OsString]) -> String {
     let Some(Ok(confinement)) = confinement else {
         return "ccb __confined did not understand what it was told".into();
     };
+    if !confinement.through.is_empty() {
+        return start_through(confinement, &args[1..]);
+    }
     if let Err(why) = confine(&confinement) {
         return why;
     }
     let error = Command::new(program).args(arguments).exec();
     format!("cannot start {}: {error}", program.display())
+}
+
+/// Becomes the program that takes the network away, which starts this one again. It has to come first:
+/// who is confined may not make namespaces.
+fn start_through(mut confinement: Confinement, rest: &[OsString]) -> String {
+    let through = std::mem::take(&mut confinement.through);
+    let own = match descriptor_of_own_program() {
+        Ok(own) => own,
+        Err(error) => return format!("the command was not started: {error}"),
+    };
+    let (Some((program, arguments)), Ok(json)) =
+        (through.split_first(), serde_json::to_string(&confinement))
+    else {
+        return "ccb __confined did not understand what it was told".into();
+    };
+    let error = Command::new(program)
+        .args(arguments)
+        .arg(format!("/proc/self/fd/{}", own.as_raw_fd()))
+        .args([CONFINED, &json])
+        .args(rest)
+        .exec();
+    format!("cannot start {program}: {error}")
+}
+
+/// Stays open in whatever this process becomes. It names this program even if its file was replaced
+/// since, and allows nothing but to start it.
+fn descriptor_of_own_program() -> rustix::io::Result<OwnedFd> {
+    rustix::fs::open("/proc/self/exe", OFlags::PATH, Mode::empty())
 }
 
 fn confine(confinement: &Confinement) -> Result<(), String> {

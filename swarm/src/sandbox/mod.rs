@@ -57,6 +57,9 @@ pub struct Confinement {
     pub write: Vec<PathBuf>,
     /// It reaches the network.
     pub network: bool,
+    /// The words of a program through which the helper starts itself once more, without a network.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    through: Vec<String>,
 }
 
 impl Confinement {
@@ -70,25 +73,35 @@ impl Confinement {
         let mut write = vec![tree.to_owned()];
         write.extend(commit_paths(tree)?);
         write.extend(also);
-        Ok(Self { write, network })
+        Ok(Self::writing(write, network))
     }
 
-    /// The words that come before a program and its arguments. `helper` is a ccb;
-    /// `/proc/self/exe` stands for this one.
+    /// For a program that may write below `write` and nowhere else.
+    pub fn writing(write: Vec<PathBuf>, network: bool) -> Self {
+        Self {
+            write,
+            network,
+            through: Vec::new(),
+        }
+    }
+
+    /// The words that come before a program and its arguments. `helper` is a ccb.
+    ///
+    /// The helper comes first, so that it can be named `/proc/self/exe`: others than root may not
+    /// look at `/proc/PID/exe` of whoever starts it, because hosts and loops keep their keys from
+    /// others of the same user.
     pub fn words(&self, helper: &Path) -> Result<Vec<OsString>, String> {
         support()?;
-        let mut words = match self.network {
+        let through = match self.network {
             true => Vec::new(),
             false => network::off()?,
         };
-        // Behind another program, the own one is to be named by its process.
-        let helper = match helper == Path::new("/proc/self/exe") {
-            true => PathBuf::from(format!("/proc/{}/exe", std::process::id())),
-            false => helper.to_owned(),
+        let told = Self {
+            through,
+            ..self.clone()
         };
-        let json = serde_json::to_string(self).map_err(|error| error.to_string())?;
-        words.extend([helper.into(), CONFINED.into(), json.into()]);
-        Ok(words)
+        let json = serde_json::to_string(&told).map_err(|error| error.to_string())?;
+        Ok(vec![helper.into(), CONFINED.into(), json.into()])
     }
 }
 
@@ -96,4 +109,24 @@ impl Confinement {
 pub fn support() -> Result<(), String> {
     static SUPPORT: OnceLock<Result<(), String>> = OnceLock::new();
     SUPPORT.get_or_init(enter::probe).clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_helper_is_named_as_everybody_may_name_it() {
+        let own = Path::new("/proc/self/exe");
+        for network in [true, false] {
+            let confinement = Confinement::writing(vec!["/tmp".into()], network);
+            // Where the kernel cannot do it there are no words.
+            if let Ok(words) = confinement.words(own) {
+                assert_eq!(
+                    words.first().map(OsString::as_os_str),
+                    Some(own.as_os_str())
+                );
+            }
+        }
+    }
 }

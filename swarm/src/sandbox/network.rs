@@ -1,6 +1,5 @@
 //! Taking the network away.
 
-use std::ffi::OsString;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
@@ -23,12 +22,12 @@ const WITHOUT: [&[&str]; 2] = [
 
 /// The words that come before a program that is to have no network; none if Landlock alone has to
 /// do, which refuses TCP and nothing else.
-pub(super) fn off() -> Result<Vec<OsString>, String> {
-    static OFF: OnceLock<Result<Vec<OsString>, String>> = OnceLock::new();
+pub(super) fn off() -> Result<Vec<String>, String> {
+    static OFF: OnceLock<Result<Vec<String>, String>> = OnceLock::new();
     OFF.get_or_init(find).clone()
 }
 
-fn find() -> Result<Vec<OsString>, String> {
+fn find() -> Result<Vec<String>, String> {
     let works = |words: &&&[&str]| {
         let Some((program, arguments)) = words.split_first() else {
             return false;
@@ -40,7 +39,7 @@ fn find() -> Result<Vec<OsString>, String> {
         ended.is_ok_and(|status| status.success())
     };
     if let Some(words) = WITHOUT.iter().find(works) {
-        return Ok(words.iter().map(OsString::from).collect());
+        return Ok(words.iter().map(|word| (*word).to_owned()).collect());
     }
     if refuses_tcp() {
         tracing::warn!(

@@ -202,10 +202,7 @@ fn shell(
     let (confined, both) = match &options.sandbox {
         None => (not(), (Ok(Vec::new()), Ok(Vec::new()))),
         Some(sandbox) => {
-            let reading = Confinement {
-                write: write.clone(),
-                network: sandbox.network,
-            };
+            let reading = Confinement::writing(write.clone(), sandbox.network);
             let also = write.into_iter().chain(sandbox.write.iter().cloned());
             let usual = Confinement::of_tree(tree, also, sandbox.network);
             match (sandbox::support(), sandbox.network) {
