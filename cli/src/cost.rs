@@ -1,6 +1,6 @@
 //! What agents used, in words.
 
-use swarm::runtime::Usage;
+use coordinator::run::Usage;
 
 /// A count of tokens as people say it.
 pub(crate) fn short_count(count: u64) -> String {

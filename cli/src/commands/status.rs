@@ -3,10 +3,10 @@ use std::time::Duration;
 
 use clap::Args;
 use coordinator::overview::{self, AgentView, Attention, Counts, Kind, Need, Overview, TeamView};
+use coordinator::run::Usage;
 use mailbox::Request;
 use serde_json::{Value, json};
 use store::{Failure, counted};
-use swarm::runtime::Usage;
 
 use crate::context::Context;
 use crate::cost::{saved_line, short_count, usage_line};

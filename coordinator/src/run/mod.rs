@@ -45,4 +45,5 @@ pub use spawn::{Spawn, WorksIn};
 pub use start::{GUARD, HOST, Launched};
 pub use swarm::process::KEEPER;
 pub(crate) use swarm::run::{DefinedHooks, Grants, LaunchPlan, Prove};
+pub use swarm::runtime::Usage;
 pub use wait::{Outcome, Output};

@@ -248,6 +248,13 @@ impl Meta {
         self.name.as_deref().unwrap_or(&self.agent_id)
     }
 
+    /// The file with the conversation of an agent of our own loop: one line for each point at which it
+    /// can be copied.
+    pub fn conversation(&self) -> Option<&str> {
+        let native = self.runtime.kind == RuntimeKind::Native;
+        self.session.as_deref().filter(|_| native)
+    }
+
     /// Whether it goes on with a conversation it had: in a new life, or in a new process.
     pub fn goes_on(&self) -> bool {
         self.life >= 2 || (self.restarts > 0 && self.session.is_some())

@@ -3,7 +3,6 @@ use coordinator::run::Listed;
 use serde_json::json;
 use store::Failure;
 use swarm::run::{Meta, TreeOf};
-use swarm::runtime::RuntimeKind;
 
 use super::list::color_of;
 use crate::context::Context;
@@ -79,7 +78,7 @@ pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, Failur
                 ("tree", tree.and_then(what_became_of)),
                 ("used", usage_line(&meta.usage)),
                 ("saved", saved_line(&meta.usage)),
-                ("talk", conversation(meta)),
+                ("talk", meta.conversation().map(str::to_owned)),
                 ("process", meta.pid.map(|pid| pid.to_string())),
                 ("output", Some(run.output_path().display().to_string())),
                 ("error", exit.as_ref().and_then(|exit| exit.error.clone())),
@@ -96,12 +95,6 @@ pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, Failur
             lines.join("\n")
         },
     )
-}
-
-/// The file that has the conversation, one line for each point at which it can be copied.
-fn conversation(meta: &Meta) -> Option<String> {
-    let native = meta.runtime.kind == RuntimeKind::Native;
-    meta.session.clone().filter(|_| native)
 }
 
 /// What became of an agent's worktree, if that is known.
