@@ -2,7 +2,7 @@ use clap::Args;
 use coordinator::run::Listed;
 use serde_json::json;
 use store::Failure;
-use swarm::run::{Meta, TreeOf};
+use swarm::run::TreeOf;
 
 use super::list::color_of;
 use crate::context::Context;
