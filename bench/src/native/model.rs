@@ -171,13 +171,6 @@ fn read_so_far(body: &Value) -> usize {
     results.sum()
 }
 
-/// How often the model has answered in this conversation.
-pub(crate) fn answered(body: &Value) -> usize {
-    let messages = body["messages"].as_array();
-    let of_model = |message: &&Value| message["role"] == "assistant";
-    messages.map_or(0, |all| all.iter().filter(of_model).count())
-}
-
 /// `number` makes the answer's id one that no other answer has; a program takes two answers with
 /// the same id for one.
 pub(crate) fn say(text: &str, number: usize, chat: bool) -> String {
