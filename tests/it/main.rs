@@ -194,6 +194,7 @@ mod mail_write_errors;
 
 /// Agents that share one process: they go on when it is killed, and none takes others along.
 mod mates;
+mod mates_sleep;
 /// The MCP server: agents that run commands.
 mod mcp_agents;
 /// The MCP server: bad input, and who calls.

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::CCB;
 
 /// A team whose agents share a process, and what else is set.
-fn team(more: &Value) -> NativeTeam {
+pub(crate) fn team(more: &Value) -> NativeTeam {
     let team = NativeTeam::new(CCB);
     let mut settings =
         json!({ "agents": { "matesIn": "process", "stopGraceMs": 500, "sandbox": "off" } });
@@ -96,13 +96,13 @@ fn of_mates(team: &NativeTeam) -> Vec<(i32, String)> {
     found
 }
 
-fn process(team: &NativeTeam) -> Option<i32> {
+pub(crate) fn process(team: &NativeTeam) -> Option<i32> {
     let mut all = of_mates(team).into_iter();
     all.find(|(_, line)| line.contains("__mates_host "))
         .map(|(pid, _)| pid)
 }
 
-fn await_nothing_left(team: &NativeTeam) {
+pub(crate) fn await_nothing_left(team: &NativeTeam) {
     wait_until(LONG, "the mates' processes to be gone", || {
         of_mates(team).is_empty()
     });

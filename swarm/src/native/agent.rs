@@ -1,6 +1,7 @@
 //! One agent: its conversation, its model, its tools, and what it may do.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use store::fault::reached;
@@ -14,7 +15,8 @@ use super::model::{Answer, Block, Model, ModelError, Rates, Stop};
 use super::permission::Permissions;
 use super::protocol::Say;
 use super::repeats::Repeats;
-use super::tools::Toolbox;
+use super::sleep::Kept;
+use super::tools::{Seen, Toolbox};
 use crate::definitions::PermissionMode;
 use crate::fault;
 use crate::runtime::Usage;
@@ -35,6 +37,8 @@ const BROKEN_OFF: &str = "[The user interrupted you here.]";
 pub(super) enum Halt {
     /// It was told to.
     Stop,
+    /// It has had nothing to do for so long that it gives up what it keeps in memory.
+    Asleep,
     /// Nobody listens any more.
     Gone,
     /// The conversation cannot be kept.
@@ -118,10 +122,14 @@ pub(super) struct Agent {
     /// Takes out of results what must be in none: keys.
     pub secrets: SecretFilter,
     pub spent: Spent,
+    /// The files its model has seen.
+    pub seen: Seen,
     /// Its servers, as long as it needs them.
     pub mcp: Option<Mcp>,
     /// It begins by waiting.
     pub rested: bool,
+    /// After how long a wait it falls asleep; none means never.
+    pub sleeps_after: Option<Duration>,
 }
 
 /// What was used so far.
@@ -159,6 +167,16 @@ impl Agent {
         worked
     }
 
+    /// What is left of it if it is dropped.
+    pub(super) fn into_kept(self) -> (Inbox, Kept) {
+        let kept = Kept {
+            spent: self.spent,
+            seen: self.seen,
+            mode: None,
+        };
+        (self.inbox, kept)
+    }
+
     /// Works until nothing more is to be done; the first message is in the conversation.
     async fn work(&mut self) -> Result<(), Halt> {
         if self.rested && !self.rest().await? {
@@ -193,13 +211,28 @@ impl Agent {
             if self.inbox.closed {
                 return Ok(false);
             }
-            match self.inbox.hear().await {
+            let sleeps_after = self.sleeps_after.filter(|_| self.may_sleep());
+            let heard = match sleeps_after {
+                None => self.inbox.hear().await,
+                Some(limit) => match tokio::time::timeout(limit, self.inbox.hear()).await {
+                    Ok(heard) => heard,
+                    Err(_) if self.inbox.is_quiet() => return Err(Halt::Asleep),
+                    Err(_) => continue,
+                },
+            };
+            match heard {
                 Heard::Stop => return Err(Halt::Stop),
                 Heard::Mode(mode) => self.set_mode(&mode).await?,
                 Heard::Mail | Heard::Urgent | Heard::Interrupt | Heard::Answer | Heard::Closed => {}
             }
         }
         Ok(true)
+    }
+
+    /// Whether nothing is lost if all but its conversation is made anew later.
+    fn may_sleep(&self) -> bool {
+        let only_ours = self.mcp.as_ref().is_none_or(Mcp::is_only_ours);
+        only_ours && !self.tools.has_background()
     }
 
     /// Makes the messages that wait part of the conversation.

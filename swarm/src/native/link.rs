@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
@@ -34,16 +34,18 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    /// Writes to `pipe`. The task ends when everything is written and nobody says more.
-    pub(super) fn new(pipe: OwnedFd) -> io::Result<(Self, JoinHandle<()>)> {
+    /// Writes to `pipe`. The task ends when everything is written and nobody says more; it gives the
+    /// pipe back unless nobody listens any more.
+    pub(super) fn new(pipe: OwnedFd) -> io::Result<(Self, JoinHandle<Option<OwnedFd>>)> {
         let mut pipe = pipe::Sender::from_owned_fd(pipe)?;
         let (lines, mut said) = mpsc::channel::<Vec<u8>>(UNREAD);
         let writer = tokio::spawn(async move {
             while let Some(line) = said.recv().await {
                 if pipe.write_all(&line).await.is_err() {
-                    return;
+                    return None;
                 }
             }
+            pipe.into_nonblocking_fd().ok()
         });
         Ok((Self { lines }, writer))
     }
@@ -135,8 +137,9 @@ pub(super) enum Heard {
 /// What the host says.
 #[derive(Debug)]
 pub(super) struct Inbox {
-    /// What was said; nothing where that was all.
-    told: mpsc::Receiver<Option<Told>>,
+    lines: LineReader,
+    /// If the process is its alone, SIGTERM is the same as being told to stop.
+    terminate: Option<Signal>,
     /// Messages that the model has not seen.
     pub mail: VecDeque<Mail>,
     /// Answers to questions, by their ids.
@@ -146,74 +149,93 @@ pub(super) struct Inbox {
 }
 
 impl Inbox {
-    /// Reads from `pipe`: the first line, then everything else as it comes. If the process is its
-    /// alone, SIGTERM is the same as being told to stop.
+    /// Reads from `pipe`: the first line now, everything else as it comes. `alone`: signals to this
+    /// process are for it.
     pub(super) async fn new(pipe: OwnedFd, alone: bool) -> io::Result<(Opening, Self)> {
-        let mut lines = LineReader::new(pipe::Receiver::from_owned_fd(pipe)?, MAX_LINE);
-        let first = match lines.next().await? {
+        let mut inbox = Self::again(pipe)?;
+        let first = match inbox.lines.next().await? {
             Some(Line::Whole(first)) => first,
             _ => return Err(io::Error::other("nobody says who the agent is")),
         };
         let opening: Opening = serde_json::from_slice(&first)
             .map_err(|error| io::Error::other(format!("the first line is wrong: {error}")))?;
-        let (tell, told) = mpsc::channel(UNREAD);
         if alone {
-            let mut terminate = signal(SignalKind::terminate())?;
-            let by_signal = tell.clone();
-            tokio::spawn(async move {
-                if terminate.recv().await.is_some() {
-                    by_signal.send(Some(Told::Stop)).await.ok();
-                }
-            });
+            inbox.terminate = Some(signal(SignalKind::terminate())?);
         }
-        tokio::spawn(async move {
-            while let Ok(Some(line)) = lines.next().await {
-                let Line::Whole(line) = line else {
-                    continue;
-                };
-                match serde_json::from_slice(&line) {
-                    Ok(said) => {
-                        if tell.send(Some(said)).await.is_err() {
-                            return;
-                        }
-                    }
-                    Err(error) => tracing::warn!(%error, "a line of the host is not understood"),
-                }
-            }
-            tell.send(None).await.ok();
-        });
-        let inbox = Self {
-            told,
+        Ok((opening, inbox))
+    }
+
+    /// Reads on from a pipe whose first line was read before.
+    pub(super) fn again(pipe: OwnedFd) -> io::Result<Self> {
+        Ok(Self {
+            lines: LineReader::new(pipe::Receiver::from_owned_fd(pipe)?, MAX_LINE),
+            terminate: None,
             mail: VecDeque::new(),
             answers: HashMap::new(),
             closed: false,
-        };
-        Ok((opening, inbox))
+        })
+    }
+
+    /// Whether everything that came through the pipe has been dealt with.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.mail.is_empty() && !self.closed && self.lines.is_between_lines()
+    }
+
+    /// Gives the pipe back.
+    pub(super) fn into_pipe(self) -> io::Result<OwnedFd> {
+        self.lines.into_pipe().into_nonblocking_fd()
     }
 
     /// What comes next. Nothing is lost if this is dropped.
     pub(super) async fn hear(&mut self) -> Heard {
-        let told = match self.told.recv().await {
-            Some(Some(told)) => told,
-            Some(None) => {
-                self.closed = true;
-                return Heard::Closed;
-            }
-            None => return std::future::pending().await,
-        };
-        match told {
-            Told::Message { id, text, now } => {
+        match self.told().await {
+            Some(Told::Message { id, text, now }) => {
                 let mail = Mail { id, text };
                 self.mail.push_back(mail);
                 if now { Heard::Urgent } else { Heard::Mail }
             }
-            Told::Interrupt => Heard::Interrupt,
-            Told::Permission { id, allow, reason } => {
+            Some(Told::Interrupt) => Heard::Interrupt,
+            Some(Told::Permission { id, allow, reason }) => {
                 self.answers.insert(id, (allow, reason));
                 Heard::Answer
             }
-            Told::Mode { mode } => Heard::Mode(mode),
-            Told::Stop => Heard::Stop,
+            Some(Told::Mode { mode }) => Heard::Mode(mode),
+            Some(Told::Stop) => Heard::Stop,
+            None => {
+                self.closed = true;
+                Heard::Closed
+            }
         }
     }
+
+    /// The next thing that is understood; none at the end, and only once.
+    async fn told(&mut self) -> Option<Told> {
+        loop {
+            if self.closed {
+                return signalled(self.terminate.as_mut()).await;
+            }
+            let line = tokio::select! {
+                told = signalled(self.terminate.as_mut()) => return told,
+                line = self.lines.next() => line,
+            };
+            match line {
+                Ok(Some(Line::Whole(line))) => match serde_json::from_slice(&line) {
+                    Ok(told) => return Some(told),
+                    Err(error) => tracing::warn!(%error, "a line of the host is not understood"),
+                },
+                Ok(Some(Line::Piece(_))) => {}
+                Ok(None) | Err(_) => return None,
+            }
+        }
+    }
+}
+
+/// Waits for SIGTERM, if it is for this agent.
+async fn signalled(terminate: Option<&mut Signal>) -> Option<Told> {
+    if let Some(terminate) = terminate
+        && terminate.recv().await.is_some()
+    {
+        return Some(Told::Stop);
+    }
+    std::future::pending().await
 }

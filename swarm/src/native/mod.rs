@@ -21,6 +21,7 @@ mod probe;
 mod protocol;
 mod repeats;
 mod set_up;
+mod sleep;
 mod system;
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
+use tokio::task::JoinHandle;
+
 pub use fork::{ForkPoint, fork_point};
 pub use probe::probe;
 pub use together::{SharedNative, Together};
@@ -42,6 +45,7 @@ use agent::Halt;
 use link::{Inbox, Outbox};
 use protocol::Say;
 use set_up::set_up;
+use sleep::{Kept, Sleeper};
 
 use crate::process::Processes;
 
@@ -106,31 +110,51 @@ async fn run_on_standard_streams(options: Options) -> u8 {
         let input = io::stdin().as_fd().try_clone_to_owned()?;
         io::Result::Ok((input, io::stdout().as_fd().try_clone_to_owned()?))
     };
-    match streams() {
+    let lived = match streams() {
         Ok((input, output)) => run(options, input, output, true).await,
-        Err(error) => {
-            tracing::error!(%error, "ccb __native is started by ccb, with pipes");
-            1
-        }
+        Err(error) => not_with_pipes(&error),
+    };
+    match lived {
+        Lived::Over(code) => code,
+        Lived::Asleep(_) => 0,
     }
 }
 
-/// Runs an agent on these pipes to its end. `alone`: signals to this process are for it.
-async fn run(mut options: Options, input: OwnedFd, output: OwnedFd, alone: bool) -> u8 {
-    let opened = Outbox::new(output);
-    let (out, written) = match opened {
+fn not_with_pipes(error: &io::Error) -> Lived {
+    tracing::error!(%error, "ccb __native is started by ccb, with pipes");
+    Lived::Over(1)
+}
+
+/// How it went with a loop.
+#[derive(Debug)]
+enum Lived {
+    /// It is over, with this exit code.
+    Over(u8),
+    /// It goes on when it is spoken to.
+    Asleep(Box<Sleeper>),
+}
+
+/// A loop that is about to begin, or to go on.
+struct Awake {
+    opening: Opening,
+    options: Options,
+    out: Outbox,
+    /// What is said has arrived when this ends.
+    written: JoinHandle<Option<OwnedFd>>,
+    inbox: Inbox,
+    /// What it knew before it slept.
+    kept: Option<Kept>,
+}
+
+/// Runs an agent on these pipes. `alone`: signals to this process are for it.
+async fn run(mut options: Options, input: OwnedFd, output: OwnedFd, alone: bool) -> Lived {
+    let (out, written) = match Outbox::new(output) {
         Ok(opened) => opened,
-        Err(error) => {
-            tracing::error!(%error, "ccb __native is started by ccb, with pipes");
-            return 1;
-        }
+        Err(error) => return not_with_pipes(&error),
     };
     let (mut opening, inbox) = match Inbox::new(input, alone).await {
         Ok(opened) => opened,
-        Err(error) => {
-            tracing::error!(%error, "ccb __native is started by ccb, with pipes");
-            return 1;
-        }
+        Err(error) => return not_with_pipes(&error),
     };
     let keys = std::mem::take(&mut opening.keys).into_environment();
     options.env.extend(keys.iter().cloned());
@@ -138,32 +162,52 @@ async fn run(mut options: Options, input: OwnedFd, output: OwnedFd, alone: bool)
         // Agents that our own tools start from this process need them as well.
         crate::starter::give_to_this_process(keys);
     }
-    let code = live(opening, &options, out, inbox).await;
-    // What was said arrives before the end does.
-    written.await.ok();
-    code
+    let awake = Awake {
+        opening,
+        options,
+        out,
+        written,
+        inbox,
+        kept: None,
+    };
+    live(awake).await
 }
 
-async fn live(opening: Opening, options: &Options, out: Outbox, inbox: Inbox) -> u8 {
+async fn live(awake: Awake) -> Lived {
+    let Awake {
+        opening,
+        options,
+        out,
+        written,
+        inbox,
+        kept,
+    } = awake;
     let failed = |error: String| Say::Result {
         status: "failed",
         text: String::new(),
         error: Some(error),
     };
-    let mut agent = match set_up(opening, options, out.clone(), inbox).await {
-        Ok(agent) => agent,
+    let code = match set_up(&opening, &options, out.clone(), inbox, kept).await {
         Err(why) => {
-            out.say(&failed(why)).await.ok();
-            return 1;
-        }
-    };
-    match agent.run().await {
-        Ok(()) | Err(Halt::Stop) => 0,
-        Err(Halt::Gone) => 1,
-        Err(Halt::Journal(error)) => {
-            let why = format!("the conversation cannot be kept: {error}");
             out.say(&failed(why)).await.ok();
             1
         }
-    }
+        Ok(mut agent) => match agent.run().await {
+            Ok(()) | Err(Halt::Stop) => 0,
+            Err(Halt::Gone) => 1,
+            Err(Halt::Asleep) => {
+                drop(out);
+                return sleep::fall_asleep(agent, opening, options, written).await;
+            }
+            Err(Halt::Journal(error)) => {
+                let why = format!("the conversation cannot be kept: {error}");
+                out.say(&failed(why)).await.ok();
+                1
+            }
+        },
+    };
+    drop(out);
+    // What was said arrives before the end does.
+    written.await.ok();
+    Lived::Over(code)
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::Opening;
-use super::agent::{Agent, Limits, Spent};
+use super::agent::{Agent, Limits};
 use super::context::Context;
 use super::conversation::{Conversation, Prefix};
 use super::journal::Entry;
@@ -17,7 +17,8 @@ use super::mcp::{Mcp, McpOptions, users_servers};
 use super::model::{Client, Fixed, Format, KEY_VARIABLES, Provider, variable};
 use super::permission::{PermissionOptions, Permissions, RuleSources, Rules};
 use super::protocol::Say;
-use super::tools::{Tool, ToolSpec, Toolbox, ToolboxOptions};
+use super::sleep::{Kept, SLEEPS_AFTER};
+use super::tools::{Seen, Tool, ToolSpec, Toolbox, ToolboxOptions};
 use super::{Options, system};
 use crate::definitions::PermissionMode;
 use crate::environment;
@@ -65,27 +66,33 @@ fn check_limit(opening: &Opening, provider: &Provider, known: bool) -> Result<()
 
 /// The agent; it has said that it is up.
 pub(super) async fn set_up(
-    opening: Opening,
+    opening: &Opening,
     options: &Options,
     out: Outbox,
     mut inbox: Inbox,
+    kept: Option<Kept>,
 ) -> Result<Agent, NoAgent> {
-    let provider = provider(&opening, &options.env)?;
+    let provider = provider(opening, &options.env)?;
     let rates = provider.rates();
-    check_limit(&opening, &provider, rates.is_some())?;
-    let mut conversation = converse(&opening, &provider)?;
+    check_limit(opening, &provider, rates.is_some())?;
+    let slept = kept.is_some();
+    let kept = kept.unwrap_or_default();
+    let mut conversation = converse(opening, &provider, slept)?;
     let words = |error: super::journal::JournalError| error.to_string();
-    let ready = Say::Ready {
-        session: conversation.session(),
-        model: provider.model.clone(),
-    };
-    out.say(&ready).await.map_err(|_| "nobody listens")?;
+    if !slept {
+        let ready = Say::Ready {
+            session: conversation.session(),
+            model: provider.model.clone(),
+        };
+        out.say(&ready).await.map_err(|_| "nobody listens")?;
+    }
     let hidden = hidden(&provider);
-    let (mcp, mode) = servers(&opening, options, &hidden, &mut inbox).await?;
-    let context = system::context(&opening, &options.env);
+    let (mcp, mode) = servers(opening, options, &hidden, &mut inbox).await?;
+    let context = system::context(opening, &options.env);
     let system = context.prompt(opening.system.as_deref());
-    let mut tools = toolbox(&opening, options, &hidden, mcp.tools(), context);
-    let prefix = prefix(&conversation, system, &mut tools);
+    let seen = &kept.seen;
+    let mut tools = toolbox(opening, options, &hidden, mcp.tools(), context, seen);
+    let prefix = prefix(&conversation, system, &mut tools, slept);
     let (head, plain_head) = heads(&prefix, &provider, opening.effort.as_deref());
     conversation.begins_with(prefix).map_err(words)?;
     let tools = Arc::new(tools);
@@ -98,7 +105,7 @@ pub(super) async fn set_up(
         out,
         inbox,
         conversation,
-        permissions: permissions(&opening, &tools, &options.env),
+        permissions: permissions(opening, &tools, &options.env),
         tools,
         head,
         plain_head,
@@ -110,7 +117,8 @@ pub(super) async fn set_up(
             bytes: together.and_then(|together| together.max_bytes),
         },
         secrets: provider.secret_filter(&options.env),
-        spent: Spent::default(),
+        spent: kept.spent,
+        seen: kept.seen,
         model: Arc::new(Client::new(
             provider,
             options.env.clone(),
@@ -118,8 +126,9 @@ pub(super) async fn set_up(
         )),
         mcp: Some(mcp),
         rested: opening.text.is_empty(),
+        sleeps_after: together.map(|_| SLEEPS_AFTER),
     };
-    if let Some(mode) = mode {
+    if let Some(mode) = mode.or(kept.mode) {
         let halted = |_| "nobody listens".to_owned();
         agent.set_mode(&mode).await.map_err(halted)?;
     }
@@ -127,10 +136,10 @@ pub(super) async fn set_up(
 }
 
 /// What requests begin with: what the agent is told and its tools. A copy has its original's, byte
-/// for byte, whatever it is made of itself.
-fn prefix(conversation: &Conversation, system: String, tools: &mut Toolbox) -> Prefix {
+/// for byte, whatever it is made of itself; whoever has slept has what it had before.
+fn prefix(conversation: &Conversation, system: String, tools: &mut Toolbox, slept: bool) -> Prefix {
     let known = conversation.prefix();
-    if let Some(known) = known.filter(|_| conversation.is_fork()) {
+    if let Some(known) = known.filter(|_| conversation.is_fork() || slept) {
         tools.offer(known.tools.iter().map(spec));
         return known.clone();
     }
@@ -225,7 +234,7 @@ async fn servers(
     Ok((mcp, mode))
 }
 
-fn converse(opening: &Opening, provider: &Provider) -> Result<Conversation, NoAgent> {
+fn converse(opening: &Opening, provider: &Provider, slept: bool) -> Result<Conversation, NoAgent> {
     let dir = opening.records.as_ref().unwrap_or(&opening.scratch);
     let format = Format(provider.wire);
     let conversation = match &opening.session {
@@ -235,6 +244,9 @@ fn converse(opening: &Opening, provider: &Provider) -> Result<Conversation, NoAg
     };
     let words = |error: super::journal::JournalError| error.to_string();
     let mut conversation = conversation.map_err(words)?;
+    if slept {
+        return Ok(conversation);
+    }
     let session = Entry::Session {
         v: 1,
         cwd: opening.cwd.clone(),
@@ -259,6 +271,7 @@ fn toolbox(
     hidden: &[String],
     mut extra: Vec<Arc<dyn Tool>>,
     context: Context,
+    seen: &Seen,
 ) -> Toolbox {
     let shown = |name: &OsStr| !hidden.iter().any(|hidden| name == OsStr::new(hidden));
     let env = options.env.iter().filter(|(name, _)| shown(name)).cloned();
@@ -280,6 +293,7 @@ fn toolbox(
         also_read: context.skill_dirs(&tree_around(&opening.cwd)),
         sandbox: opening.sandbox.clone(),
         rules,
+        seen: seen.clone(),
         ..ToolboxOptions::default()
     };
     extra.extend(context.skill_tool());

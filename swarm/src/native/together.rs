@@ -1,7 +1,7 @@
 //! Several agents in one process: what they share, and what keeps them apart.
 //!
 //! Each has a thread of its own with a scheduler of its own, so one that does not come back stops
-//! nobody else. They speak with their hosts through pipes, like an agent with a process of its own:
+//! nobody else; one that has nothing to do gives its thread back and sleeps (`sleep.rs`). They speak with their hosts through pipes, like an agent with a process of its own:
 //! everything behind that is the same. Requests to models are made by one scheduler for all of them,
 //! over connections they share.
 
@@ -17,9 +17,10 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::net::unix::pipe;
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
-use super::{Options, Ports, run};
+use super::sleep::{Call, Sleeper};
+use super::{Lived, Options, Ports, run};
 use crate::process::{Child, Ending, Processes};
 use crate::runtime::pulse::BEAT;
 use crate::runtime::{
@@ -37,6 +38,8 @@ pub struct Together {
     /// Where requests to models are made.
     pub(super) net: Handle,
     pub(super) clients: Arc<Clients>,
+    /// Told when one of them has fallen asleep.
+    asleep: Arc<Notify>,
     ports: Ports,
     /// What one of them may keep in memory.
     pub(super) max_bytes: Option<u64>,
@@ -63,9 +66,12 @@ impl Together {
                 }
             })?;
         let net = made.recv().map_err(io::Error::other)??;
+        let asleep = Arc::new(Notify::new());
+        net.spawn(give_memory_back(Arc::clone(&asleep)));
         Ok(Self {
             net,
             clients: Arc::default(),
+            asleep,
             ports,
             max_bytes: None,
             given_up: Arc::new(given_up),
@@ -79,6 +85,19 @@ impl Together {
             max_bytes: Some(max_bytes),
             ..self.clone()
         }
+    }
+}
+
+/// Gives back what agents have freed that fell asleep, for all at once that do so at about the same
+/// time.
+async fn give_memory_back(asleep: Arc<Notify>) {
+    const AT_ONCE: Duration = Duration::from_secs(2);
+    loop {
+        asleep.notified().await;
+        tokio::time::sleep(AT_ONCE).await;
+        tokio::task::spawn_blocking(store::memory::give_back)
+            .await
+            .ok();
     }
 }
 
@@ -148,28 +167,27 @@ impl Runtime for SharedNative {
             processes: Some(processes.clone()),
             together: Some(self.together.clone()),
         };
-        let scope = Scope {
+        let scope = Arc::new(Scope {
             env: launch.env.clone(),
             dir: launch.cwd.clone(),
-        };
+        });
         let opening = json!(Opening::of(launch, Keys::default()));
         let (tell, ended) = oneshot::channel();
         let tell: End = Arc::new(Mutex::new(Some(tell)));
         let pulse = Pulse::default();
-        let (told, beating) = (Arc::clone(&tell), pulse.clone());
-        std::thread::Builder::new()
-            .name("mate".to_owned())
-            .stack_size(STACK)
-            .spawn(move || {
-                scope::enter(Some(Arc::new(scope)));
-                let code = live(options, its_input.into(), its_output.into(), &beating);
-                end(&told, Ending::Exited(code));
-            })
-            .map_err(failed)?;
-        let given_up = Arc::clone(&self.together.given_up);
+        let mate = Mate {
+            scope,
+            net: self.together.net.clone(),
+            asleep: Arc::clone(&self.together.asleep),
+            pulse: pulse.clone(),
+            tell: Arc::clone(&tell),
+        };
+        let whole = Part::Whole(options, its_input.into(), its_output.into());
+        mate.give_thread(whole).map_err(failed)?;
+        let (given_up, felt) = (Arc::clone(&self.together.given_up), pulse.clone());
         processes.on_kill(move || {
             // A thread cannot be killed: from here on nobody hears it.
-            if end(&tell, Ending::Signaled(9)) {
+            if end(&tell, Ending::Signaled(9)) && !felt.is_at_rest() {
                 given_up();
             }
         });
@@ -186,9 +204,72 @@ impl Runtime for SharedNative {
     }
 }
 
-/// Runs a loop to its end, also if that is a panic; returns its exit code.
-fn live(options: Options, input: OwnedFd, output: OwnedFd, pulse: &Pulse) -> i32 {
-    let last_words = output.try_clone();
+/// How much of a loop is to be run.
+enum Part {
+    /// All of it.
+    Whole(Options, OwnedFd, OwnedFd),
+    /// What comes after it slept.
+    Rest(Box<Sleeper>),
+}
+
+/// An agent of this process, awake or asleep.
+struct Mate {
+    scope: Arc<Scope>,
+    net: Handle,
+    asleep: Arc<Notify>,
+    pulse: Pulse,
+    tell: End,
+}
+
+impl Mate {
+    /// Runs on a thread of its own until it is over or falls asleep.
+    fn give_thread(self, part: Part) -> io::Result<()> {
+        std::thread::Builder::new()
+            .name("mate".to_owned())
+            .stack_size(STACK)
+            .spawn(move || {
+                scope::enter(Some(Arc::clone(&self.scope)));
+                match live(part, &self.pulse) {
+                    Ok(Lived::Asleep(sleeper)) => {
+                        self.pulse.rest();
+                        self.asleep.notify_one();
+                        self.net.clone().spawn(self.sleep(*sleeper));
+                    }
+                    Ok(Lived::Over(code)) => self.is_over(i32::from(code)),
+                    Err(code) => self.is_over(code),
+                }
+            })?;
+        Ok(())
+    }
+
+    /// Sleeps without a thread until somebody speaks to it.
+    async fn sleep(self, sleeper: Sleeper) {
+        let tell = Arc::clone(&self.tell);
+        let woken = match sleeper.until_called().await {
+            Ok((_, Call::Nobody)) => return self.is_over(0),
+            Ok((sleeper, Call::Spoken)) => {
+                self.pulse.beat();
+                self.give_thread(Part::Rest(Box::new(sleeper)))
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = woken {
+            tracing::error!(%error, "an agent that slept cannot be woken");
+            end(&tell, Ending::Exited(1));
+        }
+    }
+
+    fn is_over(&self, code: i32) {
+        end(&self.tell, Ending::Exited(code));
+    }
+}
+
+/// Runs a loop until it is over or falls asleep; the exit code if it panics.
+fn live(part: Part, pulse: &Pulse) -> Result<Lived, i32> {
+    let last_words = match &part {
+        Part::Whole(_, _, output) => output.try_clone(),
+        Part::Rest(sleeper) => sleeper.output().try_clone(),
+    };
     let lived = catch_unwind(AssertUnwindSafe(|| {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -197,7 +278,7 @@ fn live(options: Options, input: OwnedFd, output: OwnedFd, pulse: &Pulse) -> i32
             Ok(runtime) => runtime,
             Err(error) => {
                 tracing::error!(%error, "the agent cannot begin");
-                return 1;
+                return Lived::Over(1);
             }
         };
         let beating = pulse.clone();
@@ -207,11 +288,16 @@ fn live(options: Options, input: OwnedFd, output: OwnedFd, pulse: &Pulse) -> i32
                 tokio::time::sleep(BEAT).await;
             }
         });
-        let code = runtime.block_on(run(options, input, output, false));
+        let lived = match part {
+            Part::Whole(options, input, output) => {
+                runtime.block_on(run(options, input, output, false))
+            }
+            Part::Rest(sleeper) => runtime.block_on(sleeper.wake()),
+        };
         runtime.shutdown_background();
-        i32::from(code)
+        lived
     }));
-    lived.unwrap_or_else(|panic| {
+    lived.map_err(|panic| {
         let why = format!("a bug in ccb ended the agent's loop: {}", words(&*panic));
         tracing::error!("{why}");
         let line = json!({ "type": "result", "status": "failed", "error": why });

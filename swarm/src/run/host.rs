@@ -376,6 +376,7 @@ async fn live(
                 life.tick(&agent.orders, processes);
                 if life.meta.state == RunState::Idle {
                     processes.rest();
+                    life.rest();
                 }
                 life.leave_if_agreed(&agent.orders).await;
             }

@@ -19,9 +19,16 @@ pub(super) fn exit(run: &RunDir, meta: &Meta, status: ExitStatus, error: String,
     }
 }
 
-/// The last thing it said or printed in this life.
+/// The end of the last thing it said or printed in this life.
 pub(super) fn partial_text(run: &RunDir, life: u32) -> Option<String> {
-    let end = store::log::tail(&run.transcript_path(), TAIL).ok()?;
+    let text = last_text(run, life, TAIL)?;
+    let start = text.ceil_char_boundary(text.len().saturating_sub(MAX_TEXT));
+    Some(text[start..].to_owned())
+}
+
+/// The last thing it said or printed in this life, if the last `tail` bytes of its transcript say.
+pub(super) fn last_text(run: &RunDir, life: u32, tail: u64) -> Option<String> {
+    let end = store::log::tail(&run.transcript_path(), tail).ok()?;
     let records = end.lines();
     let records = records.filter_map(|line| serde_json::from_str::<Record>(line).ok());
     let (mut said, mut printed) = (String::new(), String::new());
@@ -34,10 +41,6 @@ pub(super) fn partial_text(run: &RunDir, life: u32) -> Option<String> {
         }
     }
     let text = if said.is_empty() { printed } else { said };
-    let mut start = text.len().saturating_sub(MAX_TEXT);
-    while !text.is_char_boundary(start) {
-        start += 1;
-    }
-    let text = text[start..].trim_end();
+    let text = text.trim_end();
     (!text.is_empty()).then(|| text.to_owned())
 }

@@ -17,8 +17,7 @@ impl Life<'_> {
             error.push_str(&format!("; {words}"));
         }
         let reason = self.reason(status);
-        let turn = self.last_turn.as_ref().map(|turn| turn.text.clone());
-        let result = turn.filter(|text| !text.is_empty());
+        let result = self.last_words().filter(|text| !text.is_empty());
         self.record.add(Entry::Ended {
             status: status.as_str().into(),
             error: error.clone(),

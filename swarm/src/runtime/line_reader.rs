@@ -67,6 +67,16 @@ impl LineReader {
         }
     }
 
+    /// Whether everything that was read has been returned.
+    pub fn is_between_lines(&self) -> bool {
+        self.buffer.is_empty() && !self.in_long && !self.ended
+    }
+
+    /// Gives the pipe back. What was read and not returned is lost.
+    pub fn into_pipe(self) -> pipe::Receiver {
+        self.pipe
+    }
+
     /// The first line of the buffer, or a piece of it.
     fn cut(&mut self) -> Option<Line> {
         let found = memchr::memchr(b'\n', &self.buffer[self.searched..]);

@@ -30,6 +30,16 @@ impl Pulse {
         self.last.store(self.now(), Ordering::Relaxed);
     }
 
+    /// It has no thread until it is woken, so nothing can block it.
+    pub(crate) fn rest(&self) {
+        self.last.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    /// Whether it has no thread at the moment.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.last.load(Ordering::Relaxed) == u64::MAX
+    }
+
     /// How long it has not moved.
     pub fn silent_for(&self) -> Duration {
         let last = self.last.load(Ordering::Relaxed);

@@ -36,7 +36,7 @@ const LOOK: Duration = Duration::from_secs(2);
 /// few of them, each with its own holes, and keep what a long answer took for a moment.
 const THRIFTY: [(&str, &str); 2] = [
     ("MALLOC_ARENA_MAX", "2"),
-    ("MALLOC_MMAP_THRESHOLD_", "65536"),
+    ("MALLOC_MMAP_THRESHOLD_", "16384"),
 ];
 /// A run whose process has died so often is not tried again here: it may be what kills it.
 const MOST_RESTARTS: u32 = 4;

@@ -129,6 +129,11 @@ impl Mcp {
         &self.absent
     }
 
+    /// Whether there is no server but ours, which remembers nothing that is not on disk.
+    pub(super) fn is_only_ours(&self) -> bool {
+        self.connections.iter().all(|one| one.name() == OWN_SERVER)
+    }
+
     /// Lets the servers end by themselves; those that do not are killed when the last of their
     /// tools is dropped.
     pub async fn close(&self) {

@@ -68,6 +68,13 @@ impl Command {
     }
 }
 
+impl Background {
+    /// Whether there was ever one.
+    pub(super) fn is_used(&self) -> bool {
+        self.count.load(Ordering::Relaxed) > 0
+    }
+}
+
 impl Drop for Background {
     fn drop(&mut self) {
         for command in self.commands().values() {

@@ -29,10 +29,10 @@ impl fmt::Debug for FileTool {
 }
 
 impl FileTool {
-    pub(super) fn new(places: Places, found_below: Option<FoundBelow>) -> Arc<Self> {
+    pub(super) fn new(places: Places, seen: Seen, found_below: Option<FoundBelow>) -> Arc<Self> {
         Arc::new(Self {
             places,
-            seen: Seen::default(),
+            seen,
             found_below: Mutex::new(found_below),
         })
     }

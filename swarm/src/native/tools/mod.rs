@@ -33,6 +33,7 @@ pub use bound::{MAX_RESULT, bounded};
 pub use cancel::Cancel;
 pub use files::FoundBelow;
 pub(super) use places::plain;
+pub use seen::Seen;
 pub use toolbox::{Toolbox, ToolboxOptions};
 
 /// What a call returns while it runs.

@@ -5,12 +5,12 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// Remembers files that were read or written, so that none is changed unseen.
-#[derive(Debug, Default)]
-pub(super) struct Seen {
-    files: Mutex<HashMap<PathBuf, Version>>,
+/// Remembers files that were read or written, so that none is changed unseen. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Seen {
+    files: Arc<Mutex<HashMap<PathBuf, Version>>>,
 }
 
 /// What tells one content of a file from the next.

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::bash::{self, Background, Shell};
 use super::files::{FileTool, FoundBelow, OnFiles};
 use super::places::{Denied, Places};
+use super::seen::Seen;
 use super::web_fetch::{self, WebFetch};
 use super::{Call, Tool, ToolOutput, ToolSpec, bounded, edit, glob, grep, read};
 use crate::definitions::PermissionMode;
@@ -47,6 +48,8 @@ pub struct ToolboxOptions {
     pub helper: Option<PathBuf>,
     /// Who starts commands; without one, this process.
     pub processes: Option<Processes>,
+    /// Files that the model has seen before.
+    pub seen: Seen,
 }
 
 /// The tools of one agent, in an order that never changes, because it is part of each request.
@@ -89,7 +92,7 @@ impl Toolbox {
             write: locked,
         };
         let places = Places::new(&options.cwd, &tree, &write, &options.also_read, denied);
-        let files = FileTool::new(places, found_below);
+        let files = FileTool::new(places, options.seen.clone(), found_below);
         let always_reads = options.reach == Reach::Reads;
         let (shell, confined) = shell(options, &tree, write, always_reads);
         let shell = Arc::new(shell);
@@ -117,6 +120,11 @@ impl Toolbox {
     /// Whether commands are confined; if not although they should be, why.
     pub fn confined(&self) -> Result<(), &str> {
         self.confined.as_ref().copied().map_err(String::as_str)
+    }
+
+    /// Whether a command was started in the background, whose output can still be asked for.
+    pub(in crate::native) fn has_background(&self) -> bool {
+        self.shell.background.is_used()
     }
 
     /// In plan mode commands cannot change the tree, as far as they can be confined at all.

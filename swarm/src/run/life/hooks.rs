@@ -106,8 +106,7 @@ impl Life<'_> {
         for note in &call.notes {
             self.record.note(note.clone());
         }
-        let turn = self.last_turn.as_ref();
-        let text = turn.map(|turn| turn.text.clone());
+        let text = self.last_words();
         let mut put = |key: &str, value: serde_json::Value| {
             call.input.more.insert(key.to_owned(), value);
         };

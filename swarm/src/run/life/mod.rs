@@ -27,6 +27,7 @@ use super::guard::stop_words;
 use super::host::{HostError, HostOptions};
 use super::meta::{Meta, RunState};
 use super::meter::Meter;
+use super::partial::last_text;
 use super::recorder::Recorder;
 use super::run_dir::RunDir;
 use super::services::{Asked, HostServices, ModeOrder};
@@ -61,6 +62,8 @@ pub(super) struct Life<'a> {
     /// It waited for mail when the process ended that it shares with others.
     pub(super) rested: bool,
     pub(super) last_turn: Option<TurnEnd>,
+    /// The text of that turn is only in the transcript, within so many bytes of its end.
+    put_away: Option<u64>,
     pub(super) not_launched: Option<String>,
     pub(super) ending: Option<Ending>,
     /// Its program has ended.
@@ -133,6 +136,7 @@ impl<'a> Life<'a> {
             busy: true,
             rested,
             last_turn: None,
+            put_away: None,
             not_launched: None,
             ending: None,
             gone: false,
@@ -270,6 +274,27 @@ impl<'a> Life<'a> {
             if let Err(error) = self.services.tell_parent(&summary, &text) {
                 tracing::warn!(%error, "the parent is not told");
             }
+        }
+    }
+
+    /// Keeps no long text in memory while there is nothing to do; others are in the same process.
+    pub(super) fn rest(&mut self) {
+        const LONG: usize = 4 * 1024;
+        // What is written after it while it rests: notes, changes of its mode.
+        const LATER: usize = 256 * 1024;
+        if let Some(turn) = self.last_turn.as_mut().filter(|it| it.text.len() > LONG) {
+            let text = std::mem::take(&mut turn.text);
+            // No byte of a text takes more than six in JSON; it may be there twice.
+            let within = text.len() * 12 + LATER;
+            self.put_away = Some(u64::try_from(within).unwrap_or(u64::MAX));
+        }
+    }
+
+    /// What its last turn ended with.
+    pub(super) fn last_words(&self) -> Option<String> {
+        match self.put_away {
+            Some(within) => last_text(&self.run, self.meta.life, within),
+            None => Some(self.last_turn.as_ref()?.text.clone()),
         }
     }
 
@@ -434,6 +459,7 @@ impl<'a> Life<'a> {
         self.interrupted = false;
         let again = self.weigh_turn(&turn);
         self.last_turn = Some(turn);
+        self.put_away = None;
         if self.stopping.why().is_some() {
             return;
         }

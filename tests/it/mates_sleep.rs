@@ -1,0 +1,121 @@
+//! Agents that share a process and have nothing to do sleep: they keep no thread, and nobody sees a
+//! difference when they go on.
+
+use std::time::{Duration, Instant};
+
+use harness::model::{Step, prompt};
+use harness::runs::LONG;
+use harness::{NativeTeam, wait_until};
+use serde_json::{Value, json};
+
+use crate::mates::{await_nothing_left, process, team};
+
+/// Starts the teammate `ann` with this script; her id.
+fn start(team: &NativeTeam, steps: &[Step]) -> String {
+    team.ok(&["team", "create", "board"]);
+    let mut how = vec!["agent", "spawn", "--runtime", "native", "--background"];
+    how.extend(["--permission-mode", "bypassPermissions", "--name", "ann"]);
+    let order = prompt("Begin.", steps);
+    how.push(&order);
+    let started = team.ok(&how);
+    let id = started["agent"]["agentId"].as_str().unwrap().to_owned();
+    team.home.await_run(&id, "idle");
+    id
+}
+
+/// Whether an agent of the process has a thread.
+fn is_awake(team: &NativeTeam) -> bool {
+    let Some(process) = process(team) else {
+        return false;
+    };
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let names = threads.flatten().map(|thread| {
+        let name = std::fs::read_to_string(thread.path().join("comm"));
+        name.unwrap_or_default()
+    });
+    names.into_iter().any(|name| name.trim() == "mate")
+}
+
+fn await_sleep(team: &NativeTeam) {
+    wait_until(LONG, "the agent to fall asleep", || !is_awake(team));
+}
+
+/// What requests begin with.
+fn fixed(body: &Value) -> (Value, Value, Value) {
+    let first = body["messages"][0]["content"][0]["text"].clone();
+    (body["system"].clone(), body["tools"].clone(), first)
+}
+
+#[test]
+fn one_that_sleeps_goes_on_with_all_it_knew() {
+    let team = team(&json!({}));
+    let file = team.repo.main().join("note.txt");
+    std::fs::write(&file, "one\n").unwrap();
+    let long = "many words ".repeat(4000);
+    let reads = Step::tool("Read", json!({ "file_path": file }));
+    let id = start(&team, &[reads, Step::text(&long)]);
+    await_sleep(&team);
+    // Instructions that have changed meanwhile would make the service's cache useless.
+    std::fs::write(team.repo.main().join("CLAUDE.md"), "Other words.\n").unwrap();
+    let before = team.requests();
+    let change = json!({ "file_path": file, "old_string": "one", "new_string": "two" });
+    let again = prompt(
+        "AGAIN",
+        &[Step::tool("Edit", change), Step::text("changed")],
+    );
+    team.ok(&["agent", "send", "ann", &again]);
+    wait_until(LONG, "the file to be changed", || {
+        std::fs::read_to_string(&file).unwrap() == "two\n"
+    });
+    wait_until(LONG, "both answers", || {
+        team.requests().len() == before.len() + 2
+    });
+    let after = &team.requests()[before.len()];
+    let last = &before.last().unwrap().body;
+    assert_eq!(fixed(&after.body), fixed(last));
+    let said = after.body["messages"].as_array().unwrap();
+    assert!(said.len() > last["messages"].as_array().unwrap().len());
+    team.home.await_run(&id, "idle");
+    await_sleep(&team);
+    team.ok(&["agent", "stop", "ann"]);
+    await_nothing_left(&team);
+    let exit = team.home.run_exit(&id).unwrap();
+    assert_eq!(exit["status"], "killed", "{exit}");
+}
+
+#[test]
+fn one_that_is_stopped_in_its_sleep_keeps_its_last_words() {
+    let team = team(&json!({}));
+    let long = "many words ".repeat(4000);
+    let id = start(&team, &[Step::text(&long)]);
+    await_sleep(&team);
+    let asked = team.requests().len();
+    team.ok(&["agent", "stop", "ann"]);
+    await_nothing_left(&team);
+    let exit = team.home.run_exit(&id).unwrap();
+    assert_eq!(exit["result"].as_str().unwrap().trim(), long.trim());
+    assert_eq!(team.requests().len(), asked);
+}
+
+#[test]
+fn one_with_a_command_in_the_background_stays_awake() {
+    let team = team(&json!({}));
+    let command = json!({ "command": "echo still here", "run_in_background": true });
+    let id = start(&team, &[Step::tool("Bash", command), Step::text("done")]);
+    let idle = Instant::now();
+    // Nothing is to happen for longer than it takes to fall asleep.
+    wait_until(LONG, "some seconds to pass", || {
+        idle.elapsed() > Duration::from_secs(8)
+    });
+    assert!(is_awake(&team));
+    let look = Step::tool("BashOutput", json!({ "bash_id": "bash_1" }));
+    let order = prompt("LOOK", &[look, Step::text("seen")]);
+    team.ok(&["agent", "send", "ann", &order]);
+    wait_until(LONG, "the output", || {
+        let last = team.requests().pop().map(|last| last.body.to_string());
+        last.is_some_and(|last| last.contains("LOOK") && last.contains("still here\\n"))
+    });
+    team.home.await_run(&id, "idle");
+    team.ok(&["agent", "stop", "ann"]);
+    await_nothing_left(&team);
+}
