@@ -1,7 +1,7 @@
 //! Agents on ccb's own loop that share one process, beside those with processes of their own.
 //!
 //! *Idle*: teammates that have had one long answer and wait for mail. All of their processes count:
-//! guards, hosts, loops. A page that several processes use counts in part for each (Pss).
+//! guards, hosts, loops; the least within twenty seconds, because they need some to come to rest. A page that several processes use counts in part for each (Pss).
 //!
 //! *At work*: a session whose model takes a fixed time for each answer. The ideal is the model's time
 //! alone; whatever is over it, the engine, git and the loops have cost.
@@ -25,6 +25,8 @@ use crate::{Failure, check_interrupted, startup};
 
 /// The longest anything may take.
 const LIMIT: Duration = Duration::from_secs(1800);
+/// How long idle agents are watched.
+const SETTLE: Duration = Duration::from_secs(20);
 /// How long each idle agent's conversation is.
 const CONVERSATION: usize = 100 * 1024;
 /// How often a model is asked for one task.
@@ -243,10 +245,23 @@ fn idle(
         }
         std::thread::sleep(Duration::from_millis(200));
     }
+    // Those that share a process fall asleep after some seconds.
+    let limit = Instant::now() + SETTLE;
+    let mut least = u64::MAX;
+    while Instant::now() < limit {
+        check_interrupted()?;
+        std::thread::sleep(Duration::from_secs(2));
+        let kilobytes = setting.processes().iter().filter_map(|pid| memory::share(*pid));
+        least = least.min(kilobytes.sum());
+    }
     let processes = setting.processes();
-    let kilobytes: u64 = processes.iter().filter_map(|pid| memory::share(*pid)).sum();
-    setting.ok(&["team", "delete", "bench", "--force"])?;
-    Ok((processes.len(), kilobytes as f64 / 1024.0))
+    for pid in &processes {
+        let pid = i32::try_from(*pid).ok().and_then(rustix::process::Pid::from_raw);
+        if let Some(pid) = pid {
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).ok();
+        }
+    }
+    Ok((processes.len(), least as f64 / 1024.0))
 }
 
 /// How long a session takes.
