@@ -251,7 +251,8 @@ fn idle(
     while Instant::now() < limit {
         check_interrupted()?;
         std::thread::sleep(Duration::from_secs(2));
-        let kilobytes = setting.processes().iter().filter_map(|pid| memory::share(*pid));
+        let processes = setting.processes();
+        let kilobytes = processes.iter().filter_map(|pid| memory::share(*pid));
         least = least.min(kilobytes.sum());
     }
     let processes = setting.processes();
