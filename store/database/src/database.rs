@@ -1,0 +1,360 @@
+//! Reads and changes that survive a broken link.
+
+use std::cell::Cell;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+use crate::connection::{Connection, Session};
+use crate::error::{DatabaseError, Verdict};
+use crate::migrate::{Component, check_version};
+use crate::settings::Settings;
+
+/// A database, and the connections this process has to it. Connects when it is first used.
+#[derive(Clone)]
+pub struct Database(Arc<Inner>);
+
+struct Inner {
+    settings: Settings,
+    pool: Mutex<Pool>,
+}
+
+#[derive(Default)]
+struct Pool {
+    idle: Vec<Connection>,
+    /// There was a connection, so the address is right, and it is worth waiting for the server.
+    was_there: bool,
+    /// Components whose version was found to be the one this program knows.
+    checked: Vec<&'static str>,
+}
+
+/// Connections that are kept for the next piece of work.
+const KEEP: usize = 8;
+/// How long to try where there never was a connection: the address may be wrong.
+const FIRST_PATIENCE: Duration = Duration::from_secs(5);
+/// The pause after the first failed try; it grows up to the second one.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
+
+/// What stands for one change, so that it happens once however often it is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Operation(Uuid);
+
+impl Operation {
+    /// A new one. Sorts by time, so that the index of operations grows at its end.
+    #[expect(clippy::new_without_default, reason = "each one is another")]
+    pub fn new() -> Self {
+        Self(Uuid::now_v7())
+    }
+
+    /// Its id, for statements that write it down themselves.
+    pub fn id(&self) -> Uuid {
+        self.0
+    }
+}
+
+/// What a change answers, as it is kept until nobody can ask again.
+pub trait Answer: Sized {
+    /// In a form that can be stored.
+    fn write(&self) -> String;
+
+    /// From that form; `None` if it is another one's.
+    fn read(text: &str) -> Option<Self>;
+}
+
+impl Answer for () {
+    fn write(&self) -> String {
+        String::new()
+    }
+
+    fn read(_: &str) -> Option<Self> {
+        Some(())
+    }
+}
+
+/// An error that may be one of the database's, so that it is known whether to try again.
+pub trait Carries: From<DatabaseError> {
+    /// The database's error, if it is one.
+    fn database(&self) -> Option<&DatabaseError>;
+}
+
+impl Carries for DatabaseError {
+    fn database(&self) -> Option<&DatabaseError> {
+        Some(self)
+    }
+}
+
+/// What a server says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct About {
+    /// Its version, as `15.3`.
+    pub version: String,
+    /// The same as a number, as `150003`.
+    pub version_number: i32,
+    /// It takes no changes.
+    pub read_only: bool,
+    /// Its clock, in milliseconds since 1970.
+    pub now_ms: i64,
+}
+
+/// How a change is committed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Commit {
+    /// By us, after its last statement.
+    AtTheEnd,
+    /// By its only statement.
+    ByItself,
+}
+
+impl Database {
+    /// The database these settings name. Nothing is connected yet.
+    pub fn new(settings: Settings) -> Self {
+        Self(Arc::new(Inner {
+            settings,
+            pool: Mutex::default(),
+        }))
+    }
+
+    /// How it is talked to.
+    pub fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    /// Where it is, without a password.
+    pub fn shown(&self) -> &str {
+        self.settings().shown()
+    }
+
+    /// Refuses to go on if the schema is not the one this program knows; asks once.
+    pub fn require(&self, component: &Component) -> Result<(), DatabaseError> {
+        if self.pool().checked.contains(&component.name) {
+            return Ok(());
+        }
+        self.read(|session| check_version(session, component))?;
+        self.pool().checked.push(component.name);
+        Ok(())
+    }
+
+    /// What the server says of itself.
+    pub fn about(&self) -> Result<About, DatabaseError> {
+        self.read(|session| {
+            let row = session.query_one(
+                "SELECT current_setting('server_version') AS version, \
+                 current_setting('server_version_num')::int AS number, \
+                 (current_setting('transaction_read_only') = 'on' OR pg_is_in_recovery()) AS ro, \
+                 floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms",
+                &[],
+            )?;
+            Ok(About {
+                version: session.column(&row, "version")?,
+                version_number: session.column(&row, "number")?,
+                read_only: session.column(&row, "ro")?,
+                now_ms: session.column(&row, "now_ms")?,
+            })
+        })
+    }
+
+    /// Only looks, with one statement or several; again if the link breaks.
+    pub fn read<T, E: Carries>(
+        &self,
+        mut body: impl FnMut(&Session<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut tries = Tries::new(self);
+        loop {
+            let error = match self.visit(&tries, &mut body) {
+                Ok(value) => return Ok(value),
+                Err(error) => error,
+            };
+            match error.database().map(DatabaseError::verdict) {
+                Some(Verdict::Again | Verdict::Lost) if tries.pause() => {}
+                _ => return Err(error),
+            }
+        }
+    }
+
+    /// Changes something in one transaction, once.
+    ///
+    /// `body` is called again when the transaction was taken back, so it must depend on nothing
+    /// but the database and what it is given. What it returns is written down with `operation`.
+    /// An error of `body` takes everything back.
+    pub fn change<T: Answer, E: Carries>(
+        &self,
+        operation: Operation,
+        mut body: impl FnMut(&Session<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let record = |session: &Session<'_>, value: &T| {
+            let (id, answer) = (operation.id(), value.write());
+            let insert = "INSERT INTO @.operations (id, answer) VALUES ($1, $2)";
+            session
+                .execute(insert, &[(&id, Type::UUID), (&answer, Type::TEXT)])
+                .map(drop)
+        };
+        let recorded = |session: &Session<'_>| match recall(session, operation)? {
+            Some(text) => match T::read(&text) {
+                Some(value) => Ok(Some(value)),
+                None => Err(session.unexpected("the answer of an operation").into()),
+            },
+            None => Ok(None),
+        };
+        let body = |session: &Session<'_>| {
+            let value = body(session)?;
+            record(session, &value)?;
+            Ok(value)
+        };
+        self.persist(Commit::AtTheEnd, body, recorded)
+    }
+
+    /// Changes something with one statement, which commits by itself and writes the operation
+    /// down itself. `recorded` says what it answered if an earlier try got through.
+    pub fn change_at_once<T, E: Carries>(
+        &self,
+        body: impl FnMut(&Session<'_>) -> Result<T, E>,
+        recorded: impl FnMut(&Session<'_>) -> Result<Option<T>, E>,
+    ) -> Result<T, E> {
+        self.persist(Commit::ByItself, body, recorded)
+    }
+
+    fn persist<T, E: Carries>(
+        &self,
+        commit: Commit,
+        mut body: impl FnMut(&Session<'_>) -> Result<T, E>,
+        mut recorded: impl FnMut(&Session<'_>) -> Result<Option<T>, E>,
+    ) -> Result<T, E> {
+        let mut tries = Tries::new(self);
+        // The link broke when the change may have been committed.
+        let mut unsure = false;
+        loop {
+            let sent = Cell::new(false);
+            let result = self.visit(&tries, |session| {
+                if unsure && let Some(value) = recorded(session)? {
+                    return Ok(value);
+                }
+                if commit == Commit::ByItself {
+                    sent.set(true);
+                    return body(session);
+                }
+                session.begin()?;
+                let value = match body(session) {
+                    Ok(value) => value,
+                    Err(error) => {
+                        if !session.broken.get() && session.batch("ROLLBACK").is_err() {
+                            session.broken.set(true);
+                        }
+                        return Err(error);
+                    }
+                };
+                sent.set(true);
+                session.batch("COMMIT")?;
+                Ok(value)
+            });
+            let error = match result {
+                Ok(value) => return Ok(value),
+                Err(error) => error,
+            };
+            let verdict = error
+                .database()
+                .map_or(Verdict::Final, DatabaseError::verdict);
+            unsure |= sent.get() && verdict == Verdict::Lost;
+            unsure |= verdict == Verdict::AlreadyDone;
+            if verdict != Verdict::Final && tries.pause() {
+                continue;
+            }
+            return Err(match error.database() {
+                Some(why) if unsure => DatabaseError::Unknown {
+                    at: self.shown().to_owned(),
+                    why: why.to_string(),
+                }
+                .into(),
+                _ => error,
+            });
+        }
+    }
+
+    /// Lends a connection to `work`.
+    fn visit<T, E: Carries>(
+        &self,
+        tries: &Tries,
+        work: impl FnOnce(&Session<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let connection = self.connection(tries)?;
+        let session = Session {
+            connection: &connection,
+            settings: self.settings(),
+            deadline: tries.deadline,
+            broken: Cell::new(false),
+        };
+        let result = work(&session);
+        let broken = session.broken.get();
+        if !broken && !connection.is_closed() {
+            let mut pool = self.pool();
+            if pool.idle.len() < KEEP {
+                pool.idle.push(connection);
+            }
+        }
+        result
+    }
+
+    fn connection(&self, tries: &Tries) -> Result<Connection, DatabaseError> {
+        // One that lies idle may be broken without anybody having noticed; then the first
+        // statement says so, and that is no harm.
+        while let Some(connection) = { self.pool().idle.pop() } {
+            if !connection.is_closed() {
+                return Ok(connection);
+            }
+        }
+        let connection = Connection::open(self.settings(), None, tries.deadline)?;
+        self.pool().was_there = true;
+        Ok(connection)
+    }
+
+    fn pool(&self) -> MutexGuard<'_, Pool> {
+        self.0.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Database").field(self.settings()).finish()
+    }
+}
+
+/// The answer of an operation, if it was carried out.
+fn recall(session: &Session<'_>, operation: Operation) -> Result<Option<String>, DatabaseError> {
+    let id = operation.id();
+    let select = "SELECT answer FROM @.operations WHERE id = $1";
+    let row = session.query_opt(select, &[(&id, Type::UUID)])?;
+    row.map(|row| session.column(&row, "answer")).transpose()
+}
+
+/// Tries with growing pauses, until it has taken too long.
+struct Tries {
+    deadline: Instant,
+    pause: Duration,
+}
+
+impl Tries {
+    fn new(database: &Database) -> Self {
+        let patience = database.settings().patience;
+        let limit = match database.pool().was_there {
+            true => patience,
+            false => patience.min(FIRST_PATIENCE),
+        };
+        Self {
+            deadline: Instant::now() + limit,
+            pause: PAUSES.0,
+        }
+    }
+
+    /// Waits before the next try; `false` if there is no time for one.
+    fn pause(&mut self) -> bool {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left <= self.pause {
+            return false;
+        }
+        std::thread::sleep(self.pause);
+        self.pause = (self.pause * 2).min(PAUSES.1);
+        true
+    }
+}

@@ -1,0 +1,39 @@
+//! What the board and mail share when they are kept in PostgreSQL.
+//!
+//! The callers are synchronous and come from any thread, inside an async runtime or outside of
+//! one. The sockets belong to one thread of this crate; a caller's thread sleeps until its answer
+//! is there or its time is up.
+//!
+//! # Promises
+//!
+//! * Nothing waits for ever: connecting, every statement and every lock have a limit.
+//! * A password is never shown: not in a message, not in `Debug`, not in a log.
+//! * Statements are unnamed and settings are local to a transaction, so that PgBouncer may pool
+//!   transactions in between.
+//! * A change happens once. When the link breaks before the commit was sent, nothing has happened
+//!   and it is tried again. When it breaks later, the new connection first asks whether the
+//!   *operation*, which the change wrote down in its own transaction, is there
+//!   ([`Database::change`]).
+//! * Migrations are applied in one transaction under a lock ([`migrate`]). A program that knows
+//!   fewer of them than the database has does not touch it, and neither does one that knows more.
+
+mod connection;
+mod database;
+mod error;
+mod listener;
+mod migrate;
+mod pgpass;
+mod settings;
+#[cfg(feature = "throw-away-server")]
+pub mod throw_away;
+mod tls;
+mod wait;
+
+pub use connection::{Parameter, Session};
+pub use database::{About, Answer, Carries, Database, Operation};
+pub use error::DatabaseError;
+pub use listener::Listener;
+pub use migrate::{COMMON, Component, migrate};
+pub use settings::{Secrets, Settings, is_url};
+pub use tokio_postgres::Row;
+pub use tokio_postgres::types::{ToSql, Type};

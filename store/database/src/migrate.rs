@@ -1,0 +1,170 @@
+//! Bringing a schema to the version this program knows.
+
+use tokio_postgres::types::Type;
+
+use crate::connection::Session;
+use crate::database::Database;
+use crate::error::DatabaseError;
+
+/// A part of the schema with its own row of migrations.
+#[derive(Debug, Clone, Copy)]
+pub struct Component {
+    /// Its name, as `board`.
+    pub name: &'static str,
+    /// Every migration there is, oldest first; the first is number 1. `@.` stands for the schema.
+    pub migrations: &'static [&'static str],
+}
+
+impl Component {
+    /// The version this program knows.
+    pub fn version(&self) -> i32 {
+        i32::try_from(self.migrations.len()).unwrap_or(i32::MAX)
+    }
+}
+
+/// What board and mail share.
+pub const COMMON: Component = Component {
+    name: "database",
+    migrations: &[include_str!("../migrations/001.sql")],
+};
+
+/// Where it is written down what was applied. Never changes.
+const LEDGER: &str = "CREATE SCHEMA IF NOT EXISTS @S@; \
+    CREATE TABLE IF NOT EXISTS @.migrations (component text NOT NULL, number integer NOT NULL, \
+    applied_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (component, number))";
+
+/// Applies what is missing, all of it or nothing, and says what that is (`board 2`). With
+/// `dry_run` it only says so.
+pub fn migrate(
+    database: &Database,
+    components: &[&Component],
+    dry_run: bool,
+) -> Result<Vec<String>, DatabaseError> {
+    database.read(|session| {
+        if dry_run {
+            return missing(session, components).map(|list| names(&list));
+        }
+        session.begin()?;
+        let applied = apply(session, components);
+        match &applied {
+            Ok(_) => session.batch("COMMIT")?,
+            Err(_) => session.batch("ROLLBACK")?,
+        }
+        applied
+    })
+}
+
+/// One migration that is missing.
+type Step = (&'static str, i32, &'static str);
+
+fn names(steps: &[Step]) -> Vec<String> {
+    let name = |(component, number, _): &Step| format!("{component} {number}");
+    steps.iter().map(name).collect()
+}
+
+fn apply(session: &Session<'_>, components: &[&Component]) -> Result<Vec<String>, DatabaseError> {
+    // Two who migrate at once: the second one waits, and finds nothing to do.
+    let schema = session.settings.schema();
+    let key = "SELECT pg_advisory_xact_lock(hashtextextended('ccb migrate ' || $1, 0))";
+    session.query(key, &[(&schema, Type::TEXT)])?;
+    let steps = missing(session, components)?;
+    if steps.is_empty() {
+        return Ok(Vec::new());
+    }
+    // Asked first, because a user who may use a schema may not be one who may create it.
+    if applied_versions(session)?.is_none() {
+        session.batch(&LEDGER.replace("@S@", &format!("\"{schema}\"")))?;
+    }
+    for (component, number, sql) in &steps {
+        session.batch(sql)?;
+        let note = "INSERT INTO @.migrations (component, number) VALUES ($1, $2)";
+        session.execute(note, &[(component, Type::TEXT), (number, Type::INT4)])?;
+    }
+    Ok(names(&steps))
+}
+
+/// What is not applied yet; refused if the schema is newer than this program.
+fn missing(session: &Session<'_>, components: &[&Component]) -> Result<Vec<Step>, DatabaseError> {
+    let versions = applied_versions(session)?.unwrap_or_default();
+    let mut steps = Vec::new();
+    for component in components {
+        let found = version_of(&versions, component.name);
+        if found > component.version() {
+            return Err(too_new(session, component, found));
+        }
+        for (sql, number) in component.migrations.iter().zip(1..) {
+            if number > found {
+                steps.push((component.name, number, *sql));
+            }
+        }
+    }
+    Ok(steps)
+}
+
+/// Refuses a schema of another version than this program's.
+pub(crate) fn check_version(
+    session: &Session<'_>,
+    component: &Component,
+) -> Result<(), DatabaseError> {
+    let versions = applied_versions(session)?.unwrap_or_default();
+    let (found, needed) = (version_of(&versions, component.name), component.version());
+    if found > needed {
+        return Err(too_new(session, component, found));
+    }
+    if found < needed {
+        return Err(DatabaseError::OldSchema {
+            at: session.settings.shown().to_owned(),
+            schema: session.settings.schema().to_owned(),
+            component: component.name,
+            found,
+            needed,
+        });
+    }
+    Ok(())
+}
+
+fn too_new(session: &Session<'_>, component: &Component, found: i32) -> DatabaseError {
+    DatabaseError::NewSchema {
+        at: session.settings.shown().to_owned(),
+        schema: session.settings.schema().to_owned(),
+        component: component.name.to_owned(),
+        found,
+        known: component.version(),
+    }
+}
+
+fn version_of(versions: &[(String, i32)], component: &str) -> i32 {
+    let found = versions.iter().find(|(name, _)| name == component);
+    found.map_or(0, |(_, number)| *number)
+}
+
+/// The version of every component; `None` if nothing was ever applied.
+pub(crate) fn applied_versions(
+    session: &Session<'_>,
+) -> Result<Option<Vec<(String, i32)>>, DatabaseError> {
+    // Asked of the catalogue: a failed statement would end the transaction.
+    let schema = session.settings.schema();
+    let there = "SELECT to_regclass('\"' || $1 || '\".migrations') IS NOT NULL AS there";
+    let row = session.query_one(there, &[(&schema, Type::TEXT)])?;
+    if !session.column::<bool>(&row, "there")? {
+        return Ok(None);
+    }
+    let select = "SELECT component, max(number) AS number FROM @.migrations GROUP BY component";
+    let rows = session.query(select, &[])?;
+    let version = |row| {
+        Ok((
+            session.column(row, "component")?,
+            session.column(row, "number")?,
+        ))
+    };
+    rows.iter().map(version).collect::<Result<_, _>>().map(Some)
+}
+
+impl Database {
+    /// The version of every component of the schema, as `("board", 1)`; none if it is empty.
+    pub fn versions(&self) -> Result<Vec<(String, i32)>, DatabaseError> {
+        let mut versions = self.read(applied_versions)?.unwrap_or_default();
+        versions.sort();
+        Ok(versions)
+    }
+}

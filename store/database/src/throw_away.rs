@@ -1,0 +1,205 @@
+//! A PostgreSQL server for one test, stopped and removed when it is dropped.
+
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::settings::{Secrets, Settings};
+
+/// A server of its own. Its data is not synced to the disk: it is not meant to survive.
+#[derive(Debug)]
+pub struct Server {
+    dir: PathBuf,
+    port: u16,
+    options: Vec<String>,
+    process: Option<Child>,
+    as_user: Option<u32>,
+}
+
+/// The user it runs as where we are root, which PostgreSQL does not accept.
+const NOBODY: u32 = 65534;
+
+impl Server {
+    /// Starts one; `None`, with a visible line, if PostgreSQL is not installed. Panics if it is
+    /// and does not start.
+    pub fn start() -> Option<Self> {
+        Self::start_with(&[])
+    }
+
+    /// The same with settings of the server, as `max_connections=5`.
+    #[expect(
+        clippy::panic,
+        clippy::print_stderr,
+        clippy::disallowed_methods,
+        reason = "for tests only"
+    )]
+    pub fn start_with(options: &[&str]) -> Option<Self> {
+        let Some(initdb) = find("initdb") else {
+            eprintln!("SKIPPED: PostgreSQL is not installed (no initdb), so nothing was tested");
+            return None;
+        };
+        let unique = uuid::Uuid::new_v4().simple().to_string();
+        let dir = std::env::temp_dir().join(format!("ccb-pg-{}", &unique[..12]));
+        let made = std::fs::create_dir(&dir);
+        made.unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
+        let _ = std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o700));
+        let root = std::os::unix::fs::MetadataExt::uid(
+            &std::fs::metadata("/proc/self").unwrap_or_else(|error| panic!("/proc: {error}")),
+        ) == 0;
+        let as_user = root.then_some(NOBODY);
+        if let Some(user) = as_user {
+            chown(&dir, Some(user), Some(user)).unwrap_or_else(|error| panic!("chown: {error}"));
+        }
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
+        let port = port
+            .unwrap_or_else(|error| panic!("no port: {error}"))
+            .port();
+        let mut server = Self {
+            options: options.iter().map(|&option| option.to_owned()).collect(),
+            process: None,
+            dir,
+            port,
+            as_user,
+        };
+        let mut command = server.command(&initdb);
+        command.args([
+            "--auth=trust",
+            "--no-sync",
+            "--username=ccb",
+            "--encoding=UTF8",
+        ]);
+        command
+            .args(["--no-locale", "--no-instructions", "-D"])
+            .arg(server.data());
+        let made = command
+            .output()
+            .unwrap_or_else(|error| panic!("initdb: {error}"));
+        let words = String::from_utf8_lossy(&made.stderr);
+        assert!(made.status.success(), "initdb: {words}");
+        server.launch();
+        Some(server)
+    }
+
+    /// The address of its database, with everything in `schema`.
+    pub fn url(&self, schema: &str) -> String {
+        self.url_at(self.port, schema)
+    }
+
+    /// The same through another port, such as a proxy's.
+    pub fn url_at(&self, port: u16, schema: &str) -> String {
+        format!("postgres://ccb@127.0.0.1:{port}/postgres?schema={schema}&sslmode=disable")
+    }
+
+    /// Settings for it.
+    #[expect(clippy::panic, reason = "for tests only")]
+    pub fn settings(&self, schema: &str) -> Settings {
+        Settings::parse(&self.url(schema), &Secrets::default())
+            .unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Its port on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Starts it again after [`kill`](Self::kill) or [`stop`](Self::stop).
+    #[expect(clippy::panic, clippy::disallowed_methods, reason = "for tests only")]
+    pub fn launch(&mut self) {
+        let log = std::fs::File::options()
+            .create(true)
+            .append(true)
+            .open(self.dir.join("log"))
+            .unwrap_or_else(|error| panic!("log: {error}"));
+        let program = find("postgres").unwrap_or_else(|| panic!("initdb without postgres"));
+        let mut command = self.command(&program);
+        command.arg("-D").arg(self.data()).arg("-k").arg(&self.dir);
+        command.args(["-p", &self.port.to_string()]);
+        let usual = [
+            "listen_addresses=127.0.0.1",
+            "fsync=off",
+            "max_connections=200",
+        ];
+        for option in usual
+            .iter()
+            .copied()
+            .chain(self.options.iter().map(String::as_str))
+        {
+            command.args(["-c", option]);
+        }
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log);
+        let child = command.spawn();
+        self.process = Some(child.unwrap_or_else(|error| panic!("postgres: {error}")));
+        let database = crate::Database::new(self.settings("ccb"));
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while let Err(error) = database.about() {
+            let log = std::fs::read_to_string(self.dir.join("log")).unwrap_or_default();
+            assert!(Instant::now() < deadline, "{error}\n{log}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Kills it as a power cut would, as far as its processes are concerned.
+    pub fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            let _ = process.kill();
+            let _ = process.wait();
+            // Its workers notice by themselves; the new one waits until they are gone.
+            let _ = std::fs::remove_file(self.data().join("postmaster.pid"));
+            std::thread::sleep(Duration::from_millis(300));
+        }
+    }
+
+    /// Stops it without waiting for anybody.
+    pub fn stop(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            if let Some(control) = find("pg_ctl") {
+                let mut command = self.command(&control);
+                command
+                    .args(["stop", "-m", "immediate", "-w", "-D"])
+                    .arg(self.data());
+                let _ = command.output();
+            }
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+
+    fn data(&self) -> PathBuf {
+        self.dir.join("data")
+    }
+
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(&self.dir).env("LC_ALL", "C");
+        if let Some(user) = self.as_user {
+            command.uid(user).gid(user);
+        }
+        command
+    }
+}
+
+impl Drop for Server {
+    #[expect(clippy::disallowed_methods, reason = "for tests only")]
+    fn drop(&mut self) {
+        self.stop();
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// A program of PostgreSQL's: on the path, or where distributions put it.
+fn find(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    for version in (14..=20).rev() {
+        places.push(format!("/usr/lib/postgresql/{version}/bin").into());
+        places.push(format!("/usr/pgsql-{version}/bin").into());
+    }
+    let mut programs = places.into_iter().map(|dir| dir.join(name));
+    programs.find(|program| program.is_file())
+}
