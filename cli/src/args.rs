@@ -26,6 +26,9 @@ pub(crate) struct Global {
     /// Run as if started in this directory
     #[arg(short = 'C', global = true, value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
+    /// Use the board in this database: postgres://USER@HOST/DB, or `files` [default: $CCB_BOARD, else files]
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) board: Option<String>,
     /// Print JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,

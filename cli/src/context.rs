@@ -26,6 +26,7 @@ impl Context {
             agent: global.agent.clone(),
             home: global.home.clone(),
             directory: global.directory.clone(),
+            board: global.board.clone(),
             repairs,
         };
         let workplace = Workplace::open(&asked)?;

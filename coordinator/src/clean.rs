@@ -195,7 +195,7 @@ fn remove_team(name: &Name, all: bool, workplace: &Workplace) -> Result<Cleaned,
         team_actions::delete(name.as_str(), all, workplace)?;
     } else {
         let board = workplace.team_board(&team);
-        if board.dir().is_dir() {
+        if board.exists() {
             board.reset(all)?;
         }
     }

@@ -173,7 +173,7 @@ fn roster(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) {
 
 fn tasks(agents: &Agents) -> Result<BTreeMap<String, Task>, AgentError> {
     let board = agents.board();
-    if !board.dir().is_dir() {
+    if !board.exists() {
         return Ok(BTreeMap::new());
     }
     let snapshot = board.snapshot()?;

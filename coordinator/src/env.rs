@@ -10,6 +10,8 @@ pub(crate) const OWN_PROGRAM: &str = "/proc/self/exe";
 pub const HOME: &str = "CCB_HOME";
 /// Claude Code's own directory.
 pub const CLAUDE_CONFIG_DIR: &str = "CLAUDE_CONFIG_DIR";
+/// The database the board is in, perhaps with a password.
+pub const BOARD: &str = "CCB_BOARD";
 /// The task list to use.
 pub const TASK_LIST: &str = "CLAUDE_CODE_TASK_LIST_ID";
 /// The team whose list to use.

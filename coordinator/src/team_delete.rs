@@ -193,7 +193,7 @@ fn end_trees(roster: &Roster, trees: &Trees) -> Vec<TreeEnd> {
 
 /// Not through the board where there is none: it would be made by that.
 fn empty(board: &Board, force: bool) -> Result<usize, BoardError> {
-    if board.dir().is_dir() {
+    if board.exists() {
         board.reset(force)
     } else {
         Ok(0)

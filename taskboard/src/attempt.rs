@@ -7,8 +7,8 @@ use crate::board::{Board, Caller};
 use crate::error::{BoardError, Refusal};
 use crate::facts::{Attempt, Parked, TaskResult};
 use crate::id::TaskId;
+use crate::needs::Needs;
 use crate::prepared::Edited;
-use crate::section::ListDir;
 use crate::task::{Status, Task};
 
 /// How many tries are remembered with a task.
@@ -17,7 +17,7 @@ const REMEMBERED: usize = 20;
 impl Board {
     /// Notes with a completed task what there is to show for it.
     pub fn proved(&self, id: TaskId, result: &TaskResult) -> Result<Task, BoardError> {
-        self.edit_ours(id, |_, before| {
+        self.edit_ours(id, |_, before, _| {
             let mut task = before.clone();
             if task.status == Status::Completed {
                 task.set_result(Some(result));
@@ -40,7 +40,7 @@ impl Board {
     ) -> Result<Task, BoardError> {
         let mut attempt = attempt.clone();
         attempt.at = rfc3339(self.now_ms());
-        self.edit(id, ListDir::Leave, |_, before| {
+        self.edit(id, &Needs::nothing(), |_, before, _| {
             let known = before.attempts().iter().any(|it| it.run == attempt.run);
             if known {
                 return Ok(Edited::new("update", before.clone()));
@@ -61,7 +61,7 @@ impl Board {
     pub fn reject(&self, id: TaskId, attempt: &Attempt) -> Result<Task, BoardError> {
         let mut attempt = attempt.clone();
         attempt.at = rfc3339(self.now_ms());
-        self.edit(id, ListDir::Leave, |_, before| {
+        self.edit(id, &Needs::nothing(), |_, before, _| {
             let mut task = before.clone();
             task.make_pending();
             task.set_result(None);

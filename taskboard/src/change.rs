@@ -18,6 +18,7 @@ use crate::board::Board;
 use crate::error::BoardError;
 use crate::id::TaskId;
 use crate::index::Index;
+use crate::needs::Needs;
 use crate::patience::Patience;
 use crate::prepared::{Edited, Prepared};
 use crate::section::{ListDir, Section, Stop};
@@ -46,11 +47,16 @@ impl Board {
     pub(crate) fn edit(
         &self,
         id: TaskId,
-        list: ListDir,
-        edit: impl FnMut(&Index, &Task) -> Result<Edited, BoardError>,
+        needs: &Needs<'_>,
+        edit: impl FnMut(&Index, &Task, i64) -> Result<Edited, BoardError>,
     ) -> Result<Task, BoardError> {
+        #[cfg(feature = "postgres")]
+        if self.options.database.is_some() {
+            let done = self.edit_in_tables(id, needs, edit);
+            return done.unwrap_or(Err(BoardError::NotFound { id }));
+        }
         let changed = self.change(Change {
-            list,
+            list: needs.list,
             choose: |section: &mut Section<'_>| Ok(Ok::<_, BoardError>(section.read(id)?)),
             edit,
             then: |_: &Index| (),
@@ -65,9 +71,11 @@ impl Board {
     ) -> Result<Result<(Task, R), X>, BoardError>
     where
         Choose: FnMut(&mut Section<'_>) -> Result<Result<Entry, X>, Stop>,
-        Edit: FnMut(&Index, &Task) -> Result<Edited, BoardError>,
+        Edit: FnMut(&Index, &Task, i64) -> Result<Edited, BoardError>,
         Then: FnMut(&Index) -> R,
     {
+        // One moment for all tries, so that they come to the same.
+        let now = self.now_ms();
         let mut patience = Patience::new(self);
         // It was tried before, and somebody came in between.
         let mut lost = false;
@@ -83,7 +91,7 @@ impl Board {
                     section.repair()?;
                     before = section.read(before.task.id)?;
                 }
-                let edited = self.edited(&mut change.edit, section.index(), &before.task)?;
+                let edited = self.edited(&mut change.edit, section.index(), &before.task, now)?;
                 let changes = edited.task != before.task;
                 if self.durability() == Durability::Full && changes && !insist {
                     return Ok(Ok(First::Prepare(Box::new((edited, before)))));
@@ -91,7 +99,7 @@ impl Board {
                 let task = match changes && insist {
                     true => {
                         let edit = |index: &Index, before: &Task| {
-                            self.edited(&mut change.edit, index, before)
+                            self.edited(&mut change.edit, index, before, now)
                         };
                         section.write_at_once(before.task.id, change.list, edit)?
                     }
@@ -109,7 +117,7 @@ impl Board {
                 Ok(First::Done(task, answer)) => return Ok(Ok((*task, answer))),
                 Ok(First::Prepare(both)) => *both,
             };
-            if let Some(answer) = self.commit(&mut change, &edited, &before)? {
+            if let Some(answer) = self.commit(&mut change, &edited, &before, now)? {
                 return Ok(Ok((edited.task, answer)));
             }
             // Somebody else changed it in between. Rarely often in a row, but not for ever.
@@ -118,13 +126,14 @@ impl Board {
     }
 
     /// What the task is to be, as others may read it.
-    fn edited(
+    pub(crate) fn edited(
         &self,
-        edit: &mut impl FnMut(&Index, &Task) -> Result<Edited, BoardError>,
+        edit: &mut impl FnMut(&Index, &Task, i64) -> Result<Edited, BoardError>,
         index: &Index,
         before: &Task,
+        now_ms: i64,
     ) -> Result<Edited, BoardError> {
-        let mut edited = edit(index, before)?;
+        let mut edited = edit(index, before, now_ms)?;
         edited.task.remove_secrets(&self.options.secret_filter);
         Ok(edited)
     }
@@ -135,9 +144,10 @@ impl Board {
         change: &mut Change<Choose, Edit, Then>,
         edited: &Edited,
         before: &Entry,
+        now_ms: i64,
     ) -> Result<Option<R>, BoardError>
     where
-        Edit: FnMut(&Index, &Task) -> Result<Edited, BoardError>,
+        Edit: FnMut(&Index, &Task, i64) -> Result<Edited, BoardError>,
         Then: FnMut(&Index) -> R,
     {
         let prepared = Prepared::new(self, edited.task.clone());
@@ -158,7 +168,7 @@ impl Board {
                 return Ok(None);
             }
             // What no longer holds is explained by the first section of the next round.
-            match self.edited(&mut change.edit, section.index(), &before.task) {
+            match self.edited(&mut change.edit, section.index(), &before.task, now_ms) {
                 Ok(again) if again.task == edited.task => {}
                 _ => return Ok(None),
             }
@@ -202,7 +212,7 @@ mod tests {
             let mut turns = 0;
             let change = Change {
                 choose: |section: &mut Section<'_>| Ok(Ok::<_, BoardError>(section.read(id)?)),
-                edit: |_: &Index, before: &Task| {
+                edit: |_: &Index, before: &Task, _: i64| {
                     if !lock.exists() {
                         turns += 1;
                         let mut theirs = before.clone();

@@ -274,6 +274,10 @@ impl Board {
     /// The command that proves that `task` is done, as it was written down when somebody who may
     /// decided it. Refused, and the task parked, if the task's file says something else.
     pub fn check_of(&self, task: &Task) -> Result<Option<String>, BoardError> {
+        #[cfg(feature = "postgres")]
+        if let Some(row) = self.get_from_tables(task.id) {
+            return self.check_in_tables(task, row);
+        }
         let (id, found) = (task.id, task.verify_command());
         let recorded = match read(&self.dir, id)? {
             Some(record) if !record.allows(found) => record.verify,
@@ -295,9 +299,41 @@ impl Board {
     /// Whether what a completed task shows for itself was noted by the board, as far as anything
     /// is written down.
     pub fn believes(&self, task: &Task) -> Result<bool, BoardError> {
-        let record = read(&self.dir, task.id)?;
+        let record = self.record_of(task.id)?;
         Ok(record
             .is_none_or(|record| record.allows(task.verify_command()) && record.believes(task)))
+    }
+
+    /// What is written down about the check of a task.
+    fn record_of(&self, id: TaskId) -> Result<Option<Record>, BoardError> {
+        #[cfg(feature = "postgres")]
+        if let Some(row) = self.get_from_tables(id) {
+            // Nobody but the board writes there, so the row itself is the record.
+            return match row {
+                Ok(task) => Ok(Some(Record::of(&task))),
+                Err(BoardError::NotFound { .. }) => Ok(None),
+                Err(error) => Err(error),
+            };
+        }
+        Ok(read(&self.dir, id)?)
+    }
+
+    /// The check of a task whose row is `row`, if `task` says the same.
+    #[cfg(feature = "postgres")]
+    fn check_in_tables(
+        &self,
+        task: &Task,
+        row: Result<Task, BoardError>,
+    ) -> Result<Option<String>, BoardError> {
+        let found = task.verify_command();
+        match row {
+            Ok(row) if row.verify_command() != found => {
+                let reason = self.changed_check(task, row.verify_command());
+                Err(BoardError::refused(task, Refusal::Parked { reason }))
+            }
+            Ok(_) | Err(BoardError::NotFound { .. }) => Ok(found.map(str::to_owned)),
+            Err(error) => Err(error),
+        }
     }
 
     /// What there is to say about a task whose file says another check than was written down.

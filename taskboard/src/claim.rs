@@ -7,6 +7,7 @@ use crate::error::{BoardError, Refusal};
 use crate::facts::{Lease, LeaseTerm};
 use crate::id::TaskId;
 use crate::index::{Index, Slim};
+use crate::needs::Needs;
 use crate::prepared::Edited;
 use crate::section::ListDir;
 use crate::task::{Status, Task, check_line};
@@ -46,24 +47,23 @@ impl Board {
     /// Claims task `id`: owner and status change in one step, or nothing does.
     pub fn claim(&self, id: TaskId, request: &ClaimRequest) -> Result<Claimed, BoardError> {
         check_line("agent", &request.agent)?;
-        let now = self.now_ms();
-        let list = match request.check_busy {
-            true => ListDir::Take,
-            false => ListDir::Leave,
-        };
-        let task = self.edit(id, list, |index, task| {
-            check_claim(index, task, request, Busy::OwnsUnfinished)?;
-            let mut task = task.clone();
-            start(&mut task, request, now);
-            Ok(Edited::new("claim", task))
-        })?;
+        let task = self.edit(
+            id,
+            &Needs::busy(request.check_busy, &request.agent),
+            |index, task, now| {
+                check_claim(index, task, request, Busy::OwnsUnfinished)?;
+                let mut task = task.clone();
+                start(&mut task, request, now);
+                Ok(Edited::new("claim", task))
+            },
+        )?;
         let token = task.lease().map(|lease| lease.token);
         Ok(Claimed { task, token })
     }
 
     /// Gives a task back: pending, no owner, no lease.
     pub fn release(&self, id: TaskId, caller: &Caller) -> Result<Task, BoardError> {
-        self.edit(id, ListDir::Leave, |_, task| {
+        self.edit(id, &Needs::nothing(), |_, task, _| {
             caller.check_token(task)?;
             if task.status == Status::Completed {
                 return Err(BoardError::refused(task, Refusal::AlreadyResolved));
@@ -77,6 +77,10 @@ impl Board {
 
     /// Returns everything unfinished that `agent` owns; used when the agent is gone.
     pub fn unassign(&self, agent: &str) -> Result<Vec<Task>, BoardError> {
+        #[cfg(feature = "postgres")]
+        if let Some(done) = self.return_in_tables(Whose::Agent(agent)) {
+            return done;
+        }
         self.return_tasks(Look::Everywhere, |slim| {
             slim.owner.as_deref() == Some(agent)
         })
@@ -84,13 +88,55 @@ impl Board {
 
     /// Returns everything unfinished that the run `run` holds; used when the run is gone.
     pub fn unassign_run(&self, run: &str) -> Result<Vec<Task>, BoardError> {
+        #[cfg(feature = "postgres")]
+        if let Some(done) = self.return_in_tables(Whose::Run(run)) {
+            return done;
+        }
         self.return_tasks(Look::Everywhere, |slim| slim.run.as_deref() == Some(run))
     }
 
     /// The same, without a look at every file of the list: finds what the run has claimed through
     /// the board, and not a lease that somebody wrote into a file by hand.
     pub fn release_run(&self, run: &str) -> Result<Vec<Task>, BoardError> {
+        #[cfg(feature = "postgres")]
+        if let Some(done) = self.return_in_tables(Whose::Run(run)) {
+            return done;
+        }
         self.return_tasks(Look::Index, |slim| slim.run.as_deref() == Some(run))
+    }
+
+    /// Extends the leases that the run `run` holds by a term from now on, and says which those are,
+    /// with their tokens. One that has run out is not among them: whoever held it must stop.
+    pub fn renew(&self, run: &str, milliseconds: i64) -> Result<Vec<(TaskId, u64)>, BoardError> {
+        #[cfg(feature = "postgres")]
+        if let Some(held) = self.renew_in_tables(run, milliseconds) {
+            return held;
+        }
+        let mut held = Vec::new();
+        self.section(|section| {
+            held.clear();
+            let until = self.now_ms().saturating_add(milliseconds);
+            let of_run = |slim: &Slim| slim.run.as_deref() == Some(run) && slim.lease_end.is_some();
+            let index = section.index().iter();
+            let ids: Vec<TaskId> = index
+                .filter(|(_, slim)| of_run(slim))
+                .map(|(id, _)| id)
+                .collect();
+            for id in ids {
+                let before = section.read(id)?;
+                let mut task = before.task.clone();
+                let lease = task
+                    .lease()
+                    .filter(|lease| lease.run.as_deref() == Some(run));
+                let Some(mut lease) = lease else { continue };
+                lease.expires_at = lease.expires_at.map(|end| end.max(until));
+                task.set_lease(&lease);
+                section.stage_and_write("renew", &before, task, ListDir::Leave)?;
+                held.push((id, lease.token));
+            }
+            Ok(())
+        })?;
+        Ok(held)
     }
 
     fn return_tasks(
@@ -130,8 +176,20 @@ impl Board {
 
     /// What can be claimed now, best first.
     pub fn ready(&self) -> Result<Vec<TaskId>, BoardError> {
+        #[cfg(feature = "postgres")]
+        if let Some(found) = self.ready_in_tables() {
+            return found;
+        }
         self.section(|section| Ok(section.live().index.ready()))
     }
+}
+
+/// Whose tasks are to be returned.
+#[cfg(feature = "postgres")]
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Whose<'a> {
+    Agent(&'a str),
+    Run(&'a str),
 }
 
 /// Where to look for the tasks of somebody who is gone.
@@ -212,6 +270,10 @@ pub(crate) fn start(task: &mut Task, request: &ClaimRequest, now_ms: i64) {
             let (run, expires_at) = match term {
                 LeaseTerm::Milliseconds(ms) => (None, Some(now_ms.saturating_add(*ms))),
                 LeaseTerm::Run(run) => (Some(run.clone()), None),
+                LeaseTerm::Heartbeat { run, milliseconds } => (
+                    Some(run.clone()),
+                    Some(now_ms.saturating_add(*milliseconds)),
+                ),
             };
             // Growing even if the clock was set back since the last one.
             let token = (task.last_token() + 1).max(u64::try_from(now_ms).unwrap_or(0));

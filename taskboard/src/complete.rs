@@ -10,6 +10,7 @@ use crate::index::Index;
 use crate::prepared::Edited;
 use crate::ready::Dependencies;
 use crate::section::{ListDir, Section};
+use crate::snapshot::Entry;
 use crate::task::{Status, Task};
 
 /// What completing a task brought about.
@@ -57,11 +58,7 @@ impl Board {
         for last_try in [false, true] {
             // In a lock section, so that the same rules meet the same board as without hooks:
             // expired leases are returned and interrupted changes finished.
-            let shown = self.section(|section| {
-                let shown = section.read(id)?;
-                check(section.index(), &shown.task, caller)?;
-                Ok(shown)
-            })?;
+            let shown = self.completable(id, caller)?;
             let result = hooks.before_complete(&shown.task)?;
             match self.commit_completion(
                 id,
@@ -77,6 +74,19 @@ impl Board {
         Err(BoardError::ChangedMeanwhile { id })
     }
 
+    /// The task as it is now, if the rules allow `caller` to complete it.
+    fn completable(&self, id: TaskId, caller: &Caller) -> Result<Entry, BoardError> {
+        #[cfg(feature = "postgres")]
+        if let Some(shown) = self.completable_in_tables(id, caller) {
+            return shown;
+        }
+        self.section(|section| {
+            let shown = section.read(id)?;
+            check(section.index(), &shown.task, caller)?;
+            Ok(shown)
+        })
+    }
+
     fn commit_completion(
         &self,
         id: TaskId,
@@ -85,6 +95,10 @@ impl Board {
         shown: Option<u64>,
         result: Option<&TaskResult>,
     ) -> Result<Completed, BoardError> {
+        #[cfg(feature = "postgres")]
+        if let Some(done) = self.complete_in_tables(id, caller, update, shown, result) {
+            return done;
+        }
         let completed = self.change(Change {
             list: ListDir::Leave,
             choose: |section: &mut Section<'_>| {
@@ -94,26 +108,7 @@ impl Board {
                 }
                 Ok(Ok(before))
             },
-            edit: |index: &Index, task: &Task| {
-                check(index, task, caller)?;
-                let before = task;
-                let mut task = task.clone();
-                let waits_for = update.link(index, &mut task)?;
-                if !caller.force {
-                    check_open(before, waits_for)?;
-                }
-                update.edit(&mut task)?;
-                if let Some(owner) = &update.owner {
-                    task.owner.clone_from(owner);
-                }
-                task.status = Status::Completed;
-                task.end_lease();
-                task.unpark();
-                if result.is_some() {
-                    task.set_result(result);
-                }
-                Ok(Edited::new("complete", task))
-            },
+            edit: |index: &Index, task: &Task, _: i64| finish(index, task, caller, update, result),
             then: |index: &Index| (unblocked(index, id), nudge(index)),
         })?;
         let (task, (unblocked, nudge)) = completed?;
@@ -143,6 +138,33 @@ pub(crate) fn check(index: &Index, task: &Task, caller: &Caller) -> Result<(), B
     Ok(())
 }
 
+/// The task as it is to be when it is completed, if the rules allow it.
+pub(crate) fn finish(
+    index: &Index,
+    before: &Task,
+    caller: &Caller,
+    update: &Update,
+    result: Option<&TaskResult>,
+) -> Result<Edited, BoardError> {
+    check(index, before, caller)?;
+    let mut task = before.clone();
+    let waits_for = update.link(index, &mut task)?;
+    if !caller.force {
+        check_open(before, waits_for)?;
+    }
+    update.edit(&mut task)?;
+    if let Some(owner) = &update.owner {
+        task.owner.clone_from(owner);
+    }
+    task.status = Status::Completed;
+    task.end_lease();
+    task.unpark();
+    if result.is_some() {
+        task.set_result(result);
+    }
+    Ok(Edited::new("complete", task))
+}
+
 /// What waited for `id` alone: it was open until now, so nothing that waits for it could
 /// start before.
 fn unblocked(index: &Index, id: TaskId) -> Vec<TaskId> {
@@ -155,7 +177,15 @@ fn unblocked(index: &Index, id: TaskId) -> Vec<TaskId> {
 }
 
 fn nudge(index: &Index) -> Option<String> {
-    let shown = || index.iter().filter(|(_, slim)| !slim.internal);
-    let finished = index.all_completed() && shown().count() >= NUDGE_FROM;
-    (finished && !index.iter().any(|(_, slim)| slim.checks)).then(|| NUDGE.to_owned())
+    if !index.all_completed() {
+        return None;
+    }
+    let shown = index.iter().filter(|(_, slim)| !slim.internal).count();
+    nudge_for(shown, index.iter().any(|(_, slim)| slim.checks))
+}
+
+/// The same for a list on which everything is completed: how many tasks it shows, and whether one
+/// of all checks something.
+pub(crate) fn nudge_for(shown: usize, checks: bool) -> Option<String> {
+    (shown >= NUDGE_FROM && !checks).then(|| NUDGE.to_owned())
 }

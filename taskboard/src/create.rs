@@ -13,6 +13,7 @@ use crate::error::BoardError;
 use crate::facts::check_metadata;
 use crate::format;
 use crate::id::TaskId;
+use crate::index::Index;
 use crate::section::{Intent, Section, Step, Stop};
 use crate::task::{Status, Task, check_description, check_line};
 
@@ -58,6 +59,13 @@ enum Target {
 }
 
 impl Target {
+    fn existing(self) -> Option<TaskId> {
+        match self {
+            Self::Existing(id) => Some(id),
+            Self::Batch(_) => None,
+        }
+    }
+
     fn id(self, ids: &[TaskId]) -> TaskId {
         match self {
             Self::Existing(id) => id,
@@ -89,21 +97,17 @@ impl Board {
         if batch.is_empty() {
             return Ok(Vec::new());
         }
+        #[cfg(feature = "postgres")]
+        if self.options.database.is_some() {
+            return self.create_in_tables(&batch, hooks);
+        }
         loop {
             let ids = self.section(|section| {
                 let ids = provisional(section.last_id()?, batch.len());
                 check_edges(section, &batch, &ids)?;
                 section.reserve_ids(batch.len())
             })?;
-            let mut tasks = build(&batch, &ids)?;
-            for task in &mut tasks {
-                task.remove_secrets(&self.options.secret_filter);
-            }
-            if let Some(hooks) = hooks {
-                for task in &tasks {
-                    hooks.before_create(task)?;
-                }
-            }
+            let tasks = self.draw_up(&batch, &ids, hooks)?;
             let files: Vec<Vec<u8>> = tasks.iter().map(format::to_bytes).collect();
             let staged = stage_many(&self.tmp_dir(), &files, self.durability())?;
             if self.publish(&batch, &tasks, staged)? {
@@ -111,6 +115,49 @@ impl Board {
             }
             // Another tool ignored the high-water mark and took one of our ids.
         }
+    }
+
+    /// The tasks as they are to be, if the hooks agree.
+    fn draw_up(
+        &self,
+        batch: &[Resolved<'_>],
+        ids: &[TaskId],
+        hooks: Option<&dyn Hooks>,
+    ) -> Result<Vec<Task>, BoardError> {
+        let mut tasks = build(batch, ids)?;
+        for task in &mut tasks {
+            task.remove_secrets(&self.options.secret_filter);
+        }
+        if let Some(hooks) = hooks {
+            for task in &tasks {
+                hooks.before_create(task)?;
+            }
+        }
+        Ok(tasks)
+    }
+
+    #[cfg(feature = "postgres")]
+    fn create_in_tables(
+        &self,
+        batch: &[Resolved<'_>],
+        hooks: Option<&dyn Hooks>,
+    ) -> Result<Vec<Task>, BoardError> {
+        let nowhere = || BoardError::invalid("create", "the board is not in a database");
+        let near: Vec<TaskId> = existing(batch).collect();
+        let waiting = batch.iter().flat_map(|resolved| &resolved.blocks);
+        let below: Vec<TaskId> = waiting.filter_map(|target| target.existing()).collect();
+        let check = |index: &Index, ids: &[TaskId]| {
+            let gone = near.iter().find(|id| index.get(**id).is_none());
+            match gone {
+                Some(id) => Err(BoardError::NotFound { id: *id }),
+                None => check_cycles(index, batch, ids),
+            }
+        };
+        let ids = self.reserve_in_tables(batch.len(), &near, &below, &check);
+        let tasks = self.draw_up(batch, &ids.ok_or_else(nowhere)??, hooks)?;
+        let done = self.publish_in_tables(&tasks, &near, &below, &check);
+        done.ok_or_else(nowhere)??;
+        Ok(tasks)
     }
 
     fn publish(
@@ -226,18 +273,27 @@ fn check_edges(
     batch: &[Resolved<'_>],
     ids: &[TaskId],
 ) -> Result<(), BoardError> {
-    for resolved in batch {
-        for target in resolved.blocked_by.iter().chain(&resolved.blocks) {
-            if let Target::Existing(id) = target {
-                section.require(*id)?;
-            }
-        }
+    for id in existing(batch) {
+        section.require(id)?;
     }
+    check_cycles(section.index(), batch, ids)
+}
+
+/// The tasks on the board that the batch refers to.
+fn existing(batch: &[Resolved<'_>]) -> impl Iterator<Item = TaskId> {
+    let targets = batch
+        .iter()
+        .flat_map(|resolved| resolved.blocked_by.iter().chain(&resolved.blocks));
+    targets.filter_map(|target| target.existing())
+}
+
+/// Refuses cycles.
+fn check_cycles(index: &Index, batch: &[Resolved<'_>], ids: &[TaskId]) -> Result<(), BoardError> {
     let new = edges_of(batch, ids)?;
     if new.is_empty() {
         return Ok(());
     }
-    let mut edges = section.index().edges();
+    let mut edges = index.edges();
     let mut all = edges.clone();
     all.extend(new.iter().copied());
     if toposort(&all, None).is_ok() {

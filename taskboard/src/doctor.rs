@@ -61,6 +61,8 @@ store::words! {
         CheckChanged = "check_changed",
         /// A task of whose check nothing is written down.
         CheckUnrecorded = "check_unrecorded",
+        /// A number in the database that is not what it counts.
+        Miscounted = "miscounted",
     }
 }
 
@@ -70,6 +72,10 @@ const TEMPORARY_AGE: Duration = Duration::from_secs(24 * 3600);
 impl Board {
     /// Looks for trouble; with `fix`, repairs what can be repaired without losing anything.
     pub fn doctor(&self, fix: bool) -> Result<Vec<Finding>, BoardError> {
+        #[cfg(feature = "postgres")]
+        if let Some(findings) = self.examine_tables(fix) {
+            return findings;
+        }
         if !self.dir.is_dir() {
             return Ok(Vec::new());
         }

@@ -11,6 +11,10 @@ use crate::task::Task;
 impl Board {
     /// Makes `dependent` wait for `blocker`. Returns the dependent.
     pub fn block(&self, blocker: TaskId, dependent: TaskId) -> Result<Task, BoardError> {
+        #[cfg(feature = "postgres")]
+        if let Some(done) = self.block_in_tables(blocker, dependent) {
+            return done;
+        }
         self.section(|section| {
             let from = section.read(blocker)?.task;
             let to = section.read(dependent)?.task;
@@ -38,6 +42,10 @@ impl Board {
     ///
     /// The blocker may be gone already; the dependent must be there.
     pub fn unblock(&self, blocker: TaskId, dependent: TaskId) -> Result<Task, BoardError> {
+        #[cfg(feature = "postgres")]
+        if let Some(done) = self.unblock_in_tables(blocker, dependent) {
+            return done;
+        }
         self.section(|section| {
             section.read(dependent)?;
             if section.index().blockers(dependent).any(|id| id == blocker) {

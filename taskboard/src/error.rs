@@ -57,6 +57,10 @@ pub enum BoardError {
     /// The change is made, but a power cut may undo it.
     #[error("the change is made, but may not survive a power cut: {source}")]
     NotDurable { source: StoreError },
+    /// The database the board is in.
+    #[cfg(feature = "postgres")]
+    #[error(transparent)]
+    Database(database::DatabaseError),
     /// The change was recorded but could not be carried through; the next command will.
     #[error("{what} is recorded but not finished: {source}")]
     Unfinished {
@@ -112,6 +116,8 @@ impl Explain for BoardError {
         use Category::{Failed, NotFound, Refused};
         match self {
             Self::Store(error) => error.facts(),
+            #[cfg(feature = "postgres")]
+            Self::Database(error) => error.facts(),
             Self::BadId(error) => error.facts(),
             Self::Invalid(error) => error.facts(),
             Self::NotFound { .. } => Facts::new(NotFound, "task_not_found")

@@ -271,6 +271,14 @@ pub enum LeaseTerm {
     Milliseconds(i64),
     /// The end of the run with this id; whoever watches over runs returns its tasks.
     Run(String),
+    /// The end of the run, or this time without [`renewal`](crate::Board::renew): for a run that
+    /// nobody on this machine watches over.
+    Heartbeat {
+        /// The run.
+        run: String,
+        /// How long it may be silent.
+        milliseconds: i64,
+    },
 }
 
 impl Task {
@@ -437,6 +445,12 @@ impl Task {
             map.insert("expiresAt".into(), rfc3339(end).into());
         }
         self.set_ours(LEASE, Some(map.into()));
+    }
+
+    /// Nobody holds a lease on it, and `token` was the last one.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn set_last_token(&mut self, token: u64) {
+        self.set_ours(LEASE, (token > 0).then(|| json!({ "token": token })));
     }
 
     /// Ends the lease but remembers its token, so that the next one is larger whatever the

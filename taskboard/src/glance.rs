@@ -34,6 +34,9 @@ pub struct Glance {
     looked: Option<i64>,
     history: ChangeReader,
     log_stamp: Option<Stamp>,
+    /// Where the list is in a database instead.
+    #[cfg(feature = "postgres")]
+    tables: Option<crate::tables::TableGlance>,
 }
 
 /// One task's file.
@@ -59,6 +62,11 @@ impl Board {
             looked: None,
             history: ChangeReader::from_the_first(paths),
             log_stamp: None,
+            #[cfg(feature = "postgres")]
+            tables: {
+                let there = self.options.database.is_some();
+                there.then(|| crate::tables::TableGlance::new(self.again()))
+            },
         }
     }
 }
@@ -67,6 +75,15 @@ impl Glance {
     /// Looks for what has changed; says whether something has. Costs one look at the directory
     /// most of the time, and one at every file's time of change once a second.
     pub fn look(&mut self, now_ms: i64) -> Result<bool, BoardError> {
+        #[cfg(feature = "postgres")]
+        if let Some(tables) = &mut self.tables {
+            let changed = tables.look(now_ms)?;
+            let differs = changed.is_some();
+            if let Some(snapshot) = changed {
+                self.snapshot = snapshot;
+            }
+            return Ok(differs);
+        }
         let stamp = stamp_of(&self.dir)?;
         let due = self
             .looked
@@ -95,6 +112,10 @@ impl Glance {
 
     /// What was done to the list since the last call, as far as its history goes back.
     pub fn history(&mut self) -> Result<Vec<Change>, BoardError> {
+        #[cfg(feature = "postgres")]
+        if let Some(tables) = &mut self.tables {
+            return Ok(tables.history());
+        }
         let stamp = stamp_of(&self.log)?;
         if stamp.is_none() || stamp == self.log_stamp {
             return Ok(Vec::new());

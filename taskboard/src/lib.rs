@@ -34,6 +34,11 @@
 //!
 //! Losing `.ccb` loses history and a change that was being made, never a task.
 //!
+//! # In a database
+//!
+//! With the feature `postgres`, a board whose [`BoardOptions`] name a database is kept there instead
+//! of in files; see `tables`. Every operation, rule and refusal is the same.
+//!
 //! # What is not here
 //!
 //! No processes, no printing, no environment. Hooks and checks are the caller's: it passes
@@ -62,6 +67,7 @@ mod ids;
 mod index;
 mod index_file;
 mod invalid;
+mod needs;
 mod next;
 mod patience;
 mod prepared;
@@ -74,6 +80,8 @@ mod serve;
 mod slot;
 mod slots;
 mod snapshot;
+#[cfg(feature = "postgres")]
+mod tables;
 mod task;
 mod update;
 mod watch;
@@ -96,6 +104,8 @@ pub use invalid::Invalid;
 pub use next::{Next, Nothing};
 pub use ready::{Dependencies, Rank, rank};
 pub use snapshot::{Snapshot, Unreadable};
+#[cfg(feature = "postgres")]
+pub use tables::{MIGRATIONS, prune};
 pub use task::{Status, Task};
 pub use watch::Watch;
 pub use worktree::Begin;

@@ -67,6 +67,10 @@ impl Board {
     /// Claims the best task the agent can have, with nothing in between for others to take.
     pub fn claim_next(&self, request: &ClaimRequest) -> Result<Next, BoardError> {
         check_line("agent", &request.agent)?;
+        #[cfg(feature = "postgres")]
+        if let Some(next) = self.next_in_tables(request) {
+            return next;
+        }
         // This process has one slot to ask with.
         let _one_at_a_time = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = self.next_task(request);

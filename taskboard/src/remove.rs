@@ -10,12 +10,13 @@ use crate::task::{Status, Task};
 impl Board {
     /// Deletes a task and every mention of it. Returns what it was.
     pub fn delete(&self, id: TaskId, caller: &Caller) -> Result<Task, BoardError> {
+        #[cfg(feature = "postgres")]
+        if let Some(done) = self.delete_in_tables(id, caller) {
+            return done;
+        }
         self.section(|section| {
             let task = section.read(id)?.task;
-            caller.check_token(&task)?;
-            if task.status == Status::InProgress {
-                caller.check_owner(&task)?;
-            }
+            check_delete(&task, caller)?;
             section.remove("delete", &BTreeSet::from([id]))?;
             Ok(task)
         })
@@ -26,6 +27,10 @@ impl Board {
     /// Refused while a task is in progress or a file is unreadable, unless forced; with
     /// force, unreadable files are set aside, not deleted.
     pub fn reset(&self, force: bool) -> Result<usize, BoardError> {
+        #[cfg(feature = "postgres")]
+        if let Some(done) = self.reset_in_tables(force) {
+            return done;
+        }
         self.section(|section| {
             // Everything is about to go: better look at it first.
             section.scan(&HashMap::new())?;
@@ -55,5 +60,14 @@ impl Board {
             }
             Ok(ids.len())
         })
+    }
+}
+
+/// The rules of a deletion.
+pub(crate) fn check_delete(task: &Task, caller: &Caller) -> Result<(), BoardError> {
+    caller.check_token(task)?;
+    match task.status {
+        Status::InProgress => caller.check_owner(task),
+        Status::Pending | Status::Completed => Ok(()),
     }
 }

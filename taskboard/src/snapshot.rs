@@ -41,6 +41,16 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// One that is in no file.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn of(task: Task) -> Self {
+        Self {
+            task,
+            fingerprint: 0,
+            stamp: Stamp::default(),
+        }
+    }
+
     pub(crate) fn version(&self) -> Version {
         Version {
             id: self.task.id,

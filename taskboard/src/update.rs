@@ -7,8 +7,8 @@ use crate::edit::{Update, check_open};
 use crate::error::{BoardError, Refusal};
 use crate::id::TaskId;
 use crate::index::Index;
+use crate::needs::Needs;
 use crate::prepared::Edited;
-use crate::section::ListDir;
 use crate::task::{Status, Task};
 
 impl Update {
@@ -76,12 +76,13 @@ impl Board {
             self.complete_edges(id, update);
             return Ok(completed);
         }
-        let now = self.now_ms();
-        let list = match update.one_at_a_time {
-            true => ListDir::Take,
-            false => ListDir::Leave,
+        let agent = update.owner.as_ref().and_then(Option::as_ref);
+        let agent = agent.unwrap_or(&caller.agent);
+        let needs = Needs {
+            edges: update.edges(id).collect(),
+            ..Needs::busy(update.one_at_a_time, agent)
         };
-        let task = self.edit(id, list, |index, before| {
+        let task = self.edit(id, &needs, |index, before, now| {
             update.apply(index, before, caller, now)
         })?;
         self.complete_edges(id, update);
@@ -95,6 +96,11 @@ impl Board {
     /// Writes the other sides of the new edges. They are made already, so whatever stops this
     /// is no failure of the change.
     fn complete_edges(&self, id: TaskId, update: &Update) {
+        #[cfg(feature = "postgres")]
+        if self.options.database.is_some() {
+            // There both sides are one change.
+            return;
+        }
         for (blocker, dependent) in update.edges(id) {
             if let Err(error) = self.block(blocker, dependent) {
                 tracing::warn!(%blocker, %dependent, %error, "the next change completes this edge");

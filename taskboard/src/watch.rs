@@ -15,6 +15,19 @@ use crate::id::TaskId;
 #[derive(Debug)]
 pub struct Watch<'b> {
     board: &'b Board,
+    source: Source,
+}
+
+/// Where changes are read.
+#[derive(Debug)]
+enum Source {
+    Files(Box<Files>),
+    #[cfg(feature = "postgres")]
+    Tables(crate::tables::TableWatch),
+}
+
+#[derive(Debug)]
+struct Files {
     hints: DirWatch,
     reader: ChangeReader,
     /// Where something may have happened that is not in the log.
@@ -24,6 +37,14 @@ pub struct Watch<'b> {
 impl Board {
     /// Follows the list from change number `since` on, or from now on.
     pub fn watch(&self, since: Option<u64>) -> Result<Watch<'_>, BoardError> {
+        #[cfg(feature = "postgres")]
+        if let Some(watch) = self.watch_tables(since) {
+            let source = Source::Tables(watch?);
+            return Ok(Watch {
+                board: self,
+                source,
+            });
+        }
         // Creates the list if need be, and numbers what other tools did so far.
         let last = self.number_foreign_changes()?;
         let since = since.unwrap_or(last);
@@ -32,17 +53,24 @@ impl Board {
             return Err(BoardError::invalid(format!("--since {since}"), why));
         }
         let reader = ChangeReader::new(self.history_paths(), since);
-        Ok(Watch {
-            board: self,
+        let files = Files {
             hints: DirWatch::new(&self.dir),
             reader,
             look: Look::Everywhere,
+        };
+        Ok(Watch {
+            board: self,
+            source: Source::Files(Box::new(files)),
         })
     }
 
     /// The number of the last change. Creates the list if need be. Whoever looks at the tasks
     /// afterwards and watches from this number on misses nothing.
     pub fn last_change(&self) -> Result<u64, BoardError> {
+        #[cfg(feature = "postgres")]
+        if let Some(last) = self.last_in_tables() {
+            return last;
+        }
         self.number_foreign_changes()
     }
 
@@ -73,6 +101,34 @@ impl Board {
 impl Watch<'_> {
     /// The changes since the last call; empty if there are none.
     pub fn poll(&mut self) -> Result<Vec<Change>, BoardError> {
+        match &mut self.source {
+            Source::Files(files) => files.poll(self.board),
+            #[cfg(feature = "postgres")]
+            Source::Tables(watch) => watch.poll(self.board),
+        }
+    }
+
+    /// Waits until something may have changed, at most `limit`.
+    pub fn wait(&mut self, limit: Duration) {
+        match &mut self.source {
+            Source::Files(files) => files.look.add(files.hints.wait_where(limit)),
+            #[cfg(feature = "postgres")]
+            Source::Tables(watch) => watch.wait(limit),
+        }
+    }
+
+    /// The number of the last change returned.
+    pub fn last(&self) -> u64 {
+        match &self.source {
+            Source::Files(files) => files.reader.last(),
+            #[cfg(feature = "postgres")]
+            Source::Tables(watch) => watch.last(),
+        }
+    }
+}
+
+impl Files {
+    fn poll(&mut self, board: &Board) -> Result<Vec<Change>, BoardError> {
         let changes = self.reader.read()?;
         if !changes.is_empty() {
             return Ok(changes);
@@ -81,26 +137,16 @@ impl Watch<'_> {
         match std::mem::take(&mut self.look) {
             Look::At(names) => {
                 let ids = tasks_among(&names);
-                if self.board.knows(&ids)? {
+                if board.knows(&ids)? {
                     return Ok(changes);
                 }
-                self.board.take_in(&ids)?;
+                board.take_in(&ids)?;
             }
             Look::Everywhere => {
-                self.board.number_foreign_changes()?;
+                board.number_foreign_changes()?;
             }
         }
         self.reader.read()
-    }
-
-    /// Waits until something may have changed, at most `limit`.
-    pub fn wait(&mut self, limit: Duration) {
-        self.look.add(self.hints.wait_where(limit));
-    }
-
-    /// The number of the last change returned.
-    pub fn last(&self) -> u64 {
-        self.reader.last()
     }
 }
 

@@ -7,9 +7,9 @@ use crate::complete;
 use crate::error::BoardError;
 use crate::id::TaskId;
 use crate::index::Index;
+use crate::needs::Needs;
 use crate::prepared::Edited;
 use crate::ready::Dependencies;
-use crate::section::ListDir;
 use crate::task::{Status, Task, check_line};
 
 /// What binding a worktree to a task means for one that can start.
@@ -33,8 +33,7 @@ impl Board {
         begin: Begin<'_>,
     ) -> Result<Task, BoardError> {
         check_line("worktree", name)?;
-        let now = self.now_ms();
-        self.edit_ours(id, |index, before| {
+        self.edit_ours(id, |index, before, now| {
             let mut task = before.clone();
             if index.can_start(id, task.status, task.parked().is_some()) {
                 match begin {
@@ -54,7 +53,7 @@ impl Board {
 
     /// Writes down that task `id` is no longer done in the tree `name`.
     pub fn unbind_worktree(&self, id: TaskId, name: &str) -> Result<Task, BoardError> {
-        self.edit_ours(id, |_, before| {
+        self.edit_ours(id, |_, before, _| {
             let mut task = before.clone();
             if task.worktree() == Some(name) {
                 task.set_worktree(None);
@@ -65,6 +64,10 @@ impl Board {
 
     /// The task, if the rules allow `caller` to complete it now. Changes nothing.
     pub fn may_complete(&self, id: TaskId, caller: &Caller) -> Result<Task, BoardError> {
+        #[cfg(feature = "postgres")]
+        if let Some(entry) = self.completable_in_tables(id, caller) {
+            return entry.map(|entry| entry.task);
+        }
         self.section(|section| {
             let entry = section.read(id)?;
             complete::check(section.index(), &entry.task, caller)?;
@@ -75,10 +78,10 @@ impl Board {
     pub(crate) fn edit_ours(
         &self,
         id: TaskId,
-        mut edit: impl FnMut(&Index, &Task) -> Result<Task, BoardError>,
+        mut edit: impl FnMut(&Index, &Task, i64) -> Result<Task, BoardError>,
     ) -> Result<Task, BoardError> {
-        self.edit(id, ListDir::Leave, |index, before| {
-            Ok(Edited::new("update", edit(index, before)?))
+        self.edit(id, &Needs::nothing(), |index, before, now| {
+            Ok(Edited::new("update", edit(index, before, now)?))
         })
     }
 }

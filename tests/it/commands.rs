@@ -318,35 +318,6 @@ fn reset_deletes_all_but_work_in_progress() {
 }
 
 #[test]
-fn doctor_is_content_with_a_sound_board() {
-    let home = TestHome::new(CCB);
-    let sound = home.ok(&["doctor"]);
-    assert_eq!(keys(&sound), ["list", "findings", "left", "runtimes"]);
-    assert_eq!(
-        (&sound["list"], &sound["findings"], &sound["left"]),
-        (&json!("board"), &json!([]), &json!(0))
-    );
-    home.create("one");
-    assert_eq!(home.ok(&["doctor", "--fix"])["findings"], json!([]));
-    std::fs::write(home.list_dir().join(".highwatermark"), "many").unwrap();
-    let found = home.fails(1, &["doctor"]);
-    assert_eq!(keys(&found["findings"][0]), ["kind", "message", "fixed"]);
-    assert_eq!(
-        (&found["findings"][0]["kind"], &found["left"]),
-        (&json!("high_water"), &json!(1))
-    );
-    assert_eq!(home.ok(&["doctor", "--fix"])["left"], 0);
-    std::fs::write(home.list_dir().join(".highwatermark"), "many").unwrap();
-    assert_eq!(home.create("two"), 2, "no reason to stop");
-    assert_eq!(home.ok(&["doctor"])["left"], 0);
-    std::fs::write(home.list_dir().join("notes.json"), "{}").unwrap();
-    assert_eq!(
-        home.fails(1, &["doctor", "--fix"])["findings"][0]["kind"],
-        "stray_file"
-    );
-}
-
-#[test]
 fn completions_work() {
     let home = TestHome::new(CCB);
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {

@@ -65,6 +65,7 @@ impl Worker {
             .arg("board")
             .args([seed, CALLS, BLOCKED_BY.len() as u64].map(|n| n.to_string()))
             .args(names)
+            .envs(home.board_url().map(|url| ("CCB_BOARD", url)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

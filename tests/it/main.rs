@@ -117,6 +117,8 @@ mod sent_back;
 /// Home, list, identity, output: what a command finds around it.
 mod status;
 mod surroundings;
+/// Tasks: what other tools and hands write into their files.
+mod task_files;
 /// Teams: bad names, damaged rosters, other repositories, held locks.
 mod team_bad_luck;
 /// Teams: the answers and exit codes of the commands.

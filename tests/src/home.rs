@@ -5,12 +5,16 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::postgres::{InDatabase, MARK};
+
 /// A home directory of its own, and a way to run `ccb` in it.
 #[derive(Debug)]
 pub struct TestHome {
     dir: TempDir,
     binary: PathBuf,
     list: String,
+    /// Where the board is, if not in files.
+    database: Option<InDatabase>,
 }
 
 /// What a `ccb` process answered.
@@ -46,8 +50,9 @@ impl TestHome {
             .tempdir_in(root);
         Self {
             dir: dir.expect("a scratch directory"),
-            binary: binary.into(),
+            binary: binary.strip_prefix(MARK).unwrap_or(binary).into(),
             list: "board".into(),
+            database: binary.starts_with(MARK).then(InDatabase::new),
         }
     }
 
@@ -55,6 +60,11 @@ impl TestHome {
     pub fn with_list(mut self, list: &str) -> Self {
         self.list = list.to_owned();
         self
+    }
+
+    /// The address of the database the board is in, if it is in one.
+    pub fn board_url(&self) -> Option<&str> {
+        self.database.as_ref().map(|database| database.url.as_str())
     }
 
     pub fn path(&self) -> &Path {
@@ -69,6 +79,18 @@ impl TestHome {
     /// Where the task's file is.
     pub fn task_file(&self, id: u64) -> PathBuf {
         self.list_dir().join(format!("{id}.json"))
+    }
+
+    /// Lets the lease of a task run out, as if its time had passed.
+    pub fn expire_lease(&self, id: u64) {
+        if let Some(database) = &self.database {
+            return database.expire_lease(id);
+        }
+        let path = self.task_file(id);
+        let bytes = std::fs::read(&path).expect("a task");
+        let mut task: Value = serde_json::from_slice(&bytes).expect("a task");
+        task["metadata"]["ccb"]["lease"]["expiresAt"] = "2020-01-01T00:00:00.000Z".into();
+        std::fs::write(&path, task.to_string()).expect("a task");
     }
 
     /// A `ccb` process with nothing of the caller's environment but PATH.
@@ -93,6 +115,7 @@ impl TestHome {
             .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
             .env("HOME", self.path())
             .env("CCB_HOME", self.path())
+            .envs(self.database.iter().map(|it| ("CCB_BOARD", &it.url)))
             .current_dir(self.path())
             .args(args)
             .stdin(Stdio::null());
@@ -194,6 +217,9 @@ impl TestHome {
 
     /// The same without one that is allowed not to parse.
     pub fn tasks_on_disk_but(&self, tolerated: Option<u64>) -> Vec<Value> {
+        if let Some(database) = &self.database {
+            return database.tasks(self.path(), &self.list);
+        }
         let Ok(entries) = std::fs::read_dir(self.list_dir()) else {
             return Vec::new();
         };

@@ -24,6 +24,8 @@ mod native_team;
 pub mod native_world;
 /// Pictures of screens.
 pub mod picture;
+/// Boards in a database.
+pub mod postgres;
 mod random;
 mod real;
 mod real_team;

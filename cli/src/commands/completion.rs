@@ -232,7 +232,7 @@ fn workplace() -> Option<Workplace> {
 }
 
 /// The flags whose value says where to look.
-const PLACES: [&str; 5] = ["--team", "--list", "--as", "--home", "-C"];
+const PLACES: [&str; 6] = ["--team", "--list", "--as", "--home", "--board", "-C"];
 
 /// The words with the values of those flags replaced: the engine takes every word that is a
 /// command's name for the command, and a team may be called `demo`. What is completed stays.
@@ -282,6 +282,7 @@ fn asked(args: &[OsString]) -> Asked {
             "--team" => asked.team = name(),
             "--list" => asked.list = name(),
             "--as" => asked.agent = name(),
+            "--board" => asked.board = name(),
             "--home" => asked.home = value.map(PathBuf::from),
             "-C" => asked.directory = value.map(PathBuf::from),
             "--" => break,

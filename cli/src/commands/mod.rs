@@ -1,6 +1,7 @@
 //! One file per command: its arguments and what it does.
 
 pub(crate) mod agent;
+mod board;
 mod cd;
 mod clean;
 pub(crate) mod completion;
@@ -68,6 +69,9 @@ pub(crate) enum Command {
     Agent(Box<agent::AgentArgs>),
     /// Run a plan of many tasks: every result is checked, one report
     Fanout(Box<fanout::FanoutArgs>),
+    /// Show where the board is kept, and prepare a database for it
+    #[command(subcommand)]
+    Board(board::BoardCommand),
     /// Serve the board, mail and agents as MCP tools to one client
     Mcp(mcp::McpArgs),
     /// Show what was changed for a task, by an agent or in a worktree
@@ -161,11 +165,13 @@ pub(crate) fn run(cli: &Cli, name: &str, context: &mut Context) -> Result<Exit, 
     ) {
         context.settle_dead_runs();
     }
+    check_board(cli, context)?;
     if cli.command.is_some() && !cli.session.is_empty() {
         return Err(misplaced(&cli.session, name));
     }
     match &cli.command {
         Some(Command::Task(command)) => task::run(command, context),
+        Some(Command::Board(command)) => board::run(command, context),
         Some(Command::Team(command)) => team::run(command, context),
         Some(Command::Mail(command)) => mail::run(command, context),
         Some(Command::Worktree(command)) => worktree::run(command, context),
@@ -215,6 +221,30 @@ pub(crate) fn run(cli: &Cli, name: &str, context: &mut Context) -> Result<Exit, 
             Err(Failure::usage("usage", message).with_hint("for example `ccb task list`"))
         }
     }
+}
+
+/// Refuses what does not work on a board in a database yet, rather than working on the files of
+/// this machine.
+fn check_board(cli: &Cli, context: &Context) -> Result<(), Failure> {
+    let works = matches!(
+        &cli.command,
+        Some(
+            Command::Task(_)
+                | Command::Board(_)
+                | Command::Trust(_)
+                | Command::Cd(_)
+                | Command::ShellInit(_)
+                | Command::Completions(_)
+                | Command::Man(_)
+        )
+    );
+    if works || !context.is_in_database() {
+        return Ok(());
+    }
+    let message = "this command does not work on a board in a database yet";
+    Err(Failure::usage("board_not_supported", message).with_hint(
+        "`ccb task` and `ccb board` do; use the files of this machine with --board files",
+    ))
 }
 
 /// Flags of a session before a command, which has nothing to do with them.

@@ -92,7 +92,7 @@ impl WorkerTask {
 /// The task that keeps a worker from changing `paths` now, if one does: somebody is at it, or
 /// will be as soon as anybody is free.
 pub(crate) fn may_begin(paths: &[String], board: &Board) -> Result<Option<Task>, AgentError> {
-    if paths.is_empty() || !board.dir().is_dir() {
+    if paths.is_empty() || !board.exists() {
         return Ok(None);
     }
     let snapshot = board.snapshot()?;
@@ -111,7 +111,7 @@ pub(crate) fn base_of_all(into: &str, agents: &Agents) -> Result<String, AgentEr
     let trees = agents.trees()?;
     let tip = trees.resolve(&format!("refs/heads/{into}"))?;
     let board = agents.board();
-    if !board.dir().is_dir() {
+    if !board.exists() {
         return Ok(tip);
     }
     let snapshot = board.snapshot()?;
@@ -227,7 +227,7 @@ pub(crate) fn left_trees(agents: &Agents) -> Result<Vec<LeftTree>, AgentError> {
 
 /// The trees of completed tasks that have not landed.
 fn waiting(board: &Board, trees: &Trees) -> Result<Vec<String>, AgentError> {
-    if !board.dir().is_dir() {
+    if !board.exists() {
         return Ok(Vec::new());
     }
     let snapshot = board.snapshot()?;

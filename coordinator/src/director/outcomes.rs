@@ -139,7 +139,7 @@ impl Director {
         }
         // Those of workers, which are in no list, too.
         let board = self.setup.board();
-        let snapshot = match board.dir().is_dir().then(|| board.snapshot()) {
+        let snapshot = match board.exists().then(|| board.snapshot()) {
             Some(Ok(snapshot)) => snapshot,
             _ => return,
         };

@@ -72,7 +72,7 @@ pub(super) fn prepare(
         cached: vec![false; wanted.tasks.len()],
     };
     let (mut older, mut earlier) = (HashMap::new(), HashMap::new());
-    if board.dir().is_dir() {
+    if board.exists() {
         earlier = earlier_failures(board, trees)?;
         older = keep_useful(agents, board, trees, wanted, &mut prepared)?;
     }

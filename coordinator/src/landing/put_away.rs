@@ -71,7 +71,7 @@ pub(crate) fn staying_trees(agents: &Agents) -> Result<Vec<StayingTree>, AgentEr
     let Ok(trees) = agents.trees() else {
         return Ok(Vec::new());
     };
-    if !board.dir().is_dir() {
+    if !board.exists() {
         return Ok(Vec::new());
     }
     let mut staying = Vec::new();
@@ -154,7 +154,7 @@ impl Lander<'_> {
     /// was killed, and of attempts that came to nothing. Returns what stays although it could go,
     /// and why.
     pub(crate) fn put_away_landed(&self, into: &str) -> Result<Vec<String>, AgentError> {
-        if !self.agents.board().dir().is_dir() {
+        if !self.agents.board().exists() {
             return Ok(Vec::new());
         }
         let trees = self.agents.trees()?;

@@ -44,7 +44,7 @@ pub(crate) fn next_to_land(
 /// The completed tasks of a team whose work is on no branch but their own.
 pub(crate) fn unlanded(agents: &Agents) -> Result<Vec<TaskId>, AgentError> {
     let board = agents.board();
-    if !board.dir().is_dir() {
+    if !board.exists() {
         return Ok(Vec::new());
     }
     let trees = agents.trees()?;

@@ -157,7 +157,7 @@ pub(super) fn to_land(task: &Task, list: &str, trees: &Trees) -> Result<Unlanded
 /// tasks. Work whose landing was undone is among it.
 pub fn candidates(workplace: &Workplace) -> Result<Vec<Unlanded>, Failure> {
     let board = workplace.board();
-    if !board.dir().is_dir() {
+    if !board.exists() {
         return Ok(Vec::new());
     }
     of_board(&board, &workplace.trees()?)

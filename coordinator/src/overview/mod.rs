@@ -299,7 +299,7 @@ fn look_at(name: &Name, workplace: &Workplace) -> Result<(TeamView, Option<Snaps
     let requests = workplace.mailbox()?.requests()?.requests;
     let session = SessionFile::new(workplace.home(), name).session()?;
     let board = workplace.board();
-    let snapshot = match board.dir().is_dir() {
+    let snapshot = match board.exists() {
         true => Some(board.snapshot()?),
         // A list nobody made is not made by looking.
         false => None,

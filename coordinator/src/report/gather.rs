@@ -74,7 +74,7 @@ pub(super) fn gather(
         None => Vec::new(),
     };
     let board = agents.board();
-    let snapshot = match board.dir().is_dir() {
+    let snapshot = match board.exists() {
         true => Some(board.snapshot()?),
         false => None,
     };

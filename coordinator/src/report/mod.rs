@@ -198,7 +198,7 @@ fn kind_of(workplace: &Workplace, session: Option<&TeamSession>, plan_runs: bool
         let snapshot = board.snapshot().ok();
         snapshot.is_some_and(|all| all.tasks().any(|task| fanout::planned_as(task).is_some()))
     };
-    match plan_runs || (board.dir().is_dir() && planned()) {
+    match plan_runs || (board.exists() && planned()) {
         true => ReportKind::Fanout,
         false => ReportKind::Board,
     }

@@ -283,7 +283,7 @@ impl Agents {
             list,
             board_options(&self.options, &self.starter),
         );
-        board.dir().is_dir().then_some(board)
+        board.exists().then_some(board)
     }
 
     pub(crate) fn mailbox(&self) -> Mailbox {

@@ -28,7 +28,7 @@ pub(super) fn settle_tasks(
 ) -> Result<Settled, AgentError> {
     let board = agents.board();
     // A list nobody made is not made by looking.
-    if !board.dir().is_dir() {
+    if !board.exists() {
         return Ok(Settled::default());
     }
     let mut settled = Settled::default();

@@ -98,7 +98,7 @@ impl Agents {
             return Ok(());
         };
         let name = Name::new("agent", &String::from_utf8_lossy(&name))?;
-        let returned = match self.board().dir().is_dir() {
+        let returned = match self.board().exists() {
             true => self.board().unassign_run(id)?,
             false => Vec::new(),
         };

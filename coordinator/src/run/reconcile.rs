@@ -34,7 +34,7 @@ impl Agents {
         if !left.is_empty() {
             tracing::error!(id = run.id(), ?left, "processes of the run do not die");
         }
-        if self.board().dir().is_dir() {
+        if self.board().exists() {
             self.board().unassign_run(run.id())?;
         }
         if let (Ok(trees), Ok(slug)) = (self.trees(), Slug::new(&format!("agent-{}", run.id())))

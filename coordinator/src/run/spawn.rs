@@ -315,7 +315,7 @@ impl Agents {
     fn give_up(&self, run: &RunDir, meta: &Meta) {
         let undone = (|| {
             let board = self.board();
-            if board.dir().is_dir() {
+            if board.exists() {
                 board.unassign_run(&meta.agent_id)?;
             }
             if let Some(tree) = &meta.worktree

@@ -225,7 +225,7 @@ fn something_ready(session: &Session) -> Result<bool, Failure> {
 /// Tasks nobody can read: the session cannot do them, and does not end well without them.
 fn unreadable_tasks(session: &Session) -> Result<Vec<crate::Finding>, Failure> {
     let board = session.workplace.board();
-    if !board.dir().is_dir() {
+    if !board.exists() {
         return Ok(Vec::new());
     }
     let snapshot = board.snapshot()?;

@@ -3,6 +3,7 @@
 //! What flags, environment and settings files say together is found out once; board, mail,
 //! roster, trees and agents are made from it.
 
+mod board;
 pub mod hooks;
 mod names;
 mod new_tree;
@@ -45,6 +46,8 @@ pub struct Asked {
     pub home: Option<PathBuf>,
     /// Where to work.
     pub directory: Option<PathBuf>,
+    /// The database the board is in, or `files`.
+    pub board: Option<String>,
     /// It is about repairs: a roster that nobody can read keeps nobody out.
     pub repairs: bool,
 }
@@ -56,6 +59,9 @@ pub struct Workplace {
     pub directory: PathBuf,
     home: Home,
     settings: Settings,
+    /// The database the board is in, if it is in one.
+    #[cfg(feature = "postgres")]
+    database: Option<database::Database>,
     list: Name,
     /// Somebody said which list, and not by naming a team.
     list_named: bool,
@@ -114,10 +120,22 @@ impl Workplace {
             files.push(tree.join(".claude/ccb.local.json"));
         }
         let settings = Settings::load(&files)?;
+        let address = board::address(asked, &settings, &home, own.is_some())?;
+        #[cfg(feature = "postgres")]
+        let database = match address {
+            Some(address) => Some(board::open(&address, asked, &settings)?),
+            None => None,
+        };
+        #[cfg(not(feature = "postgres"))]
+        if address.is_some() {
+            return Err(board::refuse());
+        }
         let workplace = Self {
             directory,
             home,
             settings,
+            #[cfg(feature = "postgres")]
+            database,
             list,
             list_named: asked.list.is_some() || env::var(env::TASK_LIST).is_some(),
             leads: led.is_some(),
@@ -141,6 +159,8 @@ impl Workplace {
             directory: home.to_owned(),
             home: Home::new(home.to_owned())?,
             settings: Settings::default(),
+            #[cfg(feature = "postgres")]
+            database: None,
             list: Name::new("list", team)?,
             list_named: false,
             alone: Name::new("list", "default")?,
@@ -249,6 +269,10 @@ impl Workplace {
     /// Sees to runs whose guard and host are both gone, before anything else is done: their
     /// tasks are free again, their parents are told. What cannot be done now is done later.
     pub fn settle_dead_runs(&self) {
+        if self.is_in_database() {
+            // Runs of this machine have their tasks in files.
+            return;
+        }
         let mut teams: Vec<Name> = self.team().into_iter().collect();
         if !teams.contains(&self.list) && self.home.team(&self.list).is_dir() {
             teams.push(self.list.clone());
@@ -336,8 +360,24 @@ impl Workplace {
         Board::new(&self.home, self.list.clone(), self.board_options())
     }
 
+    /// The database the board is in, if it is in one.
+    #[cfg(feature = "postgres")]
+    pub fn database(&self) -> Option<&database::Database> {
+        self.database.as_ref()
+    }
+
+    /// Whether the board is in a database.
+    pub fn is_in_database(&self) -> bool {
+        #[cfg(feature = "postgres")]
+        return self.database.is_some();
+        #[cfg(not(feature = "postgres"))]
+        false
+    }
+
     fn board_options(&self) -> BoardOptions {
         BoardOptions {
+            #[cfg(feature = "postgres")]
+            database: self.database.clone(),
             secret_filter: self.starter().secret_filter(),
             ..BoardOptions::from(&self.settings)
         }

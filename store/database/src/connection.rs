@@ -142,6 +142,11 @@ impl Session<'_> {
             .map_err(|error| self.unexpected(format!("column {name}: {error}")))
     }
 
+    /// The schema everything is in.
+    pub fn schema(&self) -> &str {
+        self.settings.schema()
+    }
+
     /// Something in the database is not what ccb writes.
     pub fn unexpected(&self, what: impl Into<String>) -> DatabaseError {
         DatabaseError::Unexpected {

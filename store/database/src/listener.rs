@@ -20,11 +20,9 @@ pub struct Listener {
 
 impl std::fmt::Debug for Listener {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let listener = f
-            .debug_struct("Listener")
+        f.debug_struct("Listener")
             .field("channel", &self.channel)
-            .finish();
-        listener
+            .finish()
     }
 }
 

@@ -16,6 +16,8 @@ pub struct Server {
     port: u16,
     options: Vec<String>,
     process: Option<Child>,
+    /// Waits for the end of its input, which is ours, and tidies up if we did not.
+    caretaker: Option<Child>,
     as_user: Option<u32>,
 }
 
@@ -45,7 +47,10 @@ impl Server {
         let dir = std::env::temp_dir().join(format!("ccb-pg-{}", &unique[..12]));
         let made = std::fs::create_dir(&dir);
         made.unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
-        let _ = std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o700));
+        drop(std::fs::set_permissions(
+            &dir,
+            std::fs::Permissions::from_mode(0o700),
+        ));
         let root = std::os::unix::fs::MetadataExt::uid(
             &std::fs::metadata("/proc/self").unwrap_or_else(|error| panic!("/proc: {error}")),
         ) == 0;
@@ -60,6 +65,7 @@ impl Server {
         let mut server = Self {
             options: options.iter().map(|&option| option.to_owned()).collect(),
             process: None,
+            caretaker: None,
             dir,
             port,
             as_user,
@@ -80,6 +86,7 @@ impl Server {
         let words = String::from_utf8_lossy(&made.stderr);
         assert!(made.status.success(), "initdb: {words}");
         server.launch();
+        server.engage_caretaker();
         Some(server)
     }
 
@@ -147,10 +154,10 @@ impl Server {
     /// Kills it as a power cut would, as far as its processes are concerned.
     pub fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
-            let _ = process.kill();
-            let _ = process.wait();
+            drop(process.kill());
+            drop(process.wait());
             // Its workers notice by themselves; the new one waits until they are gone.
-            let _ = std::fs::remove_file(self.data().join("postmaster.pid"));
+            drop(std::fs::remove_file(self.data().join("postmaster.pid")));
             std::thread::sleep(Duration::from_millis(300));
         }
     }
@@ -163,11 +170,26 @@ impl Server {
                 command
                     .args(["stop", "-m", "immediate", "-w", "-D"])
                     .arg(self.data());
-                let _ = command.output();
+                drop(command.output());
             }
-            let _ = process.kill();
-            let _ = process.wait();
+            drop(process.kill());
+            drop(process.wait());
         }
+    }
+
+    /// A test that is killed, or keeps its server to its end, leaves nothing behind either.
+    fn engage_caretaker(&mut self) {
+        let Some(control) = find("pg_ctl") else {
+            return;
+        };
+        let mut command = self.command(Path::new("/bin/sh"));
+        let script = "cat >/dev/null; \"$1\" stop -m immediate -D \"$2/data\"; rm -rf \"$2\"";
+        command.current_dir("/").args(["-c", script, "caretaker"]);
+        command.arg(control).arg(&self.dir).stdin(Stdio::piped());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        // Not ended by what ends the tests.
+        command.process_group(0);
+        self.caretaker = command.spawn().ok();
     }
 
     fn data(&self) -> PathBuf {
@@ -188,7 +210,11 @@ impl Drop for Server {
     #[expect(clippy::disallowed_methods, reason = "for tests only")]
     fn drop(&mut self) {
         self.stop();
-        let _ = std::fs::remove_dir_all(&self.dir);
+        drop(std::fs::remove_dir_all(&self.dir));
+        if let Some(mut caretaker) = self.caretaker.take() {
+            drop(caretaker.stdin.take());
+            drop(caretaker.wait());
+        }
     }
 }
 

@@ -32,7 +32,7 @@ pub use limits::{AgentLimits, Limits, MOST_USD, QuotaSettings, TeamLimits};
 pub use providers::{Prices, ProviderKind, ProviderSettings, wrong_url};
 pub use runtimes::{RuntimeKind, RuntimeSettings};
 pub use sandbox::{SandboxMode, SandboxSettings};
-pub use taskboard::LockMode;
+pub use taskboard::{LockMode, NamedBoard};
 pub use worktree::{BaseRef, MergeStrategy, SetUpCommand, WorktreeSettings};
 
 /// All settings, resolved.
@@ -46,6 +46,8 @@ pub struct Settings {
     pub lock_timeout: Duration,
     /// `taskboard.manyTasksPerAgent`: whether an agent may have several tasks in progress.
     pub many_tasks_per_agent: bool,
+    /// `taskboard.board`: the database board and mail are in; in files if there is none.
+    pub board: Option<NamedBoard>,
     /// `mailbox.durable`: whether a message is synced to disk before its sending is
     /// acknowledged.
     pub mail_durable: bool,
@@ -72,6 +74,7 @@ impl Default for Settings {
             durable: true,
             lock_timeout: crate::lock::DEFAULT_TIMEOUT,
             many_tasks_per_agent: false,
+            board: None,
             mail_durable: true,
             worktree: WorktreeSettings::default(),
             agents: AgentSettings::default(),
@@ -147,7 +150,7 @@ impl Settings {
             runtimes::read(&mut self.runtimes, &section, path)?;
         }
         if let Some(section) = root.section("taskboard")? {
-            self.read_taskboard(&section)?;
+            self.read_taskboard(&section, path)?;
         }
         if let Some(section) = root.section("worktree")? {
             self.worktree.read(&section, path)?;

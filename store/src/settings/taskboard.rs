@@ -1,5 +1,8 @@
 //! `taskboard` and `mailbox`, whose few keys lie flat in [`Settings`].
 
+use std::fmt;
+use std::path::{Path, PathBuf};
+
 use super::{Settings, set};
 use crate::fields::{Fields, Read};
 
@@ -15,6 +18,22 @@ crate::words! {
     }
 }
 
+/// A database, and the file that names it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct NamedBoard {
+    /// Its address, perhaps with a password.
+    pub address: String,
+    /// Only the user's own file may name one.
+    pub from: PathBuf,
+}
+
+impl fmt::Debug for NamedBoard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The address may hold a password.
+        f.debug_tuple("NamedBoard").field(&self.from).finish()
+    }
+}
+
 impl Settings {
     pub(super) fn read_mailbox(&mut self, section: &Fields<'_>) -> Read<()> {
         section.check_keys(&["durable"])?;
@@ -22,8 +41,15 @@ impl Settings {
         Ok(())
     }
 
-    pub(super) fn read_taskboard(&mut self, section: &Fields<'_>) -> Read<()> {
-        section.check_keys(&["durable", "lock", "lockTimeoutMs", "manyTasksPerAgent"])?;
+    pub(super) fn read_taskboard(&mut self, section: &Fields<'_>, path: &Path) -> Read<()> {
+        let keys = ["board", "durable", "lock", "lockTimeoutMs", "manyTasksPerAgent"];
+        section.check_keys(&keys)?;
+        if let Some(address) = section.text("board")? {
+            self.board = Some(NamedBoard {
+                address: address.to_owned(),
+                from: path.to_owned(),
+            });
+        }
         let mode = section.word("lock", LockMode::ALL, LockMode::as_str)?;
         set(&mut self.lock_mode, mode);
         set(&mut self.durable, section.boolean("durable")?);

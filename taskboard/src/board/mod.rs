@@ -67,6 +67,9 @@ pub struct BoardOptions {
     pub clock: Arc<dyn Clock>,
     /// What is taken out of the texts of a task before they are written.
     pub secret_filter: SecretFilter,
+    /// The database the tasks are in; in files if there is none.
+    #[cfg(feature = "postgres")]
+    pub database: Option<database::Database>,
 }
 
 impl From<&Settings> for BoardOptions {
@@ -77,6 +80,8 @@ impl From<&Settings> for BoardOptions {
             lock_timeout: settings.lock_timeout,
             clock: Arc::new(SystemClock),
             secret_filter: SecretFilter::default(),
+            #[cfg(feature = "postgres")]
+            database: None,
         }
     }
 }
@@ -188,13 +193,16 @@ impl From<Veto> for BoardError {
 impl Board {
     /// The list `name` in `home`; it is created by the first change.
     pub fn new(home: &Home, name: Name, options: BoardOptions) -> Self {
-        let dir = home.list(&name);
+        Self::at(home.lists(), home.list(&name), name, options)
+    }
+
+    fn at(lists: PathBuf, dir: PathBuf, name: Name, options: BoardOptions) -> Self {
         let ours = dir.join(".ccb");
         let lock_dirs = LockDirs::new(ours.join("tmp"), ours.join("held"));
         let live = Mutex::new(Live::new(&dir));
         Self {
             name,
-            lists: home.lists(),
+            lists,
             dir,
             options,
             lock_dirs,
@@ -203,18 +211,43 @@ impl Board {
         }
     }
 
+    /// The same list, opened once more.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn again(&self) -> Self {
+        let options = self.options.clone();
+        Self::at(
+            self.lists.clone(),
+            self.dir.clone(),
+            self.name.clone(),
+            options,
+        )
+    }
+
     /// The list's name.
     pub fn name(&self) -> &Name {
         &self.name
     }
 
-    /// The list's directory.
+    /// Whether the list is there: somebody has changed it before. Looking makes none.
+    pub fn exists(&self) -> bool {
+        #[cfg(feature = "postgres")]
+        if let Some(there) = self.exists_in_tables() {
+            return there;
+        }
+        self.dir.is_dir()
+    }
+
+    /// The list's directory. A board in a database has none, and this names nothing.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
     /// One task as it is now, read without a lock.
     pub fn get(&self, id: TaskId) -> Result<Task, BoardError> {
+        #[cfg(feature = "postgres")]
+        if let Some(found) = self.get_from_tables(id) {
+            return found;
+        }
         match read_task(&self.dir, id)? {
             Read::Task(entry) => Ok(entry.task),
             Read::Absent => Err(BoardError::NotFound { id }),
@@ -226,6 +259,10 @@ impl Board {
     /// with the board, unless another tool was here since ccb last looked: then only a look at
     /// every file tells who names the task.
     pub fn around(&self, id: TaskId) -> Result<Snapshot, BoardError> {
+        #[cfg(feature = "postgres")]
+        if let Some(found) = self.around_from_tables(id) {
+            return found;
+        }
         let mtime = std::fs::metadata(&self.dir).ok();
         let mtime = mtime.map(|meta| Stamp::of(&meta).mtime_ns);
         match mtime.is_some() && mtime == settled_whole(&self.dir.join(".ccb")) {
@@ -236,6 +273,10 @@ impl Board {
 
     /// All tasks as they are now, read without a lock.
     pub fn snapshot(&self) -> Result<Snapshot, BoardError> {
+        #[cfg(feature = "postgres")]
+        if let Some(found) = self.snapshot_from_tables() {
+            return found;
+        }
         Snapshot::load(&self.dir)
     }
 

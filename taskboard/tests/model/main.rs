@@ -41,9 +41,12 @@ mod tests {
     }
 
     fn compare(sequence: Vec<Op>, lock_mode: LockMode, durability: Durability) {
+        compare_at(sequence, &Site::new(START_MS, lock_mode, durability));
+    }
+
+    fn compare_at(sequence: Vec<Op>, site: &Site) {
         let mut model = Model::new(START_MS);
-        let site = Site::new(START_MS, lock_mode, durability);
-        let mut real = Real::new(&site);
+        let mut real = Real::new(site);
         for mut op in sequence {
             op.settle(&model);
             let before = model.clone();
@@ -80,5 +83,29 @@ mod tests {
         fn the_board_does_the_same_when_it_syncs(sequence in sequence()) {
             compare(sequence, LockMode::Shared, Durability::Full);
         }
+    }
+
+    #[cfg(feature = "postgres")]
+    #[test]
+    fn the_board_does_the_same_in_a_database() {
+        use proptest::test_runner::TestRunner;
+
+        let Some(server) = database::throw_away::Server::start() else {
+            return;
+        };
+        let database = database::Database::new(server.settings("ccb"));
+        let components = [&database::COMMON, &taskboard::MIGRATIONS];
+        database::migrate(&database, &components, false).unwrap();
+        Site::take_over_clock(&database);
+        let lists = std::cell::Cell::new(0);
+        let done = TestRunner::new(cases(192)).run(&sequence(), |mut sequence| {
+            // Nobody else writes there.
+            sequence.retain(|op| !matches!(op, Op::Foreign { .. }));
+            lists.set(lists.get() + 1);
+            let list = format!("list-{}", lists.get());
+            compare_at(sequence, &Site::in_tables(START_MS, &database, &list));
+            Ok(())
+        });
+        done.unwrap();
     }
 }

@@ -72,6 +72,9 @@ impl ModelTask {
             self.last_token = (self.last_token + 1).max(now.max(0) as u64);
             let (run, expires_at) = match term {
                 LeaseTerm::Run(run) => (Some(run.clone()), None),
+                LeaseTerm::Heartbeat { run, milliseconds } => {
+                    (Some(run.clone()), Some(now + milliseconds))
+                }
                 LeaseTerm::Milliseconds(ms) => (None, Some(now + ms)),
             };
             let (agent, token) = (agent.to_owned(), self.last_token);

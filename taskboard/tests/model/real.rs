@@ -25,13 +25,16 @@ use crate::view::{View, numbers, view_of, view_of_model};
 pub(crate) struct Site {
     board: Board,
     clock: Arc<ManualClock>,
+    /// Where the board is in a database, whose clock it goes by.
+    #[cfg(feature = "postgres")]
+    database: Option<database::Database>,
     _dir: TempDir,
 }
 
 /// A session with the board under test.
 pub(crate) struct Real<'s> {
     board: &'s Board,
-    clock: &'s ManualClock,
+    site: &'s Site,
     watch: Watch<'s>,
     last_created: u64,
     /// The last token ever seen in each task's file.
@@ -142,7 +145,46 @@ impl Site {
         Self {
             board,
             clock,
+            #[cfg(feature = "postgres")]
+            database: None,
             _dir: dir,
+        }
+    }
+
+    /// A list of its own in a database.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn in_tables(now_ms: i64, database: &database::Database, list: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let options = BoardOptions {
+            database: Some(database.clone()),
+            ..BoardOptions::default()
+        };
+        let home = Home::new(dir.path().to_owned()).unwrap();
+        let site = Self {
+            board: Board::new(&home, Name::new("list", list).unwrap(), options),
+            clock: Arc::new(ManualClock::at(now_ms)),
+            database: Some(database.clone()),
+            _dir: dir,
+        };
+        site.set_clock(now_ms);
+        site
+    }
+
+    /// Puts a clock that tests set in the place of the database's.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn take_over_clock(database: &database::Database) {
+        let sql = "CREATE TABLE @.test_clock (now_ms bigint); INSERT INTO @.test_clock VALUES (0); \
+            CREATE OR REPLACE FUNCTION @.clock_ms() RETURNS bigint LANGUAGE sql VOLATILE \
+            AS 'SELECT now_ms FROM @.test_clock'";
+        database.read(|session| session.batch(sql)).unwrap();
+    }
+
+    fn set_clock(&self, now_ms: i64) {
+        self.clock.set(now_ms);
+        #[cfg(feature = "postgres")]
+        if let Some(database) = &self.database {
+            let sql = format!("UPDATE @.test_clock SET now_ms = {now_ms}");
+            database.read(|session| session.batch(&sql)).unwrap();
         }
     }
 }
@@ -151,7 +193,7 @@ impl<'s> Real<'s> {
     pub(crate) fn new(site: &'s Site) -> Self {
         Self {
             board: &site.board,
-            clock: &site.clock,
+            site,
             watch: site.board.watch(Some(0)).unwrap(),
             last_created: 0,
             tokens: BTreeMap::new(),
@@ -240,7 +282,7 @@ impl<'s> Real<'s> {
             Op::Unassign { agent } => self.many(self.board.unassign(agent)?),
             Op::UnassignRun { run } => self.many(self.board.unassign_run(run)?),
             Op::Clock { by_ms } => {
-                self.clock.set(self.clock.now_ms() + by_ms);
+                self.site.set_clock(self.site.clock.now_ms() + by_ms);
                 Outcome::Nothing
             }
             Op::Foreign { id: number, edit } => {
@@ -370,6 +412,10 @@ impl<'s> Real<'s> {
 
     pub(crate) fn check_at_the_end(&self) {
         assert_eq!(self.board.doctor(false).unwrap(), []);
+        #[cfg(feature = "postgres")]
+        if self.site.database.is_some() {
+            return;
+        }
         let left: Vec<_> = std::fs::read_dir(self.board.dir().join(".ccb/tmp"))
             .unwrap()
             .collect();

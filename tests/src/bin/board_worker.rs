@@ -8,6 +8,7 @@ use std::error::Error;
 use std::io::{Read, Write};
 use store::Explain;
 
+use database::{Database, Secrets};
 use harness::Random;
 use harness::history::{Action, BoardAnswer, BoardCall, Line, TaskState, monotonic_now};
 use store::atomic::Durability;
@@ -37,6 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         } else {
             Durability::Relaxed
         },
+        database: database()?,
         ..BoardOptions::default()
     };
     let board = Board::new(&home, list, options);
@@ -57,6 +59,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         say(&Line::Return { answer, at })?;
     }
     Ok(())
+}
+
+/// The database of `$CCB_BOARD`, if it is set.
+fn database() -> Result<Option<Database>, Box<dyn Error>> {
+    let Some(url) = std::env::var("CCB_BOARD").ok() else {
+        return Ok(None);
+    };
+    let settings = database::Settings::parse(&url, &Secrets::default())?;
+    Ok(Some(Database::new(settings)))
 }
 
 /// One line in one write, so that a kill leaves whole lines.

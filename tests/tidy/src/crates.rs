@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 /// The crates from the bottom to the top. Those of one level do not know each other.
-pub const LEVELS: [&[&str]; 4] = [
+pub const LEVELS: [&[&str]; 5] = [
     &["ccb-store"],
+    &["ccb-database"],
     &["ccb-taskboard", "ccb-mailbox", "ccb-worktrees", "ccb-swarm"],
     &["ccb-coordinator"],
     &["ccb-cli"],

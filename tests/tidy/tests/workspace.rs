@@ -6,8 +6,9 @@ use std::process::Command;
 use tidy::{crates, cycles, paths, sources, thin};
 
 /// Every crate of the product.
-const CRATES: [&str; 7] = [
+const CRATES: [&str; 8] = [
     "store",
+    "store/database",
     "taskboard",
     "mailbox",
     "worktrees",

@@ -1,0 +1,106 @@
+//! A list in a database that is looked at again and again.
+
+use std::collections::BTreeMap;
+
+use crate::board::Board;
+use crate::changes::Change;
+use crate::error::BoardError;
+use crate::format;
+use crate::id::TaskId;
+use crate::snapshot::{Entry, Snapshot};
+
+/// The database is asked no more often than this, in ms.
+const EVERY: i64 = 200;
+
+/// What was seen of a list, kept up to date from its history.
+#[derive(Debug)]
+pub(crate) struct TableGlance {
+    board: Board,
+    known: BTreeMap<TaskId, Entry>,
+    /// The last change that is taken in; none before the first look.
+    last: Option<u64>,
+    asked: Option<i64>,
+    /// Changes that were taken in, for whoever asks what was done.
+    history: Vec<Change>,
+}
+
+impl TableGlance {
+    pub(crate) fn new(board: Board) -> Self {
+        Self {
+            board,
+            known: BTreeMap::new(),
+            last: None,
+            asked: None,
+            history: Vec::new(),
+        }
+    }
+
+    /// The list as it is now, if it is another than at the last look.
+    pub(crate) fn look(&mut self, now_ms: i64) -> Result<Option<Snapshot>, BoardError> {
+        let due = |at: i64| now_ms - at >= EVERY || now_ms < at;
+        if !self.asked.is_none_or(due) {
+            return Ok(None);
+        }
+        self.asked = Some(now_ms);
+        if self.board.exists_in_tables() == Some(false) {
+            return Ok(None);
+        }
+        let changed = match self.last {
+            None => self.begin()?,
+            Some(last) => self.follow(last)?,
+        };
+        Ok(changed
+            .then(|| Snapshot::made_of(self.known.values().cloned().collect(), BTreeMap::new())))
+    }
+
+    /// What was taken in since the last call.
+    pub(crate) fn history(&mut self) -> Vec<Change> {
+        std::mem::take(&mut self.history)
+    }
+
+    fn begin(&mut self) -> Result<bool, BoardError> {
+        // The number first: what happens in between is then seen twice, and not missed.
+        let last = self.board.last_change()?;
+        let snapshot = self.board.snapshot()?;
+        for task in snapshot.tasks() {
+            self.known.insert(task.id, Entry::of(task.clone()));
+        }
+        self.last = Some(last);
+        // As far as it goes back.
+        let mut since = self.board.first_in_tables()?.saturating_sub(1);
+        while since < last {
+            let changes = self.board.changes_since(since)?;
+            let Some(newest) = changes.last().map(|change| change.seq) else {
+                break;
+            };
+            since = newest;
+            self.history
+                .extend(changes.into_iter().filter(|it| it.seq <= last));
+        }
+        Ok(!self.known.is_empty())
+    }
+
+    fn follow(&mut self, mut last: u64) -> Result<bool, BoardError> {
+        let mut changed = false;
+        loop {
+            let changes = self.board.changes_since(last)?;
+            let Some(newest) = changes.last().map(|change| change.seq) else {
+                break;
+            };
+            last = newest;
+            changed = true;
+            for change in &changes {
+                let task = change.task.as_ref();
+                match task
+                    .and_then(|task| format::parse(change.id, task.to_string().as_bytes()).ok())
+                {
+                    Some(task) => self.known.insert(change.id, Entry::of(task)),
+                    None => self.known.remove(&change.id),
+                };
+            }
+            self.history.extend(changes);
+        }
+        self.last = Some(last);
+        Ok(changed)
+    }
+}

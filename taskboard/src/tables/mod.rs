@@ -1,0 +1,69 @@
+//! The same board in PostgreSQL.
+//!
+//! Rules, formats and refusals are those of the files: a change loads the task and what the rules
+//! look at into an `Index` of that part of the board, applies them, and
+//! writes what came of it. Only what is cheap there and dear here is different:
+//!
+//! * A change has its list for itself (`visit`): an advisory lock until its transaction ends.
+//!   It does not read the whole list; cycles are looked for along the edges below.
+//! * `next` is one statement, which shares the list with other claims and skips the rows they hold
+//!   (`claim_next` in `migrations/001.sql`). That works because rank and readiness are columns,
+//!   kept up to date by whoever changes what they depend on (`ranks`).
+//! * A change of a task is written down without its number; the first who looks numbers what is
+//!   there (`history`). So claims do not wait for each other, and nobody who watches misses one.
+//! * Time is the database's.
+//!
+//! Nobody else writes here, so there are no half edges, unreadable tasks or changed checks to find,
+//! and a cycle cannot come to be.
+
+mod changes;
+mod doctor;
+mod edits;
+mod glance;
+mod history;
+mod links;
+mod next;
+mod ranks;
+mod reading;
+mod rows;
+mod visit;
+
+use database::{COMMON, Carries, Component, Database, DatabaseError};
+
+use crate::error::BoardError;
+
+pub(crate) use glance::TableGlance;
+pub(crate) use history::TableWatch;
+pub use history::prune;
+
+/// The board's part of the schema.
+pub const MIGRATIONS: Component = Component {
+    name: "board",
+    migrations: &[include_str!("../../migrations/001.sql")],
+};
+
+/// The channel on which is said that a list of `schema` has changed.
+pub(crate) fn channel(schema: &str) -> String {
+    format!("{schema}_board")
+}
+
+/// Refuses a database that is not prepared for this program.
+pub(crate) fn require(database: &Database) -> Result<(), BoardError> {
+    database.require(&COMMON)?;
+    Ok(database.require(&MIGRATIONS)?)
+}
+
+impl From<DatabaseError> for BoardError {
+    fn from(error: DatabaseError) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl Carries for BoardError {
+    fn database(&self) -> Option<&DatabaseError> {
+        match self {
+            Self::Database(error) => Some(error),
+            _ => None,
+        }
+    }
+}

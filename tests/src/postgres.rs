@@ -1,0 +1,56 @@
+//! Homes whose board is in a database of a throw-away server.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use database::throw_away::Server;
+use database::{COMMON, Database, migrate};
+use serde_json::Value;
+use store::home::Home;
+use store::name::Name;
+use taskboard::{Board, BoardOptions};
+
+/// In front of the path of a `ccb`: the board is in a database.
+pub const MARK: &str = "in-a-database:";
+
+/// A schema of its own in the one server of this process.
+#[derive(Debug)]
+pub(crate) struct InDatabase {
+    pub(crate) url: String,
+    database: Database,
+}
+
+impl InDatabase {
+    pub(crate) fn new() -> Self {
+        static SERVER: OnceLock<Option<Server>> = OnceLock::new();
+        static SCHEMAS: AtomicU64 = AtomicU64::new(0);
+        let server = SERVER.get_or_init(Server::start).as_ref();
+        let server = server.expect("PostgreSQL is installed; tests/postgres/run.sh looks first");
+        let schema = format!("s{}", SCHEMAS.fetch_add(1, Ordering::SeqCst));
+        let database = Database::new(server.settings(&schema));
+        migrate(&database, &[&COMMON, &taskboard::MIGRATIONS], false).expect("a schema");
+        Self {
+            url: server.url(&schema),
+            database,
+        }
+    }
+
+    pub(crate) fn expire_lease(&self, id: u64) {
+        let sql = format!("UPDATE @.tasks SET lease_until = 1 WHERE id = {id}");
+        self.database
+            .read(|session| session.batch(&sql))
+            .expect("a lease");
+    }
+
+    /// The tasks of a list, as their files would be.
+    pub(crate) fn tasks(&self, home: &std::path::Path, list: &str) -> Vec<Value> {
+        let home = Home::new(home.to_owned()).expect("a home");
+        let options = BoardOptions {
+            database: Some(self.database.clone()),
+            ..BoardOptions::default()
+        };
+        let board = Board::new(&home, Name::new("list", list).expect("a name"), options);
+        let snapshot = board.snapshot().expect("a board");
+        snapshot.tasks().map(|task| task.to_json()).collect()
+    }
+}
