@@ -11,19 +11,34 @@ fn a_database_is_shown_prepared_and_told_from_files() {
     home.create("one");
     let shown = home.ok(&["board", "show"]);
     let board = &shown["board"];
-    assert_eq!((&board["kind"], &board["ready"]), (&json!("postgres"), &json!(true)));
-    assert_eq!(board["lists"], json!([{"name": "board", "tasks": 1, "open": 1}]));
+    assert_eq!(
+        (&board["kind"], &board["ready"]),
+        (&json!("postgres"), &json!(true))
+    );
+    assert_eq!(
+        board["lists"],
+        json!([{"name": "board", "tasks": 1, "open": 1}])
+    );
     assert_eq!(home.ok(&["board", "migrate"])["applied"], json!([]));
     let files = home.ok(&["--board", "files", "board", "show"]);
     assert_eq!(files["board"]["kind"], "files");
-    assert_eq!(home.ok(&["--board", "files", "task", "list"])["tasks"], json!([]));
+    assert_eq!(
+        home.ok(&["--board", "files", "task", "list"])["tasks"],
+        json!([])
+    );
 
-    let url = home.board_url().unwrap().replace("schema=", "schema=fresh_");
+    let url = home
+        .board_url()
+        .unwrap()
+        .replace("schema=", "schema=fresh_");
     let empty = home.fails(2, &["--board", &url, "task", "create", "x"]);
     assert_eq!(empty["error"]["kind"], "old_schema", "{empty}");
     let dry = home.ok(&["--board", &url, "board", "migrate", "--dry-run"]);
     assert_eq!(dry["missing"], json!(["database 1", "board 1"]));
-    assert_eq!(home.ok(&["--board", &url, "board", "migrate"])["applied"], dry["missing"]);
+    assert_eq!(
+        home.ok(&["--board", &url, "board", "migrate"])["applied"],
+        dry["missing"]
+    );
     home.ok(&["--board", &url, "task", "create", "x"]);
 }
 
@@ -34,16 +49,27 @@ fn a_password_is_never_shown_and_never_an_argument() {
     let refused = home.run(&["--json", "--board", &url, "task", "list"]);
     assert_eq!(refused.code, Some(2), "{refused:?}");
     let said = format!("{}{}", refused.stdout, refused.stderr);
-    assert!(said.contains("password_in_argument") && said.contains("CCB_BOARD"), "{said}");
+    assert!(
+        said.contains("password_in_argument") && said.contains("CCB_BOARD"),
+        "{said}"
+    );
     assert!(!said.contains("s3cret"), "{said}");
     // In the environment it is fine, and shown without it.
-    let output = home.command(&["-vv", "board", "show"]).env("CCB_BOARD", &url).output().unwrap();
+    let output = home
+        .command(&["-vv", "board", "show"])
+        .env("CCB_BOARD", &url)
+        .output()
+        .unwrap();
     let said = [output.stdout, output.stderr].concat();
     let said = String::from_utf8(said).unwrap();
     assert!(said.contains("postgres://ccb@127.0.0.1"), "{said}");
     assert!(!said.contains("s3cret"), "{said}");
     for wrong in ["postgres://ccb:s3cret@[bad/x", "mysql://ccb:s3cret@h/x"] {
-        let output = home.command(&["task", "list"]).env("CCB_BOARD", wrong).output().unwrap();
+        let output = home
+            .command(&["task", "list"])
+            .env("CCB_BOARD", wrong)
+            .output()
+            .unwrap();
         assert_eq!(output.status.code(), Some(2));
         assert!(!String::from_utf8_lossy(&output.stderr).contains("s3cret"));
     }
@@ -68,10 +94,17 @@ fn only_the_user_may_name_a_board_in_settings() {
     std::fs::write(home.path().join("ccb.json"), &settings).unwrap();
     let list = |directory: &std::path::Path| {
         let mut command = home.command(&["--json", "task", "list"]);
-        command.env_remove("CCB_BOARD").current_dir(directory).output().unwrap()
+        command
+            .env_remove("CCB_BOARD")
+            .current_dir(directory)
+            .output()
+            .unwrap()
     };
     let seen = list(home.path());
-    assert!(String::from_utf8_lossy(&seen.stdout).contains("in the database"), "{seen:?}");
+    assert!(
+        String::from_utf8_lossy(&seen.stdout).contains("in the database"),
+        "{seen:?}"
+    );
     std::fs::remove_file(home.path().join("ccb.json")).unwrap();
     let repository = home.path().join("repository");
     std::fs::create_dir_all(repository.join(".claude")).unwrap();

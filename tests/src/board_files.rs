@@ -9,7 +9,8 @@ impl TestHome {
         let mut files = BTreeMap::new();
         if self.board_url().is_some() {
             let tasks = self.tasks_on_disk().into_iter();
-            let file = |task: serde_json::Value| (task["id"].to_string(), task.to_string().into_bytes());
+            let file =
+                |task: serde_json::Value| (task["id"].to_string(), task.to_string().into_bytes());
             return tasks.map(file).collect();
         }
         for name in names_in(&self.list_dir()) {

@@ -90,7 +90,9 @@ mod in_database {
         // Half of the way there and back is not the clock's fault.
         let skew = about.now_ms - (asked + SystemClock.now_ms()) / 2;
         let versions = database.versions()?;
-        let ready = database.require(&COMMON).and_then(|()| database.require(&taskboard::MIGRATIONS));
+        let ready = database
+            .require(&COMMON)
+            .and_then(|()| database.require(&taskboard::MIGRATIONS));
         let lists = match &ready {
             Ok(()) => lists(database)?,
             Err(_) => Vec::new(),
@@ -99,9 +101,9 @@ mod in_database {
             .iter()
             .map(|(name, number)| (name.clone(), json!(number)))
             .collect();
-        let each = lists.iter().map(|(name, tasks, open)| {
-            json!({"name": name, "tasks": tasks, "open": open})
-        });
+        let each = lists
+            .iter()
+            .map(|(name, tasks, open)| json!({"name": name, "tasks": tasks, "open": open}));
         let json = json!({"board": {
             "kind": "postgres", "url": database.shown(), "server": about.version,
             "readOnly": about.read_only, "schema": database.settings().schema(),
@@ -109,13 +111,21 @@ mod in_database {
             "lists": each.collect::<Vec<Value>>(),
         }});
         let mut text = format!("PostgreSQL {} at {}", about.version, database.shown());
-        let parts: Vec<String> = versions.iter().map(|(name, n)| format!("{name} {n}")).collect();
-        text.push_str(&format!("\n{DIM}schema{DIM:#}  {}", database.settings().schema()));
+        let parts: Vec<String> = versions
+            .iter()
+            .map(|(name, n)| format!("{name} {n}"))
+            .collect();
+        text.push_str(&format!(
+            "\n{DIM}schema{DIM:#}  {}",
+            database.settings().schema()
+        ));
         if !parts.is_empty() {
             text.push_str(&format!(" ({})", parts.join(", ")));
         }
         for (name, tasks, open) in &lists {
-            text.push_str(&format!("\n{DIM}list{DIM:#}    {name}: {open} of {tasks} open"));
+            text.push_str(&format!(
+                "\n{DIM}list{DIM:#}    {name}: {open} of {tasks} open"
+            ));
         }
         let mut warn = |words: String| text.push_str(&format!("\n{YELLOW}!{YELLOW:#} {words}"));
         if about.read_only {
@@ -126,7 +136,9 @@ mod in_database {
         }
         if skew.abs() > SKEW {
             let seconds = skew.abs() / 1000;
-            warn(format!("its clock and this machine's are {seconds} s apart; leases go by its clock"));
+            warn(format!(
+                "its clock and this machine's are {seconds} s apart; leases go by its clock"
+            ));
         }
         if let Err(error) = ready {
             warn(Failure::from(error).in_a_line());

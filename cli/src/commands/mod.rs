@@ -231,6 +231,7 @@ fn check_board(cli: &Cli, context: &Context) -> Result<(), Failure> {
         Some(
             Command::Task(_)
                 | Command::Board(_)
+                | Command::Doctor(_)
                 | Command::Trust(_)
                 | Command::Cd(_)
                 | Command::ShellInit(_)
@@ -243,7 +244,7 @@ fn check_board(cli: &Cli, context: &Context) -> Result<(), Failure> {
     }
     let message = "this command does not work on a board in a database yet";
     Err(Failure::usage("board_not_supported", message).with_hint(
-        "`ccb task` and `ccb board` do; use the files of this machine with --board files",
+        "`ccb task`, `ccb board` and `ccb doctor` do; use the files of this machine with --board files",
     ))
 }
 

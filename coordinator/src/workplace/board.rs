@@ -39,7 +39,9 @@ pub(super) fn address(
     }
     let in_settings = || settings.board.as_ref().map(|named| named.address.clone());
     let found = asked.board.clone().or_else(|| env::var(env::BOARD));
-    let found = found.or_else(in_settings).filter(|address| address != FILES);
+    let found = found
+        .or_else(in_settings)
+        .filter(|address| address != FILES);
     if let Some(address) = &found
         && !address.starts_with("postgres://")
         && !address.starts_with("postgresql://")

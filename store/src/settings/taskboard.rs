@@ -42,7 +42,13 @@ impl Settings {
     }
 
     pub(super) fn read_taskboard(&mut self, section: &Fields<'_>, path: &Path) -> Read<()> {
-        let keys = ["board", "durable", "lock", "lockTimeoutMs", "manyTasksPerAgent"];
+        let keys = [
+            "board",
+            "durable",
+            "lock",
+            "lockTimeoutMs",
+            "manyTasksPerAgent",
+        ];
         section.check_keys(&keys)?;
         if let Some(address) = section.text("board")? {
             self.board = Some(NamedBoard {

@@ -24,9 +24,15 @@ fn fill(site: &Site, list: &str, count: i64) {
     let params = |session: &database::Session<'_>| {
         session.execute(sql, &[(&list, Type::TEXT), (&count, Type::INT8)])
     };
-    let patient = Database::new(site.server.settings("ccb").with_patience(Duration::from_secs(300)));
+    let patient = Database::new(
+        site.server
+            .settings("ccb")
+            .with_patience(Duration::from_secs(300)),
+    );
     patient.read(params).unwrap();
-    patient.read(|session| session.batch("VACUUM ANALYZE @.tasks")).unwrap();
+    patient
+        .read(|session| session.batch("VACUUM ANALYZE @.tasks"))
+        .unwrap();
 }
 
 /// Calls `claim` from many threads for a while; returns how often a second, in the first and in the
@@ -53,7 +59,8 @@ fn measure(claim: impl Fn(usize) -> bool + Sync) -> (f64, f64) {
 #[test]
 #[ignore = "measures"]
 fn claims_a_second() {
-    let Some(site) = Site::with(&["fsync=on", "max_connections=100", "shared_buffers=512MB"]) else {
+    let Some(site) = Site::with(&["fsync=on", "max_connections=100", "shared_buffers=512MB"])
+    else {
         return;
     };
     for count in [100_000, 1_000_000] {
@@ -64,14 +71,20 @@ fn claims_a_second() {
             .collect();
         let (first, last) = measure(|worker| {
             let request = ClaimRequest::new(format!("agent-{worker}"));
-            matches!(boards[worker].claim_next(&request).unwrap(), Next::Claimed(_))
+            matches!(
+                boards[worker].claim_next(&request).unwrap(),
+                Next::Claimed(_)
+            )
         });
         println!("{count} tasks: {first:.0} claims/s, {last:.0} at the end");
         let bare = "CREATE TABLE @.bare (id bigint PRIMARY KEY, done boolean NOT NULL, body text); \
             INSERT INTO @.bare SELECT n, false, repeat('x', 80) FROM generate_series(1, 1000000) n; \
             CREATE INDEX ON @.bare (id) WHERE NOT done; VACUUM ANALYZE @.bare";
-        let patient =
-            Database::new(site.server.settings("ccb").with_patience(Duration::from_secs(300)));
+        let patient = Database::new(
+            site.server
+                .settings("ccb")
+                .with_patience(Duration::from_secs(300)),
+        );
         for statement in bare.split("; ") {
             patient.read(|session| session.batch(statement)).unwrap();
         }
@@ -81,9 +94,14 @@ fn claims_a_second() {
         let (first, last) = measure(|worker| {
             let claim = "UPDATE @.bare SET done = true WHERE id = (SELECT id FROM @.bare \
                 WHERE NOT done ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)";
-            all[worker].read(|session| session.execute(claim, &[])).unwrap() == 1
+            all[worker]
+                .read(|session| session.execute(claim, &[]))
+                .unwrap()
+                == 1
         });
         println!("bare query: {first:.0}/s, {last:.0} at the end");
-        patient.read(|session| session.batch("DROP TABLE @.bare")).unwrap();
+        patient
+            .read(|session| session.batch("DROP TABLE @.bare"))
+            .unwrap();
     }
 }
