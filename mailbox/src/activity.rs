@@ -1,7 +1,6 @@
 //! Telling the lead when an agent becomes idle: once per edge, also across restarts.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,29 +11,54 @@ use store::name::Name;
 use crate::cursor::{check_version, replace};
 use crate::error::{MailError, Result};
 use crate::fault;
-use crate::inbox::{Inbox, Posted};
+use crate::files::FileMail;
+use crate::inbox::{FileInbox, Posted};
 use crate::line::VERSION;
-use crate::mailbox::Mailbox;
 use crate::message::{Body, Draft};
 use crate::notification::derived_id;
 use crate::protocol::{IdleNotification, Protocol};
 
 /// The content of `activity.json`.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct Activity {
+pub(crate) struct Activity {
     v: u64,
-    busy: bool,
+    pub(crate) busy: bool,
     /// Counts the times it became busy.
-    times: u64,
+    pub(crate) times: u64,
 }
 
 impl Activity {
     /// An agent nobody has heard of is at work: it was just started.
-    const START: Self = Self {
+    pub(crate) const START: Self = Self {
         v: VERSION,
         busy: true,
         times: 1,
     };
+
+    /// What to note when it has something to do; nothing if that is noted.
+    pub(crate) fn started(self) -> Option<Self> {
+        (!self.busy).then_some(Self {
+            busy: true,
+            times: self.times + 1,
+            ..self
+        })
+    }
+
+    /// Tells that it has nothing to do any more, with an id that belongs to this time. `key`
+    /// tells its inbox from those of other agents and teams.
+    pub(crate) fn idle_message(
+        self,
+        key: &str,
+        agent: &Name,
+        lead: &Name,
+        notification: IdleNotification,
+    ) -> Draft {
+        let body = Body::Protocol(Protocol::IdleNotification(notification));
+        Draft {
+            id: Some(derived_id(&format!("idle:{key}:{}", self.times))),
+            ..Draft::new(agent.clone(), lead.clone(), body)
+        }
+    }
 
     /// Reads it. One that does not parse was lost in a power cut: the agent counts as busy, for
     /// the `now_ms`-th time, which is none that anybody was told of.
@@ -55,7 +79,7 @@ impl Activity {
         })
     }
 
-    fn save(self, inbox: &Inbox) -> Result<()> {
+    fn save(self, inbox: &FileInbox) -> Result<()> {
         let mut text = serde_json::to_string(&self)
             .map_err(|error| MailError::invalid("activity", error.to_string()))?;
         text.push('\n');
@@ -64,26 +88,18 @@ impl Activity {
     }
 }
 
-impl Mailbox {
-    /// Notes that `agent` has something to do.
-    pub fn note_busy(&self, agent: &Name) -> Result<()> {
+impl FileMail {
+    pub(crate) fn note_busy(&self, agent: &Name) -> Result<()> {
         let inbox = self.inbox(agent)?;
-        inbox.section(|_| {
-            let activity = Activity::load(&inbox.paths.activity, self.now_ms())?;
-            if activity.busy {
-                return Ok(());
-            }
-            let next = Activity {
-                busy: true,
-                times: activity.times + 1,
-                ..activity
-            };
-            next.save(&inbox)
-        })
+        inbox.section(
+            |_| match Activity::load(&inbox.paths.activity, self.now_ms())?.started() {
+                Some(next) => next.save(&inbox),
+                None => Ok(()),
+            },
+        )
     }
 
-    /// Notes that `agent` has nothing to do any more, and tells `lead` if it had before.
-    pub fn note_idle(
+    pub(crate) fn note_idle(
         &self,
         agent: &Name,
         lead: &Name,
@@ -95,13 +111,9 @@ impl Mailbox {
             return Ok(None);
         }
         // Told first, noted after: a crash between the two tells it again, with the same id.
-        let edge = format!("idle:{}:{}", inbox_key(&inbox), before.times);
-        let body = Body::Protocol(Protocol::IdleNotification(notification));
-        let draft = Draft {
-            id: Some(derived_id(&edge)),
-            ..Draft::new(agent.clone(), lead.clone(), body)
-        };
-        let posted = self.send(&draft)?;
+        let key = inbox.dir().display().to_string();
+        let draft = before.idle_message(&key, agent, lead, notification);
+        let posted = self.post(&draft)?;
         reached(fault::IDLE_TOLD);
         inbox.section(|_| {
             let now = Activity::load(&inbox.paths.activity, self.now_ms())?;
@@ -112,9 +124,4 @@ impl Mailbox {
         })?;
         Ok((!posted.already).then_some(posted))
     }
-}
-
-/// What tells this inbox from those of other agents and teams.
-fn inbox_key(inbox: &Arc<Inbox>) -> String {
-    inbox.dir().display().to_string()
 }

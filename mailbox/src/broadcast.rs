@@ -19,9 +19,9 @@ use uuid::Uuid;
 use crate::consumer::sweep;
 use crate::error::{MailError, Result};
 use crate::fault;
-use crate::inbox::{Inbox, Live, Mark, line_at, sync};
+use crate::files::FileMail;
+use crate::inbox::{FileInbox, Live, Mark, line_at, sync};
 use crate::line::{self, Scan, Scanned, VERSION};
-use crate::mailbox::Mailbox;
 use crate::message::{Body, Draft};
 
 /// A broadcast that was sent.
@@ -35,28 +35,32 @@ pub struct Broadcast {
     pub recipients: Vec<Name>,
 }
 
-impl Mailbox {
-    /// Sends a text to all `recipients` but the sender, or to none. The draft's own recipient
-    /// does not matter.
-    pub fn broadcast(&self, draft: &Draft, recipients: &[Name]) -> Result<Broadcast> {
-        if !matches!(draft.body, Body::Text(_)) {
-            return Err(MailError::NotForAll {
-                kind: draft.body.kind().to_owned(),
-            });
-        }
-        if draft.id.is_some() {
-            return Err(MailError::invalid(
-                "broadcast",
-                "it cannot have an id given",
-            ));
-        }
-        let recipients = others(recipients, &draft.from);
-        if recipients.is_empty() {
-            return Err(MailError::invalid(
-                "broadcast",
-                "there is nobody but the sender to send it to",
-            ));
-        }
+/// Whom a broadcast goes to: everybody once, without the sender. Refused if it is not one.
+pub(crate) fn check(draft: &Draft, recipients: &[Name]) -> Result<Vec<Name>> {
+    if !matches!(draft.body, Body::Text(_)) {
+        return Err(MailError::NotForAll {
+            kind: draft.body.kind().to_owned(),
+        });
+    }
+    if draft.id.is_some() {
+        return Err(MailError::invalid(
+            "broadcast",
+            "it cannot have an id given",
+        ));
+    }
+    let recipients = others(recipients, &draft.from);
+    if recipients.is_empty() {
+        return Err(MailError::invalid(
+            "broadcast",
+            "there is nobody but the sender to send it to",
+        ));
+    }
+    Ok(recipients)
+}
+
+impl FileMail {
+    /// Sends a text to all of them; `recipients` went through [`check`].
+    pub(crate) fn broadcast(&self, draft: &Draft, recipients: Vec<Name>) -> Result<Broadcast> {
         let sealed = line::seal(
             draft,
             self.now_ms(),
@@ -169,7 +173,7 @@ pub(crate) fn last_number(log: &SharedLog) -> Result<u64> {
 
 impl Live {
     /// Copies the broadcasts this inbox does not have yet.
-    pub(crate) fn copy_broadcasts(&mut self, inbox: &Inbox) -> Result<()> {
+    pub(crate) fn copy_broadcasts(&mut self, inbox: &FileInbox) -> Result<()> {
         if self.broadcast.look()? == Look::Same && self.caught_up {
             return Ok(());
         }
@@ -189,7 +193,7 @@ impl Live {
         Ok(())
     }
 
-    fn copy_from(&mut self, last: u64, inbox: &Inbox) -> Result<()> {
+    fn copy_from(&mut self, last: u64, inbox: &FileInbox) -> Result<()> {
         let Mark { copied, from, .. } = self.marks.last;
         let next = line::head(&line_at(&self.broadcast, from)?);
         let start = if next.is_some_and(|head| head.seq == copied.saturating_add(1)) {

@@ -1,25 +1,22 @@
 //! Reading an inbox: one process at a time, nothing lost, nothing acknowledged twice.
 //!
-//! The right to read is a lock that the kernel takes back when its holder dies. Before a
-//! message is handed over, that is noted, so that the next reader knows that it may not be
-//! the first to see it. A message that was not acknowledged is handed over again.
+//! The right to read ends with its holder: in files it is a lock that the kernel takes back, in
+//! a database a lease. Before a message is handed over, that is noted, so that the next reader
+//! knows that it may not be the first to see it. A message that was not acknowledged is handed
+//! over again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use store::StoreError;
 use store::atomic;
 use store::fifo::Bell;
-use store::lock::FileLock;
-use store::shared_log::SyncHandle;
+use store::name::Name;
 
 use crate::cursor::Cursor;
 use crate::error::{MailError, Result};
-use crate::inbox::{Inbox, Live};
-use crate::line::{Scan, Scanned};
 use crate::message::Message;
+use crate::source::Source;
 
 /// How often a reader looks without having been woken.
 const RESCAN: Duration = Duration::from_secs(1);
@@ -27,22 +24,20 @@ const RESCAN: Duration = Duration::from_secs(1);
 /// The one reader of an inbox.
 #[derive(Debug)]
 pub struct Consumer {
-    inbox: Arc<Inbox>,
+    /// Whose inbox it is.
+    name: Name,
+    /// Where messages come from, and where the cursor is kept.
+    source: Source,
     cursor: Cursor,
-    /// What is in the log and not acknowledged, with the length of its line.
+    /// What is in the inbox and not acknowledged, with its length there.
     pending: BTreeMap<u64, (Message, u64)>,
     /// The sum of those lengths.
     pending_bytes: u64,
     /// What this reader has been given.
     handed: BTreeSet<u64>,
-    /// Up to which byte of which log it has read, and the highest number it has seen.
-    read_to: u64,
-    incarnation: u64,
+    /// The highest number it has seen.
     last_seen: u64,
-    log: Option<SyncHandle>,
-    bell: Bell,
     rejected: usize,
-    _lease: FileLock,
 }
 
 /// Messages handed over.
@@ -67,46 +62,6 @@ pub struct Acked {
     pub unread: Vec<u64>,
 }
 
-impl Inbox {
-    /// Becomes the inbox's reader; refused while another process is.
-    pub fn consumer(self: &Arc<Self>) -> Result<Consumer> {
-        // Makes the inbox, so that its files have a place.
-        self.section(|_| Ok(()))?;
-        let timeout = self.options.reader_timeout;
-        let lease =
-            FileLock::exclusive(&self.paths.consumer, "the inbox", timeout).map_err(|error| {
-                match error {
-                    StoreError::LockTimeout { holder, .. } => MailError::BeingRead {
-                        inbox: self.name().to_string(),
-                        holder,
-                    },
-                    other => other.into(),
-                }
-            })?;
-        // Whatever is in there was left by a process that died: only the reader and the
-        // holder of the lock make temporary files.
-        self.section(|_| sweep(&self.paths.tmp))?;
-        let mut consumer = Consumer {
-            cursor: Cursor::load(&self.paths.cursor)?,
-            bell: Bell::new(&self.paths.wake)?,
-            inbox: Arc::clone(self),
-            pending: BTreeMap::new(),
-            pending_bytes: 0,
-            handed: BTreeSet::new(),
-            read_to: 0,
-            incarnation: 0,
-            last_seen: 0,
-            log: None,
-            rejected: 0,
-            _lease: lease,
-        };
-        consumer.fetch()?;
-        let last = consumer.last_seen;
-        consumer.cursor.handed_over.forget_above(last);
-        Ok(consumer)
-    }
-}
-
 /// Removes the temporary files in `dir`, all of which dead processes left.
 pub(crate) fn sweep(dir: &Path) -> Result<()> {
     let Ok(entries) = std::fs::read_dir(dir) else {
@@ -119,6 +74,24 @@ pub(crate) fn sweep(dir: &Path) -> Result<()> {
 }
 
 impl Consumer {
+    /// Begins to read what `source` has; `cursor` says how far the last reader got.
+    pub(crate) fn begin(name: Name, source: Source, cursor: Cursor) -> Result<Self> {
+        let mut consumer = Self {
+            name,
+            source,
+            cursor,
+            pending: BTreeMap::new(),
+            pending_bytes: 0,
+            handed: BTreeSet::new(),
+            last_seen: 0,
+            rejected: 0,
+        };
+        consumer.fetch()?;
+        let last = consumer.last_seen;
+        consumer.cursor.handed_over.forget_above(last);
+        Ok(consumer)
+    }
+
     /// Hands over what this reader has not been given yet: by priority, then oldest first,
     /// at most `limit` messages. What an earlier reader did not acknowledge comes again and
     /// says `redelivered`.
@@ -129,7 +102,7 @@ impl Consumer {
 
     /// What is rung when mail comes, for somebody who waits for several things at once.
     pub fn bell(&self) -> &Bell {
-        &self.bell
+        self.source.bell()
     }
 
     /// Hands over one message by its number, also if this reader was given it before.
@@ -141,7 +114,7 @@ impl Consumer {
     }
 
     fn hand_over(&mut self, limit: usize, wanted: impl Fn(&Message) -> bool) -> Result<Batch> {
-        let now = self.inbox.now_ms();
+        let now = self.source.now_ms();
         let mut cursor = self.cursor.clone();
         let waiting = self
             .pending
@@ -165,7 +138,7 @@ impl Consumer {
         if !messages.is_empty() || !expired.is_empty() {
             // What is handed over must be on the disk: the cursor must not speak of a number
             // that a power cut gives to another message.
-            self.inbox.sync(self.log.as_ref())?;
+            self.source.sync()?;
             for message in &messages {
                 cursor.handed_over.insert(message.seq);
             }
@@ -214,14 +187,17 @@ impl Consumer {
             .filter(|seq| !self.cursor.handed_over.contains(*seq))
             .collect();
         if !new.is_empty() {
-            self.inbox.sync(self.log.as_ref())?;
+            self.source.sync()?;
             let mut cursor = self.cursor.clone();
             for seq in &new {
                 cursor.acked_also.insert(*seq);
             }
             self.settle(cursor, &new)?;
             // They are acknowledged; a long log is only that.
-            if let Err(error) = self.rotate_if_due() {
+            if let Err(error) = self
+                .source
+                .keep_short(self.cursor.acked, self.pending_bytes)
+            {
                 tracing::warn!(%error, "acknowledged messages stay in the log for now");
             }
         }
@@ -259,14 +235,14 @@ impl Consumer {
                 return Ok(false);
             }
             // Whoever sends something after `fetch` rings, and that ring is not lost.
-            self.bell.wait(left.min(RESCAN));
+            self.source.bell().wait(left.min(RESCAN));
         }
     }
 
     fn check_exists(&self, seq: u64) -> Result<()> {
         if seq == 0 || seq > self.last_seen.max(self.cursor.acked) {
             return Err(MailError::NoSuchMessage {
-                inbox: self.inbox.name().to_string(),
+                inbox: self.name.to_string(),
                 seq,
                 last: self.last_seen.max(self.cursor.acked),
             });
@@ -276,40 +252,15 @@ impl Consumer {
 
     /// Reads what was appended since the last time.
     fn fetch(&mut self) -> Result<()> {
-        let inbox = Arc::clone(&self.inbox);
-        inbox.section(|live| {
-            self.read(live)?;
-            if self.rejected > 0 && live.set_aside(&inbox).is_ok_and(|count| count > 0) {
-                self.read(live)?;
-            }
-            self.log = live.log.sync_handle();
-            Ok(())
-        })
-    }
-
-    fn read(&mut self, live: &Live) -> Result<()> {
-        if live.incarnation != self.incarnation {
-            self.incarnation = live.incarnation;
-            self.read_to = 0;
-        }
-        let bytes = live.log.read(self.read_to, live.log.end())?;
-        // In another log of the same inbox, those seen before come again.
-        let after = if self.read_to == 0 { 0 } else { self.last_seen };
-        for scanned in Scan::new(&bytes, after) {
-            match scanned {
-                Scanned::Good(line, parsed) => {
-                    let seq = parsed.message.seq;
-                    if seq > self.last_seen && !self.cursor.is_acked(seq) {
-                        let length = line.len() as u64 + 1;
-                        self.pending_bytes += length;
-                        self.pending.insert(seq, (parsed.message, length));
-                    }
-                    self.last_seen = self.last_seen.max(seq);
-                }
-                Scanned::Bad(..) => self.rejected += 1,
+        let fetched = self.source.fetch(self.last_seen)?;
+        for (message, length) in fetched.messages {
+            if !self.cursor.is_acked(message.seq) {
+                self.pending_bytes += length;
+                self.pending.insert(message.seq, (message, length));
             }
         }
-        self.read_to = live.log.end();
+        self.last_seen = self.last_seen.max(fetched.last);
+        self.rejected += fetched.rejected;
         Ok(())
     }
 
@@ -328,7 +279,7 @@ impl Consumer {
                 cursor.acked_also.insert(*seq);
             }
         }
-        cursor.save(&self.inbox.paths.tmp, &self.inbox.paths.cursor)?;
+        self.source.save(&cursor)?;
         self.cursor = cursor;
         for seq in gone {
             if let Some((_, length)) = self.pending.remove(seq) {
@@ -337,19 +288,5 @@ impl Consumer {
             self.handed.remove(seq);
         }
         Ok(())
-    }
-
-    /// Moves acknowledged messages to an archive once they are the larger part of a long log.
-    fn rotate_if_due(&mut self) -> Result<()> {
-        let inbox = Arc::clone(&self.inbox);
-        let waiting = self.pending_bytes;
-        let acked = self.cursor.acked;
-        inbox.section(|live| {
-            let length = live.log.end();
-            if length >= inbox.options.limits.rotate_bytes && waiting * 2 < length {
-                live.rotate(&inbox, acked)?;
-            }
-            Ok(())
-        })
     }
 }

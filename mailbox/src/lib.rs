@@ -49,6 +49,7 @@ mod consumer;
 mod cursor;
 mod error;
 mod fault;
+mod files;
 mod inbox;
 mod line;
 mod mailbox;
@@ -56,25 +57,28 @@ mod message;
 mod notification;
 mod options;
 mod peek;
+mod place;
 mod protocol;
 mod ranges;
 mod render;
 mod request;
 mod requests;
 mod rotate;
+mod source;
 mod xml;
 
 pub use broadcast::Broadcast;
 pub use consumer::{Acked, Batch, Consumer};
 pub use error::{MailError, Result};
 pub use fault::FAULT_POINTS;
-pub use inbox::{Inbox, Posted};
+pub use inbox::Posted;
 pub use line::read_line;
 pub use mailbox::Mailbox;
 pub use message::{Body, Draft, MAX_BODY, MAX_SUMMARY, MAX_TEXT, Message, Priority};
 pub use notification::{RunStatus, TaskNotification, Usage, WorktreeLeft, notification_id};
 pub use options::{Limits, MailOptions};
-pub use peek::{Follow, Listing, MessageState};
+pub use peek::{Listing, MessageState};
+pub use place::{Follow, Inbox};
 pub use protocol::{
     AllowedPrompt, Answered, Asked, IdleNotification, IdleReason, KINDS, Mode, Permission, Plan,
     Protocol, Question, Shutdown, TaskAssignment, TeammateTerminated,

@@ -1,19 +1,26 @@
-//! Everything a team's mail needs to know in one place.
+//! Everything a team's mail needs to know in one place, wherever it is kept.
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
-use store::StoreError;
 use store::home::Home;
 use store::name::Name;
 
+use crate::broadcast::{self, Broadcast};
+use crate::consumer::Consumer;
+#[cfg(feature = "postgres")]
+use crate::database::DatabaseMail;
 use crate::error::{MailError, Result};
-use crate::inbox::{Inbox, Posted};
+use crate::files::FileMail;
+use crate::inbox::Posted;
 use crate::message::{Body, Draft};
 use crate::notification::{TaskNotification, derived_id, notification_id};
 use crate::options::MailOptions;
-use crate::protocol::{Protocol, TeammateTerminated};
+use crate::place::Inbox;
+use crate::protocol::{IdleNotification, Protocol, Question, TeammateTerminated};
+use crate::request::Request;
+use crate::requests::{self, Reply, Requests};
 
 /// The mail of one team.
 ///
@@ -34,37 +41,60 @@ use crate::protocol::{Protocol, TeammateTerminated};
 /// ```
 #[derive(Debug)]
 pub struct Mailbox {
-    pub(crate) dir: PathBuf,
-    pub(crate) options: Arc<MailOptions>,
-    inboxes: Mutex<HashMap<String, Arc<Inbox>>>,
+    kept: Kept,
+}
+
+/// Where a team's mail is kept.
+#[derive(Debug)]
+enum Kept {
+    Files(FileMail),
+    #[cfg(feature = "postgres")]
+    Database(DatabaseMail),
+}
+
+/// Calls the same function wherever the mail is kept.
+macro_rules! on {
+    ($mailbox:expr, $mail:ident => $call:expr) => {
+        match &$mailbox.kept {
+            Kept::Files($mail) => $call,
+            #[cfg(feature = "postgres")]
+            Kept::Database($mail) => $call,
+        }
+    };
 }
 
 impl Mailbox {
     /// The mail of `team` in `home`; directories are made when something is sent.
     pub fn new(home: &Home, team: &Name, options: MailOptions) -> Self {
         Self {
-            dir: home.team(team),
-            options: Arc::new(options),
-            inboxes: Mutex::default(),
+            kept: Kept::Files(FileMail::new(home, team, options)),
+        }
+    }
+
+    /// The mail of `team` in a database, whose clock is the one that counts. Of its directory in
+    /// `home` nothing is read or written.
+    #[cfg(feature = "postgres")]
+    pub fn on(
+        database: &database::Database,
+        home: &Home,
+        team: &Name,
+        options: MailOptions,
+    ) -> Self {
+        Self {
+            kept: Kept::Database(DatabaseMail::new(database, home, team, options)),
         }
     }
 
     /// The inbox of `agent`. Names that differ only in case are one inbox.
     pub fn inbox(&self, agent: &Name) -> Result<Arc<Inbox>> {
-        let canonical = canonical(agent)?;
-        let mut inboxes = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(inbox) = inboxes.get(&canonical) {
-            return Ok(Arc::clone(inbox));
-        }
-        let dir = self.inboxes_dir().join(&canonical);
-        let inbox = Arc::new(Inbox::new(
-            agent.clone(),
-            dir,
-            &self.dir,
-            Arc::clone(&self.options),
-        ));
-        inboxes.insert(canonical, Arc::clone(&inbox));
-        Ok(inbox)
+        on!(self, mail => Ok(Arc::new(Inbox::from(mail.inbox(agent)?))))
+    }
+
+    /// Becomes the reader of `agent`'s inbox, after making sure that every request and answer
+    /// has been told.
+    pub fn consumer(&self, agent: &Name) -> Result<Consumer> {
+        self.requests()?;
+        self.inbox(agent)?.consumer()
     }
 
     /// Sends a message to the one it is addressed to.
@@ -80,7 +110,14 @@ impl Mailbox {
                 "requests are asked and answered, not sent",
             ));
         }
-        self.inbox(&draft.to)?.post(draft)
+        on!(self, mail => mail.post(draft))
+    }
+
+    /// Sends a text to all `recipients` but the sender, or to none. The draft's own recipient
+    /// does not matter.
+    pub fn broadcast(&self, draft: &Draft, recipients: &[Name]) -> Result<Broadcast> {
+        let recipients = broadcast::check(draft, recipients)?;
+        on!(self, mail => mail.broadcast(draft, recipients))
     }
 
     /// Tells `to` that a run has ended. However often and by whomever it is told, it is there
@@ -120,31 +157,81 @@ impl Mailbox {
         self.send(&draft)
     }
 
-    pub(crate) fn inboxes_dir(&self) -> PathBuf {
-        self.dir.join("inboxes")
+    /// Notes that `agent` has something to do.
+    pub fn note_busy(&self, agent: &Name) -> Result<()> {
+        on!(self, mail => mail.note_busy(agent))
     }
 
-    pub(crate) fn now_ms(&self) -> i64 {
-        self.options.clock.now_ms()
+    /// Notes that `agent` has nothing to do any more, and tells `lead` if it had before.
+    pub fn note_idle(
+        &self,
+        agent: &Name,
+        lead: &Name,
+        notification: IdleNotification,
+    ) -> Result<Option<Posted>> {
+        on!(self, mail => mail.note_idle(agent, lead, notification))
     }
 
-    /// The team's directory.
+    /// Asks `to` something; the answer comes as a message.
+    pub fn ask(
+        &self,
+        from: &Name,
+        to: &Name,
+        question: Question,
+        deadline: Duration,
+    ) -> Result<Request> {
+        let question = self.without_secrets(question)?;
+        on!(self, mail => mail.ask(from, to, question, deadline))
+    }
+
+    /// The question as it may be stored.
+    pub fn without_secrets(&self, question: Question) -> Result<Question> {
+        requests::without_secrets(question, &self.options().secret_filter)
+    }
+
+    /// Answers a request, if it still waits and `by` is the one who was asked.
+    pub fn answer(
+        &self,
+        id: &str,
+        by: &Name,
+        approved: bool,
+        feedback: Option<String>,
+    ) -> Result<Request> {
+        let reply = Reply {
+            approved,
+            feedback,
+            plan: None,
+        };
+        self.reply(id, by, reply)
+    }
+
+    /// The same, also with a plan that was changed before it was approved.
+    pub fn reply(&self, id: &str, by: &Name, reply: Reply) -> Result<Request> {
+        let reply = reply.checked(&self.options().secret_filter)?;
+        on!(self, mail => mail.reply(id, by, reply))
+    }
+
+    /// One request as it is now.
+    pub fn request(&self, id: &str) -> Result<Request> {
+        on!(self, mail => mail.request(id))
+    }
+
+    /// All requests, after telling those who may not have been told.
+    pub fn requests(&self) -> Result<Requests> {
+        on!(self, mail => mail.requests())
+    }
+
+    /// The requests that wait for an answer. Only looks: takes no lock and tells nobody.
+    pub fn waiting_requests(&self) -> Result<Vec<Request>> {
+        on!(self, mail => mail.waiting_requests())
+    }
+
+    /// The team's directory. Mail that is kept in a database has nothing there.
     pub fn dir(&self) -> &Path {
-        &self.dir
+        on!(self, mail => &mail.dir)
     }
-}
 
-/// The name of an agent's inbox directory.
-fn canonical(agent: &Name) -> Result<String> {
-    let canonical = agent.as_str().to_ascii_lowercase();
-    // Another tool keeps `<agent>.json` beside our directories.
-    if canonical.ends_with(".json") {
-        return Err(StoreError::BadName {
-            what: "agent",
-            given: agent.to_string(),
-            why: "an agent with an inbox cannot have a name that ends in '.json'",
-        }
-        .into());
+    fn options(&self) -> &MailOptions {
+        on!(self, mail => &mail.options)
     }
-    Ok(canonical)
 }

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use store::StoreError;
 use store::log::{LogTail, read_from};
+use store::name::Name;
 use store::shared_log::SharedLog;
 use store::watch::DirWatch;
 
 use crate::broadcast::last_number;
 use crate::cursor::Cursor;
 use crate::error::{MailError, Result};
-use crate::inbox::{Inbox, Marks};
+use crate::inbox::{FileInbox, Marks};
 use crate::line;
 use crate::message::Message;
 
@@ -39,10 +40,39 @@ pub struct Listing {
     pub rejected: usize,
 }
 
-impl Inbox {
-    /// The messages that wait; with `all` also those that are acknowledged or expired, as far
-    /// back as the archives go.
-    pub fn list(&self, all: bool) -> Result<Listing> {
+impl Listing {
+    /// Says of `messages` how far they have got; leaves out those that are done with, unless
+    /// `all` are wanted.
+    pub(crate) fn new(
+        messages: impl IntoIterator<Item = Message>,
+        cursor: &Cursor,
+        rejected: usize,
+        all: bool,
+        now_ms: i64,
+    ) -> Self {
+        let state = |seq| match () {
+            () if cursor.is_acked(seq) => MessageState::Acknowledged,
+            () if cursor.delivered.contains(seq) => MessageState::Delivered,
+            () => MessageState::Queued,
+        };
+        let messages = messages
+            .into_iter()
+            .map(|message| (state(message.seq), message))
+            .filter(|(state, message)| {
+                all || (*state != MessageState::Acknowledged && !message.is_expired(now_ms))
+            })
+            .map(|(state, message)| (message, state))
+            .collect();
+        Self {
+            messages,
+            acked: cursor.acked,
+            rejected,
+        }
+    }
+}
+
+impl FileInbox {
+    pub(crate) fn list(&self, all: bool) -> Result<Listing> {
         self.copy_for_a_look()?;
         let cursor = Cursor::load(&self.paths.cursor)?;
         let mut rejected = read_from(&self.paths.rejected, 0)?.lines.len();
@@ -60,25 +90,14 @@ impl Inbox {
                 lines.iter().for_each(|line| drop(add(line)));
             }
         }
-        let now = self.now_ms();
-        let state = |seq| match () {
-            () if cursor.is_acked(seq) => MessageState::Acknowledged,
-            () if cursor.delivered.contains(seq) => MessageState::Delivered,
-            () => MessageState::Queued,
-        };
-        let messages = messages
-            .into_values()
-            .map(|message| (state(message.seq), message))
-            .filter(|(state, message)| {
-                all || (*state != MessageState::Acknowledged && !message.is_expired(now))
-            })
-            .map(|(state, message)| (message, state))
-            .collect();
-        Ok(Listing {
+        let messages = messages.into_values();
+        Ok(Listing::new(
             messages,
-            acked: cursor.acked,
+            &cursor,
             rejected,
-        })
+            all,
+            self.now_ms(),
+        ))
     }
 
     /// Gets broadcasts that are not copied yet. Looking must not fail because that does.
@@ -118,23 +137,15 @@ impl Inbox {
         Ok(marks.last.copied < last_number(&broadcasts)?)
     }
 
-    /// Follows what arrives from now on, or after message number `since`.
-    pub fn follow(self: &Arc<Self>, since: Option<u64>) -> Result<Follow> {
+    pub(crate) fn follow(self: &Arc<Self>, since: Option<u64>) -> Result<FileFollow> {
         let last = self.section(|live| Ok(live.last_seq))?;
-        let since = since.unwrap_or(last);
-        if since > last {
-            return Err(MailError::NoSuchMessage {
-                inbox: self.name().to_string(),
-                seq: since,
-                last,
-            });
-        }
+        let since = check_since(since, last, self.name())?;
         let older = self.list(true)?.messages.into_iter();
         let older: Vec<Message> = older
             .map(|(message, _)| message)
             .filter(|message| message.seq > since)
             .collect();
-        Ok(Follow {
+        Ok(FileFollow {
             hints: DirWatch::new(&self.paths.dir),
             tail: LogTail::new(self.paths.log.clone(), 0),
             inbox: Arc::clone(self),
@@ -144,19 +155,31 @@ impl Inbox {
     }
 }
 
-/// A stream of messages as they arrive. Does not count as reading them.
+/// From which number on somebody follows an inbox whose last one is `last`.
+pub(crate) fn check_since(since: Option<u64>, last: u64, inbox: &Name) -> Result<u64> {
+    let since = since.unwrap_or(last);
+    if since > last {
+        return Err(MailError::NoSuchMessage {
+            inbox: inbox.to_string(),
+            seq: since,
+            last,
+        });
+    }
+    Ok(since)
+}
+
+/// The messages of a log as they are appended.
 #[derive(Debug)]
-pub struct Follow {
-    inbox: Arc<Inbox>,
+pub(crate) struct FileFollow {
+    inbox: Arc<FileInbox>,
     hints: DirWatch,
     tail: LogTail,
     last: u64,
     older: Vec<Message>,
 }
 
-impl Follow {
-    /// What arrived since the last call.
-    pub fn poll(&mut self) -> Result<Vec<Message>> {
+impl FileFollow {
+    pub(crate) fn poll(&mut self) -> Result<Vec<Message>> {
         self.inbox.copy_for_a_look()?;
         let mut messages = std::mem::take(&mut self.older);
         if let Some(message) = messages.last() {
@@ -175,13 +198,11 @@ impl Follow {
         Ok(messages)
     }
 
-    /// Waits until something may have arrived, at most `limit`.
-    pub fn wait(&mut self, limit: Duration) {
+    pub(crate) fn wait(&mut self, limit: Duration) {
         self.hints.wait(limit);
     }
 
-    /// The number of the last message returned.
-    pub fn last(&self) -> u64 {
+    pub(crate) fn last(&self) -> u64 {
         self.last
     }
 }

@@ -1,17 +1,26 @@
 //! Questions that wait for one answer, as they are stored.
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use store::StoreError;
 use store::atomic::{self, Durability};
 use store::clock::{parse_rfc3339, rfc3339};
+use store::name::Name;
+use uuid::Uuid;
 
 use crate::cursor::replace;
 use crate::error::{MailError, Result};
-use crate::line::VERSION;
-use crate::protocol::Question;
+use crate::line::{VERSION, new_id};
+use crate::message::{Body, Draft};
+use crate::notification::derived_id;
+use crate::protocol::{Answered, Question};
+use crate::requests::Reply;
+
+/// The end of the year 9999, beyond which times cannot be written down.
+const MAX_TIME: i64 = 253_402_300_799_000;
 
 store::words! {
     /// What became of a request.
@@ -75,18 +84,21 @@ pub struct Request {
 }
 
 impl Request {
+    /// A question that is asked at `now_ms` and waits for at most `deadline`.
     pub(crate) fn new(
-        id: String,
-        (from, to): (&str, &str),
+        from: &Name,
+        to: &Name,
         question: Question,
         now_ms: i64,
-        deadline: i64,
+        deadline: Duration,
     ) -> Self {
+        let wait = i64::try_from(deadline.as_millis()).unwrap_or(i64::MAX);
+        let deadline = now_ms.saturating_add(wait).min(MAX_TIME);
         Self {
             v: VERSION,
-            id,
-            from: from.to_owned(),
-            to: to.to_owned(),
+            id: new_id(now_ms).to_string(),
+            from: from.to_string(),
+            to: to.to_string(),
             question,
             state: RequestState::Pending,
             created_at: rfc3339(now_ms),
@@ -105,6 +117,117 @@ impl Request {
     /// Whether it waits, and waited too long.
     pub(crate) fn is_overdue(&self, now_ms: i64) -> bool {
         self.state == RequestState::Pending && self.deadline() <= now_ms
+    }
+
+    /// Notes that its time is over, if it is; says whether that is new.
+    pub(crate) fn expire(&mut self, now_ms: i64) -> bool {
+        let overdue = self.is_overdue(now_ms);
+        if overdue {
+            self.state = RequestState::Expired;
+        }
+        overdue
+    }
+
+    /// Fails if somebody else than `by` was asked.
+    pub(crate) fn check_asked(&self, by: &Name) -> Result<()> {
+        if self.to.eq_ignore_ascii_case(by.as_str()) {
+            return Ok(());
+        }
+        Err(MailError::NotYours {
+            id: self.id.clone(),
+            to: self.to.clone(),
+            by: by.to_string(),
+        })
+    }
+
+    /// Fails if it has its answer, or waited too long.
+    pub(crate) fn check_waits(&self) -> Result<()> {
+        match (self.state, &self.answer) {
+            (RequestState::Pending, _) => Ok(()),
+            (RequestState::Approved | RequestState::Rejected, Some(answer)) => {
+                Err(MailError::AlreadyAnswered {
+                    id: self.id.clone(),
+                    state: self.state.as_str(),
+                    by: answer.by.clone(),
+                    at: answer.at.clone(),
+                })
+            }
+            _ => Err(MailError::RequestExpired {
+                id: self.id.clone(),
+                at: self.expires_at.clone(),
+            }),
+        }
+    }
+
+    /// Gives it its answer; both checks come before.
+    pub(crate) fn set_answer(&mut self, by: &Name, reply: Reply, now_ms: i64) {
+        self.state = if reply.approved {
+            RequestState::Approved
+        } else {
+            RequestState::Rejected
+        };
+        self.answer = Some(Answer {
+            by: by.to_string(),
+            at: rfc3339(now_ms),
+            feedback: reply.feedback,
+            plan: reply.plan,
+        });
+    }
+
+    /// The message that follows from its state and is not noted as sent.
+    pub(crate) fn untold(&self) -> Result<Option<Draft>> {
+        match (self.waits(), self.asked, self.told) {
+            (true, false, _) => self.question_message().map(Some),
+            (false, _, false) => self.answer_message().map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Notes that the question (`waited`) or else the answer was sent.
+    pub(crate) fn note_told(&mut self, waited: bool) {
+        if waited {
+            self.asked = true;
+        } else {
+            self.told = true;
+        }
+    }
+
+    /// Whether it has no answer yet.
+    pub(crate) fn waits(&self) -> bool {
+        self.state == RequestState::Pending
+    }
+
+    fn question_id(&self) -> Uuid {
+        derived_id(&format!("request:{}", self.id))
+    }
+
+    /// The message that puts the question.
+    pub(crate) fn question_message(&self) -> Result<Draft> {
+        let body = Body::Protocol(self.question.message(&self.id));
+        Ok(Draft {
+            id: Some(self.question_id()),
+            expires_at: Some(self.deadline()),
+            ..Draft::new(name(&self.from)?, name(&self.to)?, body)
+        })
+    }
+
+    fn answer_message(&self) -> Result<Draft> {
+        let answer = self.answer.as_ref();
+        let plan = answer.and_then(|answer| answer.plan.clone());
+        let answered = Answered {
+            request_id: self.id.clone(),
+            approved: self.state == RequestState::Approved,
+            feedback: answer.and_then(|answer| answer.feedback.clone()),
+            expired: self.state == RequestState::Expired,
+            plan_was_edited: plan.is_some(),
+            plan,
+        };
+        let body = Body::Protocol(self.question.answer(answered));
+        Ok(Draft {
+            id: Some(derived_id(&format!("answer:{}", self.id))),
+            in_reply_to: Some(self.question_id()),
+            ..Draft::new(name(&self.to)?, name(&self.from)?, body)
+        })
     }
 
     /// As the commands print it.
@@ -144,4 +267,8 @@ impl Request {
         StoreError::check_version(path, self.v, VERSION)?;
         replace(tmp, path, &self.to_bytes()?, durability)
     }
+}
+
+fn name(text: &str) -> Result<Name> {
+    Ok(Name::new("agent", text)?)
 }

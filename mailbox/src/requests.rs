@@ -8,22 +8,21 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use store::atomic::{self, Durability};
-use store::clock::rfc3339;
 use store::fault::reached;
 use store::home::create_durable_dir;
 use store::lock::FileLock;
 use store::name::Name;
+use store::secret_filter::SecretFilter;
 use uuid::Uuid;
 
-use crate::consumer::{Consumer, sweep};
+use crate::consumer::sweep;
 use crate::error::{MailError, Result};
 use crate::fault;
-use crate::line::{self, new_id};
-use crate::mailbox::Mailbox;
-use crate::message::{Body, Draft, MAX_TEXT, check_length};
-use crate::notification::derived_id;
-use crate::protocol::{Answered, Question};
-use crate::request::{Answer, Request, RequestState};
+use crate::files::FileMail;
+use crate::line;
+use crate::message::{MAX_TEXT, check_length};
+use crate::protocol::Question;
+use crate::request::{Request, RequestState};
 
 /// How long a request waits for its answer unless it says otherwise.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(600);
@@ -51,9 +50,53 @@ pub struct Requests {
     pub unreadable: Vec<(PathBuf, String)>,
 }
 
-impl Mailbox {
-    /// Asks `to` something; the answer comes as a message.
-    pub fn ask(
+impl Reply {
+    /// The reply as it may be stored; refused if it is too long.
+    pub(crate) fn checked(self, filter: &SecretFilter) -> Result<Self> {
+        let filtered = |what, text: Option<String>| -> Result<Option<String>> {
+            check_length(what, MAX_TEXT, text.as_deref().unwrap_or(""))?;
+            Ok(text.map(|mut text| {
+                filter.text(&mut text);
+                text
+            }))
+        };
+        Ok(Self {
+            feedback: filtered("the feedback", self.feedback)?,
+            plan: filtered("the plan", self.plan)?,
+            ..self
+        })
+    }
+}
+
+/// The question as it may be stored.
+pub(crate) fn without_secrets(question: Question, filter: &SecretFilter) -> Result<Question> {
+    if filter.is_none() {
+        return Ok(question);
+    }
+    let not_json = |error: serde_json::Error| MailError::invalid("request", error.to_string());
+    let mut value = serde_json::to_value(question).map_err(not_json)?;
+    filter.value(&mut value);
+    serde_json::from_value(value).map_err(not_json)
+}
+
+/// Says that there is no request `id`, with the one of those that wait that may be meant.
+pub(crate) fn no_such_request<'r>(
+    id: &str,
+    known: impl IntoIterator<Item = &'r Request>,
+) -> MailError {
+    let waiting = known
+        .into_iter()
+        .filter(|request| request.waits())
+        .map(|request| request.id.as_str());
+    MailError::NoSuchRequest {
+        id: id.to_owned(),
+        nearest: store::nearest(id, waiting).map(str::to_owned),
+    }
+}
+
+impl FileMail {
+    /// `question` went through [`without_secrets`].
+    pub(crate) fn ask(
         &self,
         from: &Name,
         to: &Name,
@@ -61,19 +104,10 @@ impl Mailbox {
         deadline: Duration,
     ) -> Result<Request> {
         let now = self.now_ms();
-        let wait = i64::try_from(deadline.as_millis()).unwrap_or(i64::MAX);
-        let until = now.saturating_add(wait).min(MAX_TIME);
-        let id = new_id(now).to_string();
-        let names = (from.as_str(), to.as_str());
-        let question = self.without_secrets(question)?;
-        let mut request = Request::new(id, names, question, now, until);
+        let mut request = Request::new(from, to, question, now, deadline);
         // Refused now if the message would be.
-        line::seal(
-            &question_message(&request)?,
-            now,
-            None,
-            &self.options.secret_filter,
-        )?;
+        let message = request.question_message()?;
+        line::seal(&message, now, None, &self.options.secret_filter)?;
         {
             let _lock = self.lock_requests()?;
             self.sweep_requests()?;
@@ -91,73 +125,23 @@ impl Mailbox {
         }
     }
 
-    /// The question as it may be stored.
-    pub fn without_secrets(&self, question: Question) -> Result<Question> {
-        if self.options.secret_filter.is_none() {
-            return Ok(question);
-        }
-        let not_json = |error: serde_json::Error| MailError::invalid("request", error.to_string());
-        let mut value = serde_json::to_value(question).map_err(not_json)?;
-        self.options.secret_filter.value(&mut value);
-        serde_json::from_value(value).map_err(not_json)
-    }
-
     /// Removes a request nobody was told of: nothing was asked.
     fn take_back<T>(&self, request: &Request, error: MailError) -> Result<T> {
         atomic::remove(&self.request_path(&request.id))?;
         Err(error)
     }
 
-    /// Answers a request, if it still waits and `by` is the one who was asked.
-    pub fn answer(
-        &self,
-        id: &str,
-        by: &Name,
-        approved: bool,
-        feedback: Option<String>,
-    ) -> Result<Request> {
-        let reply = Reply {
-            approved,
-            feedback,
-            plan: None,
-        };
-        self.reply(id, by, reply)
-    }
-
-    /// The same, also with a plan that was changed before it was approved.
-    pub fn reply(&self, id: &str, by: &Name, reply: Reply) -> Result<Request> {
-        let approved = reply.approved;
-        let filtered = |what, text: Option<String>| -> Result<Option<String>> {
-            check_length(what, MAX_TEXT, text.as_deref().unwrap_or(""))?;
-            Ok(text.map(|mut text| {
-                self.options.secret_filter.text(&mut text);
-                text
-            }))
-        };
-        let feedback = filtered("the feedback", reply.feedback)?;
-        let plan = filtered("the plan", reply.plan)?;
+    /// `reply` went through [`Reply::checked`].
+    pub(crate) fn reply(&self, id: &str, by: &Name, reply: Reply) -> Result<Request> {
         let (mut request, problem) = {
             let _lock = self.lock_requests()?;
             let mut request = self.find_request(id)?;
-            if !request.to.eq_ignore_ascii_case(by.as_str()) {
-                return Err(MailError::NotYours {
-                    id: request.id,
-                    to: request.to,
-                    by: by.to_string(),
-                });
+            request.check_asked(by)?;
+            if request.expire(self.now_ms()) {
+                self.save_request(&request, self.options.durability)?;
             }
-            self.check_waits(&mut request)?;
-            request.state = if approved {
-                RequestState::Approved
-            } else {
-                RequestState::Rejected
-            };
-            request.answer = Some(Answer {
-                by: by.to_string(),
-                at: rfc3339(self.now_ms()),
-                feedback,
-                plan,
-            });
+            request.check_waits()?;
+            request.set_answer(by, reply, self.now_ms());
             let stored = self.save_request(&request, self.options.durability);
             match stored {
                 Ok(()) => (request, None),
@@ -175,37 +159,12 @@ impl Mailbox {
         problem.map_or(Ok(request), Err)
     }
 
-    /// Fails if the request has its answer, or waited too long.
-    fn check_waits(&self, request: &mut Request) -> Result<()> {
-        if request.is_overdue(self.now_ms()) {
-            request.state = RequestState::Expired;
-            self.save_request(request, self.options.durability)?;
-        }
-        match (request.state, &request.answer) {
-            (RequestState::Pending, _) => Ok(()),
-            (RequestState::Approved | RequestState::Rejected, Some(answer)) => {
-                Err(MailError::AlreadyAnswered {
-                    id: request.id.clone(),
-                    state: request.state.as_str(),
-                    by: answer.by.clone(),
-                    at: answer.at.clone(),
-                })
-            }
-            _ => Err(MailError::RequestExpired {
-                id: request.id.clone(),
-                at: request.expires_at.clone(),
-            }),
-        }
-    }
-
-    /// One request as it is now.
-    pub fn request(&self, id: &str) -> Result<Request> {
+    pub(crate) fn request(&self, id: &str) -> Result<Request> {
         self.requests()?;
         self.find_request(id)
     }
 
-    /// All requests, after telling those who may not have been told.
-    pub fn requests(&self) -> Result<Requests> {
+    pub(crate) fn requests(&self) -> Result<Requests> {
         let mut found = self.read_requests()?;
         let now = self.now_ms();
         for request in &mut found.requests {
@@ -222,26 +181,17 @@ impl Mailbox {
         Ok(found)
     }
 
-    /// The requests that wait for an answer, as their files say. Takes no lock and tells nobody.
-    pub fn waiting_requests(&self) -> Result<Vec<Request>> {
+    pub(crate) fn waiting_requests(&self) -> Result<Vec<Request>> {
         let now = self.now_ms();
         let mut found = self.read_requests()?.requests;
         found.retain(|it| it.state == RequestState::Pending && !it.is_overdue(now));
         Ok(found)
     }
 
-    /// Becomes the reader of `agent`'s inbox, after making sure that every request and answer
-    /// has been told.
-    pub fn consumer(&self, agent: &Name) -> Result<Consumer> {
-        self.requests()?;
-        self.inbox(agent)?.consumer()
-    }
-
     fn expire(&self, request: &mut Request) -> Result<()> {
         let _lock = self.lock_requests()?;
         *request = self.find_request(&request.id)?;
-        if request.is_overdue(self.now_ms()) {
-            request.state = RequestState::Expired;
+        if request.expire(self.now_ms()) {
             self.save_request(request, self.options.durability)?;
         }
         Ok(())
@@ -249,33 +199,27 @@ impl Mailbox {
 
     /// Sends the messages that follow from the request's state and are not noted as sent.
     fn tell(&self, request: &mut Request) -> Result<()> {
-        let waits = request.state == RequestState::Pending;
-        let (draft, done) = match (waits, request.asked, request.told) {
-            (true, false, _) => (question_message(request)?, true),
-            (false, _, false) => (answer_message(request)?, false),
-            _ => return Ok(()),
+        let Some(draft) = request.untold()? else {
+            return Ok(());
         };
-        let sent = self.inbox(&draft.to)?.post(&draft).map(|_| ());
+        let waited = request.waits();
+        let sent = self.post(&draft).map(|_| ());
         if !matches!(sent, Ok(()) | Err(MailError::NotDurable { .. })) {
             return sent;
         }
         // If this fails, it is sent again and found to be there.
-        match self.note_told(&request.id, done) {
+        match self.note_told(&request.id, waited) {
             Ok(current) => *request = current,
             Err(error) => tracing::warn!(id = request.id, %error, "told, but not noted"),
         }
         sent
     }
 
-    fn note_told(&self, id: &str, question: bool) -> Result<Request> {
+    fn note_told(&self, id: &str, waited: bool) -> Result<Request> {
         let _lock = self.lock_requests()?;
         // It may have been answered meanwhile.
         let mut current = self.find_request(id)?;
-        if question {
-            current.asked = true;
-        } else {
-            current.told = true;
-        }
+        current.note_told(waited);
         // Not synced after the rename: at worst it is told twice, with the same id.
         self.save_request(&current, self.options.durability.min(Durability::Ordered))?;
         Ok(current)
@@ -289,17 +233,7 @@ impl Mailbox {
         };
         match found {
             Some(request) => Ok(request),
-            None => {
-                let known = self.read_requests()?.requests;
-                let waiting = known
-                    .iter()
-                    .filter(|request| request.state == RequestState::Pending)
-                    .map(|request| request.id.as_str());
-                Err(MailError::NoSuchRequest {
-                    id: id.to_owned(),
-                    nearest: store::nearest(id, waiting).map(str::to_owned),
-                })
-            }
+            None => Err(no_such_request(id, &self.read_requests()?.requests)),
         }
     }
 
@@ -360,48 +294,4 @@ impl Mailbox {
     fn request_path(&self, id: &str) -> PathBuf {
         self.requests_dir().join(format!("{id}.json"))
     }
-}
-
-/// The end of the year 9999, beyond which times cannot be written down.
-const MAX_TIME: i64 = 253_402_300_799_000;
-
-fn question_id(request: &Request) -> Uuid {
-    derived_id(&format!("request:{}", request.id))
-}
-
-fn question_message(request: &Request) -> Result<Draft> {
-    let body = Body::Protocol(request.question.message(&request.id));
-    Ok(Draft {
-        id: Some(question_id(request)),
-        expires_at: Some(request.deadline()),
-        ..Draft::new(name(&request.from)?, name(&request.to)?, body)
-    })
-}
-
-fn answer_message(request: &Request) -> Result<Draft> {
-    let plan = request
-        .answer
-        .as_ref()
-        .and_then(|answer| answer.plan.clone());
-    let answered = Answered {
-        request_id: request.id.clone(),
-        approved: request.state == RequestState::Approved,
-        feedback: request
-            .answer
-            .as_ref()
-            .and_then(|answer| answer.feedback.clone()),
-        expired: request.state == RequestState::Expired,
-        plan_was_edited: plan.is_some(),
-        plan,
-    };
-    let body = Body::Protocol(request.question.answer(answered));
-    Ok(Draft {
-        id: Some(derived_id(&format!("answer:{}", request.id))),
-        in_reply_to: Some(question_id(request)),
-        ..Draft::new(name(&request.to)?, name(&request.from)?, body)
-    })
-}
-
-fn name(text: &str) -> Result<Name> {
-    Ok(Name::new("agent", text)?)
 }

@@ -13,7 +13,7 @@ use store::fault::reached;
 
 use crate::error::Result;
 use crate::fault;
-use crate::inbox::{Inbox, Live};
+use crate::inbox::{FileInbox, Live};
 use crate::line::{self, Scan, Scanned};
 
 /// Damaged lines are kept up to this many bytes.
@@ -22,7 +22,7 @@ const REJECTED_BYTES: usize = 1 << 20;
 impl Live {
     /// Moves messages up to `acked` to an archive. The last message always stays, because its
     /// number is where counting goes on.
-    pub(crate) fn rotate(&mut self, inbox: &Inbox, acked: u64) -> Result<()> {
+    pub(crate) fn rotate(&mut self, inbox: &FileInbox, acked: u64) -> Result<()> {
         self.check_version()?;
         let bytes = self.log.read(0, self.log.end())?;
         let mut first = None;
@@ -65,7 +65,7 @@ impl Live {
 
     /// Takes damaged lines out of the log and keeps them in `rejected.jsonl`. Returns how
     /// many there were.
-    pub(crate) fn set_aside(&mut self, inbox: &Inbox) -> Result<usize> {
+    pub(crate) fn set_aside(&mut self, inbox: &FileInbox) -> Result<usize> {
         self.check_version()?;
         let bytes = self.log.read(0, self.log.end())?;
         let mut good = Vec::with_capacity(bytes.len());
@@ -104,7 +104,7 @@ impl Live {
         Ok(bad.len())
     }
 
-    fn replace_log(&mut self, bytes: &[u8], inbox: &Inbox) -> Result<()> {
+    fn replace_log(&mut self, bytes: &[u8], inbox: &FileInbox) -> Result<()> {
         let (tmp, durability) = (&inbox.paths.tmp, inbox.durability());
         atomic::replace(tmp, &inbox.paths.log, bytes, durability)?;
         self.log.look()?;
@@ -114,7 +114,7 @@ impl Live {
     }
 }
 
-impl Inbox {
+impl FileInbox {
     /// The archives by the number of their first message.
     pub(crate) fn archives(&self) -> Result<Vec<(u64, PathBuf)>> {
         let dir = &self.paths.dir;

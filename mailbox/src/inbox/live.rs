@@ -7,7 +7,7 @@ use store::shared_log::{Look, SharedLog};
 
 use crate::cursor::Cursor;
 use crate::error::{MailError, Result};
-use crate::inbox::{Inbox, Marks, Paths};
+use crate::inbox::{FileInbox, Marks, Paths};
 use crate::line::{self, VERSION};
 
 /// What a process keeps of an inbox between sections.
@@ -58,7 +58,7 @@ impl Live {
     }
 
     /// Takes in what others did since the last section.
-    pub(crate) fn refresh(&mut self, inbox: &Inbox) -> Result<()> {
+    pub(crate) fn refresh(&mut self, inbox: &FileInbox) -> Result<()> {
         match self.log.look()? {
             Look::Same => {}
             Look::Grown => self.unread = self.unread.max(Unread::More),
@@ -79,7 +79,7 @@ impl Live {
     }
 
     /// Finds the number of the last message.
-    fn read_last(&mut self, inbox: &Inbox, restarted: bool) -> Result<()> {
+    fn read_last(&mut self, inbox: &FileInbox, restarted: bool) -> Result<()> {
         let last = self.log.find_last(line::head)?;
         self.newer = last.map(|head| head.v).filter(|v| *v > VERSION);
         let last = last.map_or(0, |head| head.seq);
@@ -167,7 +167,7 @@ impl Live {
     }
 
     /// Refuses if too much waits to be read.
-    pub(crate) fn check_room(&mut self, inbox: &Inbox) -> Result<()> {
+    pub(crate) fn check_room(&mut self, inbox: &FileInbox) -> Result<()> {
         let limits = &inbox.options.limits;
         let in_log = (self.last_seq + 1).saturating_sub(self.first_seq()?);
         // What is in the log is at least what is unread; most of the time that is all.

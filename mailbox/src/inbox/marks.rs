@@ -23,7 +23,7 @@ use store::shared_log::{Look, SharedLog};
 use uuid::Uuid;
 
 use crate::error::{MailError, Result};
-use crate::inbox::{Inbox, Live, line_at};
+use crate::inbox::{FileInbox, Live, line_at};
 use crate::line::{self, MAX_SEQ, VERSION};
 
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
@@ -174,7 +174,7 @@ impl Marks {
 
 impl Live {
     /// The number of the message with this id, if there is or was one.
-    pub(crate) fn seq_of(&mut self, id: Uuid, inbox: &Inbox) -> Result<Option<u64>> {
+    pub(crate) fn seq_of(&mut self, id: Uuid, inbox: &FileInbox) -> Result<Option<u64>> {
         self.check_version()?;
         self.list_marks(inbox)?;
         let limit = inbox.options.limits.remembered_ids;
@@ -183,7 +183,7 @@ impl Live {
     }
 
     /// Lists what is in the log and not in the marks.
-    pub(crate) fn list_marks(&mut self, inbox: &Inbox) -> Result<()> {
+    pub(crate) fn list_marks(&mut self, inbox: &FileInbox) -> Result<()> {
         self.marks.refresh()?;
         let listed = self.marks.last;
         if listed.seq >= self.last_seq {

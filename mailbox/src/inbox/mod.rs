@@ -30,9 +30,9 @@ use crate::options::MailOptions;
 pub(crate) use live::{Live, line_at};
 pub(crate) use marks::{Mark, Marks};
 
-/// One agent's inbox.
+/// One agent's inbox, in its directory.
 #[derive(Debug)]
-pub struct Inbox {
+pub(crate) struct FileInbox {
     name: Name,
     /// What its lock protects, for errors.
     what: String,
@@ -67,7 +67,7 @@ pub(crate) struct Paths {
     pub(crate) broadcast: PathBuf,
 }
 
-impl Inbox {
+impl FileInbox {
     pub(crate) fn new(name: Name, dir: PathBuf, team: &Path, options: Arc<MailOptions>) -> Self {
         let paths = Paths {
             tmp: dir.join("tmp"),
@@ -91,13 +91,11 @@ impl Inbox {
         }
     }
 
-    /// Whose inbox it is.
-    pub fn name(&self) -> &Name {
+    pub(crate) fn name(&self) -> &Name {
         &self.name
     }
 
-    /// Its directory.
-    pub fn dir(&self) -> &Path {
+    pub(crate) fn dir(&self) -> &Path {
         &self.paths.dir
     }
 
@@ -109,9 +107,12 @@ impl Inbox {
         self.options.clock.now_ms()
     }
 
-    /// Whether anything was ever sent here, or somebody read it.
-    pub fn exists(&self) -> bool {
+    pub(crate) fn exists(&self) -> bool {
         self.paths.log.exists()
+    }
+
+    pub(crate) fn has_reader(&self) -> Result<bool> {
+        Ok(store::lock::is_held(&self.paths.consumer)?)
     }
 
     /// Appends a message: one write under the lock, the sync after it.
@@ -221,4 +222,19 @@ pub(crate) fn sync(
         Some(handle) if durability == Durability::Full => handle.sync(),
         _ => Ok(()),
     }
+}
+
+/// What an agent's inbox is called: its name in lower case.
+pub(crate) fn canonical(agent: &Name) -> Result<String> {
+    let canonical = agent.as_str().to_ascii_lowercase();
+    // Another tool keeps `<agent>.json` beside our directories.
+    if canonical.ends_with(".json") {
+        return Err(StoreError::BadName {
+            what: "agent",
+            given: agent.to_string(),
+            why: "an agent with an inbox cannot have a name that ends in '.json'",
+        }
+        .into());
+    }
+    Ok(canonical)
 }
