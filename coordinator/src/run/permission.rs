@@ -87,7 +87,5 @@ fn only_looks(tool: &str) -> bool {
 /// Whether somebody is there to answer.
 fn somebody_reads(mailbox: &Mailbox, who: &Name) -> bool {
     let inbox = mailbox.inbox(who);
-    inbox.is_ok_and(|inbox| {
-        store::lock::is_held(&inbox.dir().join("consumer.lock")).unwrap_or(false)
-    })
+    inbox.is_ok_and(|inbox| inbox.has_reader().unwrap_or(false))
 }

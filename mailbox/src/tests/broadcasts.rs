@@ -26,24 +26,6 @@ fn numbered(expected: &[&str]) -> Vec<(u64, String)> {
 }
 
 #[test]
-fn everyone_but_the_sender_gets_it_in_order() {
-    let team = Team::new();
-    let mailbox = team.open();
-    send(&mailbox, "one");
-    assert_eq!(broadcast(&mailbox, "Carol", "two"), 1);
-    send(&mailbox, "three");
-    assert_eq!(broadcast(&team.open(), "a", "four"), 2);
-    let expected = numbered(&["one", "two", "three", "four"]);
-    assert_eq!(texts(&mailbox, "bob"), expected);
-    assert_eq!(texts(&mailbox, "carol"), numbered(&["four"]));
-    assert_eq!(texts(&mailbox, "dan"), numbered(&["two", "four"]));
-    assert_eq!(texts(&mailbox, "eve"), numbered(&[]));
-    let copy = mailbox.inbox(&name("dan")).unwrap().list(true).unwrap();
-    assert_eq!(copy.messages[1].0.broadcast, Some(2));
-    assert_eq!(copy.messages[1].0.to, "dan");
-}
-
-#[test]
 fn a_copy_that_was_not_noted_is_not_made_again() {
     let team = Team::new();
     broadcast(&team.open(), "a", "one");
@@ -112,17 +94,4 @@ fn what_is_not_for_all_is_refused() {
     let alone = mailbox.broadcast(&text("bob", "bob", "hi"), &[name("BOB")]);
     assert_eq!(alone.unwrap_err().kind(), "invalid");
     assert!(!team.dir.path().join("teams").exists(), "nothing happened");
-}
-
-#[test]
-fn one_full_inbox_stops_it_for_all() {
-    let mut team = Team::new();
-    team.limits.unread = 2;
-    let mailbox = team.open();
-    send(&mailbox, "one");
-    send(&mailbox, "two");
-    let everyone = ["carol", "bob"].map(name);
-    let error = mailbox.broadcast(&text("a", "a", "hi"), &everyone);
-    assert_eq!(error.unwrap_err().kind(), "inbox_full");
-    assert_eq!(texts(&mailbox, "carol"), numbered(&[]));
 }

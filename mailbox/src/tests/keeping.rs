@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use store::atomic::{Durability, replace};
 
 use super::{Team, name, send, text};
-use crate::{Draft, MAX_SUMMARY, MAX_TEXT, Mailbox};
+use crate::Mailbox;
 
 fn write(path: &Path, bytes: &[u8]) {
     replace(path.parent().unwrap(), path, bytes, Durability::Relaxed).unwrap();
@@ -52,59 +52,6 @@ fn acknowledged_messages_move_to_archives_and_old_archives_go() {
     assert!(kept.windows(2).all(|pair| pair[0].0 + 1 == pair[1].0));
     let waiting = inbox.list(false).unwrap();
     assert_eq!((waiting.acked, waiting.messages.len()), (98, 2));
-}
-
-#[test]
-fn too_much_unread_is_refused_and_reading_makes_room() {
-    let mut team = Team::new();
-    team.limits.unread = 10;
-    let mailbox = team.open();
-    for n in 1..=10 {
-        send(&mailbox, &format!("m{n}"));
-    }
-    for sender in [&mailbox, &team.open()] {
-        let error = sender.send(&text("a", "bob", "one more")).unwrap_err();
-        assert_eq!(error.kind(), "inbox_full", "{error}");
-        assert!(error.to_string().contains("10"), "{error}");
-    }
-    let mut consumer = team.open().consumer(&name("bob")).unwrap();
-    consumer.ack_up_to(5).unwrap();
-    assert_eq!(send(&mailbox, "m11").seq, 11);
-    let texts: Vec<String> = kept(&mailbox).into_iter().map(|(_, text)| text).collect();
-    assert_eq!(texts.len(), 11, "nothing is lost: {texts:?}");
-}
-
-#[test]
-fn too_many_bytes_are_refused() {
-    let mut team = Team::new();
-    team.limits.log_bytes = 3000;
-    let mailbox = team.open();
-    let many = (0..100)
-        .take_while(|_| mailbox.send(&text("a", "bob", &"x".repeat(200))).is_ok())
-        .count();
-    assert!((4..10).contains(&many), "{many}");
-    let mut consumer = team.open().consumer(&name("bob")).unwrap();
-    consumer.ack_up_to(many as u64).unwrap();
-    send(&mailbox, "room again");
-}
-
-#[test]
-fn what_is_too_long_is_refused_with_a_hint() {
-    let team = Team::new();
-    let mailbox = team.open();
-    let longest = "é".repeat(MAX_TEXT / 2);
-    mailbox.send(&text("a", "bob", &longest)).unwrap();
-    let error = mailbox
-        .send(&text("a", "bob", &format!("{longest}x")))
-        .unwrap_err();
-    assert_eq!(error.kind(), "too_long");
-    assert!(error.hint().unwrap().contains("file"));
-    let draft = Draft {
-        summary: Some("x".repeat(MAX_SUMMARY + 1)),
-        ..text("a", "bob", "x")
-    };
-    assert_eq!(mailbox.send(&draft).unwrap_err().kind(), "too_long");
-    assert_eq!(kept(&mailbox).len(), 1);
 }
 
 #[test]

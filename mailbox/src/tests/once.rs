@@ -2,10 +2,7 @@
 
 use super::{Team, name, send};
 use crate::notification::notification_id;
-use crate::{
-    Draft, IdleNotification, IdleReason, Limits, Mailbox, RunStatus, TaskNotification, Usage,
-};
-use store::Explain;
+use crate::{IdleNotification, IdleReason, Limits, Mailbox, RunStatus, TaskNotification, Usage};
 
 fn notification() -> TaskNotification {
     TaskNotification {
@@ -25,21 +22,6 @@ fn notify(mailbox: &Mailbox, run: &str) -> (u64, bool) {
     let posted = posted.unwrap();
     assert_eq!(posted.id, notification_id(run));
     (posted.seq, posted.already)
-}
-
-#[test]
-fn a_repeat_is_dropped_by_every_process() {
-    let team = Team::new();
-    let (one, two) = (team.open(), team.open());
-    assert_eq!(notify(&one, "r1"), (1, false));
-    assert_eq!(notify(&one, "r1"), (1, true));
-    send(&one, "between");
-    assert_eq!(notify(&two, "r2"), (3, false));
-    assert_eq!(notify(&two, "r1"), (1, true));
-    assert_eq!(notify(&one, "r2"), (3, true));
-    assert_eq!(notify(&team.open(), "r2"), (3, true));
-    // Only a given id is looked at: the same words twice are two messages.
-    assert_eq!(send(&one, "between").seq, 4);
 }
 
 #[test]
@@ -143,25 +125,4 @@ fn becoming_idle_is_told_once_per_edge() {
     assert!(!idle(&team.open()));
     let lead = team.open().inbox(&name("team-lead")).unwrap();
     assert_eq!(lead.list(true).unwrap().messages.len(), 2);
-}
-
-#[test]
-fn requests_and_answers_cannot_simply_be_sent() {
-    let team = Team::new();
-    let question = crate::Question::Mode(crate::Mode {
-        mode: "plan".into(),
-    });
-    let body = crate::Body::Protocol(question.message("1"));
-    let draft = Draft::new(name("a"), name("bob"), body);
-    assert_eq!(team.open().send(&draft).unwrap_err().kind(), "invalid");
-    let unknown = crate::Body::Unknown {
-        kind: "plan_aproval_request".into(),
-        body: serde_json::Value::Null,
-    };
-    let error = team
-        .open()
-        .send(&Draft::new(name("a"), name("bob"), unknown))
-        .unwrap_err();
-    assert_eq!(error.kind(), "unknown_kind");
-    assert!(error.hint().unwrap().contains("plan_approval_request"));
 }

@@ -47,7 +47,7 @@ fn unread(mailbox: &Mailbox, member: &Member) -> Option<usize> {
     let inbox = mailbox
         .inbox(&Name::new("agent", &member.name).ok()?)
         .ok()?;
-    if !inbox.dir().is_dir() {
+    if !inbox.exists() {
         return None;
     }
     match inbox.list(false) {
