@@ -21,7 +21,7 @@ use crate::protocol::{IdleNotification, Protocol};
 /// The content of `activity.json`.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Activity {
-    v: u64,
+    pub(crate) v: u64,
     pub(crate) busy: bool,
     /// Counts the times it became busy.
     pub(crate) times: u64,

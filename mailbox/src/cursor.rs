@@ -58,29 +58,36 @@ impl Cursor {
         let Some(bytes) = atomic::read(path)? else {
             return Ok(Self::default());
         };
-        match serde_json::from_slice::<Self>(&bytes) {
-            Ok(cursor) if cursor.highest() <= MAX_SEQ => Ok(cursor),
-            _ => {
-                tracing::warn!(path = %path.display(), "unreadable, starting over");
-                // Nobody knows what was handed over, so all of it may have been.
-                Ok(Self {
-                    handed_over: Ranges::from(vec![(1, EVERYTHING)]),
-                    ..Self::default()
-                })
-            }
+        Ok(Self::parse(&bytes).unwrap_or_else(|| {
+            tracing::warn!(path = %path.display(), "unreadable, starting over");
+            Self::lost()
+        }))
+    }
+
+    /// Reads what [`Self::to_text`] wrote; `None` if it is something else.
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
+        let cursor: Option<Self> = serde_json::from_slice(bytes).ok();
+        cursor.filter(|cursor| cursor.highest() <= MAX_SEQ)
+    }
+
+    /// Where one cannot be read: nobody knows what was handed over, so all of it may have been.
+    pub(crate) fn lost() -> Self {
+        Self {
+            handed_over: Ranges::from(vec![(1, EVERYTHING)]),
+            ..Self::default()
         }
+    }
+
+    pub(crate) fn to_text(&self) -> Result<String> {
+        let value = serde_json::to_value(self)
+            .map_err(|error| MailError::invalid("cursor", error.to_string()))?;
+        Ok(value.to_string())
     }
 
     pub(crate) fn save(&self, tmp: &Path, path: &Path) -> Result<()> {
         StoreError::check_version(path, self.v, VERSION)?;
-        let value = serde_json::to_value(self)
-            .map_err(|error| MailError::invalid("cursor", error.to_string()))?;
-        replace(
-            tmp,
-            path,
-            format!("{value}\n").as_bytes(),
-            Durability::Relaxed,
-        )
+        let text = self.to_text()? + "\n";
+        replace(tmp, path, text.as_bytes(), Durability::Relaxed)
     }
 
     /// The highest number it knows to have existed.

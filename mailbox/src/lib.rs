@@ -47,6 +47,8 @@ mod activity;
 mod broadcast;
 mod consumer;
 mod cursor;
+#[cfg(feature = "postgres")]
+mod database;
 mod error;
 mod fault;
 mod files;
@@ -67,6 +69,8 @@ mod rotate;
 mod source;
 mod xml;
 
+#[cfg(feature = "postgres")]
+pub use self::database::MIGRATIONS;
 pub use broadcast::Broadcast;
 pub use consumer::{Acked, Batch, Consumer};
 pub use error::{MailError, Result};

@@ -6,7 +6,10 @@ use std::time::Duration;
 use store::atomic::Durability;
 use store::clock::{Clock, SystemClock};
 use store::lock::DEFAULT_TIMEOUT;
+use store::name::Name;
 use store::secret_filter::SecretFilter;
+
+use crate::error::{MailError, Result};
 
 /// How a mailbox behaves.
 #[derive(Debug, Clone)]
@@ -54,6 +57,19 @@ pub struct Limits {
     pub remembered_ids: usize,
     /// From this size on, broadcasts that every recipient has are dropped.
     pub broadcast_bytes: u64,
+}
+
+impl Limits {
+    /// Refuses another message to `inbox`, if so much waits there already.
+    pub(crate) fn check_room(&self, inbox: &Name, unread: u64, bytes: u64) -> Result<()> {
+        if unread >= self.unread || bytes >= self.log_bytes {
+            return Err(MailError::Full {
+                inbox: inbox.to_string(),
+                unread,
+            });
+        }
+        Ok(())
+    }
 }
 
 impl Default for Limits {

@@ -28,7 +28,7 @@ use crate::request::{Request, RequestState};
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(600);
 
 /// How many requests that have their answer are kept.
-const KEPT: usize = 256;
+pub(crate) const KEPT: usize = 256;
 
 /// What is answered to a request.
 #[derive(Debug, Clone, Default)]

@@ -5,7 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -69,10 +69,43 @@ impl Ringer {
     }
 }
 
+/// The side that wakes a [`Bell`] of the same process.
+#[derive(Debug)]
+pub struct PipeRinger(File);
+
+impl PipeRinger {
+    /// Wakes whoever waits, now or as the next one. Never blocks and never fails.
+    pub fn ring(&mut self) {
+        if let Err(error) = self.0.write(b"!") {
+            // Full: it has been rung often enough.
+            tracing::trace!(%error, "not rung");
+        }
+    }
+}
+
+/// A bell without a name, for threads of one process.
+pub fn pipe() -> Result<(Bell, PipeRinger)> {
+    let made = || {
+        let (reader, writer) = io::pipe()?;
+        rustix::io::ioctl_fionbio(&reader, true)?;
+        rustix::io::ioctl_fionbio(&writer, true)?;
+        let other = writer.try_clone()?;
+        let file = |fd: OwnedFd| File::from(fd);
+        let bell = Bell {
+            file: file(reader.into()),
+            _other_end: Some(file(other.into())),
+        };
+        Ok::<_, io::Error>((bell, PipeRinger(file(writer.into()))))
+    };
+    made().context("make", Path::new("a pipe"))
+}
+
 /// The side that waits.
 #[derive(Debug)]
 pub struct Bell {
     file: File,
+    /// Of a pipe: without it, it would end when the ringer goes, and ring for ever.
+    _other_end: Option<File>,
 }
 
 impl Bell {
@@ -80,7 +113,10 @@ impl Bell {
     pub fn new(path: &Path) -> Result<Self> {
         // Open for writing too, so that it does not end when the last ringer goes.
         let file = open(path).context("open", path)?;
-        Ok(Self { file })
+        Ok(Self {
+            file,
+            _other_end: None,
+        })
     }
 
     /// Waits for a ring, at most `limit`; says whether there was one.
@@ -139,6 +175,18 @@ mod tests {
         let bell = Bell::new(&path).unwrap();
         ringer.ring();
         assert!(bell.wait(Duration::from_secs(60)), "not the deleted one");
+    }
+
+    #[test]
+    fn a_pipe_rings_and_is_silent_when_its_ringer_is_gone() {
+        let (bell, mut ringer) = pipe().unwrap();
+        assert!(!bell.wait(Duration::ZERO));
+        for _ in 0..100_000 {
+            ringer.ring();
+        }
+        assert!(bell.wait(Duration::from_secs(60)));
+        drop(ringer);
+        assert!(!bell.wait(Duration::from_millis(20)));
     }
 
     #[test]

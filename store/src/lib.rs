@@ -113,3 +113,10 @@ pub fn nearest<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, candidate)| candidate)
 }
+
+/// What this machine is called, if it says so.
+pub fn host_name() -> Option<String> {
+    let name = rustix::system::uname();
+    let name = name.nodename().to_string_lossy().into_owned();
+    (!name.is_empty()).then_some(name)
+}

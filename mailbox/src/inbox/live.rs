@@ -6,7 +6,7 @@ use store::lock::ReusableLock;
 use store::shared_log::{Look, SharedLog};
 
 use crate::cursor::Cursor;
-use crate::error::{MailError, Result};
+use crate::error::Result;
 use crate::inbox::{FileInbox, Marks, Paths};
 use crate::line::{self, VERSION};
 
@@ -182,13 +182,7 @@ impl Live {
             self.rotate(inbox, acked)?;
         }
         let unread = self.last_seq.saturating_sub(acked);
-        if unread >= limits.unread || self.log.end() >= limits.log_bytes {
-            return Err(MailError::Full {
-                inbox: inbox.name().to_string(),
-                unread,
-            });
-        }
-        Ok(())
+        limits.check_room(inbox.name(), unread, self.log.end())
     }
 }
 

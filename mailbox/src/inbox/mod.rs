@@ -12,6 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde::{Deserialize, Serialize};
 use store::atomic::{self, Durability};
 use store::fault::{pass, reached};
 use store::fifo::{self, Ringer};
@@ -43,7 +44,7 @@ pub(crate) struct FileInbox {
 }
 
 /// What became of a message that was sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Posted {
     /// Its id.
     pub id: Uuid,

@@ -1,8 +1,13 @@
 //! What mail promises, on files.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where something is wrong")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test stops where something is wrong"
+)]
 
-mod suite;
+#[path = "suite/mod.rs"]
+mod mail_suite;
 
 use std::sync::Arc;
 
@@ -11,7 +16,7 @@ use store::atomic::Durability;
 use store::clock::{Clock, ManualClock};
 use store::home::Home;
 use store::name::Name;
-use suite::Team;
+use mail_suite::Team;
 
 /// A team whose mail is in a directory of its own, with a clock that stands still.
 fn team() -> Team {
@@ -39,4 +44,4 @@ fn team() -> Team {
     }
 }
 
-suite::every_promise!(team());
+mail_suite::every_promise!(team());

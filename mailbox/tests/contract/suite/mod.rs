@@ -67,7 +67,7 @@ pub(crate) fn numbered(expected: &[&str]) -> Vec<(u64, String)> {
 /// A test for every promise; `$team` makes a [`Team`] without mail.
 macro_rules! every_promise {
     ($team:expr) => {
-        $crate::suite::promises! { $team;
+        $crate::mail_suite::promises! { $team;
             broadcasts: everyone_but_the_sender_gets_it_in_order,
             broadcasts: one_full_inbox_stops_it_for_all,
             broadcasts: many_at_once_are_in_the_same_order_for_everyone,
@@ -112,7 +112,7 @@ macro_rules! promises {
     ($team:expr; $($module:ident: $promise:ident,)+) => {
         $(#[test]
         fn $promise() {
-            $crate::suite::$module::$promise(&mut $team);
+            $crate::mail_suite::$module::$promise(&mut $team);
         })+
     };
 }

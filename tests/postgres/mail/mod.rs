@@ -1,0 +1,101 @@
+//! What mail promises, on PostgreSQL, and what a broken link or server does not do to it.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use database::throw_away::Server;
+use database::{COMMON, Database, Type, migrate};
+use mailbox::{Limits, MIGRATIONS, MailOptions, Mailbox};
+use store::home::Home;
+use store::name::Name;
+
+use crate::mail_suite::{self, Team};
+
+/// One server for all tests that leave it as it is; each has its own schema. It ends with the
+/// last of them, so that nothing is left running.
+fn server() -> Arc<Server> {
+    static SERVER: Mutex<Weak<Server>> = Mutex::new(Weak::new());
+    let mut shared = SERVER.lock().unwrap_or_else(PoisonError::into_inner);
+    shared.upgrade().unwrap_or_else(|| {
+        let server = Arc::new(Server::start().expect("PostgreSQL is not installed"));
+        *shared = Arc::downgrade(&server);
+        server
+    })
+}
+
+/// A schema with the tables of mail; `database` goes straight to the server.
+struct Schema {
+    name: String,
+    database: Database,
+}
+
+impl Schema {
+    fn new(server: &Server) -> Self {
+        let name = format!("mail_{}", uuid::Uuid::new_v4().simple());
+        let database = Database::new(server.settings(&name));
+        migrate(&database, &[&COMMON, &MIGRATIONS], false).unwrap();
+        Self { name, database }
+    }
+
+    /// Lets time pass on the only clock that counts.
+    fn pass(&self, ms: i64) {
+        let clock = format!(
+            "CREATE OR REPLACE FUNCTION @.mail_now() RETURNS bigint LANGUAGE sql VOLATILE AS \
+             $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint + {ms} $$"
+        );
+        let done: Result<(), database::DatabaseError> =
+            self.database.read(|session| session.batch(&clock));
+        done.unwrap();
+    }
+
+    fn now(&self) -> i64 {
+        let now: Result<i64, database::DatabaseError> = self.database.read(|session| {
+            let row = session.query_one("SELECT @.mail_now() AS now", &[])?;
+            session.column(&row, "now")
+        });
+        now.unwrap()
+    }
+
+    /// How many operations are written down.
+    fn count(&self, table: &str) -> i64 {
+        let select = format!("SELECT count(*) AS count FROM @.{table}");
+        let count: Result<i64, database::DatabaseError> = self.database.read(|session| {
+            let row = session.query_one(&select, &[])?;
+            session.column(&row, "count")
+        });
+        count.unwrap()
+    }
+}
+
+/// The mail of the team `team`, as a process sees it that has just started.
+fn open(database: &Database, options: MailOptions) -> Mailbox {
+    // Nothing is looked for there.
+    let home = Home::new("/nonexistent".into()).unwrap();
+    let options = MailOptions {
+        reader_timeout: Duration::from_millis(50),
+        ..options
+    };
+    Mailbox::on(database, &home, &Name::new("team", "team").unwrap(), options)
+}
+
+fn team() -> Team {
+    let server = server();
+    let schema = Arc::new(Schema::new(&server));
+    let (read, moved) = (Arc::clone(&schema), Arc::clone(&schema));
+    let passed = AtomicI64::new(0);
+    Team {
+        limits: Limits::default(),
+        open_with: Box::new(move |options| {
+            let database = Database::new(server.settings(&schema.name));
+            open(&database, options)
+        }),
+        now: Box::new(move || read.now()),
+        pass: Box::new(move |ms| {
+            let passed = passed.fetch_add(ms, Ordering::SeqCst);
+            moved.pass(passed + ms);
+        }),
+    }
+}
+
+mail_suite::every_promise!(team());
