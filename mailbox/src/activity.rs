@@ -103,7 +103,7 @@ impl FileMail {
         &self,
         agent: &Name,
         lead: &Name,
-        notification: IdleNotification,
+        notification: &IdleNotification,
     ) -> Result<Option<Posted>> {
         let inbox = self.inbox(agent)?;
         let before = inbox.section(|_| Activity::load(&inbox.paths.activity, self.now_ms()))?;
@@ -112,7 +112,7 @@ impl FileMail {
         }
         // Told first, noted after: a crash between the two tells it again, with the same id.
         let key = inbox.dir().display().to_string();
-        let draft = before.idle_message(&key, agent, lead, notification);
+        let draft = before.idle_message(&key, agent, lead, notification.clone());
         let posted = self.post(&draft)?;
         reached(fault::IDLE_TOLD);
         inbox.section(|_| {

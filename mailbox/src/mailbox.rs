@@ -163,13 +163,17 @@ impl Mailbox {
     }
 
     /// Notes that `agent` has nothing to do any more, and tells `lead` if it had before.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "whoever tells it has no more use for it"
+    )]
     pub fn note_idle(
         &self,
         agent: &Name,
         lead: &Name,
         notification: IdleNotification,
     ) -> Result<Option<Posted>> {
-        on!(self, mail => mail.note_idle(agent, lead, notification))
+        on!(self, mail => mail.note_idle(agent, lead, &notification))
     }
 
     /// Asks `to` something; the answer comes as a message.
@@ -181,7 +185,7 @@ impl Mailbox {
         deadline: Duration,
     ) -> Result<Request> {
         let question = self.without_secrets(question)?;
-        on!(self, mail => mail.ask(from, to, question, deadline))
+        on!(self, mail => mail.ask(from, to, &question, deadline))
     }
 
     /// The question as it may be stored.
@@ -208,7 +212,7 @@ impl Mailbox {
     /// The same, also with a plan that was changed before it was approved.
     pub fn reply(&self, id: &str, by: &Name, reply: Reply) -> Result<Request> {
         let reply = reply.checked(&self.options().secret_filter)?;
-        on!(self, mail => mail.reply(id, by, reply))
+        on!(self, mail => mail.reply(id, by, &reply))
     }
 
     /// One request as it is now.

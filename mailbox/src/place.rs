@@ -105,7 +105,7 @@ pub struct Follow {
 enum Followed {
     Files(Box<FileFollow>),
     #[cfg(feature = "postgres")]
-    Database(DatabaseFollow),
+    Database(Box<DatabaseFollow>),
 }
 
 impl From<FileFollow> for Follow {
@@ -120,7 +120,7 @@ impl From<FileFollow> for Follow {
 impl From<DatabaseFollow> for Follow {
     fn from(follow: DatabaseFollow) -> Self {
         Self {
-            from: Followed::Database(follow),
+            from: Followed::Database(Box::new(follow)),
         }
     }
 }

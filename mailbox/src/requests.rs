@@ -100,11 +100,11 @@ impl FileMail {
         &self,
         from: &Name,
         to: &Name,
-        question: Question,
+        question: &Question,
         deadline: Duration,
     ) -> Result<Request> {
         let now = self.now_ms();
-        let mut request = Request::new(from, to, question, now, deadline);
+        let mut request = Request::new(from, to, question.clone(), now, deadline);
         // Refused now if the message would be.
         let message = request.question_message()?;
         line::seal(&message, now, None, &self.options.secret_filter)?;
@@ -132,7 +132,7 @@ impl FileMail {
     }
 
     /// `reply` went through [`Reply::checked`].
-    pub(crate) fn reply(&self, id: &str, by: &Name, reply: Reply) -> Result<Request> {
+    pub(crate) fn reply(&self, id: &str, by: &Name, reply: &Reply) -> Result<Request> {
         let (mut request, problem) = {
             let _lock = self.lock_requests()?;
             let mut request = self.find_request(id)?;
@@ -141,7 +141,7 @@ impl FileMail {
                 self.save_request(&request, self.options.durability)?;
             }
             request.check_waits()?;
-            request.set_answer(by, reply, self.now_ms());
+            request.set_answer(by, reply.clone(), self.now_ms());
             let stored = self.save_request(&request, self.options.durability);
             match stored {
                 Ok(()) => (request, None),

@@ -99,7 +99,7 @@ impl DatabaseMail {
         &self,
         agent: &Name,
         lead: &Name,
-        notification: IdleNotification,
+        notification: &IdleNotification,
     ) -> Result<Option<Posted>> {
         let (inbox, to) = (self.inbox(agent)?, self.inbox(lead)?);
         let key = format!("{}/{}", self.team, inbox.canonical);

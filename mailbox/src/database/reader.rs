@@ -87,41 +87,40 @@ pub(super) fn begin(inbox: &Arc<DatabaseInbox>) -> Result<Consumer> {
     Consumer::begin(inbox.name.clone(), Source::Database(source), cursor)
 }
 
-/// The lease with the cursor and its version, or who has the lease.
-type Taken = Result<(Lease, Option<String>, i64), String>;
+/// What is leased with the cursor and its version, or who has the lease.
+type Taken<T> = Result<(T, Option<String>, i64), String>;
 
-fn take(inbox: &DatabaseInbox, id: Uuid) -> Result<Taken> {
+fn take(inbox: &DatabaseInbox, id: Uuid) -> Result<Taken<Lease>> {
     let operation = database::Operation::new();
-    let Json(taken): Json<Result<(i64, Option<String>, i64), String>> =
-        inbox.database.change(operation, |session| {
-            let row = inbox.lock(session)?;
-            let held = session.query_one(
-                &format!(
-                    "SELECT {HOLDS} AS held, reader_who, cursor, cursor_version \
+    let Json(taken): Json<Taken<i64>> = inbox.database.change(operation, |session| {
+        let row = inbox.lock(session)?;
+        let held = session.query_one(
+            &format!(
+                "SELECT {HOLDS} AS held, reader_who, cursor, cursor_version \
                      FROM @.mail_inboxes AS it WHERE id = $1"
-                ),
-                &[(&row.id, Type::INT8)],
-            )?;
-            if session.column::<bool>(&held, "held")? {
-                let who: Option<String> = session.column(&held, "reader_who")?;
-                let who = who.unwrap_or_else(|| "another process".into());
-                return Ok::<_, MailError>(Json(Err(who)));
-            }
-            session.execute(
-                "UPDATE @.mail_inboxes SET reader = $2, reader_who = $3, \
+            ),
+            &[(&row.id, Type::INT8)],
+        )?;
+        if session.column::<bool>(&held, "held")? {
+            let who: Option<String> = session.column(&held, "reader_who")?;
+            let who = who.unwrap_or_else(|| "another process".into());
+            return Ok::<_, MailError>(Json(Err(who)));
+        }
+        session.execute(
+            "UPDATE @.mail_inboxes SET reader = $2, reader_who = $3, \
                  reader_backend = pg_backend_pid(), reader_until = @.mail_now() + $4 \
                  WHERE id = $1",
-                &[
-                    (&row.id, Type::INT8),
-                    (&id, Type::UUID),
-                    (&this_process(), Type::TEXT),
-                    (&lease_ms(), Type::INT8),
-                ],
-            )?;
-            let cursor = session.column(&held, "cursor")?;
-            let version = session.column(&held, "cursor_version")?;
-            Ok(Json(Ok((row.id, cursor, version))))
-        })?;
+            &[
+                (&row.id, Type::INT8),
+                (&id, Type::UUID),
+                (&this_process(), Type::TEXT),
+                (&lease_ms(), Type::INT8),
+            ],
+        )?;
+        let cursor = session.column(&held, "cursor")?;
+        let version = session.column(&held, "cursor_version")?;
+        Ok(Json(Ok((row.id, cursor, version))))
+    })?;
     let database = inbox.database.clone();
     Ok(taken.map(|(inbox, cursor, version)| {
         let lease = Lease {

@@ -19,7 +19,7 @@ impl DatabaseMail {
         &self,
         from: &Name,
         to: &Name,
-        question: Question,
+        question: &Question,
         deadline: Duration,
     ) -> Result<Request> {
         self.change(|session| {
@@ -33,7 +33,7 @@ impl DatabaseMail {
     }
 
     /// `reply` went through [`Reply::checked`].
-    pub(crate) fn reply(&self, id: &str, by: &Name, reply: Reply) -> Result<Request> {
+    pub(crate) fn reply(&self, id: &str, by: &Name, reply: &Reply) -> Result<Request> {
         let Ok(uuid) = Uuid::parse_str(id) else {
             return Err(self.no_such(id)?);
         };

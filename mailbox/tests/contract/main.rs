@@ -11,12 +11,12 @@ mod mail_suite;
 
 use std::sync::Arc;
 
+use mail_suite::Team;
 use mailbox::{MailOptions, Mailbox};
 use store::atomic::Durability;
 use store::clock::{Clock, ManualClock};
 use store::home::Home;
 use store::name::Name;
-use mail_suite::Team;
 
 /// A team whose mail is in a directory of its own, with a clock that stands still.
 fn team() -> Team {

@@ -1,27 +1,43 @@
 //! What mail promises, on PostgreSQL, and what a broken link or server does not do to it.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test stops where something is wrong"
+)]
+
+/// Broken links, servers that restart, readers that are taken for dead.
+mod faults;
+#[path = "../contract/suite/mod.rs"]
+mod mail_suite;
+/// Cuts links.
+mod proxy;
+
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use database::throw_away::Server;
-use database::{COMMON, Database, Type, migrate};
+use database::{COMMON, Database, migrate};
 use mailbox::{Limits, MIGRATIONS, MailOptions, Mailbox};
 use store::home::Home;
 use store::name::Name;
 
-use crate::mail_suite::{self, Team};
+use mail_suite::Team;
 
 /// One server for all tests that leave it as it is; each has its own schema. It ends with the
 /// last of them, so that nothing is left running.
-fn server() -> Arc<Server> {
+///
+/// `None` where PostgreSQL is not installed, which is said.
+fn server() -> Option<Arc<Server>> {
     static SERVER: Mutex<Weak<Server>> = Mutex::new(Weak::new());
     let mut shared = SERVER.lock().unwrap_or_else(PoisonError::into_inner);
-    shared.upgrade().unwrap_or_else(|| {
-        let server = Arc::new(Server::start().expect("PostgreSQL is not installed"));
-        *shared = Arc::downgrade(&server);
-        server
-    })
+    if let Some(server) = shared.upgrade() {
+        return Some(server);
+    }
+    let server = Arc::new(Server::start()?);
+    *shared = Arc::downgrade(&server);
+    Some(server)
 }
 
 /// A schema with the tables of mail; `database` goes straight to the server.
@@ -56,16 +72,6 @@ impl Schema {
         });
         now.unwrap()
     }
-
-    /// How many operations are written down.
-    fn count(&self, table: &str) -> i64 {
-        let select = format!("SELECT count(*) AS count FROM @.{table}");
-        let count: Result<i64, database::DatabaseError> = self.database.read(|session| {
-            let row = session.query_one(&select, &[])?;
-            session.column(&row, "count")
-        });
-        count.unwrap()
-    }
 }
 
 /// The mail of the team `team`, as a process sees it that has just started.
@@ -76,15 +82,20 @@ fn open(database: &Database, options: MailOptions) -> Mailbox {
         reader_timeout: Duration::from_millis(50),
         ..options
     };
-    Mailbox::on(database, &home, &Name::new("team", "team").unwrap(), options)
+    Mailbox::on(
+        database,
+        &home,
+        &Name::new("team", "team").unwrap(),
+        options,
+    )
 }
 
-fn team() -> Team {
-    let server = server();
+fn team() -> Option<Team> {
+    let server = server()?;
     let schema = Arc::new(Schema::new(&server));
     let (read, moved) = (Arc::clone(&schema), Arc::clone(&schema));
     let passed = AtomicI64::new(0);
-    Team {
+    Some(Team {
         limits: Limits::default(),
         open_with: Box::new(move |options| {
             let database = Database::new(server.settings(&schema.name));
@@ -95,7 +106,10 @@ fn team() -> Team {
             let passed = passed.fetch_add(ms, Ordering::SeqCst);
             moved.pass(passed + ms);
         }),
-    }
+    })
 }
 
-mail_suite::every_promise!(team());
+mail_suite::every_promise!(match team() {
+    Some(team) => team,
+    None => return,
+});
