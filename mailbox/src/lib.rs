@@ -18,6 +18,12 @@
 //!   it was acknowledged and archived.
 //! * What is over the limit is refused; nothing that waits is dropped.
 //!
+//! # Where it is kept
+//!
+//! In files, or with the feature `postgres` in a database (`Mailbox::on`; see `database`). What
+//! a message, a request or a cursor means is the same in both and exists once; `files`, `inbox`
+//! and `database` are the places. `tests/contract` is what both have to keep.
+//!
 //! # Files
 //!
 //! ```text

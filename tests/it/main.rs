@@ -189,6 +189,8 @@ mod mail_commands;
 mod mail_compat;
 /// A crash at every write point of everything mail does.
 mod mail_crash;
+/// Who may read the files of mail.
+mod mail_files;
 /// Many senders, a reader that is killed over and over.
 mod mail_kills;
 /// A write error at every write point of everything mail does.

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs everything that needs PostgreSQL: the crate that talks to it, the board in it, and the tests of
-# `ccb task` on it. Each starts a throw-away server and stops it. Arguments go to `cargo test`.
+# Runs everything that needs PostgreSQL: the crate that talks to it, board and mail in it, and the tests of
+# `ccb task` and `ccb mail` on it. Each starts a throw-away server and stops it. Arguments go to `cargo test`.
 #
 #   tests/postgres/run.sh
 set -eu
@@ -16,4 +16,5 @@ if [ -z "$found" ]; then
 fi
 cargo test -p ccb-database --features throw-away-server "$@"
 cargo test -p ccb-taskboard --features postgres --test database --test model "$@"
+cargo test -p ccb-mailbox --features postgres --test database "$@"
 cargo test -p ccb-tests --features postgres --test postgres "$@"

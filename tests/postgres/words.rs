@@ -34,7 +34,7 @@ fn a_database_is_shown_prepared_and_told_from_files() {
     let empty = home.fails(2, &["--board", &url, "task", "create", "x"]);
     assert_eq!(empty["error"]["kind"], "old_schema", "{empty}");
     let dry = home.ok(&["--board", &url, "board", "migrate", "--dry-run"]);
-    assert_eq!(dry["missing"], json!(["database 1", "board 1"]));
+    assert_eq!(dry["missing"], json!(["database 1", "board 1", "mail 1"]));
     assert_eq!(
         home.ok(&["--board", &url, "board", "migrate"])["applied"],
         dry["missing"]

@@ -29,6 +29,7 @@ pub fn mail_command(home: &TestHome, worker: &str, args: &[&str]) -> Command {
         .arg(home.path())
         .arg("board")
         .args(args)
+        .envs(home.board_url().map(|url| ("CCB_BOARD", url)))
         .stdin(Stdio::null());
     command
 }

@@ -28,7 +28,8 @@ impl InDatabase {
         let server = server.expect("PostgreSQL is installed; tests/postgres/run.sh looks first");
         let schema = format!("s{}", SCHEMAS.fetch_add(1, Ordering::SeqCst));
         let database = Database::new(server.settings(&schema));
-        migrate(&database, &[&COMMON, &taskboard::MIGRATIONS], false).expect("a schema");
+        let all = [&COMMON, &taskboard::MIGRATIONS, &mailbox::MIGRATIONS];
+        migrate(&database, &all, false).expect("a schema");
         Self {
             url: server.url(&schema),
             database,

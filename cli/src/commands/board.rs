@@ -50,7 +50,7 @@ pub(crate) fn run(command: &BoardCommand, context: &mut Context) -> Result<Exit,
 
 #[cfg(feature = "postgres")]
 mod in_database {
-    use database::{COMMON, Database, DatabaseError, Type};
+    use database::{COMMON, Component, Database, DatabaseError, Type};
     use serde_json::{Map, Value, json};
     use store::Failure;
     use store::clock::{Clock, SystemClock};
@@ -59,6 +59,8 @@ mod in_database {
     use crate::exit::Exit;
     use crate::output::{DIM, GREEN, YELLOW};
 
+    /// What a schema is made of.
+    const COMPONENTS: [&Component; 3] = [&COMMON, &taskboard::MIGRATIONS, &mailbox::MIGRATIONS];
     /// Clocks further apart than this, in ms, are mentioned. Leases do not mind; people do.
     const SKEW: i64 = 2_000;
     /// The oldest server that is tested.
@@ -69,8 +71,7 @@ mod in_database {
         dry_run: bool,
         context: &mut Context,
     ) -> Result<Exit, Failure> {
-        let components = [&COMMON, &taskboard::MIGRATIONS];
-        let steps = database::migrate(database, &components, dry_run)?;
+        let steps = database::migrate(database, &COMPONENTS, dry_run)?;
         let json = json!({"board": database.shown(), "applied": if dry_run { &[][..] } else { &steps },
             "missing": if dry_run { &steps[..] } else { &[] }});
         let text = match (steps.is_empty(), dry_run) {
@@ -90,9 +91,9 @@ mod in_database {
         // Half of the way there and back is not the clock's fault.
         let skew = about.now_ms - (asked + SystemClock.now_ms()) / 2;
         let versions = database.versions()?;
-        let ready = database
-            .require(&COMMON)
-            .and_then(|()| database.require(&taskboard::MIGRATIONS));
+        let ready = COMPONENTS
+            .iter()
+            .try_for_each(|component| database.require(component));
         let lists = match &ready {
             Ok(()) => lists(database)?,
             Err(_) => Vec::new(),

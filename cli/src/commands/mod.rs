@@ -226,25 +226,30 @@ pub(crate) fn run(cli: &Cli, name: &str, context: &mut Context) -> Result<Exit, 
 /// Refuses what does not work on a board in a database yet, rather than working on the files of
 /// this machine.
 fn check_board(cli: &Cli, context: &Context) -> Result<(), Failure> {
-    let works = matches!(
-        &cli.command,
-        Some(
-            Command::Task(_)
-                | Command::Board(_)
-                | Command::Doctor(_)
-                | Command::Trust(_)
-                | Command::Cd(_)
-                | Command::ShellInit(_)
-                | Command::Completions(_)
-                | Command::Man(_)
-        )
-    );
+    let works = match &cli.command {
+        // Rosters are files wherever the board is.
+        Some(Command::Team(command)) => command.is_about_roster(),
+        other => matches!(
+            other,
+            Some(
+                Command::Task(_)
+                    | Command::Board(_)
+                    | Command::Mail(_)
+                    | Command::Doctor(_)
+                    | Command::Trust(_)
+                    | Command::Cd(_)
+                    | Command::ShellInit(_)
+                    | Command::Completions(_)
+                    | Command::Man(_)
+            )
+        ),
+    };
     if works || !context.is_in_database() {
         return Ok(());
     }
     let message = "this command does not work on a board in a database yet";
     Err(Failure::usage("board_not_supported", message).with_hint(
-        "`ccb task`, `ccb board` and `ccb doctor` do; use the files of this machine with --board files",
+        "`ccb task`, `ccb mail`, `ccb board` and `ccb doctor` do; use the files of this machine with --board files",
     ))
 }
 

@@ -307,7 +307,16 @@ impl Workplace {
     /// The mail of a team; refused if that is another repository's.
     pub fn mailbox_of(&self, team: &Name, options: MailOptions) -> Result<Mailbox, Failure> {
         self.check_here(team.clone(), false)?;
-        Ok(Mailbox::new(&self.home, team, options))
+        Ok(self.mailbox_to_look_at(team, options))
+    }
+
+    /// The mail of a team, whosever it is: where the board is, there is the mail.
+    pub fn mailbox_to_look_at(&self, team: &Name, options: MailOptions) -> Mailbox {
+        #[cfg(feature = "postgres")]
+        if let Some(database) = &self.database {
+            return Mailbox::on(database, &self.home, team, options);
+        }
+        Mailbox::new(&self.home, team, options)
     }
 
     /// Acts as this agent from now on.

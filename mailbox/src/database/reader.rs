@@ -33,6 +33,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How long giving the lease back may take; if it takes longer, it ends by itself.
 const GIVE_BACK: Duration = Duration::from_secs(1);
 
+/// Nobody asks after a day whether a change was made.
+const FORGET_OPERATIONS: &str = "DELETE FROM @.operations WHERE at < now() - interval '1 day'";
+
 /// Whether a lease in the row `it` holds. The connections are asked for in a statement of their
 /// own, after the row is locked: what one transaction sees of them does not change.
 const HOLDS: &str = "it.reader IS NOT NULL AND it.reader_until > @.mail_now() \
@@ -251,6 +254,7 @@ impl DatabaseSource {
                 if session.execute(delete, &params)? > 0 {
                     let params = [inbox, &acked, &remembered].map(|it| number(it));
                     session.execute(forget, &params)?;
+                    session.execute(FORGET_OPERATIONS, &[])?;
                 }
                 Ok::<_, MailError>(())
             },

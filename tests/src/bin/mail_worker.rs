@@ -1,4 +1,5 @@
-//! Uses the mailbox as a host does. Arguments: home, team, then one of
+//! Uses the mailbox as a host does, in the database of `$CCB_BOARD` if it is set. Arguments: home,
+//! team, then one of
 //!
 //! * `send FROM TO COUNT`: that many messages, numbered from 1
 //! * `read AGENT MOST`: reads for ever, `MOST` messages at a time; prints `H SEQ ID REDELIVERED
@@ -16,6 +17,7 @@ use std::error::Error;
 use std::io::Write;
 use std::time::Duration;
 
+use database::{Database, Secrets};
 use mailbox::{
     DEFAULT_DEADLINE, Draft, IdleNotification, IdleReason, Limits, MailOptions, Mailbox, Plan,
     Question, RunStatus, TaskNotification, Usage,
@@ -42,7 +44,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     if args[2] == "shout" {
         options.limits.broadcast_bytes = 4096;
     }
-    let mailbox = Mailbox::new(&home, &name(team)?, options);
+    let mailbox = match std::env::var("CCB_BOARD") {
+        Ok(url) => {
+            let settings = database::Settings::parse(&url, &Secrets::default())?;
+            Mailbox::on(&Database::new(settings), &home, &name(team)?, options)
+        }
+        Err(_) => Mailbox::new(&home, &name(team)?, options),
+    };
     let lead = name("team-lead")?;
     match &args[2..] {
         ["send", from, to, count] => {

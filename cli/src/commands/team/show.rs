@@ -29,7 +29,7 @@ struct View {
 pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, Failure> {
     let team = team(&args.name, context)?;
     let roster = team.roster()?;
-    let mailbox = Mailbox::new(context.home(), team.name(), MailOptions::default());
+    let mailbox = context.mailbox_to_look_at(team.name(), MailOptions::default());
     let view = View {
         living: team.living(&roster)?,
         unread: roster
