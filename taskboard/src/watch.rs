@@ -23,7 +23,7 @@ pub struct Watch<'b> {
 enum Source {
     Files(Box<Files>),
     #[cfg(feature = "postgres")]
-    Tables(crate::tables::TableWatch),
+    Tables(Box<crate::tables::TableWatch>),
 }
 
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Board {
     pub fn watch(&self, since: Option<u64>) -> Result<Watch<'_>, BoardError> {
         #[cfg(feature = "postgres")]
         if let Some(watch) = self.watch_tables(since) {
-            let source = Source::Tables(watch?);
+            let source = Source::Tables(Box::new(watch?));
             return Ok(Watch {
                 board: self,
                 source,

@@ -32,12 +32,7 @@ impl Server {
     }
 
     /// The same with settings of the server, as `max_connections=5`.
-    #[expect(
-        clippy::panic,
-        clippy::print_stderr,
-        clippy::disallowed_methods,
-        reason = "for tests only"
-    )]
+    #[expect(clippy::panic, clippy::print_stderr, reason = "for tests only")]
     pub fn start_with(options: &[&str]) -> Option<Self> {
         let Some(initdb) = find("initdb") else {
             eprintln!("SKIPPED: PostgreSQL is not installed (no initdb), so nothing was tested");
@@ -113,7 +108,7 @@ impl Server {
     }
 
     /// Starts it again after [`kill`](Self::kill) or [`stop`](Self::stop).
-    #[expect(clippy::panic, clippy::disallowed_methods, reason = "for tests only")]
+    #[expect(clippy::panic, reason = "for tests only")]
     pub fn launch(&mut self) {
         let log = std::fs::File::options()
             .create(true)

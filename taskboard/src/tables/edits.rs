@@ -23,6 +23,9 @@ use crate::task::{Status, Task};
 use super::rows::{Answered, ids, numbers};
 use super::visit::{Visit, only};
 
+/// Refuses new tasks with these ids, given what is loaded of the board.
+type Check<'a> = &'a dyn Fn(&Index, &[TaskId]) -> Result<(), BoardError>;
+
 impl Visit<'_> {
     /// Loads what an edit has to know besides the task and its blockers.
     fn load_for(&mut self, needs: &Needs<'_>) -> Result<(), BoardError> {
@@ -240,7 +243,7 @@ impl Board {
         run: &str,
         milliseconds: i64,
     ) -> Option<Result<Vec<(TaskId, u64)>, BoardError>> {
-        self.from_tables(|session, list| {
+        self.read_tables(|session, list| {
             // By the row's lock a lease is either extended or returned. Twice does no harm.
             let rows = session.query(
                 "UPDATE @.tasks SET lease_until = greatest(lease_until, @.clock_ms() + $3) \
@@ -269,7 +272,7 @@ impl Board {
         count: usize,
         near: &[TaskId],
         below: &[TaskId],
-        check: &dyn Fn(&Index, &[TaskId]) -> Result<(), BoardError>,
+        check: Check<'_>,
     ) -> Option<Result<Vec<TaskId>, BoardError>> {
         let done = self.in_tables(|visit| {
             visit.load(near.iter().copied())?;
@@ -304,7 +307,7 @@ impl Board {
         tasks: &[Task],
         near: &[TaskId],
         below: &[TaskId],
-        check: &dyn Fn(&Index, &[TaskId]) -> Result<(), BoardError>,
+        check: Check<'_>,
     ) -> Option<Result<(), BoardError>> {
         let new: Vec<TaskId> = tasks.iter().map(|task| task.id).collect();
         let done = self.in_tables(|visit| {

@@ -76,18 +76,18 @@ impl Board {
         {
             return Some(Err(error));
         }
-        self.from_tables(|session, list| Ok(number(session, list)?.0))
+        self.read_tables(|session, list| Ok(number(session, list)?.0))
     }
 
     /// The number of the first change that is not gone.
     pub(crate) fn first_in_tables(&self) -> Result<u64, BoardError> {
-        let read = self.from_tables(|session, list| Ok(number(session, list)?.1 + 1));
+        let read = self.read_tables(|session, list| Ok(number(session, list)?.1 + 1));
         read.unwrap_or(Ok(1))
     }
 
     /// Changes after number `since`, some of them if there are many.
     pub(crate) fn changes_since(&self, since: u64) -> Result<Vec<Change>, BoardError> {
-        let read = self.from_tables(|session, list| {
+        let read = self.read_tables(|session, list| {
             let (last, forgotten) = number(session, list)?;
             if since >= last {
                 return Ok(Vec::new());

@@ -38,7 +38,7 @@ fn made_of(rows: &[Stored]) -> Snapshot {
 
 impl Board {
     /// Reads with `look`; `None` if this board is not in a database.
-    pub(crate) fn from_tables<T>(
+    pub(crate) fn read_tables<T>(
         &self,
         mut look: impl FnMut(&Session<'_>, &str) -> Result<T, BoardError>,
     ) -> Option<Result<T, BoardError>> {
@@ -49,7 +49,7 @@ impl Board {
 
     pub(crate) fn get_from_tables(&self, id: TaskId) -> Option<Result<Task, BoardError>> {
         let number = id.get().cast_signed();
-        self.from_tables(|session, list| {
+        self.read_tables(|session, list| {
             let rows = select(session, list, "id = $2", &[(&number, Type::INT8)])?;
             let task = rows.into_iter().next().map(|stored| stored.task);
             task.ok_or(BoardError::NotFound { id })
@@ -58,7 +58,7 @@ impl Board {
 
     pub(crate) fn around_from_tables(&self, id: TaskId) -> Option<Result<Snapshot, BoardError>> {
         let number = id.get().cast_signed();
-        self.from_tables(|session, list| {
+        self.read_tables(|session, list| {
             let near = "id = $2 OR id IN (SELECT unnest(n.blocks || n.blocked_by) FROM @.tasks n \
                 WHERE n.list = (SELECT l.id FROM @.lists l WHERE l.name = $1) AND n.id = $2)";
             let rows = select(session, list, near, &[(&number, Type::INT8)])?;
@@ -67,11 +67,11 @@ impl Board {
     }
 
     pub(crate) fn snapshot_from_tables(&self) -> Option<Result<Snapshot, BoardError>> {
-        self.from_tables(|session, list| Ok(made_of(&select(session, list, "true", &[])?)))
+        self.read_tables(|session, list| Ok(made_of(&select(session, list, "true", &[])?)))
     }
 
     pub(crate) fn exists_in_tables(&self) -> Option<bool> {
-        let there = self.from_tables(|session, list| {
+        let there = self.read_tables(|session, list| {
             let sql = "SELECT EXISTS (SELECT 1 FROM @.lists WHERE name = $1) AS there";
             let row = session.query_one(sql, &[(&list, Type::TEXT)])?;
             Ok(session.column(&row, "there")?)
@@ -85,7 +85,7 @@ impl Board {
         if let Err(error) = self.return_expired() {
             return Some(Err(error));
         }
-        self.from_tables(|session, list| {
+        self.read_tables(|session, list| {
             let rows = session.query(
                 "SELECT id FROM @.tasks \
                  WHERE list = (SELECT l.id FROM @.lists l WHERE l.name = $1) AND status = 0 \

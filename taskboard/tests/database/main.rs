@@ -2,10 +2,17 @@
 
 #![cfg(feature = "postgres")]
 
+#[cfg(test)]
 mod cuts;
+#[cfg(test)]
 mod leases;
+#[cfg(test)]
 mod many;
+#[cfg(test)]
 mod proxy;
+#[cfg(test)]
 mod rate;
+#[cfg(test)]
 mod site;
+#[cfg(test)]
 mod trouble;

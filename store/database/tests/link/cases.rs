@@ -1,9 +1,7 @@
-//! A real server: changes happen once, whatever happens to the link.
-
 use database::throw_away::Server;
 use database::{COMMON, Component, Database, DatabaseError, Operation, Settings, migrate};
 
-const FIRST: &str = include_str!("../migrations/001.sql");
+const FIRST: &str = include_str!("../../migrations/001.sql");
 const MORE: &str = "CREATE TABLE @.more (n int)";
 
 /// A server and a migrated schema; `None` where PostgreSQL is not installed.
