@@ -58,7 +58,6 @@ fn measure(claim: impl Fn(usize) -> bool + Sync) -> (f64, f64) {
 
 #[test]
 #[ignore = "measures"]
-#[expect(clippy::print_stdout, reason = "it is what it is for")]
 fn claims_a_second() {
     let Some(site) = Site::with(&["fsync=on", "max_connections=100", "shared_buffers=512MB"])
     else {
