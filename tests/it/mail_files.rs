@@ -1,5 +1,8 @@
 //! The files of mail.
 
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
 use harness::TestHome;
 
 use crate::{CCB, MAIL_WORKER};
@@ -34,4 +37,38 @@ fn everything_is_private() {
         }
     }
     assert!(seen > 20, "{seen}");
+}
+
+/// The one who tells and the one who is told both die; afterwards it is there once.
+#[test]
+fn a_notification_survives_the_death_of_both_sides() {
+    let home = TestHome::in_memory(CCB);
+    let crash = |point: &str| {
+        let output = harness::mail_command(&home, MAIL_WORKER, &["worker", "notify", "run-1"])
+            .env("CCB_FAULT", format!("crash:{point}:1"))
+            .output()
+            .unwrap();
+        assert!(!output.status.success(), "{output:?}");
+    };
+    // Half written, then written but not yet acknowledged to whoever told it.
+    crash("log.half");
+    crash("mail.sync");
+    let worker = |args: &[&str]| {
+        let mut command = harness::mail_command(&home, MAIL_WORKER, args);
+        command.stdout(Stdio::piped()).spawn().unwrap()
+    };
+    let mut reader = worker(&["worker", "read", "team-lead", "7"]);
+    let mut lines = BufReader::new(reader.stdout.take().expect("piped")).lines();
+    let line = lines.next().expect("a line").expect("text");
+    assert!(
+        line.starts_with("H 1 ") && line.contains(" worker "),
+        "{line}"
+    );
+    reader.kill().unwrap();
+    reader.wait().unwrap();
+    let told_again = worker(&["worker", "notify", "run-1"]);
+    let output = told_again.wait_with_output().unwrap();
+    assert_eq!(output.stdout, b"already there\n");
+    let inbox = home.ok(&["mail", "inbox", "--all", "--as", "team-lead"]);
+    assert_eq!(inbox["messages"].as_array().unwrap().len(), 1, "{inbox}");
 }

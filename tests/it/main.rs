@@ -189,7 +189,7 @@ mod mail_commands;
 mod mail_compat;
 /// A crash at every write point of everything mail does.
 mod mail_crash;
-/// Who may read the files of mail.
+/// Who may read the files of mail, and what a crash between two writes leaves in them.
 mod mail_files;
 /// Many senders, a reader that is killed over and over.
 mod mail_kills;
