@@ -14,7 +14,7 @@
 //!   and it is tried again. When it breaks later, the new connection first asks whether the
 //!   *operation*, which the change wrote down in its own transaction, is there
 //!   ([`Database::change`]).
-//! * Migrations are applied in one transaction under a lock ([`migrate`]). A program that knows
+//! * Migrations are applied in one transaction under a lock ([`migrate()`]). A program that knows
 //!   fewer of them than the database has does not touch it, and neither does one that knows more.
 
 mod connection;
