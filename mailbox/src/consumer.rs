@@ -27,7 +27,7 @@ pub struct Consumer {
     /// Whose inbox it is.
     name: Name,
     /// Where messages come from, and where the cursor is kept.
-    source: Source,
+    source: Box<dyn Source>,
     cursor: Cursor,
     /// What is in the inbox and not acknowledged, with its length there.
     pending: BTreeMap<u64, (Message, u64)>,
@@ -75,7 +75,7 @@ pub(crate) fn sweep(dir: &Path) -> Result<()> {
 
 impl Consumer {
     /// Begins to read what `source` has; `cursor` says how far the last reader got.
-    pub(crate) fn begin(name: Name, source: Source, cursor: Cursor) -> Result<Self> {
+    pub(crate) fn begin(name: Name, source: Box<dyn Source>, cursor: Cursor) -> Result<Self> {
         let mut consumer = Self {
             name,
             source,

@@ -57,6 +57,7 @@ mod cursor;
 mod database;
 mod error;
 mod fault;
+mod file_source;
 mod files;
 mod inbox;
 mod line;
@@ -94,8 +95,8 @@ pub use protocol::{
     Protocol, Question, Shutdown, TaskAssignment, TeammateTerminated,
 };
 pub use render::{render, render_parts};
-pub use request::{Answer, Request, RequestState};
-pub use requests::{DEFAULT_DEADLINE, Reply, Requests};
+pub use request::{Answer, Reply, Request, RequestState};
+pub use requests::{DEFAULT_DEADLINE, Requests};
 
 #[cfg(test)]
 mod tests;

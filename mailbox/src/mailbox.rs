@@ -19,8 +19,8 @@ use crate::notification::{TaskNotification, derived_id, notification_id};
 use crate::options::MailOptions;
 use crate::place::Inbox;
 use crate::protocol::{IdleNotification, Protocol, Question, TeammateTerminated};
-use crate::request::Request;
-use crate::requests::{self, Reply, Requests};
+use crate::request::{Reply, Request};
+use crate::requests::{self, Requests};
 
 /// The mail of one team.
 ///

@@ -9,15 +9,15 @@ use store::StoreError;
 use store::atomic::{self, Durability};
 use store::clock::{parse_rfc3339, rfc3339};
 use store::name::Name;
+use store::secret_filter::SecretFilter;
 use uuid::Uuid;
 
 use crate::cursor::replace;
 use crate::error::{MailError, Result};
 use crate::line::{VERSION, new_id};
-use crate::message::{Body, Draft};
+use crate::message::{Body, Draft, MAX_TEXT, check_length};
 use crate::notification::derived_id;
 use crate::protocol::{Answered, Question};
-use crate::requests::Reply;
 
 /// The end of the year 9999, beyond which times cannot be written down.
 const MAX_TIME: i64 = 253_402_300_799_000;
@@ -271,4 +271,33 @@ impl Request {
 
 fn name(text: &str) -> Result<Name> {
     Ok(Name::new("agent", text)?)
+}
+
+/// What is answered to a request.
+#[derive(Debug, Clone, Default)]
+pub struct Reply {
+    /// Yes or no.
+    pub approved: bool,
+    /// What is said besides.
+    pub feedback: Option<String>,
+    /// The plan as it is approved, if that is not the one that was handed in.
+    pub plan: Option<String>,
+}
+
+impl Reply {
+    /// The reply as it may be stored; refused if it is too long.
+    pub(crate) fn checked(self, filter: &SecretFilter) -> Result<Self> {
+        let filtered = |what, text: Option<String>| -> Result<Option<String>> {
+            check_length(what, MAX_TEXT, text.as_deref().unwrap_or(""))?;
+            Ok(text.map(|mut text| {
+                filter.text(&mut text);
+                text
+            }))
+        };
+        Ok(Self {
+            feedback: filtered("the feedback", self.feedback)?,
+            plan: filtered("the plan", self.plan)?,
+            ..self
+        })
+    }
 }

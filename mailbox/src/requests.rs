@@ -20,26 +20,14 @@ use crate::error::{MailError, Result};
 use crate::fault;
 use crate::files::FileMail;
 use crate::line;
-use crate::message::{MAX_TEXT, check_length};
 use crate::protocol::Question;
-use crate::request::{Request, RequestState};
+use crate::request::{Reply, Request, RequestState};
 
 /// How long a request waits for its answer unless it says otherwise.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(600);
 
 /// How many requests that have their answer are kept.
 pub(crate) const KEPT: usize = 256;
-
-/// What is answered to a request.
-#[derive(Debug, Clone, Default)]
-pub struct Reply {
-    /// Yes or no.
-    pub approved: bool,
-    /// What is said besides.
-    pub feedback: Option<String>,
-    /// The plan as it is approved, if that is not the one that was handed in.
-    pub plan: Option<String>,
-}
 
 /// All requests of a team.
 #[derive(Debug, Default)]
@@ -48,24 +36,6 @@ pub struct Requests {
     pub requests: Vec<Request>,
     /// Files that cannot be read, and why.
     pub unreadable: Vec<(PathBuf, String)>,
-}
-
-impl Reply {
-    /// The reply as it may be stored; refused if it is too long.
-    pub(crate) fn checked(self, filter: &SecretFilter) -> Result<Self> {
-        let filtered = |what, text: Option<String>| -> Result<Option<String>> {
-            check_length(what, MAX_TEXT, text.as_deref().unwrap_or(""))?;
-            Ok(text.map(|mut text| {
-                filter.text(&mut text);
-                text
-            }))
-        };
-        Ok(Self {
-            feedback: filtered("the feedback", self.feedback)?,
-            plan: filtered("the plan", self.plan)?,
-            ..self
-        })
-    }
 }
 
 /// The question as it may be stored.

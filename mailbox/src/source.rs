@@ -1,29 +1,12 @@
 //! What a reader needs of the place where an inbox is kept.
 
-use std::sync::Arc;
+use std::fmt::Debug;
 
-use store::StoreError;
 use store::fifo::Bell;
-use store::lock::FileLock;
-use store::shared_log::SyncHandle;
 
-use crate::consumer::{Consumer, sweep};
 use crate::cursor::Cursor;
-#[cfg(feature = "postgres")]
-use crate::database::DatabaseSource;
-use crate::error::{MailError, Result};
-use crate::inbox::{FileInbox, Live};
-use crate::line::{Scan, Scanned};
+use crate::error::Result;
 use crate::message::Message;
-
-/// Where a reader's messages come from, and where it notes how far it has got. Whoever has one
-/// has the right to read.
-#[derive(Debug)]
-pub(crate) enum Source {
-    Files(FileSource),
-    #[cfg(feature = "postgres")]
-    Database(DatabaseSource),
-}
 
 /// What was found since the last time.
 #[derive(Debug, Default)]
@@ -36,165 +19,25 @@ pub(crate) struct Fetched {
     pub(crate) rejected: usize,
 }
 
-impl Source {
+/// Where a reader's messages come from, and where it notes how far it has got. Whoever has one
+/// has the right to read.
+pub(crate) trait Source: Debug + Send + Sync {
     /// The messages after number `after`, and the highest number there is.
-    pub(crate) fn fetch(&mut self, after: u64) -> Result<Fetched> {
-        match self {
-            Self::Files(source) => source.fetch(after),
-            #[cfg(feature = "postgres")]
-            Self::Database(source) => source.fetch(after),
-        }
-    }
+    fn fetch(&mut self, after: u64) -> Result<Fetched>;
 
     /// Makes sure that what was fetched stays, before the cursor speaks of it.
-    pub(crate) fn sync(&self) -> Result<()> {
-        match self {
-            Self::Files(source) => Ok(source.inbox.sync(source.log.as_ref())?),
-            // What can be read there has been committed.
-            #[cfg(feature = "postgres")]
-            Self::Database(_) => Ok(()),
-        }
-    }
+    fn sync(&self) -> Result<()>;
 
     /// Writes the cursor down.
-    pub(crate) fn save(&mut self, cursor: &Cursor) -> Result<()> {
-        match self {
-            Self::Files(source) => {
-                let paths = &source.inbox.paths;
-                cursor.save(&paths.tmp, &paths.cursor)
-            }
-            #[cfg(feature = "postgres")]
-            Self::Database(source) => source.save(cursor),
-        }
-    }
+    fn save(&mut self, cursor: &Cursor) -> Result<()>;
 
     /// Archives what is acknowledged, or forgets the oldest of it, once it has become much.
     /// `waiting` bytes are not acknowledged.
-    pub(crate) fn keep_short(&mut self, acked: u64, waiting: u64) -> Result<()> {
-        match self {
-            Self::Files(source) => source.rotate_if_due(acked, waiting),
-            #[cfg(feature = "postgres")]
-            Self::Database(source) => source.forget_old(acked),
-        }
-    }
+    fn keep_short(&mut self, acked: u64, waiting: u64) -> Result<()>;
 
     /// The time by which messages expire.
-    pub(crate) fn now_ms(&self) -> i64 {
-        match self {
-            Self::Files(source) => source.inbox.now_ms(),
-            #[cfg(feature = "postgres")]
-            Self::Database(source) => source.now_ms(),
-        }
-    }
+    fn now_ms(&self) -> i64;
 
     /// What is rung when mail comes.
-    pub(crate) fn bell(&self) -> &Bell {
-        match self {
-            Self::Files(source) => &source.bell,
-            #[cfg(feature = "postgres")]
-            Self::Database(source) => source.bell(),
-        }
-    }
-}
-
-/// The log of an inbox, read from the beginning to the end.
-#[derive(Debug)]
-pub(crate) struct FileSource {
-    inbox: Arc<FileInbox>,
-    /// Up to which byte of which log it has read.
-    read_to: u64,
-    incarnation: u64,
-    /// It has seen damaged lines that are still in the log.
-    damaged: bool,
-    log: Option<SyncHandle>,
-    bell: Bell,
-    _lease: FileLock,
-}
-
-impl FileInbox {
-    /// Becomes the inbox's reader; refused while another process is.
-    pub(crate) fn consumer(self: &Arc<Self>) -> Result<Consumer> {
-        // Makes the inbox, so that its files have a place.
-        self.section(|_| Ok(()))?;
-        let timeout = self.options.reader_timeout;
-        let lease =
-            FileLock::exclusive(&self.paths.consumer, "the inbox", timeout).map_err(|error| {
-                match error {
-                    StoreError::LockTimeout { holder, .. } => MailError::BeingRead {
-                        inbox: self.name().to_string(),
-                        holder,
-                    },
-                    other => other.into(),
-                }
-            })?;
-        // Whatever is in there was left by a process that died: only the reader and the
-        // holder of the lock make temporary files.
-        self.section(|_| sweep(&self.paths.tmp))?;
-        let cursor = Cursor::load(&self.paths.cursor)?;
-        let source = FileSource {
-            bell: Bell::new(&self.paths.wake)?,
-            inbox: Arc::clone(self),
-            read_to: 0,
-            incarnation: 0,
-            damaged: false,
-            log: None,
-            _lease: lease,
-        };
-        Consumer::begin(self.name().clone(), Source::Files(source), cursor)
-    }
-}
-
-impl FileSource {
-    fn fetch(&mut self, after: u64) -> Result<Fetched> {
-        let inbox = Arc::clone(&self.inbox);
-        inbox.section(|live| {
-            let mut fetched = Fetched::default();
-            self.read(live, after, &mut fetched)?;
-            self.damaged |= fetched.rejected > 0;
-            if self.damaged && live.set_aside(&inbox).is_ok_and(|count| count > 0) {
-                self.damaged = false;
-                self.read(live, after, &mut fetched)?;
-            }
-            self.log = live.log.sync_handle();
-            Ok(fetched)
-        })
-    }
-
-    fn read(&mut self, live: &Live, after: u64, fetched: &mut Fetched) -> Result<()> {
-        if live.incarnation != self.incarnation {
-            self.incarnation = live.incarnation;
-            self.read_to = 0;
-        }
-        let bytes = live.log.read(self.read_to, live.log.end())?;
-        let mut seen = after.max(fetched.last);
-        // In another log of the same inbox, those seen before come again.
-        let scan_after = if self.read_to == 0 { 0 } else { seen };
-        for scanned in Scan::new(&bytes, scan_after) {
-            match scanned {
-                Scanned::Good(line, parsed) => {
-                    let seq = parsed.message.seq;
-                    if seq > seen {
-                        seen = seq;
-                        let length = line.len() as u64 + 1;
-                        fetched.messages.push((parsed.message, length));
-                    }
-                }
-                Scanned::Bad(..) => fetched.rejected += 1,
-            }
-        }
-        fetched.last = seen;
-        self.read_to = live.log.end();
-        Ok(())
-    }
-
-    /// Moves acknowledged messages to an archive once they are the larger part of a long log.
-    fn rotate_if_due(&mut self, acked: u64, waiting: u64) -> Result<()> {
-        self.inbox.section(|live| {
-            let length = live.log.end();
-            if length >= self.inbox.options.limits.rotate_bytes && waiting * 2 < length {
-                live.rotate(&self.inbox, acked)?;
-            }
-            Ok(())
-        })
-    }
+    fn bell(&self) -> &Bell;
 }

@@ -24,7 +24,7 @@ fn bad_settings() {
         ),
         (
             "{\"taskboard\":{\"xyzzy\":5}}",
-            "known here: durable, lock, lockTimeoutMs, manyTasksPerAgent",
+            "known here: board, durable, lock, lockTimeoutMs, manyTasksPerAgent",
         ),
         (
             "{\"taskboard\":{\"lock\":\"both\"}}",

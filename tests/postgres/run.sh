@@ -14,8 +14,7 @@ if [ -z "$found" ]; then
     echo "Install it (Debian, Ubuntu: apt-get install postgresql) and run this again." >&2
     exit 1
 fi
-export CCB_TEST_POSTGRES=1
 cargo test -p ccb-database --features throw-away-server "$@"
-cargo test -p ccb-taskboard --features postgres --test database --test model "$@"
-cargo test -p ccb-mailbox --features postgres --test database "$@"
+cargo test -p ccb-taskboard --features server-tests --test database --test model "$@"
+cargo test -p ccb-mailbox --features server-tests --test database "$@"
 cargo test -p ccb-tests --features postgres --test postgres "$@"

@@ -39,7 +39,6 @@ use crate::protocol::IdleNotification;
 
 pub(crate) use follow::DatabaseFollow;
 pub(crate) use inbox::DatabaseInbox;
-pub(crate) use reader::DatabaseSource;
 
 /// The tables of mail, for whoever brings a schema up to date.
 pub const MIGRATIONS: Component = Component {

@@ -87,7 +87,7 @@ pub(super) fn begin(inbox: &Arc<DatabaseInbox>) -> Result<Consumer> {
         cursor_version,
         now_ms: 0,
     };
-    Consumer::begin(inbox.name.clone(), Source::Database(source), cursor)
+    Consumer::begin(inbox.name.clone(), Box::new(source), cursor)
 }
 
 /// What is leased with the cursor and its version, or who has the lease.
@@ -148,8 +148,8 @@ impl DatabaseInbox {
     }
 }
 
-impl DatabaseSource {
-    pub(crate) fn fetch(&mut self, after: u64) -> Result<Fetched> {
+impl Source for DatabaseSource {
+    fn fetch(&mut self, after: u64) -> Result<Fetched> {
         let after = stored(after.max(self.from));
         let params = [
             (&self.lease.inbox as _, Type::INT8),
@@ -181,7 +181,12 @@ impl DatabaseSource {
         })
     }
 
-    pub(crate) fn save(&mut self, cursor: &Cursor) -> Result<()> {
+    fn sync(&self) -> Result<()> {
+        // What can be read there has been committed.
+        Ok(())
+    }
+
+    fn save(&mut self, cursor: &Cursor) -> Result<()> {
         let version = self.cursor_version + 1;
         let (acked, text) = (stored(cursor.acked), cursor.to_text()?);
         let database = self.lease.database.clone();
@@ -213,6 +218,21 @@ impl DatabaseSource {
         Ok(())
     }
 
+    fn keep_short(&mut self, acked: u64, _waiting: u64) -> Result<()> {
+        self.forget_old(acked)
+    }
+
+    /// When it last fetched, by the clock of the database.
+    fn now_ms(&self) -> i64 {
+        self.now_ms
+    }
+
+    fn bell(&self) -> &Bell {
+        self.watcher.bell()
+    }
+}
+
+impl DatabaseSource {
     /// Fails if the lease is another's by now, or the cursor is not at `version`.
     fn check(&self, session: &Session<'_>, version: i64) -> Result<()> {
         let row = session.query_one(
@@ -232,7 +252,7 @@ impl DatabaseSource {
     }
 
     /// Deletes the oldest messages up to `acked`, once more is kept than archives would hold.
-    pub(crate) fn forget_old(&self, acked: u64) -> Result<()> {
+    fn forget_old(&self, acked: u64) -> Result<()> {
         let limits = &self.at.options.limits;
         let one = limits.rotate_bytes;
         let kept = one.saturating_mul(limits.archives as u64);
@@ -260,15 +280,6 @@ impl DatabaseSource {
             },
             |_| Ok(None),
         )
-    }
-
-    /// When it last fetched, by the clock of the database.
-    pub(crate) fn now_ms(&self) -> i64 {
-        self.now_ms
-    }
-
-    pub(crate) fn bell(&self) -> &Bell {
-        self.watcher.bell()
     }
 }
 

@@ -10,8 +10,8 @@ use uuid::Uuid;
 use super::DatabaseMail;
 use crate::error::{MailError, Result};
 use crate::protocol::Question;
-use crate::request::Request;
-use crate::requests::{KEPT, Reply, Requests, no_such_request};
+use crate::request::{Reply, Request};
+use crate::requests::{KEPT, Requests, no_such_request};
 
 impl DatabaseMail {
     /// `question` went through [`crate::requests::without_secrets`].

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::connection::{Connection, Session};
 use crate::error::{DatabaseError, Verdict};
-use crate::migrate::{Component, check_version};
+use crate::migrate::{Component, applied_versions, apply, check_version, missing, names};
 use crate::settings::Settings;
 
 /// A database, and the connections this process has to it. Connects when it is first used.
@@ -356,5 +356,35 @@ impl Tries {
         std::thread::sleep(self.pause);
         self.pause = (self.pause * 2).min(PAUSES.1);
         true
+    }
+}
+
+/// Applies what is missing, all of it or nothing, and says what that is (`board 2`). With
+/// `dry_run` it only says so.
+pub fn migrate(
+    database: &Database,
+    components: &[&Component],
+    dry_run: bool,
+) -> Result<Vec<String>, DatabaseError> {
+    database.read(|session| {
+        if dry_run {
+            return missing(session, components).map(|list| names(&list));
+        }
+        session.begin()?;
+        let applied = apply(session, components);
+        match &applied {
+            Ok(_) => session.batch("COMMIT")?,
+            Err(_) => session.batch("ROLLBACK")?,
+        }
+        applied
+    })
+}
+
+impl Database {
+    /// The version of every component of the schema, as `("board", 1)`; none if it is empty.
+    pub fn versions(&self) -> Result<Vec<(String, i32)>, DatabaseError> {
+        let mut versions = self.read(applied_versions)?.unwrap_or_default();
+        versions.sort();
+        Ok(versions)
     }
 }

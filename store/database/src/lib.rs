@@ -30,10 +30,10 @@ mod tls;
 mod wait;
 
 pub use connection::{Parameter, Session};
-pub use database::{About, Answer, Carries, Database, Operation};
+pub use database::{About, Answer, Carries, Database, Operation, migrate};
 pub use error::DatabaseError;
 pub use listener::Listener;
-pub use migrate::{COMMON, Component, migrate};
+pub use migrate::{COMMON, Component};
 pub use settings::{Secrets, Settings, is_url};
 pub use tokio_postgres::Row;
 pub use tokio_postgres::types::{ToSql, Type};

@@ -3,7 +3,6 @@
 use tokio_postgres::types::Type;
 
 use crate::connection::Session;
-use crate::database::Database;
 use crate::error::DatabaseError;
 
 /// A part of the schema with its own row of migrations.
@@ -33,36 +32,18 @@ const LEDGER: &str = "CREATE SCHEMA IF NOT EXISTS @S@; \
     CREATE TABLE IF NOT EXISTS @.migrations (component text NOT NULL, number integer NOT NULL, \
     applied_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (component, number))";
 
-/// Applies what is missing, all of it or nothing, and says what that is (`board 2`). With
-/// `dry_run` it only says so.
-pub fn migrate(
-    database: &Database,
-    components: &[&Component],
-    dry_run: bool,
-) -> Result<Vec<String>, DatabaseError> {
-    database.read(|session| {
-        if dry_run {
-            return missing(session, components).map(|list| names(&list));
-        }
-        session.begin()?;
-        let applied = apply(session, components);
-        match &applied {
-            Ok(_) => session.batch("COMMIT")?,
-            Err(_) => session.batch("ROLLBACK")?,
-        }
-        applied
-    })
-}
-
 /// One migration that is missing.
-type Step = (&'static str, i32, &'static str);
+pub(crate) type Step = (&'static str, i32, &'static str);
 
-fn names(steps: &[Step]) -> Vec<String> {
+pub(crate) fn names(steps: &[Step]) -> Vec<String> {
     let name = |(component, number, _): &Step| format!("{component} {number}");
     steps.iter().map(name).collect()
 }
 
-fn apply(session: &Session<'_>, components: &[&Component]) -> Result<Vec<String>, DatabaseError> {
+pub(crate) fn apply(
+    session: &Session<'_>,
+    components: &[&Component],
+) -> Result<Vec<String>, DatabaseError> {
     // Two who migrate at once: the second one waits, and finds nothing to do.
     let schema = session.settings.schema();
     let key = "SELECT pg_advisory_xact_lock(hashtextextended('ccb migrate ' || $1, 0))";
@@ -84,7 +65,10 @@ fn apply(session: &Session<'_>, components: &[&Component]) -> Result<Vec<String>
 }
 
 /// What is not applied yet; refused if the schema is newer than this program.
-fn missing(session: &Session<'_>, components: &[&Component]) -> Result<Vec<Step>, DatabaseError> {
+pub(crate) fn missing(
+    session: &Session<'_>,
+    components: &[&Component],
+) -> Result<Vec<Step>, DatabaseError> {
     let versions = applied_versions(session)?.unwrap_or_default();
     let mut steps = Vec::new();
     for component in components {
@@ -158,13 +142,4 @@ pub(crate) fn applied_versions(
         ))
     };
     rows.iter().map(version).collect::<Result<_, _>>().map(Some)
-}
-
-impl Database {
-    /// The version of every component of the schema, as `("board", 1)`; none if it is empty.
-    pub fn versions(&self) -> Result<Vec<(String, i32)>, DatabaseError> {
-        let mut versions = self.read(applied_versions)?.unwrap_or_default();
-        versions.sort();
-        Ok(versions)
-    }
 }

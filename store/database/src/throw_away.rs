@@ -25,9 +25,8 @@ pub struct Server {
 const NOBODY: u32 = 65534;
 
 impl Server {
-    /// Starts one if `CCB_TEST_POSTGRES` is set, as `tests/postgres/run.sh` does: the usual tests need
-    /// no server. `None`, with a visible line, if it is not set or PostgreSQL is not installed. Panics
-    /// if the server does not start.
+    /// Starts one; `None`, with a visible line, if PostgreSQL is not installed. Panics if it is
+    /// and does not start.
     pub fn start() -> Option<Self> {
         Self::start_with(&[])
     }
@@ -35,10 +34,6 @@ impl Server {
     /// The same with settings of the server, as `max_connections=5`.
     #[expect(clippy::panic, clippy::print_stderr, reason = "for tests only")]
     pub fn start_with(options: &[&str]) -> Option<Self> {
-        if std::env::var_os("CCB_TEST_POSTGRES").is_none() {
-            eprintln!("SKIPPED: needs PostgreSQL; run tests/postgres/run.sh");
-            return None;
-        }
         let Some(initdb) = find("initdb") else {
             eprintln!("SKIPPED: PostgreSQL is not installed (no initdb), so nothing was tested");
             return None;

@@ -1,6 +1,6 @@
 //! The board in a real database: links that break, servers that die, leases, many at once.
 
-#![cfg(feature = "postgres")]
+#![cfg(feature = "server-tests")]
 
 #[cfg(test)]
 mod cuts;

@@ -85,7 +85,7 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "postgres")]
+    #[cfg(feature = "server-tests")]
     #[test]
     fn the_board_does_the_same_in_a_database() {
         use proptest::test_runner::TestRunner;

@@ -26,7 +26,7 @@ pub(crate) struct Site {
     board: Board,
     clock: Arc<ManualClock>,
     /// Where the board is in a database, whose clock it goes by.
-    #[cfg(feature = "postgres")]
+    #[cfg(feature = "server-tests")]
     database: Option<database::Database>,
     _dir: TempDir,
 }
@@ -145,14 +145,14 @@ impl Site {
         Self {
             board,
             clock,
-            #[cfg(feature = "postgres")]
+            #[cfg(feature = "server-tests")]
             database: None,
             _dir: dir,
         }
     }
 
     /// A list of its own in a database.
-    #[cfg(feature = "postgres")]
+    #[cfg(feature = "server-tests")]
     pub(crate) fn in_tables(now_ms: i64, database: &database::Database, list: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let options = BoardOptions {
@@ -171,7 +171,7 @@ impl Site {
     }
 
     /// Puts a clock that tests set in the place of the database's.
-    #[cfg(feature = "postgres")]
+    #[cfg(feature = "server-tests")]
     pub(crate) fn take_over_clock(database: &database::Database) {
         let sql = "CREATE TABLE @.test_clock (now_ms bigint); INSERT INTO @.test_clock VALUES (0); \
             CREATE OR REPLACE FUNCTION @.clock_ms() RETURNS bigint LANGUAGE sql VOLATILE \
@@ -181,7 +181,7 @@ impl Site {
 
     fn set_clock(&self, now_ms: i64) {
         self.clock.set(now_ms);
-        #[cfg(feature = "postgres")]
+        #[cfg(feature = "server-tests")]
         if let Some(database) = &self.database {
             let sql = format!("UPDATE @.test_clock SET now_ms = {now_ms}");
             database.read(|session| session.batch(&sql)).unwrap();
@@ -412,7 +412,7 @@ impl<'s> Real<'s> {
 
     pub(crate) fn check_at_the_end(&self) {
         assert_eq!(self.board.doctor(false).unwrap(), []);
-        #[cfg(feature = "postgres")]
+        #[cfg(feature = "server-tests")]
         if self.site.database.is_some() {
             return;
         }
