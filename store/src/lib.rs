@@ -58,6 +58,7 @@ pub mod home;
 pub mod lock;
 pub mod lockdir;
 pub mod log;
+pub mod machine;
 pub mod memory;
 pub mod name;
 mod plural;

@@ -29,6 +29,8 @@ struct Pool {
     was_there: bool,
     /// Components whose version was found to be the one this program knows.
     checked: Vec<&'static str>,
+    /// The versions of all components, as they were when one was last asked for.
+    versions: Vec<(String, i32)>,
 }
 
 /// Connections that are kept for the next piece of work.
@@ -127,12 +129,22 @@ impl Database {
         self.settings().shown()
     }
 
-    /// Refuses to go on if the schema is not the one this program knows; asks once.
+    /// Refuses to go on if the schema is not the one this program knows. Asks once for all
+    /// components that are as they should be.
     pub fn require(&self, component: &Component) -> Result<(), DatabaseError> {
-        if self.pool().checked.contains(&component.name) {
-            return Ok(());
+        let known = {
+            let pool = self.pool();
+            if pool.checked.contains(&component.name) {
+                return Ok(());
+            }
+            check_version(self.settings(), &pool.versions, component)
+        };
+        // What was wrong when another one was asked for may have been put right since.
+        if known.is_err() {
+            let versions = self.read(applied_versions)?.unwrap_or_default();
+            check_version(self.settings(), &versions, component)?;
+            self.pool().versions = versions;
         }
-        self.read(|session| check_version(session, component))?;
         self.pool().checked.push(component.name);
         Ok(())
     }

@@ -20,6 +20,7 @@
 mod connection;
 mod database;
 mod error;
+mod health;
 mod listener;
 mod migrate;
 mod pgpass;
@@ -27,13 +28,16 @@ mod settings;
 #[cfg(feature = "throw-away-server")]
 pub mod throw_away;
 mod tls;
+mod turn;
 mod wait;
 
 pub use connection::{Parameter, Session};
 pub use database::{About, Answer, Carries, Database, Operation, migrate};
 pub use error::DatabaseError;
+pub use health::{Health, TableHealth};
 pub use listener::Listener;
 pub use migrate::{COMMON, Component};
 pub use settings::{Secrets, Settings, is_url};
 pub use tokio_postgres::Row;
 pub use tokio_postgres::types::{ToSql, Type};
+pub use turn::{Claimant, Taken, Turn, turns};

@@ -71,12 +71,13 @@ impl Listener {
         }
     }
 
-    /// Waits until something may have happened, at most `limit`.
-    pub fn wait(&mut self, limit: Duration) {
+    /// Waits until something may have happened, at most `limit`; whether a word was heard. Without
+    /// one it is time to look anyway.
+    pub fn wait(&mut self, limit: Duration) -> bool {
         self.prepare();
         let Some(line) = &mut self.line else {
             std::thread::sleep(limit.min(QUICK));
-            return;
+            return false;
         };
         let limit = limit.min(if line.works { SLOW } else { QUICK });
         match line.heard.recv_timeout(limit) {
@@ -84,11 +85,13 @@ impl Listener {
                 line.works = true;
                 // One look is enough for all that was said so far.
                 while line.heard.try_recv().is_ok() {}
+                true
             }
-            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Timeout) => false,
             Err(RecvTimeoutError::Disconnected) => {
                 self.line = None;
                 std::thread::sleep(limit.min(QUICK));
+                false
             }
         }
     }
@@ -104,8 +107,12 @@ impl Listener {
             deadline,
             broken: std::cell::Cell::new(false),
         };
-        // The word to oneself tells whether words arrive here at all.
-        session.batch(&format!("LISTEN {0}; NOTIFY {0}", self.channel))?;
+        session.batch(&format!("LISTEN {}", self.channel))?;
+        // A word of one's own tells whether words arrive here at all. It is said on another link:
+        // where transactions are pooled, what is said on this one would come back with its answer,
+        // and nothing else ever would.
+        let word = format!("NOTIFY {}", self.channel);
+        self.database.read(|session| session.batch(&word))?;
         Ok(Line {
             connection,
             heard,

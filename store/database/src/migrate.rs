@@ -4,6 +4,7 @@ use tokio_postgres::types::Type;
 
 use crate::connection::Session;
 use crate::error::DatabaseError;
+use crate::settings::Settings;
 
 /// A part of the schema with its own row of migrations.
 #[derive(Debug, Clone, Copy)]
@@ -74,7 +75,7 @@ pub(crate) fn missing(
     for component in components {
         let found = version_of(&versions, component.name);
         if found > component.version() {
-            return Err(too_new(session, component, found));
+            return Err(too_new(session.settings, component, found));
         }
         for (sql, number) in component.migrations.iter().zip(1..) {
             if number > found {
@@ -87,18 +88,18 @@ pub(crate) fn missing(
 
 /// Refuses a schema of another version than this program's.
 pub(crate) fn check_version(
-    session: &Session<'_>,
+    settings: &Settings,
+    versions: &[(String, i32)],
     component: &Component,
 ) -> Result<(), DatabaseError> {
-    let versions = applied_versions(session)?.unwrap_or_default();
-    let (found, needed) = (version_of(&versions, component.name), component.version());
+    let (found, needed) = (version_of(versions, component.name), component.version());
     if found > needed {
-        return Err(too_new(session, component, found));
+        return Err(too_new(settings, component, found));
     }
     if found < needed {
         return Err(DatabaseError::OldSchema {
-            at: session.settings.shown().to_owned(),
-            schema: session.settings.schema().to_owned(),
+            at: settings.shown().to_owned(),
+            schema: settings.schema().to_owned(),
             component: component.name,
             found,
             needed,
@@ -107,10 +108,10 @@ pub(crate) fn check_version(
     Ok(())
 }
 
-fn too_new(session: &Session<'_>, component: &Component, found: i32) -> DatabaseError {
+fn too_new(settings: &Settings, component: &Component, found: i32) -> DatabaseError {
     DatabaseError::NewSchema {
-        at: session.settings.shown().to_owned(),
-        schema: session.settings.schema().to_owned(),
+        at: settings.shown().to_owned(),
+        schema: settings.schema().to_owned(),
         component: component.name.to_owned(),
         found,
         known: component.version(),

@@ -49,6 +49,7 @@ pub struct Settings {
     pub(crate) lock_timeout: Duration,
     in_address: bool,
     shown: String,
+    address: String,
 }
 
 /// The schema where nothing is said.
@@ -106,6 +107,7 @@ impl Settings {
         }
         ours.apply(&mut config);
         let mut settings = Self {
+            address: stripped(url),
             shown: String::new(),
             schema: ours.schema.unwrap_or_else(|| SCHEMA.to_owned()),
             trust: ours.trust.unwrap_or(Trust::Anybody),
@@ -126,6 +128,11 @@ impl Settings {
         self.in_address
     }
 
+    /// The same of an address that was not read yet.
+    pub fn holds_password(address: &str) -> bool {
+        Self::parse(address, &Secrets::default()).is_ok_and(|settings| settings.in_address)
+    }
+
     /// The same with another limit for what another change holds.
     #[must_use]
     pub fn with_lock_timeout(mut self, limit: Duration) -> Self {
@@ -143,6 +150,11 @@ impl Settings {
     /// The address without its password.
     pub fn shown(&self) -> &str {
         &self.shown
+    }
+
+    /// The address with everything in it but the password, to be written down and read again.
+    pub fn address(&self) -> &str {
+        &self.address
     }
 
     /// The schema everything is in.
@@ -213,6 +225,26 @@ impl fmt::Debug for Settings {
 impl fmt::Display for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown)
+    }
+}
+
+/// An address without its password, wherever that stands in it.
+fn stripped(url: &str) -> String {
+    let (base, query) = url.split_once('?').unwrap_or((url, ""));
+    let base = match (base.split_once("://"), base.rsplit_once('@')) {
+        (Some((scheme, _)), Some((who, place))) => {
+            let user = who[scheme.len() + 3..].split(':').next();
+            format!("{scheme}://{}@{place}", user.unwrap_or_default())
+        }
+        _ => base.to_owned(),
+    };
+    let kept = query
+        .split('&')
+        .filter(|pair| !pair.is_empty() && !pair.starts_with("password="));
+    let kept: Vec<&str> = kept.collect();
+    match kept.is_empty() {
+        true => base,
+        false => format!("{base}?{}", kept.join("&")),
     }
 }
 
@@ -326,6 +358,27 @@ mod tests {
         assert!(!settings.has_password_in_address());
         assert_eq!(settings.config.get_password(), Some(&b"fromenv"[..]));
         assert!(!format!("{given:?}").contains("fromenv"));
+    }
+
+    #[test]
+    fn an_address_without_its_password_says_everything_else() {
+        for (url, without) in [
+            (
+                "postgres://ann:s3c:ret@db:5433/work?schema=a&sslmode=require",
+                "postgres://ann@db:5433/work?schema=a&sslmode=require",
+            ),
+            (
+                "postgresql://ann@db/work?password=s3cret&patience=5",
+                "postgresql://ann@db/work?patience=5",
+            ),
+            ("postgres://ann:s3cret@db", "postgres://ann@db"),
+        ] {
+            let settings = parse(url).unwrap();
+            assert_eq!(settings.address(), without);
+            let again = parse(settings.address()).unwrap();
+            assert_eq!(again.shown(), settings.shown());
+            assert!(!again.has_password_in_address());
+        }
     }
 
     #[test]

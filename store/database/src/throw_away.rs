@@ -1,5 +1,8 @@
 //! A PostgreSQL server for one test, stopped and removed when it is dropped.
 
+mod bouncer;
+mod certificates;
+
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
@@ -8,6 +11,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::settings::{Secrets, Settings};
+
+pub use bouncer::Bouncer;
+pub use certificates::Certificates;
 
 /// A server of its own. Its data is not synced to the disk: it is not meant to survive.
 #[derive(Debug)]
@@ -217,6 +223,7 @@ impl Drop for Server {
 fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut places: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    places.push("/usr/sbin".into());
     for version in (14..=20).rev() {
         places.push(format!("/usr/lib/postgresql/{version}/bin").into());
         places.push(format!("/usr/pgsql-{version}/bin").into());

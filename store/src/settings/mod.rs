@@ -48,6 +48,9 @@ pub struct Settings {
     pub many_tasks_per_agent: bool,
     /// `taskboard.board`: the database board and mail are in; in files if there is none.
     pub board: Option<NamedBoard>,
+    /// `taskboard.leaseMs`: how long a machine may be silent before its tasks are given to others,
+    /// where the board is in a database.
+    pub lease: Duration,
     /// `mailbox.durable`: whether a message is synced to disk before its sending is
     /// acknowledged.
     pub mail_durable: bool,
@@ -75,6 +78,7 @@ impl Default for Settings {
             lock_timeout: crate::lock::DEFAULT_TIMEOUT,
             many_tasks_per_agent: false,
             board: None,
+            lease: Duration::from_secs(60),
             mail_durable: true,
             worktree: WorktreeSettings::default(),
             agents: AgentSettings::default(),

@@ -45,6 +45,7 @@ impl Settings {
         let keys = [
             "board",
             "durable",
+            "leaseMs",
             "lock",
             "lockTimeoutMs",
             "manyTasksPerAgent",
@@ -61,6 +62,10 @@ impl Settings {
         set(&mut self.durable, section.boolean("durable")?);
         let timeout = section.millis("lockTimeoutMs", 1..=3_600_000)?;
         set(&mut self.lock_timeout, timeout);
+        set(
+            &mut self.lease,
+            section.millis("leaseMs", 1000..=3_600_000)?,
+        );
         let many = section.boolean("manyTasksPerAgent")?;
         set(&mut self.many_tasks_per_agent, many);
         Ok(())

@@ -63,6 +63,9 @@ pub struct WorktreeSettings {
     pub protect: Vec<String>,
     /// `setup`: run in every new tree.
     pub set_up: Option<SetUpCommand>,
+    /// `remote`: the git remote that carries results to other machines, where the board is in a
+    /// database.
+    pub remote: String,
     /// `trashDays`: how long removed trees stay in the trash.
     pub trash_days: u32,
     /// `gcDays`: how long a tree must not have been used before gc takes it.
@@ -84,6 +87,7 @@ impl Default for WorktreeSettings {
             copy_directories: Vec::new(),
             protect: Vec::new(),
             set_up: None,
+            remote: "origin".into(),
             trash_days: 7,
             gc_days: 30,
             rescue_max_bytes: 256 * 1024 * 1024,
@@ -100,6 +104,7 @@ pub(super) const KEYS: &[&str] = &[
     "mergeStrategy",
     "pool",
     "protect",
+    "remote",
     "rescueMaxBytes",
     "setup",
     "sparsePaths",
@@ -125,6 +130,14 @@ impl WorktreeSettings {
             set(list, section.strings(key, "paths")?);
         }
         set(&mut self.protect, section.strings("protect", "patterns")?);
+        // A name alone: whoever writes a repository's settings must not say where work is sent.
+        let remote = section.read("remote", "the name of a git remote", |value| {
+            let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+            let name = value.as_str()?;
+            let good = !name.is_empty() && !name.starts_with('-') && name.chars().all(plain);
+            good.then(|| name.to_owned())
+        })?;
+        set(&mut self.remote, remote);
         if section.is_null("setup") {
             self.set_up = None;
         } else if let Some(command) = section.read("setup", "a shell command", Value::as_str)? {

@@ -2,3 +2,9 @@
 
 #[cfg(test)]
 mod cases;
+#[cfg(test)]
+mod encrypted;
+#[cfg(test)]
+mod pooled;
+#[cfg(test)]
+mod unlucky;
