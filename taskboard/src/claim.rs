@@ -46,6 +46,27 @@ pub struct Claimed {
 impl Board {
     /// Claims task `id`: owner and status change in one step, or nothing does.
     pub fn claim(&self, id: TaskId, request: &ClaimRequest) -> Result<Claimed, BoardError> {
+        self.claim_with(id, request, None)
+    }
+
+    /// Claims task `id` and says in the same step that it is done in the tree `name`, which need not
+    /// be there yet.
+    pub fn claim_in(
+        &self,
+        id: TaskId,
+        request: &ClaimRequest,
+        name: &str,
+    ) -> Result<Claimed, BoardError> {
+        check_line("worktree", name)?;
+        self.claim_with(id, request, Some(name))
+    }
+
+    fn claim_with(
+        &self,
+        id: TaskId,
+        request: &ClaimRequest,
+        worktree: Option<&str>,
+    ) -> Result<Claimed, BoardError> {
         check_line("agent", &request.agent)?;
         let task = self.edit(
             id,
@@ -54,6 +75,9 @@ impl Board {
                 check_claim(index, task, request, Busy::OwnsUnfinished)?;
                 let mut task = task.clone();
                 start(&mut task, request, now);
+                if worktree.is_some() {
+                    task.set_worktree(worktree);
+                }
                 Ok(Edited::new("claim", task))
             },
         )?;
@@ -103,6 +127,16 @@ impl Board {
             return done;
         }
         self.return_tasks(Look::Index, |slim| slim.run.as_deref() == Some(run))
+    }
+
+    /// Returns the tasks whose leases have run out, as every change does first: for whoever waits
+    /// for something to do while nobody changes anything. Whether there were any.
+    pub fn return_overdue(&self) -> Result<bool, BoardError> {
+        #[cfg(feature = "postgres")]
+        if let Some(done) = self.return_overdue_in_tables() {
+            return done;
+        }
+        Ok(false)
     }
 
     /// Extends the leases that the run `run` holds by a term from now on, and says which those are,

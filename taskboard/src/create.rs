@@ -32,7 +32,7 @@ pub struct NewTask {
     pub blocked_by: Vec<Reference>,
     /// What waits for it.
     pub blocks: Vec<Reference>,
-    /// Anything else; `ccb` may hold `priority`, `run`, `agent`, `verify` and `paths`.
+    /// Anything else; `ccb` may hold `priority`, `run`, `agent`, `verify`, `paths` and `needs`.
     pub metadata: Map<String, Value>,
 }
 

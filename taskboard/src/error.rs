@@ -98,6 +98,17 @@ pub enum Refusal {
 }
 
 impl BoardError {
+    /// Whether it says nothing about what was asked, only about the moment: a file that cannot be
+    /// read or written, a database that does not answer.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Store(_) => true,
+            #[cfg(feature = "postgres")]
+            Self::Database(_) => true,
+            _ => false,
+        }
+    }
+
     pub(crate) fn refused(task: &Task, reason: Refusal) -> Self {
         Self::Refused {
             task: Box::new(task.clone()),

@@ -21,6 +21,7 @@ const RUN: &str = "run";
 const VERIFY: &str = "verify";
 const AGENT: &str = "agent";
 const PATHS: &str = "paths";
+const NEEDS: &str = "needs";
 const WORKTREE: &str = "worktree";
 const LEASE: &str = "lease";
 const ATTEMPTS: &str = "attempts";
@@ -28,7 +29,7 @@ const PARKED: &str = "parked";
 const RESULT: &str = "result";
 
 /// The keys a caller may set; the others are kept by the engine.
-const SETTABLE: &[&str] = &[PRIORITY, RUN, AGENT, VERIFY, PATHS];
+const SETTABLE: &[&str] = &[PRIORITY, RUN, AGENT, VERIFY, PATHS, NEEDS];
 
 /// Whether the key holds a command, which is carried out and so is never changed: a command
 /// without its password does something else.
@@ -54,6 +55,9 @@ pub struct TaskFacts {
     /// The files it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paths: Option<Vec<String>>,
+    /// Labels a machine must have to do it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub needs: Option<Vec<String>>,
 }
 
 impl TaskFacts {
@@ -108,9 +112,28 @@ pub struct TaskResult {
     /// It landed, and somebody took that back: it lands again only if somebody says so.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub undone: Option<bool>,
+    /// Where it landed, if several machines land: each has to know.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub landed: Option<LandedAt>,
     /// Everything else that was noted.
     #[serde(flatten)]
     pub more: Map<String, Value>,
+}
+
+/// Where a result landed that several machines could land.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LandedAt {
+    /// The branch.
+    pub into: String,
+    /// What of the result landed: its commit.
+    pub commit: String,
+    /// The commit the branch got.
+    #[serde(rename = "as")]
+    pub as_commit: String,
+    /// It was about to land; the branch says whether it did.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub pending: bool,
 }
 
 /// A check as a task's result keeps it.
@@ -299,9 +322,18 @@ impl Task {
 
     /// The files it is about, if that is said.
     pub fn paths(&self) -> Vec<String> {
-        let paths = self.ours(PATHS).and_then(Value::as_array);
+        self.texts(PATHS)
+    }
+
+    /// The labels a machine must have to do it: `gpu`, `os=linux`.
+    pub fn needs(&self) -> Vec<String> {
+        self.texts(NEEDS)
+    }
+
+    fn texts(&self, key: &str) -> Vec<String> {
+        let texts = self.ours(key).and_then(Value::as_array);
         let text = |value: &Value| value.as_str().map(str::to_owned);
-        paths.map_or_else(Vec::new, |all| all.iter().filter_map(text).collect())
+        texts.map_or_else(Vec::new, |all| all.iter().filter_map(text).collect())
     }
 
     /// The kind of agent it is for.
@@ -594,7 +626,7 @@ pub(crate) fn check_metadata(changes: &Map<String, Value>) -> Result<(), Invalid
         let texts = |all: &Vec<Value>| all.iter().all(Value::is_string);
         let (right, expected) = match key.as_str() {
             PRIORITY => (value.is_i64(), "it must be a whole number"),
-            PATHS => (
+            PATHS | NEEDS => (
                 value.as_array().is_some_and(texts),
                 "it must be a list of strings",
             ),

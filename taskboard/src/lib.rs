@@ -95,7 +95,9 @@ pub use create::{NewTask, Reference};
 pub use doctor::{Finding, FindingKind};
 pub use edit::Update;
 pub use error::{BoardError, Refusal};
-pub use facts::{Attempt, Lease, LeaseTerm, RejectedWork, TaskCheck, TaskFacts, TaskResult};
+pub use facts::{
+    Attempt, LandedAt, Lease, LeaseTerm, RejectedWork, TaskCheck, TaskFacts, TaskResult,
+};
 pub use fault::FAULT_POINTS;
 pub use glance::Glance;
 pub use graph::{Graph, TreeLine};
@@ -105,7 +107,7 @@ pub use next::{Next, Nothing};
 pub use ready::{Dependencies, Rank, rank};
 pub use snapshot::{Snapshot, Unreadable};
 #[cfg(feature = "postgres")]
-pub use tables::{MIGRATIONS, prune};
+pub use tables::{KEPT, ListMetrics, MIGRATIONS, Pruned, list_alike, metrics, prune};
 pub use task::{Status, Task};
 pub use watch::Watch;
 pub use worktree::Begin;

@@ -52,6 +52,9 @@ pub struct Board {
     pub(crate) live: Mutex<Live>,
     /// Held while this process asks for the next task.
     pub(crate) asking: Mutex<()>,
+    /// The list's number in its database; 0 while that is not known.
+    #[cfg(feature = "postgres")]
+    pub(crate) list_number: std::sync::atomic::AtomicI32,
 }
 
 /// How a board behaves.
@@ -208,6 +211,8 @@ impl Board {
             lock_dirs,
             live,
             asking: Mutex::default(),
+            #[cfg(feature = "postgres")]
+            list_number: std::sync::atomic::AtomicI32::default(),
         }
     }
 

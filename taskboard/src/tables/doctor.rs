@@ -6,15 +6,16 @@ use crate::board::Board;
 use crate::doctor::{Finding, FindingKind};
 use crate::error::BoardError;
 
+use super::changes::raise_head;
 use super::rows::{Answered, ids};
 
 /// Tasks whose number of open blockers is not the number of their open blockers.
 const WRONG: &str = "SELECT coalesce(array_agg(t.id ORDER BY t.id), '{}') AS ids FROM @.tasks t \
     WHERE t.list = $1 AND t.open_blockers <> (SELECT count(*) FROM @.tasks b WHERE b.list = $1 \
     AND b.id = ANY(t.blocked_by) AND b.status <> 2)";
-const RIGHT: &str = "UPDATE @.tasks t SET open_blockers = (SELECT count(*) FROM @.tasks b \
+const RIGHT: &str = "WITH moved AS (UPDATE @.tasks t SET open_blockers = (SELECT count(*) FROM @.tasks b \
     WHERE b.list = $1 AND b.id = ANY(t.blocked_by) AND b.status <> 2) \
-    WHERE t.list = $1 AND t.id = ANY($2)";
+    WHERE t.list = $1 AND t.id = ANY($2) RETURNING t.*)";
 
 impl Board {
     /// Looks for trouble, and with `fix` counts again what is counted wrong. Nobody but ccb writes
@@ -47,7 +48,7 @@ impl Board {
             let wrong: Vec<i64> = session.column(&row, "ids")?;
             if fix && !wrong.is_empty() {
                 session.execute(
-                    RIGHT,
+                    &format!("{RIGHT} {}", raise_head("moved")),
                     &[(&visit.list, Type::INT4), (&wrong, Type::INT8_ARRAY)],
                 )?;
             }

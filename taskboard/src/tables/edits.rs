@@ -30,7 +30,7 @@ impl Visit<'_> {
     /// Loads what an edit has to know besides the task and its blockers.
     fn load_for(&mut self, needs: &Needs<'_>) -> Result<(), BoardError> {
         if let Some(agent) = needs.agent {
-            let held = "owner = $2 AND (status = 1 OR (status = 0 AND owner IS NOT NULL))";
+            let held = "owner = $2 AND owner IS NOT NULL AND status < 2";
             self.find(held, &[(&agent, Type::TEXT)])?;
         }
         let ends = needs.edges.iter().flat_map(|(from, to)| [*from, *to]);
@@ -219,7 +219,7 @@ impl Board {
         let done = self.in_tables(|visit| {
             let found = match whose {
                 Whose::Agent(agent) => {
-                    let held = "owner = $2 AND (status = 1 OR (status = 0 AND owner IS NOT NULL))";
+                    let held = "owner = $2 AND owner IS NOT NULL AND status < 2";
                     visit.find(held, &[(&agent, Type::TEXT)])?
                 }
                 Whose::Run(run) => visit.find("lease_run = $2", &[(&run, Type::TEXT)])?,

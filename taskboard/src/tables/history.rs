@@ -4,17 +4,17 @@
 //! and the changes of one task come in the order in which they were made. Of changes of different
 //! tasks made at the same time either may come first.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use database::{Database, DatabaseError, Listener, Row, Session, Type};
+use database::{DatabaseError, Listener, Row, Session, Type};
 use store::clock::rfc3339;
 
 use crate::board::Board;
 use crate::changes::Change;
 use crate::error::BoardError;
 
-use super::channel;
 use super::rows::{COLUMNS, id, task};
+use super::{channel, retention};
 
 /// How many changes are read at once.
 const AT_ONCE: i64 = 1_000;
@@ -24,6 +24,8 @@ const AT_ONCE: i64 = 1_000;
 pub(crate) struct TableWatch {
     listener: Listener,
     last: u64,
+    /// When to forget what is old.
+    prune_at: Instant,
 }
 
 impl TableWatch {
@@ -40,6 +42,10 @@ impl TableWatch {
         let changes = board.changes_since(self.last)?;
         if let Some(last) = changes.last() {
             self.last = last.seq;
+        }
+        if Instant::now() >= self.prune_at {
+            self.prune_at = Instant::now() + retention::EVERY;
+            retention::prune_a_little(board);
         }
         Ok(changes)
     }
@@ -63,6 +69,7 @@ impl Board {
             Ok(TableWatch {
                 listener,
                 last: since,
+                prune_at: Instant::now() + retention::FIRST,
             })
         };
         Some(watch())
@@ -146,32 +153,4 @@ fn change(session: &Session<'_>, row: &Row) -> Result<Change, DatabaseError> {
         },
         foreign: false,
     })
-}
-
-/// Forgets what nobody needs any more: changes and operations older than `age`. Returns how many
-/// rows went.
-pub fn prune(database: &Database, age: Duration) -> Result<u64, DatabaseError> {
-    let age_ms = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
-    let operation = database::Operation::new();
-    let before = std::cell::Cell::new(0);
-    database.change(operation, |session| {
-        // Numbered first, so that whoever follows is told that something is gone.
-        session.query("SELECT @.number_changes(id) FROM @.lists ORDER BY id", &[])?;
-        let row = session.query_one(
-            "WITH gone AS (DELETE FROM @.changes WHERE at < @.clock_ms() - $1 RETURNING list, seq), \
-             last AS (SELECT list, max(seq) AS seq, count(*) AS n FROM gone GROUP BY list), \
-             noted AS (UPDATE @.lists l SET forgotten = greatest(l.forgotten, last.seq) \
-             FROM last WHERE l.id = last.list) \
-             SELECT coalesce(sum(n), 0)::bigint AS n FROM last",
-            &[(&age_ms, Type::INT8)],
-        )?;
-        let changes: i64 = session.column(&row, "n")?;
-        let operations = session.execute(
-            "DELETE FROM @.operations WHERE at < now() - $1 * interval '1 millisecond'",
-            &[(&age_ms, Type::INT8)],
-        )?;
-        before.set(changes.cast_unsigned() + operations);
-        Ok::<(), DatabaseError>(())
-    })?;
-    Ok(before.get())
 }

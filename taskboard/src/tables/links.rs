@@ -105,9 +105,14 @@ impl Visit<'_> {
         }
         let others = numbers(ids.iter().filter(|id| !self.known.contains_key(id)));
         if !others.is_empty() {
+            let sql = format!(
+                "WITH moved AS (UPDATE @.tasks SET open_blockers = open_blockers + $3, \
+                 since = @.clock_ms() \
+                 WHERE list = $1 AND id = ANY($2) RETURNING *) {}",
+                super::changes::raise_head("moved")
+            );
             self.session.execute(
-                "UPDATE @.tasks SET open_blockers = open_blockers + $3 \
-                 WHERE list = $1 AND id = ANY($2)",
+                &sql,
                 &[
                     (&self.list, Type::INT4),
                     (&others, Type::INT8_ARRAY),

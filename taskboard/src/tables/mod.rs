@@ -22,9 +22,11 @@ mod edits;
 mod glance;
 mod history;
 mod links;
+mod metrics;
 mod next;
 mod ranks;
 mod reading;
+mod retention;
 mod rows;
 mod visit;
 
@@ -34,7 +36,9 @@ use crate::error::BoardError;
 
 pub(crate) use glance::TableGlance;
 pub(crate) use history::TableWatch;
-pub use history::prune;
+pub use metrics::{ListMetrics, metrics};
+pub use reading::list_alike;
+pub use retention::{KEPT, Pruned, prune};
 
 /// The board's part of the schema.
 pub const MIGRATIONS: Component = Component {

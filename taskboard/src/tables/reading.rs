@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use database::{Database, Parameter, Session, Type};
+use store::name::Name;
 
 use crate::board::Board;
 use crate::error::BoardError;
@@ -99,4 +100,16 @@ impl Board {
             Ok(ids.collect::<Result<_, _>>()?)
         })
     }
+}
+
+/// A list whose name differs from `name` in case alone.
+pub fn list_alike(database: &Database, name: &Name) -> Result<Option<String>, BoardError> {
+    require(database)?;
+    let name = name.as_str();
+    database.read(|session| {
+        let sql = "SELECT name FROM @.lists WHERE lower(name) = lower($1) AND name <> $1";
+        let row = session.query_opt(sql, &[(&name, Type::TEXT)])?;
+        let found = row.map(|row| session.column(&row, "name"));
+        Ok(found.transpose()?)
+    })
 }

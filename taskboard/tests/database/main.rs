@@ -9,9 +9,11 @@ mod leases;
 #[cfg(test)]
 mod many;
 #[cfg(test)]
+mod pooled;
+#[cfg(test)]
 mod proxy;
 #[cfg(test)]
-mod rate;
+mod roles;
 #[cfg(test)]
 mod site;
 #[cfg(test)]

@@ -10,7 +10,7 @@ use taskboard::{Board, Caller, ClaimRequest, Next, Nothing, Status, TaskId};
 use crate::site::{Site, new, ops};
 
 /// Claims and completes until everything is done; notes who did what.
-fn work(board: &Board, agent: &str, done: &Mutex<Vec<TaskId>>) {
+pub(crate) fn work(board: &Board, agent: &str, done: &Mutex<Vec<TaskId>>) {
     loop {
         match board.claim_next(&ClaimRequest::new(agent)).unwrap() {
             Next::Claimed(claimed) => {

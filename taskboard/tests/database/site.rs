@@ -19,9 +19,19 @@ impl Site {
     }
 
     pub(crate) fn with(options: &[&str]) -> Option<Self> {
+        let site = Self::start(options)?;
+        migrate(&site.database, &[&COMMON, &MIGRATIONS], false).unwrap();
+        Some(site)
+    }
+
+    /// Without a schema.
+    pub(crate) fn bare() -> Option<Self> {
+        Self::start(&[])
+    }
+
+    fn start(options: &[&str]) -> Option<Self> {
         let server = Server::start_with(options)?;
         let database = Database::new(server.settings("ccb"));
-        migrate(&database, &[&COMMON, &MIGRATIONS], false).unwrap();
         let dir = tempfile::tempdir().unwrap();
         Some(Self {
             server,
@@ -41,6 +51,15 @@ impl Site {
             ..BoardOptions::default()
         };
         Board::new(&home, Name::new("list", list).unwrap(), options)
+    }
+
+    /// Puts the board's clock so many milliseconds ahead of the server's.
+    pub(crate) fn set_clock(&self, ahead_ms: i64) {
+        let clock = format!(
+            "CREATE OR REPLACE FUNCTION @.clock_ms() RETURNS bigint LANGUAGE sql VOLATILE AS \
+             'SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint + {ahead_ms}'"
+        );
+        self.database.read(|session| session.batch(&clock)).unwrap();
     }
 
     /// The same database through another port.

@@ -143,7 +143,14 @@ fn what_is_old_is_forgotten_and_whoever_follows_is_told() {
     board.create(&[new("a"), new("b")], None).unwrap();
     let mut watch = board.watch(Some(0)).unwrap();
     std::thread::sleep(std::time::Duration::from_millis(50));
-    assert!(prune(&site.database, std::time::Duration::from_millis(10)).unwrap() >= 2);
+    let age = std::time::Duration::from_millis(10);
+    let would = prune(&site.database, age, true).unwrap();
+    assert_eq!(would.changes, 2);
+    assert_eq!(watch.poll().unwrap().len(), 2, "nothing is gone yet");
+    let mut watch = board.watch(Some(0)).unwrap();
+    let gone = prune(&site.database, age, false).unwrap();
+    assert!(gone.changes == 2 && gone.operations >= 1, "{gone:?}");
+    assert_eq!(prune(&site.database, age, true).unwrap().changes, 0);
     let error = watch.poll().unwrap_err();
     assert!(error.to_string().contains("go on from 2"), "{error}");
     assert_eq!(ids(&board).len(), 2, "tasks stay");
