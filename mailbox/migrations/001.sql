@@ -44,8 +44,12 @@ CREATE TABLE @.mail_messages (
     -- The length of all messages of the inbox up to this one.
     bytes bigint NOT NULL,
     line text NOT NULL,
+    -- When it was sent.
+    at bigint NOT NULL DEFAULT @.mail_now(),
     PRIMARY KEY (inbox, seq)
 );
+-- For prune alone.
+CREATE INDEX mail_messages_at ON @.mail_messages USING brin (at);
 
 -- Ids that were given by senders, also of messages that are gone.
 CREATE TABLE @.mail_ids (

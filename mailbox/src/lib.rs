@@ -77,7 +77,7 @@ mod source;
 mod xml;
 
 #[cfg(feature = "postgres")]
-pub use self::database::MIGRATIONS;
+pub use self::database::{MIGRATIONS, Passing, PrunedMail, delete_all, inboxes_being_read, prune};
 pub use broadcast::Broadcast;
 pub use consumer::{Acked, Batch, Consumer};
 pub use error::{MailError, Result};

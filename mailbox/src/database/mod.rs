@@ -17,9 +17,12 @@
 mod broadcast;
 mod follow;
 mod inbox;
+mod passing;
 mod reader;
 mod requests;
+mod retention;
 mod watcher;
+mod whole;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -39,6 +42,9 @@ use crate::protocol::IdleNotification;
 
 pub(crate) use follow::DatabaseFollow;
 pub(crate) use inbox::DatabaseInbox;
+pub use passing::Passing;
+pub use retention::{PrunedMail, prune};
+pub use whole::{delete_all, inboxes_being_read};
 
 /// The tables of mail, for whoever brings a schema up to date.
 pub const MIGRATIONS: Component = Component {

@@ -38,7 +38,7 @@ const FORGET_OPERATIONS: &str = "DELETE FROM @.operations WHERE at < now() - int
 
 /// Whether a lease in the row `it` holds. The connections are asked for in a statement of their
 /// own, after the row is locked: what one transaction sees of them does not change.
-const HOLDS: &str = "it.reader IS NOT NULL AND it.reader_until > @.mail_now() \
+pub(super) const HOLDS: &str = "it.reader IS NOT NULL AND it.reader_until > @.mail_now() \
     AND EXISTS (SELECT FROM pg_stat_activity WHERE pid = it.reader_backend)";
 
 /// The right to read one inbox.

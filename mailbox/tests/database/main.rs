@@ -10,6 +10,8 @@
 mod faults;
 #[path = "../contract/suite/mod.rs"]
 mod mail_suite;
+/// The same promises behind PgBouncer.
+mod pooled;
 /// Cuts links.
 mod proxy;
 
@@ -18,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use database::throw_away::Server;
-use database::{COMMON, Database, migrate};
+use database::{COMMON, Database, Settings, migrate};
 use mailbox::{Limits, MIGRATIONS, MailOptions, Mailbox};
 use store::home::Home;
 use store::name::Name;
@@ -92,13 +94,22 @@ fn open(database: &Database, options: MailOptions) -> Mailbox {
 
 fn team() -> Option<Team> {
     let server = server()?;
-    let schema = Arc::new(Schema::new(&server));
+    let at = Arc::clone(&server);
+    Some(team_on(&server, move |schema| at.settings(schema)))
+}
+
+/// A team whose mail is in a schema of its own, which everybody reaches as `settings` says.
+fn team_on(
+    server: &Arc<Server>,
+    settings: impl Fn(&str) -> Settings + Send + Sync + 'static,
+) -> Team {
+    let schema = Arc::new(Schema::new(server));
     let (read, moved) = (Arc::clone(&schema), Arc::clone(&schema));
     let passed = AtomicI64::new(0);
-    Some(Team {
+    Team {
         limits: Limits::default(),
         open_with: Box::new(move |options| {
-            let database = Database::new(server.settings(&schema.name));
+            let database = Database::new(settings(&schema.name));
             open(&database, options)
         }),
         now: Box::new(move || read.now()),
@@ -106,7 +117,7 @@ fn team() -> Option<Team> {
             let passed = passed.fetch_add(ms, Ordering::SeqCst);
             moved.pass(passed + ms);
         }),
-    })
+    }
 }
 
 mail_suite::every_promise!(match team() {

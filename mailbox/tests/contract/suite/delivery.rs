@@ -198,28 +198,17 @@ pub(crate) fn a_reader_is_woken(team: &mut Team) {
     assert!(!consumer.wait(Duration::ZERO).unwrap());
 }
 
-/// The median of several, because the machine may do something else at any one time.
-pub(crate) fn a_reader_is_woken_within_100_ms(team: &mut Team) {
+/// How soon is for the bench to say.
+pub(crate) fn a_waiting_reader_is_woken(team: &mut Team) {
     let mut consumer = bob(team).consumer().unwrap();
     let mailbox = team.open();
-    let mut waits = Vec::new();
     for n in 0..9 {
-        let waited = std::thread::scope(|scope| {
-            let sent = scope.spawn(|| {
-                // Long enough for the reader to have gone to sleep.
-                std::thread::sleep(Duration::from_millis(120));
-                send(&mailbox, &format!("m{n}"));
-                Instant::now()
-            });
+        std::thread::scope(|scope| {
+            scope.spawn(|| send(&mailbox, &format!("m{n}")));
             assert!(consumer.wait(Duration::from_secs(60)).unwrap());
-            let woken = Instant::now();
-            woken.saturating_duration_since(sent.join().unwrap())
         });
         assert_eq!(consumer.take(9).unwrap().messages.len(), 1);
-        waits.push(waited);
     }
-    waits.sort();
-    assert!(waits[4] < Duration::from_millis(100), "{waits:?}");
 }
 
 pub(crate) fn a_follower_sees_everything_once(team: &mut Team) {

@@ -74,7 +74,7 @@ macro_rules! every_promise {
             broadcasts: what_is_not_for_all_is_refused,
             delivery: a_follower_sees_everything_once,
             delivery: a_reader_is_woken,
-            delivery: a_reader_is_woken_within_100_ms,
+            delivery: a_waiting_reader_is_woken,
             delivery: a_second_reader_is_refused_and_told_who_reads,
             delivery: expired_messages_are_counted_and_not_handed_over,
             delivery: many_senders_at_once_leave_no_gap,

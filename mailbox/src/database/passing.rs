@@ -1,0 +1,71 @@
+//! A team's messages as they pass, for views: nothing is read in anybody's place.
+
+use std::collections::BTreeMap;
+
+use database::{Database, Type};
+use store::name::Name;
+
+use super::MIGRATIONS;
+use super::inbox::{Found, read_message};
+use crate::error::Result;
+use crate::message::Message;
+
+/// Of an inbox that is there already, so many of the last messages are looked at.
+const LAST: i64 = 50;
+
+/// What is sent in one team, whoever it is to.
+#[derive(Debug)]
+pub struct Passing {
+    database: Database,
+    team: String,
+    /// The last message that was seen of each inbox.
+    seen: BTreeMap<i64, i64>,
+}
+
+impl Passing {
+    /// The mail of `team` in a database; begins with the last messages of every inbox.
+    pub fn new(database: &Database, team: &Name) -> Self {
+        Self {
+            database: database.clone(),
+            team: team.as_str().to_ascii_lowercase(),
+            seen: BTreeMap::new(),
+        }
+    }
+
+    /// What was sent since the last call, inbox by inbox. A message to everyone is there once for
+    /// each of them, with the same id.
+    pub fn look(&mut self) -> Result<Vec<Message>> {
+        self.database.require(&MIGRATIONS)?;
+        let (inboxes, seqs): (Vec<i64>, Vec<i64>) = self.seen.iter().unzip();
+        let rows = self.database.read(|session| {
+            let rows = session.query(
+                "SELECT it.id, m.seq, m.line FROM @.mail_inboxes AS it \
+                 LEFT JOIN unnest($2, $3) AS known (inbox, seq) ON known.inbox = it.id \
+                 CROSS JOIN LATERAL (SELECT seq, line FROM @.mail_messages WHERE inbox = it.id \
+                     AND seq > greatest(coalesce(known.seq, 0), it.last_seq - $4)) AS m \
+                 WHERE it.team = $1 ORDER BY it.id, m.seq",
+                &[
+                    (&self.team, Type::TEXT),
+                    (&inboxes, Type::INT8_ARRAY),
+                    (&seqs, Type::INT8_ARRAY),
+                    (&LAST, Type::INT8),
+                ],
+            )?;
+            let row = |row| {
+                Ok((
+                    session.column::<i64>(row, "id")?,
+                    session.column::<i64>(row, "seq")?,
+                    session.column::<String>(row, "line")?,
+                ))
+            };
+            rows.iter().map(row).collect::<Result<Vec<_>>>()
+        })?;
+        let mut found = Found::default();
+        for (inbox, seq, line) in rows {
+            self.seen.insert(inbox, seq);
+            read_message(&line, &mut found);
+        }
+        let messages = found.0.into_iter().map(|(message, _)| message);
+        Ok(messages.collect())
+    }
+}

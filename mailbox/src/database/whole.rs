@@ -1,0 +1,42 @@
+//! A team's mail as a whole, for whoever keeps the team.
+
+use database::{Database, Operation, Type};
+use store::name::Name;
+
+use super::MIGRATIONS;
+use super::reader::HOLDS;
+use crate::error::{MailError, Result};
+
+/// The inboxes of `team` that somebody reads, on whichever machine, in lower case.
+pub fn inboxes_being_read(database: &Database, team: &Name) -> Result<Vec<String>> {
+    database.require(&MIGRATIONS)?;
+    let team = team.as_str().to_ascii_lowercase();
+    database.read(|session| {
+        let rows = session.query(
+            &format!(
+                "SELECT name FROM @.mail_inboxes AS it WHERE team = $1 AND {HOLDS} ORDER BY name"
+            ),
+            &[(&team, Type::TEXT)],
+        )?;
+        let names = rows.iter().map(|row| session.column(row, "name"));
+        Ok(names.collect::<std::result::Result<_, _>>()?)
+    })
+}
+
+/// Deletes everything that was ever sent in `team`; once more is no error.
+pub fn delete_all(database: &Database, team: &Name) -> Result<()> {
+    database.require(&MIGRATIONS)?;
+    let team = team.as_str().to_ascii_lowercase();
+    database.change(Operation::new(), |session| {
+        // In the order of locks: requests and the team's row, then inboxes by name.
+        for delete in [
+            "DELETE FROM @.mail_requests WHERE team = $1",
+            "DELETE FROM @.mail_teams WHERE team = $1",
+            "SELECT id FROM @.mail_inboxes WHERE team = $1 ORDER BY name FOR UPDATE",
+            "DELETE FROM @.mail_inboxes WHERE team = $1",
+        ] {
+            session.query(delete, &[(&team, Type::TEXT)])?;
+        }
+        Ok::<_, MailError>(())
+    })
+}
