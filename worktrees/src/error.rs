@@ -124,6 +124,17 @@ pub enum TreeError {
         /// git's words.
         why: String,
     },
+    /// A remote does not take what it is sent.
+    #[error("the remote {remote} does not take {what}: {why}")]
+    RemoteRefused {
+        remote: String,
+        what: String,
+        /// Its words.
+        why: String,
+    },
+    /// A remote cannot be asked.
+    #[error("the remote {remote} cannot be reached: {why}")]
+    RemoteUnreachable { remote: String, why: String },
     /// Somebody else moved the branch each time.
     #[error("{branch} keeps moving: another process changes it")]
     TargetMoved { branch: String },
@@ -193,6 +204,7 @@ impl TreeError {
                 | Self::NoGit { .. }
                 | Self::NotRun { .. }
                 | Self::TargetMoved { .. }
+                | Self::RemoteUnreachable { .. }
                 | Self::Store(StoreError::Io { .. } | StoreError::LockTimeout { .. })
         )
     }
@@ -263,6 +275,8 @@ impl TreeError {
             Self::NotOnBranch { .. } => (Refused, "not_on_branch"),
             Self::Conflicts { .. } | Self::BuiltUpon { .. } => (Conflict, "conflicts"),
             Self::TargetRefused { .. } => (Conflict, "target_refused"),
+            Self::RemoteRefused { .. } => (Refused, "remote_refused"),
+            Self::RemoteUnreachable { .. } => (Failed, "remote_unreachable"),
             Self::TargetMoved { .. } => (TimedOut, "target_moved"),
             Self::GitTimedOut { .. } => (TimedOut, "git_timeout"),
             Self::CheckFailed { .. } => (Failed, "check_failed"),
@@ -295,6 +309,10 @@ impl TreeError {
                 "nothing was moved; commit or put away what is in the way there"
             }
             Self::TargetMoved { .. } => "nothing was moved; try again",
+            Self::RemoteRefused { .. } => {
+                "look at the rights and rules of the remote: it must take branches and refs/ccb/*"
+            }
+            Self::RemoteUnreachable { .. } => "try `git fetch` by hand in the same repository",
             Self::NoLanding { .. } | Self::NotOnBranch { .. } => {
                 "`ccb undo --show` shows the landings there are"
             }

@@ -38,6 +38,7 @@
 //! No tasks (a tree may name one; who keeps both sides in step is the coordinator), no agents,
 //! no printing, no settings files.
 
+mod address;
 mod change_report;
 mod changes;
 mod check;
@@ -52,6 +53,7 @@ mod merge;
 mod pool;
 mod process;
 mod registry;
+mod remote;
 mod remove;
 mod repository;
 mod run;
@@ -73,6 +75,7 @@ pub use merge::{
 };
 pub use pool::{GivenBack, PoolTree, Refilled};
 pub use registry::{Entry, EventTask, LandingRecord, Trashed, TreeStatus};
+pub use remote::{branch_of_remote, clone_or_update, plain_address, remote_url, shown_branch};
 pub use remove::{
     AgentEnd, GcCandidate, GcVerdict, Keeps, Leftover, LeftoverKind, Overdue, RemoveHook,
     RemoveRequest, Removed,

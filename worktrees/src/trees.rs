@@ -193,12 +193,7 @@ impl Trees {
     ) -> Result<Entry, TreeError> {
         let mut section = self.section()?;
         let (id, list) = task.unzip();
-        for entry in &mut section.registry.worktrees {
-            if entry.is_live() && id.is_some() && (&entry.task_id, &entry.task_list) == (&id, &list)
-            {
-                (entry.task_id, entry.task_list) = (None, None);
-            }
-        }
+        section.registry.forget_task(&id, &list);
         section.edit(slug, |entry| (entry.task_id, entry.task_list) = (id, list))
     }
 

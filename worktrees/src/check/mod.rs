@@ -1,4 +1,5 @@
-//! Checks on a commit: running one (`run`), the worktrees they run in (`tree`), the repository
+//! Checks on a commit: running one (`run`), the worktrees they run in (`tree`), which
+//! of them one gets (`take`), the repository
 //! such a worktree has (`repository`), what is written down about it (`record`), and the log of
 //! a check (`log`).
 
@@ -6,6 +7,7 @@ mod log;
 mod record;
 mod repository;
 mod run;
+mod take;
 mod tree;
 
 pub(crate) use record::CheckState;

@@ -23,26 +23,22 @@ use crate::error::TreeError;
 use crate::fault;
 use crate::git::{Git, index_times, path_from, untouched, zero_split};
 use crate::layout::{CHECK_PREFIX, Layout, entries, is_check_name, name_of};
-use crate::registry::Registry;
 use crate::slug::Slug;
 use crate::trees::Trees;
-
-/// A limit that only a mistake reaches.
-const MAX_CHECK_TREES: usize = 10_000;
 
 /// A tree that is ours for one check.
 #[derive(Debug)]
 #[must_use = "a tree that is not released is deleted by the next check"]
 pub struct CheckTree {
-    layout: Layout,
-    name: String,
-    path: PathBuf,
-    state: CheckState,
+    pub(super) layout: Layout,
+    pub(super) name: String,
+    pub(super) path: PathBuf,
+    pub(super) state: CheckState,
     /// It was not there before.
-    new: bool,
+    pub(super) new: bool,
     /// When the last check in it was over.
-    last: Option<FileTime>,
-    lock: FileLock,
+    pub(super) last: Option<FileTime>,
+    pub(super) lock: FileLock,
 }
 
 /// What becomes of a check tree after its check.
@@ -72,52 +68,6 @@ impl Trees {
             tree.delete();
         }
         prepared.map(|()| tree)
-    }
-
-    /// The first tree nobody uses, or a new one.
-    fn take_check_tree(&self, commit: &str) -> Result<CheckTree, TreeError> {
-        for number in 1..=MAX_CHECK_TREES {
-            let name = format!("{CHECK_PREFIX}{number}");
-            let slug = Slug::new(&name)?;
-            let Some(lock) = FileLock::try_exclusive(&self.layout.tree_lock(&slug))? else {
-                continue;
-            };
-            let path = self.layout.tree(&slug);
-            let there = std::fs::symlink_metadata(&path).is_ok();
-            let ours = CheckState::is_ours(&self.layout, &name);
-            if !ours && (there || Registry::load(&self.layout)?.knows(&slug)) {
-                // Somebody's own, whatever it is called.
-                continue;
-            }
-            let state = CheckState::load(&self.layout, &name);
-            let mut tree = CheckTree {
-                last: touched(&CheckState::path(&self.layout, &name)),
-                layout: self.layout.clone(),
-                name,
-                path,
-                new: false,
-                state: state.clone().unwrap_or_default(),
-                lock,
-            };
-            if state.as_ref().is_some_and(|state| state.busy) {
-                // A process of the last check may still run there: another directory is used.
-                tree.delete();
-                continue;
-            }
-            if state.is_none() || !there {
-                setup::exclude(&self.layout, &["/.claude/worktrees/".into()])?;
-                tree.make_anew(commit)?;
-            } else {
-                tree.state.busy = true;
-                tree.state.save(&tree.layout, &tree.name)?;
-                reached(fault::CHECK_CLAIMED);
-            }
-            return Ok(tree);
-        }
-        Err(TreeError::Invalid {
-            what: "check trees".into(),
-            why: format!("{MAX_CHECK_TREES} are in use"),
-        })
     }
 
     /// Deletes the check trees nobody uses: all of them, or those that a crash left.
@@ -200,7 +150,7 @@ impl CheckTree {
     }
 
     /// Takes away everything. What cannot be deleted now is left to the next check.
-    fn delete(&self) {
+    pub(super) fn delete(&self) {
         let deleted = store::tree::delete(&self.path).and_then(|()| {
             store::atomic::remove(&CheckState::path(&self.layout, &self.name)).map(drop)
         });
@@ -210,7 +160,7 @@ impl CheckTree {
     }
 
     /// An empty tree, whatever was there.
-    fn make_anew(&mut self, commit: &str) -> Result<(), TreeError> {
+    pub(super) fn make_anew(&mut self, commit: &str) -> Result<(), TreeError> {
         self.new = true;
         self.state = CheckState::new(Traits::find(&self.layout, commit)?);
         // First of all: from here on it is known whose the directory is.
@@ -339,6 +289,6 @@ impl CheckTree {
 }
 
 /// How many trees stay between checks: more than that can hardly be busy at once.
-fn kept_between_checks() -> usize {
+pub(super) fn kept_between_checks() -> usize {
     std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2))
 }

@@ -3,7 +3,7 @@
 use crate::create::{Base, CreateMode, CreateRequest};
 use crate::error::TreeError;
 use crate::git::files::is_oid;
-use crate::git::{Git, History, admin};
+use crate::git::{Git, History, admin, reference_of};
 use crate::registry::{Registry, removed};
 use crate::slug::Slug;
 use crate::trees::Trees;
@@ -25,7 +25,7 @@ impl Trees {
             // If the earlier work has landed, more work builds on the branch it landed on.
             let landed = before.as_ref().and_then(|entry| entry.merged.as_ref());
             if let Some(landed) = landed.filter(|landed| !landed.pending) {
-                let branch = format!("refs/heads/{}", landed.into);
+                let branch = reference_of(&landed.into);
                 if let Ok(tip) = History::open(request.from).resolve(&branch) {
                     return Ok(tip);
                 }

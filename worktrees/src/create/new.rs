@@ -203,7 +203,12 @@ impl Trees {
     /// Step 4: from here on it is a tree like any other.
     fn publish(&self, slug: &Slug, mut created: Created) -> Result<Created, TreeError> {
         let mut placed = std::mem::take(&mut created.entry.placed);
-        created.entry = self.section()?.edit(slug, |saved| {
+        let mut section = self.section()?;
+        let Entry {
+            task_id, task_list, ..
+        } = &created.entry;
+        section.registry.forget_task(task_id, task_list);
+        created.entry = section.edit(slug, |saved| {
             saved.op = None;
             saved.placed.append(&mut placed);
         })?;

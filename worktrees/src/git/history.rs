@@ -73,6 +73,20 @@ impl History {
         Some(found.id().to_string())
     }
 
+    /// Where the remote is, as its configuration says.
+    pub(crate) fn remote_url(&self, remote: &str) -> Option<String> {
+        match self.opened.as_deref() {
+            Some(repository) => {
+                let found = repository.find_remote(remote).ok()?;
+                found.url().ok().map(str::to_owned)
+            }
+            None => {
+                let asked = Git::at(&self.dir, "remote").args(["get-url", remote]).run();
+                asked.ok().map(|bytes| line(&bytes))
+            }
+        }
+    }
+
     /// Where the ref stands, `None` if there is no such ref.
     pub(crate) fn tip(&self, reference: &str) -> Result<Option<String>, TreeError> {
         if let Some(repo) = self.opened.as_deref() {

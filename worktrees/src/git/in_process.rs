@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use git2::{Config, Index, Oid, Signature, Time};
+use git2::{Config, Index, ObjectType, Oid, Signature, Time};
 
 use crate::git::opened;
 use crate::layout::Layout;
@@ -26,6 +26,41 @@ pub(crate) fn commit(layout: &Layout, tree: &str, parent: &str, message: &str) -
     let parent = repo.find_commit(Oid::from_str(parent).ok()?).ok()?;
     let made = repo.commit(None, &who, &who, message, &tree, &[&parent]);
     Some(made.ok()?.to_string())
+}
+
+/// Writes a commit object as given; its name. Git looks at what it is given, so it gets what is odd.
+pub(crate) fn write_commit(layout: &Layout, bytes: &[u8]) -> Option<String> {
+    if bytes.contains(&0) {
+        return None;
+    }
+    let repo = opened::main(layout)?;
+    let written = repo.odb().ok()?.write(ObjectType::Commit, bytes);
+    Some(written.ok()?.to_string())
+}
+
+/// The words of a commit.
+pub(crate) fn message(layout: &Layout, commit: &str) -> Option<String> {
+    let repo = opened::main(layout)?;
+    let commit = repo.find_commit(Oid::from_str(commit).ok()?).ok()?;
+    match commit.message_encoding() {
+        Ok(None) => Some(commit.message().ok()?.to_owned()),
+        _ => None,
+    }
+}
+
+/// Who commits here and when, as a commit says it.
+pub(crate) fn committer(layout: &Layout) -> Option<String> {
+    let repo = opened::main(layout)?;
+    let who = identity(&repo.config().ok()?.snapshot().ok()?)?;
+    let (name, email, when) = (who.name().ok()?, who.email().ok()?, who.when());
+    let minutes = when.offset_minutes().abs();
+    Some(format!(
+        "{name} <{email}> {} {}{:02}{:02}",
+        when.seconds(),
+        when.sign(),
+        minutes / 60,
+        minutes % 60
+    ))
 }
 
 /// Who commits, if nothing but the plain two settings says so.

@@ -23,3 +23,4 @@ pub(crate) use files::Head;
 pub use history::FileStat;
 pub(crate) use history::History;
 pub use in_process::ConflictPlace;
+pub(crate) use places::{REMOTES, reference_of};

@@ -26,7 +26,19 @@ impl Layout {
     }
 
     /// The commit a branch (without `refs/heads/`) stands at, `None` if there is no such branch.
+    /// One of a remote stands where it was last seen.
     pub(crate) fn tip_of(&self, branch: &str) -> Result<Option<String>, TreeError> {
-        self.history().tip(&format!("refs/heads/{branch}"))
+        self.history().tip(&reference_of(branch))
+    }
+}
+
+/// What the names of branches of a remote begin with.
+pub(crate) const REMOTES: &str = "refs/remotes/";
+
+/// The full name of a branch's ref; a branch of a remote is called by it already.
+pub(crate) fn reference_of(branch: &str) -> String {
+    match branch.starts_with(REMOTES) {
+        true => branch.to_owned(),
+        false => format!("refs/heads/{branch}"),
     }
 }

@@ -4,9 +4,10 @@
 use std::cell::OnceCell;
 
 use crate::error::TreeError;
-use crate::git::{admin, zero_split};
+use crate::git::{admin, in_process, zero_split};
 use crate::layout::Layout;
 use crate::merge::{MergeStrategy, Target};
+use crate::remote::shown_branch;
 
 /// Everything a landing is built from.
 #[derive(Debug)]
@@ -77,7 +78,10 @@ impl Builder<'_> {
         let tree = self.merged_tree(None, &self.target.tip, self.head)?;
         let message = match self.message {
             Some(message) => message.to_owned(),
-            None => format!("Merge branch '{}' into {}", self.branch, self.target.branch),
+            None => {
+                let into = shown_branch(&self.target.branch);
+                format!("Merge branch '{}' into {into}", self.branch)
+            }
         };
         let parents = [self.target.tip.as_str(), self.head];
         let headers = author(&self.author());
@@ -198,7 +202,7 @@ impl Builder<'_> {
         files.dedup();
         Err(TreeError::Conflicts {
             name: self.name.to_owned(),
-            into: self.target.branch.clone(),
+            into: shown_branch(&self.target.branch).to_owned(),
             files,
         })
     }
@@ -242,12 +246,16 @@ impl Builder<'_> {
 
     /// Who the user is to git: by the environment, else by configuration.
     fn identity(&self, role: &str) -> Result<String, TreeError> {
+        let named = ["NAME", "EMAIL"].map(|part| format!("GIT_{role}_{part}"));
+        let said = named.map(|name| std::env::var_os(&name).map(|value| (name, value)));
+        if said.iter().all(Option::is_none)
+            && let Some(configured) = in_process::committer(self.layout)
+        {
+            return Ok(configured);
+        }
         let mut git = self.layout.git("var").arg(format!("GIT_{role}_IDENT"));
-        for part in ["NAME", "EMAIL"] {
-            let name = format!("GIT_{role}_{part}");
-            if let Some(value) = std::env::var_os(&name) {
-                git = git.env(&name, value);
-            }
+        for (name, value) in said.into_iter().flatten() {
+            git = git.env(&name, value);
         }
         git.line()
     }

@@ -11,7 +11,7 @@ use std::path::Path;
 use store::atomic;
 
 use crate::error::TreeError;
-use crate::git::{Git, files, locks, path_from, zero_split};
+use crate::git::{Git, files, locks, path_from, reference_of, zero_split};
 use crate::layout::Layout;
 use crate::merge::Target;
 use crate::registry::{Entry, LandingRecord, Registry};
@@ -60,7 +60,7 @@ impl Trees {
                 Err(_) => return Ok(()),
             },
         };
-        let branch = self.layout.common.join("refs/heads").join(branch);
+        let branch = self.layout.common.join(reference_of(branch));
         for lock in [
             git_dir.join("index.lock"),
             git_dir.join("HEAD.lock"),

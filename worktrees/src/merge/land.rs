@@ -51,8 +51,8 @@ pub struct MergeRequest<'a> {
     pub dry_run: bool,
 }
 
-/// Whether something is still to land.
-pub struct Wanted<'a>(pub &'a dyn Fn() -> bool);
+/// Whether something is still to land, with the commit that the branch would get.
+pub struct Wanted<'a>(pub &'a dyn Fn(&str) -> bool);
 
 impl std::fmt::Debug for Wanted<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -262,7 +262,8 @@ impl Trees {
         self.note(slug, Some(landed.clone()))?;
         reached(fault::MERGE_NOTED);
         // After the note: whoever decides otherwise from now on sees that it is about to land.
-        if request.wanted.as_ref().is_some_and(|wanted| !wanted.0()) {
+        let wanted = request.wanted.as_ref();
+        if wanted.is_some_and(|wanted| !wanted.0(&commit)) {
             self.note(slug, entry.merged.clone())?;
             return Err(TreeError::NotWanted {
                 name: entry.name.clone(),

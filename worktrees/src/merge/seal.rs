@@ -163,6 +163,9 @@ impl Trees {
         message: &str,
     ) -> Result<String, TreeError> {
         let mut at = start.to_owned();
+        if commits.is_empty() {
+            return Ok(at);
+        }
         let history = self.layout.history();
         for commit in commits {
             if history.is_ancestor(&at, commit)? {
@@ -173,6 +176,7 @@ impl Trees {
                 branch: "the work it builds on".into(),
                 tip: at.clone(),
                 checkout: None,
+                remote: None,
             };
             let builder = Builder {
                 layout: &self.layout,
@@ -197,6 +201,9 @@ impl Trees {
     pub fn only_commit(&self, base: &str, commit: &str) -> Option<String> {
         if !self.layout.history().is_next(base, commit) {
             return None;
+        }
+        if let Some(words) = in_process::message(&self.layout, commit) {
+            return Some(words.trim().to_owned());
         }
         let log = self.layout.git("log");
         log.args(["-1", "--format=%B", "--end-of-options", commit])

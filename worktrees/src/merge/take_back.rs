@@ -192,6 +192,9 @@ impl Trees {
         landing: &Landing,
         target: &Target,
     ) -> Result<Option<String>, TreeError> {
+        if target.remote.is_some() {
+            return Ok(Some("others may have it".into()));
+        }
         if target.tip != landing.commit {
             return Ok(Some(format!("{} has later commits", landing.into)));
         }

@@ -9,6 +9,7 @@ use crate::error::{TreeError, some};
 use crate::git::{Git, path_from};
 use crate::layout::Layout;
 use crate::merge::interrupted;
+use crate::remote::{RemoteBranch, branch_of_remote};
 
 /// How often a checkout is made to fast_forward its branch if somebody kills git at it.
 const MAX_TRIES: usize = 5;
@@ -22,6 +23,8 @@ pub(crate) struct Target {
     pub(crate) tip: String,
     /// The working tree that has it checked out.
     pub(crate) checkout: Option<PathBuf>,
+    /// It is a branch of a remote.
+    pub(crate) remote: Option<RemoteBranch>,
 }
 
 /// The result of an attempt to move it.
@@ -34,6 +37,9 @@ pub(crate) enum TargetMove {
 impl Target {
     /// The branch that is meant; the main tree's if none is named.
     pub(crate) fn find(layout: &Layout, into: Option<&str>) -> Result<Self, TreeError> {
+        if let Some(remote) = into.and_then(RemoteBranch::parse) {
+            return Self::at_remote(layout, remote);
+        }
         let checkouts = checkouts(layout)?;
         let invalid = |what: String, why: &str| TreeError::Invalid {
             what,
@@ -64,6 +70,21 @@ impl Target {
             branch,
             tip,
             checkout,
+            remote: None,
+        })
+    }
+
+    /// A branch that several machines land on, as it stands there now.
+    fn at_remote(layout: &Layout, at: RemoteBranch) -> Result<Self, TreeError> {
+        let tip = at.fetch(layout)?.ok_or_else(|| TreeError::Invalid {
+            what: format!("branch {:?}", at.branch),
+            why: format!("the remote {} has no such branch", at.remote),
+        })?;
+        Ok(Self {
+            branch: branch_of_remote(&at.remote, &at.branch),
+            tip,
+            checkout: None,
+            remote: Some(at),
         })
     }
 
@@ -75,6 +96,12 @@ impl Target {
         turn: &FileLock,
         timeout: Duration,
     ) -> Result<TargetMove, TreeError> {
+        if let Some(remote) = &self.remote {
+            return Ok(match remote.advance(layout, &self.tip, commit, turn)? {
+                true => TargetMove::Moved,
+                false => TargetMove::MovedByOthers,
+            });
+        }
         let reference = format!("refs/heads/{}", self.branch);
         let moved = match &self.checkout {
             // Files and branch move together, or git says what is in the way. Nothing in the

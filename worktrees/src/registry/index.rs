@@ -83,6 +83,15 @@ impl Registry {
             .retain(|entry| entry.status == TreeStatus::Removed || entry.name != slug.as_str());
     }
 
+    /// No tree that is there is for this task any more.
+    pub(crate) fn forget_task(&mut self, id: &Option<String>, list: &Option<String>) {
+        for entry in &mut self.worktrees {
+            if entry.is_live() && id.is_some() && (&entry.task_id, &entry.task_list) == (id, list) {
+                (entry.task_id, entry.task_list) = (None, None);
+            }
+        }
+    }
+
     /// Whether the name is, or would be taken for, that of a tree that is there.
     pub(crate) fn knows(&self, slug: &Slug) -> bool {
         // One that is on its way to or from the pool may come back to its place there.

@@ -151,6 +151,42 @@ fn many_checks_at_once_have_each_a_tree_and_few_stay() {
 }
 
 #[test]
+fn a_check_waits_for_a_tree_rather_than_make_one_of_many_files_but_not_for_ever() {
+    let repo = TestRepo::new();
+    let (first, second) = two_commits(&repo);
+    let few = std::thread::available_parallelism().unwrap().get().max(2);
+    // Only its length is looked at: that of a repository with a hundred thousand files.
+    let index = std::fs::File::options()
+        .write(true)
+        .open(repo.main().join(".git/index"));
+    index.unwrap().set_len(10 << 20).unwrap();
+    let numbers: Mutex<BTreeSet<PathBuf>> = Mutex::default();
+    std::thread::scope(|scope| {
+        for worker in 0..=few {
+            let (repo, numbers) = (&repo, &numbers);
+            let commit = if worker % 2 == 0 { &first } else { &second };
+            scope.spawn(move || {
+                for _ in 0..3 {
+                    let tree = take(repo, commit);
+                    numbers.lock().unwrap().insert(tree.path().to_owned());
+                    tree.release(AfterCheck::Keep);
+                }
+            });
+        }
+    });
+    let numbers = numbers.into_inner().unwrap();
+    assert!(numbers.len() <= few, "{numbers:?}");
+    // Nobody lets go of one: whoever holds them may wait for this very check.
+    let held: Vec<CheckTree> = (0..few).map(|_| take(&repo, &first)).collect();
+    let another = take(&repo, &second);
+    assert!(held.iter().all(|tree| tree.path() != another.path()));
+    assert_exact(&repo, another.path(), &second, &[], "another");
+    another.release(AfterCheck::Keep);
+    held.into_iter()
+        .for_each(|tree| tree.release(AfterCheck::Keep));
+}
+
+#[test]
 fn a_tree_whose_check_was_cut_short_is_not_used_again() {
     let repo = TestRepo::new();
     let (first, second) = two_commits(&repo);
