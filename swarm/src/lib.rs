@@ -52,7 +52,9 @@ pub mod trust;
 
 pub use agent_id::AgentId;
 pub use fault::FAULT_POINTS;
+#[cfg(feature = "postgres")]
+pub use team::MIGRATIONS;
 pub use team::{
-    COLORS, LEAD, Life, Listed, Living, Member, MemberUpdate, NewMember, NewTeam, Roster, Team,
-    TeamError, TeamOptions, list,
+    Beside, COLORS, LEAD, Life, Listed, Living, Member, MemberUpdate, NewMember, NewTeam, Roster,
+    Team, TeamError, TeamOptions, list,
 };

@@ -1,11 +1,11 @@
-//! Changes of a roster: each is one locked read, change and atomic replace.
+//! Changes of a roster: each is one locked read, change and atomic replace, or one transaction.
 
 use serde_json::{Map, Value, json};
 use store::atomic::{self, Staged, Stamp};
-use store::clock::rfc3339;
 use store::fault::reached;
 use store::home::create_private_dir;
 use store::lock::FileLock;
+use store::machine::Machine;
 use store::name::Name;
 use store::tree::names_in;
 use store::{IoContext, StoreError};
@@ -53,23 +53,37 @@ pub struct MemberUpdate {
 impl Team {
     /// Makes the team, with its lead as the only member, which is not at work.
     pub fn create(&self, new: &NewTeam) -> Result<Roster, TeamError> {
+        #[cfg(feature = "postgres")]
+        if let Some(database) = self.database()? {
+            return self.create_row(database, |now| self.first_document(new, now));
+        }
         self.make_dir()?;
         let _lock = self.lock()?;
         self.sweep()?;
         match self.read() {
-            Ok((document, _)) => {
-                let roster = self.understood(&document)?;
-                return Err(match roster.deleting_since {
-                    Some(_) => self.deleting(),
-                    None => TeamError::Exists {
-                        name: self.name.to_string(),
-                    },
-                });
-            }
+            Ok((document, _)) => return Err(self.is_there(&document)),
             Err(TeamError::NotFound { .. }) => {}
             Err(error) => return Err(error),
         }
-        let now = self.options.clock.now_ms();
+        let document = self.first_document(new, self.options.clock.now_ms())?;
+        self.stage(&document)?.replace(&self.config_path())?;
+        self.sync()?;
+        self.understood(&document)
+    }
+
+    /// Why a team with this roster cannot be made.
+    pub(super) fn is_there(&self, document: &Document) -> TeamError {
+        match self.understood(document) {
+            Ok(roster) if roster.deleting_since.is_some() => self.deleting(),
+            Ok(_) => TeamError::Exists {
+                name: self.name.to_string(),
+            },
+            Err(error) => error,
+        }
+    }
+
+    /// A roster with the lead alone.
+    fn first_document(&self, new: &NewTeam, now: i64) -> Result<Document, TeamError> {
         let mut document = Document::new(&self.name, now);
         document.set("description", new.description.clone().map(Value::from));
         let lead = NewMember {
@@ -81,19 +95,25 @@ impl Team {
         document.set("leadAgentId", Some(lead_id.as_str().into()));
         let session = new.lead_session_id.clone().map(Value::from);
         document.set("leadSessionId", session);
-        document.add_member(lead.to_value(&self.name, None, now));
+        document.add_member(self.member_value(&lead, None, now));
         let repository = self.options.repository.clone().map(Value::from);
         document.set_ours("repository", repository);
-        self.stage(&document)?.replace(&self.config_path())?;
-        self.sync()?;
-        self.understood(&document)
+        Ok(document)
+    }
+
+    /// What the roster says about a new member.
+    fn member_value(&self, new: &NewMember, color: Option<&str>, now: i64) -> Value {
+        let mut value = new.to_value(&self.name, color, now);
+        if let (Some(machine), Some(member)) = (&self.options.machine, value.as_object_mut()) {
+            note_machine(member, machine);
+        }
+        value
     }
 
     /// Records a member, before it starts, and gives it a colour.
     pub fn join(&self, new: &NewMember) -> Result<(Roster, Member), TeamError> {
         check_free_for_members(new.name.as_str())?;
-        let now = self.options.clock.now_ms();
-        let roster = self.change(|document, roster| {
+        let roster = self.change(|document, roster, now| {
             self.check_stays(roster)?;
             if let Some(existing) = roster.member(new.name.as_str()) {
                 return Err(self.taken(&new.name, existing));
@@ -101,7 +121,7 @@ impl Team {
             let known = |color: &&str| COLORS.contains(color);
             let color = new.color.as_deref().filter(known);
             let color = color.unwrap_or_else(|| document.take_color());
-            document.add_member(new.to_value(&self.name, Some(color), now));
+            document.add_member(self.member_value(new, Some(color), now));
             Ok(())
         })?;
         let member = self.require(&roster, new.name.as_str())?;
@@ -111,7 +131,7 @@ impl Team {
     /// Takes a member off the roster; returns what it was.
     pub fn leave(&self, name: &str) -> Result<(Roster, Member), TeamError> {
         let mut left = None;
-        let roster = self.change(|document, roster| {
+        let roster = self.change(|document, roster, _| {
             let member = self.require(roster, name)?;
             if member.name.eq_ignore_ascii_case(LEAD) {
                 return Err(TeamError::LeadStays {
@@ -149,12 +169,17 @@ impl Team {
 
     /// Changes what is recorded about a member.
     pub fn update(&self, name: &str, update: &MemberUpdate) -> Result<Member, TeamError> {
-        let roster = self.change(|document, roster| {
+        let roster = self.change(|document, roster, _| {
             self.check_stays(roster)?;
             let member = self.require(roster, name)?;
             match document.member_mut(&member.name) {
                 Some(fields) => {
                     update.apply(fields);
+                    // Whoever starts it, or says that it is at work, is where it is.
+                    let starts = update.run.is_some() || update.is_active == Some(true);
+                    if let (true, Some(machine)) = (starts, &self.options.machine) {
+                        note_machine(fields, machine);
+                    }
                     Ok(())
                 }
                 None => Err(self.no_such_member(roster, name)),
@@ -163,17 +188,23 @@ impl Team {
         self.require(&roster, name)
     }
 
-    /// Does one change under the lock; all of it or nothing is on the disk afterwards.
+    /// Does one change under the lock; all of it or nothing is kept. `apply`
+    /// may be called again if it was for nothing, and is told the time.
     pub(super) fn change(
         &self,
-        mut apply: impl FnMut(&mut Document, &Roster) -> Result<(), TeamError>,
+        mut apply: impl FnMut(&mut Document, &Roster, i64) -> Result<(), TeamError>,
     ) -> Result<Roster, TeamError> {
+        #[cfg(feature = "postgres")]
+        if let Some(database) = self.database()? {
+            return self.change_row(database, apply);
+        }
+        let now = self.options.clock.now_ms();
         let _lock = self.locked()?;
         for _ in 0..TRIES {
             let (mut document, stamp) = self.read()?;
             let roster = self.understood(&document)?;
             self.check_writable(&document, &roster)?;
-            apply(&mut document, &roster)?;
+            apply(&mut document, &roster, now)?;
             let changed = self.understood(&document)?;
             let staged = self.stage(&document)?;
             // Other tools know nothing of our lock; do not undo what they have just written.
@@ -183,10 +214,14 @@ impl Team {
                 return Ok(changed);
             }
         }
-        Err(TeamError::ChangedMeanwhile {
+        Err(self.keeps_changing())
+    }
+
+    pub(super) fn keeps_changing(&self) -> TeamError {
+        TeamError::ChangedMeanwhile {
             team: self.name.to_string(),
-            path: self.config_path(),
-        })
+            path: self.roster_path(),
+        }
     }
 
     /// The lock of a team that exists, with everything a change needs around it.
@@ -209,7 +244,7 @@ impl Team {
         let found = document
             .version()
             .map_err(|error| self.corrupt(error.why))?;
-        StoreError::check_version(&self.config_path(), found, VERSION)?;
+        StoreError::check_version(&self.roster_path(), found, VERSION)?;
         self.check_repository(roster)
     }
 
@@ -253,10 +288,6 @@ impl Team {
         TeamError::Deleting {
             team: self.name.to_string(),
         }
-    }
-
-    pub(super) fn now(&self) -> String {
-        rfc3339(self.options.clock.now_ms())
     }
 
     /// Makes the team's directory; a lock over all teams keeps two names apart that differ
@@ -344,6 +375,12 @@ impl MemberUpdate {
             set_ours(member, "modeBeforePlan", before);
         }
     }
+}
+
+/// Says where a member is.
+fn note_machine(member: &mut Map<String, Value>, machine: &Machine) {
+    set_ours(member, "host", Some(machine.host.clone().into()));
+    set_ours(member, "machine", Some(machine.id.clone().into()));
 }
 
 /// Sets or removes something that only we say about a member.

@@ -12,11 +12,13 @@
 
 use store::IoContext;
 use store::atomic;
+use store::clock::rfc3339;
 use store::fault::{pass, reached};
 use store::home::create_private_dir;
 use store::tree::names_in;
 
 use super::error::TeamError;
+use super::format::Document;
 use super::{Living, Roster, Team};
 use crate::fault;
 
@@ -37,8 +39,7 @@ impl Team {
     /// roster as it was and who was alive.
     pub fn begin_delete(&self, force: bool) -> Result<(Roster, Vec<Living>), TeamError> {
         let mut found = None;
-        let now = self.now();
-        self.change(|document, roster| {
+        self.change(|document, roster, now| {
             let living = self.living(roster)?;
             if !living.is_empty() && !force {
                 return Err(TeamError::Alive {
@@ -47,7 +48,7 @@ impl Team {
                 });
             }
             if roster.deleting_since.is_none() {
-                document.set_ours("deletingSince", Some(now.as_str().into()));
+                document.set_ours("deletingSince", Some(rfc3339(now).into()));
             }
             found = Some((roster.clone(), living));
             Ok(())
@@ -58,7 +59,7 @@ impl Team {
 
     /// Takes [`Self::begin_delete`] back.
     pub fn cancel_delete(&self) -> Result<(), TeamError> {
-        self.change(|document, _| {
+        self.change(|document, _, _| {
             document.set_ours("deletingSince", None);
             Ok(())
         })
@@ -67,33 +68,67 @@ impl Team {
 
     /// Deletes everything of the team but its lock, the roster last.
     pub fn finish_delete(&self) -> Result<(), TeamError> {
+        #[cfg(feature = "postgres")]
+        if let Some(database) = self.database()? {
+            return self.finish_in(database);
+        }
         {
             let _lock = self.locked()?;
             self.check_deleting()?;
-            create_private_dir(&self.trash_dir())?;
-            for part in PARTS {
-                self.set_aside(part)?;
-            }
-            // Ours are directories; the files beside them are Claude Code's and stay.
-            let inboxes = self.dir.join("inboxes");
-            for name in names_in(&inboxes)? {
-                let meta = inboxes.join(&name).symlink_metadata();
-                if meta.is_ok_and(|meta| meta.is_dir()) {
-                    self.set_aside(&format!("inboxes/{name}"))?;
-                }
-            }
-            remove_if_empty(&inboxes)?;
+            self.set_all_aside()?;
             reached(fault::TEAM_ASIDE);
         }
-        // Outside the lock: transcripts can be large.
-        store::tree::delete(&self.trash_dir())?;
-        reached(fault::TEAM_EMPTIED);
+        self.empty_trash()?;
         // The roster must not be the first to be gone after a power cut.
         atomic::sync_dir(&self.dir, self.options.durability)?;
         let _lock = self.locked()?;
         self.check_deleting()?;
         atomic::remove(&self.config_path())?;
         self.sync()
+    }
+
+    /// The same for a team whose roster is in a database: its mail there, and its files here. Files
+    /// on other machines are those machines' own.
+    #[cfg(feature = "postgres")]
+    fn finish_in(&self, database: &database::Database) -> Result<(), TeamError> {
+        self.check_marked(&self.read_row(database)?)?;
+        if let Some(beside) = &self.options.beside {
+            beside.delete_mail(&self.name)?;
+        }
+        // With a roster of its own the directory is that of another team, kept in files.
+        if self.dir.is_dir() && !self.config_path().exists() {
+            create_private_dir(&self.tmp_dir())?;
+            {
+                let _lock = self.lock()?;
+                self.set_all_aside()?;
+            }
+            self.empty_trash()?;
+        }
+        self.delete_row(database)
+    }
+
+    /// The caller holds the lock.
+    fn set_all_aside(&self) -> Result<(), TeamError> {
+        create_private_dir(&self.trash_dir())?;
+        for part in PARTS {
+            self.set_aside(part)?;
+        }
+        // Ours are directories; the files beside them are Claude Code's and stay.
+        let inboxes = self.dir.join("inboxes");
+        for name in names_in(&inboxes)? {
+            let meta = inboxes.join(&name).symlink_metadata();
+            if meta.is_ok_and(|meta| meta.is_dir()) {
+                self.set_aside(&format!("inboxes/{name}"))?;
+            }
+        }
+        remove_if_empty(&inboxes)
+    }
+
+    /// Outside the lock: transcripts can be large.
+    fn empty_trash(&self) -> Result<(), TeamError> {
+        store::tree::delete(&self.trash_dir())?;
+        reached(fault::TEAM_EMPTIED);
+        Ok(())
     }
 
     fn set_aside(&self, part: &str) -> Result<(), TeamError> {
@@ -106,8 +141,13 @@ impl Team {
     /// The caller holds the lock.
     fn check_deleting(&self) -> Result<(), TeamError> {
         let (document, _) = self.read()?;
-        let roster = self.understood(&document)?;
-        self.check_writable(&document, &roster)?;
+        self.check_marked(&document)
+    }
+
+    /// Refuses unless the roster says that the team is being deleted.
+    pub(super) fn check_marked(&self, document: &Document) -> Result<(), TeamError> {
+        let roster = self.understood(document)?;
+        self.check_writable(document, &roster)?;
         match roster.deleting_since {
             Some(_) => Ok(()),
             None => Err(TeamError::NotDeleting {

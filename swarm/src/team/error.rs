@@ -13,6 +13,10 @@ pub enum TeamError {
     /// A file, lock, name or setting.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The database the roster is in.
+    #[cfg(feature = "postgres")]
+    #[error(transparent)]
+    Database(#[from] database::DatabaseError),
     /// No such team.
     #[error("there is no team {name:?}")]
     NotFound {
@@ -77,6 +81,8 @@ impl Explain for TeamError {
         use Category::{Failed, Invalid, NotFound, Refused};
         match self {
             Self::Store(error) => error.facts(),
+            #[cfg(feature = "postgres")]
+            Self::Database(error) => error.facts(),
             Self::NotFound { nearest, .. } => Facts::new(NotFound, "team_not_found")
                 .hint(did_you_mean(
                     nearest,

@@ -6,6 +6,7 @@
 
 use serde_json::{Map, Value, json};
 use store::fields::{FieldError, Fields, Read};
+use store::machine::Machine;
 use store::name::Name;
 
 use crate::agent_id::AgentId;
@@ -15,6 +16,9 @@ pub(super) const VERSION: u64 = 1;
 
 /// The lead's name in every team.
 pub const LEAD: &str = "team-lead";
+
+/// What members run in that are ours to start.
+pub(super) const OURS: &str = "ccb";
 
 /// What members are told apart by on a terminal, in the order they are given out.
 pub const COLORS: [&str; 8] = [
@@ -36,7 +40,8 @@ pub struct Roster {
     pub lead_session_id: Option<String>,
     /// In the order they joined.
     pub members: Vec<Member>,
-    /// The shared git directory of the repository it belongs to, if it belongs to one.
+    /// The repository it belongs to, if it belongs to one: its shared git directory, or in a
+    /// database a name that is the same on every machine.
     pub repository: Option<String>,
     /// Since when it is being deleted, if it is.
     pub deleting_since: Option<String>,
@@ -74,6 +79,8 @@ pub struct Member {
     pub mode_before_plan: Option<String>,
     /// The directory of its run, where that is not named after [`Self::agent_id`].
     pub run: Option<String>,
+    /// The machine it is on, where its team may be on several.
+    pub machine: Option<Machine>,
     value: Value,
 }
 
@@ -231,6 +238,7 @@ impl Member {
         let text = |key: &str| text(&fields, key);
         let name = text("name")?.ok_or_else(|| wrong("a member has no \"name\""))?;
         let ours = fields.section("ccb")?;
+        let ours_text = |key| ours.as_ref().map_or(Ok(None), |ours| self::text(ours, key));
         Ok(Self {
             agent_id: text("agentId")?.unwrap_or_else(|| AgentId::member(&name, team).to_string()),
             name,
@@ -244,11 +252,12 @@ impl Member {
             joined_at: milliseconds(&fields, "joinedAt")?,
             plan_mode_required: fields.boolean("planModeRequired")? == Some(true),
             mode: text("mode")?,
-            mode_before_plan: match &ours {
-                Some(ours) => self::text(ours, "modeBeforePlan")?,
-                None => None,
+            mode_before_plan: ours_text("modeBeforePlan")?,
+            run: ours_text("run")?,
+            machine: match (ours_text("machine")?, ours_text("host")?) {
+                (Some(id), Some(host)) => Some(Machine { id, host }),
+                _ => None,
             },
-            run: ours.map_or(Ok(None), |ours| self::text(&ours, "run"))?,
             value: value.clone(),
         })
     }
@@ -293,7 +302,7 @@ impl NewMember {
             color: None,
             cwd: None,
             worktree_path: None,
-            backend_type: "ccb".into(),
+            backend_type: OURS.into(),
             is_active: false,
             plan_mode_required: false,
             mode: None,

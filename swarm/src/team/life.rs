@@ -1,4 +1,4 @@
-//! Who of a team is alive, as far as the kernel and the roster tell.
+//! Who of a team is alive, as far as the kernel, the roster and the readers of mail tell.
 
 use std::path::Path;
 
@@ -6,6 +6,7 @@ use store::lock::is_held;
 use store::tree::names_in;
 
 use super::error::TeamError;
+use super::format::OURS;
 use super::{Member, Roster, Team};
 
 store::words! {
@@ -45,10 +46,13 @@ impl Team {
     /// Who is alive: members in the order of the roster, then runs and inboxes of nobody.
     pub fn living(&self, roster: &Roster) -> Result<Vec<Living>, TeamError> {
         let runs = Locks::scan(&self.dir.join("runs"), "alive.lock")?;
-        let inboxes = Locks::scan(&self.dir.join("inboxes"), "consumer.lock")?;
+        let inboxes = match &self.options.beside {
+            Some(beside) => Locks::of(beside.inboxes_being_read(&self.name)?),
+            None => Locks::scan(&self.dir.join("inboxes"), "consumer.lock")?,
+        };
         let mut living = Vec::new();
         for member in &roster.members {
-            if let Some(why) = life(member, &runs, &inboxes) {
+            if let Some(why) = self.life(member, &runs, &inboxes) {
                 living.push(Living {
                     name: member.name.clone(),
                     why,
@@ -70,20 +74,34 @@ impl Team {
         living.extend(strangers(&inboxes, Life::Reading, &has_inbox));
         Ok(living)
     }
-}
 
-fn life(member: &Member, runs: &Locks, inboxes: &Locks) -> Option<Life> {
-    let any = |names: &[String], known: fn(&Member, &str) -> bool| {
-        names.iter().any(|name| known(member, name))
-    };
-    if any(&runs.held, has_run) {
-        Some(Life::Running)
-    } else if any(&inboxes.held, has_inbox) {
-        Some(Life::Reading)
-    } else if member.is_active && !any(&runs.all, has_run) {
-        Some(Life::Joined)
-    } else {
-        None
+    /// Whether a member is on another machine, whose runs cannot be seen from here.
+    pub fn is_elsewhere(&self, member: &Member) -> bool {
+        match (&member.machine, &self.options.machine) {
+            (Some(theirs), Some(ours)) => theirs != ours,
+            _ => false,
+        }
+    }
+
+    fn life(&self, member: &Member, runs: &Locks, inboxes: &Locks) -> Option<Life> {
+        let any = |names: &[String], known: fn(&Member, &str) -> bool| {
+            names.iter().any(|name| known(member, name))
+        };
+        let elsewhere = self.is_elsewhere(member);
+        // A run of ours reads its mail as long as it lives.
+        let may_have_run = match elsewhere {
+            true => member.backend_type.as_deref() == Some(OURS),
+            false => any(&runs.all, has_run),
+        };
+        if !elsewhere && any(&runs.held, has_run) {
+            Some(Life::Running)
+        } else if any(&inboxes.held, has_inbox) {
+            Some(Life::Reading)
+        } else if member.is_active && !may_have_run {
+            Some(Life::Joined)
+        } else {
+            None
+        }
     }
 }
 
@@ -105,6 +123,13 @@ struct Locks {
 }
 
 impl Locks {
+    fn of(held: Vec<String>) -> Self {
+        Self {
+            all: held.clone(),
+            held,
+        }
+    }
+
     fn scan(dir: &Path, lock: &str) -> Result<Self, TeamError> {
         let mut locks = Self {
             all: Vec::new(),

@@ -1,10 +1,13 @@
 //! Teams: who belongs together, recorded before anybody starts.
 
+mod beside;
 mod change;
 mod delete;
 mod error;
 mod format;
 mod life;
+#[cfg(feature = "postgres")]
+mod rows;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,13 +17,17 @@ use store::atomic::{self, Durability, Stamp};
 use store::clock::{Clock, SystemClock};
 use store::home::Home;
 use store::lock::{DEFAULT_TIMEOUT, FileLock};
+use store::machine::Machine;
 use store::name::Name;
 use store::tree::names_in;
 
+pub use beside::Beside;
 pub use change::{MemberUpdate, NewTeam};
 pub use error::TeamError;
 pub use format::{COLORS, LEAD, Member, NewMember, Roster};
 pub use life::{Life, Living};
+#[cfg(feature = "postgres")]
+pub use rows::MIGRATIONS;
 
 use format::Document;
 
@@ -35,14 +42,25 @@ pub struct Team {
     home: Home,
     dir: PathBuf,
     options: TeamOptions,
+    /// What its row is found by: the name in lower case, and as it is written.
+    #[cfg(feature = "postgres")]
+    key: [String; 2],
 }
 
 /// How a team behaves.
 #[derive(Debug, Clone)]
 pub struct TeamOptions {
-    /// The shared git directory of the repository the caller is in. A team of another one is
-    /// not changed; from outside every repository, and for teams of none, everything goes.
+    /// The repository the caller is in: its shared git directory, or for rosters in a database a
+    /// name that is the same on every machine. A team of another one is not changed; from outside
+    /// every repository, and for teams of none, everything goes.
     pub repository: Option<String>,
+    /// Where rosters are, if not in files.
+    #[cfg(feature = "postgres")]
+    pub database: Option<database::Database>,
+    /// The machine the caller is on, where a team may be on several; members record theirs.
+    pub machine: Option<Machine>,
+    /// What is beside a roster in a database.
+    pub beside: Option<Arc<dyn Beside>>,
     /// Whether a change survives a power cut before it is acknowledged.
     pub durability: Durability,
     /// How long to wait for the roster's lock.
@@ -55,6 +73,10 @@ impl Default for TeamOptions {
     fn default() -> Self {
         Self {
             repository: None,
+            #[cfg(feature = "postgres")]
+            database: None,
+            machine: None,
+            beside: None,
             durability: Durability::Full,
             lock_timeout: DEFAULT_TIMEOUT,
             clock: Arc::new(SystemClock),
@@ -71,15 +93,19 @@ pub struct Listed {
     pub roster: Result<Roster, TeamError>,
 }
 
-/// All teams of `home`, by name.
-pub fn list(home: &Home) -> Result<Vec<Listed>, TeamError> {
+/// All teams of `home`, or of the database that `options` name, by name.
+pub fn list(home: &Home, options: &TeamOptions) -> Result<Vec<Listed>, TeamError> {
+    #[cfg(feature = "postgres")]
+    if let Some(database) = &options.database {
+        return rows::list(database, home, options);
+    }
     let mut teams = Vec::new();
     for name in names_in(&home.teams())? {
         // Other tools may have names we would not give; those directories are not ours.
         let Ok(name) = Name::new("team", &name) else {
             continue;
         };
-        let team = Team::new(home, name, TeamOptions::default());
+        let team = Team::new(home, name, options.clone());
         match team.roster() {
             Err(TeamError::NotFound { .. }) => {}
             roster => teams.push(Listed {
@@ -97,6 +123,8 @@ impl Team {
         Self {
             dir: home.team(&name),
             home: home.clone(),
+            #[cfg(feature = "postgres")]
+            key: [name.as_str().to_ascii_lowercase(), name.to_string()],
             name,
             options,
         }
@@ -107,13 +135,17 @@ impl Team {
         &self.name
     }
 
-    /// The team's directory.
+    /// The team's directory on this machine.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
     /// Who is in it now, read without a lock and from any repository.
     pub fn roster(&self) -> Result<Roster, TeamError> {
+        #[cfg(feature = "postgres")]
+        if let Some(database) = self.database()? {
+            return self.understood(&self.read_row(database)?);
+        }
         let (document, _) = self.read()?;
         self.understood(&document)
     }
@@ -161,21 +193,38 @@ impl Team {
     fn corrupt(&self, detail: String) -> TeamError {
         TeamError::Corrupt {
             team: self.name.to_string(),
-            path: self.config_path(),
+            path: self.roster_path(),
             detail,
         }
     }
 
     fn not_found(&self) -> TeamError {
+        TeamError::NotFound {
+            name: self.name.to_string(),
+            nearest: nearest(self.name.as_str(), self.all_names()),
+        }
+    }
+
+    fn all_names(&self) -> Vec<String> {
+        #[cfg(feature = "postgres")]
+        if let Some(database) = &self.options.database {
+            return self.names_of_rows(database);
+        }
         let known = names_in(&self.home.teams()).unwrap_or_default();
         let teams = known.into_iter().filter(|name| {
             let config = self.home.teams().join(name).join("config.json");
             config.is_file()
         });
-        TeamError::NotFound {
-            name: self.name.to_string(),
-            nearest: nearest(self.name.as_str(), teams.collect()),
+        teams.collect()
+    }
+
+    /// Where the roster is, for messages.
+    fn roster_path(&self) -> PathBuf {
+        #[cfg(feature = "postgres")]
+        if let Some(database) = &self.options.database {
+            return self.row_path(database);
         }
+        self.config_path()
     }
 
     fn lock(&self) -> Result<FileLock, TeamError> {

@@ -24,7 +24,7 @@ fn the_living_are_told_with_the_reason() {
     };
     let _run = hold(&format!("runs/{run}"), "alive.lock");
     let _stranger = hold("runs/a0123456789abcdef", "alive.lock");
-    let _reader = hold("inboxes/reads", "consumer.lock");
+    let _reader = scene.reader(&team, "reads");
     drop(hold("runs/ended@fixers", "alive.lock"));
     let living = team.living(&team.roster().unwrap()).unwrap();
     let told: Vec<(&str, Life)> = living.iter().map(|one| (&*one.name, one.why)).collect();
@@ -76,6 +76,6 @@ fn a_deletion_leaves_the_lock_and_what_is_not_ours() {
     assert_eq!(names_in(team.dir()).unwrap(), [".ccb", "inboxes"]);
     assert_eq!(names_in(&team.dir().join("inboxes")).unwrap(), ["a.json"]);
     assert_eq!(names_in(&team.ours()).unwrap(), ["lock", "tmp"]);
-    assert!(list(&scene.home()).unwrap().is_empty());
+    assert!(list(&scene.home(), &scene.options()).unwrap().is_empty());
     team.create(&NewTeam::default()).unwrap();
 }

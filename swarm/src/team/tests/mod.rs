@@ -1,75 +1,14 @@
-/// Creating, joining, leaving.
-mod changes;
-/// Who is alive, and deleting.
-mod ending;
-/// Rosters other tools, and other versions, wrote.
-mod foreign;
+//! Every promise of a roster, in files and in a database: the same tests, with other scenes.
 
-use serde_json::Value;
-use store::clock::ManualClock;
-use store::home::create_private_dir;
-use tempfile::TempDir;
+#[cfg(feature = "server-tests")]
+mod in_database;
+mod in_files;
 
 use super::*;
-
-struct Scene {
-    dir: TempDir,
-}
-
-impl Scene {
-    fn new() -> Self {
-        Self {
-            dir: tempfile::tempdir().unwrap(),
-        }
-    }
-
-    fn home(&self) -> Home {
-        Home::new(self.dir.path().to_owned()).unwrap()
-    }
-
-    fn team_in(&self, name: &str, repository: Option<&str>) -> Team {
-        let options = TeamOptions {
-            repository: repository.map(str::to_owned),
-            durability: Durability::Relaxed,
-            clock: Arc::new(ManualClock::at(1_700_000_000_007)),
-            ..TeamOptions::default()
-        };
-        Team::new(&self.home(), Name::new("team", name).unwrap(), options)
-    }
-
-    fn team(&self) -> Team {
-        self.team_in("fixers", None)
-    }
-
-    fn created(&self) -> Team {
-        let team = self.team();
-        team.create(&NewTeam::default()).unwrap();
-        team
-    }
-
-    /// A team whose roster somebody else wrote.
-    fn foreign(&self, config: &str) -> Team {
-        let team = self.team();
-        create_private_dir(team.dir()).unwrap();
-        atomic::replace(
-            team.dir(),
-            &team.config_path(),
-            config.as_bytes(),
-            Durability::Relaxed,
-        )
-        .unwrap();
-        team
-    }
-}
-
-fn bytes(team: &Team) -> Vec<u8> {
-    std::fs::read(team.config_path()).unwrap()
-}
-
-fn on_disk(team: &Team) -> Value {
-    serde_json::from_slice(&bytes(team)).unwrap()
-}
 
 fn agent(name: &str) -> NewMember {
     NewMember::new(Name::new("agent", name).unwrap())
 }
+
+/// Where the scenes' clock stands.
+const NOW: i64 = 1_700_000_000_007;
