@@ -8,6 +8,7 @@ use store::fault::reached;
 use store::secret_filter::SecretFilter;
 
 use super::conversation::Conversation;
+use super::early::Early;
 use super::journal::{Entry, JournalError};
 use super::link::{Gone, Heard, Inbox, Outbox, excerpt};
 use super::mcp::Mcp;
@@ -16,7 +17,7 @@ use super::permission::Permissions;
 use super::protocol::Say;
 use super::repeats::Repeats;
 use super::sleep::Kept;
-use super::tools::{Seen, Toolbox};
+use super::tools::{BoxFuture, Seen, Toolbox};
 use crate::definitions::PermissionMode;
 use crate::fault;
 use crate::runtime::Usage;
@@ -110,6 +111,8 @@ pub(super) struct Agent {
     pub inbox: Inbox,
     pub conversation: Conversation,
     pub model: Arc<dyn Model>,
+    /// Its first request, if that is under way.
+    pub early: Option<Early>,
     pub tools: Arc<Toolbox>,
     pub permissions: Permissions,
     /// What every request begins with.
@@ -320,7 +323,11 @@ impl Agent {
         let model = Arc::clone(&self.model);
         let out = self.out.clone();
         let stalled = move |why: String| out.mention(&Say::Stalled { why });
-        let mut asked = model.ask(body, &stalled);
+        // What has come since then belongs into another one.
+        let mut asked = match self.early.take().filter(|early| early.is(&body)) {
+            Some(early) => Box::pin(early.answer()) as BoxFuture<'_, _>,
+            None => model.ask(body, &stalled),
+        };
         loop {
             let heard = tokio::select! {
                 biased;

@@ -9,6 +9,7 @@ mod calls;
 mod compact;
 pub mod context;
 mod conversation;
+mod early;
 mod fork;
 #[cfg(test)]
 mod fork_tests;
@@ -111,7 +112,7 @@ async fn run_on_standard_streams(options: Options) -> u8 {
         io::Result::Ok((input, io::stdout().as_fd().try_clone_to_owned()?))
     };
     let lived = match streams() {
-        Ok((input, output)) => run(options, input, output, true).await,
+        Ok((input, output)) => run(options, input, output, true, None).await,
         Err(error) => not_with_pipes(&error),
     };
     match lived {
@@ -146,8 +147,15 @@ struct Awake {
     kept: Option<Kept>,
 }
 
-/// Runs an agent on these pipes. `alone`: signals to this process are for it.
-async fn run(mut options: Options, input: OwnedFd, output: OwnedFd, alone: bool) -> Lived {
+/// Runs an agent on these pipes. `alone`: signals to this process are for it. `kept`: it goes on with
+/// a conversation, and knows this.
+async fn run(
+    mut options: Options,
+    input: OwnedFd,
+    output: OwnedFd,
+    alone: bool,
+    kept: Option<Kept>,
+) -> Lived {
     let (out, written) = match Outbox::new(output) {
         Ok(opened) => opened,
         Err(error) => return not_with_pipes(&error),
@@ -168,7 +176,7 @@ async fn run(mut options: Options, input: OwnedFd, output: OwnedFd, alone: bool)
         out,
         written,
         inbox,
-        kept: None,
+        kept,
     };
     live(awake).await
 }

@@ -11,10 +11,11 @@ use super::Opening;
 use super::agent::{Agent, Limits};
 use super::context::Context;
 use super::conversation::{Conversation, Prefix};
+use super::early::Early;
 use super::journal::Entry;
 use super::link::{Heard, Inbox, Outbox};
 use super::mcp::{Mcp, McpOptions, users_servers};
-use super::model::{Client, Fixed, Format, KEY_VARIABLES, Provider, variable};
+use super::model::{Client, Fixed, Format, KEY_VARIABLES, Model, Provider, variable};
 use super::permission::{PermissionOptions, Permissions, RuleSources, Rules};
 use super::protocol::Say;
 use super::sleep::{Kept, SLEEPS_AFTER};
@@ -86,6 +87,25 @@ pub(super) async fn set_up(
         };
         out.say(&ready).await.map_err(|_| "nobody listens")?;
     }
+    let together = options.together.as_ref();
+    let limits = Limits {
+        turns: opening.max_turns,
+        cost_usd: opening.max_cost_usd,
+        context: room(&provider),
+        bytes: together.and_then(|together| together.max_bytes),
+    };
+    let env = options.env.clone();
+    let model: Arc<dyn Model> = Arc::new(Client::new(provider.clone(), env, together.cloned()));
+    let copied = prefix_of_copy(opening, &conversation);
+    // Without a text it waits for one.
+    let told = !opening.text.is_empty();
+    let say = |conversation: &mut Conversation| conversation.say(&opening.text, None);
+    let mut early = None;
+    if let Some(prefix) = &copied {
+        say(&mut conversation).map_err(words)?;
+        let (head, _) = heads(prefix, &provider, opening.effort.as_deref());
+        early = Early::ask(Arc::clone(&model), &conversation, &head, &limits, &out);
+    }
     let hidden = hidden(&provider);
     let (mcp, mode) = servers(opening, options, &hidden, &mut inbox).await?;
     let context = system::context(opening, &options.env);
@@ -96,11 +116,9 @@ pub(super) async fn set_up(
     let (head, plain_head) = heads(&prefix, &provider, opening.effort.as_deref());
     conversation.begins_with(prefix).map_err(words)?;
     let tools = Arc::new(tools);
-    // Without a text it waits for one.
-    if !opening.text.is_empty() {
-        conversation.say(&opening.text, None).map_err(words)?;
+    if told && copied.is_none() {
+        say(&mut conversation).map_err(words)?;
     }
-    let together = options.together.as_ref();
     let mut agent = Agent {
         out,
         inbox,
@@ -110,22 +128,14 @@ pub(super) async fn set_up(
         head,
         plain_head,
         rates,
-        limits: Limits {
-            turns: opening.max_turns,
-            cost_usd: opening.max_cost_usd,
-            context: room(&provider),
-            bytes: together.and_then(|together| together.max_bytes),
-        },
+        limits,
         secrets: provider.secret_filter(&options.env),
         spent: kept.spent,
         seen: kept.seen,
-        model: Arc::new(Client::new(
-            provider,
-            options.env.clone(),
-            together.cloned(),
-        )),
+        model,
+        early,
         mcp: Some(mcp),
-        rested: opening.text.is_empty(),
+        rested: !told,
         sleeps_after: together.map(|_| SLEEPS_AFTER),
     };
     if let Some(mode) = mode.or(kept.mode) {
@@ -133,6 +143,13 @@ pub(super) async fn set_up(
         agent.set_mode(&mode).await.map_err(halted)?;
     }
     Ok(agent)
+}
+
+/// What the requests of a copy begin with that has something to do and can begin at once.
+fn prefix_of_copy(opening: &Opening, conversation: &Conversation) -> Option<Prefix> {
+    let told = !opening.text.is_empty() && opening.required_servers.is_empty();
+    let begins = told && conversation.is_fork();
+    conversation.prefix().filter(|_| begins).cloned()
 }
 
 /// What requests begin with: what the agent is told and its tools. A copy has its original's, byte

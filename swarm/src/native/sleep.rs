@@ -87,6 +87,16 @@ impl Sleeper {
         Ok((Self { input, ..self }, call))
     }
 
+    /// What it knows, for whoever wakes it.
+    pub(super) fn give_kept(&mut self) -> Kept {
+        std::mem::take(&mut self.kept)
+    }
+
+    /// The same for one that knows this.
+    pub(super) fn knowing(self, kept: Kept) -> Self {
+        Self { kept, ..self }
+    }
+
     /// Where it says things.
     pub(super) fn output(&self) -> &OwnedFd {
         &self.output

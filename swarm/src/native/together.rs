@@ -19,13 +19,13 @@ use tokio::net::unix::pipe;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 
-use super::sleep::{Call, Sleeper};
+use super::sleep::{Call, Kept, Sleeper};
 use super::{Lived, Options, Ports, run};
 use crate::process::{Child, Ending, Processes};
 use crate::runtime::pulse::BEAT;
 use crate::runtime::{
-    Abilities, Agent, Keys, Launch, LaunchError, LinesTranslator, NativeRuntime, Opening, Pulse,
-    Runtime, drive,
+    Abilities, Agent, Keys, Known, Launch, LaunchError, LinesTranslator, NativeRuntime, Opening,
+    Pulse, Runtime, drive,
 };
 use crate::scope::{self, Scope};
 
@@ -86,6 +86,16 @@ impl Together {
             ..self.clone()
         }
     }
+
+    /// Where requests to models are made, and everybody is waited for who sleeps.
+    pub fn scheduler(&self) -> Handle {
+        self.net.clone()
+    }
+
+    /// Somebody has let go of memory that is worth giving back.
+    pub fn is_asleep(&self) {
+        self.asleep.notify_one();
+    }
 }
 
 /// Gives back what agents have freed that fell asleep, for all at once that do so at about the same
@@ -132,12 +142,28 @@ impl Clients {
 #[derive(Debug, Clone)]
 pub struct SharedNative {
     together: Together,
+    known: Option<Known>,
 }
 
 impl SharedNative {
     /// One of those that share `together`.
     pub fn new(together: Together) -> Self {
-        Self { together }
+        Self {
+            together,
+            known: None,
+        }
+    }
+
+    /// The same for an agent that goes on where another one fell asleep.
+    #[must_use]
+    pub fn knowing(mut self, known: Option<Known>) -> Self {
+        self.known = known;
+        self
+    }
+
+    fn kept(&self) -> Option<Kept> {
+        let known = self.known.as_ref()?.take()?;
+        known.downcast().ok().map(|kept| *kept)
     }
 }
 
@@ -182,7 +208,7 @@ impl Runtime for SharedNative {
             pulse: pulse.clone(),
             tell: Arc::clone(&tell),
         };
-        let whole = Part::Whole(options, its_input.into(), its_output.into());
+        let whole = Part::Whole(options, its_input.into(), its_output.into(), self.kept());
         mate.give_thread(whole).map_err(failed)?;
         let (given_up, felt) = (Arc::clone(&self.together.given_up), pulse.clone());
         processes.on_kill(move || {
@@ -206,8 +232,8 @@ impl Runtime for SharedNative {
 
 /// How much of a loop is to be run.
 enum Part {
-    /// All of it.
-    Whole(Options, OwnedFd, OwnedFd),
+    /// All of it, by one who may know something.
+    Whole(Options, OwnedFd, OwnedFd, Option<Kept>),
     /// What comes after it slept.
     Rest(Box<Sleeper>),
 }
@@ -230,8 +256,8 @@ impl Mate {
             .spawn(move || {
                 scope::enter(Some(Arc::clone(&self.scope)));
                 match live(part, &self.pulse) {
-                    Ok(Lived::Asleep(sleeper)) => {
-                        self.pulse.rest();
+                    Ok(Lived::Asleep(mut sleeper)) => {
+                        self.pulse.rest(Box::new(sleeper.give_kept()));
                         self.asleep.notify_one();
                         self.net.clone().spawn(self.sleep(*sleeper));
                     }
@@ -248,8 +274,12 @@ impl Mate {
         let woken = match sleeper.until_called().await {
             Ok((_, Call::Nobody)) => return self.is_over(0),
             Ok((sleeper, Call::Spoken)) => {
-                self.pulse.beat();
-                self.give_thread(Part::Rest(Box::new(sleeper)))
+                let kept = self.pulse.wake().and_then(|kept| kept.downcast().ok());
+                let Some(kept) = kept else {
+                    // Its host has let go of it.
+                    return self.is_over(0);
+                };
+                self.give_thread(Part::Rest(Box::new(sleeper.knowing(*kept))))
             }
             Err(error) => Err(error),
         };
@@ -267,7 +297,7 @@ impl Mate {
 /// Runs a loop until it is over or falls asleep; the exit code if it panics.
 fn live(part: Part, pulse: &Pulse) -> Result<Lived, i32> {
     let last_words = match &part {
-        Part::Whole(_, _, output) => output.try_clone(),
+        Part::Whole(_, _, output, _) => output.try_clone(),
         Part::Rest(sleeper) => sleeper.output().try_clone(),
     };
     let lived = catch_unwind(AssertUnwindSafe(|| {
@@ -289,8 +319,8 @@ fn live(part: Part, pulse: &Pulse) -> Result<Lived, i32> {
             }
         });
         let lived = match part {
-            Part::Whole(options, input, output) => {
-                runtime.block_on(run(options, input, output, false))
+            Part::Whole(options, input, output, kept) => {
+                runtime.block_on(run(options, input, output, false, kept))
             }
             Part::Rest(sleeper) => runtime.block_on(sleeper.wake()),
         };

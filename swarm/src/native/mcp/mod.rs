@@ -1,7 +1,8 @@
 //! MCP servers of a native agent: started, asked for their tools, called.
 //!
 //! All servers start at once, and the agent waits for them before its first request, because the
-//! tools are part of every request and must not change. A server that does not come up is left
+//! tools are part of every request and must not change. (A copy has its original's tools, and waits
+//! for them only before it uses one: see `early.rs`.) A server that does not come up is left
 //! out and said, unless the agent does not start without it. Our own server need not be a process
 //! at all: see [`ConnectOwn`].
 
@@ -12,6 +13,7 @@ mod tool;
 mod users;
 
 use std::ffi::OsString;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +26,7 @@ use super::ConnectOwn;
 use super::tools::Tool;
 use crate::process::Processes;
 use crate::runtime::McpServer;
+use crate::scope;
 use crate::tools::OWN_SERVER;
 
 pub use users::users_servers;
@@ -84,7 +87,11 @@ impl Mcp {
             let required = options.required.contains(&server.name);
             let limit = if required { REQUIRED } else { OTHERS };
             let own = server.name == OWN_SERVER;
-            let way = way(server, &options, connect_own.filter(|_| own));
+            let here = match connect_own.filter(|_| own) {
+                Some(connect) => connect_here(connect, server).await,
+                None => None,
+            };
+            let way = way(server, &options, here);
             let name = server.name.clone();
             // A call of ours may wait for an agent, and ends by its own rules.
             let call_limit = call_limit.filter(|_| !own);
@@ -151,13 +158,23 @@ fn missing(which: &[String]) -> String {
     format!("MCP servers it needs are missing: {}", which.join("; "))
 }
 
-/// Our own server within this process if that can be had; else a process.
+/// Our own server within this process. That takes a while, in which others go on.
+async fn connect_here(connect: &ConnectOwn, server: &McpServer) -> Option<UnixStream> {
+    let (connect, server, scope) = (Arc::clone(connect), server.clone(), scope::current());
+    let connected = tokio::task::spawn_blocking(move || {
+        scope::enter(scope);
+        connect(&server)
+    });
+    connected.await.ok().flatten()
+}
+
+/// Our own server if it is `here`, in this process; else a process.
 fn way(
     server: &McpServer,
     options: &McpOptions<'_>,
-    connect_own: Option<&ConnectOwn>,
+    here: Option<UnixStream>,
 ) -> Result<Way, String> {
-    if let Some(socket) = connect_own.and_then(|connect| connect(server)) {
+    if let Some(socket) = here {
         return Way::socket(socket);
     }
     let own = server.name == OWN_SERVER;
