@@ -77,9 +77,13 @@ impl Starter {
     fn values(&self) -> Vec<Vec<u8>> {
         let own = self.environment();
         let all = own.iter().chain(&self.0.more);
+        let board = all.clone().find(|(name, _)| name == "CCB_BOARD");
+        let password = board.and_then(|(_, address)| password_in(address.as_bytes()));
         let all = all.filter(|(name, _)| !is_ours(name));
         let all = all.map(|(name, value)| (name, value));
-        secret_values(all, &self.0.named)
+        let mut values = secret_values(all, &self.0.named);
+        values.extend(password);
+        values
     }
 
     /// Takes the secret values of its environment out of messages and tasks. What only looks
@@ -102,6 +106,22 @@ impl fmt::Debug for Starter {
 
 fn is_ours(name: &OsStr) -> bool {
     name.as_bytes().starts_with(b"CCB_")
+}
+
+/// The password in the address of a database.
+fn password_in(address: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(address).ok()?;
+    let (_, rest) = text.split_once("://")?;
+    let who = rest
+        .rsplit_once('@')
+        .and_then(|(who, _)| who.split_once(':'));
+    let named = || {
+        let mut parts = rest.split(['?', '&']);
+        parts.find_map(|part| part.strip_prefix("password="))
+    };
+    let found = who.map(|(_, password)| password).or_else(named)?;
+    // One or two letters are in every text.
+    (found.len() > 3).then(|| found.as_bytes().to_vec())
 }
 
 /// Variables that this process was given after it had started.
@@ -221,6 +241,15 @@ mod tests {
             ("CCB_RUN_TOKEN", "1700000000000"),
             ("ODD", "named-by-the-user"),
         ]);
+        assert_eq!(
+            password_in(b"postgres://ann:s3cr3t@db:5432/x?schema=y"),
+            Some(b"s3cr3t".to_vec())
+        );
+        assert_eq!(
+            password_in(b"postgres://ann@db/x?sslmode=require&password=s3cr3t"),
+            Some(b"s3cr3t".to_vec())
+        );
+        assert_eq!(password_in(b"postgres://ann@db/x"), None);
         let more = pairs(&[("AN_API_KEY", "of-the-agent-7")]);
         let starter = Starter::with_environment(environment, more, &["ODD".into()]);
         let mut text = "s3cr3t-value-1 1700000000000 named-by-the-user AKIAIOSFODNN7EXAMPLE".into();

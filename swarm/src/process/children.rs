@@ -314,10 +314,11 @@ impl Processes {
         }
     }
 
-    /// Nothing will be started for a while.
-    pub fn rest(&self) {
-        if let Some(keeper) = &self.keeper {
-            keeper.rest();
+    /// Nothing will be started for a while. Says whether nothing is left that was started here.
+    pub fn rest(&self) -> bool {
+        match &self.keeper {
+            Some(keeper) => keeper.rest(),
+            None => self.running().is_empty(),
         }
     }
 

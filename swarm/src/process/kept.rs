@@ -107,11 +107,12 @@ impl Keeper {
         pids.flatten().filter_map(Pid::from_raw).collect()
     }
 
-    /// Lets the keeper go as long as nothing is there to be kept.
-    pub(super) fn rest(&self) {
+    /// Lets the keeper go as long as nothing is there to be kept; says whether there is none.
+    pub(super) fn rest(&self) -> bool {
         if self.ask(REST).as_deref() == Some("gone") {
             self.alive().take();
         }
+        self.alive().is_none()
     }
 
     /// What it says; nothing if there is none.

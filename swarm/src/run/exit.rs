@@ -42,6 +42,8 @@ store::words! {
         Quota = "quota",
         /// The same failure again, and nothing had changed.
         NoProgress = "no_progress",
+        /// Something could not be read or written before its agent began. Nobody else can begin now.
+        Broken = "broken",
     }
 }
 

@@ -5,7 +5,7 @@
 //! ended, and the run is finished.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,11 +17,13 @@ use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
-use super::exit::ExitStatus;
+use super::exit::{Exit, ExitStatus};
 use super::guard::{RESULT_WRITTEN, stop_words};
 use super::life::Life;
 use super::life::hooks::{Hooking, Said};
+use super::life::park::Woken;
 use super::meta::RunState;
+use super::parked::{Hosted, Parked};
 use super::prove::prove;
 use super::required;
 use super::run_dir::{RunDir, RunError};
@@ -30,7 +32,7 @@ use super::stop::Why;
 use crate::fault;
 use crate::process::{Keeper, Processes};
 use crate::redact::Secrets;
-use crate::runtime::{Agent, Event, Launch, LaunchError, Runtime};
+use crate::runtime::{Agent, Event, Known, Launch, LaunchError, Runtime, Start};
 
 /// How often a host looks at what nobody tells it: whether the task is still its own, whether
 /// the agent seems stuck.
@@ -58,6 +60,8 @@ pub struct HostOptions {
     pub secrets: Arc<Secrets>,
     /// After how long without a sign of life the loop of an agent in this process is given up.
     pub blocked_after: Duration,
+    /// How often is looked at what nobody tells of: whether the task is still the run's.
+    pub look_every: Duration,
 }
 
 impl Default for HostOptions {
@@ -71,6 +75,7 @@ impl Default for HostOptions {
             give_up: QuotaSettings::default().give_up,
             secrets: Arc::new(Secrets::new(Vec::<Vec<u8>>::new())),
             blocked_after: Duration::from_secs(60),
+            look_every: TICK,
         }
     }
 }
@@ -81,6 +86,8 @@ pub struct Premises<'a> {
     pub keeper: Option<Arc<Keeper>>,
     /// Tells the guard that it is written down how the run ended.
     pub result_written: &'a mut dyn FnMut(),
+    /// How its agent was left that has slept without a host.
+    pub parked: Option<Parked>,
 }
 
 /// Why a host gave up. The guard finishes the run then.
@@ -122,12 +129,15 @@ pub fn host(
     let premises = Premises {
         keeper: None,
         result_written: &mut written,
+        parked: None,
     };
-    host_in(run, runtime, launch, services, options, premises)
+    // One whose process is its own never lets go of its agent.
+    host_in(run, runtime, launch, services, options, premises).map(drop)
 }
 
 /// The same on a thread of a process that may have more of them. Standard output leads to the
-/// guard; somebody else holds the run's `alive.lock`.
+/// guard; somebody else holds the run's `alive.lock`. If the agent sleeps and the host has a keeper,
+/// this may return before the run has ended.
 pub fn host_in(
     run: &RunDir,
     runtime: &dyn Runtime,
@@ -135,7 +145,7 @@ pub fn host_in(
     services: &mut dyn HostServices,
     options: &HostOptions,
     premises: Premises<'_>,
-) -> Result<(), HostError> {
+) -> Result<Hosted, HostError> {
     let tokio = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -147,22 +157,30 @@ pub fn host_in(
         scratch: launch.scratch.clone(),
         ..Launch::default()
     };
-    let exit = tokio.block_on(async {
+    let ended = tokio.block_on(async {
+        let parks = premises.keeper.is_some();
         let processes = match premises.keeper {
             Some(keeper) => Processes::kept(keeper),
             None => Processes::adopting()?,
         };
         let (hooking, said) = Hooking::new(&processes);
-        let mut life = Life::begin(run.clone(), runtime.abilities(), services, options, hooking)?;
-        if let Some(prompt) = life.next_prompt() {
-            launch.prompt = prompt;
-            launch
-                .permission_mode
-                .clone_from(&life.meta.permission_mode);
-        }
+        let terminated = premises.parked.as_ref().is_some_and(|it| it.terminated);
+        let slept = premises.parked.as_ref().map(Parked::known);
+        let rest = premises.parked.map(|parked| parked.rest);
+        let abilities = runtime.abilities();
+        let mut life = Life::begin(run.clone(), abilities, services, options, hooking, rest)?;
         let mut inputs = HostInputs::new(&life)?;
-        let may = inputs.wait_for_turn(&mut life).await?
-            && may_start(&mut life, &mut launch, &processes, &mut inputs).await?;
+        let may = match slept {
+            None => {
+                take_up(&mut life, &mut launch);
+                inputs.wait_for_turn(&mut life).await?
+                    && may_start(&mut life, &mut launch, &processes, &mut inputs).await?
+            }
+            Some(known) => match woken(&mut life, &mut launch, &inputs, terminated) {
+                Woken::ForNothing => return park(life, inputs, known).map(Ended::Parked),
+                woken => woken == Woken::ToWork,
+            },
+        };
         if may {
             life.prompt(&launch.prompt);
             life.about_to_launch();
@@ -171,7 +189,10 @@ pub fn host_in(
                 Ok(agent) => {
                     reached(fault::RUN_LAUNCHED);
                     life.launched(&processes, &others);
-                    live(&mut life, agent, &processes, &mut inputs, said).await?;
+                    let known = live(&mut life, agent, &processes, &mut inputs, said, parks);
+                    if let Some(known) = known.await? {
+                        return park(life, inputs, known).map(Ended::Parked);
+                    }
                 }
                 Err(error) => life.not_launched(&launch_words(&error)),
             }
@@ -185,9 +206,60 @@ pub fn host_in(
             prove(run, &mut exit, &check, services, options, &processes).await?;
         }
         services.judge(&mut exit);
-        Ok::<_, HostError>(exit)
+        Ok::<_, HostError>(Ended::Over(Box::new(exit)))
     })?;
-    Ok(services.finish(&exit, premises.result_written)?)
+    match ended {
+        Ended::Over(exit) => {
+            services.finish(&exit, premises.result_written)?;
+            Ok(Hosted::Finished)
+        }
+        Ended::Parked(parked) => Ok(Hosted::Parked(parked)),
+    }
+}
+
+/// What a host's work came to.
+enum Ended {
+    /// The run is over.
+    Over(Box<Exit>),
+    /// The agent sleeps.
+    Parked(Box<Parked>),
+}
+
+/// Lets an agent that was resumed begin with what it was resumed for.
+fn take_up(life: &mut Life<'_>, launch: &mut Launch) {
+    if let Some(prompt) = life.next_prompt() {
+        launch.prompt = prompt;
+        let mode = &life.meta.permission_mode;
+        launch.permission_mode.clone_from(mode);
+    }
+}
+
+/// What there is to do for an agent that has slept without a host; it goes on with its conversation.
+fn woken(life: &mut Life<'_>, launch: &mut Launch, inputs: &HostInputs, by_signal: bool) -> Woken {
+    // First the bell, then the look: what is rung for in between is heard again.
+    inputs.hush();
+    if by_signal || guard_is_dead() {
+        life.stop_before_start(terminated());
+    }
+    let woken = life.woken();
+    launch.prompt.clear();
+    let mode = &life.meta.permission_mode;
+    launch.permission_mode.clone_from(mode);
+    if let Some(session) = life.meta.session.clone() {
+        launch.start = Start::Resume { session };
+    }
+    woken
+}
+
+/// Lets go of everything but what the next host needs.
+fn park(life: Life<'_>, inputs: HostInputs, known: Known) -> Result<Box<Parked>, HostError> {
+    let due = life.limits_due().map(Instant::into_std);
+    Ok(Box::new(Parked {
+        bells: inputs.into_bells()?,
+        due,
+        rest: life.into_rest(known),
+        terminated: false,
+    }))
 }
 
 fn launch_words(error: &LaunchError) -> String {
@@ -220,6 +292,18 @@ impl HostInputs {
             guarded: true,
             terminate: signal(SignalKind::terminate())?,
         })
+    }
+
+    /// Takes in what the run's bell was rung for so far; the mail's is taken in with the mail.
+    fn hush(&self) {
+        let mut rings = [0; 1024];
+        while matches!(rustix::io::read(&self.control, &mut rings), Ok(1..)) {}
+    }
+
+    /// What somebody who waits for rings has to listen to.
+    fn into_bells(self) -> io::Result<Vec<OwnedFd>> {
+        let bells = std::iter::once(self.control).chain(self.mail);
+        bells.map(pipe::Receiver::into_nonblocking_fd).collect()
     }
 
     /// Waits until the first turn may begin; false if the run is to end before it does.
@@ -319,26 +403,29 @@ fn terminated() -> Why {
     }
 }
 
-/// Takes part in the agent's life until it has ended.
+/// Takes part in the agent's life until it has ended; or, if the host may do without a thread
+/// (`parks`), until it sleeps: then what it knows is returned.
 async fn live(
     life: &mut Life<'_>,
     mut agent: Agent,
     processes: &Processes,
     inputs: &mut HostInputs,
     mut said: UnboundedReceiver<Said>,
-) -> Result<(), HostError> {
-    let often = TICK.min(life.options.blocked_after);
+    parks: bool,
+) -> Result<Option<Known>, HostError> {
+    let often = life.options.look_every.min(life.options.blocked_after);
     let mut tick = interval_at(Instant::now() + often, often);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     life.look_for_stop(&agent.orders, processes);
     life.fetch_mail(&agent.orders).await;
+    life.leave_if_agreed(&agent.orders).await;
     let mut over = false;
     loop {
         life.end_if_over(&agent.orders, processes);
         // A program that has ended may still wait for what hooks say about its end.
         let waits = || life.hooking.pending();
         if over && (life.stopping.why().is_some() || (!waits() && !life.waits_for_children())) {
-            return Ok(());
+            return Ok(None);
         }
         let due = life.next_due();
         tokio::select! {
@@ -374,11 +461,14 @@ async fn live(
             _ = tick.tick() => {
                 life.look_at_pulse(agent.pulse.as_ref(), &agent.orders, processes);
                 life.tick(&agent.orders, processes);
-                if life.meta.state == RunState::Idle {
-                    processes.rest();
-                    life.rest();
-                }
                 life.leave_if_agreed(&agent.orders).await;
+                if life.meta.state == RunState::Idle {
+                    let nothing_runs = processes.rest();
+                    life.rest();
+                    if parks && !over && nothing_runs && let Some(known) = life.may_park(&agent) {
+                        return Ok(Some(known));
+                    }
+                }
             }
         }
     }

@@ -403,6 +403,7 @@ impl LaunchPlan {
         given: Vec<(OsString, OsString)>,
     ) -> Vec<(OsString, OsString)> {
         let kind = meta.runtime.kind;
+        let shared = shared_board(meta, &given);
         let mut env = crate::environment::for_agent(given, kind, &self.pass_env);
         let mut set = |name: &str, value: OsString| {
             env.retain(|(known, _)| known != name);
@@ -410,6 +411,9 @@ impl LaunchPlan {
         };
         for (name, value) in self.env.iter().chain(&meta.runtime.env) {
             set(name, value.into());
+        }
+        for (name, value) in shared {
+            set(name, value);
         }
         set("CCB_HOME", home.path().into());
         set("CCB_AGENT", meta.address().into());
@@ -439,6 +443,26 @@ impl LaunchPlan {
     }
 }
 
+/// What an agent needs to find the board its task is on, if that is in a database: its own `ccb`
+/// asks there, as it would look into files.
+fn shared_board(meta: &Meta, given: &[(OsString, OsString)]) -> Vec<(&'static str, OsString)> {
+    const PASSWORDS: [&str; 2] = ["PGPASSWORD", "PGPASSFILE"];
+    let Some(shared) = &meta.options.shared else {
+        return Vec::new();
+    };
+    let find = |wanted: &str| {
+        let found = given.iter().find(|(name, _)| name == wanted);
+        found.map(|(_, value)| value.clone())
+    };
+    let board = find("CCB_BOARD").unwrap_or_else(|| shared.board.clone().into());
+    let passwords = PASSWORDS.into_iter();
+    let mut all: Vec<_> = passwords
+        .filter_map(|name| Some((name, find(name)?)))
+        .collect();
+    all.push(("CCB_BOARD", board));
+    all
+}
+
 /// Our own server is told who the agent is: not every program passes its environment on.
 fn with_identity(mut servers: Vec<McpServer>, env: &[(OsString, OsString)]) -> Vec<McpServer> {
     for server in servers
@@ -449,7 +473,9 @@ fn with_identity(mut servers: Vec<McpServer>, env: &[(OsString, OsString)]) -> V
             let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else {
                 continue;
             };
-            let ours = name.starts_with("CCB_") || TEAM_VARIABLES.contains(&name);
+            let ours = name.starts_with("CCB_")
+                || name.starts_with("PGPASS")
+                || TEAM_VARIABLES.contains(&name);
             if ours && !server.env.contains_key(name) {
                 server.env.insert(name.to_owned(), value.to_owned());
             }

@@ -89,6 +89,9 @@ pub struct TreeOf {
     /// What it was given besides its files, in case it has to be made again.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub set_up: Value,
+    /// The commit from which its host makes it, as long as it is not there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub make_from: Option<String>,
     /// What became of it at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<TreeOutcome>,
@@ -246,6 +249,13 @@ impl Meta {
     /// The name messages to it are addressed to.
     pub fn address(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.agent_id)
+    }
+
+    /// Its working tree, if its host has to make it first.
+    pub fn awaited_tree(&self) -> Option<&TreeOf> {
+        self.worktree
+            .as_ref()
+            .filter(|tree| tree.make_from.is_some())
     }
 
     /// The file with the conversation of an agent of our own loop: one line for each point at which it

@@ -41,6 +41,7 @@ mod meta;
 mod meter;
 mod options;
 mod output;
+mod parked;
 mod partial;
 mod prove;
 mod recorder;
@@ -61,8 +62,9 @@ pub use launch_plan::{
 };
 pub use list::{active, all, without_meta};
 pub use meta::{Meta, RunState, RuntimeSpec, Told, TreeOf, TreeOutcome};
-pub use options::{FleetOptions, RunOptions};
+pub use options::{FleetOptions, RunOptions, SharedPlace};
 pub use output::tail_of_output;
+pub use parked::{Hosted, Parked, Waiting};
 pub use run_dir::{Held, RunDir, RunError, Waiter};
 pub use services::{
     Asked, CheckDir, Child, HookCall, HostServices, Mail, MailMessage, MayBegin, ModeOrder,

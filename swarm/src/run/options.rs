@@ -45,9 +45,32 @@ pub struct RunOptions {
     pub mate_max_bytes: u64,
     /// After how long without a sign of life one of them is ended.
     pub mate_blocked_ms: u64,
+    /// Where board and mail are, if several machines share them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared: Option<SharedPlace>,
     /// What a later version wrote.
     #[serde(flatten)]
     pub other: Map<String, Value>,
+}
+
+/// A board and mail that several machines share.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SharedPlace {
+    /// The address of the database, without a password.
+    pub board: String,
+    /// How long a run may be silent before its tasks are given to others.
+    pub lease_ms: u64,
+    /// The git remote by which results get to other machines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<String>,
+}
+
+impl SharedPlace {
+    /// How long a run may be silent.
+    pub fn lease(&self) -> Duration {
+        Duration::from_millis(self.lease_ms)
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
@@ -80,6 +103,7 @@ impl From<&Settings> for RunOptions {
             mates_in: settings.agents.mates_in,
             mate_max_bytes: settings.agents.mate_max_bytes,
             mate_blocked_ms: ms(settings.agents.mate_blocked),
+            shared: None,
             other: Map::new(),
         }
     }

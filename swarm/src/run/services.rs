@@ -77,7 +77,7 @@ pub struct PermissionAnswer {
 }
 
 /// The agent's mail.
-pub trait Mail: fmt::Debug {
+pub trait Mail: fmt::Debug + Send {
     /// Becomes readable when there is something new.
     fn bell(&self) -> BorrowedFd<'_>;
 
@@ -216,6 +216,11 @@ pub trait HostServices: fmt::Debug {
     /// Whether the agent has agreed to end when its turn is over.
     fn leaves(&mut self) -> Result<bool, ServiceError> {
         Ok(false)
+    }
+
+    /// Whether nothing has to be looked at while the agent waits for somebody to ring.
+    fn may_park(&mut self) -> bool {
+        false
     }
 
     /// Notes that the agent waits for work (true) or has some.

@@ -65,7 +65,7 @@ pub use lines::LinesRuntime;
 pub use native::NativeRuntime;
 pub use opening::{Keys, Opening};
 pub use program::quoted;
-pub use pulse::Pulse;
+pub use pulse::{Known, Pulse};
 pub use queue::{agent, post};
 pub use refusal::retry_after;
 pub use shell::ShellRuntime;

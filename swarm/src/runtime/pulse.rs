@@ -1,11 +1,38 @@
 //! Whether an agent in this process still moves.
 
-use std::sync::Arc;
+use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How often it is felt.
 pub(crate) const BEAT: Duration = Duration::from_secs(1);
+
+/// What an agent knows that its conversation does not say, for one that goes on with it. Only its
+/// runtime can look into it; whoever takes it first has it.
+#[derive(Debug, Clone)]
+pub struct Known(Arc<Mutex<Option<Box<dyn Any + Send>>>>);
+
+impl Known {
+    /// Somebody knows this.
+    pub(crate) fn new(known: Box<dyn Any + Send>) -> Self {
+        Self(Arc::new(Mutex::new(Some(known))))
+    }
+
+    /// Nothing yet.
+    fn nothing() -> Self {
+        Self(Arc::default())
+    }
+
+    /// What is known, for the one who asks first.
+    pub(crate) fn take(&self) -> Option<Box<dyn Any + Send>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn put(&self, known: Box<dyn Any + Send>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
+    }
+}
 
 /// Beats as long as the thread of an agent's loop comes back to its scheduler.
 #[derive(Debug, Clone)]
@@ -13,6 +40,8 @@ pub struct Pulse {
     began: Instant,
     /// When it last beat, in milliseconds since it began.
     last: Arc<AtomicU64>,
+    /// What it knows while it has no thread.
+    asleep: Known,
 }
 
 impl Default for Pulse {
@@ -20,6 +49,7 @@ impl Default for Pulse {
         Self {
             began: Instant::now(),
             last: Arc::default(),
+            asleep: Known::nothing(),
         }
     }
 }
@@ -30,9 +60,23 @@ impl Pulse {
         self.last.store(self.now(), Ordering::Relaxed);
     }
 
-    /// It has no thread until it is woken, so nothing can block it.
-    pub(crate) fn rest(&self) {
+    /// It has no thread until it is woken, so nothing can block it; it goes on with `known`.
+    pub(crate) fn rest(&self, known: Box<dyn Any + Send>) {
+        self.asleep.put(known);
         self.last.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    /// What an agent goes on with that is woken; none if somebody else goes on with it.
+    pub(crate) fn wake(&self) -> Option<Box<dyn Any + Send>> {
+        let known = self.asleep.take()?;
+        self.beat();
+        Some(known)
+    }
+
+    /// Takes what an agent knows that has no thread: it does not wake any more, and another one can
+    /// go on with its conversation.
+    pub(crate) fn take_over(&self) -> Option<Known> {
+        self.asleep.take().map(Known::new)
     }
 
     /// Whether it has no thread at the moment.

@@ -167,19 +167,31 @@ impl Tail {
         let surplus = self.bytes.len().saturating_sub(RESULT);
         // Not in the middle of a character.
         let inside = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
-        let torn = match surplus {
-            0 => 0,
-            _ => self.bytes[surplus..]
-                .iter()
-                .take(3)
-                .take_while(inside)
-                .count(),
-        };
+        let cut = surplus > 0 || self.cut;
+        let start = self.bytes[surplus..].iter().take(3).take_while(inside);
+        let torn = if cut { start.count() } else { 0 };
         let text = String::from_utf8_lossy(&self.bytes[surplus + torn..]);
         let text = text.trim_end();
-        if surplus > 0 || self.cut {
+        if cut {
             return format!("[the beginning is in the output file]\n{text}");
         }
         text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_character_is_torn_wherever_the_beginning_was_cut() {
+        for length in 0..4 {
+            let mut tail = Tail::default();
+            tail.push("ü".repeat(RESULT).as_bytes());
+            tail.push(&b"x".repeat(CHUNK + 1 + length));
+            let text = tail.text();
+            assert!(!text.contains('\u{fffd}'), "{length}");
+            assert!(text.len() <= RESULT + 50, "{}", text.len());
+        }
     }
 }

@@ -40,7 +40,7 @@ impl Life<'_> {
         waits
     }
 
-    fn running_children(&mut self) -> Vec<Child> {
+    pub(super) fn running_children(&mut self) -> Vec<Child> {
         self.services.children().unwrap_or_else(|error| {
             tracing::warn!(%error, "cannot tell which agents it has started");
             Vec::new()

@@ -70,6 +70,11 @@ impl Hooking {
         self.asked || (self.lingering && self.is_going())
     }
 
+    /// Whether hooks run, waited for or not.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.asked || self.lingering || self.is_going()
+    }
+
     fn is_going(&self) -> bool {
         self.going.load(Ordering::Relaxed) > 0
     }

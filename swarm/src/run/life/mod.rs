@@ -6,6 +6,7 @@ mod limits;
 mod mail;
 mod mail_queue;
 mod mode;
+pub(super) mod park;
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -21,6 +22,7 @@ use children::Children;
 use hooks::Hooking;
 use limits::{Failure, Hold};
 use mail_queue::MailQueue;
+use park::Rest;
 
 use super::event_redactor::EventRedactor;
 use super::guard::stop_words;
@@ -101,17 +103,21 @@ pub(super) struct Life<'a> {
 }
 
 impl<'a> Life<'a> {
+    /// `rest` is what a host before this one knew.
     pub(super) fn begin(
         run: RunDir,
         abilities: Abilities,
         services: &'a mut dyn HostServices,
         options: &'a HostOptions,
         hooking: Hooking,
+        rest: Option<Rest>,
     ) -> Result<Self, HostError> {
         let meta = run.meta()?;
         let used = meta.usage.since(&meta.used_before);
         let rested = meta.restarts > 0 && meta.state == RunState::Idle;
         let mail_queue = match abilities.messages {
+            // Whoever goes on has it already.
+            _ if rest.is_some() => None,
             Messages::Never => None,
             _ => match services.mail() {
                 Ok(mail) => Some(MailQueue::new(mail)),
@@ -122,7 +128,7 @@ impl<'a> Life<'a> {
                 }
             },
         };
-        Ok(Self {
+        let mut life = Self {
             record: Recorder::open(&run, meta.life, options),
             redactor: EventRedactor::new(&options.secrets),
             run,
@@ -158,7 +164,11 @@ impl<'a> Life<'a> {
             modes: VecDeque::new(),
             should_be_over: None,
             children: Children::default(),
-        })
+        };
+        if let Some(rest) = rest {
+            life.takes_up(rest);
+        }
+        Ok(life)
     }
 
     pub(super) fn mail_bell(&self) -> Option<io::Result<OwnedFd>> {
