@@ -107,8 +107,8 @@ pub fn runs(workplace: &Workplace) -> Vec<Candidate> {
 
 /// The teams of this home that can be used here.
 pub fn teams(workplace: &Workplace) -> Vec<Candidate> {
-    let here = workplace.common_dir();
-    let teams = swarm::list(workplace.home()).unwrap_or_default();
+    let here = workplace.repository_name();
+    let teams = workplace.all_teams().unwrap_or_default();
     let teams = teams.into_iter().filter_map(|team| {
         let roster = team.roster.ok();
         let elsewhere = |repository: &str| here.is_some_and(|here| here != repository);

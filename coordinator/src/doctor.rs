@@ -3,6 +3,8 @@
 
 mod damaged;
 mod models;
+#[cfg(feature = "postgres")]
+mod server;
 
 use std::collections::BTreeMap;
 
@@ -16,6 +18,8 @@ use crate::run::{AgentError, Agents};
 use crate::workplace::Workplace;
 
 pub use models::{KnownRuntime, Probe, known_runtimes, probe_models};
+#[cfg(feature = "postgres")]
+pub use server::{SCHEMA as DATABASE_SCHEMA, findings_of as database_findings};
 
 /// Something that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +65,13 @@ impl From<taskboard::Finding> for Finding {
 /// Looks at everything there is at a workplace: the board, the trees, and what the team has.
 pub fn doctor_of_all(workplace: &Workplace, fix: bool) -> Result<Vec<Finding>, Failure> {
     let mut findings: Vec<Finding> = Vec::new();
+    #[cfg(feature = "postgres")]
+    if let Some(database) = workplace.database()
+        && !server::look(database, &mut findings)
+    {
+        // Nothing else can be looked at.
+        return Ok(findings);
+    }
     findings.extend(workplace.board().doctor(fix)?.into_iter().map(Into::into));
     // Runs, roster, requests, and whether all of them agree come after what they stand on.
     // Outside of a repository there are no trees to look at.

@@ -8,6 +8,7 @@
 
 pub mod actions;
 pub mod agent;
+mod away;
 pub mod binding;
 mod bystander;
 pub mod candidates;
@@ -29,17 +30,22 @@ pub mod plans;
 mod progress;
 pub mod report;
 pub mod rights;
+mod rosters;
 pub mod run;
 pub mod session;
 pub mod session_file;
+mod shared_board;
 mod team_delete;
 #[cfg(feature = "telemetry")]
 pub mod telemetry;
 mod visit;
+pub mod worker;
 pub mod workplace;
 
+#[cfg(feature = "postgres")]
+pub use doctor::{DATABASE_SCHEMA, database_findings};
 pub use doctor::{
     Finding, KnownRuntime, Probe, doctor, doctor_of_all, known_runtimes, probe_models,
 };
 pub use fault::FAULT_POINTS;
-pub use team_delete::{DeleteError, Deleted, TreeEnd, delete_team};
+pub use team_delete::{DeleteError, Deleted, Force, TreeEnd, delete_team};

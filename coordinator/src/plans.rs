@@ -323,8 +323,16 @@ impl Ready {
         let place = workplace.directory.join(&self.path);
         let place = place.canonicalize().unwrap_or(place);
         let shard = self.shard.map(|shard| shard.to_string());
+        // On a board that several machines share, the same plan is one plan on all of them.
+        let shared = workplace.shared_repository();
+        let top = patch::top(&workplace.directory).unwrap_or_default();
+        let place = match &shared {
+            Some(_) => place.strip_prefix(&top).map_or(place.clone(), Into::into),
+            None => place,
+        };
+        let repository = shared.or_else(|| workplace.common_dir().map(str::to_owned));
         let whole = [
-            workplace.common_dir().unwrap_or_default(),
+            repository.as_deref().unwrap_or_default(),
             &place.to_string_lossy(),
             &self.name,
             &shard.unwrap_or_default(),
@@ -345,6 +353,7 @@ impl Ready {
         workplace: &Workplace,
     ) -> Result<Report, Failure> {
         let workplace = workplace.in_team(team);
+        workplace.check_shared()?;
         let (_, set_up) = workplace.usual_tree()?;
         let isolated = |task: &PlannedTask| task.isolation == fanout::TaskIsolation::Worktree;
         if self.tasks.iter().any(isolated) {

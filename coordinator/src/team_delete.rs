@@ -8,6 +8,8 @@ use swarm::{Living, Roster, Team, TeamError};
 use taskboard::{Board, BoardError, Status};
 use worktrees::{AgentEnd, Slug, Trees};
 
+use crate::run::{AgentError, stop_all};
+
 /// How long the processes of an agent may take to go away after its end.
 const LAST_MOMENTS: Duration = Duration::from_secs(5);
 
@@ -16,12 +18,25 @@ const LAST_MOMENTS: Duration = Duration::from_secs(5);
 pub struct Deleted {
     /// The team as it was.
     pub roster: Roster,
-    /// Who was alive and is on its own now; only with force.
+    /// Agents that were running and have been stopped; only with force.
+    pub stopped: Vec<String>,
+    /// Who is still alive and on its own now; only with force.
     pub living: Vec<Living>,
     /// How many tasks there were.
     pub tasks: usize,
     /// What became of its members' working trees.
     pub trees: Vec<TreeEnd>,
+}
+
+/// Deletes although members are alive or tasks are in progress.
+#[derive(Debug, Clone, Copy)]
+pub struct Force<'a> {
+    /// Who does it.
+    pub by: &'a str,
+    /// The run of whoever does it, which is not stopped.
+    pub own_run: Option<&'a str>,
+    /// How long agents may take to end by themselves.
+    pub grace: Duration,
 }
 
 /// What became of a member's working tree.
@@ -48,6 +63,9 @@ pub enum DeleteError {
     /// Its tasks said no; nothing has changed.
     #[error(transparent)]
     Board(#[from] BoardError),
+    /// Its agents cannot be stopped; nothing has been deleted.
+    #[error(transparent)]
+    Agents(#[from] AgentError),
     /// A part of it is gone, or nobody can join any more; doing it again finishes it.
     #[error("team {team:?} is deleted only in part: {source}")]
     Unfinished { team: String, source: Box<Self> },
@@ -58,6 +76,7 @@ impl Explain for DeleteError {
         match self {
             Self::Team(error) => error.facts(),
             Self::Board(error) => error.facts(),
+            Self::Agents(error) => error.facts(),
             Self::Unfinished { source, .. } => {
                 Facts::new(source.category(), "unfinished").hint("the same command finishes it")
             }
@@ -69,22 +88,22 @@ impl Explain for DeleteError {
 /// `trees` those without changes are removed, the others stay; one that cannot be is reported.
 ///
 /// Without `force` it is refused while members are alive or tasks are in progress, and then
-/// nothing has changed. If it is cut short, the same call later finishes it. Ids of tasks
+/// nothing has changed; with it, running agents are stopped first. If it is cut short, the same call later finishes it. Ids of tasks
 /// are never given out again: the board's high-water mark stays.
 pub fn delete_team(
     team: &Team,
     board: &Board,
     trees: Option<&Trees>,
-    force: bool,
+    force: Option<&Force<'_>>,
 ) -> Result<Deleted, DeleteError> {
     let unfinished = |source: DeleteError| DeleteError::Unfinished {
         team: team.name().to_string(),
         source: Box::new(source),
     };
-    if !force {
+    if force.is_none() {
         await_ended(team);
     }
-    let (roster, living) = match team.begin_delete(force) {
+    let (roster, mut living) = match team.begin_delete(force.is_some()) {
         Ok(begun) => begun,
         // The mark is set, but cannot be relied on; take it off again.
         Err(TeamError::NotDurable { source }) => {
@@ -95,12 +114,20 @@ pub fn delete_team(
         }
         Err(error) => return Err(error.into()),
     };
+    // Nobody can join or start any more. Whoever went on would write to files that are gone.
+    let mut stopped = Vec::new();
+    if let Some(force) = force.filter(|_| !living.is_empty()) {
+        let before = std::mem::replace(&mut living, stop_agents(team, &roster, force)?);
+        let left = |one: &Living| living.iter().any(|other| other.name == one.name);
+        let gone = before.into_iter().filter(|one| !left(one));
+        stopped = gone.map(|one| one.name).collect();
+    }
     // The trees before the tasks that name them; but not if the tasks are going to refuse.
-    let trees = match trees.filter(|_| force || !in_progress(board)) {
+    let trees = match trees.filter(|_| force.is_some() || !in_progress(board)) {
         Some(trees) => end_trees(&roster, trees),
         None => Vec::new(),
     };
-    let tasks = match empty(board, force) {
+    let tasks = match empty(board, force.is_some()) {
         Ok(tasks) => tasks,
         // Tasks are gone.
         Err(error @ (BoardError::Unfinished { .. } | BoardError::NotDurable { .. })) => {
@@ -116,6 +143,7 @@ pub fn delete_team(
     match team.finish_delete() {
         Ok(()) => Ok(Deleted {
             roster,
+            stopped,
             living,
             tasks,
             trees,
@@ -124,6 +152,22 @@ pub fn delete_team(
         Err(error @ TeamError::NotDurable { .. }) => Err(error.into()),
         Err(error) => Err(unfinished(error.into())),
     }
+}
+
+/// Stops the team's agents; returns who is alive after that. If that fails, the team can be used again.
+fn stop_agents(
+    team: &Team,
+    roster: &Roster,
+    force: &Force<'_>,
+) -> Result<Vec<Living>, DeleteError> {
+    let runs = team.dir().join("runs");
+    let why = "its team is deleted";
+    let stopped = stop_all(&runs, force.own_run, force.by, why, force.grace);
+    if let Err(error) = stopped {
+        team.cancel_delete()?;
+        return Err(error.into());
+    }
+    Ok(team.living(roster)?)
 }
 
 /// Waits a moment for agents that have ended and of which a process is still there: their lead was

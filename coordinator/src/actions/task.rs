@@ -157,7 +157,7 @@ fn in_run(
     let Some(run) = workplace.holder() else {
         return Ok((caller, None));
     };
-    let lease = Some(LeaseTerm::Run(run.to_owned()));
+    let lease = Some(workplace.lease_of(run));
     let snapshot = workplace.board().snapshot()?;
     let held = snapshot.get(id).and_then(Task::lease);
     let Some(held) = held.filter(|held| held.agent == caller.agent) else {

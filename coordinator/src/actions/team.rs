@@ -1,6 +1,6 @@
 //! Teams: made and deleted.
 
-use crate::{Deleted, delete_team};
+use crate::{Deleted, Force, delete_team};
 use serde_json::{Value, json};
 use store::Failure;
 use store::name::Name;
@@ -46,7 +46,12 @@ pub fn delete(name: &str, force: bool, workplace: &Workplace) -> Result<Deleted,
     // Outside a repository there are no trees.
     let trees = workplace.trees().ok();
     let board = workplace.team_board(&team);
-    Ok(delete_team(&team, &board, trees.as_ref(), force)?)
+    let force = force.then(|| Force {
+        by: workplace.agent(),
+        own_run: workplace.run(),
+        grace: workplace.agent_settings().stop_grace,
+    });
+    Ok(delete_team(&team, &board, trees.as_ref(), force.as_ref())?)
 }
 
 /// What deleting a team answers.
@@ -65,6 +70,7 @@ pub fn deleted_json(deleted: &Deleted) -> Value {
         "team": deleted.roster.to_json(),
         "deleted": true,
         "tasks": deleted.tasks,
+        "stopped": deleted.stopped,
         "alive": living,
         "worktrees": worktrees,
     })

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use crate::identity::Standing;
-use crate::run::{DefinedHooks, LaunchPlan, Prove, Spawn, WorksIn};
+use crate::run::{DefinedHooks, LaunchPlan, MadeBy, Prove, Spawn, WorksIn};
 use store::Failure;
 use store::name::Name;
 use store::settings::AgentLimits;
@@ -133,6 +133,7 @@ pub fn describe(
         (None, _) => known_model(model(wish, definition, workplace), &runtime, workplace),
     };
     Ok(Spawn {
+        id: None,
         description,
         agent_type: definition.name.to_string(),
         name,
@@ -269,7 +270,11 @@ fn isolation(
 ) -> Result<WorksIn, Failure> {
     if let Some((base, set_up)) = &wish.worktree {
         let (base, set_up) = (base.clone(), set_up.clone());
-        return Ok(WorksIn::Worktree { base, set_up });
+        return Ok(WorksIn::Worktree {
+            base,
+            set_up,
+            made_by: MadeBy::Starter,
+        });
     }
     match (&wish.cwd, definition.isolation) {
         (Some(dir), _) => Ok(WorksIn::Directory(workplace.directory.join(dir))),
@@ -277,7 +282,11 @@ fn isolation(
             let (base, set_up) = workplace.usual_tree()?;
             let instead = "use a definition without `isolation: worktree`";
             workplace.check_isolation(Some(&set_up), instead)?;
-            Ok(WorksIn::Worktree { base, set_up })
+            Ok(WorksIn::Worktree {
+                base,
+                set_up,
+                made_by: MadeBy::Starter,
+            })
         }
         (None, None) => Ok(WorksIn::Directory(workplace.directory.clone())),
     }

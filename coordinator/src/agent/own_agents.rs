@@ -206,6 +206,7 @@ pub(super) fn asked_by_caller(wish: &Wish, workplace: &Workplace) -> Result<Spaw
     let definitions = definitions::load(None, workplace)?;
     let spawn = describe(wish, &definitions, workplace)?;
     Ok(Spawn {
+        id: None,
         parent: workplace.agent_name().clone(),
         ..spawn
     })

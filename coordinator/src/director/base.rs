@@ -1,11 +1,17 @@
 //! What the work on a task starts from: everything it builds on.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use taskboard::{Board, Task, TaskId};
 use worktrees::{TreeError, Trees};
 
-use crate::landing::commit_of;
+use crate::landing::{commit_of, obtain};
+use crate::run::Agents;
+
+/// So long a branch of a remote is taken to stand where it was seen: many tasks begin at once.
+const A_MOMENT: Duration = Duration::from_millis(500);
 
 /// Where trees for tasks start, before what they build on is added.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +20,8 @@ pub(crate) enum BaseOf {
     Fixed(String),
     /// Where this branch stands when the work begins.
     Branch(String),
+    /// The same, with the branch as other machines know it.
+    Remote(String),
     /// Nobody gets a tree.
     NoTrees,
 }
@@ -24,17 +32,27 @@ pub(super) fn base_for(
     task: &Task,
     board: &Board,
     trees: &Trees,
+    remote: Option<&Remote>,
 ) -> Result<Option<String>, TreeError> {
-    let start = match of {
-        BaseOf::NoTrees => return Ok(None),
-        BaseOf::Fixed(commit) => commit.clone(),
-        BaseOf::Branch(branch) => trees.resolve(&format!("refs/heads/{branch}"))?,
+    let start = match (of, remote) {
+        (BaseOf::NoTrees, _) => return Ok(None),
+        (BaseOf::Fixed(commit), _) => commit.clone(),
+        (BaseOf::Remote(branch), Some(remote)) => remote.branch(trees, branch)?,
+        (BaseOf::Branch(branch) | BaseOf::Remote(branch), _) => {
+            trees.resolve(&format!("refs/heads/{branch}"))?
+        }
     };
-    let mut commits = Vec::new();
+    let mut builds_on = Vec::new();
     let mut seen = BTreeSet::new();
     for blocker in &task.blocked_by {
-        collect(board, *blocker, &mut seen, &mut commits);
+        collect(board, *blocker, &mut seen, &mut builds_on);
     }
+    if let Some(remote) = remote {
+        for task in &builds_on {
+            obtain(trees, &remote.name, board.name().as_str(), task)?;
+        }
+    }
+    let commits: Vec<String> = builds_on.iter().filter_map(commit_of).collect();
     let Some(rejected) = rejected(task).filter(|commit| trees.has_commit(commit)) else {
         return trees.compose(&start, &commits).map(Some);
     };
@@ -53,8 +71,39 @@ fn rejected(task: &Task) -> Option<String> {
     attempts.last()?.work.as_ref()?.commit.clone()
 }
 
-/// The commits of `id`, or, where it left none, of what it builds on itself.
-fn collect(board: &Board, id: TaskId, seen: &mut BTreeSet<TaskId>, commits: &mut Vec<String>) {
+/// A remote by which machines share branches and results.
+#[derive(Debug)]
+pub(crate) struct Remote {
+    pub(super) name: String,
+    /// When a branch was looked at, and where it stood.
+    seen: Mutex<HashMap<String, (Instant, String)>>,
+}
+
+impl Remote {
+    /// The one by which results of these agents get to other machines, if they do.
+    pub(crate) fn of(agents: &Agents) -> Option<Self> {
+        Some(Self {
+            name: agents.shared()?.remote.clone()?,
+            seen: Mutex::default(),
+        })
+    }
+
+    /// Where a branch stands, or stood a moment ago.
+    fn branch(&self, trees: &Trees, branch: &str) -> Result<String, TreeError> {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, commit)) = seen.get(branch)
+            && at.elapsed() < A_MOMENT
+        {
+            return Ok(commit.clone());
+        }
+        let commit = trees.fetch_branch(&self.name, branch)?;
+        seen.insert(branch.to_owned(), (Instant::now(), commit.clone()));
+        Ok(commit)
+    }
+}
+
+/// The task `id`, or, where it left nothing, what it builds on itself.
+fn collect(board: &Board, id: TaskId, seen: &mut BTreeSet<TaskId>, found: &mut Vec<Task>) {
     if !seen.insert(id) {
         return;
     }
@@ -62,12 +111,11 @@ fn collect(board: &Board, id: TaskId, seen: &mut BTreeSet<TaskId>, commits: &mut
     let Ok(task) = board.get(id) else {
         return;
     };
-    match commit_of(&task) {
-        Some(commit) => commits.push(commit),
-        None => {
-            for blocker in &task.blocked_by {
-                collect(board, *blocker, seen, commits);
-            }
-        }
+    if commit_of(&task).is_some() {
+        found.push(task);
+        return;
+    }
+    for blocker in &task.blocked_by {
+        collect(board, *blocker, seen, found);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::setup::Setup;
 use super::work::Said;
@@ -13,6 +13,19 @@ use super::work::Said;
 const AT_MOST_EVERY: Duration = Duration::from_millis(50);
 /// And this often at least it is looked whether to go on.
 const PATIENCE: Duration = Duration::from_millis(100);
+/// How often is looked for tasks whose machines are silent.
+const OVERDUE_EVERY: Duration = Duration::from_millis(500);
+
+/// Returns what machines had that are silent, which nobody else may do while nothing changes, and
+/// finishes what ended here while the board could not be reached.
+fn see_to_the_silent(setup: &Setup) {
+    if let Err(error) = setup.board().return_overdue() {
+        tracing::warn!(%error, "tasks of machines that are silent stay theirs");
+    }
+    if let Err(error) = setup.agents.reconcile() {
+        tracing::warn!(%error, "runs that ended are not settled");
+    }
+}
 
 /// Looks for changes others make to the board, until it is dropped.
 pub(super) struct Watching {
@@ -27,13 +40,18 @@ impl Watching {
         let (setup, stop) = (Arc::clone(setup), Arc::clone(&over));
         let thread = thread::spawn(move || {
             let board = setup.board();
-            let mut watch = match board.watch(Some(seen)) {
-                Ok(watch) => watch,
-                Err(error) => {
-                    tracing::warn!(%error, "changes others make are not seen");
+            let mut watch = loop {
+                match board.watch(Some(seen)) {
+                    Ok(watch) => break watch,
+                    Err(error) => tracing::warn!(%error, "changes others make are not seen"),
+                }
+                if stop.load(Ordering::SeqCst) || setup.agents.shared().is_none() {
                     return;
                 }
+                thread::sleep(OVERDUE_EVERY);
             };
+            let mut looked = Instant::now();
+            let mut workers = None;
             while !stop.load(Ordering::SeqCst) {
                 match watch.poll() {
                     Ok(changes) if !changes.is_empty() => {
@@ -44,6 +62,16 @@ impl Watching {
                     }
                     Ok(_) => {}
                     Err(error) => tracing::warn!(%error, "the board cannot be followed"),
+                }
+                if setup.agents.shared().is_some() && looked.elapsed() >= OVERDUE_EVERY {
+                    looked = Instant::now();
+                    see_to_the_silent(&setup);
+                    if let Ok(now) = setup.agents.workers()
+                        && workers.as_ref() != Some(&now)
+                    {
+                        workers = Some(now.clone());
+                        said.send(Said::Workers(now)).ok();
+                    }
                 }
                 thread::sleep(AT_MOST_EVERY);
                 watch.wait(PATIENCE);

@@ -25,6 +25,10 @@ pub(super) struct TaskView {
     pub agent_type: Option<String>,
     /// Somebody says that it is completed, and its check has not been seen to pass.
     pub reported: bool,
+    /// The labels a machine must have to do it.
+    pub needs: Vec<String>,
+    /// Whoever has it loses it by being silent: on another machine, for example.
+    pub expires: bool,
 }
 
 impl TaskView {
@@ -46,6 +50,8 @@ impl TaskView {
             has_command: task.run_command().is_some(),
             agent_type: task.agent_type().map(str::to_owned),
             reported: task.is_reported(),
+            needs: task.needs(),
+            expires: task.lease().is_some_and(|lease| lease.expires_at.is_some()),
         }
     }
 }
@@ -184,6 +190,8 @@ mod tests {
             has_command: true,
             agent_type: None,
             reported: false,
+            needs: Vec::new(),
+            expires: false,
         };
         let open = Status::Pending;
         let tasks: Tasks = [

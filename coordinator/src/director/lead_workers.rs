@@ -13,7 +13,7 @@ use worktrees::{Slug, TreeError, Trees};
 
 use super::inputs::overlap;
 use super::setup::Setup;
-use crate::landing::{WORKER_OF, commit_of, is_workers, queued};
+use crate::landing::{Results, WORKER_OF, commit_of, is_workers, queued};
 use crate::run::{AgentError, Agents, Prove};
 
 /// Kept out of lists.
@@ -109,15 +109,16 @@ pub(crate) fn may_begin(paths: &[String], board: &Board) -> Result<Option<Task>,
 /// has still to land on it. Where that contradicts itself, the branch alone.
 pub(crate) fn base_of_all(into: &str, agents: &Agents) -> Result<String, AgentError> {
     let trees = agents.trees()?;
-    let tip = trees.resolve(&format!("refs/heads/{into}"))?;
+    let tip = trees.tip_of(into)?;
     let board = agents.board();
     if !board.exists() {
         return Ok(tip);
     }
     let snapshot = board.snapshot()?;
+    let results = Results::new(agents, &trees);
     let waiting = snapshot
         .tasks()
-        .filter(|task| queued(task, &trees).is_some());
+        .filter(|task| results.queued(task).is_some());
     let commits: Vec<String> = waiting.filter_map(commit_of).collect();
     match trees.compose(&tip, &commits) {
         Ok(all) => Ok(all),

@@ -26,7 +26,7 @@ use super::setup::{Closed, DirectorError, Ending, Setup};
 use super::trouble::{Then, Trouble};
 use super::work::{Ended, Said, WorkEnd};
 use crate::landing::Queued;
-use crate::run::{AgentError, Agents};
+use crate::run::{AgentError, Agents, KnownWorker};
 
 /// How often is looked at what nobody tells: a wish to stop, a gate that has opened.
 const TICK: Duration = Duration::from_millis(100);
@@ -76,6 +76,8 @@ pub(crate) struct Director {
     pub(super) landing: Option<Queued>,
     pub(super) proving: Option<TaskId>,
     pub(super) not_landed: BTreeMap<TaskId, String>,
+    /// The workers on the same board.
+    pub(super) workers: Vec<KnownWorker>,
     pub(super) stop_landing: Arc<AtomicBool>,
     pub(super) succeeded: usize,
     pub(super) failed: usize,
@@ -94,6 +96,10 @@ pub(crate) struct Director {
     _seat_of_the_director: FileLock,
     /// The last change of the board before it was looked at.
     seen: u64,
+    /// What tells this director from those of other machines that work on the same board.
+    spread: Option<u64>,
+    /// Results of other machines that have not landed, and since when that is known.
+    pub(super) foreign: BTreeMap<TaskId, Instant>,
 }
 
 impl Director {
@@ -105,7 +111,10 @@ impl Director {
         let seen = setup.board().last_change()?;
         let mirror = Mirror::load(setup.board())?;
         let (said, heard) = mpsc::channel();
+        let shared = setup.agents.shared().is_some();
         Ok(Self {
+            spread: shared.then(|| uuid::Uuid::new_v4().as_u64_pair().0),
+            foreign: BTreeMap::new(),
             needs: setup.crew.runtimes_of_types(),
             control,
             places: setup.seats.iter().cloned().map(Place::new).collect(),
@@ -115,6 +124,7 @@ impl Director {
             landing: None,
             proving: None,
             not_landed: BTreeMap::new(),
+            workers: Vec::new(),
             stop_landing: Arc::new(AtomicBool::new(false)),
             succeeded: 0,
             failed: 0,
@@ -139,6 +149,7 @@ impl Director {
     ) -> Result<Ending, DirectorError> {
         self.adopt()?;
         self.find_unlanded();
+        self.workers = self.setup.agents.workers().unwrap_or_default();
         let watching = Watching::start(&self.setup, self.seen, self.said.clone());
         let ending = self.go(tell);
         drop(watching);
@@ -170,7 +181,8 @@ impl Director {
     }
 
     fn go(&mut self, tell: &mut dyn FnMut(DirectorEvent)) -> Ending {
-        let mut said_at_rest = false;
+        let mut said_at_rest = None;
+        let mut looked_again = false;
         loop {
             while let Ok(said) = self.heard.try_recv() {
                 self.hear(said, tell);
@@ -179,6 +191,7 @@ impl Director {
             if level >= Level::Stop {
                 self.ask_to_stop(level);
             }
+            self.take_foreign();
             self.start_landing();
             let plan = self.plan(level, tell);
             // What waits to land for a moment lands, unless everything is to end at once.
@@ -195,17 +208,20 @@ impl Director {
             }
             self.tell_idle(tell);
             if !working {
-                let over = level > Level::GoOn
-                    || (!self.setup.linger && !matches!(plan.stand, Stand::Waiting(_)));
+                let over = level > Level::GoOn || (!self.setup.linger && !self.waits(&plan.stand));
+                if over && !std::mem::replace(&mut looked_again, true) && self.look_once_more() {
+                    continue;
+                }
                 if over {
                     return self.ending(plan.stand, level);
                 }
-                if !said_at_rest && self.setup.linger {
+                // Others may begin what nobody here can, and leave it again.
+                let elsewhere = plan.stand == Stand::Elsewhere;
+                if self.setup.linger && said_at_rest.replace(elsewhere) != Some(elsewhere) {
                     tell(DirectorEvent::AtRest { stand: plan.stand });
-                    said_at_rest = true;
                 }
             } else {
-                said_at_rest = false;
+                said_at_rest = None;
             }
             match self.heard.recv_timeout(TICK) {
                 Ok(said) => self.hear(said, tell),
@@ -215,6 +231,31 @@ impl Director {
                 }
             }
         }
+    }
+
+    /// Whether there is something to come for which one that does not linger stays. What others do
+    /// is nothing to one that only lands what was chosen.
+    fn waits(&self, stand: &Stand) -> bool {
+        let landings = self.setup.landings.as_ref();
+        let chosen = landings.is_some_and(|landings| landings.only.is_some());
+        match stand {
+            Stand::Waiting(_) => true,
+            Stand::Elsewhere => !chosen,
+            _ => false,
+        }
+    }
+
+    /// Looks at the whole board before it ends: what another machine did just now may not have been
+    /// told yet, and is to land. Whether that can be so.
+    fn look_once_more(&mut self) -> bool {
+        if self.setup.agents.shared().is_none() || self.setup.landings.is_none() {
+            return false;
+        }
+        if let Ok(mirror) = Mirror::load(self.setup.board()) {
+            self.mirror = mirror;
+        }
+        self.find_unlanded();
+        true
     }
 
     /// Something cannot be read or written.
@@ -230,6 +271,7 @@ impl Director {
             Then::Say => tell(DirectorEvent::Note {
                 text: format!("task {task} has to wait: {why}"),
             }),
+            Then::GiveUp if self.setup.patient => {}
             Then::GiveUp if self.places.iter().all(|place| place.at.is_none()) => {
                 let why = format!("nothing could be begun for two minutes: {why}");
                 self.control.want(Level::Finish, &why);
@@ -292,6 +334,9 @@ impl Director {
             unreadable: &self.mirror.unreadable,
             seats: &seats,
             needs: &self.needs,
+            labels: &self.setup.labels,
+            workers: &self.workers,
+            spread: self.spread,
             limits: self.setup.limits,
             closed: closed.as_deref(),
             succeeded: self.succeeded,

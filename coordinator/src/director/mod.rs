@@ -40,10 +40,10 @@ pub(crate) use crate::landing::{
     Landings, commit_of, discard, is_conflict, is_workers, put_away_superseded, staying_trees,
     superseded, unlanded,
 };
-pub(crate) use base::BaseOf;
+pub(crate) use base::{BaseOf, Remote};
 pub(crate) use control::{Control, Level};
 pub(crate) use crew::{Crew, Job, Seat, Terms};
 pub(crate) use inputs::Limits;
 pub(crate) use lead_workers::{WorkerTask, base_of_all, left_trees, may_begin};
 pub(crate) use main_loop::Director;
-pub(crate) use setup::{Closed, Ending, Gate, Setup};
+pub(crate) use setup::{Closed, Ending, Gate, Setup, usual_labels};

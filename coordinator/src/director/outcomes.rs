@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use taskboard::TaskId;
-use worktrees::Slug;
+use worktrees::{Slug, shown_branch};
 
 use super::control::Level;
 use super::event::{DirectorEvent, TaskEnd};
 use super::main_loop::{BREATHER, Director};
 use super::work::{Ended, Landing, Said, WorkEnd};
-use crate::landing::{Landed, next_to_land, queued, rivals};
+use crate::landing::{Landed, next_to_land, queued, queued_elsewhere, rivals};
 
 impl Director {
     pub(super) fn hear(&mut self, said: Said, tell: &mut dyn FnMut(DirectorEvent)) {
@@ -40,6 +40,7 @@ impl Director {
             }
             Said::Ended(ended) => self.ended(*ended, tell),
             Said::Changed(ids) => self.changed(&ids),
+            Said::Workers(workers) => self.workers = workers,
             Said::Landed(landing) => self.landed(*landing, tell),
             Said::Proved { task, proved } => {
                 self.proving = None;
@@ -65,6 +66,7 @@ impl Director {
             if !ours {
                 self.mirror.refresh(self.setup.board(), id);
                 self.look_aside(id);
+                self.look_elsewhere(id);
             }
         }
     }
@@ -119,6 +121,8 @@ impl Director {
                 self.enqueue(task);
             }
             TaskEnd::Parked { .. } => self.failed += 1,
+            // Another machine was faster, as happens all the time.
+            TaskEnd::Taken if self.setup.agents.shared().is_some() => return,
             _ => {}
         }
         tell(DirectorEvent::Ended {
@@ -150,6 +154,57 @@ impl Director {
             .collect();
         for id in done {
             self.enqueue(id);
+            self.look_elsewhere(id);
+        }
+    }
+
+    /// Notes that a task is done, perhaps by another machine.
+    fn look_elsewhere(&mut self, id: TaskId) {
+        let shared = self.setup.landings.is_some() && self.setup.agents.shared().is_some();
+        let task = self.mirror.tasks.get(&id);
+        if shared && task.is_some_and(|task| task.is_done()) && !self.queue.contains_key(&id) {
+            self.foreign.entry(id).or_insert_with(Instant::now);
+        }
+    }
+
+    /// Queues what other machines did: at once where it lands here alone, else if whoever did it
+    /// is gone, or does not land, and has not for a while.
+    pub(super) fn take_foreign(&mut self) {
+        let (Some(landings), Some(place)) = (&self.setup.landings, self.setup.agents.shared())
+        else {
+            return;
+        };
+        let everywhere = landings.into.starts_with("refs/remotes/");
+        let patience = match everywhere {
+            true => place.lease(),
+            false => Duration::ZERO,
+        };
+        let shown = worktrees::shown_branch(&landings.into);
+        let branch = shown.split_once('/').map_or(shown, |(_, branch)| branch);
+        let lands_itself = |id: &TaskId| {
+            let task = self.mirror.tasks.get(id);
+            let owner = task.and_then(|task| task.owner.as_deref());
+            let mut workers = self.workers.iter();
+            owner.is_some_and(|owner| workers.any(|worker| worker.lands_for(owner, branch)))
+        };
+        let due = |(id, since): &(&TaskId, &Instant)| {
+            since.elapsed() >= patience && !(everywhere && lands_itself(id))
+        };
+        let due: Vec<TaskId> = self.foreign.iter().filter(due).map(|(id, _)| *id).collect();
+        for id in due {
+            let Ok(task) = self.setup.board().get(id) else {
+                // It is asked for again.
+                self.foreign.insert(id, Instant::now());
+                return;
+            };
+            self.foreign.remove(&id);
+            let Ok(trees) = self.setup.agents.trees() else {
+                return;
+            };
+            let landing = self.landing.as_ref().is_some_and(|one| one.task == id);
+            if let Some(queued) = queued_elsewhere(&task, &trees).filter(|_| !landing) {
+                self.queue.entry(id).or_insert(queued);
+            }
         }
     }
 
@@ -216,11 +271,10 @@ impl Director {
             // Somebody sent it back meanwhile; the next result lands.
             outcome = Landed::Nothing;
         }
-        let into = self
-            .setup
-            .landings
-            .as_ref()
-            .map_or_else(String::new, |landings| landings.into.clone());
+        let into = self.setup.landings.as_ref();
+        let into = into.map_or_else(String::new, |landings| {
+            shown_branch(&landings.into).to_owned()
+        });
         let not_landed = |files: Vec<String>, why: String, became| DirectorEvent::NotLanded {
             task,
             files,

@@ -29,6 +29,7 @@ impl Setup {
         };
         // A run like any other, so that nothing of the check outlives us unseen.
         let launched = self.agents.spawn(&Spawn {
+            id: None,
             dropped_model: None,
             prompt: "true".into(),
             description: format!("check of #{id}"),

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use taskboard::{Dependencies, Status, TaskId, rank};
 
 use super::inputs::{Limits, SeatView, TaskView, Tasks, Waiting, overlap};
+use crate::run::KnownWorker;
 
 /// Everything scheduling looks at.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +26,13 @@ pub(super) struct Snapshot<'a> {
     pub seats: &'a [SeatView],
     /// The runtimes that types of agents are for, by type.
     pub needs: &'a BTreeMap<String, String>,
+    /// What this machine has that not every machine has.
+    pub labels: &'a BTreeSet<String>,
+    /// The workers on the same board.
+    pub workers: &'a [KnownWorker],
+    /// Others choose from the same tasks at the same time: of those that are equally good, each
+    /// begins with others, which follow from this number.
+    pub spread: Option<u64>,
     /// What must not be exceeded.
     pub limits: Limits,
     /// Why nothing may be begun now, if so: a quota, a budget, the end.
@@ -62,6 +70,8 @@ pub enum Stand {
     Working,
     /// Nobody is, but something could be begun later: when the gate opens, a seat is available.
     Waiting(String),
+    /// Nobody here is, but other machines are at the rest, or can do it.
+    Elsewhere,
     /// There are no tasks.
     NoTasks,
     /// Nobody is, and every task is completed.
@@ -83,6 +93,8 @@ pub enum Why {
     Owned(String),
     /// It takes a model, and there is none.
     NeedsModel,
+    /// It takes a machine with these labels.
+    Needs(Vec<String>),
 }
 
 /// Decides what happens next.
@@ -163,8 +175,10 @@ fn choose(snapshot: &Snapshot<'_>, room: usize) -> (Vec<(TaskId, usize)>, bool) 
         let chains = waiting.chains();
         ready.sort_by_cached_key(|task| {
             let chain = chains.get(&task.id).copied().unwrap_or(1);
-            let rank = rank(task.id, task.priority, chain);
-            (task.owner.is_none(), std::cmp::Reverse(rank))
+            let (priority, chain, id) = rank(task.id, task.priority, chain);
+            let place = snapshot.spread.map(|seed| scattered(seed, task.id));
+            let rank = std::cmp::Reverse((priority, chain));
+            (task.owner.is_none(), rank, place, id.0)
         });
     }
     let at_work = snapshot.seats.iter().filter_map(|seat| seat.at);
@@ -221,6 +235,11 @@ fn suits(seat: &SeatView, task: &TaskView, snapshot: &Snapshot<'_>) -> bool {
     whose && fits && (task.has_command || !seat.commands_only)
 }
 
+/// A number that looks random and is the same each time.
+fn scattered(seed: u64, id: TaskId) -> u64 {
+    store::fingerprint(format!("{seed} {id}").as_bytes())
+}
+
 /// Why nobody of ours will ever begin an open, unblocked task.
 fn obstacle(task: &TaskView, snapshot: &Snapshot<'_>) -> Option<Why> {
     let ours = |owner: &String| {
@@ -232,11 +251,26 @@ fn obstacle(task: &TaskView, snapshot: &Snapshot<'_>) -> Option<Why> {
     {
         return Some(Why::Owned(owner.clone()));
     }
+    let missing = task.needs.iter();
+    let missing = missing.filter(|label| !snapshot.labels.contains(*label));
+    let missing: Vec<String> = missing.cloned().collect();
+    if !missing.is_empty() {
+        return Some(Why::Needs(missing));
+    }
     let suited = snapshot
         .seats
         .iter()
         .any(|seat| suits(seat, task, snapshot));
     (!suited).then_some(Why::NeedsModel)
+}
+
+/// Whether a worker on the same board has all that the task needs.
+fn a_worker_can(task: &TaskView, snapshot: &Snapshot<'_>) -> bool {
+    let has_all = |worker: &KnownWorker| {
+        let mut needs = task.needs.iter();
+        needs.all(|label| worker.labels.contains(label))
+    };
+    snapshot.workers.iter().any(has_all)
 }
 
 /// How things stand when nobody works and nothing is begun.
@@ -258,6 +292,9 @@ fn at_rest(snapshot: &Snapshot<'_>, waiting: Option<String>) -> Stand {
             None
         } else if task.parked {
             Some(Why::Parked)
+        } else if task.status == Status::InProgress && task.expires {
+            // Whoever has it is done some time, or loses it.
+            return Stand::Elsewhere;
         } else if task.status == Status::InProgress {
             let owner = task.owner.clone();
             Some(Why::Owned(owner.unwrap_or_else(|| "somebody".into())))
@@ -268,6 +305,7 @@ fn at_rest(snapshot: &Snapshot<'_>, waiting: Option<String>) -> Stand {
             }
         };
         match why {
+            Some(Why::Needs(_)) if a_worker_can(task, snapshot) => return Stand::Elsewhere,
             Some(why) => stuck.push((task.id, why)),
             None => {
                 let why = waiting.unwrap_or_else(|| "nobody is available".into());

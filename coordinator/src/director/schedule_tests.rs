@@ -18,6 +18,8 @@ fn task(number: u64) -> TaskView {
         has_command: true,
         agent_type: None,
         reported: false,
+        needs: Vec::new(),
+        expires: false,
     }
 }
 
@@ -39,6 +41,9 @@ struct Scene {
     resting: BTreeSet<TaskId>,
     seats: Vec<SeatView>,
     needs: BTreeMap<String, String>,
+    labels: BTreeSet<String>,
+    workers: Vec<KnownWorker>,
+    spread: Option<u64>,
     limits: Limits,
     closed: Option<&'static str>,
     succeeded: usize,
@@ -60,6 +65,9 @@ impl Scene {
             held: Vec::new(),
             resting: BTreeSet::new(),
             needs: BTreeMap::new(),
+            labels: BTreeSet::new(),
+            workers: Vec::new(),
+            spread: None,
             seats: (1..=seats).map(|n| seat(&format!("mate-{n}"))).collect(),
             limits: Limits {
                 at_once: seats,
@@ -81,6 +89,9 @@ impl Scene {
             limits: self.limits,
             closed: self.closed,
             needs: &self.needs,
+            labels: &self.labels,
+            workers: &self.workers,
+            spread: self.spread,
             succeeded: self.succeeded,
             failed: self.failed,
         })
@@ -393,4 +404,53 @@ fn tasks_go_to_seats_that_can_do_them() {
     // Where nobody has that runtime, anybody who has a model can start it.
     scene.needs.insert("checker".into(), "gemini".into());
     assert_eq!(scene.plan().start, [(id(1), 2), (id(2), 0), (id(3), 1)]);
+}
+
+#[test]
+fn what_needs_a_label_waits_for_a_machine_that_has_it() {
+    let mut scene = Scene::new([task(1), task(2)], 2);
+    scene.tasks.get_mut(&id(1)).unwrap().needs = vec!["gpu".into(), "os=linux".into()];
+    scene.labels = BTreeSet::from(["os=linux".to_owned()]);
+    assert_eq!(scene.started(), [2]);
+    scene.tasks.remove(&id(2));
+    let stuck = vec![(id(1), Why::Needs(vec!["gpu".into()]))];
+    assert_eq!(scene.plan().stand, Stand::Stuck(stuck.clone()));
+    // A worker that has only a part of it is no help.
+    scene.workers = vec![KnownWorker {
+        name: "far".into(),
+        labels: BTreeSet::from(["gpu".to_owned()]),
+    }];
+    assert_eq!(scene.plan().stand, Stand::Stuck(stuck));
+    scene.workers[0].labels.insert("os=linux".into());
+    assert_eq!(scene.plan().stand, Stand::Elsewhere);
+    scene.labels.insert("gpu".into());
+    assert_eq!(scene.started(), [1]);
+}
+
+#[test]
+fn machines_that_choose_at_once_begin_with_different_tasks_of_one_rank() {
+    let mut scene = Scene::new((1..=40).map(task), 4);
+    scene.tasks.get_mut(&id(17)).unwrap().priority = 1;
+    let mut first = Vec::new();
+    for seed in 0..4 {
+        scene.spread = Some(seed);
+        let started = scene.started();
+        assert_eq!(started[0], 17, "rank comes first");
+        assert_eq!(started, scene.started(), "the same each time");
+        first.push(started);
+    }
+    first.sort();
+    first.dedup();
+    assert_eq!(first.len(), 4);
+}
+
+#[test]
+fn what_another_machine_has_is_waited_for_and_what_a_person_has_is_not() {
+    let mut scene = Scene::new([task(1)], 1);
+    let one = scene.tasks.get_mut(&id(1)).unwrap();
+    (one.status, one.owner) = (Status::InProgress, Some("ann".into()));
+    let stuck = Stand::Stuck(vec![(id(1), Why::Owned("ann".into()))]);
+    assert_eq!(scene.plan().stand, stuck);
+    scene.tasks.get_mut(&id(1)).unwrap().expires = true;
+    assert_eq!(scene.plan().stand, Stand::Elsewhere);
 }

@@ -1,5 +1,6 @@
 //! What a director is told, and what it says at the end.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use store::{Category, Explain, Facts};
 use taskboard::{Board, BoardError, TaskId};
 use worktrees::TreeError;
 
-use super::base::BaseOf;
+use super::base::{BaseOf, Remote};
 use super::crew::{Crew, Seat};
 use super::inputs::Limits;
 use super::schedule::Stand;
@@ -71,6 +72,19 @@ pub(crate) struct Setup {
     pub max_attempts: usize,
     /// Asked before anything is begun.
     pub gate: Option<Gate>,
+    /// What this machine has that not every machine has.
+    pub labels: BTreeSet<String>,
+    /// It is not given up when nothing can be begun for long: a server may come back.
+    pub patient: bool,
+    /// How branches and results get to other machines, if they do.
+    pub remote: Option<Remote>,
+}
+
+/// What every machine has as a label, without anybody saying so.
+pub(crate) fn usual_labels() -> BTreeSet<String> {
+    let os = format!("os={}", std::env::consts::OS);
+    let arch = format!("arch={}", std::env::consts::ARCH);
+    BTreeSet::from([os, arch])
 }
 
 impl Setup {

@@ -6,7 +6,9 @@
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use swarm::run::{ExitStatus, FileRules, Meta, RunError};
+use store::name::Name;
+use swarm::AgentId;
+use swarm::run::{ExitReason, ExitStatus, FileRules, Meta};
 use swarm::runtime::Usage;
 use taskboard::{Attempt, BoardError, Caller, Status, Task, TaskId};
 use worktrees::TreeError;
@@ -17,9 +19,9 @@ use super::crew::{Job, Seat, Terms};
 use super::event::TaskEnd;
 use super::not_taken::{NotTaken, not_taken};
 use super::setup::Setup;
-use crate::landing::{Landed, message};
+use crate::landing::{Landed, message, put_away_sent};
 use crate::progress::Patience;
-use crate::run::{AgentError, Outcome, Output, Prove};
+use crate::run::{AgentError, KnownWorker, MadeBy, Outcome, Output, Prove, WorksIn};
 
 /// How long one wait for a run's end takes at most; then it is waited for again.
 const ROUND: Duration = Duration::from_secs(3600);
@@ -36,6 +38,8 @@ pub(super) enum Said {
     Ended(Box<Ended>),
     /// Tasks that others may have changed.
     Changed(Vec<TaskId>),
+    /// The workers on the same board are others than before.
+    Workers(Vec<KnownWorker>),
     /// A task that was said to be done is, or why not.
     Proved {
         task: TaskId,
@@ -89,12 +93,17 @@ fn last_failure(attempts: &[Attempt]) -> Option<String> {
 /// concerns all of them, everything else may be about this one.
 fn hindered(error: &AgentError) -> WorkEnd {
     let why = error.to_string();
+    match error.is_broken() {
+        true => WorkEnd::Broken(why),
+        false => WorkEnd::Hindered(why),
+    }
+}
+
+/// Why a task could not even be looked at or claimed.
+fn not_begun(error: BoardError) -> WorkEnd {
     match error {
-        AgentError::Store(_)
-        | AgentError::Run(RunError::Store(_))
-        | AgentError::Board(BoardError::Store(_))
-        | AgentError::Tree(TreeError::Store(_)) => WorkEnd::Broken(why),
-        _ => WorkEnd::Hindered(why),
+        BoardError::NotFound { .. } | BoardError::Refused { .. } => WorkEnd::Task(TaskEnd::Taken),
+        error => WorkEnd::Broken(error.to_string()),
     }
 }
 
@@ -141,6 +150,7 @@ impl Setup {
                 self.judge(id, outcome, &mut usage)
             }
         };
+        self.put_away_what_others_land(id, &end);
         let ended = Ended {
             seat: number,
             task: id,
@@ -150,6 +160,17 @@ impl Setup {
             took: began.elapsed(),
         };
         said.send(Said::Ended(Box::new(ended))).ok();
+    }
+
+    /// A machine that works for others and lands nothing has no use for the trees of what it did.
+    fn put_away_what_others_land(&self, id: TaskId, end: &WorkEnd) {
+        let for_others = matches!(self.base, BaseOf::Remote(_)) && self.landings.is_none();
+        if for_others
+            && matches!(end, WorkEnd::Task(TaskEnd::Done { .. }))
+            && let Err(error) = put_away_sent(&self.agents, id)
+        {
+            tracing::info!(%error, task = %id, "its tree stays");
+        }
     }
 
     /// Waits for an agent that somebody else started: a director that is gone, or the lead.
@@ -194,12 +215,34 @@ impl Setup {
     }
 
     fn begin(&self, id: TaskId, seat: &Seat) -> Result<(crate::run::Launched, usize), WorkEnd> {
-        let task = match self.board().get(id) {
-            Ok(task) => task,
-            Err(BoardError::NotFound { .. }) => return Err(WorkEnd::Task(TaskEnd::Taken)),
-            Err(error) => return Err(WorkEnd::Broken(error.to_string())),
-        };
-        let verify = match self.board().check_of(&task) {
+        if self.agents.shared().is_none() {
+            let task = self.board().get(id).map_err(not_begun)?;
+            return self.begin_with(&task, seat, None);
+        }
+        // Others choose from the same tasks: what takes long comes after it is ours.
+        let run = AgentId::random();
+        let who = seat.name.as_ref().map_or(run.as_str(), Name::as_str);
+        let claimed = self.agents.reserve(id, who, run.as_str());
+        let claimed = claimed.map_err(not_begun)?;
+        let _alive = self.agents.heartbeat(run.as_str());
+        let begun = self.begin_with(&claimed.task, seat, Some(run.clone()));
+        if begun.is_err()
+            && let Err(error) = self.board().unassign_run(run.as_str())
+        {
+            tracing::warn!(%error, %id, "it is free again when its lease ends");
+        }
+        begun
+    }
+
+    /// Begins a task; one that several machines could do is claimed for `run` already.
+    fn begin_with(
+        &self,
+        task: &Task,
+        seat: &Seat,
+        run: Option<AgentId>,
+    ) -> Result<(crate::run::Launched, usize), WorkEnd> {
+        let id = task.id;
+        let verify = match self.board().check_of(task) {
             Ok(verify) => verify,
             // Its check is not the one that was decided: it is parked, and says so.
             Err(BoardError::Refused { reason, .. }) => {
@@ -209,27 +252,29 @@ impl Setup {
             Err(error) => return Err(WorkEnd::Broken(error.to_string())),
         };
         let attempt = task.failures() + 1;
-        let terms = self.crew.terms(&task);
+        let terms = self.crew.terms(task);
         let attempts = terms.attempts.unwrap_or(self.max_attempts);
-        let base = match self.base(&task) {
+        let base = match self.base(task) {
             Ok(base) => base,
             Err(TreeError::Conflicts { files, .. }) => {
                 let why = format!(
                     "the tasks it builds on change the same lines: {}",
                     files.join(", ")
                 );
-                return Err(self.failed(&task, why, 1));
+                return Err(self.failed(task, why, 1));
             }
             Err(error) if error.is_passing() => {
                 return Err(hindered(&AgentError::Tree(error)));
             }
-            Err(error) => return Err(self.failed(&task, error.to_string(), attempts)),
+            Err(error) => return Err(self.failed(task, error.to_string(), attempts)),
         };
-        if let Some(launched) = self.resume_rejected(&task, verify.as_deref()) {
+        // A run to go on with may be on another machine.
+        let own = run.is_none().then_some(task);
+        if let Some(launched) = own.and_then(|task| self.resume_rejected(task, verify.as_deref())) {
             return Ok((launched, attempt));
         }
         let job = Job {
-            task: &task,
+            task,
             seat,
             base,
             attempt,
@@ -237,11 +282,20 @@ impl Setup {
         };
         let mut spawn = match self.crew.agent_for(&job) {
             Ok(spawn) => spawn,
-            Err(why) => return Err(self.failed(&task, why, 1)),
+            Err(why) => return Err(self.failed(task, why, 1)),
         };
+        spawn.id = run;
         spawn.task = Some(id);
         spawn.parent = self.parent.clone();
         spawn.background = !self.quiet;
+        // Where several machines share the board, a failure is this machine's own.
+        let alone = self.agents.shared().is_none();
+        if let WorksIn::Worktree { made_by, .. } = &mut spawn.isolation
+            && alone
+            && !spawn.teammate
+        {
+            *made_by = MadeBy::Host;
+        }
         spawn.plan.prove = Some(self.proof_wanted(&job, verify, terms));
         match self.agents.spawn(&spawn) {
             Ok(launched) => Ok((launched, attempt)),
@@ -256,7 +310,7 @@ impl Setup {
                 | AgentError::Spent { .. }),
             ) => Err(WorkEnd::NotNow(error.to_string())),
             Err(error) if error.is_passing() => Err(hindered(&error)),
-            Err(error) => Err(self.failed(&task, error.to_string(), attempts)),
+            Err(error) => Err(self.failed(task, error.to_string(), attempts)),
         }
     }
 
@@ -291,7 +345,7 @@ impl Setup {
                 why: other.to_string(),
             },
         })?;
-        base_for(&self.base, task, self.board(), &trees)
+        base_for(&self.base, task, self.board(), &trees, self.remote.as_ref())
     }
 
     fn wait(&self, meta: &Meta, id: &str) -> Result<Outcome, AgentError> {
@@ -347,6 +401,10 @@ impl Setup {
                         result: outcome.exit.text(),
                         proof: outcome.exit.proof.map(Box::new),
                     }),
+                    // It took too long, or was cut off: then others may have it.
+                    NotTaken::Refused(_) if self.agents.shared().is_some() => {
+                        WorkEnd::Task(TaskEnd::Taken)
+                    }
                     NotTaken::Refused(why) => {
                         let why = format!("it was done, but the board did not take it: {why}");
                         self.failed(&task, why, self.max_attempts)
@@ -356,7 +414,12 @@ impl Setup {
                 Err(_) => WorkEnd::Task(TaskEnd::Taken),
             },
             ExitStatus::Killed => WorkEnd::Task(TaskEnd::Stopped { why: why() }),
-            ExitStatus::Lost if outcome.meta.host.is_none() => WorkEnd::Hindered(why()),
+            ExitStatus::Lost if outcome.meta.host.is_none() => {
+                match outcome.exit.reason == Some(ExitReason::Broken) {
+                    true => WorkEnd::Broken(why()),
+                    false => WorkEnd::Hindered(why()),
+                }
+            }
             ExitStatus::Failed | ExitStatus::Lost => self.stand_of(id, why()),
         }
     }

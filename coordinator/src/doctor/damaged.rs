@@ -51,6 +51,8 @@ fn roster(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) -> Result<(),
         Err(error) => error,
     };
     let mut finding = Finding::new("unreadable_roster", error.to_string());
+    // A row that something else than ccb has written is for whoever did that.
+    let fix = fix && agents.shared().is_none();
     if let (true, TeamError::Corrupt { path, .. }) = (fix, &error) {
         let aside = atomic::set_unreadable_aside(path)?;
         let count = rebuild(&team, &path.with_file_name("inboxes"))?;

@@ -181,6 +181,11 @@ pub(super) fn bundle(agents: &Agents) -> PathBuf {
 
 /// Takes over results that are not in this repository.
 fn bring_back(agents: &Agents, trees: &Trees, snapshot: &Snapshot) {
+    if agents.shared().is_some() {
+        let tasks: Vec<Task> = snapshot.tasks().cloned().collect();
+        elsewhere::obtain(agents, trees, &tasks);
+        return;
+    }
     let path = bundle(agents);
     let mut commits = snapshot.tasks().filter_map(commit_of);
     if !path.exists() || commits.all(|commit| trees.has_commit(&commit)) {
@@ -337,6 +342,7 @@ fn as_task(task: &PlannedTask, earlier: Option<&Earlier>) -> NewTask {
         Work::Prompt(text) => (None, text.clone()),
     };
     let facts = TaskFacts {
+        needs: None,
         priority: Some(task.priority),
         run,
         verify: task.verify.clone().map(Some),

@@ -8,11 +8,13 @@ use store::name::Name;
 use taskboard::{Board, BoardOptions, Hooks, Status, Task, TaskId, TaskResult, Veto};
 use worktrees::Trees;
 
-use super::board::{BUNDLE, engine, is_proven};
+use super::board::{BUNDLE, Prepared, engine, is_proven};
 use super::error::FanoutError;
+use super::follow::Halt;
 use super::run::planned_as;
 use crate::director::commit_of;
 use crate::run::Agents;
+use crate::shared_board::results_of;
 
 /// Results by the content keys of their tasks.
 pub(super) fn proven(
@@ -54,6 +56,43 @@ pub(super) fn proven(
         }
     }
     found
+}
+
+/// Sees to it that the results of completed tasks are in this repository, whatever machine made
+/// them; `false` if some are not.
+pub(super) fn obtain(agents: &Agents, trees: &Trees, tasks: &[Task]) -> bool {
+    let missing = |task: &&Task| {
+        let done = task.status == Status::Completed;
+        done && commit_of(task).is_some_and(|commit| !trees.has_commit(&commit))
+    };
+    let remote = agents.shared().and_then(|place| place.remote.as_ref());
+    if let Some(remote) = remote
+        && tasks.iter().any(|task| missing(&task))
+        && let Err(error) = trees.obtain_all(remote, &results_of(agents.board().name().as_str()))
+    {
+        tracing::warn!(%error, "results of other machines are not taken over");
+    }
+    !tasks.iter().any(|task| missing(&task))
+}
+
+/// The same for the tasks of a plan at its end.
+pub(super) fn bring_here(
+    agents: &Agents,
+    trees: &Trees,
+    prepared: &Prepared,
+    halt: &mut Halt,
+) -> Result<(), FanoutError> {
+    if agents.shared().is_none() {
+        return Ok(());
+    }
+    let snapshot = agents.board().snapshot()?;
+    let planned = prepared.ids.iter().flatten();
+    let tasks = planned.filter_map(|id| snapshot.get(*id).cloned());
+    if !obtain(agents, trees, &tasks.collect::<Vec<_>>()) {
+        let words = "some results of other machines could not be fetched".to_owned();
+        halt.words.get_or_insert(words);
+    }
+    Ok(())
 }
 
 /// The teams the plan has had: their names differ in the last part.

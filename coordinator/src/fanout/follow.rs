@@ -22,8 +22,8 @@ use super::report::TaskReport;
 use super::run::{Equipment, Events, Interrupted, RunOptions, failed_before, skipped};
 use super::task::PlannedTask;
 use crate::director::{
-    BaseOf, Closed, Control, Director, DirectorError, DirectorEvent, Gate, Level, Limits, Seat,
-    Setup, Stand, TaskEnd,
+    BaseOf, Closed, Control, Director, DirectorError, DirectorEvent, Gate, Level, Limits, Remote,
+    Seat, Setup, Stand, TaskEnd, usual_labels,
 };
 use crate::run::{Agents, Prove};
 
@@ -101,6 +101,7 @@ impl Follow<'_> {
             commands_only: false,
             runtime: None,
         };
+        let remote = Remote::of(&stage.agents);
         Ok(Setup {
             gate: Some(self.gate(spent)),
             agents: stage.agents,
@@ -120,6 +121,9 @@ impl Follow<'_> {
             verify_timeout: Prove::TIMEOUT,
             most_grace: Some(GRACE),
             max_attempts: Prove::ATTEMPTS,
+            labels: usual_labels(),
+            patient: false,
+            remote,
         })
     }
 

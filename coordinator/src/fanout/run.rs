@@ -17,8 +17,9 @@ use store::lock::FileLock;
 use swarm::redact::Secrets;
 use worktrees::{SetUp, Trees};
 
-use super::board;
+use super::board::{self, Prepared};
 use super::conflicts;
+use super::elsewhere;
 use super::error::FanoutError;
 use super::event::{FanoutEvent, PlannedEvent};
 use super::follow::{Follow, Halt};
@@ -34,7 +35,7 @@ use super::task::{PlannedTask, graph};
 use super::whole_check::WholeCheck;
 use crate::bystander::Bystander;
 use crate::director::{Crew, DirectorError, put_away_superseded};
-use crate::run::{AgentError, Agents};
+use crate::run::{AgentError, Agents, Turn};
 
 /// What happens with proven results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -175,8 +176,7 @@ pub(crate) fn run(
         fresh: options.fresh,
         base: &options.base,
     };
-    let prepared = board::prepare(&agents, &trees, wanted)?;
-    keep::forget_failed(&agents, &trees, tasks)?;
+    let prepared = prepare(&agents, &trees, wanted)?;
     let (interrupted, set_up, top) = (
         Arc::clone(&equipment.interrupted),
         equipment.set_up.clone(),
@@ -197,8 +197,12 @@ pub(crate) fn run(
         put_away: HashMap::new(),
     };
     let mut halt = follow.work(equipment, &without)?;
-    let put_away = follow.put_away;
-    let mut reports = follow.reports;
+    let (put_away, mut reports) = (follow.put_away, follow.reports);
+    elsewhere::bring_here(&agents, &trees, &prepared, &mut halt)?;
+    let Some(writer) = writer(&agents, options, &halt)? else {
+        tidy_up(&agents, &trees, &options.base);
+        return Ok(helped(options, began.1, reports, &halt));
+    };
     // Before anything lands, which may well change a checkout.
     let disturbed = disturbed(bystander, events);
     let mut done = keep::done(&agents, tasks, &prepared, &reports);
@@ -228,15 +232,51 @@ pub(crate) fn run(
     };
     let mut notes = options.notes.clone();
     notes.extend(disturbed.into_iter().chain(halt.words.clone()).chain(few));
-    notes.extend(unresolved);
-    notes.extend(landed.notes.iter().cloned());
+    notes.extend(unresolved.into_iter().chain(landed.notes.iter().cloned()));
     notes.extend(archive.keep_all(tasks, &done, &mut reports)?);
     let report = whole(options, began.1, reports, landed, notes, halt.signal);
     // The report first: whoever stopped the run may not wait for the rest.
     let report = results.finish(&report, Some(&*page))?;
     events.event(&FanoutEvent::Ended);
+    writer.let_run_out();
     tidy_up(&agents, &trees, &options.base);
     Ok(report)
+}
+
+/// Puts the tasks on the board. Others who run the same plan find what the first one has put there.
+fn prepare(
+    agents: &Agents,
+    trees: &Trees,
+    wanted: board::Wanted<'_>,
+) -> Result<Prepared, FanoutError> {
+    let prepared = {
+        let _turn = agents.wait_for_turn("fanout preparing", || true)?;
+        board::prepare(agents, trees, wanted)?
+    };
+    keep::forget_failed(agents, trees, wanted.tasks)?;
+    Ok(prepared)
+}
+
+/// The report of a run that helped another one, which writes its own.
+fn helped(options: &RunOptions, began: i64, reports: Vec<TaskReport>, halt: &Halt) -> Report {
+    let mut notes = options.notes.clone();
+    notes.push("another machine writes the report and lands the results".into());
+    let landed = Landed::default();
+    whole(options, began, reports, landed, notes, halt.signal)
+}
+
+/// Whether this run writes the report: where several machines run one plan, the first that is done.
+/// One that was stopped writes down how far it came.
+fn writer(agents: &Agents, options: &RunOptions, halt: &Halt) -> Result<Option<Turn>, FanoutError> {
+    let stopped = halt
+        .signal
+        .map(|_| format!(" stopped {}", std::process::id()));
+    let name = format!(
+        "fanout report {}{}",
+        options.base,
+        stopped.unwrap_or_default()
+    );
+    Ok(agents.turn(&name)?)
 }
 
 /// Says what is about to run, and what everybody should know about it.

@@ -4,6 +4,7 @@ use store::{Category, Failure};
 use taskboard::{Status, Task, TaskId};
 use worktrees::{Entry, FilesNow, Slug, Trees};
 
+use super::queue::Results;
 use super::work::{Unlanded, candidates_everywhere};
 use crate::run::{AgentError, Agents};
 use crate::workplace::Workplace;
@@ -133,7 +134,10 @@ fn of_task(
     let found = in_worktree(&task, list, trees, agents)?;
     let found = match found {
         Some(found) => Some(found),
-        None => kept(&task, list, trees)?,
+        None => {
+            Results::new(agents, trees).fetch(&task);
+            kept(&task, list, trees)?
+        }
     };
     let found = found.ok_or_else(|| match task.status {
         Status::Pending => {

@@ -11,11 +11,12 @@ use std::time::Duration;
 use taskboard::{Attempt, Caller, Task, TaskId, TaskResult};
 use worktrees::{
     AfterCheck, Check, MergeOutcome, MergeRequest, MergeStrategy, Merged, SetUp, Slug, TreeError,
-    Trees, Wanted,
+    Trees, Wanted, shown_branch,
 };
 
 use super::message;
 use super::queue::{is_commit_checked, is_workers};
+use super::shared;
 use crate::progress::Patience;
 use crate::run::{AgentError, Agents};
 
@@ -113,6 +114,15 @@ impl Lander<'_> {
         stop: &AtomicBool,
     ) -> Result<Landed, AgentError> {
         let board = self.agents.board();
+        let shared = self.agents.shared().is_some();
+        // Other machines land on the same branch.
+        let turn = match shared {
+            true => shared::turn(self.agents, &landings.into, stop)?,
+            false => None,
+        };
+        if shared && turn.is_none() {
+            return Ok(Landed::Hindered("it is not its turn".into()));
+        }
         let task = board.get(id)?;
         let result = task.result().unwrap_or_default();
         let Some(name) = &result.worktree else {
@@ -120,6 +130,12 @@ impl Lander<'_> {
         };
         let slug = Slug::new(name)?;
         let trees = self.agents.trees()?;
+        if shared {
+            if shared::is_there(board, &task, &trees, &landings.into)? {
+                return Ok(Landed::Nothing);
+            }
+            shared::bring_here(self.agents, &task, &trees)?;
+        }
         let verify = board.check_of(&task)?;
         let check = together(&[verify.as_deref(), landings.check.as_deref()]);
         let check = check.map(|command| Check {
@@ -130,9 +146,13 @@ impl Lander<'_> {
             stop,
         });
         // It may have been sent back while its check ran.
-        let wanted = || match board.get(id) {
-            Ok(now) => now.result().is_some_and(|now| now.commit == result.commit),
-            Err(_) => true,
+        let wanted = |commit: &str| match board.get(id) {
+            Ok(now) if now.result().is_none_or(|now| now.commit != result.commit) => false,
+            Ok(_) if shared => {
+                let noted = shared::note(board, id, &result, &landings.into, commit, true);
+                noted.is_ok()
+            }
+            _ => !shared,
         };
         let request = MergeRequest {
             check,
@@ -142,7 +162,13 @@ impl Lander<'_> {
         };
         match trees.merge(&slug, &request) {
             Ok(merged) => {
-                self.landed_again(&task, &result)?;
+                match shared {
+                    true => {
+                        let into = &landings.into;
+                        shared::note(board, id, &result, into, &merged.after, false)?;
+                    }
+                    false => self.landed_again(&task, &result)?,
+                }
                 self.conflict_is_over(&slug)?;
                 // A worker may be spoken to again at any moment; its tree goes at the end.
                 if !is_workers(&task) {
@@ -163,6 +189,9 @@ impl Lander<'_> {
             return Ok(Landed::Nothing);
         };
         let trees = self.agents.trees()?;
+        if self.agents.shared().is_some() {
+            shared::bring_here(self.agents, &task, &trees)?;
+        }
         let request = MergeRequest {
             dry_run: true,
             ..self.request(&task, &result, None, landings, &trees)
@@ -232,6 +261,24 @@ impl Lander<'_> {
         landings: &Landings,
     ) -> Result<Landed, AgentError> {
         Ok(match error {
+            TreeError::Conflicts { files, .. }
+                if self.agents.shared().is_some() && !landings.conflicts_become_tasks =>
+            {
+                // Whoever does it again begins with what the branch has now.
+                let why = format!(
+                    "{} has changed the same lines: {}",
+                    shown_branch(&landings.into),
+                    files.join(", ")
+                );
+                if let Some(attempts) = self.reopen {
+                    self.open_again(task.id, attempts, &why)?;
+                }
+                Landed::Rejected {
+                    why,
+                    check: "git merge".into(),
+                    log: PathBuf::new(),
+                }
+            }
             TreeError::Conflicts { files, .. } => {
                 let became = match landings.conflicts_become_tasks {
                     true => Some(self.conflict_task(task, slug, &files, landings)?),

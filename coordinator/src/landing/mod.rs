@@ -25,6 +25,7 @@ pub(crate) mod message;
 mod put_away;
 mod queue;
 mod reject;
+mod shared;
 mod undo;
 mod work;
 
@@ -42,14 +43,16 @@ pub use conflict::rivals;
 pub use lander::{Landed, Moved};
 pub(crate) use lander::{Lander, Landings};
 pub use put_away::StayingTree;
-pub(crate) use put_away::{discard, put_away_superseded, staying_trees, superseded};
+pub(crate) use put_away::{discard, put_away_sent, put_away_superseded, staying_trees, superseded};
 pub(crate) use queue::{
-    Queued, WORKER_OF, commit_of, is_commit_checked, is_workers, next_to_land, queued, unlanded,
+    Queued, Results, WORKER_OF, commit_of, is_commit_checked, is_workers, next_to_land, queued,
+    queued_elsewhere, unlanded,
 };
 pub use reject::{Rejected, reject};
+pub(crate) use shared::obtain;
 pub use undo::{ListedLanding, UndoReport, UndoRequest, find, landings, settle, undo};
 pub(crate) use work::standings;
-pub use work::{LandState, Unlanded, WorkState, candidates, candidates_everywhere, state_of};
+pub use work::{LandState, Unlanded, candidates, candidates_everywhere};
 
 use crate::run::Prove;
 use crate::session_file::{SessionFile, TeamSession};
@@ -109,7 +112,7 @@ pub fn land(
     let mut waiting: BTreeMap<TaskId, (Queued, Unlanded)> = BTreeMap::new();
     for id in tasks {
         let task = board.get(*id)?;
-        let work = work::to_land(&task, board.name().as_str(), &trees)?;
+        let work = work::to_land(&task, Results::new(&agents, &trees))?;
         waiting.insert(*id, (Queued::of(&task, &trees), work));
     }
     let (landings, timeout) = terms(request, workplace)?;

@@ -132,22 +132,12 @@ impl Lander<'_> {
         // All of it is on the branch, with or without a landing of its own: then nothing is lost.
         let on_branch = match commit_of(task) {
             Some(commit) => {
-                let tip = trees.resolve(&format!("refs/heads/{into}"))?;
+                let tip = trees.tip_of(into)?;
                 trees.unsealed(slug, &commit)?.is_none() && trees.contains(&tip, &commit)?
             }
             None => false,
         };
-        let request = RemoveRequest {
-            discard: on_branch,
-            ..RemoveRequest::default()
-        };
-        let removed = trees.remove(slug, &request)?;
-        self.agents
-            .board()
-            .unbind_worktree(task.id, slug.as_str())
-            .ok();
-        trees.forget_task(&removed.entry).ok();
-        Ok(())
+        remove(self.agents, trees, slug, task, on_branch)
     }
 
     /// Puts away the trees of work that has landed and that were in use then, or whose director
@@ -183,6 +173,41 @@ impl Lander<'_> {
         stay.extend(put_away_superseded(self.agents, None));
         Ok(stay)
     }
+}
+
+/// Puts away the tree of a completed task whose result is at the remote: nothing of it is here alone.
+pub(crate) fn put_away_sent(agents: &Agents, id: TaskId) -> Result<(), AgentError> {
+    let trees = agents.trees()?;
+    let task = agents.board().get(id)?;
+    let result = task.result().unwrap_or_default();
+    let sent = agents.shared().is_some_and(|place| place.remote.is_some());
+    let (Some(name), Some(commit), true) = (&result.worktree, &result.commit, sent) else {
+        return Ok(());
+    };
+    let slug = Slug::new(name)?;
+    if task.status == Status::Completed && trees.unsealed(&slug, commit)?.is_none() {
+        remove(agents, &trees, &slug, &task, true)?;
+    }
+    Ok(())
+}
+
+/// Removes the tree of a task; with `discard` also if its commits are on no branch here.
+fn remove(
+    agents: &Agents,
+    trees: &Trees,
+    slug: &Slug,
+    task: &Task,
+    discard: bool,
+) -> Result<(), TreeError> {
+    let request = RemoveRequest {
+        discard,
+        ..RemoveRequest::default()
+    };
+    let removed = trees.remove(slug, &request)?;
+    let board = agents.board();
+    board.unbind_worktree(task.id, slug.as_str()).ok();
+    trees.forget_task(&removed.entry).ok();
+    Ok(())
 }
 
 /// Moves trees of attempts that another one superseded into the trash: of one task of the team, or

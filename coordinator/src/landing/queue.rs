@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use swarm::run::CheckPlace;
+use swarm::run::{CheckPlace, SharedPlace};
 use taskboard::{Status, Task, TaskId, TaskResult};
 use worktrees::{Slug, Trees};
 
+use super::shared::obtain;
 use crate::run::{AgentError, Agents};
 
 /// What is known of a task that waits to land.
@@ -49,7 +50,8 @@ pub(crate) fn unlanded(agents: &Agents) -> Result<Vec<TaskId>, AgentError> {
     }
     let trees = agents.trees()?;
     let snapshot = board.snapshot()?;
-    let waiting = snapshot.tasks().filter_map(|task| queued(task, &trees));
+    let results = Results::new(agents, &trees);
+    let waiting = snapshot.tasks().filter_map(|task| results.queued(task));
     Ok(waiting.map(|queued| queued.task).collect())
 }
 
@@ -61,6 +63,9 @@ pub(crate) fn queued(task: &Task, trees: &Trees) -> Option<Queued> {
     if !done || result.undone == Some(true) {
         return None;
     }
+    if has_landed(&result) {
+        return None;
+    }
     let slug = Slug::new(result.worktree.as_deref()?).ok()?;
     let entry = trees.get(&slug).ok()?;
     let landed = entry.merged.as_ref();
@@ -68,6 +73,64 @@ pub(crate) fn queued(task: &Task, trees: &Trees) -> Option<Queued> {
         return None;
     }
     Some(Queued::of(task, trees))
+}
+
+/// Whether the board says that this very result has landed, on whatever machine.
+pub(super) fn has_landed(result: &TaskResult) -> bool {
+    let landed = result.landed.as_ref().filter(|landed| !landed.pending);
+    landed.is_some_and(|landed| Some(&landed.commit) == result.commit.as_ref())
+}
+
+/// What another machine did for a task, if that has not landed.
+pub(crate) fn queued_elsewhere(task: &Task, trees: &Trees) -> Option<Queued> {
+    let result = task.result()?;
+    let done = task.status == Status::Completed && result.changed == Some(true);
+    let open = done && result.undone != Some(true) && !has_landed(&result);
+    let slug = Slug::new(result.worktree.as_deref()?).ok()?;
+    (open && trees.get(&slug).is_err()).then(|| Queued::of(task, trees))
+}
+
+/// Where results of the tasks of a list are: in worktrees here, and where several machines share
+/// the board, at the remote too.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Results<'a> {
+    pub(crate) list: &'a str,
+    pub(crate) trees: &'a Trees,
+    /// What the machines that share the board have in common.
+    pub(crate) shared: Option<&'a SharedPlace>,
+}
+
+impl<'a> Results<'a> {
+    /// Those of the board of `agents`.
+    pub(crate) fn new(agents: &'a Agents, trees: &'a Trees) -> Self {
+        Self {
+            list: agents.board().name().as_str(),
+            trees,
+            shared: agents.shared(),
+        }
+    }
+
+    /// What waits to land of a task, on whatever machine it was done. Its commit is fetched if it
+    /// is not here.
+    pub(crate) fn queued(&self, task: &Task) -> Option<Queued> {
+        let here = queued(task, self.trees);
+        if here.is_some() || self.shared.is_none() {
+            return here;
+        }
+        queued_elsewhere(task, self.trees)?;
+        self.fetch(task);
+        queued_elsewhere(task, self.trees)
+    }
+
+    /// Gets the commit of a task that another machine did, if that is possible now.
+    pub(crate) fn fetch(&self, task: &Task) {
+        let remote = self.shared.and_then(|place| place.remote.as_ref());
+        if let Some(remote) = remote
+            && let Err(error) = obtain(self.trees, remote, self.list, task)
+        {
+            tracing::warn!(%error, task = %task.id, "what was changed is not known");
+        }
+    }
 }
 
 /// Whether all of a result is on the branch: its agent may have gone on since something of it

@@ -2,8 +2,9 @@
 
 use store::Failure;
 use taskboard::{Attempt, RejectedWork, Status, Task, TaskId, TaskResult};
-use worktrees::{Slug, Trees};
+use worktrees::Slug;
 
+use super::queue::Results;
 use super::work::{WorkState, state_of};
 use crate::run::Agents;
 use crate::workplace::Workplace;
@@ -35,7 +36,8 @@ pub fn reject(id: TaskId, feedback: &str, workplace: &Workplace) -> Result<Rejec
     let task = board.get(id)?;
     let agents = workplace.agents()?;
     let trees = workplace.trees().ok();
-    check(&task, board.name().as_str(), trees.as_ref())?;
+    let results = trees.as_ref().map(|trees| Results::new(&agents, trees));
+    check(&task, board.name().as_str(), results)?;
     let result = task.result().unwrap_or_default();
     let attempt = Attempt {
         work: Some(RejectedWork {
@@ -61,7 +63,7 @@ pub fn reject(id: TaskId, feedback: &str, workplace: &Workplace) -> Result<Rejec
 }
 
 /// Refuses a task that has no result which could be sent back.
-fn check(task: &Task, list: &str, trees: Option<&Trees>) -> Result<(), Failure> {
+fn check(task: &Task, list: &str, results: Option<Results<'_>>) -> Result<(), Failure> {
     let id = task.id;
     if task.status == Status::InProgress {
         let owner = task.owner.as_deref().unwrap_or("nobody");
@@ -76,10 +78,15 @@ fn check(task: &Task, list: &str, trees: Option<&Trees>) -> Result<(), Failure> 
             "`ccb --list {list} task update {id} --description TEXT` says what is wanted"
         )));
     }
-    let Some(trees) = trees else {
+    let Some(results) = results else {
         return Ok(());
     };
-    match state_of(task, list, trees)? {
+    match state_of(task, results)? {
+        WorkState::LandedElsewhere(into) => Err(Failure::refused(
+            "landed",
+            format!("task {id} is on {into} already: another machine landed it"),
+        )
+        .with_hint("create a task that says what is to change")),
         WorkState::Landed(landing) => Err(Failure::refused(
             "landed",
             format!("task {id} is on {} already", landing.into),

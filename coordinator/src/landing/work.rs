@@ -7,7 +7,7 @@ use store::Failure;
 use taskboard::{Board, Snapshot, Status, Task, TaskId};
 use worktrees::{Entry, Landing, Slug, Trees};
 
-use super::queue::{is_on_branch, queued};
+use super::queue::{Results, has_landed, is_on_branch};
 use crate::run::Agents;
 use crate::workplace::Workplace;
 
@@ -39,11 +39,13 @@ pub struct Unlanded {
 
 /// How the work on a task stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WorkState {
+pub(super) enum WorkState {
     /// It is done and waits to land.
     Waiting(Box<Unlanded>),
     /// It is on this branch.
     Landed(Box<Landing>),
+    /// Another machine landed it on this branch.
+    LandedElsewhere(String),
     /// It landed, that was undone, and the worktree is gone.
     Undone(Box<Landing>),
     /// The task is done, and changed nothing that could land.
@@ -68,29 +70,39 @@ pub enum LandState {
 }
 
 /// How the work on a task stands.
-pub fn state_of(task: &Task, list: &str, trees: &Trees) -> Result<WorkState, Failure> {
+pub(super) fn state_of(task: &Task, results: Results<'_>) -> Result<WorkState, Failure> {
     if task.status != Status::Completed {
         return Ok(WorkState::Open);
     }
-    if let Some(work) = waiting(task, list, trees) {
+    if let Some(work) = waiting(task, results) {
         return Ok(WorkState::Waiting(Box::new(work)));
     }
+    let Results { list, trees, .. } = results;
     let name = format!("{list}#{}", task.id);
     let of_it = |landing: &Landing| landing.task.as_deref() == Some(name.as_str());
     let last = trees.landings()?.into_iter().rev().find(of_it);
     Ok(match last {
         Some(landing) if landing.stands() => WorkState::Landed(Box::new(landing)),
         Some(landing) => WorkState::Undone(Box::new(landing)),
-        None => WorkState::Nothing,
+        None => match task
+            .result()
+            .filter(has_landed)
+            .and_then(|result| result.landed)
+        {
+            Some(landed) => WorkState::LandedElsewhere(landed.into),
+            None => WorkState::Nothing,
+        },
     })
 }
 
 /// How the work on every task of a board stands, from what is written down of worktrees and
-/// landings: reads each file once and asks git nothing.
+/// landings: reads each file once and asks git nothing. Where several machines share the board,
+/// the work may be on another.
 pub(crate) fn standings(
     board: &Snapshot,
     list: &str,
     trees: &Trees,
+    shared: bool,
 ) -> Result<BTreeMap<TaskId, LandState>, Failure> {
     let entries = trees.list()?;
     let landings = trees.recorded_landings()?;
@@ -118,6 +130,8 @@ pub(crate) fn standings(
         match last.find(|one| one.task.as_ref() == Some(&name)) {
             Some(landing) if landing.stands() => LandState::Landed,
             Some(_) => LandState::Undone,
+            None if has_landed(&result) => LandState::Landed,
+            None if shared && result.changed == Some(true) => LandState::Waiting,
             None => LandState::Nothing,
         }
     };
@@ -126,16 +140,20 @@ pub(crate) fn standings(
 }
 
 /// The work on a task that is to land, or why there is none.
-pub(super) fn to_land(task: &Task, list: &str, trees: &Trees) -> Result<Unlanded, Failure> {
-    let id = task.id;
+pub(super) fn to_land(task: &Task, results: Results<'_>) -> Result<Unlanded, Failure> {
+    let (id, list) = (task.id, results.list);
     let refused = |kind, message: String| Failure::refused(kind, message);
-    Err(match state_of(task, list, trees)? {
+    Err(match state_of(task, results)? {
         WorkState::Waiting(work) => return Ok(*work),
         WorkState::Landed(landing) => refused(
             "landed",
             format!("task {id} is on {} already", landing.into),
         )
         .with_hint(format!("`ccb undo L{}` takes it back", landing.id)),
+        WorkState::LandedElsewhere(into) => refused(
+            "landed",
+            format!("task {id} is on {into} already: another machine landed it"),
+        ),
         WorkState::Undone(_) => refused(
             "nothing_to_land",
             format!("task {id}: its landing was undone, and its worktree is gone"),
@@ -160,7 +178,8 @@ pub fn candidates(workplace: &Workplace) -> Result<Vec<Unlanded>, Failure> {
     if !board.exists() {
         return Ok(Vec::new());
     }
-    of_board(&board, &workplace.trees()?)
+    let (agents, trees) = (workplace.agents()?, workplace.trees()?);
+    of_board(&board, Results::new(&agents, &trees))
 }
 
 /// The same for every list that has worktrees in this repository.
@@ -168,6 +187,11 @@ pub fn candidates_everywhere(workplace: &Workplace) -> Result<Vec<Unlanded>, Fai
     let agents = workplace.agents()?;
     let trees = workplace.trees()?;
     let mut lists: BTreeMap<String, Board> = BTreeMap::new();
+    // What other machines did has no worktree here.
+    let own = agents.board().name().to_string();
+    if let Some(board) = agents.shared().and_then(|_| board_of(&own, &agents)) {
+        lists.insert(own, board);
+    }
     for entry in trees.list()?.iter().filter(|entry| entry.is_live()) {
         if let Some(list) = list_of(entry)
             && !lists.contains_key(list)
@@ -178,7 +202,11 @@ pub fn candidates_everywhere(workplace: &Workplace) -> Result<Vec<Unlanded>, Fai
     }
     let mut all = Vec::new();
     for board in lists.values() {
-        all.extend(of_board(board, &trees)?);
+        let results = Results {
+            list: board.name().as_str(),
+            ..Results::new(&agents, &trees)
+        };
+        all.extend(of_board(board, results)?);
     }
     Ok(all)
 }
@@ -192,22 +220,20 @@ fn board_of(list: &str, agents: &Agents) -> Option<Board> {
     agents.board_of(list)
 }
 
-fn of_board(board: &Board, trees: &Trees) -> Result<Vec<Unlanded>, Failure> {
+fn of_board(board: &Board, results: Results<'_>) -> Result<Vec<Unlanded>, Failure> {
     let snapshot = board.snapshot()?;
-    let list = board.name().as_str();
-    let found = snapshot
-        .tasks()
-        .filter_map(|task| waiting(task, list, trees));
+    let found = snapshot.tasks().filter_map(|task| waiting(task, results));
     Ok(found.collect())
 }
 
 /// The work on a task, if it waits to land.
-fn waiting(task: &Task, list: &str, trees: &Trees) -> Option<Unlanded> {
+fn waiting(task: &Task, results: Results<'_>) -> Option<Unlanded> {
+    let Results { list, trees, .. } = results;
     let result = task.result()?;
     let undone = result.undone == Some(true);
     let name = result.worktree.clone()?;
     let files: Vec<String> = match undone {
-        false => queued(task, trees)?.files.into_iter().collect(),
+        false => results.queued(task)?.files.into_iter().collect(),
         true => {
             let done = task.status == Status::Completed;
             let there = || trees.get(&Slug::new(&name).ok()?).ok();

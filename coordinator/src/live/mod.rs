@@ -1,7 +1,7 @@
 //! Everything that runs, for views that stay open: the terminal now, others later.
 //!
-//! [`Live`] is read from files alone, takes no lock and changes nothing, so any number of people
-//! can watch. A look reads only what has changed since the last one: lengths and times of files
+//! [`Live`] is read from files, and where board and mail are in a database from there (by one
+//! connection), takes no lock and changes nothing, so any number of people can watch. A look reads only what has changed since the last one: lengths and times of files
 //! first, then the new ends of transcripts. [`Waiter`] says when to look. What a person decides
 //! goes through [`act`], which is the code of the commands and works from any process.
 //!
@@ -22,7 +22,9 @@
 
 mod board;
 mod changes;
+mod elsewhere;
 mod habits;
+mod outage;
 mod perform;
 mod post;
 mod presence;
@@ -41,6 +43,7 @@ use store::name::Name;
 use store::text::clean_cut;
 
 pub use self::changes::{Changes, changes};
+use self::outage::Outage;
 pub use self::perform::act;
 pub use self::progress::{
     AttemptScene, CheckState, DiffSize, Difference, Mark, MarkKind, RunProgress,
@@ -68,6 +71,7 @@ pub struct Live {
     searched: Option<i64>,
     trouble: Option<String>,
     before: Option<Scene>,
+    outage: Arc<Outage>,
     pace: Arc<Mutex<Pace>>,
 }
 
@@ -77,11 +81,12 @@ impl Live {
         // A name that cannot be, or a team of another repository, is an error at once.
         workplace.agents()?;
         Ok(Self {
-            workplace: workplace.clone(),
+            workplace: workplace.for_view(),
             teams: Vec::new(),
             searched: None,
             trouble: None,
             before: None,
+            outage: Arc::default(),
             pace: Arc::default(),
         })
     }
@@ -89,12 +94,10 @@ impl Live {
     /// Everything as it is now. Never fails: what cannot be read is said in the scene. Cheap when
     /// little has changed; at most ten times a second is enough for anybody.
     pub fn look(&mut self, now_ms: i64) -> Scene {
-        if self
-            .searched
-            .is_none_or(|at| now_ms - at >= TEAMS_EVERY || now_ms < at)
-        {
+        let due = |at: i64| now_ms - at >= TEAMS_EVERY || now_ms < at;
+        if self.searched.is_none_or(due) && self.outage.lasts(now_ms).is_none() {
             self.searched = Some(now_ms);
-            self.search();
+            self.search(now_ms);
         }
         let mut scene = Scene {
             at_ms: now_ms,
@@ -108,6 +111,9 @@ impl Live {
                 scene.attention.extend(found.attention.iter().cloned());
                 scene.teams.push(found);
             }
+        }
+        if let Some(words) = self.outage.lasts(now_ms) {
+            scene.troubles = vec![words];
         }
         scene.attention.sort_by_key(|one| one.need);
         let order = |team: &TeamScene| (team.life != TeamLife::Running, team.name.clone());
@@ -128,11 +134,14 @@ impl Live {
     }
 
     /// Finds teams that are new. One that is known stays, also when it is gone.
-    fn search(&mut self) {
+    fn search(&mut self, now_ms: i64) {
         self.trouble = None;
         let names = match overview::teams_of(&self.workplace) {
             Ok(names) => names,
             Err(error) => {
+                if self.workplace.is_in_database() {
+                    self.outage.begin(error.kind(), error.message(), now_ms);
+                }
                 self.trouble = Some(clean_cut(&error.in_a_line(), TROUBLE));
                 return;
             }
@@ -140,7 +149,8 @@ impl Live {
         for name in names {
             if !self.teams.iter().any(|team| *team.name() == name) {
                 let there = self.workplace.in_team(&name);
-                self.teams.push(TeamReader::new(name, there));
+                let outage = Arc::clone(&self.outage);
+                self.teams.push(TeamReader::new(name, there, outage));
             }
         }
     }
@@ -153,6 +163,7 @@ impl Live {
                 && before.troubles == scene.troubles
         });
         let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
+        pace.elsewhere = self.workplace.is_in_database();
         if same {
             // They are watched only when nothing happens.
             let teams = self.teams.iter().flat_map(TeamReader::dirs);

@@ -1,15 +1,17 @@
-//! The mail of a team, as it passes: read from the files, without a lock.
+//! The mail of a team, as it passes: read from its files or its database, without a lock.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 
-use mailbox::{Body, Message, Protocol, Request, RunStatus};
+use mailbox::{Body, Mailbox, Message, Protocol, Request, RunStatus};
 use store::atomic::Stamp;
 use store::clock::parse_rfc3339;
 use store::follow::Follower;
+use store::name::Name;
 use store::text::{clean, clean_line, cut_bytes, first_line};
 
 use super::scene::MailScene;
+use crate::workplace::Workplace;
 
 /// How many messages are kept.
 const KEPT: usize = 300;
@@ -35,10 +37,40 @@ pub(super) struct Post {
     seen: HashSet<String>,
     order: VecDeque<String>,
     looked: Option<i64>,
+    /// Where the mail is in a database instead.
+    #[cfg(feature = "postgres")]
+    passing: Option<mailbox::Passing>,
+}
+
+/// The mail of a team, if it may be looked at.
+pub(super) fn mailbox_of(workplace: &Workplace, team: &Name) -> Option<Mailbox> {
+    match workplace.is_in_database() {
+        // Whether the team is of this repository was asked when it was found; a database that is
+        // away for a moment is no reason to give its mail up.
+        true => Some(workplace.mailbox_to_look_at(team, workplace.mail_options())),
+        false => workplace.mailbox().ok(),
+    }
 }
 
 impl Post {
-    pub(super) fn new(team: &Path) -> Self {
+    /// The mail of `team`, which has its files in `dir` if it is kept in files.
+    #[cfg_attr(
+        not(feature = "postgres"),
+        expect(unused_variables, reason = "all are files")
+    )]
+    pub(super) fn of(workplace: &Workplace, team: &Name, dir: &Path) -> Self {
+        #[cfg(feature = "postgres")]
+        if let Some(database) = workplace.database() {
+            return Self {
+                logs: BTreeMap::new(),
+                passing: Some(mailbox::Passing::new(database, team)),
+                ..Self::new(dir)
+            };
+        }
+        Self::new(dir)
+    }
+
+    fn new(team: &Path) -> Self {
         let broadcasts = team.join("broadcast.jsonl");
         let logs = BTreeMap::from([(broadcasts.clone(), Follower::tail(broadcasts, TAIL))]);
         Self {
@@ -48,6 +80,8 @@ impl Post {
             seen: HashSet::new(),
             order: VecDeque::new(),
             looked: None,
+            #[cfg(feature = "postgres")]
+            passing: None,
         }
     }
 
@@ -61,7 +95,19 @@ impl Post {
         self.mail.iter().cloned().collect()
     }
 
+    /// Takes in what was sent. What cannot be read now is there at the next look; whoever reads
+    /// the board says what is wrong.
     fn read(&mut self) {
+        #[cfg(feature = "postgres")]
+        if let Some(passing) = &mut self.passing {
+            let mut new = passing.look().unwrap_or_default();
+            for message in &mut new {
+                if message.broadcast.is_some() {
+                    message.to = "*".into();
+                }
+            }
+            return self.take(new);
+        }
         for inbox in store::tree::list(&self.inboxes).unwrap_or_default() {
             // What other tools keep beside ours is a file.
             let log = inbox.join("log.jsonl");
@@ -80,6 +126,10 @@ impl Post {
             // A broadcast is shown once, and not once for everybody who got it.
             new.extend(messages.filter(|one| !own_copies || one.broadcast.is_none()));
         }
+        self.take(new);
+    }
+
+    fn take(&mut self, mut new: Vec<Message>) {
         new.sort_by(|a, b| (&a.sent_at, a.id).cmp(&(&b.sent_at, b.id)));
         for message in new {
             self.add(&message);

@@ -5,6 +5,10 @@ use std::path::{Path, PathBuf};
 use store::atomic::Stamp;
 use swarm::Team;
 
+/// A database is asked once in so many ms.
+#[cfg(feature = "postgres")]
+const EVERY: i64 = 500;
+
 /// Follows whether a team is there; makes nothing.
 #[derive(Debug)]
 pub(super) struct Presence {
@@ -17,6 +21,11 @@ pub(super) struct Presence {
     /// The roster as it was when it said whether the team is being deleted.
     stamp: Option<Stamp>,
     deleting: bool,
+    /// The same where the roster is in a database, and when that was asked.
+    #[cfg(feature = "postgres")]
+    version: Option<i64>,
+    #[cfg(feature = "postgres")]
+    asked: Option<i64>,
 }
 
 /// Whether a team is there.
@@ -40,7 +49,32 @@ impl Presence {
             had_dir: false,
             stamp: None,
             deleting: false,
+            #[cfg(feature = "postgres")]
+            version: None,
+            #[cfg(feature = "postgres")]
+            asked: None,
         }
+    }
+
+    /// Whether the team is there, as a database says. Fails if that does not answer.
+    #[cfg(feature = "postgres")]
+    pub(super) fn in_database(&mut self, now_ms: i64) -> Result<Present, swarm::TeamError> {
+        let due = |at: i64| now_ms - at >= EVERY || now_ms < at;
+        if self.asked.is_none_or(due) {
+            let version = self.team.version()?;
+            if version != self.version {
+                let roster = version.and_then(|_| self.team.roster().ok());
+                self.deleting = roster.is_some_and(|roster| roster.deleting_since.is_some());
+                self.version = version;
+            }
+            self.seen |= version.is_some();
+            self.asked = Some(now_ms);
+        }
+        Ok(match (self.version, self.deleting) {
+            (None, _) if self.seen => Present::Gone,
+            (_, true) => Present::BeingDeleted,
+            _ => Present::Yes,
+        })
     }
 
     pub(super) fn now(&mut self) -> Present {

@@ -355,6 +355,7 @@ impl Known {
             agent_type: clean_line(&meta.agent_type),
             runtime: clean_line(&meta.runtime.name),
             model: meta.model.as_deref().map(clean_line),
+            machine: None,
             state: meta.state,
             alive: !ended && before.as_ref().is_none_or(|before| before.alive),
             leads: meta.address() == LEAD,

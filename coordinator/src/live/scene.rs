@@ -145,6 +145,9 @@ pub struct AgentScene {
     pub runtime: String,
     /// The model, if it said or was told which.
     pub model: Option<String>,
+    /// The host it is on, if that is another machine: then no more is known of it than what the
+    /// roster and the board say.
+    pub machine: Option<String>,
     /// How far it is. One that is not supervised and never ended is [`RunState::Lost`].
     pub state: RunState,
     /// Somebody supervises it.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mailbox::Mailbox;
+use store::Explain;
 use store::atomic::Stamp;
 use store::clock::parse_rfc3339;
 use store::lock::FileLock;
@@ -14,7 +15,9 @@ use taskboard::{Glance, TaskId};
 use worktrees::Trees;
 
 use super::board::{graph_of, tasks_of};
-use super::post::{OpenRequests, Post};
+use super::elsewhere::Elsewhere;
+use super::outage::Outage;
+use super::post::{OpenRequests, Post, mailbox_of};
 use super::presence::{Presence, Present};
 use super::progress::{self, Rest, Tally, Times};
 use super::runs::Runs;
@@ -57,6 +60,9 @@ pub(super) struct TeamReader {
     trees: Option<Trees>,
     director: Option<DirectorScene>,
     presence: Presence,
+    /// Those of its agents that are on other machines, where it can be on several.
+    elsewhere: Option<Elsewhere>,
+    outage: Arc<Outage>,
     /// It had something to show; then it stays in view, also when it is gone.
     pub(super) shown: bool,
     last: Option<TeamScene>,
@@ -119,7 +125,9 @@ impl<T> Cached<T> {
 }
 
 impl TeamReader {
-    pub(super) fn new(name: Name, workplace: Workplace) -> Self {
+    pub(super) fn new(name: Name, workplace: Workplace, outage: Arc<Outage>) -> Self {
+        let shared = workplace.is_in_database();
+        let elsewhere = shared.then(|| Elsewhere::new(workplace.team_named(name.clone())));
         let home = workplace.home();
         let dir = home.team(&name);
         let board = workplace.board();
@@ -136,12 +144,14 @@ impl TeamReader {
             times: Times::default(),
             board_shown: Board::default(),
             sizes: Sizes::default(),
-            mailbox: workplace.mailbox().ok(),
-            post: Post::new(&dir),
+            mailbox: mailbox_of(&workplace, &name),
+            post: Post::of(&workplace, &name, &dir),
             requests: OpenRequests::default(),
             trees: workplace.trees().ok(),
             director: None,
             presence: Presence::new(workplace.team_named(name.clone()), home.list(&name)),
+            elsewhere,
+            outage,
             shown: false,
             last: None,
             dir,
@@ -170,17 +180,22 @@ impl TeamReader {
 
     /// The team as it is now.
     pub(super) fn look(&mut self, now_ms: i64) -> TeamScene {
-        let mut present = self.presence.now();
+        let Some(mut present) = self.present(now_ms) else {
+            return self.last.clone().unwrap_or_else(|| empty(&self.name));
+        };
         if present != Present::Gone && self.is_vanished() {
             // Somebody made it again: nothing of the old one is true of it.
-            *self = Self::new(self.name.clone(), self.workplace.clone());
-            present = self.presence.now();
+            let outage = Arc::clone(&self.outage);
+            *self = Self::new(self.name.clone(), self.workplace.clone(), outage);
+            present = self.present(now_ms).unwrap_or(present);
         }
         if present == Present::Yes || self.last.is_none() {
             let scene = self.read(now_ms);
-            // Half of it may be gone by the time the other half is read.
-            present = self.presence.now();
-            if present == Present::Yes || self.last.is_none() {
+            // Half of it may be gone by the time the other half is read, or nobody can be asked.
+            let found = self.present(now_ms);
+            present = found.unwrap_or(present);
+            let whole = found == Some(Present::Yes);
+            if whole || self.last.is_none() {
                 self.last = Some(scene);
             }
         }
@@ -190,6 +205,24 @@ impl TeamReader {
             Present::Gone => self.vanish(),
         }
         self.last.clone().unwrap_or_else(|| empty(&self.name))
+    }
+
+    /// Whether it is there; `None` if that cannot be found out now.
+    fn present(&mut self, now_ms: i64) -> Option<Present> {
+        #[cfg(feature = "postgres")]
+        if self.workplace.is_in_database() {
+            if self.outage.lasts(now_ms).is_some() {
+                return None;
+            }
+            let present = self.presence.in_database(now_ms);
+            let failed = present.inspect_err(|error| {
+                self.outage.begin(error.kind(), &error.to_string(), now_ms);
+            });
+            return failed.ok();
+        }
+        // Files answer at any time.
+        let _ = now_ms;
+        Some(self.presence.now())
     }
 
     fn is_vanished(&self) -> bool {
@@ -242,6 +275,12 @@ impl TeamReader {
         let found = self.runs.look(since, Some(self.board.snapshot()), now_ms);
         (scene.agents, scene.earlier_agents) = (found.agents, found.earlier);
         scene.troubles.extend(found.troubles);
+        if let Some(elsewhere) = &mut self.elsewhere {
+            let board = self.board.snapshot();
+            let (agents, trouble) = elsewhere.look(board, &scene.agents, now_ms);
+            scene.agents.extend(agents);
+            scene.troubles.extend(trouble);
+        }
         if scene.totals.token_limit.is_none() {
             // Where nothing is counted against a limit, all that was used is of interest.
             let tokens = scene.agents.iter().map(|agent| agent.tokens).sum();
@@ -351,6 +390,9 @@ impl TeamReader {
         let mut changed = match self.board.look(now_ms) {
             Ok(changed) => changed,
             Err(error) => {
+                if self.elsewhere.is_some() {
+                    self.outage.begin(error.kind(), &error.to_string(), now_ms);
+                }
                 scene.troubles.push(clean_cut(&error.to_string(), TROUBLE));
                 false
             }
@@ -399,8 +441,8 @@ impl TeamReader {
         if !board_changed && stamps == self.board_shown.stamps {
             return false;
         }
-        let list = self.name.as_str();
-        let Ok(found) = landing::standings(self.board.snapshot(), list, trees) else {
+        let (list, shared) = (self.name.as_str(), self.elsewhere.is_some());
+        let Ok(found) = landing::standings(self.board.snapshot(), list, trees, shared) else {
             return false;
         };
         self.board_shown.stamps = stamps;
@@ -420,7 +462,9 @@ impl TeamReader {
     }
 
     fn needs(&self, scene: &TeamScene, running: bool, now_ms: i64) -> Vec<attention::Attention> {
+        // Of those on other machines nobody here knows what they do.
         let silent = scene.agents.iter().filter(|agent| agent.alive);
+        let silent = silent.filter(|agent| agent.machine.is_none());
         let silent = silent.filter_map(|agent| {
             let runs = agent.state == swarm::run::RunState::Running;
             let last = Some(agent.last_ms.unwrap_or(agent.since_ms));

@@ -44,6 +44,8 @@ pub(super) struct Pace {
     pub(super) dirs: Vec<PathBuf>,
     /// Looks in a row that found nothing.
     pub(super) quiet: u32,
+    /// Things change in places the system cannot watch.
+    pub(super) elsewhere: bool,
 }
 
 /// How soon a look follows the one before, if that, and what was made of it, took so much of the
@@ -100,16 +102,17 @@ impl Waiter {
     pub fn wait(&mut self, limit: Duration) -> Woken {
         let begun = Instant::now();
         let distance = distance(processor_time().saturating_sub(self.worked));
-        let (quiet, dirs) = {
+        let (quiet, dirs, elsewhere) = {
             let pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
             let dirs = (pace.quiet >= QUIET).then(|| pace.dirs.clone());
-            (pace.quiet, dirs)
+            (pace.quiet, dirs, pace.elsewhere)
         };
         let due = match dirs {
             None => {
                 self.watch = None;
                 distance.saturating_mul(quiet.max(1))
             }
+            Some(dirs) if elsewhere => self.watch(dirs).min(POLL),
             Some(dirs) => self.watch(dirs),
         };
         let due = due.saturating_sub(self.looked.elapsed());

@@ -1,8 +1,8 @@
 //! Everything that runs in a repository or left something there, at one moment: sessions, plans,
 //! agents, and what needs a person.
 //!
-//! It is read from files alone, takes no lock and changes nothing, so any number of people and
-//! programs can look at once.
+//! It is read from files, or from the database the board is in, takes no lock and changes nothing,
+//! so any number of people and programs can look at once.
 
 pub(crate) mod attention;
 mod last_words;
@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 use mailbox::{Request, RequestState};
 use serde::{Serialize, Serializer};
 use store::Failure;
-use store::clock::{Clock, SystemClock};
+use store::clock::{Clock, SystemClock, rfc3339};
 use store::name::Name;
-use swarm::run::Meta;
+use swarm::run::{Meta, RunState};
 use swarm::runtime::Usage;
 use taskboard::{Snapshot, Status, TaskId};
 use worktrees::Repository;
@@ -22,6 +22,7 @@ use worktrees::Repository;
 pub use self::attention::{Attention, Need};
 use self::attention::{BoardNeeds, Seen};
 use self::last_words::{LastWords, last_words};
+use crate::away::{Away, Whereabouts};
 use crate::fanout;
 use crate::fleet::Gate;
 use crate::landing::{self, Unlanded};
@@ -177,6 +178,9 @@ pub struct AgentView {
     /// When that was, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_at: Option<String>,
+    /// The host it is on, if that is another machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     /// The colour it is shown in.
     #[serde(skip)]
     pub color: Option<String>,
@@ -224,7 +228,8 @@ fn needs(
         _ => None,
     };
     let now = SystemClock.now_ms();
-    let silent = team.agents.iter().filter_map(|agent| {
+    let here = team.agents.iter().filter(|agent| agent.machine.is_none());
+    let silent = here.filter_map(|agent| {
         let how = attention::silence_of(agent, now)?;
         Some((agent.name.clone(), how))
     });
@@ -248,8 +253,24 @@ pub(crate) fn teams_of(workplace: &Workplace) -> Result<Vec<Name>, Failure> {
     if workplace.team_is_explicit() {
         return Ok(vec![own]);
     }
-    let here = workplace.common_dir();
     let mut names = vec![own];
+    if workplace.is_in_database() {
+        let here = workplace.repository_name();
+        for team in workplace.all_teams()? {
+            let theirs = team
+                .roster
+                .as_ref()
+                .ok()
+                .and_then(|it| it.repository.as_deref());
+            if let (Ok(name), true) = (Name::new("team", &team.name), theirs == here)
+                && !names.contains(&name)
+            {
+                names.push(name);
+            }
+        }
+        return Ok(names);
+    }
+    let here = workplace.common_dir();
     for entry in std::fs::read_dir(workplace.home().teams())
         .into_iter()
         .flatten()
@@ -295,7 +316,7 @@ fn look_at(name: &Name, workplace: &Workplace) -> Result<(TeamView, Option<Snaps
     for listed in &all {
         usage.add(&listed.meta.usage);
     }
-    let alive = all.into_iter().filter(|listed| listed.alive);
+    let alive: Vec<_> = all.into_iter().filter(|listed| listed.alive).collect();
     let requests = workplace.mailbox()?.requests()?.requests;
     let session = SessionFile::new(workplace.home(), name).session()?;
     let board = workplace.board();
@@ -320,6 +341,18 @@ fn look_at(name: &Name, workplace: &Workplace) -> Result<(TeamView, Option<Snaps
         None if plan_runs || snapshot.as_ref().is_some_and(planned) => Kind::Fanout,
         None => Kind::Board,
     };
+    let mut views: Vec<AgentView> = alive
+        .iter()
+        .map(|listed| {
+            let run = agents.run(&listed.meta.agent_id);
+            agent_view(&listed.meta, last_words(&run), snapshot.as_ref())
+        })
+        .collect();
+    if let (true, Some(snapshot)) = (workplace.is_in_database(), &snapshot) {
+        let local: Vec<&str> = views.iter().map(|agent| agent.name.as_str()).collect();
+        let known = Whereabouts::of(&workplace.team_named(name.clone()))?;
+        views.extend(known.away(snapshot, &local).into_iter().map(away_view));
+    }
     let view = TeamView {
         name: name.to_string(),
         kind,
@@ -327,12 +360,7 @@ fn look_at(name: &Name, workplace: &Workplace) -> Result<(TeamView, Option<Snaps
         ended: session.as_ref().is_some_and(|it| it.ended_at.is_some()),
         prompt: session.as_ref().and_then(|it| it.prompt.clone()),
         tasks,
-        agents: alive
-            .map(|listed| {
-                let run = agents.run(&listed.meta.agent_id);
-                agent_view(&listed.meta, last_words(&run), snapshot.as_ref())
-            })
-            .collect(),
+        agents: views,
         usage,
         requests: requests
             .into_iter()
@@ -342,6 +370,30 @@ fn look_at(name: &Name, workplace: &Workplace) -> Result<(TeamView, Option<Snaps
         session,
     };
     Ok((view, snapshot))
+}
+
+/// An agent of another machine.
+fn away_view(away: Away) -> AgentView {
+    let state = match away.task {
+        Some(_) => RunState::Running,
+        None => RunState::Idle,
+    };
+    AgentView {
+        agent_id: away.id,
+        name: away.name,
+        state: state.as_str(),
+        task: away.task.map(|id| id.to_string()),
+        description: away.doing,
+        since: rfc3339(away.since_ms),
+        tokens: 0,
+        usage: Usage::default(),
+        fork: false,
+        stalled: None,
+        last: None,
+        last_at: None,
+        machine: Some(away.host),
+        color: away.color,
+    }
 }
 
 fn agent_view(meta: &Meta, last: Option<LastWords>, board: Option<&Snapshot>) -> AgentView {
@@ -363,6 +415,7 @@ fn agent_view(meta: &Meta, last: Option<LastWords>, board: Option<&Snapshot>) ->
         stalled: meta.stalled.clone(),
         last_at: last.as_ref().map(|last| last.at.clone()),
         last: last.map(|last| last.text),
+        machine: None,
         color: meta.launch.color.clone(),
     }
 }

@@ -9,15 +9,18 @@ use store::atomic::Durability;
 use store::home::Home;
 use store::name::Name;
 use store::settings::{LockMode, Settings};
-use swarm::run::{self, Child, Exit, Meta, RunDir, RunError, RunOptions, RunState};
+use swarm::Team;
+use swarm::run::{self, Child, Exit, Meta, RunDir, RunError, RunOptions, RunState, SharedPlace};
 use swarm::starter::Starter;
-use swarm::{Team, TeamOptions};
-use taskboard::{Board, BoardOptions};
+use taskboard::{Board, BoardOptions, LeaseTerm};
 use worktrees::{Repository, TreeOptions, Trees};
 
 use super::error::AgentError;
+use super::heartbeat::Heartbeat;
 use crate::fleet::Fleet;
 use crate::hooks::HookSource;
+use crate::rosters;
+use crate::shared_board;
 
 /// Where agents are started from.
 #[derive(Debug, Clone)]
@@ -46,6 +49,9 @@ pub struct Agents {
     board: Arc<Board>,
     /// The repository the caller works in, once it was found.
     repository: Arc<OnceLock<Repository>>,
+    /// The database board and mail are in, if they are in one.
+    #[cfg(feature = "postgres")]
+    database: Option<database::Database>,
 }
 
 /// An agent as it is now.
@@ -75,7 +81,64 @@ impl Agents {
             options,
             starter,
             repository: Arc::default(),
+            #[cfg(feature = "postgres")]
+            database: None,
         }
+    }
+
+    /// The same with board and mail in a database.
+    #[cfg(feature = "postgres")]
+    #[must_use]
+    pub(crate) fn in_database(mut self, database: database::Database, place: SharedPlace) -> Self {
+        self.options.shared = Some(place);
+        self.database = Some(database);
+        self.board = Arc::new(self.board_named(self.at.list.clone()));
+        self
+    }
+
+    /// The same, with what the run's environment says about the database.
+    #[cfg(feature = "postgres")]
+    fn connected(self, place: SharedPlace) -> Result<Self, AgentError> {
+        let environment = self.starter.environment();
+        let database = shared_board::of_run(&place, &environment, self.lock_timeout())
+            .map_err(|error| AgentError::Invalid(error.in_a_line()))?;
+        Ok(self.in_database(database, place))
+    }
+
+    #[cfg(not(feature = "postgres"))]
+    #[expect(clippy::unused_self, reason = "it cannot be connected")]
+    fn connected(self, _: SharedPlace) -> Result<Self, AgentError> {
+        Err(AgentError::Invalid(shared_board::refuse().in_a_line()))
+    }
+
+    /// Where board and mail are, if several machines share them.
+    pub(crate) fn shared(&self) -> Option<&SharedPlace> {
+        self.options.shared.as_ref()
+    }
+
+    /// The database board and mail are in, if they are in one.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn database(&self) -> Option<&database::Database> {
+        self.database.as_ref()
+    }
+
+    /// What ends a claim for the run `id`.
+    pub(super) fn lease_of(&self, id: &str) -> LeaseTerm {
+        let run = id.to_owned();
+        match self.shared() {
+            Some(place) => LeaseTerm::Heartbeat {
+                run,
+                milliseconds: i64::try_from(place.lease_ms).unwrap_or(i64::MAX),
+            },
+            None => LeaseTerm::Run(run),
+        }
+    }
+
+    /// Keeps what `holder` has claimed its own, until the result is dropped; nothing where the
+    /// kernel sees to that.
+    pub(crate) fn heartbeat(&self, holder: &str) -> Option<Heartbeat> {
+        let lease = self.shared()?.lease();
+        Some(Heartbeat::start(self.board(), holder, lease))
     }
 
     /// The same for a caller that is part of a hook: no hooks run on its behalf, nor for the
@@ -112,7 +175,12 @@ impl Agents {
             own_run: None,
         };
         let options = meta.options.clone();
-        Ok(Self::with_options(surroundings, options, starter))
+        let place = options.shared.clone();
+        let agents = Self::with_options(surroundings, options, starter);
+        let Some(place) = place else {
+            return Ok(agents);
+        };
+        agents.connected(place)
     }
 
     /// How a run ended, as it may be written down.
@@ -278,30 +346,42 @@ impl Agents {
     /// The board of another list, or this one's again, if there is such a list.
     pub(crate) fn board_of(&self, list: &str) -> Option<Board> {
         let list = Name::new("list", list).ok()?;
-        let board = Board::new(
-            &self.at.home,
-            list,
-            board_options(&self.options, &self.starter),
-        );
+        let board = self.board_named(list);
         board.exists().then_some(board)
+    }
+
+    fn board_named(&self, list: Name) -> Board {
+        let options = BoardOptions {
+            #[cfg(feature = "postgres")]
+            database: self.database.clone(),
+            ..board_options(&self.options, &self.starter)
+        };
+        Board::new(&self.at.home, list, options)
     }
 
     pub(crate) fn mailbox(&self) -> Mailbox {
         let options = mail_options(&self.options, &self.starter);
+        #[cfg(feature = "postgres")]
+        if let Some(database) = &self.database {
+            return Mailbox::on(database, &self.at.home, &self.at.team, options);
+        }
         Mailbox::new(&self.at.home, &self.at.team, options)
     }
 
     pub(crate) fn roster(&self) -> Team {
         let repository = self.repository();
-        let common_dir = repository
-            .as_ref()
-            .and_then(|repository| repository.common_dir.to_str());
-        let options = TeamOptions {
-            repository: common_dir.map(str::to_owned),
-            lock_timeout: self.lock_timeout(),
-            ..TeamOptions::default()
+        let repository = repository.as_ref();
+        let (home, lock_timeout) = (&self.at.home, self.lock_timeout());
+        let options = rosters::in_files(repository, lock_timeout);
+        #[cfg(feature = "postgres")]
+        let options = match &self.database {
+            Some(database) => {
+                let name = repository.and_then(rosters::repository_name);
+                rosters::on_database(database, home, name, lock_timeout)
+            }
+            None => options,
         };
-        Team::new(&self.at.home, self.at.team.clone(), options)
+        Team::new(home, self.at.team.clone(), options)
     }
 
     pub(crate) fn trees(&self) -> Result<Trees, AgentError> {

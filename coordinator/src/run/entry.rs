@@ -11,17 +11,18 @@ use swarm::environment::for_supervisors;
 use swarm::native::{SharedNative, Together};
 use swarm::process::keep;
 use swarm::run::{
-    CONFIG_HOMES, ExitStatus, GuardEnd, HostOptions, HostServices, Meta, Premises, RunDir, guard,
-    host, host_in,
+    By, CONFIG_HOMES, Exit, ExitReason, ExitStatus, GuardEnd, HostOptions, HostServices, Hosted,
+    Meta, Parked, Premises, RunDir, SharedPlace, exit_of_dead, guard, host, host_in,
 };
 use swarm::runtime::Runtime;
 use swarm::starter::{self, Environment, Starter};
+use worktrees::Lease;
 
 use super::agents::Agents;
 use super::error::AgentError;
 use super::finish;
 use super::run_hooks::{self, RunHooks};
-use super::services::RunServices;
+use super::services::{HeldWhileParked, RunServices};
 use super::start::HOST;
 use crate::env::OWN_PROGRAM;
 
@@ -70,7 +71,7 @@ fn take_over(run: &RunDir) -> Environment {
 pub fn host_main(dir: &Path) -> Result<(), AgentError> {
     let (run, home) = open(dir)?;
     let given = take_over(&run);
-    supervise(&run, &home, &given, None)
+    supervise(&run, &home, &given, None).map(drop)
 }
 
 /// Starts and ends the commands of the run in `dir`, whose host is in a process with others.
@@ -91,47 +92,71 @@ pub(super) struct Shared<'a> {
     pub(super) together: &'a Together,
     /// Where it is.
     pub(super) premises: Premises<'a>,
+    /// What is held for its agent, if that has slept without a host.
+    pub(super) held: Option<HeldWhileParked>,
 }
 
-/// Is the host of `run` until everything is done. `given` is the environment of whoever started it.
+/// A run whose agent sleeps and has no host.
+#[derive(Debug)]
+pub(super) struct Asleep {
+    /// What its next host has to know.
+    pub(super) parked: Parked,
+    /// What nobody else may have meanwhile.
+    pub(super) held: HeldWhileParked,
+}
+
+/// Is the host of `run` until everything is done, or until its agent sleeps and can do without one.
+/// `given` is the environment of whoever started it.
 pub(super) fn supervise(
     run: &RunDir,
     home: &Home,
     given: &Environment,
-    shared: Option<Shared<'_>>,
-) -> Result<(), AgentError> {
-    let meta = run.meta()?;
+    mut shared: Option<Shared<'_>>,
+) -> Result<Option<Asleep>, AgentError> {
+    let mut meta = run.meta()?;
     let mut plan = meta.launch.clone();
     let env = plan.environment(home, &meta, given.clone());
     let starter = Starter::with_environment(given.clone(), env.clone(), &plan.redact_env);
     let secrets = starter.secrets();
     let agents = Agents::of_run(home.clone(), &meta, starter)?;
-    plan.trusted = run_hooks::program_trusted(&agents, &meta);
+    let tree = agents.make_awaited_tree(run, &mut meta);
+    plan.trusted = tree.is_ok() && run_hooks::program_trusted(&agents, &meta);
     let hooks = RunHooks::new(run, &meta, &plan, given, &env);
     let options = HostOptions {
-        grace: agents.grace(),
-        output_limit: agents.options.output_max_bytes,
         secrets,
         limits: plan.limits(),
-        give_up: agents.options.fleet.give_up(),
-        blocked_after: Duration::from_millis(agents.options.mate_blocked_ms),
-        ..HostOptions::default()
+        ..host_options(&agents)
     };
     let mut ports = RunServices::new(agents, run.clone(), &meta).with_hooks(hooks);
+    ports.stay_alive();
     let failed = |error: swarm::run::HostError| AgentError::NotStarted {
         id: meta.agent_id.clone(),
         why: error.to_string(),
     };
     let config = plan.config_home(home, &meta);
-    let launched = match prepare(&meta, config.as_deref(), &mut ports) {
-        // That is no fault of the agent's, which has not been there.
-        Err(why) => Err((ExitStatus::Lost, why)),
+    let held = shared.as_mut().and_then(|shared| shared.held.take());
+    let slept = held.is_some();
+    if let Some(held) = held {
+        ports.take_up(held);
+    }
+    let prepared = match tree {
+        // Making it may have taken a while.
+        Ok(Some(_)) if is_to_stop(run, &meta) => {
+            let exit = exit_of_dead(run, &meta, By::Host, String::new());
+            Err(Box::new(exit))
+        }
+        Ok(tree) => prepare(&meta, config.as_deref(), tree, &mut ports),
+        Err(error) => Err(Box::new(without_tree(run, &meta, &error))),
+    };
+    let launched = match prepared {
+        Err(exit) => Err(exit),
         Ok(()) => {
-            let failed = |why: String| (ExitStatus::Failed, why);
+            let failed = |why| Box::new(finish::failed_to_launch(&meta, ExitStatus::Failed, why));
             let runtime: Result<Box<dyn Runtime>, _> = match &shared {
                 Some(shared) => {
-                    let limit = meta.options.mate_max_bytes;
-                    Ok(Box::new(SharedNative::new(shared.together.with_limit(limit))) as _)
+                    let together = shared.together.with_limit(meta.options.mate_max_bytes);
+                    let known = shared.premises.parked.as_ref().map(Parked::known);
+                    Ok(Box::new(SharedNative::new(together).knowing(known)) as _)
                 }
                 None => meta.runtime.find(path_of(&env)),
             };
@@ -142,43 +167,103 @@ pub(super) fn supervise(
     };
     match launched {
         Ok((runtime, launch)) => {
-            ports.look_before(runtime.abilities().read_only);
+            if !slept {
+                ports.look_before(runtime.abilities().read_only);
+            }
             let hosted = match shared {
                 Some(Shared { premises, .. }) => {
                     host_in(run, &*runtime, launch, &mut ports, &options, premises)
                 }
-                None => host(run, &*runtime, launch, &mut ports, &options),
+                None => {
+                    let hosted = host(run, &*runtime, launch, &mut ports, &options);
+                    hosted.map(|()| Hosted::Finished)
+                }
             };
-            hosted.map_err(failed)
+            Ok(match hosted.map_err(failed)? {
+                Hosted::Finished => None,
+                Hosted::Parked(parked) => Some(Asleep {
+                    parked: *parked,
+                    held: ports.let_go(),
+                }),
+            })
         }
-        Err((status, why)) => {
-            let exit = finish::failed_to_launch(&meta, status, why);
+        Err(exit) => {
             ports
                 .finish(&exit, &mut || ())
-                .map_err(|error| failed(error.into()))
+                .map_err(|error| failed(error.into()))?;
+            Ok(None)
         }
     }
 }
 
-/// What has to be there before the agent starts.
-fn prepare(meta: &Meta, config: Option<&Path>, ports: &mut RunServices) -> Result<(), String> {
+/// How the hosts of this team's agents behave.
+fn host_options(agents: &Agents) -> HostOptions {
+    let usual = HostOptions::default();
+    // One that is cut off has ended before its lease has.
+    let (grace, look_every) = match agents.shared().map(SharedPlace::lease) {
+        Some(lease) => (
+            agents.grace().min(lease / 6),
+            usual.look_every.min(lease / 12),
+        ),
+        None => (agents.grace(), usual.look_every),
+    };
+    HostOptions {
+        grace,
+        look_every,
+        output_limit: agents.options.output_max_bytes,
+        give_up: agents.options.fleet.give_up(),
+        blocked_after: Duration::from_millis(agents.options.mate_blocked_ms),
+        ..usual
+    }
+}
+
+/// What has to be there before the agent starts. What is missing is no fault of the agent's, which has
+/// not been there.
+fn prepare(
+    meta: &Meta,
+    config: Option<&Path>,
+    tree: Option<Lease>,
+    ports: &mut RunServices,
+) -> Result<(), Box<Exit>> {
+    let lost = |why| Box::new(finish::failed_to_launch(meta, ExitStatus::Lost, why));
     if let Some(config) = config {
         for name in CONFIG_HOMES {
             let dir = config.join(name.to_lowercase());
-            store::home::create_private_dir(&dir).map_err(|error| error.to_string())?;
+            store::home::create_private_dir(&dir).map_err(|error| lost(error.to_string()))?;
         }
     }
     if let Some(tmp) = &meta.tmp {
-        store::home::create_private_dir(tmp).map_err(|error| error.to_string())?;
+        store::home::create_private_dir(tmp).map_err(|error| lost(error.to_string()))?;
     }
-    ports.hold_tree(meta).map_err(|error| error.to_string())?;
+    let held = ports.hold_tree(meta, tree);
+    held.map_err(|error| lost(error.to_string()))?;
     if !meta.cwd.is_dir() {
-        return Err(format!(
-            "{}: there is no such directory",
-            meta.cwd.display()
-        ));
+        let dir = meta.cwd.display();
+        return Err(lost(format!("{dir}: there is no such directory")));
     }
     Ok(())
+}
+
+fn is_to_stop(run: &RunDir, meta: &Meta) -> bool {
+    let stop = run.stop_request(meta.life);
+    stop.is_ok_and(|stop| stop.is_some())
+}
+
+/// The end of a run whose tree could not be made. Whoever wanted it to end has that as the reason.
+fn without_tree(run: &RunDir, meta: &Meta, error: &AgentError) -> Exit {
+    let why = error.to_string();
+    let status = match error.is_passing() {
+        true => ExitStatus::Lost,
+        // That is about the task, not about us.
+        false => ExitStatus::Failed,
+    };
+    if status == ExitStatus::Lost && is_to_stop(run, meta) {
+        return exit_of_dead(run, meta, By::Host, why);
+    }
+    Exit {
+        reason: error.is_broken().then_some(ExitReason::Broken),
+        ..finish::failed_to_launch(meta, status, why)
+    }
 }
 
 /// Where an agent with this environment finds programs.

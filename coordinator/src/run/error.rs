@@ -112,12 +112,22 @@ impl AgentError {
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Tree(error) | Self::Binding(BindingError::Tree(error)) => error.is_passing(),
-            Self::Board(error) | Self::Binding(BindingError::Board(error)) => {
-                matches!(error, BoardError::Store(_))
-            }
+            Self::Board(error) | Self::Binding(BindingError::Board(error)) => error.is_passing(),
             Self::Run(_) | Self::Store(_) => true,
             Self::Mail(_) | Self::Team(_) | Self::Fleet(_) => true,
             Self::NotStarted { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Whether something could not be read or written, which concerns everybody and not only this
+    /// agent.
+    pub fn is_broken(&self) -> bool {
+        match self {
+            Self::Board(error) => error.is_passing(),
+            Self::Store(_)
+            | Self::Run(RunError::Store(_))
+            | Self::Tree(TreeError::Store(_) | TreeError::RemoteUnreachable { .. }) => true,
             _ => false,
         }
     }

@@ -208,14 +208,17 @@ fn end_tree(agents: &Agents, meta: &mut Meta, exit: &Exit, seen: Option<&Changes
             kept: true,
             why: why.unwrap_or_else(|| changes.describe()),
         },
-        // It was removed before, by us or by somebody else.
-        Ok(Err(TreeError::NotFound { .. })) => match tree.outcome.take() {
-            Some(outcome) => outcome,
-            None => TreeOutcome {
-                kept: false,
-                why: "it is gone".into(),
-            },
-        },
+        // It was removed before, by us or by somebody else; or it was never made.
+        Ok(Err(TreeError::NotFound { .. })) => {
+            agents.forget_awaited(meta);
+            match tree.outcome.take() {
+                Some(outcome) => outcome,
+                None => TreeOutcome {
+                    kept: false,
+                    why: "it is gone".into(),
+                },
+            }
+        }
         Ok(Err(error)) => kept_for(&error),
         Err(error) => kept_for(&error),
     };

@@ -1,11 +1,19 @@
 //! The tasks of a run that has ended: completed, or free again with what went wrong.
 
+use std::time::{Duration, Instant};
+
 use swarm::run::{Exit, ExitReason, ExitStatus, Meta, Proof, RunState};
 use taskboard::{Attempt, Board, BoardError, Caller, Hooks, Task, TaskId, TaskResult, Veto};
+
+use worktrees::TreeError;
 
 use super::agents::Agents;
 use super::error::AgentError;
 use crate::progress::{Others, Patience, Progress, judge, lost_too_often};
+use crate::shared_board::result_name;
+
+/// How long a remote that did not answer is left alone.
+const SEND_AGAIN: Duration = Duration::from_millis(500);
 
 /// What became of a run's tasks.
 #[derive(Debug, Default)]
@@ -77,25 +85,25 @@ fn settle_own(
         Some(ExitReason::Limit) => prove.is_none(),
         _ => false,
     };
+    // Before it counts as done: other machines build on it.
+    let unpublished = match exit.status {
+        ExitStatus::Completed if ours => published(agents, id, meta, exit).err(),
+        _ => None,
+    };
     let why = match exit.status {
+        ExitStatus::Completed if unpublished.is_some() => {
+            let unpublished = unpublished.as_ref();
+            unpublished
+                .map(|error| error.to_string())
+                .unwrap_or_default()
+        }
         ExitStatus::Completed if ours => {
-            let source = agents.hook_source(meta.address(), Some(&meta.agent_id));
-            let asked = source.before_complete();
-            let shown = Shown {
-                result: exit.proof.as_ref().and_then(|proof| result(meta, proof)),
-                hooks: asked.as_ref().map(|hooks| hooks as &dyn Hooks),
-            };
-            match board.complete(id, &caller, Some(&shown)) {
-                Ok(_) => return Ok(()),
-                Err(BoardError::Vetoed { reason }) => {
-                    settled.vetoed = Some(reason.clone());
-                    format!("a hook said no: {reason}")
+            match complete_own(agents, board, id, (meta, exit), &caller)? {
+                None => return Ok(()),
+                Some(refusal) => {
+                    settled.vetoed = Some(refusal.reason);
+                    refusal.why
                 }
-                Err(BoardError::BadSettings { reason }) => {
-                    settled.vetoed = Some(reason.clone());
-                    reason
-                }
-                Err(error) => return Err(error),
             }
         }
         // Its agent has not been there: whatever happened, happened to us.
@@ -112,7 +120,9 @@ fn settle_own(
             false => exit.status.as_str().to_owned(),
         },
         why,
-        counts: exit.status != ExitStatus::Lost,
+        // A remote that is not there says nothing about the task.
+        counts: exit.status != ExitStatus::Lost
+            && !unpublished.as_ref().is_some_and(TreeError::is_passing),
         // As the agent left it: whatever becomes of its tree comes later.
         tree: worktrees::fingerprint_of(&meta.cwd),
         at: String::new(),
@@ -140,6 +150,70 @@ fn settle_own(
     }
     settled.returned.push(task);
     Ok(())
+}
+
+/// Why a task that was done is not completed.
+struct NotCompleted {
+    /// What the hook, or the file that names hooks, said.
+    reason: String,
+    /// The same as what went wrong with the attempt.
+    why: String,
+}
+
+/// Completes the task the run was started for, if hooks let it.
+fn complete_own(
+    agents: &Agents,
+    board: &Board,
+    id: TaskId,
+    (meta, exit): (&Meta, &Exit),
+    caller: &Caller,
+) -> Result<Option<NotCompleted>, BoardError> {
+    let source = agents.hook_source(meta.address(), Some(&meta.agent_id));
+    let asked = source.before_complete();
+    let shown = Shown {
+        result: exit.proof.as_ref().and_then(|proof| result(meta, proof)),
+        hooks: asked.as_ref().map(|hooks| hooks as &dyn Hooks),
+    };
+    match board.complete(id, caller, Some(&shown)) {
+        Ok(_) => Ok(None),
+        Err(BoardError::Vetoed { reason }) => Ok(Some(NotCompleted {
+            why: format!("a hook said no: {reason}"),
+            reason,
+        })),
+        Err(BoardError::BadSettings { reason }) => Ok(Some(NotCompleted {
+            why: reason.clone(),
+            reason,
+        })),
+        Err(error) => Err(error),
+    }
+}
+
+/// Sends the run's commit to the remote that other machines get it from, where several share the
+/// board. One that does not answer is asked again for as long as the run holds its task.
+fn published(agents: &Agents, id: TaskId, meta: &Meta, exit: &Exit) -> Result<(), TreeError> {
+    let Some(place) = agents.shared() else {
+        return Ok(());
+    };
+    let proof = exit.proof.as_ref().filter(|proof| proof.changed);
+    let commit = proof.and_then(|proof| proof.commit.as_ref());
+    let (Some(remote), Some(commit)) = (&place.remote, commit) else {
+        return Ok(());
+    };
+    let trees = agents.trees().map_err(|error| TreeError::Invalid {
+        what: "the repository".into(),
+        why: error.to_string(),
+    })?;
+    let name = result_name(&meta.list, id, &meta.life_id());
+    let until = Instant::now() + place.lease();
+    loop {
+        match trees.send_result(remote, &name, commit) {
+            Err(error) if error.is_passing() && Instant::now() < until => {
+                tracing::warn!(%error, "a result is sent again in a moment");
+                std::thread::sleep(SEND_AGAIN);
+            }
+            published => return published,
+        }
+    }
 }
 
 /// What became of the agents of other tasks since then.

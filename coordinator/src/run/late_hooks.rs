@@ -55,10 +55,21 @@ fn told(tell: &Tell, late: &Late) -> Result<(), AgentError> {
         }),
         ..Draft::new(from, lead, Body::Text(text))
     };
+    mailbox_of(tell, home, &team)?.send(&draft)?;
+    Ok(())
+}
+
+/// The team's mail: where that of the run is which caused the hook, else in files.
+fn mailbox_of(tell: &Tell, home: Home, team: &Name) -> Result<Mailbox, AgentError> {
+    let runs = home.team(team).join("runs");
+    let meta = tell.run.as_ref().map(|run| RunDir::new(&runs, run).meta());
+    if let Some(Ok(meta)) = meta {
+        let agents = Agents::of_run(home, &meta, Starter::this_process(&[]))?;
+        return Ok(agents.mailbox());
+    }
     let options = MailOptions {
         secret_filter: Starter::this_process(&[]).secret_filter(),
         ..MailOptions::default()
     };
-    Mailbox::new(&home, &team, options).send(&draft)?;
-    Ok(())
+    Ok(Mailbox::new(&home, team, options))
 }

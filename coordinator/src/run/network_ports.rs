@@ -14,12 +14,18 @@ const FIRST: u16 = 12_000;
 const SIZE: u16 = 10;
 /// How many runs can have some.
 const BLOCKS: usize = 2_000;
+/// So many blocks are looked at for each that is given out, and freed if their runs have ended. More
+/// than one, so that the file is about as long as there are runs, not as there ever were.
+const LOOKED_AT: usize = 4;
 
 /// Which run has which block; the content of `<home>/ccb/ports.json`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Blocks {
     /// Where the search begins.
     next: usize,
+    /// Where it is looked next for blocks of runs that have ended.
+    #[serde(default)]
+    looked: usize,
     /// The directories of the runs.
     taken: std::collections::BTreeMap<usize, String>,
 }
@@ -33,13 +39,8 @@ pub(super) fn take(home: &Home, run: &RunDir) -> Result<Option<u16>, AgentError>
     // Whoever cannot read it starts anew: at worst two runs get the same ports.
     let bytes = atomic::read(&path)?.unwrap_or_default();
     let mut blocks: Blocks = serde_json::from_slice(&bytes).unwrap_or_default();
-    let free = |block: &usize| match blocks.taken.get(block) {
-        Some(dir) => {
-            let run = RunDir::at(std::path::Path::new(dir));
-            run.is_none_or(|run| !run.is_alive().unwrap_or(true))
-        }
-        None => true,
-    };
+    blocks.free_some();
+    let free = |block: &usize| blocks.taken.get(block).is_none_or(|dir| has_ended(dir));
     let order = (0..BLOCKS).map(|offset| (blocks.next + offset) % BLOCKS);
     let Some(block) = order.into_iter().find(|block| free(block)) else {
         return Ok(None);
@@ -51,4 +52,56 @@ pub(super) fn take(home: &Home, run: &RunDir) -> Result<Option<u16>, AgentError>
     atomic::replace(&dir, &path, &text, Durability::Relaxed)?;
     let offset = u16::try_from(block).unwrap_or(0) * SIZE;
     Ok(Some(FIRST + offset))
+}
+
+impl Blocks {
+    /// Forgets some of the runs that have ended, in turn.
+    fn free_some(&mut self) {
+        let order = (self.taken.range(self.looked..)).chain(self.taken.range(..self.looked));
+        let some: Vec<usize> = order.map(|(block, _)| *block).take(LOOKED_AT).collect();
+        for block in some {
+            self.looked = block + 1;
+            if self.taken.get(&block).is_some_and(|dir| has_ended(dir)) {
+                self.taken.remove(&block);
+            }
+        }
+    }
+}
+
+/// Whether nobody sees to the run in this directory any more.
+fn has_ended(dir: &str) -> bool {
+    let run = RunDir::at(std::path::Path::new(dir));
+    run.is_none_or(|run| !run.is_alive().unwrap_or(true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_of_runs_that_have_ended_are_forgotten_and_those_of_others_are_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::new(dir.path().to_owned()).unwrap();
+        let runs = dir.path().join("runs");
+        let run = |number: usize| RunDir::new(&runs, &format!("a{number:016}"));
+        let mut alive = Vec::new();
+        let mut given = std::collections::BTreeSet::new();
+        for number in 0..200 {
+            let run = run(number);
+            create_private_dir(run.path()).unwrap();
+            if number % 50 == 0 {
+                let lock = run.path().join("alive.lock");
+                alive.push(FileLock::try_exclusive(&lock).unwrap().unwrap());
+            }
+            let port = take(&home, &run).unwrap().unwrap();
+            assert!(given.insert(port), "{port} twice within the first round");
+        }
+        let bytes = atomic::read(&dir.path().join("ccb/ports.json")).unwrap();
+        let blocks: Blocks = serde_json::from_slice(&bytes.unwrap()).unwrap();
+        assert!(blocks.taken.len() < 20, "{}", blocks.taken.len());
+        for number in [0, 50, 100, 150] {
+            let dir = run(number).path().to_string_lossy().into_owned();
+            assert!(blocks.taken.values().any(|taken| *taken == dir), "{number}");
+        }
+    }
 }

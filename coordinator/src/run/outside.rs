@@ -14,6 +14,7 @@ use swarm::LEAD;
 
 use super::agents::Agents;
 use super::error::AgentError;
+use super::heartbeat::Heartbeat;
 
 /// What the ids of such clients begin with, where others have the id of a run.
 const PREFIX: &str = "outside-";
@@ -25,6 +26,8 @@ pub struct Outside {
     agents: Agents,
     /// Given back before it is settled.
     lock: Option<FileLock>,
+    /// Says that it is there, where others cannot see it.
+    heartbeat: Option<Heartbeat>,
 }
 
 impl Outside {
@@ -36,6 +39,7 @@ impl Outside {
 
 impl Drop for Outside {
     fn drop(&mut self) {
+        self.heartbeat = None;
         self.lock = None;
         if let Err(error) = self.agents.settle_outside(&self.id) {
             tracing::warn!(%error, "what a client had claimed is freed by whoever looks next");
@@ -59,6 +63,7 @@ impl Agents {
             Durability::Full,
         )?;
         Ok(Outside {
+            heartbeat: self.heartbeat(&id),
             id,
             agents: self.clone(),
             lock,

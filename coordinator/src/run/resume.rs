@@ -157,7 +157,9 @@ impl Agents {
         }
         if let Some(tree) = &meta.worktree {
             let set_up = serde_json::from_value(tree.set_up.clone()).unwrap_or_default();
-            self.make_tree(Base::Head, set_up, CreateMode::Resume, meta)?;
+            // One that was never made starts where it was to start.
+            let base = tree.make_from.clone().map_or(Base::Head, Base::Given);
+            self.make_tree(base, set_up, CreateMode::Resume, meta)?;
         }
         if let (true, Some(name)) = (meta.teammate, &meta.name) {
             self.roster().set_active(name, true)?;

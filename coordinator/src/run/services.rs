@@ -20,6 +20,7 @@ use super::agent_mail::AgentMail;
 use super::agents::Agents;
 use super::error::AgentError;
 use super::finish;
+use super::heartbeat::{Heartbeat, Standing};
 use super::judge::Before;
 use super::run_hooks::RunHooks;
 use super::stop::stop_request;
@@ -40,6 +41,15 @@ pub(super) struct RunServices {
     reported: Usage,
     hooks: Option<RunHooks>,
     before: Before,
+    /// Keeps its tasks its own, where several machines share the board.
+    heartbeat: Option<Heartbeat>,
+}
+
+/// What a run keeps although nobody is its host at the moment.
+#[derive(Debug)]
+pub(super) struct HeldWhileParked {
+    tree: Option<Lease>,
+    before: Before,
 }
 
 impl RunServices {
@@ -54,7 +64,13 @@ impl RunServices {
             reported: Usage::default(),
             hooks: None,
             before: Before::default(),
+            heartbeat: None,
         }
+    }
+
+    /// Says from now on that the run is alive, where others cannot see it.
+    pub(super) fn stay_alive(&mut self) {
+        self.heartbeat = self.agents.heartbeat(&self.meta.agent_id);
     }
 
     /// Looks at what is there before the agent starts. `held`: its program can be kept from
@@ -63,15 +79,31 @@ impl RunServices {
         self.before = Before::look(&self.meta, held);
     }
 
+    /// Lets go of everything but what has to be held.
+    pub(super) fn let_go(self) -> HeldWhileParked {
+        HeldWhileParked {
+            tree: self.tree,
+            before: self.before,
+        }
+    }
+
+    /// Goes on with what was held.
+    pub(super) fn take_up(&mut self, held: HeldWhileParked) {
+        self.tree = held.tree;
+        self.before = held.before;
+    }
+
     /// Lets these hooks have their say.
     pub(super) fn with_hooks(mut self, hooks: RunHooks) -> Self {
         self.hooks = Some(hooks);
         self
     }
 
-    /// Says that somebody works in the run's tree, as long as the host lives.
-    pub(super) fn hold_tree(&mut self, meta: &Meta) -> Result<(), AgentError> {
-        if let Some(tree) = &meta.worktree {
+    /// Says that somebody works in the run's tree, as long as the host lives. `held` says so
+    /// already.
+    pub(super) fn hold_tree(&mut self, meta: &Meta, held: Option<Lease>) -> Result<(), AgentError> {
+        self.tree = held.or_else(|| self.tree.take());
+        if let (Some(tree), None) = (&meta.worktree, &self.tree) {
             let slug = Slug::new(&tree.name)?;
             self.tree = Some(self.agents.trees()?.hold(&slug)?);
         }
@@ -131,6 +163,15 @@ impl HostServices for RunServices {
         let Ok(id) = id.parse::<TaskId>() else {
             return Ok(None);
         };
+        match self.heartbeat.as_ref().map(|it| it.standing(id, token)) {
+            Some(Standing::Held) => return Ok(None),
+            Some(Standing::CutOff(why)) => {
+                return Ok(Some(format!(
+                    "the board could not be reached, and soon task {id} is given to others: {why}"
+                )));
+            }
+            Some(Standing::NotHeld) | None => {}
+        }
         let task = match self.agents.board().get(id) {
             Ok(task) => task,
             Err(taskboard::BoardError::NotFound { .. }) => {
@@ -222,6 +263,14 @@ impl HostServices for RunServices {
                 && request.state == RequestState::Approved
                 && request.created_at.as_str() >= since
         }))
+    }
+
+    fn may_park(&mut self) -> bool {
+        // Nobody rings when a task is taken back, or when the team's time is over; and what is kept in a
+        // database is held only by whoever says again and again that it is there.
+        self.meta.task_id.is_none()
+            && !self.agents.options.fleet.has_deadline()
+            && self.agents.shared().is_none()
     }
 
     fn idle(&mut self, idle: bool) -> Result<(), ServiceError> {

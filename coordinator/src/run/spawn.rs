@@ -9,15 +9,14 @@ use store::home::create_private_dir;
 use store::name::Name;
 use swarm::run::{LaunchPlan, Meta, RunDir, RunState, RuntimeSpec, TreeOf, tmp_dir};
 use swarm::{AgentId, NewMember};
-use taskboard::{Begin, ClaimRequest, LeaseTerm, TaskId};
-use worktrees::{Base, CreateMode, CreateRequest, SetUp, Slug};
+use taskboard::{BoardError, ClaimRequest, Claimed, TaskId};
+use worktrees::{Base, CreateMode, SetUp, Slug};
 
 use super::agents::Agents;
 use super::error::AgentError;
 use super::network_ports;
 use super::spawn_checks::{check, check_name};
 use super::start::Launched;
-use crate::binding::Binder;
 use crate::fault;
 
 /// How long one who waits sleeps at most until it asks again.
@@ -36,12 +35,26 @@ pub enum WorksIn {
         base: Base,
         /// What it gets besides its files.
         set_up: SetUp,
+        /// Who makes it.
+        made_by: MadeBy,
     },
+}
+
+/// Who makes the working tree of an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MadeBy {
+    /// Whoever starts the agent: if that fails, no agent is started.
+    Starter,
+    /// The agent's host, so that one who starts many does not do the work of all. If that fails, the
+    /// agent ends before it has begun. Only for trees that start from a commit.
+    Host,
 }
 
 /// An agent to be started.
 #[derive(Debug)]
 pub struct Spawn {
+    /// The id it gets, where its task was claimed with it already.
+    pub id: Option<AgentId>,
     /// What it is told; for a shell, the command.
     pub prompt: String,
     /// In a few words.
@@ -91,7 +104,7 @@ impl Agents {
         if let Some(name) = &spawn.name {
             check_name(name, spawn.lead, &running)?;
         }
-        let id = AgentId::random();
+        let id = spawn.id.clone().unwrap_or_else(AgentId::random);
         let run = self.run(id.as_str());
         let mut meta = self.describe(spawn, &id);
         let model = spawn.runtime.kind.has_model();
@@ -143,17 +156,26 @@ impl Agents {
         let slug = format!("agent-{id}");
         let (cwd, worktree) = match &spawn.isolation {
             WorksIn::Directory(dir) => (dir.clone(), None),
-            WorksIn::Worktree { .. } => (
-                PathBuf::new(),
+            WorksIn::Worktree {
+                base,
+                set_up,
+                made_by,
+            } => {
+                let make_from = match (made_by, base) {
+                    (MadeBy::Host, Base::Given(commit)) => Some(commit.clone()),
+                    _ => None,
+                };
                 // Its name is written down before it is made, so that it is found.
-                Some(TreeOf {
+                let tree = TreeOf {
                     name: slug,
                     path: String::new(),
                     branch: None,
-                    set_up: serde_json::Value::Null,
+                    set_up: serde_json::to_value(set_up).unwrap_or_default(),
+                    make_from,
                     outcome: None,
-                }),
-            ),
+                };
+                (PathBuf::new(), Some(tree))
+            }
         };
         Meta {
             agent_id: id.to_string(),
@@ -191,7 +213,9 @@ impl Agents {
         if let Some(task) = spawn.task {
             self.claim(task, meta)?;
         }
-        if let WorksIn::Worktree { base, set_up } = &spawn.isolation {
+        if let WorksIn::Worktree { base, set_up, .. } = &spawn.isolation
+            && meta.awaited_tree().is_none()
+        {
             self.make_tree(base.clone(), set_up.clone(), CreateMode::Exclusive, meta)?;
         }
         create_private_dir(&self.at.home.team(&self.at.team).join("scratchpad"))?;
@@ -206,73 +230,32 @@ impl Agents {
         let request = ClaimRequest {
             agent: meta.address().to_owned(),
             check_busy: false,
-            lease: Some(LeaseTerm::Run(meta.agent_id.clone())),
+            lease: Some(self.lease_of(&meta.agent_id)),
         };
-        let claimed = self.board().claim(task, &request)?;
+        let claimed = match meta.awaited_tree() {
+            // Whoever makes it says there for which task it is.
+            Some(tree) => self.board().claim_in(task, &request, &tree.name)?,
+            None => self.board().claim(task, &request)?,
+        };
         meta.token = claimed.token;
         reached(fault::SPAWN_CLAIMED);
         Ok(())
     }
 
-    /// Makes the run's tree, or makes it again, and binds its task to it.
-    pub(super) fn make_tree(
+    /// Claims a task for a run that has still to be prepared, before others do that for the same
+    /// task on other machines. Who claims is claimed for again when the run starts.
+    pub(crate) fn reserve(
         &self,
-        base: Base,
-        set_up: SetUp,
-        mode: CreateMode,
-        meta: &mut Meta,
-    ) -> Result<(), AgentError> {
-        let slug = Slug::new(&format!("agent-{}", meta.agent_id))?;
-        let trees = self.trees()?;
-        let kept = serde_json::to_value(&set_up).unwrap_or_default();
-        let hooks = self.hook_source(meta.address(), Some(&meta.agent_id));
-        let hooks = hooks.create_tree()?;
-        let by_hook = |slug: &Slug| match &hooks {
-            Some(hooks) => hooks.create(slug),
-            None => Err("there is no hook".into()),
+        task: TaskId,
+        who: &str,
+        run: &str,
+    ) -> Result<Claimed, BoardError> {
+        let request = ClaimRequest {
+            agent: who.to_owned(),
+            check_busy: false,
+            lease: Some(self.lease_of(run)),
         };
-        let request = CreateRequest {
-            hook: hooks.is_some().then_some(&by_hook as _),
-            base,
-            mode,
-            agent: Some(meta.agent_id.clone()),
-            task: meta
-                .task_id
-                .as_ref()
-                .map(|id| (self.at.list.to_string(), id.clone())),
-            set_up,
-            ..CreateRequest::new(Some(slug.clone()), &self.at.directory)
-        };
-        let created = trees.create(&request)?;
-        reached(fault::SPAWN_TREE);
-        let path = created.entry.path().to_owned();
-        meta.worktree = Some(TreeOf {
-            name: slug.to_string(),
-            path: path.to_string_lossy().into_owned(),
-            branch: created.entry.branch.clone(),
-            set_up: kept,
-            outcome: None,
-        });
-        meta.cwd = path;
-        if let (true, Some(name)) = (meta.teammate, &meta.name) {
-            // Whoever deletes the team sees to the trees of its members.
-            let path = meta.cwd.to_string_lossy().into_owned();
-            let update = swarm::MemberUpdate {
-                cwd: Some(path.clone()),
-                worktree_path: Some(Some(path)),
-                ..swarm::MemberUpdate::default()
-            };
-            self.roster().update(name, &update)?;
-        }
-        if let Some(task) = meta.task_id.as_ref().and_then(|id| id.parse().ok()) {
-            let board = self.board();
-            let binder = Binder {
-                board,
-                trees: &trees,
-            };
-            binder.bind(&slug, task, Begin::ByNobody)?;
-        }
-        Ok(())
+        self.board().claim(task, &request)
     }
 
     /// Writes the agent into the roster, before it starts.
@@ -325,6 +308,7 @@ impl Agents {
                 let slug = Slug::new(&tree.name)?;
                 trees.settle(&slug)?;
                 trees.agent_ended(&slug).ok();
+                self.forget_awaited(meta);
             }
             if let (true, Some(name)) = (meta.teammate, &meta.name) {
                 self.roster().set_active(name, false).ok();

@@ -1,10 +1,11 @@
 //! Ending a run from outside.
 
-use std::time::Duration;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use store::clock::{Clock, SystemClock, rfc3339};
-use swarm::run::{Meta, StopRequest};
+use swarm::run::{Meta, RunDir, StopRequest};
 
 use super::agents::{Agents, state_word};
 use super::error::AgentError;
@@ -54,19 +55,7 @@ impl Agents {
         let grace = grace.unwrap_or_else(|| self.grace());
         run.ask_to_stop(&stop_request(&meta, by, reason, grace))?;
         // Asking by protocol, SIGTERM and SIGKILL are the host's; each has its time.
-        let mut ended = run.wait_dead(grace * 2 + LENIENCE)?;
-        if !ended {
-            // Its host hangs, or is stopped. Then the guard does it, and else we do.
-            let meta = run.meta()?;
-            for supervisor in [&meta.host, &meta.guard] {
-                if let Some(process) = supervisor
-                    && !ended
-                {
-                    process.signal(Signal::KILL);
-                    ended = run.wait_dead(GUARD_TIME)?;
-                }
-            }
-        }
+        await_end(&run, grace * 2 + LENIENCE)?;
         self.reconcile_one(&run)?;
         match run.exit(meta.life)? {
             Some(exit) => Ok(Outcome {
@@ -78,4 +67,52 @@ impl Agents {
             }),
         }
     }
+}
+
+/// Waits until nobody supervises a run that was asked to end; if that takes too long, its host is
+/// killed, and then its guard.
+fn await_end(run: &RunDir, limit: Duration) -> Result<(), AgentError> {
+    let mut ended = run.wait_dead(limit)?;
+    if !ended {
+        // Its host hangs, or is stopped. Then the guard does it, and else we do.
+        let meta = run.meta()?;
+        for supervisor in [&meta.host, &meta.guard] {
+            if let Some(process) = supervisor
+                && !ended
+            {
+                process.signal(Signal::KILL);
+                ended = run.wait_dead(GUARD_TIME)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Ends all agents whose runs are in `runs`, except the run `spared`: asks every one of them, then
+/// waits for all. One that cannot be ended is only reported to the log; its lock says so, too.
+pub(crate) fn stop_all(
+    runs: &Path,
+    spared: Option<&str>,
+    by: &str,
+    why: &str,
+    grace: Duration,
+) -> Result<(), AgentError> {
+    let (metas, _) = swarm::run::all(runs)?;
+    let mut asked = Vec::new();
+    for meta in metas {
+        let run = RunDir::new(runs, &meta.agent_id);
+        let runs_on = run.is_alive()? && run.exit(meta.life)?.is_none();
+        if runs_on && spared != Some(meta.agent_id.as_str()) {
+            run.ask_to_stop(&stop_request(&meta, by, Some(why.to_owned()), grace))?;
+            asked.push(run);
+        }
+    }
+    let deadline = Instant::now() + grace * 2 + LENIENCE;
+    for run in asked {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if let Err(error) = await_end(&run, left) {
+            tracing::warn!(%error, id = run.id(), "an agent is not ended");
+        }
+    }
+    Ok(())
 }

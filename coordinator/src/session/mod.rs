@@ -33,12 +33,13 @@ use crate::actions::team as team_actions;
 use crate::agent::{self, Role, TaskCrew, definitions};
 use crate::bystander::Bystander;
 use crate::director::{
-    BaseOf, Closed, Control, Director, DirectorError, Ending, Gate, Landings, Level, Limits, Seat,
-    Setup,
+    BaseOf, Closed, Control, Director, DirectorError, Ending, Gate, Landings, Level, Limits,
+    Remote, Seat, Setup, usual_labels,
 };
 pub use crate::director::{DirectorEvent, LeftTree, Stand, StayingTree, TaskEnd, Why};
 use crate::fanout::Verdict;
 use crate::fleet::Fleet;
+use crate::run::Turn;
 use crate::session_file::{SessionFile, TeamSession};
 use crate::workplace::Workplace;
 
@@ -130,6 +131,7 @@ fn direct(session: &Session, ui: &Arc<dyn SessionUi>) -> Result<Verdict, Stopped
     let mut leaving = false;
     let mut looked = false;
     let mut stale = None;
+    let _turn = alone(session)?;
     if session.trees {
         let trees = session.workplace.trees()?;
         // Without its list of worktrees it would fail task after task.
@@ -203,6 +205,24 @@ fn direct(session: &Session, ui: &Arc<dyn SessionUi>) -> Result<Verdict, Stopped
     }
 }
 
+/// One session of a team at a time, also where several machines share its board. On one machine the
+/// lock of the director says so, and a second process follows the first.
+fn alone(session: &Session) -> Result<Option<Turn>, Stopped> {
+    let agents = session.workplace.agents()?;
+    if agents.shared().is_none() || agents.are_directed()? {
+        return Ok(None);
+    }
+    match agents.turn("session")? {
+        Some(turn) => Ok(Some(turn)),
+        None => {
+            let team = &session.team;
+            let message = format!("team {team} has a session on another machine");
+            let hint = format!("help it from here with: ccb worker --team {team}");
+            Err(Failure::refused("directed", message).with_hint(hint).into())
+        }
+    }
+}
+
 /// Looks at the checkout the session is run from, where teammates with worktrees do not work.
 fn bystander(session: &Session) -> Option<Bystander> {
     let home = session.workplace.home().path();
@@ -214,9 +234,11 @@ fn bystander(session: &Session) -> Option<Bystander> {
 fn something_ready(session: &Session) -> Result<bool, Failure> {
     let board = session.workplace.board();
     let snapshot = board.snapshot()?;
+    let labels = usual_labels();
     let possible = |task: &taskboard::Task| {
         !task.is_internal()
             && snapshot.is_ready(task)
+            && task.needs().iter().all(|label| labels.contains(label))
             && (task.run_command().is_some() || !session.commands_only)
     };
     Ok(snapshot.tasks().any(possible))
@@ -301,6 +323,9 @@ fn setup(session: &Session, landing: Option<BTreeSet<TaskId>>) -> Result<Setup, 
         most_grace: None,
         max_attempts: session.attempts,
         gate: Some(gate(workplace.agents()?.fleet())),
+        labels: usual_labels(),
+        patient: false,
+        remote: Remote::of(&workplace.agents()?),
     })
 }
 

@@ -104,7 +104,8 @@ impl Overseer {
             DirectorEvent::AtRest { stand } => {
                 let no_tasks = *stand == Stand::NoTasks;
                 self.state.no_tasks.store(no_tasks, Ordering::SeqCst);
-                self.state.at_rest.store(true, Ordering::SeqCst);
+                let over = *stand != Stand::Elsewhere;
+                self.state.at_rest.store(over, Ordering::SeqCst);
             }
             DirectorEvent::Started { name, .. } => {
                 self.state.at_rest.store(false, Ordering::SeqCst);

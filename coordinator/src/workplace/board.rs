@@ -60,15 +60,8 @@ pub(super) fn open(
     asked: &Asked,
     settings: &Settings,
 ) -> Result<database::Database, Failure> {
-    let secrets = database::Secrets {
-        password: env::var("PGPASSWORD"),
-        pass_file: env::path("PGPASSFILE").or_else(|| {
-            let home = env::path("HOME")?;
-            Some(home.join(".pgpass"))
-        }),
-    };
-    let found = database::Settings::parse(address, &secrets)?;
-    if found.has_password_in_address() && asked.board.is_some() {
+    let found = crate::shared_board::settings(address, swarm::starter::own_variable)?;
+    if asked.board.is_some() && database::Settings::holds_password(address) {
         let message = "everybody on this machine can read the password in --board";
         return Err(Failure::usage("password_in_argument", message).with_hint(
             "set $CCB_BOARD to the address with the password, or leave the password out and use \
@@ -78,12 +71,4 @@ pub(super) fn open(
     Ok(database::Database::new(
         found.with_lock_timeout(settings.lock_timeout),
     ))
-}
-
-/// This program cannot talk to databases.
-#[cfg(not(feature = "postgres"))]
-pub(super) fn refuse() -> Failure {
-    let message = "the board is in PostgreSQL, and this ccb was built without it";
-    Failure::usage("no_postgres", message)
-        .with_hint("build it with: cargo install --path cli --features postgres")
 }

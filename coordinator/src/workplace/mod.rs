@@ -8,6 +8,7 @@ pub mod hooks;
 mod names;
 mod new_tree;
 mod own;
+mod teams;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,17 +21,20 @@ use store::name::Name;
 use store::settings::{AgentSettings, MatesIn, RuntimeSettings, Settings, WorktreeSettings};
 use swarm::redact::{Secrets, secret_values};
 use swarm::run::RunOptions;
+#[cfg(feature = "postgres")]
+use swarm::run::SharedPlace;
 use swarm::starter::Starter;
 use swarm::trust::{Item, Places, Trust};
 use swarm::{Team, TeamError, TeamOptions};
-use taskboard::{Board, BoardOptions, Caller};
+use taskboard::{Board, BoardOptions, Caller, LeaseTerm};
 use worktrees::{Repository, Trees};
 
-use self::names::{agent_name, home_path, led_team, list_name, own_name, working_directory};
+use self::names::{Here, agent_name, home_path, led_team, list_name, own_name, working_directory};
 pub use self::new_tree::{SetUpWish, TreeWish};
 use self::own::Own;
 use crate::env;
 pub use crate::identity::Who;
+use crate::rosters;
 use crate::run::{Agents, Surroundings, mail_options, tree_options};
 
 /// What was said for this one call, by flags.
@@ -62,6 +66,8 @@ pub struct Workplace {
     /// The database the board is in, if it is in one.
     #[cfg(feature = "postgres")]
     database: Option<database::Database>,
+    /// How its teams behave.
+    teams: TeamOptions,
     list: Name,
     /// Somebody said which list, and not by naming a team.
     list_named: bool,
@@ -83,43 +89,23 @@ pub struct Workplace {
     outside: Option<String>,
 }
 
+/// The files that say how things are done here; later ones win.
+fn settings_files(home: &Home, repository: Option<&Repository>) -> Vec<PathBuf> {
+    let mut files = vec![home.settings()];
+    if let Some(tree) = repository.and_then(|repo| repo.main_tree.as_deref()) {
+        files.push(tree.join(".claude/ccb.json"));
+        files.push(tree.join(".claude/ccb.local.json"));
+    }
+    files
+}
+
 impl Workplace {
     /// What flags, environment and settings say together.
     pub fn open(asked: &Asked) -> Result<Self, Failure> {
         let directory = working_directory(asked.directory.as_deref())?;
         let (home, own) = own::find(asked, || Ok(Home::new(home_path(asked, &directory)?)?))?;
         let repository = Repository::discover(&directory);
-        let team = match own.as_ref().map(|own| own.team(asked)).transpose()? {
-            Some(Some(team)) => Some(team.to_string()),
-            _ => asked.team.clone().or_else(|| env::var(env::TEAM)),
-        };
-        let led = if team.is_none() {
-            led_team(&home)
-        } else {
-            None
-        };
-        let alone = match (own.as_ref().and_then(|own| own.place.as_ref()), &asked.list) {
-            (Some(place), None) => place.list.clone(),
-            _ => list_name(asked, None, repository.as_ref())?,
-        };
-        let list = match &led {
-            Some(led) => list_name(asked, Some(led), repository.as_ref())?,
-            None => alone.clone(),
-        };
-        let agent = match &own {
-            Some(own) => own.agent(asked)?,
-            None => agent_name(asked)?,
-        };
-        let agent_named = own.is_some() || asked.agent.is_some() || env::var(env::AGENT).is_some();
-        let mut files = vec![home.settings()];
-        if let Some(tree) = repository
-            .as_ref()
-            .and_then(|repo| repo.main_tree.as_deref())
-        {
-            files.push(tree.join(".claude/ccb.json"));
-            files.push(tree.join(".claude/ccb.local.json"));
-        }
-        let settings = Settings::load(&files)?;
+        let settings = Settings::load(&settings_files(&home, repository.as_ref()))?;
         let address = board::address(asked, &settings, &home, own.is_some())?;
         #[cfg(feature = "postgres")]
         let database = match address {
@@ -128,14 +114,50 @@ impl Workplace {
         };
         #[cfg(not(feature = "postgres"))]
         if address.is_some() {
-            return Err(board::refuse());
+            return Err(crate::shared_board::refuse());
         }
+        let teams = rosters::in_files(repository.as_ref(), settings.lock_timeout);
+        #[cfg(feature = "postgres")]
+        let teams = match &database {
+            Some(database) => {
+                let repository = repository.as_ref().and_then(rosters::repository_name);
+                rosters::on_database(database, &home, repository, settings.lock_timeout)
+            }
+            None => teams,
+        };
+        let here = Here {
+            repository: repository.as_ref(),
+            name: teams.repository.as_deref(),
+        };
+        let team = match own.as_ref().map(|own| own.team(asked)).transpose()? {
+            Some(Some(team)) => Some(team.to_string()),
+            _ => asked.team.clone().or_else(|| env::var(env::TEAM)),
+        };
+        let led = if team.is_none() {
+            led_team(&home, &teams)
+        } else {
+            None
+        };
+        let alone = match (own.as_ref().and_then(|own| own.place.as_ref()), &asked.list) {
+            (Some(place), None) => place.list.clone(),
+            _ => list_name(asked, None, here)?,
+        };
+        let list = match &led {
+            Some(led) => list_name(asked, Some(led), here)?,
+            None => alone.clone(),
+        };
+        let agent = match &own {
+            Some(own) => own.agent(asked)?,
+            None => agent_name(asked)?,
+        };
+        let agent_named = own.is_some() || asked.agent.is_some() || env::var(env::AGENT).is_some();
         let workplace = Self {
             directory,
             home,
             settings,
             #[cfg(feature = "postgres")]
             database,
+            teams,
             list,
             list_named: asked.list.is_some() || env::var(env::TASK_LIST).is_some(),
             leads: led.is_some(),
@@ -161,6 +183,7 @@ impl Workplace {
             settings: Settings::default(),
             #[cfg(feature = "postgres")]
             database: None,
+            teams: TeamOptions::default(),
             list: Name::new("list", team)?,
             list_named: false,
             alone: Name::new("list", "default")?,
@@ -196,20 +219,11 @@ impl Workplace {
         match self.team_named(team).enter() {
             Ok(_) | Err(TeamError::NotFound { .. }) => Ok(()),
             Err(TeamError::Corrupt { .. }) if repairs => Ok(()),
+            // Whoever prepares a database, or finds out what is wrong with it, finds none ready.
+            #[cfg(feature = "postgres")]
+            Err(TeamError::Database(_)) if repairs => Ok(()),
             Err(error) => Err(error.into()),
         }
-    }
-
-    /// The team of this name, as seen from where the command works.
-    pub fn team_named(&self, name: Name) -> Team {
-        let repository = self.repository.as_ref();
-        let common_dir = repository.and_then(|repository| repository.common_dir.to_str());
-        let options = TeamOptions {
-            repository: common_dir.map(str::to_owned),
-            lock_timeout: self.settings.lock_timeout,
-            ..TeamOptions::default()
-        };
-        Team::new(&self.home, name, options)
     }
 
     /// The task list of a team.
@@ -230,7 +244,7 @@ impl Workplace {
                 let start: String = id.chars().take(8).collect();
                 Name::new("team", &format!("session-{start}"))?
             }
-            (None, None) => own_name(self.repository.as_ref())?,
+            (None, None) => own_name(self.here())?,
         };
         team.check_no_clash("team", &self.home.teams())?;
         Ok(team)
@@ -263,16 +277,93 @@ impl Workplace {
             directory: self.directory.clone(),
             own_run: self.run().map(str::to_owned),
         };
-        Agents::new(surroundings, &self.settings).called_from_hook(hooks::in_hook())
+        let agents = Agents::new(surroundings, &self.settings);
+        #[cfg(feature = "postgres")]
+        let agents = match (&self.database, self.shared_place()) {
+            (Some(database), Some(place)) => agents.in_database(database.clone(), place),
+            _ => agents,
+        };
+        agents.called_from_hook(hooks::in_hook())
+    }
+
+    /// Where board and mail are, if several machines share them.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn shared_place(&self) -> Option<SharedPlace> {
+        let database = self.database.as_ref()?;
+        Some(SharedPlace {
+            board: database.settings().address().to_owned(),
+            lease_ms: u64::try_from(self.settings.lease.as_millis()).unwrap_or(u64::MAX),
+            remote: self.remote(),
+        })
+    }
+
+    /// The git remote that carries results to other machines, if the repository has it.
+    #[cfg(feature = "postgres")]
+    fn remote(&self) -> Option<String> {
+        let repository = self.repository.as_ref()?;
+        let name = &self.settings.worktree.remote;
+        worktrees::remote_url(repository, name).map(|_| name.clone())
+    }
+
+    /// The address of a remote of the repository, in a form that is the same on every machine.
+    pub(crate) fn remote_address(&self, name: &str) -> Option<String> {
+        let url = worktrees::remote_url(self.repository.as_ref()?, name)?;
+        Some(worktrees::plain_address(&url))
+    }
+
+    /// What the repository is known by on a board that several machines share.
+    pub(crate) fn shared_repository(&self) -> Option<String> {
+        let remote = &self.settings.worktree.remote;
+        self.is_in_database().then(|| self.remote_address(remote))?
+    }
+
+    /// Refuses a board that several machines share where results could not get to the others.
+    pub(crate) fn check_shared(&self) -> Result<(), Failure> {
+        if !self.is_in_database() || self.shared_repository().is_some() {
+            return Ok(());
+        }
+        let remote = &self.settings.worktree.remote;
+        let message = format!(
+            "{} has no remote {remote:?}, by which results get to other machines",
+            self.directory.display()
+        );
+        Err(Failure::usage("no_remote", message).with_hint(
+            "add one with `git remote add origin URL`, name another in `worktree.remote`, or use \
+             the files of this machine with --board files",
+        ))
+    }
+
+    /// The same board, list and person, seen from another repository.
+    pub fn moved_to(&self, directory: &Path) -> Result<Self, Failure> {
+        let repository = Repository::discover(directory);
+        let settings = Settings::load(&settings_files(&self.home, repository.as_ref()))?;
+        let moved = Self {
+            directory: directory.to_owned(),
+            repository,
+            settings,
+            ..self.clone()
+        };
+        Ok(Self {
+            teams: moved.team_options(),
+            ..moved
+        })
+    }
+
+    /// What ends a claim that is made here for `holder`, a run or a client.
+    pub fn lease_of(&self, holder: &str) -> LeaseTerm {
+        let run = holder.to_owned();
+        match self.is_in_database() {
+            true => LeaseTerm::Heartbeat {
+                run,
+                milliseconds: i64::try_from(self.settings.lease.as_millis()).unwrap_or(i64::MAX),
+            },
+            false => LeaseTerm::Run(run),
+        }
     }
 
     /// Sees to runs whose guard and host are both gone, before anything else is done: their
     /// tasks are free again, their parents are told. What cannot be done now is done later.
     pub fn settle_dead_runs(&self) {
-        if self.is_in_database() {
-            // Runs of this machine have their tasks in files.
-            return;
-        }
         let mut teams: Vec<Name> = self.team().into_iter().collect();
         if !teams.contains(&self.list) && self.home.team(&self.list).is_dir() {
             teams.push(self.list.clone());
@@ -357,6 +448,12 @@ impl Workplace {
             self.team = None;
             self.list = self.alone.clone();
         }
+    }
+
+    /// The list that was named, by its own flag or by that of a team.
+    pub fn named_list(&self) -> Option<Name> {
+        let named = self.list_named || self.team.is_some();
+        named.then(|| self.list.clone())
     }
 
     /// The team that was named, by flag or environment.
@@ -509,7 +606,10 @@ impl Workplace {
         if list == self.alone.as_str() && own {
             return String::new();
         }
-        let team = Name::new("team", list).is_ok_and(|team| self.home.team(&team).is_dir());
+        let team = Name::new("team", list).is_ok_and(|team| match self.is_in_database() {
+            true => self.team_named(team).roster().is_ok(),
+            false => self.home.team(&team).is_dir(),
+        });
         match team {
             true => format!("--team {list} "),
             false => format!("--list {list} "),

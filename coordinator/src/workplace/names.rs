@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use store::Failure;
 use store::home::Home;
 use store::name::Name;
+use swarm::TeamOptions;
 use uuid::Uuid;
 use worktrees::Repository;
 
@@ -50,7 +51,7 @@ pub(super) fn home_path(asked: &Asked, directory: &Path) -> Result<PathBuf, Fail
 pub(super) fn list_name(
     asked: &Asked,
     team: Option<&str>,
-    repository: Option<&Repository>,
+    here: Here<'_>,
 ) -> Result<Name, Failure> {
     if let Some(name) = &asked.list {
         return Ok(Name::new("list", name)?);
@@ -71,13 +72,21 @@ pub(super) fn list_name(
     if let Some(team) = team {
         return Ok(Name::new("team", team)?);
     }
-    named_by(env::SESSION).unwrap_or_else(|| own_name(repository))
+    named_by(env::SESSION).unwrap_or_else(|| own_name(here))
+}
+
+/// The repository a command works in, if it works in one.
+#[derive(Clone, Copy)]
+pub(super) struct Here<'w> {
+    pub(super) repository: Option<&'w Repository>,
+    /// What teams record of it.
+    pub(super) name: Option<&'w str>,
 }
 
 /// The team that the session this is part of made and leads.
-pub(super) fn led_team(home: &Home) -> Option<String> {
+pub(super) fn led_team(home: &Home, teams: &TeamOptions) -> Option<String> {
     let session = env::var(env::SESSION)?;
-    let teams = swarm::list(home).ok()?;
+    let teams = swarm::list(home, teams).ok()?;
     let leads = |team: &swarm::Listed| {
         let roster = team.roster.as_ref().ok();
         roster.is_some_and(|roster| roster.lead_session_id.as_ref() == Some(&session))
@@ -86,32 +95,34 @@ pub(super) fn led_team(home: &Home) -> Option<String> {
 }
 
 /// What the list and the team of this place are called when nobody says.
-pub(super) fn own_name(repository: Option<&Repository>) -> Result<Name, Failure> {
-    match repository {
-        Some(repository) => repository_list(repository),
-        None => Ok(Name::new("list", "default")?),
+pub(super) fn own_name(here: Here<'_>) -> Result<Name, Failure> {
+    match (here.repository, here.name) {
+        (Some(repository), Some(name)) => Ok(repository_list(repository, name)),
+        (Some(repository), None) => {
+            let place = repository.common_dir.display();
+            let message = format!("{place}: the path is not valid UTF-8");
+            Err(Failure::usage("bad_path", message))
+        }
+        (None, _) => Ok(Name::new("list", "default")?),
     }
 }
 
-/// `<directory>-<8 hex digits of the shared git directory's path>`.
-pub(super) fn repository_list(repository: &Repository) -> Result<Name, Failure> {
-    let Some(common_dir) = repository.common_dir.to_str() else {
-        let message = format!(
-            "{}: the path is not valid UTF-8",
-            repository.common_dir.display()
-        );
-        return Err(Failure::usage("bad_path", message));
+/// `<directory>-<8 hex digits of what teams record of the repository>`. That is the path of the
+/// shared git directory, or an address whose last part stands for the directory: clones on other
+/// machines may be called otherwise.
+fn repository_list(repository: &Repository, name: &str) -> Name {
+    let is_place = repository.common_dir.to_str() == Some(name);
+    let main_tree = repository.main_tree.as_deref();
+    let named_after = match is_place {
+        true => main_tree.unwrap_or(&repository.common_dir),
+        false => Path::new(name.strip_suffix(".git").unwrap_or(name)),
     };
-    let named_after = repository
-        .main_tree
-        .as_deref()
-        .unwrap_or(&repository.common_dir);
     let directory = named_after
         .file_name()
         .and_then(|name| name.to_str())
         .unwrap_or("repo");
-    let id = Uuid::new_v5(&Uuid::NAMESPACE_URL, common_dir.as_bytes());
-    Ok(Name::derived(directory, &id.simple().to_string()[..8]))
+    let id = Uuid::new_v5(&Uuid::NAMESPACE_URL, name.as_bytes());
+    Name::derived(directory, &id.simple().to_string()[..8])
 }
 
 pub(super) fn agent_name(asked: &Asked) -> Result<Name, Failure> {

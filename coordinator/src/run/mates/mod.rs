@@ -13,6 +13,7 @@
 //! it notices, and its task stays its own.
 
 mod guard;
+mod present;
 mod process;
 mod starter;
 

@@ -7,16 +7,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
 use swarm::native::{Ports, Together};
 use swarm::process::{KEEPER, Keeper, MARKER, receive, send};
-use swarm::run::{Premises, RunDir};
+use swarm::run::{Premises, RunDir, Waiting};
 use swarm::starter;
 
-use super::super::entry::{Shared, open, supervise};
+use super::super::entry::{Asleep, Shared, open, supervise};
 use super::super::error::AgentError;
+use super::present::{Presence, Present};
 use super::{FINISHED, GIVEN_UP, RESULT_WRITTEN, RETIRES, about, named};
 use crate::env::OWN_PROGRAM;
 
@@ -34,35 +34,42 @@ pub fn mates_main(dir: &Path, ports: Ports) -> Result<(), AgentError> {
     let guard = Arc::new(guard);
     let told = Arc::clone(&guard);
     let retire = move || drop(send(&*told, &[RETIRES], &[]));
+    let together = Together::new(ports, retire).map_err(failed)?;
     let mates = Mates {
         guard,
-        together: Together::new(ports, retire).map_err(failed)?,
+        waiting: Waiting::on(together.scheduler()),
+        together,
         files: more_files(),
     };
-    let mut hosts: Vec<JoinHandle<()>> = Vec::new();
+    let presence = Presence::default();
     while let Some(order) = receive(&*mates.guard).map_err(failed)? {
-        hosts.retain(|host| !host.is_finished());
         let path = named(order.bytes.get(1..).unwrap_or_default());
         let Ok([alive, environment]) = <[OwnedFd; 2]>::try_from(order.descriptors) else {
             tracing::error!("a run without its lock");
             continue;
         };
-        let mates = mates.clone();
-        let host = std::thread::Builder::new()
-            .name("host".to_owned())
-            .stack_size(STACK)
-            .spawn(move || mates.host(&path, alive, environment));
-        match host {
-            Ok(host) => hosts.push(host),
-            // The guard sees to all of them when we are gone.
-            Err(error) => return Err(failed(error)),
-        }
+        let mate = Mate {
+            path,
+            alive,
+            environment,
+            _present: presence.enter(),
+        };
+        // The guard sees to all of them when we are gone.
+        mates.give_thread(mate, None).map_err(failed)?;
     }
     // Hosts see by themselves that the guard is gone, and finish.
-    for host in hosts {
-        host.join().ok();
-    }
+    mates.waiting.call_all();
+    presence.await_nobody();
     Ok(())
+}
+
+/// A run that has been given to this process.
+struct Mate {
+    path: PathBuf,
+    /// The guard has the lock, too, and lets go of it when it is told.
+    alive: OwnedFd,
+    environment: OwnedFd,
+    _present: Present,
 }
 
 /// Lets this process have as many files open as it may. Returns how many programs have usually.
@@ -91,16 +98,31 @@ struct Mates {
     together: Together,
     /// How many files programs may have open.
     files: Option<u64>,
+    /// Waits for those who sleep.
+    waiting: Waiting,
 }
 
 impl Mates {
-    /// Is the host of one run, whatever happens to it.
-    fn host(&self, path: &Path, alive: OwnedFd, environment: OwnedFd) {
-        let hosted = catch_unwind(AssertUnwindSafe(|| self.supervise(path, environment)));
-        // The guard has the lock, too, and lets go of it when it is told.
-        drop(alive);
+    /// Gives a run a host on a thread of its own; `asleep` is how its agent was left.
+    fn give_thread(&self, mate: Mate, asleep: Option<Asleep>) -> io::Result<()> {
+        let mates = self.clone();
+        std::thread::Builder::new()
+            .name("host".to_owned())
+            .stack_size(STACK)
+            .spawn(move || mates.host(mate, asleep))?;
+        Ok(())
+    }
+
+    /// Is the host of one run, whatever happens to it, until it has ended or sleeps.
+    fn host(self, mate: Mate, asleep: Option<Asleep>) {
+        let path = &mate.path;
+        let hosted = catch_unwind(AssertUnwindSafe(|| self.supervise(&mate, asleep)));
         let what = match hosted {
-            Ok(Ok(())) => FINISHED,
+            Ok(Ok(Some(asleep))) => {
+                self.together.is_asleep();
+                return self.wait(mate, asleep);
+            }
+            Ok(Ok(None)) => FINISHED,
             Ok(Err(error)) => {
                 tracing::error!(%error, run = %path.display(), "the run is not finished");
                 GIVEN_UP
@@ -110,22 +132,48 @@ impl Mates {
                 GIVEN_UP
             }
         };
-        self.tell(what, path);
+        self.over(mate, what);
     }
 
-    fn supervise(&self, path: &Path, environment: OwnedFd) -> Result<(), AgentError> {
+    /// Says what became of a run.
+    fn over(&self, mate: Mate, what: u8) {
+        drop(mate.alive);
+        self.tell(what, &mate.path);
+    }
+
+    /// Gives an agent that sleeps a host again when it needs one.
+    fn wait(self, mate: Mate, asleep: Asleep) {
+        let Asleep { parked, held } = asleep;
+        self.waiting.clone().add(parked, move |parked| {
+            let path = mate.path.clone();
+            if let Err(error) = self.give_thread(mate, Some(Asleep { parked, held })) {
+                tracing::error!(%error, "an agent that slept gets no host");
+                self.tell(GIVEN_UP, &path);
+            }
+        });
+    }
+
+    fn supervise(&self, mate: &Mate, asleep: Option<Asleep>) -> Result<Option<Asleep>, AgentError> {
+        let path = &mate.path;
         let (run, home) = open(path)?;
-        let given = starter::received(File::from(environment)).unwrap_or_default();
+        let environment = mate.environment.try_clone().map(File::from);
+        let given = environment
+            .ok()
+            .and_then(starter::received)
+            .unwrap_or_default();
         let keeper = Arc::new(self.keeper(&run));
         // A thread of the agent may be there longer than the run.
         let _closes = CloseOnDrop(Arc::clone(&keeper));
         let mut result_written = || self.tell(RESULT_WRITTEN, path);
+        let (parked, held) = asleep.map(|it| (it.parked, it.held)).unzip();
         let shared = Shared {
             together: &self.together,
             premises: Premises {
                 keeper: Some(keeper),
                 result_written: &mut result_written,
+                parked,
             },
+            held,
         };
         supervise(&run, &home, &given, Some(shared))
     }
