@@ -272,6 +272,23 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "worker",
+        &[
+            (
+                "ccb worker --board postgres://ccb@db/work --repo git@host:app.git",
+                "clone it, and work on the repository's tasks until stopped",
+            ),
+            (
+                "ccb worker --team fixers --slots 32 --label gpu --into main",
+                "also tasks that need a GPU; land on main (board in $CCB_BOARD)",
+            ),
+            (
+                "ccb worker --team fixers --until-done",
+                "help in a CI job, and end with the board's last task",
+            ),
+        ],
+    ),
+    (
         "mcp",
         &[(
             "claude mcp add ccb -- ccb --team fixers mcp --role lead",

@@ -131,7 +131,7 @@ fn kind_of(path: &[String], arg: &Arg) -> Option<Kind> {
         (["undo"], "what") => Some(Kind::Task),
         (_, "list") if arg.is_global_set() => Some(Kind::List),
         (_, "agent") if arg.is_global_set() => Some(Kind::Member),
-        ([] | ["agent", "spawn"], "runtime") => Some(Kind::Runtime),
+        ([] | ["agent", "spawn"] | ["worker"], "runtime") => Some(Kind::Runtime),
         ([], "lead") => Some(Kind::Lead),
         (["agent", "spawn"] | ["team", "join"], "agent_type") => Some(Kind::Type),
         (["agent", "types"], "name") => Some(Kind::Type),
@@ -228,7 +228,8 @@ fn workplace() -> Option<Workplace> {
         ..asked.clone()
     };
     let found = Workplace::open(&asked).or_else(|_| Workplace::open(&without_team));
-    found.ok()
+    // Whoever presses a key does not wait for a database that does not answer.
+    found.ok().map(|found| found.for_view())
 }
 
 /// The flags whose value says where to look.

@@ -26,6 +26,7 @@ mod trust;
 mod undo;
 mod watch;
 mod web;
+mod worker;
 pub(crate) mod worktree;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -69,6 +70,12 @@ pub(crate) enum Command {
     Agent(Box<agent::AgentArgs>),
     /// Run a plan of many tasks: every result is checked, one report
     Fanout(Box<fanout::FanoutArgs>),
+    /// Work on a board that several machines share, with this machine's agents
+    ///
+    /// It takes tasks it can do, runs each in a worktree, checks the result and sends it to the git
+    /// remote before the task is completed. The first SIGTERM or Ctrl-C lets running tasks finish, the
+    /// second stops them: their tasks are free again.
+    Worker(Box<worker::WorkerArgs>),
     /// Show where the board is kept, and prepare a database for it
     #[command(subcommand)]
     Board(board::BoardCommand),
@@ -135,7 +142,7 @@ pub(crate) enum Command {
 impl Cli {
     /// Whether it is about repairs.
     pub(crate) fn repairs(&self) -> bool {
-        matches!(self.command, Some(Command::Doctor(_)))
+        matches!(self.command, Some(Command::Doctor(_) | Command::Board(_)))
     }
 }
 
@@ -177,6 +184,7 @@ pub(crate) fn run(cli: &Cli, name: &str, context: &mut Context) -> Result<Exit, 
         Some(Command::Worktree(command)) => worktree::run(command, context),
         Some(Command::Agent(args)) => agent::run(args, context),
         Some(Command::Fanout(args)) => fanout::run(args, context),
+        Some(Command::Worker(args)) => worker::run(args, context),
         Some(Command::Mcp(args)) => mcp::run(args, context),
         Some(Command::Clean(args)) => clean::run(args, context),
         Some(Command::Diff(args)) => diff::run(args, context),
@@ -226,31 +234,13 @@ pub(crate) fn run(cli: &Cli, name: &str, context: &mut Context) -> Result<Exit, 
 /// Refuses what does not work on a board in a database yet, rather than working on the files of
 /// this machine.
 fn check_board(cli: &Cli, context: &Context) -> Result<(), Failure> {
-    let works = match &cli.command {
-        // Rosters are files wherever the board is.
-        Some(Command::Team(command)) => command.is_about_roster(),
-        other => matches!(
-            other,
-            Some(
-                Command::Task(_)
-                    | Command::Board(_)
-                    | Command::Mail(_)
-                    | Command::Doctor(_)
-                    | Command::Trust(_)
-                    | Command::Cd(_)
-                    | Command::ShellInit(_)
-                    | Command::Completions(_)
-                    | Command::Man(_)
-            )
-        ),
-    };
-    if works || !context.is_in_database() {
+    let refused = matches!(&cli.command, Some(Command::Clean(_) | Command::Demo(_)));
+    if !refused || !context.is_in_database() {
         return Ok(());
     }
     let message = "this command does not work on a board in a database yet";
-    Err(Failure::usage("board_not_supported", message).with_hint(
-        "`ccb task`, `ccb mail`, `ccb board` and `ccb doctor` do; use the files of this machine with --board files",
-    ))
+    Err(Failure::usage("board_not_supported", message)
+        .with_hint("use the files of this machine with --board files"))
 }
 
 /// Flags of a session before a command, which has nothing to do with them.

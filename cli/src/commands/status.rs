@@ -57,20 +57,29 @@ fn watch(context: &mut Context) -> Result<Exit, Failure> {
     let signals = Signals::catch()?;
     let team = context.team()?.to_string();
     let on_terminal = std::io::stdout().is_terminal() && !context.out.is_json();
+    let workplace = context.for_view();
     let mut before = None;
     loop {
-        let overview = overview::look(context)?;
-        let shown = match context.out.is_json() {
-            true => to_json(&overview, &team).to_string(),
-            false => text(&overview, context_width()),
+        let (json, shown) = match overview::look(&workplace) {
+            Ok(overview) => (to_json(&overview, &team), text(&overview, context_width())),
+            // A server that is restarted is back in a moment.
+            Err(error) if before.is_some() && workplace.is_in_database() => (
+                error.to_json(),
+                format!("{RED}✘{RED:#} {}", clean_line(&error.in_a_line())),
+            ),
+            Err(error) => return Err(error),
         };
-        if before.as_ref() != Some(&shown) {
+        let now = match context.out.is_json() {
+            true => json.to_string(),
+            false => shown.clone(),
+        };
+        if before.as_ref() != Some(&now) {
             match (context.out.is_json(), on_terminal) {
-                (true, _) => context.out.json(&to_json(&overview, &team))?,
+                (true, _) => context.out.json(&json)?,
                 (false, true) => redraw(&shown, context)?,
                 (false, false) => context.out.text(&shown)?,
             }
-            before = Some(shown);
+            before = Some(now);
         }
         for _ in 0..EVERY.as_millis() / SLICE.as_millis() {
             if let Some(exit) = signals.came() {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use coordinator::workplace::Workplace;
-use mailbox::{Consumer, MailError, Mailbox, MessageState, render_parts};
+use mailbox::{Consumer, Follow, Inbox, MailError, Mailbox, MessageState, render_parts};
 use serde_json::{Value, json};
 use store::Failure;
 use store::fifo::Bell;
@@ -225,11 +225,36 @@ fn is_member(context: &Workplace, team: &Name) -> bool {
     roster.is_ok_and(|roster| roster.member(context.agent()).is_some())
 }
 
+/// Hears that something was sent, wherever the mail is kept.
+#[derive(Debug)]
+enum Ear {
+    File(Bell),
+    Database(Follow),
+}
+
+impl Ear {
+    fn new(inbox: &Inbox, context: &Workplace) -> Result<Self, Failure> {
+        Ok(match context.is_in_database() {
+            true => Self::Database(inbox.follow(None)?),
+            false => Self::File(Bell::new(&inbox.dir().join("wake"))?),
+        })
+    }
+
+    fn wait(&mut self, limit: Duration) {
+        match self {
+            Self::File(bell) => {
+                bell.wait(limit);
+            }
+            Self::Database(follow) => follow.wait(limit),
+        }
+    }
+}
+
 /// Notices mail while nobody calls.
 #[derive(Debug)]
 pub(crate) struct Lookout {
     member: Arc<Membership>,
-    bell: Option<(Name, Bell)>,
+    ear: Option<(Name, Ear)>,
     /// The last message that was announced.
     last: u64,
 }
@@ -238,7 +263,7 @@ impl Lookout {
     pub(crate) fn new(member: Arc<Membership>) -> Self {
         Self {
             member,
-            bell: None,
+            ear: None,
             last: 0,
         }
     }
@@ -262,21 +287,20 @@ impl Lookout {
         }
         let team = context.team()?;
         let inbox = mailbox(&context, &team)?.inbox(context.agent_name())?;
-        if self.bell.as_ref().is_none_or(|(other, _)| *other != team) {
-            self.bell = None;
+        if self.ear.as_ref().is_none_or(|(other, _)| *other != team) {
+            self.ear = None;
             if inbox.exists() {
-                let bell = Bell::new(&inbox.dir().join("wake"))?;
-                self.bell = Some((team, bell));
+                self.ear = Some((team, Ear::new(&inbox, &context)?));
                 self.last = 0;
             }
         }
-        match &self.bell {
-            Some((_, bell)) => bell.wait(limit),
+        match &mut self.ear {
+            Some((_, ear)) => ear.wait(limit),
             None => {
                 std::thread::park_timeout(limit);
                 return Ok(Vec::new());
             }
-        };
+        }
         let waiting = inbox.list(false)?;
         let new = waiting
             .messages

@@ -14,6 +14,7 @@ use coordinator::session;
 use store::Failure;
 
 pub(crate) use self::args::SessionArgs;
+pub(crate) use self::text::{Place as EventPlace, event_json, event_text};
 use self::view::View;
 use crate::context::Context;
 use crate::exit::Exit;

@@ -15,7 +15,7 @@ use crate::output::{CYAN, DIM, GREEN, RED, YELLOW, clean_line, failure_lines};
 /// How many trees are named at the end; the rest is counted.
 pub(super) const NAMED: usize = 10;
 
-pub(super) fn event_json(event: &DirectorEvent) -> Value {
+pub(crate) fn event_json(event: &DirectorEvent) -> Value {
     let mut json = json!(event);
     match event {
         DirectorEvent::Ended {
@@ -43,7 +43,7 @@ pub(super) fn event_json(event: &DirectorEvent) -> Value {
 
 /// What the words for people depend on.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Place {
+pub(crate) struct Place {
     pub(super) team: String,
     /// Mates run commands and nothing else.
     pub(super) commands_only: bool,
@@ -57,6 +57,15 @@ pub(super) struct Place {
 }
 
 impl Place {
+    /// For a worker on this team's board, whose work lands there.
+    pub(crate) fn of_worker(team: &str, into: Option<String>) -> Self {
+        Self {
+            team: team.to_owned(),
+            into,
+            ..Self::default()
+        }
+    }
+
     /// What stands in the line where the person types.
     pub(super) fn typing_hint(&self) -> &'static str {
         match (self.person_leads, self.commands_only) {
@@ -77,7 +86,7 @@ impl Place {
 }
 
 /// `style` is how the agent it is about is shown.
-pub(super) fn event_text(event: &DirectorEvent, style: Style, place: &Place) -> String {
+pub(crate) fn event_text(event: &DirectorEvent, style: Style, place: &Place) -> String {
     match event {
         DirectorEvent::Started {
             task,
@@ -192,6 +201,7 @@ pub(super) fn stand_words(stand: &Stand) -> String {
     match stand {
         Stand::Working => "working".into(),
         Stand::Waiting(why) => format!("waiting: {why}"),
+        Stand::Elsewhere => "waiting: other machines do the rest".into(),
         Stand::NoTasks => "no tasks yet".into(),
         Stand::AllDone => "every task is completed".into(),
         Stand::Stuck(left) => format!("{} cannot start", counted(left.len(), "task")),
@@ -244,6 +254,11 @@ fn why_stuck(why: &Why, place: &Place) -> String {
         Why::NeedsModel => "needs an agent with a model; these mates only run commands \
              (`ccb doctor` says which agents are installed)"
             .into(),
+        Why::Needs(labels) => format!(
+            "needs a machine with {}; start a worker there: ccb worker --label {}",
+            clean_line(&labels.join(", ")),
+            clean_line(labels.first().map_or("LABEL", String::as_str))
+        ),
     }
 }
 

@@ -225,6 +225,7 @@ fn agent_line(agent: &AgentScene) -> Value {
         "type": agent.agent_type,
         "runtime": agent.runtime,
         "model": agent.model,
+        "machine": agent.machine,
         "state": agent.state.as_str(),
         "alive": agent.alive,
         "leads": agent.leads,

@@ -52,7 +52,7 @@ impl Terms {
                     Some(LeaseTerm::Milliseconds(ms))
                 }
                 // What an agent of ours takes is free again when the agent is gone.
-                (None, Some(run)) => Some(LeaseTerm::Run(run.to_owned())),
+                (None, Some(run)) => Some(context.lease_of(run)),
                 (None, None) => None,
             },
         }

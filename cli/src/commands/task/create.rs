@@ -39,7 +39,7 @@ pub(crate) struct CreateArgs {
         value_name = "FILE",
         long_help = "Create one task per line of this JSONL file, all or none; `-` is standard \
             input. A row has `subject` and, if wanted, `description`, `activeForm`, `blockedBy`, \
-            `blocks`, `priority`, `run`, `verify`, `agent`, `paths`, `metadata` and `key`. Other \
+            `blocks`, `priority`, `run`, `verify`, `agent`, `paths`, `needs`, `metadata` and `key`. Other \
             rows can name the key in `blockedBy` and `blocks`."
     )]
     from: Option<String>,
@@ -61,6 +61,9 @@ pub(super) struct OurMetadata {
     /// at the same time, and a result that changes other files does not count
     #[arg(long, value_name = "PATTERN")]
     paths: Vec<String>,
+    /// A label that a worker must have to do the task, such as gpu or os=linux; can be repeated
+    #[arg(long, value_name = "LABEL")]
+    needs: Vec<String>,
     /// Metadata; the value is JSON, `null` removes the key
     #[arg(long = "meta", value_name = "KEY=JSON")]
     metadata: Vec<String>,
@@ -91,6 +94,10 @@ impl OurMetadata {
                 let paths = self.paths.iter().filter(|path| !path.is_empty());
                 paths.cloned().collect()
             }),
+            needs: (!self.needs.is_empty()).then(|| {
+                let needs = self.needs.iter().filter(|label| !label.is_empty());
+                needs.cloned().collect()
+            }),
             ..TaskFacts::default()
         };
         facts.put_into(&mut map);
@@ -116,6 +123,7 @@ struct Row {
     verify: Option<String>,
     agent: Option<String>,
     paths: Option<Vec<String>>,
+    needs: Option<Vec<String>>,
     #[serde(default)]
     metadata: Map<String, Value>,
 }
@@ -134,6 +142,7 @@ impl Row {
             verify: self.verify.map(Some),
             agent: self.agent,
             paths: self.paths,
+            needs: self.needs,
         };
         facts.put_into(&mut metadata);
         NewTask {

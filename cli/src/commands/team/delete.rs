@@ -11,7 +11,7 @@ use crate::output::{BOLD, GREEN, YELLOW, clean_line};
 pub(crate) struct DeleteArgs {
     /// The team's name
     name: String,
-    /// Even if members are alive or tasks are in progress
+    /// Even if members are alive or tasks are in progress; stops running agents first
     #[arg(long)]
     force: bool,
     /// Do not ask
@@ -42,6 +42,11 @@ pub(crate) fn run(args: &DeleteArgs, context: &mut Context) -> Result<Exit, Fail
         );
         let why = clean_line(why);
         let note = format!("{YELLOW}note:{YELLOW:#} the worktree {path} stays: {why}");
+        context.out.note(&note);
+    }
+    for name in &deleted.stopped {
+        let name = clean_line(name);
+        let note = format!("{YELLOW}note:{YELLOW:#} {name} was running and has been stopped");
         context.out.note(&note);
     }
     for one in &deleted.living {

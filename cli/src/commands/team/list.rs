@@ -8,7 +8,7 @@ use crate::output::{BOLD, DIM, PLAIN, RED, YELLOW, terminal_width};
 use crate::table::{self, Cell};
 
 pub(crate) fn run(context: &mut Context) -> Result<Exit, Failure> {
-    let teams = swarm::list(context.home())?;
+    let teams = context.all_teams()?;
     context.out.answer(
         || {
             let readable = teams.iter().filter_map(|team| team.roster.as_ref().ok());

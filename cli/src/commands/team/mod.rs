@@ -33,16 +33,6 @@ pub(crate) enum TeamCommand {
     Delete(delete::DeleteArgs),
 }
 
-impl TeamCommand {
-    /// Whether it needs nothing but the team's list of members, and its mail.
-    pub(crate) fn is_about_roster(&self) -> bool {
-        match self {
-            Self::Create(_) | Self::Join(_) | Self::Leave(_) | Self::List | Self::Show(_) => true,
-            Self::Limits(_) | Self::Delete(_) => false,
-        }
-    }
-}
-
 pub(crate) fn run(command: &TeamCommand, context: &mut Context) -> Result<Exit, Failure> {
     match command {
         TeamCommand::Create(args) => change::create(args, context),

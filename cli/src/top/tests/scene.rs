@@ -20,6 +20,7 @@ pub(super) fn agent(name: &str, task: Option<u64>, doing: &str) -> AgentScene {
         agent_type: "general-purpose".into(),
         runtime: "claude".into(),
         model: Some("sonnet".into()),
+        machine: None,
         state: RunState::Running,
         alive: true,
         leads: false,
