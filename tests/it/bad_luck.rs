@@ -24,7 +24,7 @@ fn bad_settings() {
         ),
         (
             "{\"taskboard\":{\"xyzzy\":5}}",
-            "known here: board, durable, lock, lockTimeoutMs, manyTasksPerAgent",
+            "known here: board, durable, leaseMs, lock, lockTimeoutMs, manyTasksPerAgent",
         ),
         (
             "{\"taskboard\":{\"lock\":\"both\"}}",

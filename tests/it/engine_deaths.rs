@@ -27,7 +27,15 @@ fn attempts(scene: &SessionScene, id: u64) -> Value {
 
 #[test]
 fn supervisors_that_die_before_the_agent_runs_cost_the_task_nothing() {
-    for point in ["run.guarded", "run.hosted"] {
+    // The worktree is made by the host.
+    let points = [
+        "run.guarded",
+        "create.recorded",
+        "create.checked-out",
+        "spawn.tree",
+        "run.hosted",
+    ];
+    for point in points {
         let scene = SessionScene::new(CCB);
         let id = scene.task("a", &["--run", "echo a > a", "--verify", "test -f a"]);
         let mut command = scene.command(&["--json", "--runtime", "shell", "--mates", "1"]);
@@ -45,6 +53,8 @@ fn supervisors_that_die_before_the_agent_runs_cost_the_task_nothing() {
         assert_eq!(answer.code, Some(0), "{point}: {answer:?}");
         assert_eq!(scene.status(id), "completed");
         assert_eq!(attempts(&scene, id), Value::Null, "{point}");
+        let named = &scene.file(id)["metadata"]["ccb"]["worktree"];
+        assert_eq!(*named, Value::Null, "{point}");
         assert_eq!(scene.trees(), Vec::<String>::new(), "{point}");
         assert_eq!(scene.repo.tree_branches(), Vec::<String>::new(), "{point}");
     }

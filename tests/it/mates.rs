@@ -102,6 +102,12 @@ pub(crate) fn process(team: &NativeTeam) -> Option<i32> {
         .map(|(pid, _)| pid)
 }
 
+pub(crate) fn guard(team: &NativeTeam) -> Option<i32> {
+    let mut all = of_mates(team).into_iter();
+    all.find(|(_, line)| line.contains("__mates "))
+        .map(|(pid, _)| pid)
+}
+
 pub(crate) fn await_nothing_left(team: &NativeTeam) {
     wait_until(LONG, "the mates' processes to be gone", || {
         of_mates(team).is_empty()

@@ -1,20 +1,27 @@
 //! Agents that share a process and have nothing to do sleep: they keep no thread, and nobody sees a
 //! difference when they go on.
 
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use harness::model::{Step, prompt};
-use harness::runs::LONG;
+use harness::runs::{LONG, kill};
 use harness::{NativeTeam, wait_until};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::mates::{await_nothing_left, process, team};
+use crate::mates::{await_nothing_left, guard, process, team};
 
 /// Starts the teammate `ann` with this script; her id.
 fn start(team: &NativeTeam, steps: &[Step]) -> String {
+    start_with(team, &[], steps)
+}
+
+fn start_with(team: &NativeTeam, more: &[&str], steps: &[Step]) -> String {
     team.ok(&["team", "create", "board"]);
     let mut how = vec!["agent", "spawn", "--runtime", "native", "--background"];
     how.extend(["--permission-mode", "bypassPermissions", "--name", "ann"]);
+    how.extend(more);
     let order = prompt("Begin.", steps);
     how.push(&order);
     let started = team.ok(&how);
@@ -25,6 +32,10 @@ fn start(team: &NativeTeam, steps: &[Step]) -> String {
 
 /// Whether an agent of the process has a thread.
 fn is_awake(team: &NativeTeam) -> bool {
+    has_thread(team, &["mate"])
+}
+
+fn has_thread(team: &NativeTeam, called: &[&str]) -> bool {
     let Some(process) = process(team) else {
         return false;
     };
@@ -33,11 +44,18 @@ fn is_awake(team: &NativeTeam) -> bool {
         let name = std::fs::read_to_string(thread.path().join("comm"));
         name.unwrap_or_default()
     });
-    names.into_iter().any(|name| name.trim() == "mate")
+    names.into_iter().any(|name| called.contains(&name.trim()))
 }
 
 fn await_sleep(team: &NativeTeam) {
     wait_until(LONG, "the agent to fall asleep", || !is_awake(team));
+}
+
+/// The host lets go of an agent some seconds after it fell asleep.
+fn await_no_host(team: &NativeTeam) {
+    wait_until(LONG, "the agent to do without a host", || {
+        process(team).is_some() && !has_thread(team, &["mate", "host"])
+    });
 }
 
 /// What requests begin with.
@@ -48,13 +66,22 @@ fn fixed(body: &Value) -> (Value, Value, Value) {
 
 #[test]
 fn one_that_sleeps_goes_on_with_all_it_knew() {
+    goes_on_with_all_it_knew(await_sleep);
+}
+
+#[test]
+fn one_without_a_host_goes_on_with_all_it_knew() {
+    goes_on_with_all_it_knew(await_no_host);
+}
+
+fn goes_on_with_all_it_knew(await_rest: fn(&NativeTeam)) {
     let team = team(&json!({}));
     let file = team.repo.main().join("note.txt");
     std::fs::write(&file, "one\n").unwrap();
     let long = "many words ".repeat(4000);
     let reads = Step::tool("Read", json!({ "file_path": file }));
     let id = start(&team, &[reads, Step::text(&long)]);
-    await_sleep(&team);
+    await_rest(&team);
     // Instructions that have changed meanwhile would make the service's cache useless.
     std::fs::write(team.repo.main().join("CLAUDE.md"), "Other words.\n").unwrap();
     let before = team.requests();
@@ -76,7 +103,7 @@ fn one_that_sleeps_goes_on_with_all_it_knew() {
     let said = after.body["messages"].as_array().unwrap();
     assert!(said.len() > last["messages"].as_array().unwrap().len());
     team.home.await_run(&id, "idle");
-    await_sleep(&team);
+    await_rest(&team);
     team.ok(&["agent", "stop", "ann"]);
     await_nothing_left(&team);
     let exit = team.home.run_exit(&id).unwrap();
@@ -85,10 +112,19 @@ fn one_that_sleeps_goes_on_with_all_it_knew() {
 
 #[test]
 fn one_that_is_stopped_in_its_sleep_keeps_its_last_words() {
+    keeps_its_last_words(await_sleep);
+}
+
+#[test]
+fn one_that_is_stopped_without_a_host_keeps_its_last_words() {
+    keeps_its_last_words(await_no_host);
+}
+
+fn keeps_its_last_words(await_rest: fn(&NativeTeam)) {
     let team = team(&json!({}));
     let long = "many words ".repeat(4000);
     let id = start(&team, &[Step::text(&long)]);
-    await_sleep(&team);
+    await_rest(&team);
     let asked = team.requests().len();
     team.ok(&["agent", "stop", "ann"]);
     await_nothing_left(&team);
@@ -116,6 +152,72 @@ fn one_with_a_command_in_the_background_stays_awake() {
         last.is_some_and(|last| last.contains("LOOK") && last.contains("still here\\n"))
     });
     team.home.await_run(&id, "idle");
+    team.ok(&["agent", "stop", "ann"]);
+    await_nothing_left(&team);
+}
+
+/// Nobody is its host: the process itself, and the guard, still see to it.
+#[test]
+fn one_without_a_host_survives_its_process_and_ends_with_its_guard() {
+    let team = team(&json!({}));
+    let id = start(&team, &[Step::text("first")]);
+    await_no_host(&team);
+    let before = process(&team).expect("a process");
+    kill(before, Signal::KILL);
+    wait_until(LONG, "another process", || {
+        process(&team).is_some_and(|now| now != before)
+    });
+    await_no_host(&team);
+    let order = prompt("AGAIN", &[Step::text("second")]);
+    team.ok(&["agent", "send", "ann", &order]);
+    wait_until(LONG, "its answer", || {
+        let last = team.requests().pop().map(|last| last.body.to_string());
+        last.is_some_and(|last| last.contains("AGAIN") && last.contains("first"))
+    });
+    team.home.await_run(&id, "idle");
+    await_no_host(&team);
+    let asked = team.requests().len();
+    kill(guard(&team).expect("a guard"), Signal::KILL);
+    await_nothing_left(&team);
+    let exit = team.home.run_exit(&id).unwrap();
+    assert_eq!(exit["status"], "lost", "{exit}");
+    assert_eq!(team.requests().len(), asked);
+}
+
+/// A limit on its time holds, although nobody rings when it is over.
+#[test]
+fn one_without_a_host_ends_when_its_time_is_over() {
+    let team = team(&json!({}));
+    let id = start_with(&team, &["--deadline", "40s"], &[Step::text("first")]);
+    await_no_host(&team);
+    let asked = team.requests().len();
+    wait_until(LONG, "its end", || team.home.run_exit(&id).is_some());
+    let exit = team.home.run_exit(&id).unwrap();
+    assert_eq!(exit["status"], "failed", "{exit}");
+    assert!(exit["error"].as_str().unwrap().contains("limit"), "{exit}");
+    assert_eq!(team.requests().len(), asked);
+    await_nothing_left(&team);
+}
+
+/// A ring for all (the team's pause is over, say) gives it a host, and that hears it once.
+#[test]
+fn one_without_a_host_that_is_rung_for_nothing_sleeps_on() {
+    let team = team(&json!({}));
+    let id = start(&team, &[Step::text("first")]);
+    await_no_host(&team);
+    let asked = team.requests().len();
+    let path = team.home.team_dir().join("runs").join(&id).join("control");
+    let mut bell = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open(path)
+        .unwrap();
+    bell.write_all(b"!").unwrap();
+    wait_until(LONG, "the ring to be heard", || {
+        rustix::io::ioctl_fionread(&bell).unwrap() == 0
+    });
+    await_no_host(&team);
+    assert_eq!(team.requests().len(), asked);
     team.ok(&["agent", "stop", "ann"]);
     await_nothing_left(&team);
 }

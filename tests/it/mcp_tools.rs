@@ -29,15 +29,13 @@ fn team(members: &[&str]) -> TestHome {
 }
 
 fn set_mode(home: &TestHome, member: &str, mode: &str) {
-    let path = home.team_dir().join("config.json");
-    let text = std::fs::read_to_string(&path).unwrap();
-    let mut roster: Value = serde_json::from_str(&text).unwrap();
+    let mut roster = home.roster("board");
     for value in roster["members"].as_array_mut().unwrap() {
         if value["name"] == member {
             value["mode"] = mode.into();
         }
     }
-    std::fs::write(&path, roster.to_string()).unwrap();
+    home.write_roster("board", &roster);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use swarm::native::Wire;
 use swarm::runtime::{Launch, Start, TurnStatus};
 
-use crate::CCB;
+use crate::{CCB, FAKE_MCP};
 
 #[test]
 fn eight_forks_of_one_answer_send_the_parents_bytes_and_their_order() {
@@ -86,7 +86,7 @@ fn a_parent_that_was_killed_or_resumed_is_copied_as_it_was() {
         // The service keeps nothing of a request that it did not begin to answer.
         same_bytes(&before, &first_requests(&team, &order));
         // Resumed, it fans out itself.
-        let orders = orders("b", 5);
+        let orders = orders("b", 8);
         let steps = fan("THIRD", &orders, &[Step::text("Looked.")]);
         let again = prompt("Go on, THIRD.", &steps);
         team.ok(&["agent", "resume", &id, &again]);
@@ -120,7 +120,7 @@ fn settled(team: &NativeTeam, id: &str) {
 fn a_summary_begins_a_new_prefix_that_forks_share() {
     let team = team(CCB, Wire::Anthropic);
     std::fs::write(team.repo.main().join("facts.txt"), background()).unwrap();
-    let orders = orders("c", 3);
+    let orders = orders("c", 8);
     let after = fan("FIFTH", &orders, &[Step::text("Looked.")]);
     let summary = prompt("FIFTH: all that matters.", &after);
     let steps = [
@@ -229,4 +229,42 @@ fn a_fork_is_offered_what_its_parent_has_and_told_what_it_may_not_use() {
         };
         assert_eq!(head(&last), head(&requests[0]), "{wire}");
     }
+}
+
+/// Nothing in its first request comes from its servers, however long they take to come up.
+#[test]
+fn a_fork_asks_its_model_before_its_servers_are_up() {
+    let team = team(CCB, Wire::Anthropic);
+    let gate = team.home.path().join("may-start");
+    std::fs::write(&gate, "").unwrap();
+    let waits = format!(
+        "until [ -e {} ]; do sleep 0.05; done; exec {FAKE_MCP} look",
+        gate.display()
+    );
+    let users = json!({"mcpServers": {"mine": {"command": "sh", "args": ["-c", waits]}}});
+    let file = team.home.path().join(".claude.json");
+    std::fs::write(file, users.to_string()).unwrap();
+    let how = ["--wait", "--permission-mode", "bypassPermissions"];
+    let id = spawn(&team, &how, "Lead.", &[Step::text("known")]);
+    std::fs::remove_file(&gate).unwrap();
+    let steps = [
+        Step::tool("mcp__mine__look", json!({})),
+        Step::text("heard {{last}}"),
+    ];
+    let order = prompt("ORDER-early.", &steps);
+    let started = team.ok(&["agent", "spawn", "--background", "--fork", &id, &order]);
+    let fork = started["agent"]["agentId"].as_str().unwrap();
+    team.model
+        .wait_for(LONG, "the fork's first request", |all| {
+            all.iter().any(|one| one.raw_contains(TAG))
+        });
+    std::fs::write(&gate, "").unwrap();
+    let told = team.ok(&["agent", "output", fork]);
+    let said = told["agent"]["content"].to_string();
+    assert!(said.contains("heard ours: look"), "{told}");
+    let requests = team.requests();
+    same_bytes(
+        &requests[0],
+        &first_requests(&team, &["ORDER-early.".to_owned()]),
+    );
 }

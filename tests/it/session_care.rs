@@ -63,3 +63,15 @@ fn a_session_removes_agents_worktrees_that_nobody_needs() {
     assert_eq!(scene.trees(), ["mine"]);
     scene.ok(&["worktree", "undo", &stale]);
 }
+
+#[test]
+fn a_session_ends_with_tasks_that_need_what_this_machine_has_not() {
+    let scene = SessionScene::new(CCB);
+    scene.task("render", &["--run", "true", "--needs", "gpu"]);
+    scene.task("write", &["--run", "true"]);
+    let answer = scene.session(&[]);
+    assert_eq!(answer.code, Some(1), "{answer:?}");
+    let rests = answer.json_lines().into_iter();
+    let rests = rests.filter(|line| line["event"] == "at_rest");
+    assert_eq!(rests.count(), 1, "{answer:?}");
+}

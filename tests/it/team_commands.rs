@@ -1,9 +1,8 @@
 //! `ccb team`: answers, exit codes, and what is on disk afterwards.
 
 use harness::{Answer, TestHome};
-use mailbox::{Draft, MailOptions, Mailbox};
+use mailbox::Draft;
 use serde_json::json;
-use store::home::Home;
 use store::name::Name;
 
 use crate::CCB;
@@ -143,10 +142,8 @@ fn unread_messages_are_counted_where_there_is_an_inbox() {
     for name in ["alice", "bob"] {
         home.ok(&["team", "join", "fixers", "--as", name]);
     }
-    let team = Name::new("team", "fixers").unwrap();
     let name = |name| Name::new("agent", name).unwrap();
-    let store = Home::new(home.path().to_owned()).unwrap();
-    let mailbox = Mailbox::new(&store, &team, MailOptions::default());
+    let mailbox = home.mailbox_of("fixers");
     for text in ["one", "two"] {
         let draft = Draft::text(name("bob"), name("alice"), text);
         mailbox.send(&draft).unwrap();
@@ -161,4 +158,8 @@ fn unread_messages_are_counted_where_there_is_an_inbox() {
     );
     home.ok(&["team", "delete", "fixers", "--force"]);
     assert!(!home.dir_of_team("fixers").join("inboxes").exists());
+    home.ok(&["team", "create", "fixers"]);
+    home.ok(&["team", "join", "fixers", "--as", "alice"]);
+    let shown = home.ok(&["team", "show", "fixers"]);
+    assert_eq!(shown["team"]["members"][1].get("unread"), None);
 }

@@ -133,9 +133,6 @@ fn joining_and_deleting_do_not_mix() {
             [3, 7].iter().any(|n| answers[*n].code == Some(0)),
             "{answers:?}"
         );
-        assert!(
-            !home.dir_of_team("fixers").join("config.json").exists(),
-            "{answers:?}"
-        );
+        assert!(home.roster_if_there("fixers").is_none(), "{answers:?}");
     }
 }

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use harness::runs::LONG;
+use harness::runs::{LONG, left_of};
 use harness::script::Script;
 use harness::{Answer, McpClient, TestHome, TestRepo, Workplace, wait_until, write};
 use serde_json::json;
 use store::lock::{DEFAULT_TIMEOUT, FileLock};
+use store::name::Name;
 
 use crate::{CCB, FAKE_AGENT};
 
@@ -19,12 +20,11 @@ fn team() -> TestHome {
 /// A member that an engine has recorded and not started.
 fn record(home: &TestHome, name: &str) {
     home.ok(&["team", "join", "fixers", "--as", name]);
-    let path = home.dir_of_team("fixers").join("config.json");
     let mut roster = home.roster("fixers");
     for member in roster["members"].as_array_mut().unwrap() {
         member["isActive"] = false.into();
     }
-    std::fs::write(path, roster.to_string()).unwrap();
+    home.write_roster("fixers", &roster);
 }
 
 fn hold(path: &Path) -> FileLock {
@@ -41,7 +41,8 @@ fn refused_while_members_are_alive() {
     }
     home.ok(&["team", "join", "fixers", "--as", "visits"]);
     let run = hold(&dir.join("runs/runs@fixers/alive.lock"));
-    let reader = hold(&dir.join("inboxes/reads/consumer.lock"));
+    let reads = Name::new("agent", "reads").unwrap();
+    let reader = home.mailbox_of("fixers").consumer(&reads).unwrap();
     std::fs::create_dir_all(dir.join("runs/rests@fixers")).unwrap();
     let states: Vec<String> = home.ok(&["team", "show", "fixers"])["team"]["members"]
         .as_array()
@@ -98,6 +99,31 @@ fn by_force_it_says_who_was_alive() {
     assert_eq!(answer.json()["alive"], alive);
     assert!(answer.stderr.contains("visits was alive"), "{answer:?}");
     assert!(!run.exists());
+}
+
+/// Nobody works on for a team that is gone: neither an agent at work nor one that waits.
+#[test]
+fn by_force_it_stops_running_agents() {
+    let home = TestHome::in_memory(CCB).with_list("fixers");
+    home.with_fake_runtime(FAKE_AGENT, "");
+    home.ok(&["team", "create", "fixers"]);
+    let idle = home.spawn_fake(&Script::new().done("first").serve(), &["--name", "alice"]);
+    let busy = home.spawn_fake(&Script::new().hang(), &["--name", "bob"]);
+    home.await_run(&idle, "idle");
+    home.await_run(&busy, "running");
+    let error = home.fails(4, &["team", "delete", "fixers"]);
+    assert_eq!(
+        error["error"]["alive"].as_array().unwrap().len(),
+        2,
+        "{error}"
+    );
+    let deleted = home.ok(&["team", "delete", "fixers", "--force"]);
+    assert_eq!(deleted["stopped"], json!(["alice", "bob"]), "{deleted}");
+    assert_eq!(deleted["alive"], json!([]));
+    for id in [idle, busy] {
+        assert_eq!(left_of(&id), [""; 0], "of {id}");
+    }
+    assert!(!home.dir_of_team("fixers").join("runs").exists());
 }
 
 #[test]
@@ -217,14 +243,13 @@ fn trees_without_changes_go_with_the_team() {
     }
     place.ok(&["worktree", "create", "somebody-elses"]);
     write(&place.repo.tree("busy").join("new.txt"), "work");
-    let config = place.home.dir_of_team("fixers").join("config.json");
     let mut roster = place.home.roster("fixers");
     for member in roster["members"].as_array_mut().unwrap() {
         let tree = place.repo.tree(member["name"].as_str().unwrap());
         member["isActive"] = false.into();
         member["worktreePath"] = tree.to_str().unwrap().into();
     }
-    std::fs::write(config, roster.to_string()).unwrap();
+    place.home.write_roster("fixers", &roster);
 
     // A refusal leaves the trees alone as well.
     place.ok(&["task", "create", "one"]);

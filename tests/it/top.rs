@@ -384,13 +384,16 @@ fn ctrl_z_gives_the_terminal_back_and_going_on_takes_it_again() {
     let mut terminal = idle(&scene, &[]);
     terminal.type_keys("\x1a");
     is_given_back(&terminal);
+    // To go on before it has stopped would leave it stopped.
     let stat = format!("/proc/{}/stat", terminal.pid());
-    wait_until(LONG, "it to be stopped", || {
-        let stat = std::fs::read_to_string(&stat).unwrap();
-        stat.rsplit(") ")
-            .next()
-            .is_some_and(|rest| rest.starts_with('T'))
-    });
+    let wait_for_stop = || {
+        wait_until(LONG, "it to be stopped", || {
+            let stat = std::fs::read_to_string(&stat).unwrap();
+            let state = stat.rsplit(") ").next();
+            state.is_some_and(|rest| rest.starts_with('T'))
+        });
+    };
+    wait_for_stop();
     signal(&terminal, Signal::CONT);
     terminal.wait_for("the view again", |screen| {
         screen.is_taken() && screen.text().contains("Nothing runs here")
@@ -399,6 +402,7 @@ fn ctrl_z_gives_the_terminal_back_and_going_on_takes_it_again() {
     // As `kill -TSTP` would.
     signal(&terminal, Signal::TSTP);
     is_given_back(&terminal);
+    wait_for_stop();
     signal(&terminal, Signal::CONT);
     terminal.wait_for("the view again", |screen| {
         screen.is_taken() && screen.text().contains("Nothing runs here")

@@ -5,6 +5,8 @@
 
 const CCB: &str = concat!("in-a-database:", env!("CARGO_BIN_EXE_ccb-under-test"));
 const MAIL_WORKER: &str = env!("CARGO_BIN_EXE_mail-worker");
+const FAKE_AGENT: &str = env!("CARGO_BIN_EXE_fake-agent");
+const ON_TERMINAL: &str = env!("CARGO_BIN_EXE_on-terminal");
 const BOARD_WORKER: &str = env!("CARGO_BIN_EXE_board-worker");
 
 #[path = "../it/claims.rs"]
@@ -21,5 +23,23 @@ mod history;
 mod mail_commands;
 #[path = "../it/mail_kills.rs"]
 mod mail_kills;
+#[path = "../it/mcp_bad_input.rs"]
+mod mcp_bad_input;
+#[path = "../it/mcp_mail.rs"]
+mod mcp_mail;
+#[path = "../it/mcp_tools.rs"]
+mod mcp_tools;
+#[path = "../it/team_commands.rs"]
+mod team_commands;
+#[path = "../it/team_concurrency.rs"]
+mod team_concurrency;
+#[path = "../it/team_delete.rs"]
+mod team_delete;
 
+mod examples;
+mod machines;
+mod site;
+mod together;
+mod views;
 mod words;
+mod workers;

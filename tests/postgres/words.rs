@@ -15,9 +15,20 @@ fn a_database_is_shown_prepared_and_told_from_files() {
         (&board["kind"], &board["ready"]),
         (&json!("postgres"), &json!(true))
     );
+    let list = &board["lists"][0];
     assert_eq!(
-        board["lists"],
-        json!([{"name": "board", "tasks": 1, "open": 1}])
+        (&list["name"], &list["tasks"], &list["open"], &list["ready"]),
+        (&json!("board"), &json!(1), &json!(1), &json!(1))
+    );
+    assert!(
+        list["oldestReadyMs"].as_i64().is_some_and(|ms| ms >= 0),
+        "{list}"
+    );
+    assert!(board["connections"]["used"].as_i64() > Some(0), "{board}");
+    assert_eq!(board["notifications"], json!(true));
+    assert!(
+        board["tables"]["tasks"]["bytes"].as_i64() > Some(0),
+        "{board}"
     );
     assert_eq!(home.ok(&["board", "migrate"])["applied"], json!([]));
     let files = home.ok(&["--board", "files", "board", "show"]);
@@ -34,7 +45,10 @@ fn a_database_is_shown_prepared_and_told_from_files() {
     let empty = home.fails(2, &["--board", &url, "task", "create", "x"]);
     assert_eq!(empty["error"]["kind"], "old_schema", "{empty}");
     let dry = home.ok(&["--board", &url, "board", "migrate", "--dry-run"]);
-    assert_eq!(dry["missing"], json!(["database 1", "board 1", "mail 1"]));
+    assert_eq!(
+        dry["missing"],
+        json!(["database 1", "board 1", "mail 1", "teams 1"])
+    );
     assert_eq!(
         home.ok(&["--board", &url, "board", "migrate"])["applied"],
         dry["missing"]
@@ -78,7 +92,7 @@ fn a_password_is_never_shown_and_never_an_argument() {
 #[test]
 fn what_does_not_work_in_a_database_says_so_and_a_server_that_is_gone_too() {
     let home = TestHome::new(CCB);
-    let answer = home.fails(2, &["status"]);
+    let answer = home.fails(2, &["clean"]);
     assert_eq!(answer["error"]["kind"], "board_not_supported");
     let nowhere = "postgres://ccb@127.0.0.1:1/postgres?patience=1";
     let gone = home.fails(1, &["--board", nowhere, "task", "list"]);
@@ -113,4 +127,51 @@ fn only_the_user_may_name_a_board_in_settings() {
     let refused = list(&repository);
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
     assert!(String::from_utf8_lossy(&refused.stdout).contains("a repository may not"));
+}
+
+#[test]
+fn old_history_and_mail_go_and_tasks_stay() {
+    let home = TestHome::new(CCB);
+    home.create("one");
+    let old = home.ok(&["board", "prune", "--older-than", "0", "--dry-run"]);
+    assert_eq!((&old["changes"], &old["dryRun"]), (&json!(1), &json!(true)));
+    assert_eq!(
+        home.ok(&["board", "prune"])["changes"],
+        json!(0),
+        "not that old"
+    );
+    let gone = home.ok(&["board", "prune", "--older-than", "0"]);
+    assert_eq!(gone["changes"], json!(1), "{gone}");
+    assert!(gone["operations"].as_i64() >= Some(1), "{gone}");
+    assert_eq!(
+        home.ok(&["task", "list"])["tasks"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    let files = home.fails(2, &["--board", "files", "board", "prune"]);
+    assert_eq!(files["error"]["kind"], "usage");
+}
+
+#[test]
+fn the_doctor_looks_at_the_database_first() {
+    let home = TestHome::new(CCB);
+    home.create("one");
+    let kinds = |answer: &serde_json::Value| -> Vec<String> {
+        let findings = answer["findings"].as_array().unwrap();
+        let kind = |finding: &serde_json::Value| finding["kind"].as_str().unwrap().to_owned();
+        findings.iter().map(kind).collect()
+    };
+    assert_eq!(kinds(&home.ok(&["doctor"])), Vec::<String>::new());
+    let url = home.board_url().unwrap();
+    let fresh = url.replace("schema=", "schema=fresh_");
+    let asked = |url: &str| {
+        let answer = home.run(&["--json", "--board", url, "doctor"]);
+        assert_eq!(answer.code, Some(1), "{answer:?}");
+        kinds(&serde_json::from_str(&answer.stdout).unwrap())
+    };
+    assert_eq!(asked(&fresh), ["old_schema"]);
+    let nowhere = "postgres://ccb@127.0.0.1:1/postgres?patience=1";
+    assert_eq!(asked(nowhere), ["database_unreachable"]);
 }

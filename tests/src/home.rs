@@ -1,6 +1,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -14,7 +15,7 @@ pub struct TestHome {
     binary: PathBuf,
     list: String,
     /// Where the board is, if not in files.
-    database: Option<InDatabase>,
+    pub(crate) database: Option<Arc<InDatabase>>,
 }
 
 /// What a `ccb` process answered.
@@ -52,7 +53,19 @@ impl TestHome {
             dir: dir.expect("a scratch directory"),
             binary: binary.strip_prefix(MARK).unwrap_or(binary).into(),
             list: "board".into(),
-            database: binary.starts_with(MARK).then(InDatabase::new),
+            database: binary
+                .starts_with(MARK)
+                .then(|| Arc::new(InDatabase::new())),
+        }
+    }
+
+    /// A home of its own whose board is in the same database: another machine.
+    pub fn neighbour(&self) -> Self {
+        let root = self.path().parent().expect("a parent");
+        Self {
+            list: self.list.clone(),
+            database: self.database.clone(),
+            ..Self::within(root, &self.binary.to_string_lossy())
         }
     }
 
@@ -128,10 +141,8 @@ impl TestHome {
             .iter()
             .map(|name| serde_json::json!({"name": name, "agentId": format!("a-{name}")}))
             .collect();
-        let dir = self.team_dir();
-        std::fs::create_dir_all(&dir).expect("a team's directory");
         let roster = serde_json::json!({"name": self.list, "members": members});
-        std::fs::write(dir.join("config.json"), roster.to_string()).expect("a roster");
+        self.write_roster(&self.list, &roster);
     }
 
     /// The directory of that team.

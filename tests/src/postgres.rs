@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use database::throw_away::Server;
-use database::{COMMON, Database, migrate};
+use database::{COMMON, Database, DatabaseError, Type, migrate};
 use serde_json::Value;
 use store::home::Home;
 use store::name::Name;
@@ -17,7 +17,7 @@ pub const MARK: &str = "in-a-database:";
 #[derive(Debug)]
 pub(crate) struct InDatabase {
     pub(crate) url: String,
-    database: Database,
+    pub(crate) database: Database,
 }
 
 impl InDatabase {
@@ -28,7 +28,12 @@ impl InDatabase {
         let server = server.expect("PostgreSQL is installed; tests/postgres/run.sh looks first");
         let schema = format!("s{}", SCHEMAS.fetch_add(1, Ordering::SeqCst));
         let database = Database::new(server.settings(&schema));
-        let all = [&COMMON, &taskboard::MIGRATIONS, &mailbox::MIGRATIONS];
+        let all = [
+            &COMMON,
+            &taskboard::MIGRATIONS,
+            &mailbox::MIGRATIONS,
+            &swarm::MIGRATIONS,
+        ];
         migrate(&database, &all, false).expect("a schema");
         Self {
             url: server.url(&schema),
@@ -41,6 +46,34 @@ impl InDatabase {
         self.database
             .read(|session| session.batch(&sql))
             .expect("a lease");
+    }
+
+    /// A team's roster.
+    pub(crate) fn roster(&self, team: &str) -> Option<Value> {
+        let all = self.rosters().into_iter();
+        let (_, text) = all.into_iter().find(|(name, _)| name == team)?;
+        Some(serde_json::from_str(&text).expect("JSON"))
+    }
+
+    /// All rosters, by name.
+    pub(crate) fn rosters(&self) -> Vec<(String, String)> {
+        let rows = self.database.read(|session| {
+            let rows = session.query("SELECT name, roster FROM @.teams ORDER BY name", &[])?;
+            let pair = |row| Ok((session.column(row, "name")?, session.column(row, "roster")?));
+            rows.iter().map(pair).collect::<Result<_, DatabaseError>>()
+        });
+        rows.expect("rosters")
+    }
+
+    pub(crate) fn write_roster(&self, team: &str, roster: &Value) {
+        let write = "INSERT INTO @.teams (id, name, roster) VALUES (lower($1), $1, $2) \
+             ON CONFLICT (id) DO UPDATE SET roster = $2, version = nextval('@.team_versions')";
+        let text = roster.to_string();
+        let params = [(&team as _, Type::TEXT), (&text as _, Type::TEXT)];
+        let written = self
+            .database
+            .read(|session| session.execute(write, &params));
+        written.expect("a roster");
     }
 
     /// The tasks of a list, as their files would be.

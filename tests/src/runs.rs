@@ -66,13 +66,17 @@ impl TestHome {
 
     /// The process of a run: `host`, `guard`, or its agent as `pid`.
     pub fn run_process(&self, id: &str, which: &str) -> i32 {
-        let meta = self.run_meta(id);
-        let pid = match which {
-            "pid" => meta["pid"].as_i64(),
-            other => meta[other]["pid"].as_i64(),
-        };
-        let pid = pid.unwrap_or_else(|| panic!("no {which} in {meta}"));
-        i32::try_from(pid).expect("a process id")
+        // A run is known before its processes are.
+        let mut pid = None;
+        wait_until(LONG, &format!("{which} of {id}"), || {
+            let meta = self.run_meta(id);
+            pid = match which {
+                "pid" => meta["pid"].as_i64(),
+                other => meta[other]["pid"].as_i64(),
+            };
+            pid.is_some()
+        });
+        i32::try_from(pid.unwrap_or_default()).expect("a process id")
     }
 
     /// Every notification the lead has had, as agent id and status, oldest first.

@@ -285,6 +285,7 @@ fn put_run(scene: &SessionScene, home: &store::home::Home, team: &Name, part: Pa
             path,
             branch: Some("worktree/agent-parser".into()),
             set_up: Value::Null,
+            make_from: None,
             outcome: None,
         });
     }

@@ -1,7 +1,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use mailbox::{MailOptions, Mailbox};
 use serde_json::Value;
+use store::home::Home;
+use store::name::Name;
 
 use crate::TestHome;
 
@@ -11,10 +14,38 @@ impl TestHome {
         self.path().join("teams").join(team)
     }
 
-    /// A team's roster, straight from disk.
+    /// A team's roster, straight from where it is kept.
     pub fn roster(&self, team: &str) -> Value {
-        let bytes = std::fs::read(self.dir_of_team(team).join("config.json")).expect("a roster");
-        serde_json::from_slice(&bytes).expect("JSON")
+        self.roster_if_there(team).expect("a roster")
+    }
+
+    /// The same for one that may be gone.
+    pub fn roster_if_there(&self, team: &str) -> Option<Value> {
+        if let Some(database) = &self.database {
+            return database.roster(team);
+        }
+        let bytes = std::fs::read(self.dir_of_team(team).join("config.json")).ok()?;
+        Some(serde_json::from_slice(&bytes).expect("JSON"))
+    }
+
+    /// Writes a team's roster as another tool would.
+    pub fn write_roster(&self, team: &str, roster: &Value) {
+        if let Some(database) = &self.database {
+            return database.write_roster(team, roster);
+        }
+        let dir = self.dir_of_team(team);
+        std::fs::create_dir_all(&dir).expect("a team's directory");
+        std::fs::write(dir.join("config.json"), roster.to_string()).expect("a roster");
+    }
+
+    /// A team's mail, wherever it is kept.
+    pub fn mailbox_of(&self, team: &str) -> Mailbox {
+        let home = Home::new(self.path().to_owned()).expect("a home");
+        let team = Name::new("team", team).expect("a name");
+        match &self.database {
+            Some(it) => Mailbox::on(&it.database, &home, &team, MailOptions::default()),
+            None => Mailbox::new(&home, &team, MailOptions::default()),
+        }
     }
 
     /// The names of a team's members, in order.
@@ -25,10 +56,14 @@ impl TestHome {
         members.iter().map(name).collect()
     }
 
-    /// Every file below the home but lock files, with its bytes; directories have none.
+    /// Every file below the home but lock files, with its bytes; directories have none. Rosters in
+    /// a database are in it, too.
     pub fn everything(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut files = BTreeMap::new();
         collect(self.path(), &mut files);
+        for (name, roster) in self.database.iter().flat_map(|it| it.rosters()) {
+            files.insert(Path::new("rosters").join(name), roster.into_bytes());
+        }
         files
     }
 }

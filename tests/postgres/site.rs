@@ -1,0 +1,331 @@
+//! A database, a git remote and machines around them, each with a home, a clone and a way to the
+//! database of its own.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use database::throw_away::Server;
+use database::{COMMON, Database, migrate};
+use harness::scene_processes::of_home;
+use harness::{git, wait_until};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::CCB;
+
+/// Longer than anything takes that does not hang.
+pub(crate) const LIMIT: Duration = Duration::from_secs(600);
+/// Short, so that what a dead machine had is soon given to others.
+pub(crate) const LEASE_MS: u64 = 3000;
+
+pub(crate) fn ccb() -> &'static str {
+    CCB.strip_prefix(harness::postgres::MARK).unwrap_or(CCB)
+}
+
+/// A way to the server that can be cut.
+pub(crate) struct Link {
+    pub(crate) port: u16,
+    pub(crate) open: Arc<AtomicBool>,
+    pub(crate) streams: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Link {
+    pub(crate) fn to(server: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (open, streams) = (Arc::new(AtomicBool::new(true)), Arc::default());
+        let link = Self {
+            port,
+            open: Arc::clone(&open),
+            streams: Arc::clone(&streams),
+        };
+        std::thread::spawn(move || {
+            for near in listener.incoming().flatten() {
+                let far = TcpStream::connect(("127.0.0.1", server));
+                let (Ok(far), true) = (far, open.load(Ordering::SeqCst)) else {
+                    continue;
+                };
+                let mut all = streams.lock().unwrap();
+                for (mut from, mut to) in [(&near, &far), (&far, &near)]
+                    .map(|(from, to)| (from.try_clone().unwrap(), to.try_clone().unwrap()))
+                {
+                    std::thread::spawn(move || {
+                        let mut bytes = [0; 8192];
+                        while let Ok(read @ 1..) = from.read(&mut bytes) {
+                            if to.write_all(&bytes[..read]).is_err() {
+                                break;
+                            }
+                        }
+                        to.shutdown(Shutdown::Both).ok();
+                    });
+                }
+                all.extend([near, far]);
+            }
+        });
+        link
+    }
+
+    pub(crate) fn cut(&self) {
+        self.open.store(false, Ordering::SeqCst);
+        for stream in self.streams.lock().unwrap().drain(..) {
+            stream.shutdown(Shutdown::Both).ok();
+        }
+    }
+
+    pub(crate) fn mend(&self) {
+        self.open.store(true, Ordering::SeqCst);
+    }
+}
+
+/// A database, a git remote, and somebody who puts tasks on the board.
+pub(crate) struct Site {
+    pub(crate) server: Server,
+    pub(crate) dir: TempDir,
+}
+
+impl Site {
+    pub(crate) fn new() -> Option<Self> {
+        let server = Server::start_with(&["max_connections=600"])?;
+        let database = Database::new(server.settings("ccb"));
+        let all = [
+            &COMMON,
+            &taskboard::MIGRATIONS,
+            &mailbox::MIGRATIONS,
+            &swarm::MIGRATIONS,
+        ];
+        migrate(&database, &all, false).unwrap();
+        let memory = Path::new("/dev/shm");
+        let root = match tempfile::tempfile_in(memory) {
+            Ok(_) => memory.to_owned(),
+            Err(_) => std::env::temp_dir(),
+        };
+        let dir = tempfile::Builder::new()
+            .prefix("ccb-site-")
+            .tempdir_in(root);
+        let site = Self {
+            server,
+            dir: dir.unwrap(),
+        };
+        let seed = site.dir.path().join("seed");
+        std::fs::create_dir(&seed).unwrap();
+        git(&seed, &["init", "-q", "-b", "main"]);
+        std::fs::write(seed.join("readme"), "one\n").unwrap();
+        git(&seed, &["add", "."]);
+        git(&seed, &["commit", "-qm", "first"]);
+        let remote = site.remote();
+        git(
+            &seed,
+            &["clone", "-q", "--bare", ".", remote.to_str().unwrap()],
+        );
+        Some(site)
+    }
+
+    pub(crate) fn remote(&self) -> PathBuf {
+        self.dir.path().join("remote.git")
+    }
+
+    /// A machine whose way to the database is this port.
+    pub(crate) fn machine(&self, name: &str, port: u16) -> Machine {
+        let home = self.dir.path().join(name);
+        std::fs::create_dir(&home).unwrap();
+        let settings = json!({"taskboard": {"leaseMs": LEASE_MS}, "worktree": {"durable": false}});
+        std::fs::write(home.join("ccb.json"), settings.to_string()).unwrap();
+        Machine {
+            name: name.to_owned(),
+            home,
+            url: format!("{}&patience=8", self.server.url_at(port, "ccb")),
+            remote: self.remote(),
+            worker: None,
+        }
+    }
+
+    /// What is on the branch, by file.
+    pub(crate) fn branch(&self) -> Vec<(String, String)> {
+        let files = git(&self.remote(), &["ls-tree", "-r", "--name-only", "main"]);
+        let content = |name: &str| git(&self.remote(), &["show", &format!("main:{name}")]);
+        files
+            .lines()
+            .map(|name| (name.to_owned(), content(name)))
+            .collect()
+    }
+}
+
+/// A machine with a home of its own, and perhaps a worker.
+pub(crate) struct Machine {
+    pub(crate) name: String,
+    pub(crate) home: PathBuf,
+    pub(crate) url: String,
+    pub(crate) remote: PathBuf,
+    pub(crate) worker: Option<Child>,
+}
+
+impl Machine {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(ccb());
+        command
+            .env_clear()
+            .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
+            .env("HOME", &self.home)
+            .env("CCB_HOME", &self.home)
+            .env("CCB_BOARD", &self.url)
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .current_dir(&self.home)
+            .args(["--team", "board"])
+            .args(args)
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// A clone of the remote on this machine.
+    pub(crate) fn clone(&self) -> PathBuf {
+        let dir = self.home.join("clone");
+        git(
+            &self.home,
+            &["clone", "-q", self.remote.to_str().unwrap(), "clone"],
+        );
+        dir
+    }
+
+    pub(crate) fn json(&self, args: &[&str]) -> Value {
+        let output = self
+            .command(&[&["--json"], args].concat())
+            .output()
+            .unwrap();
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{stdout}: {error}"))
+    }
+
+    /// Starts a worker that lands what it does, unless more is said.
+    pub(crate) fn start(&mut self, more: &[&str]) {
+        let log = std::fs::File::options()
+            .create(true)
+            .append(true)
+            .open(self.home.join("worker.log"))
+            .unwrap();
+        let (remote, name) = (self.remote.to_str().unwrap(), &*self.name);
+        let usual = ["--json", "worker", "--repo", remote, "--name", name];
+        let lands = ["--runtime", "shell", "--into", "main"];
+        let args = [&usual[..], &lands, more].concat();
+        let mut command = self.command(&args);
+        command.stdout(log.try_clone().unwrap()).stderr(log);
+        self.worker = Some(command.spawn().unwrap());
+    }
+
+    /// Its exit code, once it has ended by itself.
+    pub(crate) fn ended(&mut self) -> Option<i32> {
+        let mut worker = self.worker.take().unwrap();
+        let mut code = None;
+        wait_until(LIMIT, "the worker's end", || {
+            code = worker.try_wait().unwrap();
+            code.is_some()
+        });
+        code.unwrap().code()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let id = i32::try_from(self.worker.as_ref().unwrap().id()).unwrap();
+        kill_process(Pid::from_raw(id).unwrap(), signal).unwrap();
+    }
+
+    /// Kills the worker alone; its agents go on.
+    pub(crate) fn kill_worker(&mut self) {
+        if let Some(mut worker) = self.worker.take() {
+            worker.kill().ok();
+            worker.wait().unwrap();
+        }
+    }
+
+    /// Kills everything that runs on the machine, as if it had lost its power.
+    pub(crate) fn lose_power(&mut self) {
+        loop {
+            let all = of_home(&self.home);
+            for (_, pid) in &all {
+                kill_process(Pid::from_raw(*pid).unwrap(), Signal::KILL).ok();
+            }
+            self.kill_worker();
+            if all.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// The worktrees of agents that are in its clone.
+    pub(crate) fn trees(&self) -> Vec<String> {
+        let clones = std::fs::read_dir(self.home.join("ccb/clones")).unwrap();
+        let mut found = Vec::new();
+        for clone in clones.flatten() {
+            let trees = std::fs::read_dir(clone.path().join(".claude/worktrees"));
+            let names = trees.into_iter().flatten().flatten();
+            let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+            found.extend(names.filter(|name| name.starts_with("agent-")));
+        }
+        found
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.home.join("worker.log")).unwrap_or_default()
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        self.lose_power();
+        if std::thread::panicking() {
+            let log = self.log();
+            let lines: Vec<&str> = log.lines().collect();
+            let end = lines.len().saturating_sub(40);
+            eprintln!("--- {}\n{}", self.name, lines[end..].join("\n"));
+        }
+    }
+}
+
+/// A task that adds a line to a file of its own, and whose check wants that line to be the only one.
+pub(crate) fn row(number: usize, after: Option<usize>) -> Value {
+    let built_on = after.map_or(String::new(), |n| format!("test -f done/{n} && "));
+    json!({
+        "key": format!("t{number}"),
+        "subject": format!("task {number}"),
+        "blockedBy": after.map(|n| format!("t{n}")).into_iter().collect::<Vec<_>>(),
+        "run": format!("{built_on}mkdir -p done && echo $CCB_TASK_ID >> done/{number}"),
+        "verify": format!("{built_on}test \"$(wc -l < done/{number})\" = 1"),
+    })
+}
+
+pub(crate) fn create(machine: &Machine, rows: &[Value]) {
+    let lines: Vec<String> = rows.iter().map(Value::to_string).collect();
+    let path = machine.home.join("tasks.jsonl");
+    std::fs::write(&path, lines.join("\n")).unwrap();
+    machine.json(&["task", "create", "--from", path.to_str().unwrap()]);
+}
+
+pub(crate) fn tasks(machine: &Machine) -> Vec<Value> {
+    let listed = machine.json(&["task", "list"]);
+    listed["tasks"].as_array().unwrap().clone()
+}
+
+/// Every task's line is on the branch, once.
+pub(crate) fn check_branch(site: &Site, number: usize) {
+    let files = site.branch();
+    let done = files.iter().filter(|(name, _)| name.starts_with("done/"));
+    let mut seen = 0;
+    for (name, text) in done {
+        assert_eq!(text.lines().count(), 1, "{name}: {text:?}");
+        seen += 1;
+    }
+    assert_eq!(seen, number);
+}
+
+pub(crate) fn all_done(machine: &Machine) -> bool {
+    let listed = tasks(machine);
+    listed.iter().all(|task| {
+        let landed = &task["metadata"]["ccb"]["result"]["landed"];
+        task["status"] == "completed" && landed.is_object() && landed["pending"].is_null()
+    })
+}
