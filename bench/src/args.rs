@@ -9,6 +9,7 @@ use crate::Failure;
 use crate::designs::Design;
 use crate::environment::Place;
 use crate::mail::MailDesign;
+use crate::postgres::What;
 use crate::probe::Operation;
 
 /// Measures ccb's task board and mail beside SQLite and the plain designs they replace, and its
@@ -94,6 +95,8 @@ pub(crate) enum Part {
     Forks,
     /// Agents on that loop that share one process, beside those with processes of their own
     Mates,
+    /// The board in PostgreSQL beside the bare query, job queues and files
+    Postgres,
 }
 
 /// What the benchmark starts itself as.
@@ -113,6 +116,28 @@ pub(crate) enum Inner {
     ViewAgents(ViewArgs),
     #[command(hide = true)]
     ViewLooker(ViewArgs),
+    #[command(hide = true)]
+    PostgresWorker(PostgresWorkerArgs),
+}
+
+/// A process of the PostgreSQL part, with some workers.
+#[derive(Debug, Args)]
+pub(crate) struct PostgresWorkerArgs {
+    #[arg(long)]
+    pub(crate) url: String,
+    #[arg(long)]
+    pub(crate) list: String,
+    #[arg(long)]
+    pub(crate) what: What,
+    #[arg(long)]
+    pub(crate) threads: u32,
+    /// The number of its first worker.
+    #[arg(long)]
+    pub(crate) first: u32,
+    #[arg(long)]
+    pub(crate) millis: u64,
+    #[arg(long)]
+    pub(crate) home: PathBuf,
 }
 
 /// A process that claims until nothing is left.

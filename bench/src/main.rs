@@ -50,7 +50,7 @@
 //! [`designs`] are the boards; [`claims`], [`scaling`] and [`startup`] the three parts about
 //! them, [`mail`] the one about messages, [`worktrees`] the one about trees of a generated
 //! [`repository`], [`landing`] the one about getting their commits onto a branch, [`agents`] the one about runs, [`mcp`] the one about the MCP server, [`sessions`]
-//! the one about whole team sessions, [`fanout`] the one about plans, [`view`] the one about watching, [`native`] the one about our own agent loop, [`forks`] the one about its forks, [`mates`] the one about agents that share a process; [`fleet`] and [`probe`] are
+//! the one about whole team sessions, [`fanout`] the one about plans, [`view`] the one about watching, [`native`] the one about our own agent loop, [`forks`] the one about its forks, [`mates`] the one about agents that share a process, [`postgres`] the one about the board in a database; [`fleet`] and [`probe`] are
 //! the processes they start (this binary again).
 
 mod agents;
@@ -68,6 +68,7 @@ mod mates;
 mod mcp;
 mod native;
 mod plot;
+mod postgres;
 mod probe;
 mod repository;
 mod scaling;
@@ -103,6 +104,7 @@ fn main() -> ExitCode {
         Some(Inner::MailReader(args)) => mail::read(args),
         Some(Inner::ViewAgents(args)) => view::agents(args),
         Some(Inner::ViewLooker(args)) => view::look(args),
+        Some(Inner::PostgresWorker(args)) => postgres::work(args),
         None => Options::new(cli).and_then(|options| run(&options)),
     };
     match result {
@@ -191,6 +193,11 @@ fn run(options: &Options) -> Result<(), Failure> {
         let samples = mates::run(options)?;
         mates::print(&samples);
         options.save("mates.json", || json(options, &samples))?;
+    }
+    if options.wants(Part::Postgres) {
+        let samples = postgres::run(options)?;
+        postgres::print(samples.as_ref());
+        options.save("postgres.json", || json(options, &samples))?;
     }
     Ok(())
 }

@@ -140,14 +140,15 @@ impl Setting {
         let settings = json!({ "agents": { "maxAgents": null, "matesIn": mates_in } });
         std::fs::write(home.join("ccb.json"), settings.to_string())?;
         std::fs::write(repo.join("file"), "content\n")?;
-        let who = ["-c", "user.name=bench", "-c", "user.email=bench@localhost"];
-        let steps: [&[&str]; 3] = [
+        let steps: [&[&str]; 5] = [
             &["init", "-q", "-b", "main"],
+            &["config", "user.name", "bench"],
+            &["config", "user.email", "bench@localhost"],
             &["add", "."],
             &["commit", "-q", "-m", "first"],
         ];
         for step in steps {
-            let done = Command::new("git").args(who).args(step).current_dir(&repo).status()?;
+            let done = Command::new("git").args(step).current_dir(&repo).status()?;
             if !done.success() {
                 return Err("git cannot make a repository".into());
             }
@@ -165,10 +166,6 @@ impl Setting {
 
     fn ccb(&self, args: &[&str]) -> Command {
         let mut command = startup::ccb(&self.binary, &self.home);
-        for role in ["AUTHOR", "COMMITTER"] {
-            command.env(format!("GIT_{role}_NAME"), "bench");
-            command.env(format!("GIT_{role}_EMAIL"), "bench@localhost");
-        }
         command
             .env("ANTHROPIC_API_KEY", "sk-ant-fake-000")
             .env("ANTHROPIC_BASE_URL", &self.url)
