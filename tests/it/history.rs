@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use harness::history::{
-    Action, BoardAnswer, BoardCall, BoardSpec, Line, TaskState, calls_of, monotonic_now,
+    Action, BoardAnswer, BoardCall, BoardSpec, Line, TaskState, calls_of, in_parts, monotonic_now,
 };
 use harness::linearize::{Call, Verdict, check};
 use harness::{Random, TestHome, wait_until};
@@ -54,18 +54,21 @@ fn create_tasks(home: &TestHome) {
 /// A worker process that has opened the board and waits for its input to close.
 struct Worker {
     process: Child,
+    /// What its connections to a database are called.
+    name: String,
     output: BufReader<std::process::ChildStdout>,
 }
 
 impl Worker {
     fn start(home: &TestHome, number: u64, seed: u64) -> Self {
         let names = (0..AGENTS_PER_WORKER).map(|agent| format!("w{number}-{agent}"));
+        let name = format!("history-{number}-{seed:x}");
         let mut process = Command::new(BOARD_WORKER)
             .arg(home.path())
             .arg("board")
             .args([seed, CALLS, BLOCKED_BY.len() as u64].map(|n| n.to_string()))
             .args(names)
-            .envs(home.board_url().map(|url| ("CCB_BOARD", url)))
+            .envs(home.board_url_for(&name).map(|url| ("CCB_BOARD", url)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -77,11 +80,15 @@ impl Worker {
             matches!(serde_json::from_str(&ready), Ok(Line::Ready)),
             "{ready:?}"
         );
-        Self { process, output }
+        Self {
+            process,
+            name,
+            output,
+        }
     }
 
     /// Lets it begin and collects its calls; kills it after `kill_after` lines, if told.
-    fn collect(mut self, kill_after: Option<u64>) -> BoardHistory {
+    fn collect(mut self, home: &TestHome, kill_after: Option<u64>) -> BoardHistory {
         drop(self.process.stdin.take());
         let mut lines = Vec::new();
         let mut text = String::new();
@@ -101,6 +108,8 @@ impl Worker {
         });
         let clean = status.is_some_and(|status| status.success());
         assert!(clean || kill_after.is_some(), "a worker failed: {status:?}");
+        // A server may carry out the last call of a process that is gone.
+        home.wait_for_the_last_of(&self.name, PATIENCE);
         calls_of(&lines, monotonic_now())
     }
 }
@@ -135,17 +144,21 @@ fn verify(home: &TestHome, seed: u64, mut history: BoardHistory) {
     for call in &history {
         let kind = match &call.answer {
             None => "unknown",
-            Some(BoardAnswer::Took(_)) => "took",
+            Some(BoardAnswer::Took(_) | BoardAnswer::Chose(_)) => "took",
             Some(BoardAnswer::Done) => "done",
             Some(BoardAnswer::Shown(_)) => "shown",
             Some(BoardAnswer::Refused(kind, _)) => kind,
         };
         *answers.entry(kind.to_owned()).or_default() += 1;
     }
+    let calls = history.len();
+    // Claims in a database do not wait for each other.
+    if home.board_url().is_some() {
+        history = in_parts(history);
+    }
     match check(&spec(), &history) {
         Verdict::Linearizable { configurations } => println!(
-            "seed {seed}: {} calls checked ({configurations} configurations): {answers:?}",
-            history.len()
+            "seed {seed}: {calls} calls checked ({configurations} configurations): {answers:?}",
         ),
         Verdict::Impossible { why } => panic!("seed {seed}: not linearizable: {why}"),
     }
@@ -177,7 +190,8 @@ fn concurrent_calls_have_a_sequential_explanation() {
         .map(|n| Worker::start(&home, n, random.number()))
         .collect();
     let history = std::thread::scope(|scope| {
-        let collect = |worker: Worker| scope.spawn(|| worker.collect(None));
+        let home = &home;
+        let collect = |worker: Worker| scope.spawn(|| worker.collect(home, None));
         let threads: Vec<_> = workers.into_iter().map(collect).collect();
         let join = |thread: std::thread::ScopedJoinHandle<'_, BoardHistory>| {
             thread
@@ -224,7 +238,7 @@ fn killed_workers_leave_no_half_done_calls() {
                         let current = worker
                             .take()
                             .unwrap_or_else(|| Worker::start(home, n, random.number()));
-                        history.extend(current.collect(kill_after));
+                        history.extend(current.collect(home, kill_after));
                     }
                     history
                 })

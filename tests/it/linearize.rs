@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use harness::Random;
-use harness::history::{Action, BoardAnswer, BoardCall, BoardSpec, TaskState};
+use harness::history::{Action, BoardAnswer, BoardCall, BoardSpec, TaskState, in_parts};
 use harness::linearize::{Call, Spec, check};
 
 type History = Vec<Call<BoardCall, BoardAnswer>>;
@@ -187,6 +187,40 @@ fn a_call_without_answer_may_have_happened_until_its_caller_was_gone() {
         show((60, 70), free()),
         show((80, 90), taken())
     ]));
+}
+
+/// Claims in a database choose what no other claim has chosen, and are seen a moment later.
+#[test]
+fn a_claim_in_parts_may_be_passed_by_another_and_by_nothing_else() {
+    let parts = |history: &History| accepts(&in_parts(history.clone()));
+    let slow = |returned| call("a", Action::Next, (0, returned), took(1));
+    let quick = || call("b", Action::Next, (10, 20), took(3));
+    let free = |times| call("b", Action::Show(1), times, shown("pending", None));
+    let passed = vec![slow(50), quick(), free((30, 40))];
+    assert!(parts(&passed));
+    assert!(!accepts(&passed), "files do one after the other");
+    // It is taken once its claim has returned, and not chosen before it was asked for.
+    assert!(!parts(&vec![slow(25), quick(), free((30, 40))]));
+    let before = call("b", Action::Next, (0, 10), took(3));
+    let after = call("a", Action::Next, (20, 30), took(1));
+    assert!(!parts(&vec![before, after]));
+    // Whoever heard that nothing is ready has waited for it, and so has every other change.
+    let third = |times| call("c", Action::Next, times, refused("nothing_ready", &[]));
+    assert!(parts(&vec![slow(50), quick(), third((25, 60))]));
+    assert!(!parts(&vec![
+        slow(70),
+        quick(),
+        third((25, 50)),
+        free((55, 60))
+    ]));
+    let release = call("b", Action::Release(3), (22, 28), BoardAnswer::Done);
+    assert!(!parts(&vec![slow(50), quick(), release, free((30, 40))]));
+    // One that was killed may have let go of what it had chosen, until its caller was gone.
+    let killed = || call("a", Action::Next, (0, 50), None);
+    assert!(parts(&vec![killed(), quick(), free((60, 70))]));
+    let again = call("c", Action::Next, (60, 70), took(3));
+    let claim = call("d", Action::Claim(1), (80, 90), took(1));
+    assert!(!parts(&vec![killed(), again, claim]));
 }
 
 /// Tries every order of every subset that holds all answered calls.

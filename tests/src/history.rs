@@ -23,11 +23,16 @@ pub enum Action {
     /// To pending, whoever completed it.
     Reopen(u64),
     Show(u64),
+    /// The parts of a [`Next`](Self::Next) that other calls can come between; see [`in_parts`].
+    Choose,
+    Take,
+    LetGo,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BoardAnswer {
     Took(u64),
+    Chose(u64),
     Done,
     /// The kind of the refusal, and the owner or the blockers it names.
     Refused(String, Vec<String>),
@@ -85,6 +90,33 @@ pub fn calls_of(lines: &[Line], gone: u64) -> Vec<Call<BoardCall, BoardAnswer>> 
     calls
 }
 
+/// The same history with every `next` in parts, as a database carries it out: a claim chooses the best
+/// task that no other claim has chosen, and others see that it is taken a moment later. Whoever was
+/// told that nothing is ready has waited for all of them, and so does every other change.
+pub fn in_parts(history: Vec<Call<BoardCall, BoardAnswer>>) -> Vec<Call<BoardCall, BoardAnswer>> {
+    let parts = |call: Call<BoardCall, BoardAnswer>| {
+        let part = |action, answer| Call {
+            op: BoardCall {
+                agent: call.op.agent.clone(),
+                action,
+            },
+            answer,
+            ..call
+        };
+        match (&call.op.action, &call.answer) {
+            (Action::Next, Some(BoardAnswer::Took(id))) => vec![
+                part(Action::Choose, Some(BoardAnswer::Chose(*id))),
+                part(Action::Take, Some(BoardAnswer::Took(*id))),
+            ],
+            (Action::Next, None) => [Action::Choose, Action::Take, Action::LetGo]
+                .map(|action| part(action, None))
+                .into(),
+            _ => vec![call],
+        }
+    };
+    history.into_iter().flat_map(parts).collect()
+}
+
 /// A board whose tasks wait for each other as `blocked_by` says; all of it is one object,
 /// so that what a call says about other tasks (blockers, "nothing ready") is checked too.
 #[derive(Debug)]
@@ -92,10 +124,17 @@ pub struct BoardSpec {
     pub blocked_by: BTreeMap<u64, Vec<u64>>,
 }
 
-type State = BTreeMap<u64, TaskState>;
+type Tasks = BTreeMap<u64, TaskState>;
+
+/// What is on a board, and what claims under way have chosen, by agent.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct BoardState {
+    tasks: Tasks,
+    chosen: BTreeMap<String, u64>,
+}
 
 impl BoardSpec {
-    fn open_blockers(&self, state: &State, id: u64) -> Vec<u64> {
+    fn open_blockers(&self, state: &Tasks, id: u64) -> Vec<u64> {
         let blockers = self.blocked_by[&id].iter().copied();
         blockers
             .filter(|blocker| state[blocker].status != "completed")
@@ -103,7 +142,7 @@ impl BoardSpec {
     }
 
     /// The length of the longest chain of unfinished tasks that starts with `id`.
-    fn chain(&self, state: &State, id: u64) -> usize {
+    fn chain(&self, state: &Tasks, id: u64) -> usize {
         if state[&id].status == "completed" {
             return 0;
         }
@@ -117,8 +156,12 @@ impl BoardSpec {
             .unwrap_or(0)
     }
 
-    fn next(&self, state: &State) -> Option<u64> {
+    /// The best one that is ready and not among `chosen`.
+    fn next(&self, state: &Tasks, chosen: &[u64]) -> Option<u64> {
         let ready = |id: &u64| {
+            if chosen.contains(id) {
+                return false;
+            }
             let free = state[id].status == "pending" && state[id].owner.is_none();
             free && self.open_blockers(state, *id).is_empty()
         };
@@ -126,11 +169,47 @@ impl BoardSpec {
         ids.min_by_key(|id| (std::cmp::Reverse(self.chain(state, *id)), *id))
     }
 
-    fn try_step(&self, state: &mut State, call: &BoardCall) -> Result<BoardAnswer, BoardAnswer> {
+    /// One part of a `next`, if it is one. What cannot be done now answers what nobody was told.
+    fn part(&self, state: &mut BoardState, call: &BoardCall) -> Option<BoardAnswer> {
+        let not_now = BoardAnswer::Refused("not_now".into(), Vec::new());
+        Some(match call.action {
+            Action::Choose => {
+                let chosen: Vec<u64> = state.chosen.values().copied().collect();
+                match self.next(&state.tasks, &chosen) {
+                    Some(id) if !state.chosen.contains_key(&call.agent) => {
+                        state.chosen.insert(call.agent.clone(), id);
+                        BoardAnswer::Chose(id)
+                    }
+                    _ => not_now,
+                }
+            }
+            Action::Take => match state.chosen.remove(&call.agent) {
+                Some(id) => {
+                    let taken = TaskState {
+                        status: "in_progress".into(),
+                        owner: Some(call.agent.clone()),
+                    };
+                    state.tasks.insert(id, taken);
+                    BoardAnswer::Took(id)
+                }
+                None => not_now,
+            },
+            Action::LetGo => match state.chosen.remove(&call.agent) {
+                Some(_) => BoardAnswer::Done,
+                None => not_now,
+            },
+            Action::Show(_) | Action::Next => return None,
+            // It waits for the claims under way.
+            _ if !state.chosen.is_empty() => not_now,
+            _ => return None,
+        })
+    }
+
+    fn try_step(&self, state: &mut Tasks, call: &BoardCall) -> Result<BoardAnswer, BoardAnswer> {
         let refused = |kind: &str, named: Vec<String>| BoardAnswer::Refused(kind.into(), named);
         let resolved = || refused("already_resolved", Vec::new());
         let claimed = |owner: &String| refused("already_claimed", vec![owner.clone()]);
-        let blocked = |state: &State, id| {
+        let blocked = |state: &Tasks, id| {
             let open = self.open_blockers(state, id);
             let named = open.iter().map(ToString::to_string).collect();
             if open.is_empty() {
@@ -163,7 +242,7 @@ impl BoardSpec {
                 state.insert(id, in_progress());
                 Ok(BoardAnswer::Took(id))
             }
-            Action::Next => match self.next(state) {
+            Action::Next => match self.next(state, &[]) {
                 Some(id) => {
                     state.insert(id, in_progress());
                     Ok(BoardAnswer::Took(id))
@@ -200,31 +279,37 @@ impl BoardSpec {
                 Ok(BoardAnswer::Done)
             }
             Action::Show(id) => Ok(BoardAnswer::Shown(state[&id].clone())),
+            Action::Choose | Action::Take | Action::LetGo => Ok(BoardAnswer::Done),
         }
     }
 }
 
 impl Spec for BoardSpec {
-    type State = State;
+    type State = BoardState;
     type Op = BoardCall;
     type Answer = BoardAnswer;
 
-    fn start(&self) -> State {
+    fn start(&self) -> BoardState {
         let pending = TaskState {
             status: "pending".into(),
             owner: None,
         };
-        self.blocked_by
-            .keys()
-            .map(|id| (*id, pending.clone()))
-            .collect()
+        let ids = self.blocked_by.keys();
+        BoardState {
+            tasks: ids.map(|id| (*id, pending.clone())).collect(),
+            chosen: BTreeMap::new(),
+        }
     }
 
-    fn step(&self, state: &State, call: &BoardCall) -> (State, BoardAnswer) {
+    fn step(&self, state: &BoardState, call: &BoardCall) -> (BoardState, BoardAnswer) {
         let mut after = state.clone();
-        let answer = self.try_step(&mut after, call);
+        if let Some(answer) = self.part(&mut after, call) {
+            return (after, answer);
+        }
+        let answer = self.try_step(&mut after.tasks, call);
         (after, answer.unwrap_or_else(|refusal| refusal))
     }
+
     fn only_looks(&self, answer: &BoardAnswer) -> bool {
         matches!(answer, BoardAnswer::Refused(..) | BoardAnswer::Shown(_))
     }

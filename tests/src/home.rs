@@ -2,11 +2,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::postgres::{InDatabase, MARK};
+use crate::wait::wait_until;
 
 /// A home directory of its own, and a way to run `ccb` in it.
 #[derive(Debug)]
@@ -73,6 +75,23 @@ impl TestHome {
     pub fn with_list(mut self, list: &str) -> Self {
         self.list = list.to_owned();
         self
+    }
+
+    /// The same address for a process whose connections have this name.
+    pub fn board_url_for(&self, name: &str) -> Option<String> {
+        let url = self.board_url()?;
+        let separator = if url.contains('?') { '&' } else { '?' };
+        Some(format!("{url}{separator}application_name={name}"))
+    }
+
+    /// Waits until nothing is done any more for a process that is gone. A server goes on with what
+    /// it was told by connections of this name, although nobody waits for the answer.
+    pub fn wait_for_the_last_of(&self, name: &str, limit: Duration) {
+        if let Some(database) = &self.database {
+            wait_until(limit, "the server to be done with it", || {
+                database.connections(name) == 0
+            });
+        }
     }
 
     /// The address of the database the board is in, if it is in one.

@@ -85,6 +85,9 @@ impl<State> Configuration<State> {
     }
 }
 
+/// How many calls before and after the place where it got stuck are shown.
+const AROUND: usize = 25;
+
 /// Checks `calls`, in any order, against `spec`.
 pub fn check<S: Spec>(spec: &S, calls: &[Call<S::Op, S::Answer>]) -> Verdict {
     let mut order: Vec<&Call<S::Op, S::Answer>> = calls.iter().collect();
@@ -178,6 +181,13 @@ fn explain<S: Spec>(
     for n in candidates(order, furthest) {
         let (_, expected) = spec.step(&furthest.state, &order[n].op);
         text += &format!("  {:?}\n    would answer {expected:?}\n", order[n]);
+    }
+    text += "those around them (+ explained):\n";
+    let first = furthest.first_left();
+    let around = first.saturating_sub(AROUND)..order.len().min(first + AROUND);
+    for n in around {
+        let mark = if furthest.has(n) { '+' } else { ' ' };
+        text += &format!("{mark} {:?}\n", order[n]);
     }
     text
 }

@@ -41,6 +41,16 @@ impl InDatabase {
         }
     }
 
+    /// How many connections of this name the server still works for.
+    pub(crate) fn connections(&self, name: &str) -> i64 {
+        let sql = "SELECT count(*) AS number FROM pg_stat_activity WHERE application_name = $1";
+        let counted = self.database.read(|session| {
+            let row = session.query_one(sql, &[(&name, Type::TEXT)])?;
+            session.column::<i64>(&row, "number")
+        });
+        counted.expect("the server's connections")
+    }
+
     pub(crate) fn expire_lease(&self, id: u64) {
         let sql = format!("UPDATE @.tasks SET lease_until = 1 WHERE id = {id}");
         self.database

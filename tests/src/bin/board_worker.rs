@@ -188,5 +188,8 @@ fn attempt(board: &Board, call: &BoardCall) -> Result<BoardAnswer, BoardError> {
                 owner: task.owner.clone(),
             })
         }
+        Action::Choose | Action::Take | Action::LetGo => {
+            return Err(BoardError::invalid("call", "only a part of one"));
+        }
     })
 }
