@@ -25,4 +25,6 @@ store::fault_points! {
     FLEET_CLEARED = "fleet.cleared";
     /// A message for an agent that has ended is in its inbox; nobody resumes it yet.
     RESUME_SENT = "resume.sent";
+    /// A branch that machines share has moved; the board that they share is not told.
+    LAND_MOVED = "land.moved";
 }

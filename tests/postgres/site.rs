@@ -21,6 +21,8 @@ use crate::CCB;
 
 /// Longer than anything takes that does not hang.
 pub(crate) const LIMIT: Duration = Duration::from_secs(600);
+/// The same for what takes some seconds.
+pub(crate) const SOON: Duration = Duration::from_secs(120);
 /// Short, so that what a dead machine had is soon given to others.
 pub(crate) const LEASE_MS: u64 = 3000;
 
@@ -204,6 +206,11 @@ impl Machine {
 
     /// Starts a worker that lands what it does, unless more is said.
     pub(crate) fn start(&mut self, more: &[&str]) {
+        self.start_with_fault(None, more);
+    }
+
+    /// The same; it and all it starts die at this write point.
+    pub(crate) fn start_with_fault(&mut self, fault: Option<&str>, more: &[&str]) {
         let log = std::fs::File::options()
             .create(true)
             .append(true)
@@ -215,6 +222,7 @@ impl Machine {
         let args = [&usual[..], &lands, more].concat();
         let mut command = self.command(&args);
         command.stdout(log.try_clone().unwrap()).stderr(log);
+        command.envs(fault.map(|fault| ("CCB_FAULT", fault)));
         self.worker = Some(command.spawn().unwrap());
     }
 
@@ -282,6 +290,15 @@ impl Drop for Machine {
             let lines: Vec<&str> = log.lines().collect();
             let end = lines.len().saturating_sub(40);
             eprintln!("--- {}\n{}", self.name, lines[end..].join("\n"));
+            if self.name == "lead" {
+                let open = |task: &&Value| !is_landed(task);
+                let output = self.command(&["--json", "task", "list"]).output();
+                let text = output.map(|output| output.stdout).unwrap_or_default();
+                let listed: Value = serde_json::from_slice(&text).unwrap_or_default();
+                let listed = listed["tasks"].as_array().cloned().unwrap_or_default();
+                let open: Vec<String> = listed.iter().filter(open).map(Value::to_string).collect();
+                eprintln!("--- not landed\n{}", open.join("\n"));
+            }
         }
     }
 }
@@ -323,9 +340,10 @@ pub(crate) fn check_branch(site: &Site, number: usize) {
 }
 
 pub(crate) fn all_done(machine: &Machine) -> bool {
-    let listed = tasks(machine);
-    listed.iter().all(|task| {
-        let landed = &task["metadata"]["ccb"]["result"]["landed"];
-        task["status"] == "completed" && landed.is_object() && landed["pending"].is_null()
-    })
+    tasks(machine).iter().all(is_landed)
+}
+
+fn is_landed(task: &Value) -> bool {
+    let landed = &task["metadata"]["ccb"]["result"]["landed"];
+    task["status"] == "completed" && landed.is_object() && landed["pending"].is_null()
 }

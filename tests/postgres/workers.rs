@@ -7,7 +7,7 @@ use harness::{Random, git, wait_until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::site::{LIMIT, Link, Machine, Site, all_done, check_branch, create, row, tasks};
+use crate::site::{LIMIT, Link, Machine, SOON, Site, all_done, check_branch, create, row, tasks};
 
 #[test]
 fn a_worker_does_what_it_can_lands_it_and_ends_when_nothing_is_left() {
@@ -190,6 +190,41 @@ fn a_remote_that_refuses_results_leaves_the_task_open_with_its_words() {
         "{why}"
     );
     check_branch(&site, 0);
+}
+
+/// A worker that dies once the branch has moved, or while an agent of its has just ended, lands
+/// everything when it is started again: the others leave its results to it as long as it is there.
+#[test]
+fn what_a_worker_was_landing_or_finishing_when_it_died_is_settled_when_it_is_back() {
+    for fault in [
+        "crash:land.moved:1",
+        "crash:merge.moved:1",
+        "crash:merge.noted:1",
+        "crash:finish.state:1",
+    ] {
+        let Some(site) = Site::new() else { return };
+        let lead = site.machine("lead", site.server.port());
+        create(&lead, &[row(1, None), row(2, Some(1)), row(3, None)]);
+        let mut worker = site.machine("one", site.server.port());
+        let mut other = site.machine("other", site.server.port());
+        worker.start_with_fault(Some(fault), &["--slots", "1"]);
+        let dies_itself = !fault.contains("finish");
+        match dies_itself {
+            true => assert_eq!(worker.ended(), None, "{fault}: {}", worker.log()),
+            // It is its agents that die.
+            false => wait_until(LIMIT, "a task to begin", || {
+                worker.log().contains("\"started\"")
+            }),
+        }
+        if dies_itself {
+            worker.start(&["--slots", "1"]);
+        }
+        other.start(&["--slots", "1"]);
+        wait_until(SOON, &format!("{fault}: everything on the branch"), || {
+            all_done(&lead)
+        });
+        check_branch(&site, 3);
+    }
 }
 
 /// Eight machines, tasks that build on each other and have checks; workers and whole machines are

@@ -4,11 +4,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use taskboard::{Board, Task, TaskId};
+use taskboard::{Board, BoardError, Task, TaskId};
 use worktrees::{TreeError, Trees};
 
 use crate::landing::{commit_of, obtain};
-use crate::run::Agents;
+use crate::run::{AgentError, Agents};
 
 /// So long a branch of a remote is taken to stand where it was seen: many tasks begin at once.
 const A_MOMENT: Duration = Duration::from_millis(500);
@@ -33,7 +33,7 @@ pub(super) fn base_for(
     board: &Board,
     trees: &Trees,
     remote: Option<&Remote>,
-) -> Result<Option<String>, TreeError> {
+) -> Result<Option<String>, AgentError> {
     let start = match (of, remote) {
         (BaseOf::NoTrees, _) => return Ok(None),
         (BaseOf::Fixed(commit), _) => commit.clone(),
@@ -45,7 +45,7 @@ pub(super) fn base_for(
     let mut builds_on = Vec::new();
     let mut seen = BTreeSet::new();
     for blocker in &task.blocked_by {
-        collect(board, *blocker, &mut seen, &mut builds_on);
+        collect(board, *blocker, &mut seen, &mut builds_on)?;
     }
     if let Some(remote) = remote {
         for task in &builds_on {
@@ -54,15 +54,16 @@ pub(super) fn base_for(
     }
     let commits: Vec<String> = builds_on.iter().filter_map(commit_of).collect();
     let Some(rejected) = rejected(task).filter(|commit| trees.has_commit(commit)) else {
-        return trees.compose(&start, &commits).map(Some);
+        return Ok(Some(trees.compose(&start, &commits)?));
     };
     // A person wants something else about it, not all of it anew. If that does not fit with the
     // rest any more, it is done anew.
     let with_it: Vec<String> = commits.iter().cloned().chain([rejected]).collect();
-    match trees.compose(&start, &with_it) {
-        Err(TreeError::Conflicts { .. }) => trees.compose(&start, &commits).map(Some),
-        composed => composed.map(Some),
-    }
+    let composed = match trees.compose(&start, &with_it) {
+        Err(TreeError::Conflicts { .. }) => trees.compose(&start, &commits),
+        composed => composed,
+    };
+    Ok(Some(composed?))
 }
 
 /// The work that a person sent back, if that was the last thing that happened to the task.
@@ -103,19 +104,27 @@ impl Remote {
 }
 
 /// The task `id`, or, where it left nothing, what it builds on itself.
-fn collect(board: &Board, id: TaskId, seen: &mut BTreeSet<TaskId>, found: &mut Vec<Task>) {
+fn collect(
+    board: &Board,
+    id: TaskId,
+    seen: &mut BTreeSet<TaskId>,
+    found: &mut Vec<Task>,
+) -> Result<(), BoardError> {
     if !seen.insert(id) {
-        return;
+        return Ok(());
     }
-    // What is gone left nothing that could be built on.
-    let Ok(task) = board.get(id) else {
-        return;
+    let task = match board.get(id) {
+        Ok(task) => task,
+        // What is gone left nothing that could be built on. What cannot be read is not gone.
+        Err(BoardError::NotFound { .. }) => return Ok(()),
+        Err(error) => return Err(error),
     };
     if commit_of(&task).is_some() {
         found.push(task);
-        return;
+        return Ok(());
     }
     for blocker in &task.blocked_by {
-        collect(board, *blocker, seen, found);
+        collect(board, *blocker, seen, found)?;
     }
+    Ok(())
 }

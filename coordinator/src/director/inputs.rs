@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use taskboard::{Dependencies, Status, Task, TaskId};
 
+use crate::landing::has_landed;
+
 /// A task, as far as scheduling is concerned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TaskView {
@@ -29,6 +31,8 @@ pub(super) struct TaskView {
     pub needs: Vec<String>,
     /// Whoever has it loses it by being silent: on another machine, for example.
     pub expires: bool,
+    /// Its result is on a branch, as a board says that machines share.
+    pub landed: bool,
 }
 
 impl TaskView {
@@ -52,6 +56,7 @@ impl TaskView {
             reported: task.is_reported(),
             needs: task.needs(),
             expires: task.lease().is_some_and(|lease| lease.expires_at.is_some()),
+            landed: task.result().as_ref().is_some_and(has_landed),
         }
     }
 }
@@ -192,6 +197,7 @@ mod tests {
             reported: false,
             needs: Vec::new(),
             expires: false,
+            landed: false,
         };
         let open = Status::Pending;
         let tasks: Tasks = [

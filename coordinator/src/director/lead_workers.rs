@@ -182,7 +182,7 @@ pub(crate) fn left_trees(agents: &Agents) -> Result<Vec<LeftTree>, AgentError> {
         return Ok(Vec::new());
     };
     let board = agents.board();
-    let waiting = waiting(board, &trees)?;
+    let waiting = waiting(agents, &trees)?;
     let (listed, _) = agents.list()?;
     let mut left = Vec::new();
     for meta in listed
@@ -227,13 +227,15 @@ pub(crate) fn left_trees(agents: &Agents) -> Result<Vec<LeftTree>, AgentError> {
 }
 
 /// The trees of completed tasks that have not landed.
-fn waiting(board: &Board, trees: &Trees) -> Result<Vec<String>, AgentError> {
+fn waiting(agents: &Agents, trees: &Trees) -> Result<Vec<String>, AgentError> {
+    let board = agents.board();
     if !board.exists() {
         return Ok(Vec::new());
     }
     let snapshot = board.snapshot()?;
+    let shared = agents.shared().is_some();
     let waiting = snapshot
         .tasks()
-        .filter(|task| queued(task, trees).is_some());
+        .filter(|task| queued(task, trees, shared).is_some());
     Ok(waiting.filter_map(|task| task.result()?.worktree).collect())
 }

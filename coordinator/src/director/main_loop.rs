@@ -100,6 +100,8 @@ pub(crate) struct Director {
     spread: Option<u64>,
     /// Results of other machines that have not landed, and since when that is known.
     pub(super) foreign: BTreeMap<TaskId, Instant>,
+    /// When tasks that could not be read were last looked at again.
+    pub(super) looked_at_stale: Instant,
 }
 
 impl Director {
@@ -115,6 +117,7 @@ impl Director {
         Ok(Self {
             spread: shared.then(|| uuid::Uuid::new_v4().as_u64_pair().0),
             foreign: BTreeMap::new(),
+            looked_at_stale: Instant::now(),
             needs: setup.crew.runtimes_of_types(),
             control,
             places: setup.seats.iter().cloned().map(Place::new).collect(),
@@ -191,6 +194,7 @@ impl Director {
             if level >= Level::Stop {
                 self.ask_to_stop(level);
             }
+            self.look_at_stale();
             self.take_foreign();
             self.start_landing();
             let plan = self.plan(level, tell);
@@ -478,7 +482,8 @@ impl Director {
         }
     }
 
-    fn lands(&self, id: TaskId) -> bool {
+    /// Whether it lands now.
+    pub(super) fn lands(&self, id: TaskId) -> bool {
         self.landing
             .as_ref()
             .is_some_and(|queued| queued.task == id)

@@ -14,6 +14,8 @@ use crate::progress::rests_until;
 pub(super) struct Mirror {
     pub(super) tasks: Tasks,
     pub(super) unreadable: BTreeSet<TaskId>,
+    /// Those among them that could not be read for a reason that passes: they are looked at again.
+    stale: BTreeSet<TaskId>,
     /// Tasks whose agents are lost over and over, and until when they are left alone.
     pub(super) rests: BTreeMap<TaskId, i64>,
 }
@@ -42,6 +44,7 @@ impl Mirror {
 
     pub(super) fn put(&mut self, task: &Task) {
         self.unreadable.remove(&task.id);
+        self.stale.remove(&task.id);
         match rests_until(&task.attempts()) {
             Some(until) => self.rests.insert(task.id, until),
             None => self.rests.remove(&task.id),
@@ -63,12 +66,30 @@ impl Mirror {
             Err(BoardError::NotFound { .. }) => {
                 self.tasks.remove(&id);
                 self.unreadable.remove(&id);
+                self.stale.remove(&id);
             }
             Err(error) => {
                 tracing::warn!(%error, %id, "what depends on this task waits");
                 self.tasks.remove(&id);
                 self.unreadable.insert(id);
+                if error.is_passing() {
+                    self.stale.insert(id);
+                }
             }
         }
+    }
+
+    /// Looks again at tasks that could not be read: nobody tells when a database answers again.
+    /// Those that can be read now.
+    pub(super) fn refresh_stale(&mut self, board: &Board) -> Vec<TaskId> {
+        let mut read = Vec::new();
+        while let Some(id) = self.stale.first().copied() {
+            self.refresh(board, id);
+            if self.stale.contains(&id) {
+                break;
+            }
+            read.push(id);
+        }
+        read
     }
 }

@@ -12,7 +12,13 @@ use super::control::Level;
 use super::event::{DirectorEvent, TaskEnd};
 use super::main_loop::{BREATHER, Director};
 use super::work::{Ended, Landing, Said, WorkEnd};
-use crate::landing::{Landed, next_to_land, queued, queued_elsewhere, rivals};
+use crate::landing::{Landed, is_here, next_to_land, queued, rivals};
+
+/// So many leases is a worker that lands its results itself given for it. It may have given up, or
+/// not know of one.
+const LEASES_TO_LAND: u32 = 10;
+/// How often is looked again at tasks that could not be read.
+const STALE_EVERY: Duration = Duration::from_secs(1);
 
 impl Director {
     pub(super) fn hear(&mut self, said: Said, tell: &mut dyn FnMut(DirectorEvent)) {
@@ -71,6 +77,18 @@ impl Director {
         }
     }
 
+    /// Looks again at tasks that could not be read, now and then.
+    pub(super) fn look_at_stale(&mut self) {
+        if self.looked_at_stale.elapsed() >= STALE_EVERY {
+            let read = self.mirror.refresh_stale(self.setup.board());
+            self.looked_at_stale = Instant::now();
+            for id in read {
+                self.look_aside(id);
+                self.look_elsewhere(id);
+            }
+        }
+    }
+
     fn ended(&mut self, ended: Ended, tell: &mut dyn FnMut(DirectorEvent)) {
         let Ended {
             seat,
@@ -104,6 +122,8 @@ impl Director {
                     tell(DirectorEvent::Note { text });
                     return;
                 }
+                // What this machine cannot begin, another one may.
+                None if self.setup.patient => return self.is_broken(task, &why, tell),
                 None => {
                     let end = self.setup.give_up(task, why.clone());
                     self.mirror.refresh(self.setup.board(), task);
@@ -122,7 +142,11 @@ impl Director {
             }
             TaskEnd::Parked { .. } => self.failed += 1,
             // Another machine was faster, as happens all the time.
-            TaskEnd::Taken if self.setup.agents.shared().is_some() => return,
+            TaskEnd::Taken if self.setup.agents.shared().is_some() => {
+                // Or it is ours after all, and nobody could say so just now.
+                self.look_elsewhere(task);
+                return;
+            }
             _ => {}
         }
         tell(DirectorEvent::Ended {
@@ -147,28 +171,38 @@ impl Director {
             Some(Ok(snapshot)) => snapshot,
             _ => return,
         };
-        let done: Vec<TaskId> = snapshot
+        let done: Vec<&taskboard::Task> = snapshot
             .tasks()
             .filter(|task| task.status == taskboard::Status::Completed)
-            .map(|task| task.id)
             .collect();
-        for id in done {
-            self.enqueue(id);
-            self.look_elsewhere(id);
+        let shared = self.setup.agents.shared().is_some();
+        let trees = self.setup.agents.trees();
+        for task in done {
+            if !shared || trees.as_ref().is_ok_and(|trees| is_here(task, trees)) {
+                self.enqueue(task.id);
+            }
+            self.look_elsewhere(task.id);
         }
     }
 
-    /// Notes that a task is done, perhaps by another machine.
+    /// Notes that a task is done and has not landed: by another machine, or by this one while
+    /// nobody could be told.
     fn look_elsewhere(&mut self, id: TaskId) {
-        let shared = self.setup.landings.is_some() && self.setup.agents.shared().is_some();
+        if self.setup.landings.is_none() || self.setup.agents.shared().is_none() {
+            return;
+        }
         let task = self.mirror.tasks.get(&id);
-        if shared && task.is_some_and(|task| task.is_done()) && !self.queue.contains_key(&id) {
+        let waits = task.is_some_and(|task| task.is_done() && !task.landed);
+        if waits && !self.queue.contains_key(&id) && !self.lands(id) {
             self.foreign.entry(id).or_insert_with(Instant::now);
+        } else {
+            self.foreign.remove(&id);
         }
     }
 
     /// Queues what other machines did: at once where it lands here alone, else if whoever did it
-    /// is gone, or does not land, and has not for a while.
+    /// is gone, or does not land, and has not for a while. What this machine did itself is among it
+    /// if it could not be queued when it was done.
     pub(super) fn take_foreign(&mut self) {
         let (Some(landings), Some(place)) = (&self.setup.landings, self.setup.agents.shared())
         else {
@@ -181,14 +215,22 @@ impl Director {
         };
         let shown = worktrees::shown_branch(&landings.into);
         let branch = shown.split_once('/').map_or(shown, |(_, branch)| branch);
+        let ours = |owner: &str| {
+            let mut seats = self.places.iter().filter_map(|it| it.seat.name.as_ref());
+            seats.any(|name| name.as_str() == owner)
+        };
         let lands_itself = |id: &TaskId| {
             let task = self.mirror.tasks.get(id);
             let owner = task.and_then(|task| task.owner.as_deref());
             let mut workers = self.workers.iter();
-            owner.is_some_and(|owner| workers.any(|worker| worker.lands_for(owner, branch)))
+            owner.is_some_and(|owner| {
+                !ours(owner) && workers.any(|worker| worker.lands_for(owner, branch))
+            })
         };
         let due = |(id, since): &(&TaskId, &Instant)| {
-            since.elapsed() >= patience && !(everywhere && lands_itself(id))
+            let waited = since.elapsed();
+            let others = everywhere && waited < patience * LEASES_TO_LAND && lands_itself(id);
+            waited >= patience && !others
         };
         let due: Vec<TaskId> = self.foreign.iter().filter(due).map(|(id, _)| *id).collect();
         for id in due {
@@ -201,8 +243,7 @@ impl Director {
             let Ok(trees) = self.setup.agents.trees() else {
                 return;
             };
-            let landing = self.landing.as_ref().is_some_and(|one| one.task == id);
-            if let Some(queued) = queued_elsewhere(&task, &trees).filter(|_| !landing) {
+            if let Some(queued) = queued(&task, &trees, true).filter(|_| !self.lands(id)) {
                 self.queue.entry(id).or_insert(queued);
             }
         }
@@ -219,12 +260,18 @@ impl Director {
         {
             return;
         }
-        let queued = self.setup.board().get(id).ok().and_then(|task| {
-            let trees = self.setup.agents.trees().ok()?;
-            queued(&task, &trees)
-        });
-        if let Some(queued) = queued {
-            self.queue.insert(id, queued);
+        let shared = self.setup.agents.shared().is_some();
+        let (task, trees) = (self.setup.board().get(id), self.setup.agents.trees());
+        match (task, trees) {
+            (Ok(task), Ok(trees)) => {
+                if let Some(queued) = queued(&task, &trees, shared) {
+                    self.foreign.remove(&id);
+                    self.queue.insert(id, queued);
+                }
+            }
+            // It is asked for again.
+            _ if shared => drop(self.foreign.insert(id, Instant::now())),
+            _ => {}
         }
     }
 
@@ -316,8 +363,14 @@ impl Director {
                 tell(not_landed(Vec::new(), why, None));
             }
             Landed::Left(why) => {
-                self.not_landed.insert(task, why.clone());
-                tell(not_landed(Vec::new(), why, None));
+                let known = self.not_landed.insert(task, why.clone());
+                // A worker is there to stay, and the board waits for this one.
+                if self.setup.patient && self.setup.agents.shared().is_some() {
+                    self.foreign.insert(task, Instant::now());
+                }
+                if known.as_ref() != Some(&why) {
+                    tell(not_landed(Vec::new(), why, None));
+                }
             }
         }
     }

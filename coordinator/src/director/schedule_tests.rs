@@ -20,6 +20,7 @@ fn task(number: u64) -> TaskView {
         reported: false,
         needs: Vec::new(),
         expires: false,
+        landed: false,
     }
 }
 

@@ -256,16 +256,14 @@ impl Setup {
         let attempts = terms.attempts.unwrap_or(self.max_attempts);
         let base = match self.base(task) {
             Ok(base) => base,
-            Err(TreeError::Conflicts { files, .. }) => {
+            Err(AgentError::Tree(TreeError::Conflicts { files, .. })) => {
                 let why = format!(
                     "the tasks it builds on change the same lines: {}",
                     files.join(", ")
                 );
                 return Err(self.failed(task, why, 1));
             }
-            Err(error) if error.is_passing() => {
-                return Err(hindered(&AgentError::Tree(error)));
-            }
+            Err(error) if error.is_passing() => return Err(hindered(&error)),
             Err(error) => return Err(self.failed(task, error.to_string(), attempts)),
         };
         // A run to go on with may be on another machine.
@@ -334,17 +332,11 @@ impl Setup {
         }
     }
 
-    fn base(&self, task: &Task) -> Result<Option<String>, TreeError> {
+    fn base(&self, task: &Task) -> Result<Option<String>, AgentError> {
         if self.base == BaseOf::NoTrees {
             return Ok(None);
         }
-        let trees = self.agents.trees().map_err(|error| match error {
-            AgentError::Tree(error) => error,
-            other => TreeError::Invalid {
-                what: "the repository".into(),
-                why: other.to_string(),
-            },
-        })?;
+        let trees = self.agents.trees()?;
         base_for(&self.base, task, self.board(), &trees, self.remote.as_ref())
     }
 

@@ -14,9 +14,12 @@ use worktrees::{
     Trees, Wanted, shown_branch,
 };
 
+use store::fault::reached;
+
 use super::message;
 use super::queue::{is_commit_checked, is_workers};
 use super::shared;
+use crate::fault;
 use crate::progress::Patience;
 use crate::run::{AgentError, Agents};
 
@@ -164,6 +167,7 @@ impl Lander<'_> {
             Ok(merged) => {
                 match shared {
                     true => {
+                        reached(fault::LAND_MOVED);
                         let into = &landings.into;
                         shared::note(board, id, &result, into, &merged.after, false)?;
                     }

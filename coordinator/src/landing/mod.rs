@@ -45,8 +45,8 @@ pub(crate) use lander::{Lander, Landings};
 pub use put_away::StayingTree;
 pub(crate) use put_away::{discard, put_away_sent, put_away_superseded, staying_trees, superseded};
 pub(crate) use queue::{
-    Queued, Results, WORKER_OF, commit_of, is_commit_checked, is_workers, next_to_land, queued,
-    queued_elsewhere, unlanded,
+    Queued, Results, WORKER_OF, commit_of, has_landed, is_commit_checked, is_here, is_workers,
+    next_to_land, queued, unlanded,
 };
 pub use reject::{Rejected, reject};
 pub(crate) use shared::obtain;

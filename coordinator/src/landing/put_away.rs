@@ -8,7 +8,7 @@ use taskboard::{Board, Status, Task, TaskId};
 use worktrees::{Entry, RemoveRequest, Slug, TreeError, Trees};
 
 use super::lander::Lander;
-use super::queue::{commit_of, queued};
+use super::queue::{Results, commit_of, queued};
 use crate::run::{AgentError, Agents};
 
 /// A tree of an attempt at a task, where another attempt did it and is on its branch.
@@ -43,7 +43,7 @@ pub(crate) fn superseded(agents: &Agents) -> Result<Vec<Superseded>, AgentError>
         let Some(task) = board.as_ref().and_then(|board| board.get(id).ok()) else {
             continue;
         };
-        if is_superseded(&entry, &task, &list, &trees) {
+        if is_superseded(&entry, &task, &list, Results::new(agents, &trees)) {
             found.push(Superseded {
                 entry,
                 task: id,
@@ -74,6 +74,7 @@ pub(crate) fn staying_trees(agents: &Agents) -> Result<Vec<StayingTree>, AgentEr
     if !board.exists() {
         return Ok(Vec::new());
     }
+    let shared = agents.shared().is_some();
     let mut staying = Vec::new();
     for entry in trees.list()?.iter().filter(|entry| entry.is_live()) {
         let made_for = entry.made_for();
@@ -83,7 +84,7 @@ pub(crate) fn staying_trees(agents: &Agents) -> Result<Vec<StayingTree>, AgentEr
         };
         let why = match board.get(id) {
             Err(_) => "its task is gone".to_owned(),
-            Ok(task) if task.status == Status::Completed => match queued(&task, &trees) {
+            Ok(task) if task.status == Status::Completed => match queued(&task, &trees, shared) {
                 Some(_) => "its work has not landed".to_owned(),
                 None => trees.changes_of(entry).describe(),
             },
@@ -100,14 +101,16 @@ pub(crate) fn staying_trees(agents: &Agents) -> Result<Vec<StayingTree>, AgentEr
 }
 
 /// Whether the tree is of an attempt that came to nothing, at a task that is done for good.
-fn is_superseded(entry: &Entry, task: &Task, list: &str, trees: &Trees) -> bool {
+fn is_superseded(entry: &Entry, task: &Task, list: &str, results: Results<'_>) -> bool {
     let its_own = task.result().and_then(|result| result.worktree) == Some(entry.name.clone());
     // Somebody may have taken it for something else since.
     let bound =
         |to: &String| *to != task.id.to_string() || entry.task_list.as_deref() != Some(list);
     let elsewhere = entry.task_id.as_ref().is_some_and(bound);
     let done = task.status == Status::Completed && !task.is_reported();
-    done && !its_own && !elsewhere && queued(task, trees).is_none()
+    done && !its_own
+        && !elsewhere
+        && queued(task, results.trees, results.shared.is_some()).is_none()
 }
 
 impl Lander<'_> {

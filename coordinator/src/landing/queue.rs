@@ -55,39 +55,33 @@ pub(crate) fn unlanded(agents: &Agents) -> Result<Vec<TaskId>, AgentError> {
     Ok(waiting.map(|queued| queued.task).collect())
 }
 
-/// What waits to land of a task, if something does.
-pub(crate) fn queued(task: &Task, trees: &Trees) -> Option<Queued> {
+/// What waits to land of a task, if something does: from the worktree it was done in, or, where
+/// machines share the board, from wherever it was done.
+///
+/// There the board alone says what has landed. A machine that dies after it moved the branch and
+/// before it told the board has the landing in its own records, and nobody else would ever hear of it.
+pub(crate) fn queued(task: &Task, trees: &Trees, shared: bool) -> Option<Queued> {
     let result = task.result()?;
     let done = task.status == Status::Completed && result.changed == Some(true);
     // What somebody took back lands only if somebody says so.
-    if !done || result.undone == Some(true) {
-        return None;
-    }
-    if has_landed(&result) {
+    if !done || result.undone == Some(true) || has_landed(&result) {
         return None;
     }
     let slug = Slug::new(result.worktree.as_deref()?).ok()?;
-    let entry = trees.get(&slug).ok()?;
-    let landed = entry.merged.as_ref();
-    if landed.is_some_and(|landed| is_on_branch(landed, &result)) {
-        return None;
+    if !shared {
+        let entry = trees.get(&slug).ok()?;
+        let landed = entry.merged.as_ref();
+        if landed.is_some_and(|landed| is_on_branch(landed, &result)) {
+            return None;
+        }
     }
     Some(Queued::of(task, trees))
 }
 
 /// Whether the board says that this very result has landed, on whatever machine.
-pub(super) fn has_landed(result: &TaskResult) -> bool {
+pub(crate) fn has_landed(result: &TaskResult) -> bool {
     let landed = result.landed.as_ref().filter(|landed| !landed.pending);
     landed.is_some_and(|landed| Some(&landed.commit) == result.commit.as_ref())
-}
-
-/// What another machine did for a task, if that has not landed.
-pub(crate) fn queued_elsewhere(task: &Task, trees: &Trees) -> Option<Queued> {
-    let result = task.result()?;
-    let done = task.status == Status::Completed && result.changed == Some(true);
-    let open = done && result.undone != Some(true) && !has_landed(&result);
-    let slug = Slug::new(result.worktree.as_deref()?).ok()?;
-    (open && trees.get(&slug).is_err()).then(|| Queued::of(task, trees))
 }
 
 /// Where results of the tasks of a list are: in worktrees here, and where several machines share
@@ -113,13 +107,13 @@ impl<'a> Results<'a> {
     /// What waits to land of a task, on whatever machine it was done. Its commit is fetched if it
     /// is not here.
     pub(crate) fn queued(&self, task: &Task) -> Option<Queued> {
-        let here = queued(task, self.trees);
-        if here.is_some() || self.shared.is_none() {
-            return here;
+        let waiting = queued(task, self.trees, self.shared.is_some())?;
+        if self.shared.is_none() || is_here(task, self.trees) {
+            return Some(waiting);
         }
-        queued_elsewhere(task, self.trees)?;
         self.fetch(task);
-        queued_elsewhere(task, self.trees)
+        // What it changed is known only now.
+        Some(Queued::of(task, self.trees))
     }
 
     /// Gets the commit of a task that another machine did, if that is possible now.
@@ -131,6 +125,13 @@ impl<'a> Results<'a> {
             tracing::warn!(%error, task = %task.id, "what was changed is not known");
         }
     }
+}
+
+/// Whether what was done for a task is in a worktree of this machine.
+pub(crate) fn is_here(task: &Task, trees: &Trees) -> bool {
+    let name = task.result().and_then(|result| result.worktree);
+    let slug = name.and_then(|name| Slug::new(&name).ok());
+    slug.is_some_and(|slug| trees.get(&slug).is_ok())
 }
 
 /// Whether all of a result is on the branch: its agent may have gone on since something of it

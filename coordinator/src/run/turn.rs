@@ -31,8 +31,12 @@ impl Turn {
 impl Agents {
     /// Takes the turn `name` on this list, unless somebody else has it. Where no other machine can
     /// be at it, it is always ours.
-    #[cfg(feature = "postgres")]
     pub(crate) fn turn(&self, name: &str) -> Result<Option<Turn>, AgentError> {
+        self.take_turn(name, TERM)
+    }
+
+    #[cfg(feature = "postgres")]
+    fn take_turn(&self, name: &str, term: Duration) -> Result<Option<Turn>, AgentError> {
         let Some(database) = self.database() else {
             return Ok(Some(Turn { held: None }));
         };
@@ -43,19 +47,21 @@ impl Agents {
             holder: uuid::Uuid::new_v4(),
             labels: &[],
         };
-        let taken = database::Turn::take(database, &name, claimant, TERM)
+        let taken = database::Turn::take(database, &name, claimant, term)
             .map_err(taskboard::BoardError::from)?;
         Ok(taken.ok().map(|turn| Turn { held: Some(turn) }))
     }
 
-    /// Waits for the turn `name`, as long as `go_on` says so.
+    /// Waits for the turn `name`, as long as `go_on` says so. Whoever has it and is silent for a lease
+    /// loses it, like a task.
     pub(crate) fn wait_for_turn(
         &self,
         name: &str,
         go_on: impl Fn() -> bool,
     ) -> Result<Option<Turn>, AgentError> {
+        let term = self.shared().map_or(TERM, |place| place.lease().min(TERM));
         loop {
-            if let Some(turn) = self.turn(name)? {
+            if let Some(turn) = self.take_turn(name, term)? {
                 return Ok(Some(turn));
             }
             if !go_on() {
@@ -72,8 +78,7 @@ impl Agents {
         clippy::unnecessary_wraps,
         reason = "as with databases"
     )]
-    pub(crate) fn turn(&self, _: &str) -> Result<Option<Turn>, AgentError> {
-        let _ = TERM;
+    fn take_turn(&self, _: &str, _: Duration) -> Result<Option<Turn>, AgentError> {
         Ok(Some(Turn {}))
     }
 }
