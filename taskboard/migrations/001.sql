@@ -73,8 +73,8 @@ CREATE INDEX tasks_lease_end ON @.tasks (list, lease_until) WHERE lease_until IS
 CREATE INDEX tasks_run ON @.tasks (list, lease_run) WHERE lease_run IS NOT NULL;
 
 -- What was done, in the order of `ordinal` for every single task. A claim must not wait for others
--- to be numbered, so a change is written without its number and gets it from the first who looks
--- (number_changes), without gaps.
+-- to be numbered, so its change is written without a number and gets it from the next change that has
+-- the list for itself, or the first who looks (number_changes), without gaps.
 CREATE TABLE @.changes (
     ordinal bigint GENERATED ALWAYS AS IDENTITY (CACHE 1),
     list integer NOT NULL,

@@ -294,9 +294,12 @@ impl<'s> Visit<'s> {
         if !self.wrote {
             return Ok(());
         }
+        // Numbered here, while no claim is under way, so that whoever is woken has only to read.
         let channel = channel(self.session.schema());
-        self.session
-            .query("SELECT pg_notify($1, '')", &[(&channel, Type::TEXT)])?;
+        self.session.query(
+            "SELECT @.number_changes($1), pg_notify($2, '')",
+            &[(&self.list, Type::INT4), (&channel, Type::TEXT)],
+        )?;
         Ok(())
     }
 }
