@@ -30,10 +30,19 @@ pub(crate) fn ccb() -> &'static str {
     CCB.strip_prefix(harness::postgres::MARK).unwrap_or(CCB)
 }
 
+/// One of the two ways of a link.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Way {
+    Asked,
+    Answered,
+}
+
 /// A way to the server that can be cut.
 pub(crate) struct Link {
     pub(crate) port: u16,
     pub(crate) open: Arc<AtomicBool>,
+    /// What is sent this way is lost, without a word to anybody: to the server, and from it.
+    lost: [Arc<AtomicBool>; 2],
     pub(crate) streams: Arc<Mutex<Vec<TcpStream>>>,
 }
 
@@ -42,9 +51,11 @@ impl Link {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let (open, streams) = (Arc::new(AtomicBool::new(true)), Arc::default());
+        let lost: [Arc<AtomicBool>; 2] = Default::default();
         let link = Self {
             port,
             open: Arc::clone(&open),
+            lost: lost.clone(),
             streams: Arc::clone(&streams),
         };
         std::thread::spawn(move || {
@@ -54,12 +65,15 @@ impl Link {
                     continue;
                 };
                 let mut all = streams.lock().unwrap();
-                for (mut from, mut to) in [(&near, &far), (&far, &near)]
-                    .map(|(from, to)| (from.try_clone().unwrap(), to.try_clone().unwrap()))
-                {
+                for ((from, to), lost) in [(&near, &far), (&far, &near)].into_iter().zip(&lost) {
+                    let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                    let lost = Arc::clone(lost);
                     std::thread::spawn(move || {
                         let mut bytes = [0; 8192];
                         while let Ok(read @ 1..) = from.read(&mut bytes) {
+                            if lost.load(Ordering::SeqCst) {
+                                continue;
+                            }
                             if to.write_all(&bytes[..read]).is_err() {
                                 break;
                             }
@@ -80,8 +94,20 @@ impl Link {
         }
     }
 
+    /// Loses what machines ask, or what the server answers, on connections that stay open.
+    pub(crate) fn lose(&self, way: Way) {
+        let lost = match way {
+            Way::Asked => &self.lost[0],
+            Way::Answered => &self.lost[1],
+        };
+        lost.store(true, Ordering::SeqCst);
+    }
+
     pub(crate) fn mend(&self) {
         self.open.store(true, Ordering::SeqCst);
+        for lost in &self.lost {
+            lost.store(false, Ordering::SeqCst);
+        }
     }
 }
 

@@ -7,7 +7,9 @@ use harness::{Random, git, wait_until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::site::{LIMIT, Link, Machine, SOON, Site, all_done, check_branch, create, row, tasks};
+use crate::site::{
+    LIMIT, Link, Machine, SOON, Site, Way, all_done, check_branch, create, row, tasks,
+};
 
 #[test]
 fn a_worker_does_what_it_can_lands_it_and_ends_when_nothing_is_left() {
@@ -74,6 +76,16 @@ fn a_worker_that_is_told_to_end_finishes_what_it_does_and_begins_nothing() {
 
 #[test]
 fn what_a_machine_had_that_is_cut_off_is_done_by_another_and_only_that_counts() {
+    a_machine_loses_its_task(Link::cut);
+}
+
+#[test]
+fn a_link_that_works_one_way_is_a_link_that_is_cut() {
+    a_machine_loses_its_task(|link| link.lose(Way::Asked));
+    a_machine_loses_its_task(|link| link.lose(Way::Answered));
+}
+
+fn a_machine_loses_its_task(lose: fn(&Link)) {
     let Some(site) = Site::new() else { return };
     let lead = site.machine("lead", site.server.port());
     let link = Link::to(site.server.port());
@@ -88,7 +100,7 @@ fn what_a_machine_had_that_is_cut_off_is_done_by_another_and_only_that_counts() 
     cut_off.start(&["--slots", "1"]);
     let pid = || std::fs::read_to_string(first.join("pid")).unwrap_or_default();
     wait_until(LIMIT, "the first to begin", || pid().ends_with('\n'));
-    link.cut();
+    lose(&link);
     // Its agent ends, although nobody can tell it that somebody else has the task.
     let working = || Path::new("/proc").join(pid().trim()).exists();
     let mut other = site.machine("other", site.server.port());
@@ -100,6 +112,34 @@ fn what_a_machine_had_that_is_cut_off_is_done_by_another_and_only_that_counts() 
     assert_eq!(task["owner"], "other-1", "{task}");
     let by = git(&site.remote(), &["show", "main:by"]);
     assert_eq!(by.trim(), "other-1");
+}
+
+/// While the remote cannot be reached a result is not at the remote, so its task is not done.
+#[test]
+fn a_remote_that_is_gone_for_a_while_costs_time_and_no_result() {
+    let Some(site) = Site::new() else { return };
+    let lead = site.machine("lead", site.server.port());
+    let go = site.dir.path().join("go");
+    let run = format!(
+        "until test -e {}; do sleep 0.05; done; mkdir -p done && echo x >> done/1",
+        go.display()
+    );
+    let check = "test -f done/1";
+    lead.json(&["task", "create", "one", "--run", &run, "--verify", check]);
+    let mut worker = site.machine("one", site.server.port());
+    worker.start(&["--slots", "1"]);
+    wait_until(LIMIT, "its agent", || worker.log().contains("\"started\""));
+    let away = site.dir.path().join("away.git");
+    std::fs::rename(site.remote(), &away).unwrap();
+    std::fs::write(&go, "").unwrap();
+    // It was done, could not be sent for as long as its lease, and is open again or begun again.
+    wait_until(LIMIT, "an attempt in vain", || {
+        tasks(&lead)[0]["metadata"]["ccb"]["attempts"].is_array()
+    });
+    assert_ne!(tasks(&lead)[0]["status"], "completed");
+    std::fs::rename(&away, site.remote()).unwrap();
+    wait_until(LIMIT, "it to be on the branch", || all_done(&lead));
+    check_branch(&site, 1);
 }
 
 #[test]

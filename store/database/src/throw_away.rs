@@ -44,6 +44,61 @@ impl Server {
             eprintln!("SKIPPED: PostgreSQL is not installed (no initdb), so nothing was tested");
             return None;
         };
+        let mut server = Self::place(options);
+        let mut command = server.command(&initdb);
+        command.args([
+            "--auth=trust",
+            "--no-sync",
+            "--username=ccb",
+            "--encoding=UTF8",
+        ]);
+        command
+            .args(["--no-locale", "--no-instructions", "-D"])
+            .arg(server.data());
+        let made = command
+            .output()
+            .unwrap_or_else(|error| panic!("initdb: {error}"));
+        let words = String::from_utf8_lossy(&made.stderr);
+        assert!(made.status.success(), "initdb: {words}");
+        server.launch();
+        server.engage_caretaker();
+        Some(server)
+    }
+
+    /// A second server that follows this one. From now on a change counts when both have it.
+    #[expect(clippy::panic, reason = "for tests only")]
+    pub fn standby(&self) -> Self {
+        let mut standby = Self::place(&[]);
+        let copy = find("pg_basebackup").unwrap_or_else(|| panic!("initdb without pg_basebackup"));
+        let mut command = standby.command(&copy);
+        command.args(["-h", "127.0.0.1", "-p", &self.port.to_string(), "-U", "ccb"]);
+        command.args(["-R", "--checkpoint=fast", "--no-sync", "-D"]);
+        let made = command.arg(standby.data()).output();
+        let made = made.unwrap_or_else(|error| panic!("pg_basebackup: {error}"));
+        let words = String::from_utf8_lossy(&made.stderr);
+        assert!(made.status.success(), "pg_basebackup: {words}");
+        standby.launch();
+        standby.engage_caretaker();
+        self.tell("ALTER SYSTEM SET synchronous_standby_names = '*'");
+        self.tell("SELECT pg_reload_conf()");
+        standby
+    }
+
+    /// Makes a standby the server that takes changes.
+    pub fn promote(&self) {
+        self.tell("SELECT pg_promote()");
+    }
+
+    #[expect(clippy::panic, reason = "for tests only")]
+    fn tell(&self, sql: &str) {
+        let database = crate::Database::new(self.settings("ccb"));
+        let told = database.read(|session| session.batch(sql));
+        told.unwrap_or_else(|error: crate::DatabaseError| panic!("{sql}: {error}"));
+    }
+
+    /// A directory and a port for one.
+    #[expect(clippy::panic, reason = "for tests only")]
+    fn place(options: &[&str]) -> Self {
         let unique = uuid::Uuid::new_v4().simple().to_string();
         let dir = std::env::temp_dir().join(format!("ccb-pg-{}", &unique[..12]));
         let made = std::fs::create_dir(&dir);
@@ -63,32 +118,14 @@ impl Server {
         let port = port
             .unwrap_or_else(|error| panic!("no port: {error}"))
             .port();
-        let mut server = Self {
+        Self {
             options: options.iter().map(|&option| option.to_owned()).collect(),
             process: None,
             caretaker: None,
             dir,
             port,
             as_user,
-        };
-        let mut command = server.command(&initdb);
-        command.args([
-            "--auth=trust",
-            "--no-sync",
-            "--username=ccb",
-            "--encoding=UTF8",
-        ]);
-        command
-            .args(["--no-locale", "--no-instructions", "-D"])
-            .arg(server.data());
-        let made = command
-            .output()
-            .unwrap_or_else(|error| panic!("initdb: {error}"));
-        let words = String::from_utf8_lossy(&made.stderr);
-        assert!(made.status.success(), "initdb: {words}");
-        server.launch();
-        server.engage_caretaker();
-        Some(server)
+        }
     }
 
     /// The address of its database, with everything in `schema`.

@@ -167,3 +167,45 @@ fn a_migration_that_is_cut_leaves_nothing_and_is_done_by_the_next_try() {
     assert_eq!(migration.join().unwrap().unwrap(), ["database 2"]);
     assert_eq!(database.versions().unwrap(), [("database".to_owned(), 2)]);
 }
+
+/// The primary dies under load, and its standby becomes the primary.
+#[test]
+fn after_a_fail_over_every_change_is_there_once() {
+    const WRITERS: i64 = 4;
+    const BEFORE: i64 = 20;
+    const AFTER: i64 = 20;
+    let Some(mut primary) = Server::start() else {
+        return;
+    };
+    let standby = primary.standby();
+    let address = format!(
+        "postgres://ccb@127.0.0.1:{},127.0.0.1:{}/postgres?schema=ccb&sslmode=disable&patience=60",
+        primary.port(),
+        standby.port()
+    );
+    let settings = Settings::parse(&address, &Secrets::default()).unwrap();
+    let database = Database::new(settings.clone());
+    migrate(&database, &[&COMMON], false).unwrap();
+    let (done, heard) = std::sync::mpsc::channel();
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|_| {
+            let (database, done) = (Database::new(settings.clone()), done.clone());
+            std::thread::spawn(move || {
+                for _ in 0..BEFORE + AFTER {
+                    nothing(&database, Operation::new()).unwrap();
+                    done.send(()).unwrap();
+                }
+            })
+        })
+        .collect();
+    for _ in 0..WRITERS * BEFORE {
+        heard.recv_timeout(Duration::from_secs(60)).unwrap();
+    }
+    primary.kill();
+    standby.promote();
+    for writer in writers {
+        writer.join().unwrap();
+    }
+    assert_eq!(count(&database), WRITERS * (BEFORE + AFTER));
+    assert!(!database.about().unwrap().read_only);
+}
