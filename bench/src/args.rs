@@ -97,6 +97,8 @@ pub(crate) enum Part {
     Mates,
     /// The board in PostgreSQL beside the bare query, job queues and files
     Postgres,
+    /// Eight machines that work through one board in PostgreSQL
+    Machines,
 }
 
 /// What the benchmark starts itself as.

@@ -50,7 +50,7 @@
 //! [`designs`] are the boards; [`claims`], [`scaling`] and [`startup`] the three parts about
 //! them, [`mail`] the one about messages, [`worktrees`] the one about trees of a generated
 //! [`repository`], [`landing`] the one about getting their commits onto a branch, [`agents`] the one about runs, [`mcp`] the one about the MCP server, [`sessions`]
-//! the one about whole team sessions, [`fanout`] the one about plans, [`view`] the one about watching, [`native`] the one about our own agent loop, [`forks`] the one about its forks, [`mates`] the one about agents that share a process, [`postgres`] the one about the board in a database; [`fleet`] and [`probe`] are
+//! the one about whole team sessions, [`fanout`] the one about plans, [`view`] the one about watching, [`native`] the one about our own agent loop, [`forks`] the one about its forks, [`mates`] the one about agents that share a process, [`postgres`] the one about the board in a database, [`machines`] the one about many machines that share it; [`fleet`] and [`probe`] are
 //! the processes they start (this binary again).
 
 mod agents;
@@ -63,6 +63,7 @@ mod fanout;
 mod fleet;
 mod forks;
 mod landing;
+mod machines;
 mod mail;
 mod mates;
 mod mcp;
@@ -198,6 +199,11 @@ fn run(options: &Options) -> Result<(), Failure> {
         let samples = postgres::run(options)?;
         postgres::print(samples.as_ref());
         options.save("postgres.json", || json(options, &samples))?;
+    }
+    if options.wants(Part::Machines) {
+        let samples = machines::run(options)?;
+        machines::print(&samples);
+        options.save("machines.json", || json(options, &samples))?;
     }
     Ok(())
 }

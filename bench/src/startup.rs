@@ -60,11 +60,16 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Sample>, Failure> {
 
 /// The ccb to start: the one that was named, or one that is built.
 pub(crate) fn binary(options: &Options) -> Result<PathBuf, Failure> {
+    binary_with(options, &[])
+}
+
+/// The same, built with these features.
+pub(crate) fn binary_with(options: &Options, features: &[&str]) -> Result<PathBuf, Failure> {
     match &options.ccb {
         Some(path) => Ok(path
             .canonicalize()
             .map_err(|error| format!("--ccb {}: {error}", path.display()))?),
-        None => build(),
+        None => build(features),
     }
 }
 
@@ -83,7 +88,7 @@ pub(crate) fn ccb(binary: &Path, home: &Path) -> Command {
 }
 
 /// Builds ccb next to this binary. The directory is given, so that no setting moves it.
-fn build() -> Result<PathBuf, Failure> {
+fn build(features: &[&str]) -> Result<PathBuf, Failure> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let this = std::env::current_exe()?;
     let target = this
@@ -100,6 +105,8 @@ fn build() -> Result<PathBuf, Failure> {
             "--quiet",
             "-p",
             "ccb-cli",
+            "--features",
+            &features.join(","),
             "--manifest-path",
         ])
         .arg(root.join("Cargo.toml"))
