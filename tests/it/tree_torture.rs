@@ -336,6 +336,9 @@ impl Place {
             assert!(tree.get("underWay").is_none(), "{tree}");
         }
         repo.check_sound();
+        // A git that was killed together with its ccb leaves its lock where nobody of ours has come
+        // since; the doctor removes it. A git of somebody else's would be kept out by it.
+        self.at.run(&["doctor", "--fix"]);
         // Whatever nothing refers to is gone after this.
         repo.git(&["gc", "-q", "--prune=now"]);
         let everything = everything(repo);
