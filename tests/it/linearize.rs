@@ -204,15 +204,17 @@ fn a_claim_in_parts_may_be_passed_by_another_and_by_nothing_else() {
     let before = call("b", Action::Next, (0, 10), took(3));
     let after = call("a", Action::Next, (20, 30), took(1));
     assert!(!parts(&vec![before, after]));
-    // Whoever heard that nothing is ready has waited for it, and so has every other change.
-    let third = |times| call("c", Action::Next, times, refused("nothing_ready", &[]));
-    assert!(parts(&vec![slow(50), quick(), third((25, 60))]));
-    assert!(!parts(&vec![
+    // Nothing is ready if others have chosen all of it; every other change waits for them.
+    let third = call("c", Action::Next, (25, 50), refused("nothing_ready", &[]));
+    let free_later = free((55, 60));
+    assert!(parts(&vec![
         slow(70),
         quick(),
-        third((25, 50)),
-        free((55, 60))
+        third.clone(),
+        free_later.clone()
     ]));
+    assert!(!parts(&vec![slow(70), third.clone(), free_later]));
+    assert!(!parts(&vec![slow(25), third]));
     let release = call("b", Action::Release(3), (22, 28), BoardAnswer::Done);
     assert!(!parts(&vec![slow(50), quick(), release, free((30, 40))]));
     // One that was killed may have let go of what it had chosen, until its caller was gone.

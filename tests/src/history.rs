@@ -91,8 +91,8 @@ pub fn calls_of(lines: &[Line], gone: u64) -> Vec<Call<BoardCall, BoardAnswer>> 
 }
 
 /// The same history with every `next` in parts, as a database carries it out: a claim chooses the best
-/// task that no other claim has chosen, and others see that it is taken a moment later. Whoever was
-/// told that nothing is ready has waited for all of them, and so does every other change.
+/// task that no other claim has chosen, and others see that it is taken a moment later. Nothing is
+/// ready if others have chosen all of it. Every other change waits for the claims under way.
 pub fn in_parts(history: Vec<Call<BoardCall, BoardAnswer>>) -> Vec<Call<BoardCall, BoardAnswer>> {
     let parts = |call: Call<BoardCall, BoardAnswer>| {
         let part = |action, answer| Call {
@@ -198,7 +198,15 @@ impl BoardSpec {
                 Some(_) => BoardAnswer::Done,
                 None => not_now,
             },
-            Action::Show(_) | Action::Next => return None,
+            Action::Show(_) => return None,
+            Action::Next if state.chosen.is_empty() => return None,
+            Action::Next => {
+                let chosen: Vec<u64> = state.chosen.values().copied().collect();
+                match self.next(&state.tasks, &chosen) {
+                    Some(_) => not_now,
+                    None => BoardAnswer::Refused("nothing_ready".into(), Vec::new()),
+                }
+            }
             // It waits for the claims under way.
             _ if !state.chosen.is_empty() => not_now,
             _ => return None,
