@@ -3,28 +3,33 @@
 //! Variables and flags are what a process says about itself, so they are not asked. Every process
 //! an agent starts, however it detaches, is below the agent's host: the host inherits whatever
 //! its descendants abandon, and if the host dies the guard does. So the way up leads to one of
-//! them, and its command line names the run. That is believed only if the run has this very
-//! process written down as its host or guard; otherwise anybody could be anybody by calling a
-//! program with the right arguments. An agent that shares its process with others has a keeper in
-//! their place, which starts its commands.
+//! them, and its command line names the directory its runs are in: they see to one run after another. Which
+//! one it is now says the run itself, that has this very process written down as its host or guard
+//! and has not ended; otherwise anybody could be anybody by calling a program with the right
+//! arguments. An agent that shares its process with others has a keeper in their place, which starts
+//! its commands.
 //!
 //! Only if nobody of that kind is above us, the run's marker in the environment counts: both
 //! supervisors may have been killed, and some systems have no `/proc`. Where that is missing too,
 //! the mark of a run's processes still tells that this is some agent's.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use rustix::process::Pid;
 use store::Failure;
 use store::home::Home;
 use store::name::Name;
 use swarm::AgentId;
-use swarm::process::{KEEPER, ProcessId, find_ancestor};
+use swarm::process::{KEEPER, Mark, ProcessId, find_ancestor};
 use swarm::run::{Meta, RunDir};
 
 use crate::run::{GUARD, HOST};
 
 pub(crate) use swarm::run::Standing;
+
+/// The run of one of whom nobody knows which it is.
+pub(crate) const UNKNOWN: &str = "unknown";
 
 /// Who calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,23 +83,21 @@ pub(crate) fn by_ancestors() -> Option<Inside> {
     // One whose files do not confirm it may be made up, or have spoilt its files.
     let mut unconfirmed = None;
     let confirmed = find_ancestor(|pid, command| {
-        let (home, run) = supervised(command)?;
-        let meta = run.meta().ok();
+        let supervisor = Supervisor::named_by(command)?;
         let process = ProcessId::of(pid)?;
-        let written = |meta: &Meta| {
-            let supervisors = [meta.host.as_ref(), meta.guard.as_ref()];
-            supervisors.contains(&Some(&process)) || run.is_keeper(&process)
-        };
-        let id = run.id().to_owned();
-        match meta.filter(written) {
-            Some(meta) => Some(Inside {
+        let home = supervisor.home.clone();
+        match supervisor.run_of(&process) {
+            Some((id, meta)) => Some(Inside {
                 home,
                 id,
                 meta: Some(Box::new(meta)),
             }),
             None => {
-                let meta = None;
-                unconfirmed.get_or_insert(Inside { home, id, meta });
+                unconfirmed.get_or_insert(Inside {
+                    home,
+                    id: UNKNOWN.to_owned(),
+                    meta: None,
+                });
                 None
             }
         }
@@ -102,19 +105,52 @@ pub(crate) fn by_ancestors() -> Option<Inside> {
     confirmed.or(unconfirmed)
 }
 
-/// The run that a guard, host or keeper with this command line supervises.
-fn supervised(command: &[OsString]) -> Option<(Home, RunDir)> {
-    let [_, what, dir] = command else {
-        return None;
-    };
-    if what != HOST && what != GUARD && what != KEEPER {
-        return None;
+/// What the command line of a guard, host or keeper says about it.
+struct Supervisor {
+    home: Home,
+    /// The directory in which its run is.
+    runs: PathBuf,
+    /// Its run, if it has only one: a keeper's.
+    only: Option<RunDir>,
+}
+
+impl Supervisor {
+    fn named_by(command: &[OsString]) -> Option<Self> {
+        let [_, what, dir] = command else {
+            return None;
+        };
+        let dir = Path::new(dir);
+        let (runs, only) = if what == HOST || what == GUARD {
+            (dir.to_owned(), None)
+        } else if what == KEEPER {
+            (dir.parent()?.to_owned(), Some(RunDir::at(dir)?))
+        } else {
+            return None;
+        };
+        // <home>/teams/<team>/runs
+        let home = Home::new(runs.ancestors().nth(3)?.to_owned()).ok()?;
+        Some(Self { home, runs, only })
     }
-    // <home>/teams/<team>/runs/<id>
-    let dir = Path::new(dir);
-    let run = RunDir::at(dir)?;
-    let home = Home::new(dir.ancestors().nth(4)?.to_owned()).ok()?;
-    Some((home, run))
+
+    /// The run that `process` supervises now, if that run has it written down.
+    fn run_of(&self, process: &ProcessId) -> Option<(String, Meta)> {
+        if let Some(run) = &self.only {
+            let meta = run.is_keeper(process).then(|| run.meta().ok())??;
+            return Some((run.id().to_owned(), meta));
+        }
+        let mut ids = swarm::run::active(&self.runs).unwrap_or_default();
+        // The mark tells which one it is, where it could be set. Then no other has to be looked at.
+        let mark = Pid::from_raw(process.pid).and_then(Mark::of_process);
+        ids.sort_by_key(|id| mark != Some(Mark::of_run(id)));
+        ids.into_iter().find_map(|id| {
+            let run = RunDir::new(&self.runs, &id);
+            let meta = run.meta().ok()?;
+            let supervisors = [meta.host.as_ref(), meta.guard.as_ref()];
+            // It may have seen to others before, which are over.
+            let over = || !matches!(run.exit(meta.life), Ok(None));
+            (supervisors.contains(&Some(process)) && !over()).then_some((id, meta))
+        })
+    }
 }
 
 /// The run with this id in any team of `home`; the one named `team` is looked at first.
@@ -149,17 +185,66 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_command_line_of_a_guard_or_host_names_a_run() {
+    fn only_the_command_line_of_a_supervisor_says_where_its_run_is() {
         let line = |parts: &[&str]| parts.iter().map(OsString::from).collect::<Vec<_>>();
-        let dir = "/h/teams/t/runs/a0123456789abcdef";
-        for what in [HOST, GUARD, KEEPER] {
-            let (home, run) = supervised(&line(&["ccb", what, dir])).unwrap();
-            assert_eq!(home.path(), Path::new("/h"));
-            assert_eq!(run.id(), "a0123456789abcdef");
+        let named = |parts: &[&str]| Supervisor::named_by(&line(parts));
+        let (runs, run) = ("/h/teams/t/runs", "/h/teams/t/runs/a0123456789abcdef");
+        for (what, dir, only) in [
+            (HOST, runs, None),
+            (GUARD, runs, None),
+            (KEEPER, run, Some("a0123456789abcdef")),
+        ] {
+            let found = named(&["ccb", what, dir]).unwrap();
+            assert_eq!(found.home.path(), Path::new("/h"));
+            assert_eq!(found.runs, Path::new(runs));
+            assert_eq!(found.only.as_ref().map(RunDir::id), only);
         }
-        assert!(supervised(&line(&["ccb", "__hooks", "-"])).is_none());
-        assert!(supervised(&line(&["sh", "-c", dir])).is_none());
-        assert!(supervised(&line(&["ccb", HOST, dir, "more"])).is_none());
-        assert!(supervised(&line(&["ccb", HOST, "/short"])).is_none());
+        assert!(named(&["ccb", "__hooks", "-"]).is_none());
+        assert!(named(&["sh", "-c", runs]).is_none());
+        assert!(named(&["ccb", HOST, runs, "more"]).is_none());
+        assert!(named(&["ccb", HOST, "/short"]).is_none());
+    }
+
+    #[test]
+    fn a_supervisor_s_run_is_the_one_that_has_not_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let runs = dir.path().join("home/teams/t/runs");
+        let process = ProcessId::own();
+        let run = |id: &str, host: Option<&ProcessId>| {
+            let run = RunDir::new(&runs, id);
+            let meta = Meta {
+                agent_id: id.to_owned(),
+                life: 1,
+                host: host.cloned(),
+                ..Meta::default()
+            };
+            run.create(&meta, "true").unwrap();
+            run
+        };
+        let supervisor = Supervisor {
+            home: Home::new(dir.path().join("home")).unwrap(),
+            runs: runs.clone(),
+            only: None,
+        };
+        let now = || supervisor.run_of(&process).map(|(id, _)| id);
+        run("a0000000000000001", None);
+        assert_eq!(now(), None);
+        let before = run("a0000000000000002", Some(&process));
+        assert_eq!(now().as_deref(), Some("a0000000000000002"));
+        let exit = serde_json::json!({
+            "v": 1, "life": 1, "status": "completed", "durationMs": 1, "by": "host",
+            "endedAt": "2026-01-01T00:00:00.000Z",
+        });
+        let exit = serde_json::from_value(exit).unwrap();
+        before
+            .end(&exit, store::atomic::Durability::Ordered)
+            .unwrap();
+        assert_eq!(
+            now(),
+            None,
+            "it is over, though somebody has still to hear of it"
+        );
+        run("a0000000000000003", Some(&process));
+        assert_eq!(now().as_deref(), Some("a0000000000000003"));
     }
 }

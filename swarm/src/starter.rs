@@ -9,7 +9,6 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::{Arc, OnceLock};
 
@@ -164,7 +163,7 @@ fn own_given(name: &OsStr) -> Option<&'static OsString> {
         .map(|(_, value)| value)
 }
 
-/// A file that is in no directory and holds an environment; to be somebody's standard error.
+/// A file that is in no directory and holds an environment.
 pub fn hand_over(environment: &[(OsString, OsString)]) -> io::Result<File> {
     let mut bytes = MAGIC.to_vec();
     for (name, value) in environment {
@@ -173,22 +172,10 @@ pub fn hand_over(environment: &[(OsString, OsString)]) -> io::Result<File> {
         bytes.extend_from_slice(value.as_bytes());
         bytes.push(0);
     }
-    // Nobody inherits it by accident: only the one whose standard error it becomes.
+    // Nobody inherits it by accident: only the one it is given to.
     let mut file = File::from(memfd_create("ccb", MemfdFlags::CLOEXEC)?);
     file.write_all(&bytes)?;
     Ok(file)
-}
-
-/// Takes what [`hand_over`] made from standard error, and makes `log` standard error instead.
-/// `None` if nothing was handed over; then standard error stays as it is.
-pub fn take_over(log: impl FnOnce() -> Option<File>) -> Option<Environment> {
-    let stderr = io::stderr().as_fd().try_clone_to_owned().ok()?;
-    let environment = received(File::from(stderr))?;
-    let log = log().or_else(|| File::options().write(true).open("/dev/null").ok());
-    if let Some(log) = log {
-        rustix::stdio::dup2_stderr(&log).ok();
-    }
-    Some(environment)
 }
 
 /// What [`hand_over`] put into `file`.

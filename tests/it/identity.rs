@@ -69,12 +69,16 @@ fn another_run_is_not_taken_over_by_naming_it() {
     let bob = scene.agent(&["--name", "carol"], &["echo $CCB_RUN_ID"]);
     let carol = bob[0].stdout.trim().to_owned();
     let dir = scene.home.run_dir(&carol);
+    let runs = dir.parent().unwrap();
     // A program that is called like the host of that run.
     let fake = scene.dir().join("__host");
     std::fs::write(&fake, format!("{CCB} mail send bob pretended\nexit 0\n")).unwrap();
     let lines = [
         &format!("CCB_RUN_ID={carol} CCB_AGENT=carol ccb mail send bob named"),
-        &format!("env -u CCB_RUN_ID -u CCB_AGENT sh __host {}", dir.display()),
+        &format!(
+            "env -u CCB_RUN_ID -u CCB_AGENT sh __host {}",
+            runs.display()
+        ),
     ];
     let lines: Vec<&str> = lines.iter().map(|line| line.as_str()).collect();
     scene.agent(&ALICE, &lines);
@@ -89,7 +93,7 @@ fn another_run_is_not_taken_over_by_naming_it() {
     let mut command = std::process::Command::new("sh");
     command
         .arg("__host")
-        .arg(&dir)
+        .arg(runs)
         .current_dir(scene.dir())
         .env("CCB_HOME", scene.home.path());
     let output = command.output().unwrap();

@@ -60,6 +60,8 @@ mod fanout_run;
 mod fanout_trust;
 /// The dependency graph in all its forms, and the stream of changes.
 mod graph_watch;
+/// Guards and hosts that see to one run after another.
+mod guards_stay;
 /// Hooks on agents: their start, their end, their idleness.
 mod hooks_agents;
 /// Hooks: what the documentation says works.

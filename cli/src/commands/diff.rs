@@ -74,7 +74,7 @@ fn exit_of(ended: ExitStatus) -> Exit {
 }
 
 fn answer(found: &Comparison, trees: &Trees) -> Result<Value, Failure> {
-    let files = patch::stat(trees.main_tree(), &found.base, &found.to.id)?;
+    let files = trees.stat(&found.base, &found.to.id)?;
     let file = |stat: &patch::FileStat| json!({"path": stat.path, "added": stat.added, "deleted": stat.deleted});
     let sum = |of: fn(&patch::FileStat) -> Option<u64>| files.iter().filter_map(of).sum::<u64>();
     Ok(json!({

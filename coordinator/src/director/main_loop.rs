@@ -108,6 +108,10 @@ impl Director {
     /// A director for a team that no other directs.
     pub(crate) fn new(setup: Setup, control: Arc<Control>) -> Result<Self, DirectorError> {
         let lock = direct(&setup.agents)?;
+        let setup = Setup {
+            agents: setup.agents.keeping_guards(),
+            ..setup
+        };
         setup.agents.reconcile()?;
         // Before the tasks are looked at: what is changed from then on is told.
         let seen = setup.board().last_change()?;
@@ -231,6 +235,7 @@ impl Director {
                 Ok(said) => self.hear(said, tell),
                 // We hold a sender ourselves: it does not happen.
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                    self.setup.agents.rest_guards();
                     tell(DirectorEvent::Tick);
                 }
             }

@@ -128,20 +128,27 @@ fn try_to_save(agents: &Agents, trees: &Trees, base: &str) -> Result<(), FanoutE
     Ok(())
 }
 
-/// The patches of what tasks left behind, in the same order; none where there is nothing, or nothing
-/// that needs one.
-fn patches(
-    top: &Path,
-    tasks: &[PlannedTask],
-    done: &[Done],
-) -> Vec<Option<Result<Vec<u8>, TreeError>>> {
+/// What a task changed.
+struct Change {
+    patch: Result<Vec<u8>, TreeError>,
+    files: Vec<FileStat>,
+}
+
+/// What tasks changed, in the same order; none where there is nothing, or nothing that needs a patch.
+fn changes(top: &Path, tasks: &[PlannedTask], done: &[Done]) -> Vec<Option<Change>> {
     let pair = |(task, done): (&PlannedTask, &Done)| {
         let worktree = task.isolation == TaskIsolation::Worktree;
         Some((done.base.clone()?, done.commit.clone()?)).filter(|_| worktree)
     };
     let pairs: Vec<_> = tasks.iter().zip(done).map(pair).collect();
     let wanted: Vec<_> = pairs.iter().flatten().cloned().collect();
-    let mut made = worktrees::patch::format_all(top, &wanted).into_iter();
+    let patches = worktrees::patch::format_all(top, &wanted);
+    let stats = worktrees::patch::stat_all(top, &wanted);
+    let made = patches.into_iter().zip(stats);
+    let mut made = made.map(|(patch, files)| Change {
+        patch,
+        files: files.unwrap_or_default(),
+    });
     let each = pairs.into_iter().map(|pair| pair.and_then(|_| made.next()));
     each.collect()
 }
@@ -162,10 +169,10 @@ impl Archive<'_> {
         done: &[Done],
         reports: &mut [TaskReport],
     ) -> Result<Vec<String>, FanoutError> {
-        let patches = patches(self.top, tasks, done);
+        let changes = changes(self.top, tasks, done);
         let mut notes = Vec::new();
-        for (((task, done), report), patch) in tasks.iter().zip(done).zip(reports).zip(patches) {
-            notes.extend(self.keep(task, done, patch, report)?);
+        for (((task, done), report), change) in tasks.iter().zip(done).zip(reports).zip(changes) {
+            notes.extend(self.keep(task, done, change, report)?);
         }
         Ok(notes)
     }
@@ -176,10 +183,13 @@ impl Archive<'_> {
         &self,
         task: &PlannedTask,
         left: &Done,
-        patch: Option<Result<Vec<u8>, TreeError>>,
+        change: Option<Change>,
         report: &mut TaskReport,
     ) -> Result<Option<String>, FanoutError> {
-        let note = self.keep_patch(task, left, patch, report)?;
+        let note = match change {
+            Some(change) => self.keep_patch(task, change, report)?,
+            None => None,
+        };
         let Some((id, number)) = left.run.as_deref().map(life) else {
             return Ok(note);
         };
@@ -211,20 +221,12 @@ impl Archive<'_> {
     fn keep_patch(
         &self,
         task: &PlannedTask,
-        left: &Done,
-        patch: Option<Result<Vec<u8>, TreeError>>,
+        change: Change,
         report: &mut TaskReport,
     ) -> Result<Option<String>, FanoutError> {
-        let (Some(base), Some(commit), Some(patch)) = (&left.base, &left.commit, patch) else {
-            return Ok(None);
-        };
-        let changes = worktrees::patch::stat(self.top, base, commit);
-        report.changes = changes
-            .unwrap_or_default()
-            .into_iter()
-            .map(Into::into)
-            .collect();
-        let kept = patch
+        report.changes = change.files.into_iter().map(Into::into).collect();
+        let kept = change
+            .patch
             .map_err(FanoutError::from)
             .and_then(|patch| self.results.keep_patch(&task.id, &patch));
         match kept {

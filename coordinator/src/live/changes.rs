@@ -2,7 +2,7 @@
 
 use store::Failure;
 use store::text::{clean_line, cut_bytes};
-use worktrees::patch::{self, FileStat};
+use worktrees::patch::FileStat;
 
 use crate::landing;
 use crate::workplace::Workplace;
@@ -42,7 +42,7 @@ impl Changes {
 pub fn changes(given: &str, workplace: &Workplace) -> Result<Changes, Failure> {
     let found = landing::compare(given, workplace)?;
     let trees = workplace.trees()?;
-    let mut files = patch::stat(trees.main_tree(), &found.base, &found.to.id)?;
+    let mut files = trees.stat(&found.base, &found.to.id)?;
     for file in &mut files {
         file.path = clean_line(&file.path);
     }

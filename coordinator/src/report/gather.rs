@@ -408,7 +408,7 @@ fn changes(part: &mut TaskPart, trees: &Trees, base: &str, commit: &str, room: &
     if !trees.has_commit(base) || !trees.has_commit(commit) {
         return;
     }
-    let found = worktrees::patch::stat(trees.main_tree(), base, commit);
+    let found = trees.stat(base, commit);
     part.changes = found
         .unwrap_or_default()
         .into_iter()

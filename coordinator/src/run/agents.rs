@@ -16,6 +16,7 @@ use taskboard::{Board, BoardOptions, LeaseTerm};
 use worktrees::{Repository, TreeOptions, Trees};
 
 use super::error::AgentError;
+use super::guards::Guards;
 use super::heartbeat::Heartbeat;
 use crate::fleet::Fleet;
 use crate::hooks::HookSource;
@@ -49,6 +50,8 @@ pub struct Agents {
     board: Arc<Board>,
     /// The repository the caller works in, once it was found.
     repository: Arc<OnceLock<Repository>>,
+    /// Guards that stay for the next run, if this process starts many.
+    pub(super) guards: Option<Arc<Guards>>,
     /// The database board and mail are in, if they are in one.
     #[cfg(feature = "postgres")]
     database: Option<database::Database>,
@@ -81,6 +84,7 @@ impl Agents {
             options,
             starter,
             repository: Arc::default(),
+            guards: None,
             #[cfg(feature = "postgres")]
             database: None,
         }
@@ -139,6 +143,20 @@ impl Agents {
     pub(crate) fn heartbeat(&self, holder: &str) -> Option<Heartbeat> {
         let lease = self.shared()?.lease();
         Some(Heartbeat::start(self.board(), holder, lease))
+    }
+
+    /// The same for a process that starts one agent after another: guards stay for the next one.
+    #[must_use]
+    pub(crate) fn keeping_guards(mut self) -> Self {
+        self.guards = Some(Arc::default());
+        self
+    }
+
+    /// Lets guards go that have had nothing to do for a while.
+    pub(crate) fn rest_guards(&self) {
+        if let Some(guards) = &self.guards {
+            guards.rest();
+        }
     }
 
     /// The same for a caller that is part of a hook: no hooks run on its behalf, nor for the

@@ -1,82 +1,117 @@
 //! What guard and host do from their first instruction: entry points of this same program.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use rustix::process::DumpableBehavior;
 use store::home::Home;
-use swarm::environment::for_supervisors;
 use swarm::native::{SharedNative, Together};
-use swarm::process::keep;
+use swarm::process::{has_descendants, keep, send, take_stdin};
 use swarm::run::{
-    By, CONFIG_HOMES, Exit, ExitReason, ExitStatus, GuardEnd, HostOptions, HostServices, Hosted,
-    Meta, Parked, Premises, RunDir, SharedPlace, exit_of_dead, guard, host, host_in,
+    By, CONFIG_HOMES, Exit, ExitReason, ExitStatus, Guard, GuardEnd, HandedRun, HostOptions,
+    HostServices, Hosted, Meta, Parked, Premises, RunDir, SharedPlace, bear_mark, exit_of_dead,
+    host, host_finished, host_in,
 };
 use swarm::runtime::Runtime;
-use swarm::starter::{self, Environment, Starter};
+use swarm::starter::{Environment, Starter};
 use worktrees::Lease;
 
 use super::agents::Agents;
 use super::error::AgentError;
 use super::finish;
+use super::guards::{FREE, TAKEN};
 use super::run_hooks::{self, RunHooks};
 use super::services::{HeldWhileParked, RunServices};
 use super::start::HOST;
 use crate::env::OWN_PROGRAM;
 
-/// Runs the guard of the run in `dir` to its end.
-pub fn guard_main(dir: &Path) -> Result<(), AgentError> {
-    let (run, home) = open(dir)?;
-    let given = take_over(&run);
-    let handed = starter::hand_over(&given).map_err(|error| AgentError::NotStarted {
-        id: run.id().to_owned(),
-        why: error.to_string(),
-    })?;
-    let mut command = Command::new(OWN_PROGRAM);
-    command
-        .arg(HOST)
-        .arg(dir)
-        .stderr(Stdio::from(handed))
-        .env_clear()
-        .envs(for_supervisors(given.clone()));
-    match guard(&run, command)? {
-        GuardEnd::HostFinished => Ok(()),
-        GuardEnd::HostDied(exit) => {
-            let meta = run.meta()?;
-            let named = &meta.launch.redact_env;
-            let starter = Starter::with_environment(given, Vec::new(), named);
-            let agents = Agents::of_run(home, &meta, starter)?;
-            finish::finish(&agents, &run, &exit, None, &mut || ())
+/// Is a guard of runs in the directory `runs`, one after another, until nobody gives it any. Standard
+/// input leads to whoever does.
+pub fn guard_main(runs: &Path) -> Result<(), AgentError> {
+    let failed = |error: io::Error| AgentError::Invalid(format!("{}: {error}", runs.display()));
+    close_to_others();
+    let starter = take_stdin().map_err(failed)?;
+    let host = || {
+        let mut command = Command::new(OWN_PROGRAM);
+        // What this process was given of its starter's environment is what a host may have of it.
+        command.arg(HOST).arg(runs);
+        command
+    };
+    let mut guard = Guard::begin(host).map_err(failed)?;
+    while let Some(handed) = HandedRun::receive(&starter).map_err(failed)? {
+        let (run, home) = open(&handed.dir)?;
+        log_to(&run);
+        let taken = || drop(send(&starter, TAKEN, &[]));
+        match guard.watch(&run, &handed, taken)? {
+            // First the word, then the lock: whoever waits for the lock can count on us.
+            GuardEnd::HostFinished => drop(send(&starter, FREE, &[])),
+            GuardEnd::HostDied(exit) => {
+                let meta = run.meta()?;
+                let given = handed.environment().unwrap_or_else(own_environment);
+                let starter = Starter::with_environment(given, Vec::new(), &meta.launch.redact_env);
+                let agents = Agents::of_run(home, &meta, starter)?;
+                // Whatever killed the host may have been meant for us: we take nothing more.
+                return finish::finish(&agents, &run, &exit, None, &mut || ());
+            }
         }
     }
+    guard.end();
+    Ok(())
 }
 
-/// The environment of whoever started the run, which comes by a way of its own; from here on
-/// standard error is the run's log. Others of the same user cannot look into this process: what
-/// it knows is more than its agent may.
-fn take_over(run: &RunDir) -> Environment {
+/// Others of the same user cannot look into this process: what it knows is more than its agent may.
+fn close_to_others() {
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).ok();
+}
+
+/// From here on standard error is the run's log.
+fn log_to(run: &RunDir) {
     let log = || {
         let log = store::atomic::open_private(&run.log_path()).ok()?;
         // Guard and host both write to its end.
         rustix::fs::fcntl_setfl(&log, rustix::fs::OFlags::APPEND).ok()?;
         Some(log)
     };
-    starter::take_over(log).unwrap_or_else(|| std::env::vars_os().collect())
+    let log = log().or_else(|| File::options().write(true).open("/dev/null").ok());
+    if let Some(log) = log {
+        rustix::stdio::dup2_stderr(&log).ok();
+    }
 }
 
-/// Runs the host of the run in `dir` to its end.
-pub fn host_main(dir: &Path) -> Result<(), AgentError> {
-    let (run, home) = open(dir)?;
-    let given = take_over(&run);
-    supervise(&run, &home, &given, None).map(drop)
+/// Is the host of runs in the directory `runs`, one after another, until its guard has no more for it.
+/// Standard input leads to the guard, and so does standard output.
+pub fn host_main(runs: &Path) -> Result<(), AgentError> {
+    let failed = |error: io::Error| AgentError::Invalid(format!("{}: {error}", runs.display()));
+    close_to_others();
+    let guard = take_stdin().map_err(failed)?;
+    while let Some(handed) = HandedRun::receive(&guard).map_err(failed)? {
+        let (run, home) = open(&handed.dir)?;
+        log_to(&run);
+        bear_mark(&run);
+        let given = handed.environment().unwrap_or_else(own_environment);
+        supervise(&run, &home, &given, None)?;
+        // The guard has the lock, too, and lets go of it when it is told.
+        drop(handed);
+        host_finished();
+        if has_descendants() {
+            // Somebody who cannot be killed. Nobody may take it for a part of the next run.
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn own_environment() -> Environment {
+    std::env::vars_os().collect()
 }
 
 /// Starts and ends the commands of the run in `dir`, whose host is in a process with others.
 pub fn keeper_main(dir: &Path) -> Result<(), AgentError> {
-    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).ok();
+    close_to_others();
     let (run, _) = open(dir)?;
     run.write_keeper()?;
     let left = keep(run.id()).map_err(|error| AgentError::Invalid(error.to_string()))?;

@@ -13,6 +13,7 @@ mod entry;
 mod error;
 mod finish;
 mod finish_tasks;
+mod guards;
 mod heartbeat;
 mod judge;
 mod late_hooks;

@@ -77,8 +77,10 @@ fn await_end(run: &RunDir, limit: Duration) -> Result<(), AgentError> {
         // Its host hangs, or is stopped. Then the guard does it, and else we do.
         let meta = run.meta()?;
         for supervisor in [&meta.host, &meta.guard] {
+            // One that has ended meanwhile may have left them to another run.
             if let Some(process) = supervisor
                 && !ended
+                && run.is_alive()?
             {
                 process.signal(Signal::KILL);
                 ended = run.wait_dead(GUARD_TIME)?;

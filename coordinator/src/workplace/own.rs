@@ -61,7 +61,7 @@ pub(super) fn find(
     let Some(run) = env::var(env::RUN_ID) else {
         // Both supervisors may be gone, and its environment cleared: the mark is still there.
         let own = Mark::own().map(|_| Own {
-            run: "unknown".into(),
+            run: identity::UNKNOWN.into(),
             name: None,
             place: None,
             who: Who::Unknown,

@@ -37,6 +37,13 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     )?)
 }
 
+/// What standard input leads to, for this process alone: what it starts finds nothing there.
+pub fn take_stdin() -> io::Result<OwnedFd> {
+    let stdin = io::stdin().as_fd().try_clone_to_owned()?;
+    rustix::stdio::dup2_stdin(std::fs::File::open("/dev/null")?)?;
+    Ok(stdin)
+}
+
 /// Sends one message. The sender keeps its own descriptors.
 pub fn send(to: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];

@@ -100,6 +100,11 @@ pub(super) fn descendants(root: Pid) -> Vec<Pid> {
     found
 }
 
+/// Whether this process, which must be a subreaper, has descendants. Waits for those that have ended.
+pub fn has_descendants() -> bool {
+    matches!(reap(), Reaped::SomeLeft)
+}
+
 /// The children of this process.
 pub fn children_of_this() -> Vec<Pid> {
     children(rustix::process::getpid())

@@ -13,8 +13,8 @@ mod order;
 
 pub use ancestors::find_ancestor;
 pub use children::{Child, Ended, Ending, Processes};
-pub use descriptors::{Received, pair, receive, send};
-pub use family::{children_of_this, end_descendants, signal_group};
+pub use descriptors::{Received, pair, receive, send, take_stdin};
+pub use family::{children_of_this, end_descendants, has_descendants, signal_group};
 pub use identity::ProcessId;
 pub use keeper::{KEEPER, keep};
 pub use kept::Keeper;

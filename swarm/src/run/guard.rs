@@ -1,30 +1,36 @@
 //! The guard: the one who is left when the host dies.
 //!
 //! It does next to nothing, so that nothing happens to it: it starts the host, waits, and if the
-//! host did not finish its work, ends everything the host left behind and finishes the run.
+//! host did not finish its work, ends everything the host left behind and says how the run ended.
 //! One thread, no async runtime.
+//!
+//! Guard and host see to one run after another, as long as somebody gives them runs: starting two
+//! programs costs more than most of what they do. Nothing of a run is left when the next one comes.
 
-use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
-use std::process::{Child, Command, Stdio};
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use store::IoContext;
 use store::fault::reached;
+use store::lock::FileLock;
 
 use super::exit::{By, Exit, ExitStatus};
+use super::handed_run::HandedRun;
 use super::meta::Meta;
 use super::run_dir::{RunDir, RunError};
 use crate::fault;
-use crate::process::{Mark, end_descendants};
+use crate::process::{Mark, end_descendants, pair};
 
 /// How long those that are killed may take to die.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What the host says when it is written down how the run ended.
 pub(super) const RESULT_WRITTEN: u8 = b'r';
+/// What it says when everything is done for the run, and it waits for the next one.
+pub(super) const FINISHED: u8 = b'f';
 
-/// How a guard's watch ended.
+/// How a guard's watch over a run ended.
 #[derive(Debug)]
 pub enum GuardEnd {
     /// The host did everything.
@@ -33,88 +39,143 @@ pub enum GuardEnd {
     HostDied(Box<Exit>),
 }
 
-/// Watches over a run. Standard input is the run's `alive.lock`, which the host gets as well;
-/// standard output, if it is a pipe, is told once that the host is up.
-pub fn guard(run: &RunDir, mut host: Command) -> Result<GuardEnd, RunError> {
-    // No terminal: nobody's Ctrl-C and no window that closes ends it.
-    rustix::process::setsid().ok();
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
-        .context("supervise", run.path())?;
-    let result = run.hold_result()?;
-    // Whatever the run starts can be found by it when nobody is left who knows.
+/// Watches over runs, one after another.
+#[derive(Debug)]
+pub struct Guard<F> {
+    /// How a host is started, but for its standard streams.
+    program: F,
+    host: Option<Host>,
+}
+
+#[derive(Debug)]
+struct Host {
+    child: Child,
+    /// It gets its runs from here.
+    orders: OwnedFd,
+    /// What it says of them. It ends with the host, and breaks for the host when we end.
+    said: ChildStdout,
+}
+
+impl<F: FnMut() -> Command> Guard<F> {
+    /// Makes this process a guard. A host is started with the first run.
+    pub fn begin(program: F) -> io::Result<Self> {
+        // No terminal: nobody's Ctrl-C and no window that closes ends it.
+        rustix::process::setsid().ok();
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+        Ok(Self {
+            program,
+            host: None,
+        })
+    }
+
+    /// Has the run supervised to its end. `taken` is called as soon as whoever gave it need not
+    /// wait any longer, whatever became of it.
+    pub fn watch(
+        &mut self,
+        run: &RunDir,
+        handed: &HandedRun,
+        taken: impl FnOnce(),
+    ) -> Result<GuardEnd, RunError> {
+        let result = run.hold_result()?;
+        bear_mark(run);
+        reached(fault::RUN_GUARDED);
+        let handed_on = self.hand_on(handed);
+        taken();
+        if let Err(error) = handed_on {
+            self.end_host();
+            return Ok(died(
+                run,
+                &run.meta()?,
+                format!("its host could not be started: {error}"),
+            ));
+        }
+        if self.hears_the_end(result) {
+            return Ok(GuardEnd::HostFinished);
+        }
+        let why = match self.end_host() {
+            Some(Ok(status)) => format!("its host died ({status})"),
+            Some(Err(error)) => format!("its host is gone: {error}"),
+            None => "its host is gone".into(),
+        };
+        Ok(died(run, &run.meta()?, why))
+    }
+
+    fn hand_on(&mut self, handed: &HandedRun) -> io::Result<()> {
+        if let Some(host) = &self.host
+            && handed.send(&host.orders).is_ok()
+        {
+            return Ok(());
+        }
+        // It died while it had nothing to do.
+        self.end_host();
+        let (ours, theirs) = pair()?;
+        let mut host = (self.program)()
+            .stdin(Stdio::from(theirs))
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let said = host.stdout.take();
+        let host = self.host.insert(Host {
+            said: said.ok_or_else(|| io::Error::other("a host that cannot be heard"))?,
+            child: host,
+            orders: ours,
+        });
+        handed.send(&host.orders)
+    }
+
+    /// Listens until the host has finished its run; false if it ends before that.
+    fn hears_the_end(&mut self, result: FileLock) -> bool {
+        let Some(host) = &mut self.host else {
+            return false;
+        };
+        let mut result = Some(result);
+        let mut byte = [0];
+        loop {
+            match host.said.read(&mut byte) {
+                Ok(0) => return false,
+                // Until here those who wait for the result sleep.
+                Ok(_) if byte == [RESULT_WRITTEN] => drop(result.take()),
+                Ok(_) if byte == [FINISHED] => return true,
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// Waits for the host, which gets nothing more, and ends whatever it has left. Says how it
+    /// ended, if there was one.
+    fn end_host(&mut self) -> Option<io::Result<std::process::ExitStatus>> {
+        let Host {
+            mut child,
+            orders,
+            said,
+        } = self.host.take()?;
+        // It sees that nothing more comes, and that we hear nothing.
+        drop((orders, said));
+        let ended = child.wait();
+        let left = end_descendants(KILL_TIMEOUT);
+        if !left.is_empty() {
+            tracing::error!(?left, "processes of the run do not die");
+        }
+        Some(ended)
+    }
+
+    /// There are no more runs.
+    pub fn end(mut self) {
+        self.end_host();
+    }
+}
+
+/// Whatever this process starts from now on can be found as the run's when nobody is left who knows.
+pub fn bear_mark(run: &RunDir) {
     if let Err(error) = Mark::of_run(run.id()).bear() {
         tracing::debug!(%error, "the run's processes bear no mark");
-    }
-    reached(fault::RUN_GUARDED);
-    // A copy that no program inherits by accident: whoever has it keeps the run alive.
-    let alive: OwnedFd = io::stdin()
-        .as_fd()
-        .try_clone_to_owned()
-        .context("lock", run.path())?;
-    host.stdin(Stdio::from(alive)).stdout(Stdio::piped());
-    let started = host.spawn();
-    // What it was handed is its own now.
-    drop(host);
-    // Whoever started us need not wait any longer, whatever became of it.
-    tell_starter();
-    let mut host = match started {
-        Ok(host) => host,
-        Err(error) => {
-            let why = format!("its host could not be started: {error}");
-            return exit_without_host(run, why).map(|exit| GuardEnd::HostDied(Box::new(exit)));
-        }
-    };
-    listen(&mut host, result);
-    let ended = host.wait();
-    // If the host did its work there are none.
-    let left = end_descendants(KILL_TIMEOUT);
-    if !left.is_empty() {
-        tracing::error!(?left, "processes of the run do not die");
-    }
-    match ended {
-        Ok(status) if status.success() => Ok(GuardEnd::HostFinished),
-        Ok(status) => {
-            let why = format!("its host died ({status})");
-            exit_without_host(run, why).map(|exit| GuardEnd::HostDied(Box::new(exit)))
-        }
-        Err(error) => {
-            let why = format!("its host is gone: {error}");
-            exit_without_host(run, why).map(|exit| GuardEnd::HostDied(Box::new(exit)))
-        }
-    }
-}
-
-/// Says that the host is up, and lets go of the pipe.
-fn tell_starter() {
-    let mut stdout = io::stdout();
-    stdout.write_all(b"\n").and_then(|()| stdout.flush()).ok();
-    if let Ok(null) = std::fs::File::options().write(true).open("/dev/null") {
-        rustix::stdio::dup2_stdout(&null).ok();
-    }
-}
-
-/// Waits until the host closes its end, which it does by ending.
-fn listen(host: &mut Child, result: store::lock::FileLock) {
-    let Some(mut said) = host.stdout.take() else {
-        return;
-    };
-    let mut result = Some(result);
-    let mut byte = [0];
-    loop {
-        match said.read(&mut byte) {
-            Ok(0) => return,
-            // Until here those who wait for the result sleep.
-            Ok(_) if byte == [RESULT_WRITTEN] => drop(result.take()),
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => return,
-        }
     }
 }
 
 /// How a run ended whose host cannot say.
-fn exit_without_host(run: &RunDir, why: String) -> Result<Exit, RunError> {
-    Ok(exit_of_dead(run, &run.meta()?, By::Guard, why))
+fn died(run: &RunDir, meta: &Meta, why: String) -> GuardEnd {
+    GuardEnd::HostDied(Box::new(exit_of_dead(run, meta, By::Guard, why)))
 }
 
 /// How a run ended that nobody was there to see: stopped if somebody wanted that, else lost.

@@ -18,7 +18,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
 use super::exit::{Exit, ExitStatus};
-use super::guard::{RESULT_WRITTEN, stop_words};
+use super::guard::{FINISHED, RESULT_WRITTEN, stop_words};
 use super::life::Life;
 use super::life::hooks::{Hooking, Said};
 use super::life::park::Woken;
@@ -111,7 +111,7 @@ impl std::fmt::Debug for Premises<'_> {
 }
 
 /// Supervises the agent of `run` until it has ended and everything is done, in a process that does
-/// nothing else. Standard input is the run's `alive.lock`; standard output leads to the guard.
+/// nothing else meanwhile. The caller holds the run's `alive.lock`; standard output leads to the guard.
 pub fn host(
     run: &RunDir,
     runtime: &dyn Runtime,
@@ -122,10 +122,7 @@ pub fn host(
     // In case the guard dies before its end of the pipe is watched.
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))
         .map_err(io::Error::from)?;
-    let mut written = || {
-        let stdout = io::stdout();
-        rustix::io::write(stdout.as_fd(), &[RESULT_WRITTEN]).ok();
-    };
+    let mut written = || tell_guard(RESULT_WRITTEN);
     let premises = Premises {
         keeper: None,
         result_written: &mut written,
@@ -133,6 +130,17 @@ pub fn host(
     };
     // One whose process is its own never lets go of its agent.
     host_in(run, runtime, launch, services, options, premises).map(drop)
+}
+
+/// Says that everything is done for a run, and that this process waits for the next one.
+pub fn host_finished() {
+    tell_guard(FINISHED);
+}
+
+fn tell_guard(what: u8) {
+    let stdout = io::stdout();
+    // One that is gone hears nothing, and is missed elsewhere.
+    rustix::io::write(stdout.as_fd(), &[what]).ok();
 }
 
 /// The same on a thread of a process that may have more of them. Standard output leads to the

@@ -20,9 +20,10 @@
 //!
 //! # Who holds what
 //!
-//! Whoever starts a run takes `alive.lock` and gives it to the guard as its standard input; the
-//! guard gives it to the host. The kernel frees it when both have ended, however they end. What
+//! Whoever starts a run takes `alive.lock` and gives it to the guard over a socket; the guard gives
+//! it to the host. The kernel frees it when both have let go of it or ended, however they end. What
 //! the host starts does not get it. So the lock is free exactly when nobody supervises the run.
+//! Guard and host may see to another run afterwards, but never to two at once.
 //!
 //! # Lives
 //!
@@ -33,6 +34,7 @@ mod control;
 mod event_redactor;
 mod exit;
 mod guard;
+mod handed_run;
 mod host;
 mod launch_plan;
 mod life;
@@ -55,8 +57,9 @@ mod verdict;
 
 pub use control::StopRequest;
 pub use exit::{By, CheckEnd, CheckPlace, Checked, Exit, ExitReason, ExitStatus, Proof};
-pub use guard::{GuardEnd, exit_of_dead, guard};
-pub use host::{HostError, HostOptions, Premises, host, host_in};
+pub use guard::{Guard, GuardEnd, bear_mark, exit_of_dead};
+pub use handed_run::HandedRun;
+pub use host::{HostError, HostOptions, Premises, host, host_finished, host_in};
 pub use launch_plan::{
     CONFIG_HOMES, DefinedHooks, FileRules, Grants, LaunchPlan, Prove, Standing, tmp_dir,
 };

@@ -76,8 +76,8 @@ pub struct Held {
 }
 
 impl Held {
-    /// The lock, to be given to a guard as its standard input. From here on the run is alive
-    /// as long as that process, or one it gave the lock to.
+    /// The lock, to be given to a guard. From here on the run is alive as long as somebody has a copy
+    /// of it.
     pub fn hand_over(self) -> Result<std::fs::File, RunError> {
         Ok(self.alive.hand_over()?)
     }
@@ -114,6 +114,11 @@ impl RunDir {
     /// The run's directory.
     pub fn path(&self) -> &Path {
         &self.dir
+    }
+
+    /// The directory that this run and the others of its team are in.
+    pub fn runs_dir(&self) -> &Path {
+        &self.runs
     }
 
     /// Where everything is that the check of its work printed.

@@ -101,20 +101,24 @@ impl Trees {
         path.starts_with(self.layout.common.join("ccb"))
     }
 
-    /// Branches whose history began since then. Each has a file, which is not even opened if
-    /// nothing has happened to the branch.
+    /// Branches whose history began since then. Each has a file, which is not even looked at if
+    /// none has come to its directory since: a repository can have thousands of branches.
     fn young_branches(&self, since_ms: i64) -> Vec<String> {
         let root = self.layout.common.join("logs/refs/heads");
         let mut found = Vec::new();
         let mut open = vec![(root.clone(), 0)];
         while let Some((dir, depth)) = open.pop() {
+            let may_have_new = is_younger(&dir, since_ms);
             for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
+                let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+                if is_dir && depth < MAX_DEPTH {
+                    open.push((entry.path(), depth + 1));
+                }
+                if is_dir || !may_have_new {
+                    continue;
+                }
                 let path = entry.path();
-                if path.is_dir() {
-                    if depth < MAX_DEPTH {
-                        open.push((path, depth + 1));
-                    }
-                } else if is_younger(&path, since_ms) && began(&path) >= Some(since_ms / 1000) {
+                if is_younger(&path, since_ms) && began(&path) >= Some(since_ms / 1000) {
                     let name = path.strip_prefix(&root).ok().and_then(Path::to_str);
                     found.extend(name.map(str::to_owned));
                 }

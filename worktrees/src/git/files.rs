@@ -1,6 +1,6 @@
 //! Reads git's own small files without starting git.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use store::atomic;
 
@@ -41,25 +41,39 @@ pub(crate) fn admin_of(layout: &Layout, tree: &Path) -> Result<PathBuf, String> 
         .strip_prefix("gitdir:")
         .ok_or("its .git does not name a directory")?
         .trim();
-    let admin = tree.join(target);
-    let admin = admin
-        .canonicalize()
-        .map_err(|_| format!("its .git points to {target}, which is not there"))?;
+    let admin = real(tree.join(target), &layout.admin_dirs())
+        .ok_or_else(|| format!("its .git points to {target}, which is not there"))?;
     if admin.parent() != Some(&layout.admin_dirs()) {
         return Err(format!(
             "its .git points to {target}, which is not in this repository"
         ));
     }
     let common = text_file(&admin.join("commondir")).ok_or("git's commondir cannot be read")?;
-    if admin.join(common.trim()).canonicalize().ok().as_deref() != Some(&layout.common) {
+    // What git itself writes leads there, because the directory is where it says it is.
+    let is_common = |named: &str| {
+        named == "../.." || admin.join(named).canonicalize().ok().as_ref() == Some(&layout.common)
+    };
+    if !is_common(common.trim()) {
         return Err("git's commondir is not this repository".into());
     }
     let back = text_file(&admin.join("gitdir")).ok_or("git's gitdir cannot be read")?;
     let back = admin.join(back.trim());
-    if back.canonicalize().ok() != dot_git.canonicalize().ok() {
+    if back != dot_git && back.canonicalize().ok() != dot_git.canonicalize().ok() {
         return Err(format!("git has this tree at {}", back.display()));
     }
     Ok(admin)
+}
+
+/// The directory at `path` without any links on the way. One that is directly in `parent`, which has none,
+/// is known without asking for every part of the path; this is called often.
+fn real(path: PathBuf, parent: &Path) -> Option<PathBuf> {
+    let is_dir = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir());
+    let plain = path.parent() == Some(parent)
+        && matches!(path.components().next_back(), Some(Component::Normal(_)));
+    match plain && is_dir(parent) && is_dir(&path) {
+        true => Some(path),
+        false => path.canonicalize().ok(),
+    }
 }
 
 /// Where the tree is, or was, that this directory among git's belongs to.

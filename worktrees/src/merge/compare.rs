@@ -7,7 +7,8 @@ use store::atomic;
 
 use crate::changes;
 use crate::error::TreeError;
-use crate::git::{Git, zero_split};
+use crate::git::{FileStat, Git, zero_split};
+use crate::merge::patch;
 use crate::process::forget_git;
 use crate::registry::{Entry, Registry, TreeStatus, removed};
 use crate::slug::Slug;
@@ -90,6 +91,11 @@ impl Trees {
             .arg("diff")
             .args([from, to]);
         command
+    }
+
+    /// The files that differ between two commits, in order.
+    pub fn stat(&self, base: &str, commit: &str) -> Result<Vec<FileStat>, TreeError> {
+        patch::stat_in(&self.layout.history(), &self.layout.main, base, commit)
     }
 
     /// The first `most` bytes of the plain diff between two commits or trees, and whether there is

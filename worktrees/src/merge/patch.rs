@@ -219,7 +219,24 @@ fn log_as_mails(dir: &Path, commits: &[&str]) -> Option<Vec<Vec<u8>>> {
 
 /// The files that differ between two commits, in order.
 pub fn stat(dir: &Path, base: &str, commit: &str) -> Result<Vec<FileStat>, TreeError> {
-    if let Some(found) = History::open(dir).stat(base, commit) {
+    stat_in(&History::open(dir), dir, base, commit)
+}
+
+/// What [`stat()`] gives for each of these pairs of base and commit. The repository is opened once: with it
+/// comes its index, which names every file.
+pub fn stat_all(dir: &Path, pairs: &[(String, String)]) -> Vec<Result<Vec<FileStat>, TreeError>> {
+    let history = History::open(dir);
+    let one = |(base, commit): &(String, String)| stat_in(&history, dir, base, commit);
+    pairs.iter().map(one).collect()
+}
+
+pub(super) fn stat_in(
+    history: &History,
+    dir: &Path,
+    base: &str,
+    commit: &str,
+) -> Result<Vec<FileStat>, TreeError> {
+    if let Some(found) = history.stat(base, commit) {
         return Ok(found);
     }
     let bytes = Git::with_config(dir, "diff-tree", PLAIN)

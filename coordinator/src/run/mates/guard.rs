@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -12,17 +12,16 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions};
 use store::lock::FileLock;
-use swarm::process::{Received, children_of_this, end_descendants, pair, receive, send};
-use swarm::run::{By, Exit, RunDir, exit_of_dead};
-use swarm::starter::{self, Starter};
+use swarm::process::{children_of_this, end_descendants, pair, receive, send};
+use swarm::run::{By, Exit, HandedRun, RunDir, exit_of_dead};
+use swarm::starter::Starter;
 
 use super::super::agents::Agents;
 use super::super::entry::open;
 use super::super::error::AgentError;
 use super::super::finish;
 use super::{
-    FINISHED, GIVEN_UP, LOG, MATES, RESULT_WRITTEN, RETIRES, TAKEN, about, address, named,
-    socket_path,
+    FINISHED, GIVEN_UP, LOG, MATES, RESULT_WRITTEN, RETIRES, TAKEN, address, named, socket_path,
 };
 use crate::env::OWN_PROGRAM;
 
@@ -108,11 +107,10 @@ fn tell_starter() {
 /// A run that is guarded.
 struct Guarded {
     run: RunDir,
-    /// Held as long as the run is supervised.
-    alive: OwnedFd,
+    /// Its lock is held as long as the run is supervised.
+    handed: HandedRun,
     /// Held until it is written down how it ended.
     result: Option<FileLock>,
-    environment: OwnedFd,
 }
 
 /// The process in which hosts and agents are.
@@ -190,7 +188,7 @@ impl MatesGuard {
 
     /// Takes in a run of the caller at `at`; false if the caller is gone.
     fn serve(&mut self, at: usize) -> io::Result<bool> {
-        let Some(asked) = receive(&self.callers[at])? else {
+        let Some(asked) = HandedRun::receive(&self.callers[at])? else {
             return Ok(false);
         };
         let taken = self.take_in(asked);
@@ -204,21 +202,17 @@ impl MatesGuard {
         Ok(send(&self.callers[at], answer, &[]).is_ok())
     }
 
-    fn take_in(&mut self, asked: Received) -> io::Result<()> {
+    fn take_in(&mut self, handed: HandedRun) -> io::Result<()> {
         if self.listener.is_none() {
             return Err(io::Error::other("nobody more is taken in"));
         }
-        let path = named(asked.bytes.get(1..).unwrap_or_default());
-        let Ok([alive, environment]) = <[OwnedFd; 2]>::try_from(asked.descriptors) else {
-            return Err(io::Error::other("a run without its lock"));
-        };
+        let path = handed.dir.clone();
         let (run, _) = open(&path).map_err(io::Error::other)?;
         let result = run.hold_result().map_err(io::Error::other)?;
         let guarded = Guarded {
             run,
-            alive,
+            handed,
             result: Some(result),
-            environment,
         };
         self.hand_on(&guarded)?;
         self.runs.insert(path, guarded);
@@ -233,9 +227,7 @@ impl MatesGuard {
         let Some(process) = &self.process else {
             return Ok(());
         };
-        let order = about(0, guarded.run.path());
-        let descriptors = [guarded.alive.as_fd(), guarded.environment.as_fd()];
-        send(&process.orders, &order, &descriptors)
+        guarded.handed.send(&process.orders)
     }
 
     /// What the process says of its runs; or it is gone.
@@ -367,18 +359,17 @@ fn goes_on(run: &RunDir) -> bool {
 fn finish_dead(guarded: Guarded, why: &str) {
     let Guarded {
         run,
-        alive,
+        handed,
         mut result,
-        environment,
     } = guarded;
-    let finished = || {
+    let mut finished = || {
         let (run, home) = open(run.path())?;
         let meta = run.meta()?;
         let exit: Exit = match run.exit(meta.life)? {
             Some(exit) => exit,
             None => exit_of_dead(&run, &meta, By::Guard, why.to_owned()),
         };
-        let given = starter::received(File::from(environment)).unwrap_or_default();
+        let given = handed.environment().unwrap_or_default();
         let starter = Starter::with_environment(given, Vec::new(), &meta.launch.redact_env);
         let agents = Agents::of_run(home, &meta, starter)?;
         finish::finish(&agents, &run, &exit, None, &mut || drop(result.take()))
@@ -388,5 +379,5 @@ fn finish_dead(guarded: Guarded, why: &str) {
         // The next command does it.
         tracing::error!(%error, "a run is not finished");
     }
-    drop(alive);
+    drop(handed);
 }

@@ -1,6 +1,5 @@
 //! The process in which the mates of a team are: for each a host, and its loop, on their threads.
 
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,14 +9,13 @@ use std::sync::Arc;
 
 use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
 use swarm::native::{Ports, Together};
-use swarm::process::{KEEPER, Keeper, MARKER, receive, send};
-use swarm::run::{Premises, RunDir, Waiting};
-use swarm::starter;
+use swarm::process::{KEEPER, Keeper, MARKER, send};
+use swarm::run::{HandedRun, Premises, RunDir, Waiting};
 
 use super::super::entry::{Asleep, Shared, open, supervise};
 use super::super::error::AgentError;
 use super::present::{Presence, Present};
-use super::{FINISHED, GIVEN_UP, RESULT_WRITTEN, RETIRES, about, named};
+use super::{FINISHED, GIVEN_UP, RESULT_WRITTEN, RETIRES, about};
 use crate::env::OWN_PROGRAM;
 
 /// The stack of a host's thread; what is not touched costs nothing.
@@ -42,16 +40,9 @@ pub fn mates_main(dir: &Path, ports: Ports) -> Result<(), AgentError> {
         files: more_files(),
     };
     let presence = Presence::default();
-    while let Some(order) = receive(&*mates.guard).map_err(failed)? {
-        let path = named(order.bytes.get(1..).unwrap_or_default());
-        let Ok([alive, environment]) = <[OwnedFd; 2]>::try_from(order.descriptors) else {
-            tracing::error!("a run without its lock");
-            continue;
-        };
+    while let Some(handed) = HandedRun::receive(&*mates.guard).map_err(failed)? {
         let mate = Mate {
-            path,
-            alive,
-            environment,
+            handed,
             _present: presence.enter(),
         };
         // The guard sees to all of them when we are gone.
@@ -65,10 +56,8 @@ pub fn mates_main(dir: &Path, ports: Ports) -> Result<(), AgentError> {
 
 /// A run that has been given to this process.
 struct Mate {
-    path: PathBuf,
-    /// The guard has the lock, too, and lets go of it when it is told.
-    alive: OwnedFd,
-    environment: OwnedFd,
+    /// The guard has its lock, too, and lets go of it when it is told.
+    handed: HandedRun,
     _present: Present,
 }
 
@@ -115,7 +104,7 @@ impl Mates {
 
     /// Is the host of one run, whatever happens to it, until it has ended or sleeps.
     fn host(self, mate: Mate, asleep: Option<Asleep>) {
-        let path = &mate.path;
+        let path = &mate.handed.dir;
         let hosted = catch_unwind(AssertUnwindSafe(|| self.supervise(&mate, asleep)));
         let what = match hosted {
             Ok(Ok(Some(asleep))) => {
@@ -137,15 +126,16 @@ impl Mates {
 
     /// Says what became of a run.
     fn over(&self, mate: Mate, what: u8) {
-        drop(mate.alive);
-        self.tell(what, &mate.path);
+        let path = mate.handed.dir.clone();
+        drop(mate.handed);
+        self.tell(what, &path);
     }
 
     /// Gives an agent that sleeps a host again when it needs one.
     fn wait(self, mate: Mate, asleep: Asleep) {
         let Asleep { parked, held } = asleep;
         self.waiting.clone().add(parked, move |parked| {
-            let path = mate.path.clone();
+            let path = mate.handed.dir.clone();
             if let Err(error) = self.give_thread(mate, Some(Asleep { parked, held })) {
                 tracing::error!(%error, "an agent that slept gets no host");
                 self.tell(GIVEN_UP, &path);
@@ -154,13 +144,9 @@ impl Mates {
     }
 
     fn supervise(&self, mate: &Mate, asleep: Option<Asleep>) -> Result<Option<Asleep>, AgentError> {
-        let path = &mate.path;
+        let path = &mate.handed.dir;
         let (run, home) = open(path)?;
-        let environment = mate.environment.try_clone().map(File::from);
-        let given = environment
-            .ok()
-            .and_then(starter::received)
-            .unwrap_or_default();
+        let given = mate.handed.environment().unwrap_or_default();
         let keeper = Arc::new(self.keeper(&run));
         // A thread of the agent may be there longer than the run.
         let _closes = CloseOnDrop(Arc::clone(&keeper));

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -12,13 +12,13 @@ use std::time::Duration;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use store::lock::FileLock;
 use swarm::environment::for_supervisors;
-use swarm::process::{receive, send};
-use swarm::run::RunDir;
+use swarm::process::receive;
+use swarm::run::{HandedRun, RunDir};
 use swarm::starter;
 
 use super::super::agents::Agents;
-use super::super::start::reap_later;
-use super::{MATES_GUARD, STARTING, TAKEN, about, address};
+use super::super::guards::reap_later;
+use super::{MATES_GUARD, STARTING, TAKEN, address};
 use crate::env::OWN_PROGRAM;
 
 /// How long another process may take to start a guard.
@@ -39,12 +39,15 @@ impl Agents {
         let dir = self.director_lock();
         let dir = dir.parent().unwrap_or(&dir).to_owned();
         store::home::create_private_dir(&dir).map_err(io::Error::other)?;
-        let handed = starter::hand_over(environment)?;
-        let order = about(0, run.path());
+        let handed = HandedRun {
+            dir: run.path().to_owned(),
+            alive: alive.try_clone()?.into(),
+            environment: starter::hand_over(environment)?.into(),
+        };
         let mut connections = CONNECTIONS.lock().unwrap_or_else(PoisonError::into_inner);
         let known = connections.iter().position(|(known, _)| *known == dir);
         if let Some(known) = known {
-            if ask(&connections[known].1, &order, alive, &handed)? {
+            if ask(&connections[known].1, &handed)? {
                 return Ok(());
             }
             // It is gone, or takes in nobody more.
@@ -54,11 +57,11 @@ impl Agents {
             Ok(guard) => guard,
             Err(_) => start(&dir, environment)?,
         };
-        let mut taken = ask(&guard, &order, alive, &handed)?;
+        let mut taken = ask(&guard, &handed)?;
         let mut guard = guard;
         if !taken {
             guard = start(&dir, environment)?;
-            taken = ask(&guard, &order, alive, &handed)?;
+            taken = ask(&guard, &handed)?;
         }
         if !taken {
             return Err(io::Error::other("nobody takes it in"));
@@ -69,8 +72,8 @@ impl Agents {
 }
 
 /// Whether the guard has taken the run.
-fn ask(guard: &OwnedFd, order: &[u8], alive: &File, handed: &File) -> io::Result<bool> {
-    if send(guard, order, &[alive.as_fd(), handed.as_fd()]).is_err() {
+fn ask(guard: &OwnedFd, handed: &HandedRun) -> io::Result<bool> {
+    if handed.send(guard).is_err() {
         return Ok(false);
     }
     Ok(receive(guard)?.is_some_and(|said| said.bytes == TAKEN))
