@@ -4,6 +4,8 @@
 //! its tree goes. ccb and the scripts do it in turn, each in a new copy of the same repository.
 //! Besides the time, it is measured what processors, memory and disk were used for it.
 
+use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
@@ -16,11 +18,13 @@ use crate::repository::{Repository, git, run as finish};
 use crate::table::{Table, significant, thousands};
 use crate::{Failure, check_interrupted, startup};
 
-/// How many files the repository has, and how many tasks there are. A script needs seconds for each
-/// worktree of the largest one.
-const CASES: &[(u64, u64)] = &[(200, 2000), (5000, 400), (50_000, 40)];
+/// How many files the repository has, how many tasks there are, and how many of them a script does: it
+/// needs seconds for each worktree of the largest one, and none takes longer than the one before.
+const CASES: &[(u64, u64, u64)] = &[(200, 2000, 2000), (5000, 2000, 2000), (50_000, 2000, 100)];
 /// As many tasks are looked at in the beginning and at the end.
 const PART: usize = 200;
+/// How often it is looked how much time ccb's processes have used.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// What a script does for one task.
 const SCRIPT: &str = r#"n=$1
@@ -53,6 +57,8 @@ struct Used {
     all_cpu_ms: f64,
     /// Processor time of the process that was started, in ms.
     main_cpu_ms: f64,
+    /// The same with the supervisors it started: all of ccb, without git and the tasks' own commands.
+    own_cpu_ms: f64,
     /// The most memory of that process, in KiB.
     memory: u64,
     /// The most disk space, in MiB.
@@ -63,7 +69,7 @@ struct Used {
 pub(crate) fn run(options: &Options) -> Result<Vec<Sample>, Failure> {
     let binary = startup::binary(options)?;
     let cases = match options.quick {
-        true => &[(200, 50)],
+        true => &[(200, 50, 50)],
         false => CASES,
     };
     let jobs = std::thread::available_parallelism().map_or(2, usize::from) * 2;
@@ -71,10 +77,14 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Sample>, Failure> {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let mut samples = Vec::new();
     for place in &options.places {
-        for (files, tasks) in cases {
-            eprintln!("fanout: {}, {files} files, {tasks} tasks", place.label);
-            for how in ["ccb fanout", "xargs -P", "parallel"] {
+        for (files, tasks, by_script) in cases {
+            for (how, tasks) in [
+                ("ccb fanout", tasks),
+                ("xargs -P", by_script),
+                ("parallel", by_script),
+            ] {
                 check_interrupted()?;
+                eprintln!("fanout: {}, {files} files, {tasks} tasks, {how}", place.label);
                 let bench = Bench::new(place, *files, *tasks, jobs)?;
                 samples.extend(bench.run(place, how, &binary)?);
             }
@@ -86,20 +96,20 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Sample>, Failure> {
 /// Prints the table.
 pub(crate) fn print(options: &Options, samples: &[Sample]) {
     println!("## Fan-out\n");
-    println!("Tasks that make one file each, in worktrees. × is the time as a multiple of xargs.\n");
+    println!(
+        "Tasks that make one file each, in worktrees. × is the time per task as a multiple of xargs.\n"
+    );
     for place in &options.places {
         println!("### {}\n", place.label);
         let heads = [
-            "files", "tasks", "how", "total s", "×", "each ms", "CPU ms", "main ms", "first", "last", "failed",
-            "peak MB", "disk MB",
+            "files", "tasks", "how", "total s", "×", "each ms", "CPU ms", "ccb ms", "main ms", "first", "last",
+            "failed", "peak MB", "disk MB",
         ];
         let mut table = Table::new(3, heads);
         let here = || samples.iter().filter(|sample| sample.place == place.label);
         for sample in here() {
-            let xargs = here().find(|other| {
-                (other.files, other.tasks) == (sample.files, sample.tasks) && other.how == "xargs -P"
-            });
-            let times = xargs.map(|xargs| significant(sample.total_ms / xargs.total_ms));
+            let xargs = here().find(|other| other.files == sample.files && other.how == "xargs -P");
+            let times = xargs.map(|xargs| significant(sample.each_ms / xargs.each_ms));
             let per_task = |ms: f64| significant(ms / sample.tasks as f64);
             let (first, last) = sample.parts.unzip();
             table.row(vec![
@@ -110,6 +120,10 @@ pub(crate) fn print(options: &Options, samples: &[Sample]) {
                 times.unwrap_or_default(),
                 significant(sample.each_ms),
                 per_task(sample.used.all_cpu_ms),
+                match sample.used.own_cpu_ms {
+                    0.0 => String::new(),
+                    ms => per_task(ms),
+                },
                 per_task(sample.used.main_cpu_ms),
                 first.map(significant).unwrap_or_default(),
                 last.map(significant).unwrap_or_default(),
@@ -264,6 +278,7 @@ fn watch(mut child: Child, began: Instant, root: &Path) -> Result<(Duration, Use
     let (before, free) = (children_ms()?, free_mib(root)?);
     let own = format!("/proc/{}", child.id());
     let mut used = Used::default();
+    let mut supervisors = Supervisors::new(root);
     let ended = loop {
         if let Ok(text) = std::fs::read_to_string(format!("{own}/stat")) {
             used.main_cpu_ms = ticks(&text, 11).unwrap_or(used.main_cpu_ms);
@@ -273,11 +288,15 @@ fn watch(mut child: Child, began: Instant, root: &Path) -> Result<(Duration, Use
         let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
         used.memory = used.memory.max(number.unwrap_or(0));
         used.disk = used.disk.max(free.saturating_sub(free_mib(root)?));
+        supervisors.look();
         if child.try_wait()?.is_some() {
             break began.elapsed();
         }
         std::thread::sleep(Duration::from_millis(10));
     };
+    if !supervisors.used.is_empty() {
+        used.own_cpu_ms = used.main_cpu_ms + supervisors.used.values().sum::<f64>();
+    }
     let late = Instant::now() + Duration::from_secs(30);
     while Instant::now() < late {
         match rustix::process::wait(rustix::process::WaitOptions::NOHANG) {
@@ -288,6 +307,44 @@ fn watch(mut child: Child, began: Instant, root: &Path) -> Result<(Duration, Use
     }
     used.all_cpu_ms = children_ms()? - before;
     Ok((ended, used))
+}
+
+/// How much processor time guards and hosts have used, as far as it was looked.
+struct Supervisors {
+    /// Their command lines name a directory in here.
+    root: Vec<u8>,
+    looked: Instant,
+    used: HashMap<String, f64>,
+}
+
+impl Supervisors {
+    fn new(root: &Path) -> Self {
+        Self {
+            root: root.as_os_str().as_bytes().to_vec(),
+            looked: Instant::now(),
+            used: HashMap::new(),
+        }
+    }
+
+    /// Looks, unless it was just done. They stay from task to task, so that hardly anything is missed.
+    fn look(&mut self) {
+        if self.looked.elapsed() < LOOK {
+            return;
+        }
+        self.looked = Instant::now();
+        for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let read = |name: &str| std::fs::read(entry.path().join(name)).unwrap_or_default();
+            let line = read("cmdline");
+            let mut words = line.split(|byte| *byte == 0).skip(1);
+            let role = words.next().unwrap_or_default();
+            let ours = words.next().is_some_and(|dir| dir.starts_with(&self.root));
+            if ours && matches!(role, b"__guard" | b"__host") {
+                let stat = String::from_utf8_lossy(&read("stat")).into_owned();
+                let pid = entry.file_name().to_string_lossy().into_owned();
+                self.used.extend(ticks(&stat, 11).map(|ms| (pid, ms)));
+            }
+        }
+    }
 }
 
 /// Processor time of all children that have ended, in ms.
