@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use git2::{ErrorCode, Oid, Repository};
+use git2::{Diff, DiffOptions, ErrorCode, ObjectType, Oid, Repository, Tree};
 
 use crate::error::TreeError;
 use crate::git::{Git, line, opened};
@@ -176,8 +176,7 @@ impl History {
             let commit = repo.find_commit(Oid::from_str(commit).ok()?).ok()?;
             commit.tree().ok()
         };
-        let diff = repo.diff_tree_to_tree(Some(&tree(base)?), Some(&tree(commit)?), None);
-        let diff = diff.ok()?;
+        let diff = changed_files(repo, &tree(base)?, &tree(commit)?)?;
         let mut found = Vec::new();
         for at in 0..diff.deltas().len() {
             let delta = diff.get_delta(at)?;
@@ -231,7 +230,7 @@ impl History {
             let commit = repo.find_commit(Oid::from_str(commit).ok()?).ok()?;
             commit.tree().ok()
         };
-        let diff = repo.diff_tree_to_tree(Some(&tree(base)?), Some(&tree(commit)?), None);
+        let diff = changed_files(repo, &tree(base)?, &tree(commit)?)?;
         let name = |delta: git2::DiffDelta<'_>| {
             let bytes = delta
                 .new_file()
@@ -239,7 +238,7 @@ impl History {
                 .or(delta.old_file().path_bytes())?;
             Some(String::from_utf8_lossy(bytes).into_owned())
         };
-        diff.ok()?.deltas().map(name).collect()
+        diff.deltas().map(name).collect()
     }
 
     /// Whether `commit` has something at `path`.
@@ -283,4 +282,130 @@ fn walk(repo: &Repository, base: &str, tips: &[String]) -> Result<usize, git2::E
     }
     walk.hide(Oid::from_str(base)?)?;
     walk.try_fold(0, |count, oid| oid.map(|_| count + 1))
+}
+
+/// The difference between two trees. libgit2 by itself looks at every file of both; here directories
+/// that are the same are not even read.
+fn changed_files<'repo>(
+    repo: &'repo Repository,
+    from: &Tree<'_>,
+    to: &Tree<'_>,
+) -> Option<Diff<'repo>> {
+    let mut paths = Vec::new();
+    find_changed(repo, Some(from), Some(to), &[], &mut paths).ok()?;
+    if paths.is_empty() {
+        return repo.diff_tree_to_tree(None, None, None).ok();
+    }
+    let mut only = DiffOptions::new();
+    only.disable_pathspec_match(true);
+    for path in paths {
+        only.pathspec(path);
+    }
+    let diff = repo.diff_tree_to_tree(Some(from), Some(to), Some(&mut only));
+    diff.ok()
+}
+
+/// Adds the paths of the files in `dir` that are not the same in both trees.
+fn find_changed(
+    repo: &Repository,
+    from: Option<&Tree<'_>>,
+    to: Option<&Tree<'_>>,
+    dir: &[u8],
+    found: &mut Vec<Vec<u8>>,
+) -> Result<(), git2::Error> {
+    type Entry = (Oid, i32, Option<ObjectType>);
+    let mut both: BTreeMap<Vec<u8>, [Option<Entry>; 2]> = BTreeMap::new();
+    for (side, tree) in [from, to].into_iter().enumerate() {
+        for entry in tree.into_iter().flat_map(|tree| tree.iter()) {
+            let at = both.entry(entry.name_bytes().to_vec()).or_default();
+            at[side] = Some((entry.id(), entry.filemode(), entry.kind()));
+        }
+    }
+    for (name, entries) in both {
+        if entries[0] == entries[1] {
+            continue;
+        }
+        let path = [dir, &name].concat();
+        let mut trees = [None, None];
+        let mut has_file = false;
+        for (tree, entry) in trees.iter_mut().zip(entries) {
+            match entry {
+                Some((id, _, Some(ObjectType::Tree))) => *tree = Some(repo.find_tree(id)?),
+                Some(_) => has_file = true,
+                None => {}
+            }
+        }
+        if has_file {
+            found.push(path.clone());
+        }
+        if trees.iter().any(Option::is_some) {
+            let inner = [path.as_slice(), b"/"].concat();
+            find_changed(repo, trees[0].as_ref(), trees[1].as_ref(), &inner, found)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "files as somebody writes them")]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// What libgit2 says when it looks at everything.
+    fn all(repo: &Repository, from: &str, to: &str) -> Vec<(String, String)> {
+        let tree = |name: &str| repo.revparse_single(name).unwrap().peel_to_tree().unwrap();
+        let diff = repo
+            .diff_tree_to_tree(Some(&tree(from)), Some(&tree(to)), None)
+            .unwrap();
+        said(&diff)
+    }
+
+    fn said(diff: &Diff<'_>) -> Vec<(String, String)> {
+        let one = |delta: git2::DiffDelta<'_>| {
+            let path = delta.new_file().path().unwrap().display().to_string();
+            (path, format!("{:?}", delta.status()))
+        };
+        diff.deltas().map(one).collect()
+    }
+
+    #[test]
+    fn what_differs_is_found_without_looking_at_what_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = |script: &str| {
+            let done = Command::new("sh")
+                .args(["-ec", script])
+                .current_dir(dir.path())
+                .env("GIT_CONFIG_GLOBAL", "/dev/null")
+                .output()
+                .unwrap();
+            assert!(done.status.success(), "{done:?}");
+        };
+        run("git init -q; git config user.name t; git config user.email t@example.org
+             mkdir -p a/b c d 'e*' f; echo 1 > a/b/one; echo 2 > a/two; echo 3 > c/three; echo 4 > d/four
+             echo 5 > 'e*/five'; echo 6 > f/six; echo 7 > seven; echo 8 > a.b; echo 9 > a0; chmod +x a0
+             git add -A; git commit -qm first; git tag first
+             echo more >> a/b/one; rm -r c; echo file > c; rm seven; mkdir seven; echo in > seven/eight
+             mkdir -p new/deep; echo n > new/deep/file; rm d/four; echo x > 'e*/five'; chmod -x a0
+             git add -A; git commit -qm second; git tag second
+             git commit -q --allow-empty -m third; git tag third");
+        let repo = Repository::open(dir.path()).unwrap();
+        for (from, to) in [
+            ("first", "second"),
+            ("second", "first"),
+            ("second", "third"),
+        ] {
+            let tree = |name: &str| repo.revparse_single(name).unwrap().peel_to_tree().unwrap();
+            let found = changed_files(&repo, &tree(from), &tree(to)).unwrap();
+            assert_eq!(said(&found), all(&repo, from, to), "{from} {to}");
+        }
+        assert_eq!(all(&repo, "first", "second").len(), 9);
+        let mut paths = Vec::new();
+        let tree = |name: &str| repo.revparse_single(name).unwrap().peel_to_tree().unwrap();
+        let (from, to) = (tree("first"), tree("second"));
+        find_changed(&repo, Some(&from), Some(&to), &[], &mut paths).unwrap();
+        let same = |path: &Vec<u8>| path.starts_with(b"f/") || path == b"a/two" || path == b"a.b";
+        assert!(!paths.iter().any(same), "{paths:?}");
+    }
 }

@@ -4,7 +4,6 @@
 //! the index, and the names in the directories with those in the index. Where git would read a file or
 //! ask a setting, the answer is that nobody knows; then git has to be asked.
 
-use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -15,7 +14,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Stat, statat};
 use store::atomic;
 
-use crate::git::index_times::PlainIndex;
+use crate::git::index_times::{IndexEntry, PlainIndex};
 
 /// With more files than this git is faster, because it looks at several at once.
 const MOST_FILES: usize = 20_000;
@@ -62,45 +61,82 @@ fn nanoseconds(value: impl TryInto<i64>) -> i64 {
 
 /// Walks the directories that hold files of the index.
 fn has_only(tree: &Path, index: &PlainIndex, keeps: &dyn Fn(&[u8]) -> bool) -> Option<bool> {
-    let mut files: HashSet<&[u8]> = HashSet::new();
-    let mut dirs: HashSet<&[u8]> = HashSet::new();
-    for entry in index.files() {
-        let name = entry.name();
-        let slashes = name.iter().enumerate().rev();
-        // From the innermost on: one that is known has known parents.
-        for (at, _) in slashes.filter(|(_, byte)| **byte == b'/') {
-            if !dirs.insert(&name[..at]) {
-                break;
-            }
-        }
-        files.insert(name);
+    let names: Vec<&[u8]> = index.files().map(IndexEntry::name).collect();
+    if !names.is_sorted() {
+        // git writes them in order, and they are looked up by it.
+        return None;
     }
-    let mut left: Vec<Vec<u8>> = vec![Vec::new()];
-    while let Some(dir) = left.pop() {
-        for entry in std::fs::read_dir(tree.join(OsStr::from_bytes(&dir))).ok()? {
+    let mut left = vec![Below {
+        dir: Vec::new(),
+        names: &names,
+    }];
+    while let Some(below) = left.pop() {
+        for entry in std::fs::read_dir(tree.join(OsStr::from_bytes(&below.dir))).ok()? {
             let entry = entry.ok()?;
             let name = entry.file_name();
-            let mut path = dir.clone();
-            if dir.is_empty() {
-                if name == ".git" {
-                    continue;
-                }
-            } else {
-                path.push(b'/');
+            let name = name.as_bytes();
+            if below.dir.is_empty() && name == b".git" {
+                continue;
             }
-            path.extend_from_slice(name.as_bytes());
-            let is_dir = entry.file_type().ok()?.is_dir();
-            let known = if is_dir { &dirs } else { &files };
-            if !known.contains(path.as_slice()) {
-                if !keeps(&path) {
-                    return Some(false);
+            let known = match entry.file_type().ok()?.is_dir() {
+                true => {
+                    let inner = below.inner(name);
+                    let known = !inner.names.is_empty();
+                    left.extend(known.then_some(inner));
+                    known
                 }
-            } else if is_dir {
-                left.push(path);
+                false => below.has(name),
+            };
+            if !known && !keeps(&below.path(name)) {
+                return Some(false);
             }
         }
     }
     Some(true)
+}
+
+/// A directory, and the files of the index that are in it or below, in order.
+struct Below<'a> {
+    dir: Vec<u8>,
+    names: &'a [&'a [u8]],
+}
+
+impl<'a> Below<'a> {
+    /// How a file of the index is called as seen from here.
+    fn from_here(&self, name: &'a [u8]) -> &'a [u8] {
+        match self.dir.len() {
+            0 => name,
+            length => name.get(length + 1..).unwrap_or_default(),
+        }
+    }
+
+    fn has(&self, name: &[u8]) -> bool {
+        let found = self
+            .names
+            .binary_search_by(|known| self.from_here(known).cmp(name));
+        found.is_ok()
+    }
+
+    /// The same of a directory in this one.
+    fn inner(&self, name: &[u8]) -> Self {
+        let before = |end: u8| {
+            let limit = [name, &[end]].concat();
+            self.names
+                .partition_point(|known| self.from_here(known) < limit.as_slice())
+        };
+        Self {
+            dir: self.path(name),
+            // What follows on the slash is the first that is not below it.
+            names: &self.names[before(b'/')..before(b'/' + 1)],
+        }
+    }
+
+    fn path(&self, name: &[u8]) -> Vec<u8> {
+        match self.dir.is_empty() {
+            true => name.to_vec(),
+            false => [&self.dir, b"/".as_slice(), name].concat(),
+        }
+    }
 }
 
 #[cfg(test)]
