@@ -286,7 +286,7 @@ fn trees(agents: &Agents, tasks: &BTreeMap<String, Task>, fix: bool, findings: &
 /// Messages that cannot be read.
 fn mail(agents: &Agents, findings: &mut Vec<Finding>) {
     let mailbox = agents.mailbox();
-    let Ok(entries) = std::fs::read_dir(mailbox.dir()) else {
+    let Ok(entries) = std::fs::read_dir(mailbox.dir().join("inboxes")) else {
         return;
     };
     for entry in entries.flatten() {
@@ -302,8 +302,9 @@ fn mail(agents: &Agents, findings: &mut Vec<Finding>) {
             Ok(listing) if listing.rejected > 0 => findings.push(Finding::new(
                 "rejected_mail",
                 format!(
-                    "{} to {name} set aside: unreadable",
-                    store::counted(listing.rejected, "message")
+                    "{} to {name} could not be read; look at {} and delete it",
+                    store::counted(listing.rejected, "message"),
+                    inbox.dir().join("rejected.jsonl").display()
                 ),
             )),
             Ok(_) => {}

@@ -164,6 +164,15 @@ fn a_damaged_inbox_still_works_and_says_so() {
     assert_eq!(read["messages"][1]["seq"], 2);
     let inbox = home.run(&["mail", "inbox", "--as", "bob"]);
     assert!(inbox.stderr.contains("rejected.jsonl"), "{inbox:?}");
+    // Also when everything else has been read.
+    let doctor = home.fails(1, &["doctor"]);
+    let finding = &doctor["findings"][0];
+    assert_eq!(finding["kind"], "rejected_mail", "{doctor}");
+    let rejected = home.inbox_dir("bob").join("rejected.jsonl");
+    let message = finding["message"].as_str().unwrap();
+    assert!(message.contains(rejected.to_str().unwrap()), "{message}");
+    std::fs::remove_file(rejected).unwrap();
+    assert_eq!(home.ok(&["doctor"])["findings"], serde_json::json!([]));
 }
 
 #[test]
