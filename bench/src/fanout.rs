@@ -19,7 +19,7 @@ use crate::table::{Table, significant, thousands};
 use crate::{Failure, check_interrupted, startup};
 
 /// How many files the repository has, how many tasks there are, and how many of them a script does: it
-/// needs seconds for each worktree of the largest one, and as long for the last as for the first.
+/// needs seconds for each worktree of the largest one, and hardly longer for each if there are more.
 const CASES: &[(u64, u64, u64)] = &[(200, 2000, 2000), (5000, 2000, 500), (50_000, 2000, 100)];
 /// As many tasks are looked at in the beginning and at the end.
 const PART: usize = 200;

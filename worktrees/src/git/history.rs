@@ -347,7 +347,6 @@ fn find_changed(
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "files as somebody writes them")]
 mod tests {
     use std::process::Command;
 

@@ -103,7 +103,7 @@ struct Below<'a> {
 
 impl<'a> Below<'a> {
     /// How a file of the index is called as seen from here.
-    fn from_here(&self, name: &'a [u8]) -> &'a [u8] {
+    fn seen_from_here(&self, name: &'a [u8]) -> &'a [u8] {
         match self.dir.len() {
             0 => name,
             length => name.get(length + 1..).unwrap_or_default(),
@@ -113,7 +113,7 @@ impl<'a> Below<'a> {
     fn has(&self, name: &[u8]) -> bool {
         let found = self
             .names
-            .binary_search_by(|known| self.from_here(known).cmp(name));
+            .binary_search_by(|known| self.seen_from_here(known).cmp(name));
         found.is_ok()
     }
 
@@ -122,7 +122,7 @@ impl<'a> Below<'a> {
         let before = |end: u8| {
             let limit = [name, &[end]].concat();
             self.names
-                .partition_point(|known| self.from_here(known) < limit.as_slice())
+                .partition_point(|known| self.seen_from_here(known) < limit.as_slice())
         };
         Self {
             dir: self.path(name),
