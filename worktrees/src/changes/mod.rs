@@ -1,8 +1,9 @@
 //! What has been done in a worktree: its changes as a typed answer (`status`), files git was
-//! told not to look at (`hidden`), its files at one moment (`snapshot`), worktrees and branches
+//! told not to look at (`hidden`), repositories inside (`nested`), its files at one moment (`snapshot`), worktrees and branches
 //! made past the registry (`strays`), and what a directory has checked out (`whereabouts`).
 
 pub(crate) mod hidden;
+mod nested;
 mod snapshot;
 mod status;
 mod strays;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::git::{Git, path_from, zero_split};
+use crate::git::{Git, path_from, pin, zero_split};
 
 /// The files of a working tree: its commit's content, and every file git sees as changed.
 /// Ignored files do not count, so a build changes nothing.
@@ -72,10 +72,16 @@ struct ChangedFiles {
 impl ChangedFiles {
     /// Of the working tree around `dir`; none if git cannot tell.
     fn around(dir: &Path) -> Option<Self> {
-        let top = Git::at(dir, "rev-parse").arg("--show-toplevel").line();
-        let top = path_from(top.ok()?.as_bytes());
+        let top = match pin::tree_around(dir) {
+            // A directory in it may have become a repository of somebody's.
+            Some(tree) => tree,
+            None => {
+                let top = Git::at(dir, "rev-parse").arg("--show-toplevel").line();
+                path_from(top.ok()?.as_bytes())
+            }
+        };
         let tree = Git::at(&top, "rev-parse").arg("HEAD^{tree}").line().ok();
-        let bytes = Git::at(&top, "status")
+        let bytes = Git::status(&top)
             .args(["--porcelain=v1", "-z", "--no-renames"])
             .args(["--untracked-files=all"])
             .run()

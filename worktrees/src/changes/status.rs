@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::change_report::Changes;
+use crate::changes::nested;
 use crate::error::TreeError;
 use crate::git::files::{self, is_oid};
 use crate::git::{Git, Head, History, path_from, zero_split};
@@ -47,7 +48,11 @@ pub(crate) fn of(layout: &Layout, entry: &Entry) -> Changes {
         return changes.unknown(error.to_string());
     }
     changes.in_progress = files::in_progress(&admin);
-    changes.nested += count_entries(&admin.join("modules"));
+    match nested::count(entry.path(), &admin) {
+        // Those of a linked worktree that were initialised are counted once.
+        Ok(count) => changes.nested += count.max(count_entries(&admin.join("modules"))),
+        Err(error) => return changes.unknown(error.to_string()),
+    }
     let branch = entry.branch.as_deref().unwrap_or_default();
     changes.stashes = files::stashes_on(&layout.common, branch);
     match count_commits(layout, entry, &admin, &mut changes) {
@@ -58,9 +63,9 @@ pub(crate) fn of(layout: &Layout, entry: &Entry) -> Changes {
 
 /// Reads one `git status`.
 fn read_status(entry: &Entry, changes: &mut Changes) -> Result<(), TreeError> {
-    let bytes = Git::at(entry.path(), "status")
+    let bytes = Git::status(entry.path())
         .args(["--porcelain=v2", "-z", "--branch", "--no-renames"])
-        .args(["--untracked-files=all", "--ignore-submodules=none"])
+        .args(["--untracked-files=all"])
         .run()?;
     for record in zero_split(&bytes) {
         let text = String::from_utf8_lossy(record);

@@ -45,6 +45,10 @@ const CONFIG: &[&str] = &[
     "advice.detachedHead=false",
 ];
 
+/// For `status` and `diff-index`: git starts nothing in repositories inside the working tree.
+/// Neither configuration nor `.gitmodules` can override the flag.
+pub(crate) const SKIP_NESTED: &str = "--ignore-submodules=dirty";
+
 /// A git command that is being put together.
 #[derive(Debug)]
 pub(crate) struct Git {
@@ -65,6 +69,13 @@ impl Git {
     /// `git <verb>` in the directory `dir`.
     pub(crate) fn at(dir: &Path, verb: &str) -> Self {
         Self::with_config(dir, verb, &[])
+    }
+
+    /// `git status`, which is started by this function alone. Of a repository inside, only its HEAD
+    /// is compared: git would look at its files by a `git status` there, under a configuration that
+    /// an agent may have written.
+    pub(crate) fn status(dir: &Path) -> Self {
+        Self::at(dir, "status").arg(SKIP_NESTED)
     }
 
     /// The same with more settings for this one call.

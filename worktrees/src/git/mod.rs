@@ -13,11 +13,11 @@ pub(crate) mod in_process;
 pub(crate) mod index_times;
 pub(crate) mod locks;
 mod opened;
-mod pin;
+pub(crate) mod pin;
 mod places;
 pub(crate) mod untouched;
 
-pub(crate) use command::{Git, line, path_from, zero_split};
+pub(crate) use command::{Git, SKIP_NESTED, line, path_from, zero_split};
 pub use config_code::{ConfigCode, config_code};
 pub(crate) use files::Head;
 pub use history::FileStat;

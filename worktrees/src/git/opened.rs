@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Mutex, Once, PoisonError};
 
-use git2::{ConfigLevel, Repository};
+use git2::{ConfigLevel, Repository, RepositoryOpenFlags};
 use store::atomic::{self, Durability};
 
+use crate::git::pin::{self, Pin};
 use crate::layout::Layout;
 
 /// Makes libgit2 sync refs. Only a file can say so.
@@ -76,7 +77,16 @@ pub(super) fn open(dir: &Path) -> Option<Repository> {
     // new, and the check of the commit needs all of them.
     static LENIENT: Once = Once::new();
     LENIENT.call_once(|| git2::opts::strict_object_creation(false));
-    Repository::discover(dir)
+    let opened = match pin::of(dir) {
+        Pin::Free => Repository::discover(dir),
+        // By what git itself keeps of it: the worktree's own files may lead anywhere.
+        Pin::To { admin, .. } => {
+            let nowhere_else = RepositoryOpenFlags::NO_SEARCH;
+            Repository::open_ext(&admin, nowhere_else, std::iter::empty::<&Path>())
+        }
+        Pin::Wrong { .. } => return None,
+    };
+    opened
         .map_err(|error| tracing::debug!(%error, "libgit2 cannot open it; git will do"))
         .ok()
 }

@@ -24,36 +24,51 @@ pub(crate) enum Pin {
     Wrong { tree: PathBuf, why: String },
 }
 
-/// Where git works when it is started in `dir`.
-pub(crate) fn of(dir: &Path) -> Pin {
+/// The worktree of ours that `dir` is in. One for checks has a repository of its own, and no agent
+/// works there: it does not count.
+fn around(dir: &Path) -> Option<(&Path, Layout)> {
     let ours = |dir: &&Path| {
         dir.parent()
             .is_some_and(|it| it.ends_with(".claude/worktrees"))
     };
-    let Some(tree) = dir.ancestors().find(ours) else {
-        return Pin::Free;
-    };
-    // A worktree of checks has a repository of its own; no agent works there.
+    let tree = dir.ancestors().find(ours)?;
     let name = tree.file_name().and_then(|name| name.to_str());
     if name.is_some_and(is_check_name) {
-        return Pin::Free;
+        return None;
     }
-    // A repository inside the worktree, such as a submodule, is its own.
-    let nearest = dir
-        .ancestors()
-        .find(|dir| std::fs::symlink_metadata(dir.join(".git")).is_ok());
-    let main = tree.ancestors().nth(3);
-    let (Some(common), Some(main)) = (main.and_then(common_of), main) else {
+    let main = tree.ancestors().nth(3)?;
+    Some((tree, Layout::new(&common_of(main)?, main)))
+}
+
+/// The top of the worktree of ours that `dir` is in, whatever repositories are inside.
+pub(crate) fn tree_around(dir: &Path) -> Option<PathBuf> {
+    let dir = dir.canonicalize().ok()?;
+    around(&dir).map(|(tree, _)| tree.to_owned())
+}
+
+/// Where git works when it is started in `dir`.
+pub(crate) fn of(dir: &Path) -> Pin {
+    let Some((tree, layout)) = around(dir) else {
         return Pin::Free;
     };
-    if nearest != Some(tree) {
-        return Pin::Free;
-    }
-    let layout = Layout::new(&common, main);
     let wrong = |why| Pin::Wrong {
         tree: tree.to_owned(),
         why,
     };
+    let inside = dir.ancestors().take_while(|dir| *dir != tree);
+    let has_git = |dir: &&Path| std::fs::symlink_metadata(dir.join(".git")).is_ok();
+    if !has_git(&tree) {
+        // Nobody's any more, or not made by git.
+        return Pin::Free;
+    }
+    if let Some(nested) = inside.into_iter().find(has_git) {
+        let nested = nested.display();
+        return wrong(format!(
+            "{nested} is a repository inside it, and ccb starts no git under the configuration \
+             of one"
+        ));
+    }
+    let common = layout.common.clone();
     match files::admin_of(&layout, tree) {
         Err(why) => wrong(why),
         Ok(admin) => match config_code::of_tree(&admin) {
@@ -137,7 +152,9 @@ mod tests {
         let scene = scene();
         assert!(matches!(of(&scene.tree), Pin::To { .. }));
         assert_eq!(add(&scene), (true, false));
-        assert_eq!(of(&scene.tree.join("trap")), Pin::Free);
+        assert!(matches!(of(&scene.tree.join("trap")), Pin::Wrong { .. }));
+        std::fs::create_dir(scene.tree.join("deep")).unwrap();
+        assert!(matches!(of(&scene.tree.join("deep")), Pin::To { .. }));
         assert_eq!(of(scene.dir.path()), Pin::Free);
     }
 

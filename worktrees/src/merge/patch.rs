@@ -101,7 +101,7 @@ pub fn contents(dir: &Path, commit: &str) -> Result<Vec<(String, String)>, TreeE
 
 /// How many files of the working tree of `dir` differ from its last commit, and how many git does not know.
 pub fn uncommitted(dir: &Path) -> Result<(usize, usize), TreeError> {
-    let bytes = Git::at(dir, "status")
+    let bytes = Git::status(dir)
         .args(["--porcelain", "-z", "--no-renames", "--untracked-files=all"])
         .timeout(TIMEOUT)
         .run()?;

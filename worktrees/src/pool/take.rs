@@ -82,7 +82,7 @@ impl Trees {
             let left = Vec::new();
             return Ok(Inspected { admin, left });
         }
-        let status = Git::at(tree, "status")
+        let status = Git::status(tree)
             .args(["--porcelain=v2", "-z", "--branch", "--no-renames"])
             .args(["--untracked-files=all", "--ignored=matching"])
             .timeout(self.options.checkout_timeout)

@@ -10,7 +10,7 @@ use std::path::Path;
 use store::atomic;
 
 use crate::error::TreeError;
-use crate::git::{Git, admin};
+use crate::git::{Git, SKIP_NESTED, admin};
 use crate::registry::{Entry, Registry, TreeStatus, removed};
 use crate::remove::GcVerdict;
 use crate::remove::rescue::prefix;
@@ -212,7 +212,9 @@ impl Trees {
             return false;
         }
         let refreshed = git("update-index").args(["-q", "--refresh"]).ask();
-        let same = git("diff-index").args(["--quiet", commit, "--"]).ask();
+        let same = git("diff-index")
+            .args(["--quiet", SKIP_NESTED, commit, "--"])
+            .ask();
         let others = git("ls-files")
             .args(["--others", "--exclude-standard"])
             .run();

@@ -18,6 +18,8 @@ mod check_tree_damage;
 mod create;
 /// The example works.
 mod example;
+/// What agents leave for ccb to stumble over.
+mod hostile;
 /// Taken away and brought back.
 mod remove;
 /// The repository all of this happens in.
