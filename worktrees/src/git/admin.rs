@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use store::atomic;
 
 use crate::error::TreeError;
-use crate::git::{Git, Head, files, in_process, line};
+use crate::git::{Git, Head, files, in_process, line, links};
 use crate::layout::{Layout, entries};
 
 /// git's directory for the tree at `path`, also if that is gone.
@@ -54,6 +54,9 @@ pub(crate) fn is_checked_out(layout: &Layout, branch: &str) -> Result<bool, Tree
 
 /// Makes new refs, all or none; one that stands elsewhere is an error.
 pub(crate) fn create_refs(layout: &Layout, refs: &[(String, String)]) -> Result<(), TreeError> {
+    for (name, _) in refs {
+        links::refuse(layout, None, name)?;
+    }
     let made = |refs: &[&(String, String)]| {
         let create = |(name, oid): &&(String, String)| format!("create {name} {oid}\n");
         update_refs(layout, refs.iter().map(create).collect())
@@ -80,6 +83,7 @@ pub(crate) fn create_refs(layout: &Layout, refs: &[(String, String)]) -> Result<
 
 /// Deletes a ref if it still stands where `expected` says; one that is gone is fine.
 pub(crate) fn delete_ref(layout: &Layout, name: &str, expected: &str) -> Result<(), TreeError> {
+    links::refuse(layout, None, name)?;
     if in_process::delete_ref(layout, name, expected).is_some() {
         return Ok(());
     }

@@ -1,5 +1,5 @@
 //! Everything that talks to git: starting it (`command`), reading its small files (`files`) and
-//! commits (`history`), writing commits and refs without a process (`in_process`, with what `opened` keeps open), its records of linked worktrees and refs (`admin`), locks that a killed
+//! commits (`history`), writing commits and refs without a process (`in_process`, with what `opened` keeps open), its records of linked worktrees and refs (`admin`), links in the place of refs (`links`), locks that a killed
 //! git left (`locks`), the times in a new index (`index_times`), trees in which nothing was touched
 //! (`untouched`), what in a configuration runs programs (`config_code`), and git in a
 //! repository's places (`places`).
@@ -11,6 +11,7 @@ pub(crate) mod files;
 mod history;
 pub(crate) mod in_process;
 pub(crate) mod index_times;
+pub(crate) mod links;
 pub(crate) mod locks;
 mod opened;
 pub(crate) mod pin;

@@ -11,7 +11,7 @@ use store::lock::FileLock;
 
 use crate::check::Check;
 use crate::error::TreeError;
-use crate::git::in_process;
+use crate::git::{in_process, links};
 use crate::merge::{Target, TargetMove};
 use crate::slug::Slug;
 use crate::trees::Trees;
@@ -21,6 +21,7 @@ impl Trees {
     /// [`Self::make_durable`] before anything else that keeps it goes.
     pub fn pin(&self, name: &str, commit: &str) -> Result<(), TreeError> {
         let reference = pin_name(name)?;
+        links::refuse(&self.layout, None, &reference)?;
         if in_process::set_ref(&self.layout, &reference, commit).is_some() {
             return Ok(());
         }

@@ -1,12 +1,14 @@
 //! Commits everything that was done in a worktree, so that it can be checked and landed.
 
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use crate::change_report::Changes;
 use crate::changes;
 use crate::error::TreeError;
-use crate::git::{ConflictPlace, Git, Head, History, files, in_process, line};
+use crate::git::{ConflictPlace, Git, Head, files, in_process, line, links, path_from};
 use crate::merge::patch::NAMES_ONLY;
 use crate::merge::{Builder, Built, MergeStrategy, Target};
 use crate::registry::Entry;
@@ -58,7 +60,7 @@ impl Trees {
         let (commit, seen) = if found.paths.is_empty() {
             (head, found)
         } else {
-            let commit = self.commit(entry.path(), &head, &found.paths, message)?;
+            let commit = self.commit(&entry, &head, &found.paths, message)?;
             let seen = match commit == head {
                 true => found.without_files(),
                 false => found.committed_as(&commit),
@@ -76,16 +78,13 @@ impl Trees {
     /// of the tree for each of its steps; here, only the paths are looked at.
     fn commit(
         &self,
-        dir: &Path,
+        entry: &Entry,
         head: &str,
         paths: &[Vec<u8>],
         message: &str,
     ) -> Result<String, TreeError> {
-        Git::at(dir, "update-index")
-            .args(["--add", "--remove", "--replace", "-z", "--stdin"])
-            .input(paths.join(&0))
-            .timeout(self.options.checkout_timeout)
-            .run()?;
+        let dir = entry.path();
+        self.take_in(entry, paths)?;
         let admin = self.layout.admin_of(dir)?;
         let tree = match in_process::write_tree(&self.layout, &admin) {
             Some(tree) => tree,
@@ -100,24 +99,83 @@ impl Trees {
             None => commit_by_git(dir, &tree, head, &text)?,
         };
         let subject = message.lines().next().unwrap_or_default();
-        self.move_head(dir, head, &commit, &format!("commit: {subject}"))?;
+        self.move_branch(entry, &admin, &commit, &format!("commit: {subject}"))?;
         Ok(commit)
     }
 
-    /// Moves the branch that HEAD is on, or HEAD itself.
-    fn move_head(&self, dir: &Path, from: &str, to: &str, why: &str) -> Result<(), TreeError> {
-        let admin = self.layout.admin_of(dir)?;
-        if let Head::Branch(branch, _) = files::head(&self.layout, &admin)
-            && in_process::move_ref(&self.layout, dir, &branch, from, to, why).is_some()
+    /// Puts what is at these paths now into the index.
+    fn take_in(&self, entry: &Entry, paths: &[Vec<u8>]) -> Result<(), TreeError> {
+        let dir = entry.path();
+        let found = sort_out(dir, paths).map_err(|why| TreeError::NotMergeable {
+            name: entry.name.clone(),
+            why,
+        })?;
+        let update = |how: &[&str], paths: &[&[u8]]| match paths {
+            [] => Ok(()),
+            paths => Git::at(dir, "update-index")
+                .args(how)
+                .args(["-z", "--stdin"])
+                .input(paths.join(&0))
+                .timeout(self.options.checkout_timeout)
+                .run()
+                .map(drop),
+        };
+        // First, because something else may be in their place.
+        update(&["--force-remove"], &found.behind_links)?;
+        update(&["--add", "--remove", "--replace"], &found.others)
+    }
+
+    /// Moves the worktree's registered branch, by its full name, and puts HEAD on it. Another
+    /// branch that HEAD says it is on stays where it is: it may be anybody's.
+    pub(crate) fn move_branch(
+        &self,
+        entry: &Entry,
+        admin: &Path,
+        to: &str,
+        why: &str,
+    ) -> Result<(), TreeError> {
+        let Some(branch) = &entry.branch else {
+            return Err(TreeError::NotOurs {
+                path: entry.path().to_owned(),
+                why: "no branch is registered for it".into(),
+            });
+        };
+        let reference = format!("refs/heads/{branch}");
+        links::refuse(&self.layout, Some(admin), &reference)?;
+        let from = self.layout.tip_of(branch)?;
+        if from.as_deref() != Some(to) {
+            self.move_ref(entry.path(), &reference, from.as_deref(), to, why)?;
+        }
+        match files::head(&self.layout, admin) {
+            Head::Branch(on, _) if on == reference => Ok(()),
+            _ => Git::at(entry.path(), "symbolic-ref")
+                .args(["-m", why, "HEAD", &reference])
+                .run()
+                .map(drop),
+        }
+    }
+
+    fn move_ref(
+        &self,
+        dir: &Path,
+        reference: &str,
+        from: Option<&str>,
+        to: &str,
+        why: &str,
+    ) -> Result<(), TreeError> {
+        if let Some(from) = from
+            && in_process::move_ref(&self.layout, dir, reference, from, to, why).is_some()
         {
             return Ok(());
         }
+        let from = from.map_or_else(|| "0".repeat(to.len()), str::to_owned);
         let moved = Git::at(dir, "update-ref")
-            .args(["-m", why, "--end-of-options", "HEAD", to, from])
+            .args(["--no-deref", "-m", why, "--end-of-options"])
+            .args([reference, to, &from])
             .run();
         match moved {
             // Killed when it had just done it, it was started again and did not know.
-            Err(_) if History::open(dir).resolve("HEAD")? == to => Ok(()),
+            Err(_) if self.layout.history().tip(reference)?.as_deref() == Some(to) => Ok(()),
             moved => moved.map(drop),
         }
     }
@@ -237,6 +295,59 @@ impl Trees {
         Ok(names
             .map(|name| String::from_utf8_lossy(name).into_owned())
             .collect())
+    }
+}
+
+/// The paths of a worktree whose state goes into the index.
+struct SortedOut<'p> {
+    /// Something above them is a link or a file now, so there is no such file any more. git refuses
+    /// to look behind links.
+    behind_links: Vec<&'p [u8]>,
+    others: Vec<&'p [u8]>,
+}
+
+/// Tells the paths apart; an error names what git cannot keep.
+fn sort_out<'p>(dir: &Path, paths: &'p [Vec<u8>]) -> Result<SortedOut<'p>, String> {
+    let mut sorted = SortedOut {
+        behind_links: Vec::new(),
+        others: Vec::new(),
+    };
+    let mut directories = BTreeMap::new();
+    for path in paths {
+        let below = path_from(path);
+        let above = below.ancestors().skip(1).collect::<Vec<_>>();
+        let is_real = above.iter().rev().skip(1).all(|above| {
+            *directories.entry((*above).to_owned()).or_insert_with(|| {
+                let meta = std::fs::symlink_metadata(dir.join(above));
+                meta.map_or(true, |meta| meta.is_dir())
+            })
+        });
+        if !is_real {
+            sorted.behind_links.push(path);
+            continue;
+        }
+        let found = std::fs::symlink_metadata(dir.join(&below));
+        if let Some(what) = found.ok().and_then(|meta| special(meta.file_type())) {
+            return Err(format!(
+                "{} is {what}, which git cannot keep: delete it or put a file there",
+                store::text::clean_line(&below.to_string_lossy())
+            ));
+        }
+        sorted.others.push(path);
+    }
+    Ok(sorted)
+}
+
+/// The name of a kind of file that no commit can hold.
+fn special(kind: std::fs::FileType) -> Option<&'static str> {
+    if kind.is_fifo() {
+        Some("a FIFO")
+    } else if kind.is_socket() {
+        Some("a socket")
+    } else if kind.is_block_device() || kind.is_char_device() {
+        Some("a device")
+    } else {
+        None
     }
 }
 

@@ -74,3 +74,92 @@ fn a_repository_inside_with_clean_files_still_counts() {
         .remove(&slug("x"), &worktrees::RemoveRequest::default());
     assert!(removed.is_err(), "what is inside is nowhere else");
 }
+
+/// A worktree with a change in it, and a branch of the user's that no agent may move.
+fn with_work() -> (TestRepo, String) {
+    let repo = TestRepo::new();
+    repo.git(&["branch", "feature/x"]);
+    repo.create("x");
+    write(&repo.tree("x").join("readme"), "work\n");
+    let feature = repo.git(&["rev-parse", "feature/x"]);
+    (repo, feature)
+}
+
+fn seal(repo: &TestRepo) -> Result<worktrees::Sealed, worktrees::TreeError> {
+    repo.trees().seal(&slug("x"), "$(touch ran)")
+}
+
+#[test]
+fn no_log_is_written_through_a_link() {
+    let branch = ".git/logs/refs/heads/worktree/x";
+    for (log, dir) in [
+        (branch, false),
+        (".git/worktrees/x/logs/HEAD", false),
+        (".git/logs/refs/heads/worktree", true),
+    ] {
+        let (repo, _) = with_work();
+        let log = repo.main().join(log);
+        let victim = repo.beside("victim");
+        if dir {
+            std::fs::rename(&log, &victim).unwrap();
+        } else {
+            std::fs::rename(&log, repo.beside("old")).unwrap();
+            write(&victim, "untouched\n");
+        }
+        std::os::unix::fs::symlink(&victim, &log).unwrap();
+        let before = contents(&victim);
+        let error = seal(&repo).unwrap_err();
+        assert!(error.to_string().contains("symbolic link"), "{error}");
+        assert_eq!(contents(&victim), before, "{log:?}");
+        repo.git_in("x", &["commit", "-qam", "careless"]);
+        assert_ne!(contents(&victim), before, "the trap works: {log:?}");
+    }
+}
+
+/// The text of a file, or of the file `x` in a directory.
+fn contents(path: &std::path::Path) -> String {
+    let file = match path.is_dir() {
+        true => path.join("x"),
+        false => path.to_owned(),
+    };
+    std::fs::read_to_string(file).unwrap()
+}
+
+#[test]
+fn only_the_registered_branch_moves() {
+    let at_feature = "ref: refs/heads/feature/x\n";
+    for file in [".git/worktrees/x/HEAD", ".git/refs/heads/worktree/x"] {
+        let (repo, feature) = with_work();
+        write(&repo.main().join(file), at_feature);
+        let sealed = seal(&repo).unwrap();
+        assert!(sealed.changed);
+        assert_eq!(repo.git(&["rev-parse", "feature/x"]), feature, "{file}");
+        let branch = repo.git(&["rev-parse", "worktree/x"]);
+        assert_eq!(branch.trim(), sealed.commit, "{file}");
+        let head = repo.git_in("x", &["symbolic-ref", "HEAD"]);
+        assert_eq!(head.trim(), "refs/heads/worktree/x", "{file}");
+        assert_eq!(repo.git_in("x", &["status", "--porcelain"]), "");
+        // What a git without care does with the same files.
+        write(&repo.main().join(file), at_feature);
+        repo.git_in("x", &["commit", "-q", "--allow-empty", "-m", "careless"]);
+        assert_ne!(repo.git(&["rev-parse", "feature/x"]), feature, "{file}");
+    }
+}
+
+#[test]
+fn what_git_cannot_keep_is_named_and_a_link_for_a_directory_is_work() {
+    let (repo, _) = with_work();
+    let at = repo.tree("x");
+    std::fs::remove_dir_all(at.join("src")).unwrap();
+    std::os::unix::fs::symlink("elsewhere", at.join("src")).unwrap();
+    let sealed = seal(&repo).unwrap();
+    let files = repo.git(&["ls-tree", "-r", "--name-only", &sealed.commit]);
+    assert_eq!(files, ".gitignore\nreadme\nsrc\n");
+    std::fs::remove_file(at.join("readme")).unwrap();
+    let made = std::process::Command::new("mkfifo")
+        .arg(at.join("readme"))
+        .status();
+    assert!(made.unwrap().success());
+    let error = seal(&repo).unwrap_err().to_string();
+    assert!(error.contains("readme is a FIFO"), "{error}");
+}
