@@ -305,6 +305,29 @@ pub fn rename(from: &Path, to: &Path) -> Result<()> {
     std::fs::rename(from, to).context("replace", to)
 }
 
+/// Exchanges what is at `one` and at `other`, whatever each is. Where the file system cannot do that in
+/// one step, `other` is not there for a moment, and what was there is at `one` with `.aside` added.
+pub fn exchange(one: &Path, other: &Path) -> Result<()> {
+    match rustix::fs::renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE) {
+        Ok(()) => Ok(()),
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
+            let mut aside = one.as_os_str().to_owned();
+            aside.push(".aside");
+            let aside = PathBuf::from(aside);
+            rename(other, &aside)?;
+            rename(one, other)?;
+            rename(&aside, one)
+        }
+        Err(errno) => Err(errno).context("exchange", other),
+    }
+}
+
+/// Writes everything `from` has into the new file at `to`, readable by this user alone.
+pub fn write_stream(to: &Path, from: &mut impl Read) -> Result<u64> {
+    let mut file = open_private(to)?;
+    io::copy(from, &mut file).context("write", to)
+}
+
 /// Renames `from` to `to` unless `to` exists; says whether it did.
 pub fn rename_new(from: &Path, to: &Path) -> Result<bool> {
     match rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {

@@ -43,6 +43,7 @@ pub(crate) fn walk_through() -> Result<Vec<String>, Box<dyn Error>> {
             command: &command,
             timeout: Duration::from_secs(60),
             capture: true,
+            private_git: false,
             no_input: true,
             stop: &AtomicBool::new(false),
         },

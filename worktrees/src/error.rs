@@ -163,6 +163,9 @@ pub enum TreeError {
     /// git took too long and was stopped.
     #[error("git {verb} did not end within {} s", after.as_secs())]
     GitTimedOut { verb: String, after: Duration },
+    /// git printed more than can be taken in.
+    #[error("git {verb} printed more than {most} bytes")]
+    TooMuch { verb: String, most: usize },
     /// A program could not be started.
     #[error("cannot run {program}")]
     NotRun { program: String, source: io::Error },
@@ -279,6 +282,7 @@ impl TreeError {
             Self::RemoteUnreachable { .. } => (Failed, "remote_unreachable"),
             Self::TargetMoved { .. } => (TimedOut, "target_moved"),
             Self::GitTimedOut { .. } => (TimedOut, "git_timeout"),
+            Self::TooMuch { .. } => (Invalid, "git_too_much"),
             Self::CheckFailed { .. } => (Failed, "check_failed"),
             Self::Hook { .. } => (Failed, "hook_failed"),
             Self::SetUp { .. } => (Failed, "setup_failed"),

@@ -5,6 +5,26 @@ store::fault_points! {
     CREATE_RECORDED = "create.recorded";
     /// git has the branch and the tree, which is empty.
     CREATE_REGISTERED = "create.registered";
+    /// It is written down that a tree is about to have a private `.git`; it has the ordinary one.
+    ENTER_RECORDED = "enter.recorded";
+    /// The private repository is there, beside its place.
+    ENTER_MADE = "enter.made";
+    /// It is the tree's `.git`; the ordinary one is where it was.
+    ENTER_EXCHANGED = "enter.exchanged";
+    /// The ordinary `.git` is there again, beside its place.
+    LEAVE_PREPARED = "leave.prepared";
+    /// It is the tree's `.git`; the private one is where it was.
+    LEAVE_EXCHANGED = "leave.exchanged";
+    /// The private repository is among our own files.
+    LEAVE_MOVED = "leave.moved";
+    /// What of it is nowhere else is written down; the stay is not over.
+    LEAVE_SAVED = "leave.saved";
+    /// The agent's commits are in the repository, and no branch has them.
+    IMPORT_OBJECTS = "import.objects";
+    /// The index is that of the agent's last commit, the branch is not.
+    IMPORT_INDEX = "import.index";
+    /// The branch has the agent's commits; that is not written down yet.
+    IMPORT_MOVED = "import.moved";
     /// Files are about to be checked out.
     CREATE_CHECKOUT = "create.checkout";
     /// The files are there, the set-up has not run.

@@ -20,6 +20,8 @@ const PROBE_WAIT: Duration = Duration::from_millis(200);
 #[must_use = "the tree is released when this is dropped"]
 pub struct Lease {
     _lock: FileLock,
+    /// The holder's agent is in the worktree's private `.git`.
+    pub(crate) stay: Option<FileLock>,
 }
 
 impl Lease {
@@ -30,7 +32,10 @@ impl Lease {
         loop {
             if let Some(lock) = FileLock::try_shared(&path)? {
                 touch(&path)?;
-                return Ok(Self { _lock: lock });
+                return Ok(Self {
+                    _lock: lock,
+                    stay: None,
+                });
             }
             if Instant::now() >= deadline {
                 return Err(held(layout, slug));

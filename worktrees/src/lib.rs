@@ -51,6 +51,7 @@ mod layout;
 mod lease;
 mod merge;
 mod pool;
+mod private;
 mod process;
 mod registry;
 mod remote;

@@ -58,6 +58,7 @@ pub(crate) fn shell(command: &str, tree: &Path, main: &Path) -> Command {
 pub(crate) struct Captured {
     command: Command,
     bytes: Option<Vec<u8>>,
+    most: usize,
 }
 
 impl Captured {
@@ -78,13 +79,24 @@ impl Captured {
                 Some(bytes)
             }
         };
-        Self { command, bytes }
+        Self {
+            command,
+            bytes,
+            most: usize::MAX,
+        }
+    }
+
+    /// With more output than this it is ended; one byte more is captured.
+    pub(crate) fn most(mut self, most: usize) -> Self {
+        self.most = most;
+        self
     }
 
     /// Runs it to its end.
     pub(crate) fn run(&mut self, timeout: Duration) -> io::Result<Finished> {
         let never = AtomicBool::new(false);
-        start(&mut self.command, self.bytes.as_deref(), timeout, &never)
+        let input = self.bytes.as_deref();
+        start(&mut self.command, input, timeout, &never, self.most)
     }
 }
 
@@ -101,7 +113,7 @@ pub(crate) fn run_until(
     timeout: Duration,
     stop: &AtomicBool,
 ) -> io::Result<Finished> {
-    start(&mut command, None, timeout, stop)
+    start(&mut command, None, timeout, stop, usize::MAX)
 }
 
 fn start(
@@ -109,6 +121,7 @@ fn start(
     input: Option<&[u8]>,
     timeout: Duration,
     stop: &AtomicBool,
+    most: usize,
 ) -> io::Result<Finished> {
     command.process_group(0);
     let mut child = command.spawn()?;
@@ -127,8 +140,11 @@ fn start(
             // A program may end without reading everything.
             scope.spawn(move || stdin.write_all(input).ok());
         }
-        let errors = scope.spawn(move || read_all(stderr));
-        let stdout = read_all(stdout);
+        let errors = scope.spawn(move || read_all(stderr, usize::MAX));
+        let stdout = read_all(stdout, most);
+        if stdout.len() > most {
+            signal(pid, Signal::KILL);
+        }
         let stderr = errors.join().unwrap_or_default();
         // Only looks: the process id stays taken, so that the watcher cannot hit another one.
         wait_without_reaping(pid);
@@ -186,10 +202,12 @@ fn wait_without_reaping(pid: Option<Pid>) {
     while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(pid), options) {}
 }
 
-fn read_all(stream: Option<impl Read>) -> Vec<u8> {
+/// Everything it has, or the first `most` bytes and one more.
+fn read_all(stream: Option<impl Read>, most: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
-    if let Some(mut stream) = stream
-        && let Err(error) = stream.read_to_end(&mut bytes)
+    let most = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
+    if let Some(stream) = stream
+        && let Err(error) = stream.take(most).read_to_end(&mut bytes)
     {
         tracing::warn!(%error, "the output of a program was cut off");
     }

@@ -4,6 +4,10 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::git::pin;
+use crate::layout::Layout;
+use crate::private;
+
 /// Leads from a check tree to the repository it belongs to.
 pub(crate) const MARKER: &str = "ccb-check";
 
@@ -30,6 +34,9 @@ impl Repository {
                 common_dir,
             });
         }
+        if let Some(main) = Self::around_private(tree) {
+            return Some(main);
+        }
         if dot_git.is_dir() {
             return looks_like_git_dir(&dot_git).then(|| Self {
                 common_dir: dot_git,
@@ -53,6 +60,16 @@ impl Repository {
         looks_like_git_dir(&common_dir).then_some(Self {
             common_dir,
             main_tree,
+        })
+    }
+
+    /// The repository of a worktree in which an agent has a `.git` of its own: that is not asked.
+    fn around_private(tree: &Path) -> Option<Self> {
+        let (main, common) = pin::repository_of(tree)?;
+        let layout = Layout::new(&common, &main);
+        private::is_stay(&layout, tree).then_some(Self {
+            common_dir: common,
+            main_tree: Some(main),
         })
     }
 

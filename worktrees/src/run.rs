@@ -21,6 +21,8 @@ pub struct RunRequest<'a> {
     pub capture: bool,
     /// Give it no standard input.
     pub no_input: bool,
+    /// Give it a `.git` of its own, as an agent has.
+    pub private_git: bool,
     /// Ends it when set.
     pub stop: &'a AtomicBool,
 }
@@ -36,13 +38,21 @@ pub struct Ran {
     pub stdout: Vec<u8>,
     /// Its standard error, if captured.
     pub stderr: Vec<u8>,
+    /// Why the commits it made in a `.git` of its own were not taken over; its files are there.
+    pub history_refused: Option<String>,
 }
 
 impl Trees {
     /// Runs a command in the tree, which nobody can remove meanwhile.
     pub fn run(&self, slug: &Slug, request: &RunRequest<'_>) -> Result<Ran, TreeError> {
-        let _held = self.hold(slug)?;
+        let mut held = self.hold(slug)?;
         let entry = self.get(slug)?;
+        if request.private_git
+            && let Some(why) = self.enter(slug, &mut held)?
+        {
+            let what = "--private-git".into();
+            return Err(TreeError::Invalid { what, why });
+        }
         let Some((program, args)) = request.command.split_first() else {
             return Err(TreeError::Invalid {
                 what: "command".into(),
@@ -68,11 +78,16 @@ impl Trees {
             program: program.to_string_lossy().into_owned(),
             source,
         })?;
+        let history_refused = match request.private_git {
+            true => self.leave(slug, Some(&mut held))?,
+            false => None,
+        };
         Ok(Ran {
             status: ran.status,
             timed_out: ran.timed_out,
             stdout: ran.stdout,
             stderr: ran.stderr,
+            history_refused,
         })
     }
 }

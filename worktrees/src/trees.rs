@@ -1,5 +1,6 @@
 //! All trees of one repository: opening, looking, and the small changes.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +39,9 @@ pub struct TreeOptions {
     pub gc_days: u32,
     /// How many bytes of a tree's files are kept as a ref when the trash is emptied.
     pub rescue_max_bytes: u64,
+    /// The words of a program that starts what follows without any right to write; none where there
+    /// is no such program. It reads what agents wrote.
+    pub reader: Vec<OsString>,
     /// Removes secrets from the output of checks before it is written.
     pub secret_filter: SecretFilter,
 }
@@ -52,6 +56,7 @@ impl Default for TreeOptions {
             trash_days: 7,
             gc_days: 30,
             rescue_max_bytes: 256 * 1024 * 1024,
+            reader: Vec::new(),
             secret_filter: SecretFilter::default(),
         }
     }
@@ -146,7 +151,9 @@ impl Trees {
     pub fn hold(&self, slug: &Slug) -> Result<Lease, TreeError> {
         let lease = Lease::take(&self.layout, slug)?;
         // Looked at after it is held: from here on nobody can remove it.
-        if self.get(slug)?.op.is_none() {
+        let entry = self.get(slug)?;
+        if entry.op.is_none() {
+            self.end_stay(&entry)?;
             return Ok(lease);
         }
         // Somebody was at it. If that died half way, the tree may already be gone.

@@ -13,6 +13,7 @@ use crate::error::TreeError;
 use crate::git::files::{self, is_oid};
 use crate::git::{Git, Head, History, path_from, zero_split};
 use crate::layout::Layout;
+use crate::private::{self, Left};
 use crate::registry::{Entry, Placed};
 use crate::slug::Slug;
 use crate::trees::Trees;
@@ -20,11 +21,12 @@ use crate::trees::Trees;
 impl Trees {
     /// The changes in the worktree since its base.
     pub fn changes(&self, slug: &Slug) -> Result<Changes, TreeError> {
-        Ok(of(&self.layout, &self.get(slug)?))
+        Ok(self.changes_of(&self.get(slug)?))
     }
 
     /// The same for an entry that was just listed.
     pub fn changes_of(&self, entry: &Entry) -> Changes {
+        self.try_to_catch_up(entry);
         of(&self.layout, entry)
     }
 
@@ -55,9 +57,26 @@ pub(crate) fn of(layout: &Layout, entry: &Entry) -> Changes {
     }
     let branch = entry.branch.as_deref().unwrap_or_default();
     changes.stashes = files::stashes_on(&layout.common, branch);
-    match count_commits(layout, entry, &admin, &mut changes) {
-        Ok(()) => changes.judged(),
-        Err(why) => changes.unknown(why),
+    if let Err(why) = count_commits(layout, entry, &admin, &mut changes) {
+        return changes.unknown(why);
+    }
+    match private::what_is_left(layout, entry.path()) {
+        Ok(left) => add_private(&mut changes, &left),
+        Err(error) => return changes.unknown(error.to_string()),
+    }
+    changes.judged()
+}
+
+/// Counts what is in the agent's own `.git` and nowhere else.
+fn add_private(changes: &mut Changes, left: &Left) {
+    changes.stashes += left.stashes;
+    changes.nested += left.nested;
+    // A stash is a commit, too.
+    changes.unreferenced += left.commits.len().saturating_sub(left.stashes);
+    // Whoever has committed since has made an end of it.
+    if changes.head.as_ref() == Some(&left.tip) {
+        changes.unmerged += left.unmerged;
+        changes.in_progress = changes.in_progress.or(left.unfinished());
     }
 }
 

@@ -14,6 +14,7 @@ use store::atomic::{self, Durability};
 use store::home::create_dir;
 
 use crate::error::TreeError;
+use crate::git::config_text::{quoted, setting};
 use crate::git::{Git, index_times, zero_split};
 use crate::layout::Layout;
 use crate::repository::MARKER;
@@ -109,21 +110,6 @@ fn is_true(value: &str) -> bool {
         value.to_ascii_lowercase().as_str(),
         "true" | "yes" | "on" | "1"
     )
-}
-
-/// One setting as git's configuration files have it.
-fn setting(name: &str, value: &str) -> String {
-    let (section, rest) = name.split_once('.').unwrap_or((name, ""));
-    let value = quoted(value);
-    match rest.rsplit_once('.') {
-        Some((part, key)) => format!("[{section} {}]\n\t{key} = {value}\n", quoted(part)),
-        None => format!("[{section}]\n\t{rest} = {value}\n"),
-    }
-}
-
-fn quoted(value: &str) -> String {
-    let value = value.replace('\\', "\\\\").replace('"', "\\\"");
-    format!("\"{}\"", value.replace('\n', "\\n").replace('\t', "\\t"))
 }
 
 /// What a check tree is to be like.
@@ -234,22 +220,5 @@ impl CheckRepo<'_> {
             tags.iter()
                 .all(|tag| *tag == b'H' || (sparse && *tag == b'S'))
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn settings_are_written_as_git_reads_them() {
-        assert_eq!(
-            setting("user.name", "A \"B\""),
-            "[user]\n\tname = \"A \\\"B\\\"\"\n"
-        );
-        assert_eq!(
-            setting("remote.a.b.url", "c:\\d"),
-            "[remote \"a.b\"]\n\turl = \"c:\\\\d\"\n"
-        );
     }
 }

@@ -8,6 +8,7 @@ use store::lock::FileLock;
 
 use crate::error::TreeError;
 use crate::git::{admin, files};
+use crate::private;
 use crate::registry::{Entry, Event, Op, Registry, Section};
 use crate::remove::{MOVING, RemoveRequest};
 use crate::slug::Slug;
@@ -22,6 +23,13 @@ impl Trees {
         let Ok(registry) = Registry::load(&self.layout) else {
             return;
         };
+        for entry in registry.worktrees.iter().filter(|it| it.is_live()) {
+            if private::is_stay(&self.layout, entry.path())
+                && entry.slug().is_ok_and(|slug| self.is_held(&slug).is_ok_and(|held| !held))
+            {
+                self.try_to_catch_up(entry);
+            }
+        }
         for entry in registry.worktrees.iter().filter(|e| e.op.is_some()) {
             let Ok(slug) = entry.slug() else { continue };
             if slug == *except {
@@ -187,6 +195,7 @@ impl Trees {
         if let Some(branch) = &entry.branch {
             self.clear_branch_lock(branch);
         }
+        self.layout.forget_private(path)?;
         section.registry.forget(slug);
         section.save()?;
         Ok(store::tree::delete(&doomed)?)

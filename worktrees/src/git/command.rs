@@ -57,6 +57,8 @@ pub(crate) struct Git {
     verb: String,
     input: Input,
     timeout: Duration,
+    /// How much it may print.
+    most: usize,
     /// It is not simply started again if it was killed: half of what it does would be in its way.
     once: bool,
     /// A git of ours was killed just before, where this one is to work.
@@ -80,7 +82,19 @@ impl Git {
 
     /// The same with more settings for this one call.
     pub(crate) fn with_config(dir: &Path, verb: &str, config: &[&str]) -> Self {
-        let mut command = Command::new("git");
+        Self::behind(&[], dir, verb, config)
+    }
+
+    /// The same, started by a program with these words, if there are any.
+    pub(crate) fn behind(starter: &[OsString], dir: &Path, verb: &str, config: &[&str]) -> Self {
+        let mut command = match starter {
+            [] => Command::new("git"),
+            [program, words @ ..] => {
+                let mut command = Command::new(program);
+                command.args(words).arg("git");
+                command
+            }
+        };
         process::forget_git(&mut command);
         let refused = match pin::of(dir) {
             Pin::Free => None,
@@ -114,6 +128,7 @@ impl Git {
             verb: verb.to_owned(),
             input: Input::Nothing,
             timeout: DEFAULT_TIMEOUT,
+            most: usize::MAX,
             once: false,
             after_kill: false,
             refused,
@@ -164,6 +179,12 @@ impl Git {
         self
     }
 
+    /// It is ended when it has printed more than this.
+    pub(crate) fn most_output(mut self, most: usize) -> Self {
+        self.most = most;
+        self
+    }
+
     /// Runs it and returns what it printed; anything but success is an error.
     pub(crate) fn run(self) -> Result<Vec<u8>, TreeError> {
         let verb = self.verb.clone();
@@ -208,7 +229,7 @@ impl Git {
         let program = self.command.get_program().to_owned();
         let dir = self.command.get_current_dir().map(Path::to_owned);
         let mut killed = self.after_kill;
-        let mut git = Captured::new(self.command, self.input);
+        let mut git = Captured::new(self.command, self.input).most(self.most);
         let mut tries = 0;
         loop {
             tries += 1;
@@ -222,6 +243,12 @@ impl Git {
                 let program = PathBuf::from(&program);
                 TreeError::NoGit { program, error }
             })?;
+            if finished.stdout.len() > self.most {
+                return Err(TreeError::TooMuch {
+                    verb: self.verb,
+                    most: self.most,
+                });
+            }
             if finished.timed_out {
                 return Err(TreeError::GitTimedOut {
                     verb: self.verb,

@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use store::atomic;
 
 use crate::layout::Layout;
+use crate::private;
 
 /// Where a working tree's HEAD is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +32,16 @@ impl Head {
 /// The directory among git's that belongs to the tree at `tree`, if each points to the other
 /// and both to this repository; else what is wrong.
 pub(crate) fn admin_of(layout: &Layout, tree: &Path) -> Result<PathBuf, String> {
+    // While an agent has a `.git` of its own there, that is not asked.
+    linked(layout, tree).or_else(|why| {
+        let there = std::fs::symlink_metadata(tree).is_ok_and(|meta| meta.is_dir());
+        let private = there.then(|| private::admin_of(layout, tree)).flatten();
+        private.unwrap_or(Err(why))
+    })
+}
+
+/// The same by what the tree's ordinary `.git` says.
+pub(crate) fn linked(layout: &Layout, tree: &Path) -> Result<PathBuf, String> {
     let meta = std::fs::symlink_metadata(tree).map_err(|error| format!("{error}"))?;
     if !meta.is_dir() {
         return Err("it is not a directory".into());
@@ -131,20 +142,23 @@ fn text_file(path: &Path) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
+/// The files that git has while an operation is not finished, and what it calls that.
+pub(crate) const OPERATIONS: &[(&str, &str)] = &[
+    ("rebase-merge", "rebase"),
+    ("rebase-apply", "rebase"),
+    ("MERGE_HEAD", "merge"),
+    ("CHERRY_PICK_HEAD", "cherry-pick"),
+    ("REVERT_HEAD", "revert"),
+    ("BISECT_LOG", "bisect"),
+    ("sequencer", "cherry-pick"),
+];
+
 /// The unfinished operation in the worktree, in git's words.
 pub(crate) fn in_progress(admin: &Path) -> Option<&'static str> {
-    [
-        ("rebase-merge", "rebase"),
-        ("rebase-apply", "rebase"),
-        ("MERGE_HEAD", "merge"),
-        ("CHERRY_PICK_HEAD", "cherry-pick"),
-        ("REVERT_HEAD", "revert"),
-        ("BISECT_LOG", "bisect"),
-        ("sequencer", "cherry-pick"),
-    ]
-    .into_iter()
-    .find(|(file, _)| admin.join(file).exists())
-    .map(|(_, what)| what)
+    OPERATIONS
+        .iter()
+        .find(|(file, _)| admin.join(file).exists())
+        .map(|(_, what)| *what)
 }
 
 /// Why git must not remove the tree, if somebody said so.

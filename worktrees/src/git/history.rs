@@ -158,6 +158,18 @@ impl History {
         })
     }
 
+    /// Whether the repository has this object.
+    pub(crate) fn has(&self, oid: &str) -> Result<bool, TreeError> {
+        let found = self.opened.as_deref().and_then(|repo| {
+            let odb = repo.odb().ok()?;
+            Some(odb.exists(Oid::from_str(oid).ok()?))
+        });
+        match found {
+            Some(found) => Ok(found),
+            None => Ok(Git::at(&self.dir, "cat-file").args(["-e", oid]).ask()?.0),
+        }
+    }
+
     /// The name of the files of `commit`, all together.
     pub(crate) fn tree_of(&self, commit: &str) -> Result<String, TreeError> {
         let spec = format!("{commit}^{{tree}}");

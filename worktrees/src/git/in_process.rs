@@ -11,6 +11,14 @@ use git2::{Config, Index, ObjectType, Oid, Signature, Time};
 use crate::git::opened;
 use crate::layout::Layout;
 
+/// What `ask` finds out in the repository, if libgit2 can open it.
+pub(crate) fn with_main<T>(
+    layout: &Layout,
+    ask: impl FnOnce(&git2::Repository) -> Option<T>,
+) -> Option<T> {
+    ask(&*opened::main(layout)?)
+}
+
 /// The files of the index of a tree, whose directory among git's is `admin`, as a tree object.
 pub(crate) fn write_tree(layout: &Layout, admin: &Path) -> Option<String> {
     let repo = opened::main(layout)?;

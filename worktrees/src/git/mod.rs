@@ -1,12 +1,13 @@
 //! Everything that talks to git: starting it (`command`), reading its small files (`files`) and
 //! commits (`history`), writing commits and refs without a process (`in_process`, with what `opened` keeps open), its records of linked worktrees and refs (`admin`), links in the place of refs (`links`), locks that a killed
 //! git left (`locks`), the times in a new index (`index_times`), trees in which nothing was touched
-//! (`untouched`), what in a configuration runs programs (`config_code`), and git in a
+//! (`untouched`), what in a configuration runs programs (`config_code`), how one is written (`config_text`), and git in a
 //! repository's places (`places`).
 
 pub(crate) mod admin;
 mod command;
 mod config_code;
+pub(crate) mod config_text;
 pub(crate) mod files;
 mod history;
 pub(crate) mod in_process;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::git::{config_code, files};
 use crate::layout::{Layout, is_check_name};
+use crate::private;
 
 /// Where git works.
 #[derive(Debug, PartialEq, Eq)]
@@ -40,6 +41,13 @@ fn around(dir: &Path) -> Option<(&Path, Layout)> {
     Some((tree, Layout::new(&common_of(main)?, main)))
 }
 
+/// The main worktree and the shared directory of the repository that has a worktree of ours at
+/// `tree`, by where that is.
+pub(crate) fn repository_of(tree: &Path) -> Option<(PathBuf, PathBuf)> {
+    let (top, layout) = around(tree)?;
+    (top == tree).then_some((layout.main, layout.common))
+}
+
 /// The top of the worktree of ours that `dir` is in, whatever repositories are inside.
 pub(crate) fn tree_around(dir: &Path) -> Option<PathBuf> {
     let dir = dir.canonicalize().ok()?;
@@ -57,7 +65,7 @@ pub(crate) fn of(dir: &Path) -> Pin {
     };
     let inside = dir.ancestors().take_while(|dir| *dir != tree);
     let has_git = |dir: &&Path| std::fs::symlink_metadata(dir.join(".git")).is_ok();
-    if !has_git(&tree) {
+    if !has_git(&tree) && !private::is_stay(&layout, tree) {
         // Nobody's any more, or not made by git.
         return Pin::Free;
     }

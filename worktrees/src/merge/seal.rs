@@ -11,6 +11,7 @@ use crate::error::TreeError;
 use crate::git::{ConflictPlace, Git, Head, files, in_process, line, links, path_from};
 use crate::merge::patch::NAMES_ONLY;
 use crate::merge::{Builder, Built, MergeStrategy, Target};
+use crate::private;
 use crate::registry::Entry;
 use crate::slug::Slug;
 use crate::trees::Trees;
@@ -26,6 +27,8 @@ pub struct Sealed {
     pub changed: bool,
     /// What is in the tree now.
     pub seen: Changes,
+    /// Why the commits that the agent made itself are not part of it, only its files.
+    pub history_refused: Option<String>,
 }
 
 impl Trees {
@@ -43,6 +46,7 @@ impl Trees {
             name: entry.name.clone(),
             why,
         };
+        self.end_stay(&entry)?;
         let found = changes::of(&self.layout, &entry);
         if let Some(what) = &found.in_progress {
             return Err(refused(format!("a {what} is under way in it")));
@@ -194,6 +198,7 @@ impl Trees {
             base: entry.base.clone(),
             changed,
             seen,
+            history_refused: private::what_is_left(&self.layout, entry.path())?.refused,
         })
     }
 

@@ -21,6 +21,7 @@ use crate::error::TreeError;
 use crate::fault;
 use crate::git::{Head, admin, files};
 use crate::lease::Lease;
+use crate::private;
 use crate::registry::{Entry, Event, Op, Pooled, Registry, Section};
 use crate::remove::MOVING;
 use crate::slug::Slug;
@@ -51,6 +52,7 @@ impl Trees {
         self.recover(slug)?;
         let entry = self.get(slug)?;
         let _nobody_inside = Lease::exclude_holders(&self.layout, slug)?;
+        self.end_stay(&entry)?;
         let admin = match self.reusable(&entry, kept, set_up)? {
             Ok(admin) => admin,
             Err(why) => return Ok(GivenBack::No(why)),
@@ -116,6 +118,13 @@ impl Trees {
         if files::stashes_on(&self.layout.common, branch) > 0 {
             return no("there is a stash of it");
         }
+        let left = private::what_is_left(&self.layout, entry.path())?;
+        if !left.commits.is_empty() || left.stashes + left.nested + left.unmerged > 0 {
+            return no("its agent had commits of its own that nothing else keeps");
+        }
+        if let Some(what) = left.unfinished() {
+            return no(&format!("there is an unfinished {what}"));
+        }
         let logged = reflog_commits(&self.layout, entry, &admin)?;
         let Some(logged) = logged else {
             return no("its reflog is missing");
@@ -144,6 +153,7 @@ impl Trees {
                 atomic::rename(entry.path(), to.tree.path())?;
             }
             reached(fault::GIVE_BACK_MOVED);
+            self.layout.forget_private(entry.path())?;
             self.leave_branch(&entry, to, admin)?;
             admin::unlock(admin, MOVING)?;
             section.registry.pool.push(to.clone());

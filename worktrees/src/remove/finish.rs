@@ -50,6 +50,10 @@ impl Trees {
         if is_admin && admin.is_dir() && !trash.join("admin").exists() {
             atomic::rename(&admin, &trash.join("admin"))?;
         }
+        let private = self.layout.private_of(entry.path());
+        if private.is_dir() && trash.is_dir() && !trash.join("private").exists() {
+            atomic::rename(&private, &trash.join("private"))?;
+        }
         reached(fault::REMOVE_ADMIN_MOVED);
         let late = self.rescue_late(&entry, &trash.join("admin"), &id, seen)?;
         // Before the branch goes, what keeps its commits has to be on the disk. Of a tree in
@@ -101,6 +105,7 @@ impl Trees {
         let rescue = Rescue {
             layout: &self.layout,
             entry,
+            private: &[],
             admin: Some(admin),
             changes: &changes,
             branch_tip: None,

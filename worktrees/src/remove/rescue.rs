@@ -43,6 +43,8 @@ pub(crate) fn seen(layout: &Layout, entry: &Entry, admin: &Path) -> u64 {
 pub(crate) struct Rescue<'a> {
     pub(crate) layout: &'a Layout,
     pub(crate) entry: &'a Entry,
+    /// Commits that an agent had in a `.git` of its own.
+    pub(crate) private: &'a [String],
     /// git's directory for the tree, wherever it is.
     pub(crate) admin: Option<&'a Path>,
     pub(crate) changes: &'a Changes,
@@ -150,6 +152,7 @@ impl Rescue<'_> {
     fn logged(&self, admin: &Path) -> Result<Option<String>, TreeError> {
         let mut oids = reflog_commits(self.layout, self.entry, admin)?.unwrap_or_default();
         named_in(admin, &mut oids);
+        oids.extend_from_slice(self.private);
         let known = [self.changes.head.as_deref(), self.entry.base.as_deref()];
         oids.retain(|oid| !known.contains(&Some(oid)));
         oids.sort_unstable();

@@ -95,6 +95,7 @@ impl Trees {
         request: &RemoveRequest<'_>,
     ) -> Result<Removed, TreeError> {
         let remove = || {
+            self.end_stay(entry)?;
             let found = self.inspect(entry, self.own_admin(entry)?);
             self.move_to_trash(slug, entry, found, request)
         };
@@ -125,6 +126,7 @@ impl Trees {
         if entry.hook_based {
             return self.remove_by_hook(slug, entry, request);
         }
+        self.end_stay(entry)?;
         // Counted now, when nobody of ours can be at work in it any more.
         let found = self.inspect(entry, self.own_admin(entry)?);
         self.refuse_changes(entry, &found.changes, request.discard)?;
@@ -254,9 +256,14 @@ impl Trees {
         section.save()?;
         drop(section);
         reached(fault::REMOVE_RECORDED);
+        let private = match kept_elsewhere {
+            true => Vec::new(),
+            false => self.rescue_private(entry)?,
+        };
         let rescue = Rescue {
             layout: &self.layout,
             entry,
+            private: &private,
             admin: admin.as_deref(),
             changes: &changes,
             branch_tip: branch_tip.as_deref(),

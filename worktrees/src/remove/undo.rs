@@ -148,6 +148,11 @@ impl Trees {
             store::home::create_dir(&self.layout.trees())?;
             atomic::rename(&tree, entry.path())?;
         }
+        let (private, place) = (dir.join("private"), self.layout.private_of(entry.path()));
+        if private.is_dir() && !place.exists() {
+            store::home::create_private_dir(&self.layout.private_dirs())?;
+            atomic::rename(&private, &place)?;
+        }
         reached(fault::UNDO_TREE);
         admin::unlock(&admin, MOVING)?;
         self.make_durable()

@@ -20,6 +20,8 @@ mod create;
 mod example;
 /// What agents leave for ccb to stumble over.
 mod hostile;
+/// The `.git` that an agent has to itself.
+mod private;
 /// Taken away and brought back.
 mod remove;
 /// The repository all of this happens in.

@@ -25,6 +25,9 @@ pub(crate) struct RunArgs {
         value_parser = |text: &str| DurationFormat::SECONDS.read(text),
     )]
     timeout: Duration,
+    /// Give it a .git of its own, as an agent has; its commits are taken over when it ends
+    #[arg(long)]
+    private_git: bool,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -40,6 +43,7 @@ pub(crate) fn run(args: &RunArgs, context: &mut Context) -> Result<Exit, Failure
         timeout: args.timeout,
         capture: context.out.is_json(),
         // It has a process group of its own, which a terminal would stop for reading.
+        private_git: args.private_git,
         no_input: std::io::stdin().is_terminal(),
         stop: &signals.stop,
     };
@@ -53,8 +57,14 @@ pub(crate) fn run(args: &RunArgs, context: &mut Context) -> Result<Exit, Failure
         .code()
         .or(ran.status.signal().map(|number| 128 + number))
         .unwrap_or(1);
+    if let Some(why) = &ran.history_refused {
+        context.out.note(&format!(
+            "the commits made there were not taken over: {why}. The files are as they were left"
+        ));
+    }
     if context.out.is_json() {
         context.out.json(&json!({
+            "historyRefused": ran.history_refused,
             "exitCode": code,
             "timedOut": ran.timed_out,
             "stdout": String::from_utf8_lossy(&ran.stdout),
