@@ -14,6 +14,7 @@ use swarm::sandbox;
 
 /// Runs a guard, a host, an agent or a confined command if that is what this process was started as.
 pub(crate) fn main(args: &[OsString]) -> Option<ExitCode> {
+    sandbox::this_is_ccb();
     if let [_, role] = args
         && role == swarm::native::ROLE
     {

@@ -224,7 +224,97 @@ const SCENARIOS: &[Scenario] = &[
             assert_eq!(found, 1, "{about}");
         },
     },
+    Scenario {
+        name: "an agent's own .git",
+        setup: |at| drop(at.ok(&["worktree", "create", "x"])),
+        command: &[
+            "worktree",
+            "run",
+            "x",
+            "--private-git",
+            "--",
+            "sh",
+            "-c",
+            AGENT,
+        ],
+        work: true,
+        check: committed_or_not,
+    },
+    Scenario {
+        name: "an agent's own .git for the second time",
+        setup: |at| {
+            at.ok(&["worktree", "create", "x"]);
+            at.ok(&[
+                "worktree",
+                "run",
+                "x",
+                "--private-git",
+                "--",
+                "sh",
+                "-c",
+                STASHES,
+            ]);
+        },
+        command: &[
+            "worktree",
+            "run",
+            "x",
+            "--private-git",
+            "--",
+            "sh",
+            "-c",
+            AGENT,
+        ],
+        work: true,
+        check: |at, about| {
+            committed_or_not(at, about);
+            at.ok(&[
+                "worktree",
+                "run",
+                "x",
+                "--private-git",
+                "--",
+                "git",
+                "rev-parse",
+                "stash",
+            ]);
+        },
+    },
 ];
+
+/// What an agent does that commits.
+const AGENT: &str = "set -e; test -e ours || { echo ours > ours; git add ours; \
+                     git -c user.name=a -c user.email=a@a commit -qm ours; }";
+/// And one that stashes.
+const STASHES: &str =
+    "set -e; echo stashed > readme; git -c user.name=a -c user.email=a@a stash -q";
+
+/// The worktree is an ordinary one, and what its agent committed, if it came to that, is on its
+/// branch; trying again gets it there.
+fn committed_or_not(at: &Workplace, about: &str) {
+    let tree = at.repo.tree("x");
+    assert!(tree.join(".git").is_file(), "{about}");
+    assert_eq!(git(&tree, &["status", "--porcelain"]), "", "{about}");
+    let ours = |at: &Workplace| {
+        let files = at.repo.git(&["ls-tree", "--name-only", "worktree/x"]);
+        files.contains("ours")
+    };
+    assert_eq!(tree.join("ours").exists(), ours(at), "{about}");
+    at.ok(&[
+        "worktree",
+        "run",
+        "x",
+        "--private-git",
+        "--",
+        "sh",
+        "-c",
+        AGENT,
+    ]);
+    assert!(ours(at), "{about}");
+    at.repo.git(&["fsck", "--strict", "--no-dangling"]);
+    let stay = at.repo.ours().join("private/x/stay.json");
+    assert!(!stay.exists(), "{about}");
+}
 
 /// A tree `x` with a commit, and another one on main.
 fn with_two_sides(at: &Workplace) {

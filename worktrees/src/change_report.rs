@@ -47,6 +47,10 @@ pub struct Changes {
     pub head: Option<String>,
     /// The branch HEAD is on, without `refs/heads/`.
     pub branch: Option<String>,
+    /// So many of `nested` are only in an agent's own `.git`.
+    pub(crate) private_modules: usize,
+    /// A submodule that has other commits than the worktree names.
+    pub(crate) moved_module: Option<String>,
     /// The uncommitted paths, those of `files` and `untracked`, as git names them.
     pub(crate) paths: Vec<Vec<u8>>,
 }

@@ -25,6 +25,11 @@ pub struct Lease {
 }
 
 impl Lease {
+    /// Whether the holder's agent has a `.git` of its own in the worktree.
+    pub fn is_inside(&self) -> bool {
+        self.stay.is_some()
+    }
+
     pub(crate) fn take(layout: &Layout, slug: &Slug) -> Result<Self, TreeError> {
         layout.create_dirs()?;
         let path = layout.lease(slug);

@@ -1,5 +1,6 @@
 //! The agents of one team.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -11,6 +12,7 @@ use store::name::Name;
 use store::settings::{LockMode, Settings};
 use swarm::Team;
 use swarm::run::{self, Child, Exit, Meta, RunDir, RunError, RunOptions, RunState, SharedPlace};
+use swarm::sandbox::{self, Confinement};
 use swarm::starter::Starter;
 use taskboard::{Board, BoardOptions, LeaseTerm};
 use worktrees::{Repository, TreeOptions, Trees};
@@ -440,8 +442,16 @@ pub(crate) fn tree_options(options: &RunOptions, starter: &Starter) -> TreeOptio
         gc_days: options.gc_days,
         rescue_max_bytes: options.rescue_max_bytes,
         secret_filter: starter.secret_filter(),
+        reader: reader(),
         ..TreeOptions::default()
     }
+}
+
+/// The words before a program that may write nothing; none where the kernel cannot do that.
+fn reader() -> Vec<OsString> {
+    let nothing = Confinement::writing(Vec::new(), true);
+    let words = sandbox::helper().map(|helper| nothing.words(helper));
+    words.and_then(Result::ok).unwrap_or_default()
 }
 
 /// What they say about boards.

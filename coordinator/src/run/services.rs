@@ -41,6 +41,8 @@ pub(super) struct RunServices {
     reported: Usage,
     hooks: Option<RunHooks>,
     before: Before,
+    /// What is to be said of its `.git`.
+    git_notes: Vec<String>,
     /// Keeps its tasks its own, where several machines share the board.
     heartbeat: Option<Heartbeat>,
 }
@@ -64,6 +66,7 @@ impl RunServices {
             reported: Usage::default(),
             hooks: None,
             before: Before::default(),
+            git_notes: Vec::new(),
             heartbeat: None,
         }
     }
@@ -106,6 +109,42 @@ impl RunServices {
         if let (Some(tree), None) = (&meta.worktree, &self.tree) {
             let slug = Slug::new(&tree.name)?;
             self.tree = Some(self.agents.trees()?.hold(&slug)?);
+        }
+        self.enter_tree(meta)
+    }
+
+    /// Gives the agent a `.git` of its own in its tree, if that is its own.
+    fn enter_tree(&mut self, meta: &Meta) -> Result<(), AgentError> {
+        let confined = meta.launch.sandbox.is_some();
+        let wanted = confined || self.agents.options.private_git;
+        let (Some(tree), Some(lease)) = (&meta.worktree, &mut self.tree) else {
+            return Ok(());
+        };
+        if !wanted || lease.is_inside() {
+            return Ok(());
+        }
+        let without = self.agents.trees()?.enter(&Slug::new(&tree.name)?, lease)?;
+        if let (Some(why), true) = (without, confined) {
+            self.git_notes.push(format!(
+                "it had no .git of its own, so it could not commit: {why}. What it did to files is kept"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Nobody works in the tree any more: what its agent committed is taken over.
+    pub(super) fn leave_tree(&mut self) -> Result<(), AgentError> {
+        let (Some(tree), Some(lease)) = (&self.meta.worktree, &mut self.tree) else {
+            return Ok(());
+        };
+        if !lease.is_inside() {
+            return Ok(());
+        }
+        let slug = Slug::new(&tree.name)?;
+        if let Some(why) = self.agents.trees()?.leave(&slug, Some(lease))? {
+            self.git_notes.push(format!(
+                "the commits it made itself were not taken over: {why}. Its files are"
+            ));
         }
         Ok(())
     }
@@ -297,6 +336,10 @@ impl HostServices for RunServices {
         let Some(prove) = self.meta.launch.prove.clone() else {
             return Ok(None);
         };
+        self.leave_tree().map_err(|error| match error {
+            AgentError::Tree(error) => tree_port(error),
+            error => port(error),
+        })?;
         let mut proof = Proof::default();
         if let Some(sealed) = self.seal_tree(&prove)? {
             self.seen = Some(sealed.seen);
@@ -341,6 +384,10 @@ impl HostServices for RunServices {
     }
 
     fn judge(&mut self, exit: &mut Exit) {
+        if let Err(error) = self.leave_tree() {
+            tracing::warn!(%error, "its commits are left to whoever needs the worktree next");
+        }
+        exit.notes.append(&mut self.git_notes);
         let (agents, run) = (&self.agents, &self.run);
         self.before.judge(agents, run, &self.meta, exit);
     }
@@ -393,6 +440,9 @@ impl HostServices for RunServices {
 
     fn finish(&mut self, exit: &Exit, written: &mut dyn FnMut()) -> Result<(), ServiceError> {
         // Nobody works in it any more.
+        if let Err(error) = self.leave_tree() {
+            tracing::warn!(%error, "its commits are left to whoever needs the worktree next");
+        }
         self.tree = None;
         Ok(finish::finish(
             &self.agents,

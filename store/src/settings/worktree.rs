@@ -66,6 +66,9 @@ pub struct WorktreeSettings {
     /// `remote`: the git remote that carries results to other machines, where the board is in a
     /// database.
     pub remote: String,
+    /// `privateGit`: whether agents that are not confined, too, have a `.git` of their own while they
+    /// work in a worktree.
+    pub private_git: bool,
     /// `trashDays`: how long removed trees stay in the trash.
     pub trash_days: u32,
     /// `gcDays`: how long a tree must not have been used before gc takes it.
@@ -88,6 +91,7 @@ impl Default for WorktreeSettings {
             protect: Vec::new(),
             set_up: None,
             remote: "origin".into(),
+            private_git: true,
             trash_days: 7,
             gc_days: 30,
             rescue_max_bytes: 256 * 1024 * 1024,
@@ -103,6 +107,7 @@ pub(super) const KEYS: &[&str] = &[
     "gcDays",
     "mergeStrategy",
     "pool",
+    "privateGit",
     "protect",
     "remote",
     "rescueMaxBytes",
@@ -129,6 +134,7 @@ impl WorktreeSettings {
         ] {
             set(list, section.strings(key, "paths")?);
         }
+        set(&mut self.private_git, section.boolean("privateGit")?);
         set(&mut self.protect, section.strings("protect", "patterns")?);
         // A name alone: whoever writes a repository's settings must not say where work is sent.
         let remote = section.read("remote", "the name of a git remote", |value| {

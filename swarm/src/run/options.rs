@@ -27,6 +27,8 @@ pub struct RunOptions {
     pub output_max_bytes: u64,
     /// So many agents may run at once.
     pub max_agents: Option<usize>,
+    /// Agents that are not confined have a `.git` of their own as well.
+    pub private_git: bool,
     /// So long removed worktrees are kept.
     pub trash_days: u32,
     /// So long worktrees nobody uses are kept.
@@ -95,6 +97,7 @@ impl From<&Settings> for RunOptions {
             stop_grace_ms: ms(settings.agents.stop_grace),
             output_max_bytes: settings.agents.output_max_bytes,
             max_agents: settings.agents.max_agents,
+            private_git: settings.worktree.private_git,
             trash_days: settings.worktree.trash_days,
             gc_days: settings.worktree.gc_days,
             rescue_max_bytes: settings.worktree.rescue_max_bytes,

@@ -54,7 +54,10 @@ fn confined(program: &str, launch: &Launch, sandbox: &Sandbox) -> Result<Vec<OsS
         also.push(var(variable).unwrap_or_else(|| user.join(usual)).join(name));
     }
     also.extend(sandbox.write.iter().cloned());
-    if let Some(home) = var("CCB_HOME") {
+    // Our own server, which it starts, keeps board and mail there; a program without it has no business
+    // with them.
+    let home = var("CCB_HOME").filter(|_| launch.has_own_tools());
+    if let Some(home) = home {
         let dirs = ["teams", "tasks"].map(|dir| home.join(dir));
         for dir in &dirs {
             // One that is not there cannot be allowed, and our tools could not make it later.
@@ -67,7 +70,7 @@ fn confined(program: &str, launch: &Launch, sandbox: &Sandbox) -> Result<Vec<OsS
     let tree = tree_around(&launch.cwd);
     let confinement = match launch.reach {
         Reach::Reads => Confinement::writing(also, sandbox.network),
-        _ => Confinement::of_tree(&tree, also, sandbox.network)?,
+        _ => Confinement::of_tree(&tree, also, sandbox.network),
     };
     confinement.words(Path::new("/proc/self/exe"))
 }

@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 
 pub use enter::{CONFINED, EXIT_NOT_CONFINED, main};
-pub use git::{commit_paths, tree_around};
+pub use git::tree_around;
 
 /// Devices that harmless commands write to.
 const DEVICES: [&str; 8] = [
@@ -63,17 +63,11 @@ pub struct Confinement {
 }
 
 impl Confinement {
-    /// For a program in `tree`: that, what committing there needs, and `also`. A tree whose git
-    /// files were tampered with is an error.
-    pub fn of_tree(
-        tree: &Path,
-        also: impl IntoIterator<Item = PathBuf>,
-        network: bool,
-    ) -> Result<Self, String> {
+    /// For a program in `tree`: that, and `also`.
+    pub fn of_tree(tree: &Path, also: impl IntoIterator<Item = PathBuf>, network: bool) -> Self {
         let mut write = vec![tree.to_owned()];
-        write.extend(commit_paths(tree)?);
         write.extend(also);
-        Ok(Self::writing(write, network))
+        Self::writing(write, network)
     }
 
     /// For a program that may write below `write` and nowhere else.
@@ -103,6 +97,18 @@ impl Confinement {
         let json = serde_json::to_string(&told).map_err(|error| error.to_string())?;
         Ok(vec![helper.into(), CONFINED.into(), json.into()])
     }
+}
+
+static HELPER: OnceLock<PathBuf> = OnceLock::new();
+
+/// Says that this process is a ccb, so that it can be started again as the helper.
+pub fn this_is_ccb() {
+    HELPER.get_or_init(|| PathBuf::from("/proc/self/exe"));
+}
+
+/// What can be started as the helper, if this process is a ccb.
+pub fn helper() -> Option<&'static Path> {
+    HELPER.get().map(PathBuf::as_path)
 }
 
 /// Whether programs can be confined here; if not, why, in a sentence for people.

@@ -71,6 +71,8 @@ pub(crate) fn of(layout: &Layout, entry: &Entry) -> Changes {
 fn add_private(changes: &mut Changes, left: &Left) {
     changes.stashes += left.stashes;
     changes.nested += left.nested;
+    changes.private_modules = left.nested;
+    changes.moved_module.clone_from(&left.moved_module);
     // A stash is a commit, too.
     changes.unreferenced += left.commits.len().saturating_sub(left.stashes);
     // Whoever has committed since has made an end of it.

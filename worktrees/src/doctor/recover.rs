@@ -25,7 +25,9 @@ impl Trees {
         };
         for entry in registry.worktrees.iter().filter(|it| it.is_live()) {
             if private::is_stay(&self.layout, entry.path())
-                && entry.slug().is_ok_and(|slug| self.is_held(&slug).is_ok_and(|held| !held))
+                && entry
+                    .slug()
+                    .is_ok_and(|slug| self.is_held(&slug).is_ok_and(|held| !held))
             {
                 self.try_to_catch_up(entry);
             }

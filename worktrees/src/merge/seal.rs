@@ -9,6 +9,7 @@ use crate::change_report::Changes;
 use crate::changes;
 use crate::error::TreeError;
 use crate::git::{ConflictPlace, Git, Head, files, in_process, line, links, path_from};
+use crate::merge::modules_file;
 use crate::merge::patch::NAMES_ONLY;
 use crate::merge::{Builder, Built, MergeStrategy, Target};
 use crate::private;
@@ -54,7 +55,13 @@ impl Trees {
         if found.unmerged > 0 {
             return Err(refused("it has conflicts nobody has resolved".into()));
         }
-        if found.nested > 0 {
+        if let Some(name) = &found.moved_module {
+            let why = format!(
+                "the submodule {name} has commits of its own, which ccb does not take over"
+            );
+            return Err(refused(why));
+        }
+        if found.nested > found.private_modules {
             return Err(refused("it has another repository inside".into()));
         }
         let Some(head) = found.head.clone() else {
@@ -88,6 +95,14 @@ impl Trees {
         message: &str,
     ) -> Result<String, TreeError> {
         let dir = entry.path();
+        if paths
+            .iter()
+            .any(|path| path == modules_file::NAME.as_bytes())
+            && let Some(why) = modules_file::refused(&self.layout, dir)?
+        {
+            let name = entry.name.clone();
+            return Err(TreeError::NotMergeable { name, why });
+        }
         self.take_in(entry, paths)?;
         let admin = self.layout.admin_of(dir)?;
         let tree = match in_process::write_tree(&self.layout, &admin) {

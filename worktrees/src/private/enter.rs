@@ -15,7 +15,7 @@ use crate::git::files;
 use crate::layout::{Layout, name_of};
 use crate::lease::Lease;
 use crate::private::make::Wanted;
-use crate::private::{Left, Stay, is_stay};
+use crate::private::{Left, Stay, is_stay, modules};
 use crate::registry::Entry;
 use crate::slug::Slug;
 use crate::trees::Trees;
@@ -164,6 +164,7 @@ impl Trees {
         reached(fault::ENTER_MADE);
         atomic::exchange(&new, &tree.join(".git"))?;
         reached(fault::ENTER_EXCHANGED);
+        modules::take_up(tree, &left);
         Ok(store::tree::delete(&new)?)
     }
 

@@ -77,7 +77,7 @@ impl Trees {
         }
         let tree = entry.path();
         Git::at(tree, "read-tree")
-            .args(["--reset", head])
+            .args(["--reset", "-i", head])
             .timeout(self.options.checkout_timeout)
             .run()?;
         self.leave_out(tree, &Claims::read(git_dir).skipped)?;

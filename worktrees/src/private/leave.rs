@@ -10,7 +10,7 @@ use crate::error::TreeError;
 use crate::fault;
 use crate::git::files;
 use crate::layout::Layout;
-use crate::private::{Claims, Left, Stay, lfs};
+use crate::private::{Claims, Left, Stay, lfs, modules};
 use crate::registry::Entry;
 use crate::trees::Trees;
 
@@ -34,6 +34,9 @@ impl Trees {
         self.take_over(entry, &admin, &git_dir, &mut stay)?;
         lfs::take_over(&self.layout, &git_dir)?;
         let mut left = examine(&self.layout, &git_dir, &stay)?;
+        if left.nested > 0 {
+            modules::let_go(tree, &git_dir, &mut left)?;
+        }
         left.save(&self.layout, tree)?;
         reached(fault::LEAVE_SAVED);
         if left.is_nothing() {

@@ -29,6 +29,7 @@ mod import;
 mod leave;
 mod lfs;
 mod make;
+mod modules;
 mod stay;
 mod stream;
 

@@ -46,6 +46,12 @@ pub(crate) struct Left {
     pub(crate) stashes: usize,
     /// Submodules that were initialised in it.
     pub(crate) nested: usize,
+    /// Where each was checked out, and where its repository is in the private one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) modules: Vec<(String, String)>,
+    /// One whose commit is another than the worktree names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) moved_module: Option<String>,
     /// Files with conflicts.
     pub(crate) unmerged: usize,
     /// The unfinished operation in it, in git's words.

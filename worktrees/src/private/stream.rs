@@ -7,6 +7,9 @@
 use std::path::Path;
 use std::time::Duration;
 
+use store::atomic;
+use store::home::{create_dir, create_private_dir};
+
 use crate::error::TreeError;
 use crate::git::Git;
 use crate::trees::Trees;
@@ -84,15 +87,51 @@ impl Trees {
                     .args(["--stdin", "--strict", "--threads=1", &limit])
             }
         };
+        // Aside first: what is refused half way leaves nothing behind.
+        let aside = self.layout.tmp();
+        let aside = aside.join(format!("incoming-{}", uuid::Uuid::new_v4().simple()));
+        create_private_dir(&aside)?;
         let taken = git
             .env("GIT_DIR", &self.layout.common)
+            .env("GIT_OBJECT_DIRECTORY", &aside)
+            .env(
+                "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+                self.layout.common.join("objects"),
+            )
             .input(pack)
             .timeout(TIME_LIMIT)
             .run();
-        match taken {
-            Ok(_) => Ok(Ok(())),
+        let done = match taken {
+            Ok(_) => self.add_objects(&aside).map(Ok),
             Err(error) => refused(error),
+        };
+        store::tree::delete(&aside)?;
+        done
+    }
+
+    /// Moves checked objects to those of the repository. The index of a pack comes last: by that git
+    /// knows it. Ones that are there already stay as they are.
+    fn add_objects(&self, aside: &Path) -> Result<(), TreeError> {
+        let objects = self.layout.common.join("objects");
+        let mut files = Vec::new();
+        store::tree::walk(aside, &mut |path, meta| {
+            if meta.is_file() {
+                files.push(path.to_owned());
+            }
+            Ok(true)
+        })?;
+        files.sort_by_key(|path| path.extension().is_some_and(|it| it == "idx"));
+        for file in files {
+            let Ok(below) = file.strip_prefix(aside) else {
+                continue;
+            };
+            let place = objects.join(below);
+            if let Some(dir) = place.parent() {
+                create_dir(dir)?;
+            }
+            atomic::rename_new(&file, &place)?;
         }
+        Ok(())
     }
 
     /// Why the private objects must not be read, if one of them is too large to be honest. A file may

@@ -8,6 +8,11 @@
     reason = "a test stops where something is wrong, and does to files what other programs do"
 )]
 
+/// What becomes of it.
+mod attacked;
+/// What agents may leave in their own `.git`: the list.
+#[expect(unreachable_pub, reason = "the tests of whole runs use it, too")]
+mod attacks;
 /// What counts as a change.
 mod changes;
 /// Worktrees for checks: exactly the commit, every time.
@@ -22,6 +27,8 @@ mod example;
 mod hostile;
 /// The `.git` that an agent has to itself.
 mod private;
+/// The same in every kind of repository.
+mod private_formats;
 /// Taken away and brought back.
 mod remove;
 /// The repository all of this happens in.

@@ -30,6 +30,16 @@ impl TestRepo {
         repo
     }
 
+    /// A clone of the repository at this address, made with these arguments.
+    pub fn cloned(from: &str, args: &[&str]) -> Self {
+        let repo = Self::empty(&[]);
+        std::fs::remove_dir_all(repo.main()).expect("the empty one goes");
+        let main = repo.main().to_str().expect("text").to_owned();
+        let top = repo.beside("");
+        git(&top, &[&["clone", "-q"], args, &[from, &main]].concat());
+        repo
+    }
+
     /// A repository without a commit.
     pub fn empty(args: &[&str]) -> Self {
         let memory = Path::new("/dev/shm");

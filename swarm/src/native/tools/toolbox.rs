@@ -215,7 +215,7 @@ fn shell(
             let usual = Confinement::of_tree(tree, also, sandbox.network);
             match (sandbox::support(), sandbox.network) {
                 (Ok(()), _) => {
-                    let usual = usual.and_then(|usual| usual.words(helper));
+                    let usual = usual.words(helper);
                     let why = usual.as_ref().err().cloned();
                     let confined = why.map_or(Ok(()), Err);
                     (confined, (usual, reading.words(helper)))

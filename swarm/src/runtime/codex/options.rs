@@ -1,8 +1,11 @@
 //! What Codex is told before its first turn.
 
+use std::path::{Path, PathBuf};
+
 use serde_json::{Map, Value, json};
 
 use super::super::{Launch, Start};
+use crate::sandbox::tree_around;
 use crate::tools::Reach;
 
 /// The sandbox that can write where the agent works.
@@ -54,9 +57,14 @@ pub(super) fn opening(launch: &Launch) -> (&'static str, Value) {
     if !launch.mcp_servers.is_empty() {
         config.insert("mcp_servers".into(), servers(launch).into());
     }
-    if let Some(dir) = launch.scratchpad().filter(|_| sandbox == WRITES_HERE) {
-        let roots = json!({ "writable_roots": [dir] });
-        config.insert("sandbox_workspace_write".into(), roots);
+    if sandbox == WRITES_HERE {
+        let own = own_git(&launch.cwd);
+        let roots = launch.scratchpad().into_iter().chain(own.as_deref());
+        let roots: Vec<&Path> = roots.collect();
+        if !roots.is_empty() {
+            let roots = json!({ "writable_roots": roots });
+            config.insert("sandbox_workspace_write".into(), roots);
+        }
     }
     if !config.is_empty() {
         params["config"] = config.into();
@@ -75,6 +83,15 @@ pub(super) fn opening(launch: &Launch) -> (&'static str, Value) {
     // The history can be long, and we do not look at it.
     params["excludeTurns"] = true.into();
     (method, params)
+}
+
+/// The `.git` that an agent has to itself in a worktree of ccb. Codex keeps a `.git` at the top
+/// read-only unless it is named.
+fn own_git(cwd: &Path) -> Option<PathBuf> {
+    let tree = tree_around(cwd);
+    let ours = tree.parent()?.ends_with(".claude/worktrees");
+    let git = tree.join(".git");
+    (ours && git.is_dir()).then_some(git)
 }
 
 /// When it asks, and what its commands can reach without asking.

@@ -1,0 +1,5 @@
+#!/usr/bin/env bash
+# Every attack from an agent's own `.git`, the heavy ones too: takes some minutes and 2 GB of memory.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+cargo test -p ccb-worktrees --test it -- --include-ignored attack
