@@ -22,10 +22,21 @@ struct Scenario {
     name: &'static str,
     setup: fn(&Workplace),
     command: &'static [&'static str],
-    /// Whether the tree has work in it that must be there in the end.
-    work: bool,
+    /// What must be so of the tree in the end.
+    after: After,
     /// What else must be so after every crash; told where it happened.
     check: fn(&Workplace, &str),
+}
+
+/// What becomes of the tree `x`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum After {
+    /// It can be had, and nothing is in it.
+    Clean,
+    /// The work that was in it before is there as it was.
+    SameWork,
+    /// The scenario's own check says.
+    Checked,
 }
 
 /// The store's point before everything git wrote goes to the disk.
@@ -36,7 +47,7 @@ const SCENARIOS: &[Scenario] = &[
         name: "the first tree",
         setup: |_| {},
         command: &["worktree", "create", "x"],
-        work: false,
+        after: After::Clean,
         check: |_, _| {},
     },
     Scenario {
@@ -49,21 +60,21 @@ const SCENARIOS: &[Scenario] = &[
         command: &[
             "worktree", "create", "x", "--sparse", "src", "--setup", "true",
         ],
-        work: false,
+        after: After::Clean,
         check: |_, _| {},
     },
     Scenario {
         name: "removing an unchanged tree",
         setup: |at| drop(at.ok(&["worktree", "create", "x"])),
         command: &["worktree", "remove", "x"],
-        work: true,
+        after: After::SameWork,
         check: |_, _| {},
     },
     Scenario {
         name: "removing a tree with all kinds of work",
         setup: with_work,
         command: &["worktree", "remove", "x", "--discard"],
-        work: true,
+        after: After::SameWork,
         check: |_, _| {},
     },
     Scenario {
@@ -73,7 +84,7 @@ const SCENARIOS: &[Scenario] = &[
             std::fs::remove_dir_all(at.repo.tree("x")).unwrap();
         },
         command: &["worktree", "remove", "x", "--discard"],
-        work: false,
+        after: After::Clean,
         check: |_, _| {},
     },
     Scenario {
@@ -83,7 +94,7 @@ const SCENARIOS: &[Scenario] = &[
             std::fs::remove_dir_all(at.repo.tree("x")).unwrap();
         },
         command: &["worktree", "create", "x"],
-        work: false,
+        after: After::Clean,
         check: |_, _| {},
     },
     Scenario {
@@ -93,7 +104,7 @@ const SCENARIOS: &[Scenario] = &[
             at.ok(&["worktree", "remove", "x", "--discard"]);
         },
         command: &["worktree", "undo", "x"],
-        work: true,
+        after: After::SameWork,
         check: |_, _| {},
     },
     Scenario {
@@ -107,14 +118,14 @@ const SCENARIOS: &[Scenario] = &[
                 .settings(r#"{"worktree":{"trashDays":0,"gcDays":0}}"#);
         },
         command: &["worktree", "gc", "--yes"],
-        work: false,
+        after: After::Clean,
         check: |_, _| {},
     },
     Scenario {
         name: "a merge with a check",
         setup: with_two_sides,
         command: &["worktree", "merge", "x", "--check", "test -f ours"],
-        work: true,
+        after: After::SameWork,
         check: landed_or_not,
     },
     Scenario {
@@ -132,7 +143,7 @@ const SCENARIOS: &[Scenario] = &[
             "--strategy",
             "squash",
         ],
-        work: true,
+        after: After::SameWork,
         check: landed_or_not,
     },
     Scenario {
@@ -142,7 +153,7 @@ const SCENARIOS: &[Scenario] = &[
             at.ok(&["worktree", "merge", "x"]);
         },
         command: &["undo", "x"],
-        work: true,
+        after: After::SameWork,
         check: undone_or_not,
     },
     Scenario {
@@ -155,14 +166,14 @@ const SCENARIOS: &[Scenario] = &[
             at.repo.git(&["commit", "-qm", "later"]);
         },
         command: &["undo", "x", "--check", "test -f later && ! test -e ours"],
-        work: true,
+        after: After::SameWork,
         check: undone_or_not,
     },
     Scenario {
         name: "filling the pool",
         setup: |_| {},
         command: &["worktree", "pool", "fill", "1"],
-        work: false,
+        after: After::Clean,
         check: |_, _| {},
     },
     Scenario {
@@ -173,7 +184,7 @@ const SCENARIOS: &[Scenario] = &[
             at.repo.git(&["commit", "-qam", "newer"]);
         },
         command: &["worktree", "create", "x"],
-        work: false,
+        after: After::Clean,
         check: |_, _| {},
     },
     Scenario {
@@ -183,7 +194,7 @@ const SCENARIOS: &[Scenario] = &[
             write(&at.repo.tree("x").join("left.ignored"), "by the one before");
         },
         command: &["worktree", "pool", "return", "x"],
-        work: false,
+        after: After::Clean,
         check: |at, about| {
             // The next one that was made is as new, whether or not it is that one.
             let probe = at.repo.tree("probe");
@@ -199,7 +210,7 @@ const SCENARIOS: &[Scenario] = &[
             at.ok(&["worktree", "pool", "return", "x"]);
         },
         command: &["worktree", "gc", "--yes"],
-        work: false,
+        after: After::Clean,
         check: |at, about| {
             at.ok(&["worktree", "gc", "--yes"]);
             let left = at.repo.git(&["worktree", "list"]);
@@ -213,7 +224,7 @@ const SCENARIOS: &[Scenario] = &[
             write(&at.repo.tree("ccb-pool-1").join("precious"), "work");
         },
         command: &["worktree", "create", "x"],
-        work: false,
+        after: After::Clean,
         check: |at, about| {
             let mut found = 0;
             store::tree::walk(at.repo.main(), &mut |path, _| {
@@ -237,7 +248,7 @@ const SCENARIOS: &[Scenario] = &[
             "-c",
             AGENT,
         ],
-        work: true,
+        after: After::Checked,
         check: committed_or_not,
     },
     Scenario {
@@ -265,7 +276,7 @@ const SCENARIOS: &[Scenario] = &[
             "-c",
             AGENT,
         ],
-        work: true,
+        after: After::Checked,
         check: |at, about| {
             committed_or_not(at, about);
             at.ok(&[
@@ -432,7 +443,7 @@ fn sweep(scenario: &Scenario) -> (BTreeSet<String>, usize) {
         copy(&saved, at.repo.main());
     };
     // Trees hold absolute paths, so every run has to happen in the same place.
-    let whole = if scenario.work {
+    let whole = if scenario.after == After::SameWork {
         if !at.repo.tree("x").exists() {
             at.ok(&["worktree", "undo", "x"]);
         }
@@ -465,13 +476,15 @@ fn sweep(scenario: &Scenario) -> (BTreeSet<String>, usize) {
             .any(|tree| tree.get("underWay").is_some());
         let recovery = traced(&at, RECOVERY);
         visited.extend(recovery.iter().map(|(point, _)| point.clone()));
-        check(&at, &about, whole.as_ref());
+        check(&at, &about, scenario.after, whole.as_ref());
         (scenario.check)(&at, &about);
         // The steps of the recovery itself; those of `create.` are about the next tree.
-        let settles = |point: &str| point.starts_with("removal.") || point.starts_with("undo.");
-        let steps = recovery
-            .iter()
-            .filter(|(point, _)| half_done && settles(point));
+        let settles = |point: &str| match point.split_once('.') {
+            Some(("removal" | "undo", _)) => half_done,
+            Some((part, _)) => matches!(part, "leave" | "import"),
+            None => false,
+        };
+        let steps = recovery.iter().filter(|(point, _)| settles(point));
         for again in steps {
             restore();
             crash(&at, scenario.command, pass);
@@ -481,6 +494,7 @@ fn sweep(scenario: &Scenario) -> (BTreeSet<String>, usize) {
             check(
                 &at,
                 &format!("{about}, then at {}", again.0),
+                scenario.after,
                 whole.as_ref(),
             );
             (scenario.check)(&at, &about);
@@ -496,7 +510,12 @@ fn sweep(scenario: &Scenario) -> (BTreeSet<String>, usize) {
             full_disk(&at, scenario.command, pass);
             count += 1;
             at.ok(RECOVERY);
-            check(&at, &format!("{about}, but a full disk"), whole.as_ref());
+            check(
+                &at,
+                &format!("{about}, but a full disk"),
+                scenario.after,
+                whole.as_ref(),
+            );
             (scenario.check)(&at, &about);
         }
     }
@@ -504,7 +523,7 @@ fn sweep(scenario: &Scenario) -> (BTreeSet<String>, usize) {
 }
 
 /// Nothing is half done, git and the registry agree, and no work is missing.
-fn check(at: &Workplace, about: &str, whole: Option<&View>) {
+fn check(at: &Workplace, about: &str, after: After, whole: Option<&View>) {
     let list = at.ok(&["worktree", "list", "--all", "--quick"]);
     for tree in list["worktrees"].as_array().unwrap() {
         assert!(tree.get("underWay").is_none(), "{about}: {tree}");
@@ -536,7 +555,7 @@ fn check(at: &Workplace, about: &str, whole: Option<&View>) {
             at.ok(&["worktree", "undo", "x"]);
         }
         assert_eq!(view(&at.repo.tree("x")), *whole, "{about}");
-    } else {
+    } else if after == After::Clean {
         // Whatever became of it, it can be had.
         at.ok(&["worktree", "create", "x"]);
         let status = at.ok(&["worktree", "status", "x"]);
