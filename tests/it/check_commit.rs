@@ -74,9 +74,13 @@ const TEMPORARY: Trick = Trick {
     verify: "test -e \"$TMPDIR/found\"",
 };
 
+/// In the repository's own `.git`, where a trick is more than in an agent's.
+const SHARED_GIT: &str = r#"{"agents":{"stopGraceMs":300},"worktree":{"privateGit":false}}"#;
+
 /// A session with this trick: the task fails, and the branch is as it was.
 fn session(trick: Trick) {
     let scene = SessionScene::new(CCB);
+    scene.home.settings(SHARED_GIT);
     for (path, text) in FILES {
         scene.repo.write(path, text);
     }
@@ -105,6 +109,7 @@ fn session(trick: Trick) {
 /// A plan in which the first task uses the trick: it fails, the others land.
 fn fanout(trick: Trick) {
     let fan = Fan::new(CCB);
+    fan.0.home.settings(SHARED_GIT);
     for (path, text) in FILES {
         fan.write(path, text);
     }
@@ -158,6 +163,34 @@ tricks! {
     a_file_system_monitor: super::FSMONITOR;
     an_object_that_is_replaced: super::REPLACED;
     a_file_in_the_agents_temporary_directory: super::TEMPORARY;
+}
+
+#[test]
+fn in_a_git_of_its_own_an_agent_hides_nothing() {
+    for trick in [
+        ASSUME_UNCHANGED,
+        SKIP_WORKTREE,
+        INFO_ATTRIBUTES,
+        HOOK,
+        REPLACED,
+    ] {
+        let fan = Fan::new(CCB);
+        for (path, text) in FILES {
+            fan.write(path, text);
+        }
+        fan.commit();
+        let task = json!({ "id": "trick", "run": trick.run, "verify": trick.verify });
+        fan.plan(&json!({ "tasks": [task] }));
+        let (code, report) = fan.run(&["--land", "merge"]);
+        assert_eq!(code, Some(0), "{report}");
+        let branch = report["landed"]["branch"].as_str().unwrap();
+        let value = fan.git(&["show", &format!("{branch}:value")]);
+        assert_eq!(
+            value, "fixed",
+            "what the check saw is what landed: {}",
+            trick.run
+        );
+    }
 }
 
 #[test]

@@ -197,7 +197,6 @@ fn commands_write_nothing_outside_and_commit_inside() {
         format!("git -C {main} commit -q --allow-empty -m gone"),
         format!("git -C {main} config core.fsmonitor 'touch {outside}/ran'"),
         format!("echo '#!/bin/sh' > {main}/.git/hooks/post-commit"),
-        "git branch gone".to_owned(),
         format!("git update-ref refs/heads/main HEAD~0 && echo x > {main}/.git/refs/heads/main"),
         format!("echo gone > {main}/gone"),
         format!("unshare -Urm sh -c 'mount --bind {outside} . && echo gone > secret'"),
@@ -206,6 +205,7 @@ fn commands_write_nothing_outside_and_commit_inside() {
     let mut steps: Vec<Step> = attacks.iter().map(|line| bash(line)).collect();
     // What it is there for still works.
     let works = [
+        "git branch gone && git tag gone && git config core.fsmonitor false",
         "echo work > work.txt && git add -A work.txt && git -c user.name=x -c user.email=x@x commit -q -m Work && git log -1 --format=%s",
         "echo t > $TMPDIR/t && cat $TMPDIR/t && echo x > /dev/null && echo err > /dev/stderr",
         "mkdir -p a/b && mv work.txt a/b/ && mv a c && ls c/b",
@@ -289,9 +289,10 @@ fn detours(outside: &Path) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Everything of ccb that looks into the worktree afterwards runs nothing; git by itself does, so
-/// the trap works.
-fn look_at_it(scene: &Scene, tree: &Path, what: &str) {
+/// Everything of ccb that looks into the worktree afterwards runs nothing. Where the agent had the
+/// worktree's ordinary `.git`, git by itself does, so the trap works; where it had one of its own, that
+/// is gone with the agent.
+fn look_at_it(scene: &Scene, tree: &Path, what: &str, private: bool) {
     let ran = scene.outside.join("ran");
     let name = tree.file_name().unwrap().to_str().unwrap();
     for command in [
@@ -312,7 +313,7 @@ fn look_at_it(scene: &Scene, tree: &Path, what: &str) {
         .current_dir(tree)
         .output()
         .unwrap();
-    assert!(ran.exists(), "{what} leads nowhere: {status:?}");
+    assert_eq!(ran.exists(), !private, "{what}: {status:?}");
 }
 
 #[test]
@@ -323,15 +324,19 @@ fn git_that_is_led_elsewhere_runs_nothing_for_us_on_native() {
         let steps = [bash(&line), Step::text("done")];
         let order = harness::model::prompt("Do it.", &steps);
         let tree = scene.wild("native", &order);
-        look_at_it(&scene, &tree, what);
+        look_at_it(&scene, &tree, what, true);
     }
 }
 
 #[test]
 fn git_that_is_led_elsewhere_runs_nothing_for_us_on_other_runtimes() {
     for n in 0..detours(Path::new("/")).len() {
-        for settings in ["{}", r#"{"agents":{"sandbox":"tree"}}"#] {
-            if settings != "{}" && !can_confine() {
+        for (settings, private) in [
+            ("{}", true),
+            (r#"{"worktree":{"privateGit":false}}"#, false),
+            (r#"{"agents":{"sandbox":"tree"}}"#, true),
+        ] {
+            if settings.contains("sandbox") && !can_confine() {
                 continue;
             }
             let scene = Scene::new();
@@ -339,7 +344,7 @@ fn git_that_is_led_elsewhere_runs_nothing_for_us_on_other_runtimes() {
             let (what, line) = detours(&scene.outside).swap_remove(n);
             let line = format!("export PATH=/usr/bin:/bin; {line}");
             let tree = scene.wild("shell", &line);
-            look_at_it(&scene, &tree, &format!("{what} with {settings}"));
+            look_at_it(&scene, &tree, &format!("{what} with {settings}"), private);
         }
     }
 }

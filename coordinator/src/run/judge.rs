@@ -138,6 +138,10 @@ fn words(stray: &Stray, its_own: bool, main: &Path) -> String {
         more => format!("{more} commits that are"),
     };
     let look = match (&stray.branch, &stray.path) {
+        (Some(branch), _) if stray.kept_with.is_some() => format!(
+            "ccb worktree run --private-git {} -- git log HEAD..{branch}",
+            stray.kept_with.as_deref().unwrap_or_default()
+        ),
         (Some(branch), _) => format!("git -C {} log HEAD..{branch}", main.display()),
         (None, Some(path)) => format!("git -C {} log", path.display()),
         (None, None) => String::new(),

@@ -132,6 +132,20 @@ impl RunServices {
         Ok(())
     }
 
+    /// The user sees what the agent has committed so far.
+    fn show_commits(&self) {
+        let (Some(tree), Some(_lease)) = (&self.meta.worktree, &self.tree) else {
+            return;
+        };
+        let shown = (|| {
+            let trees = self.agents.trees()?;
+            Ok::<_, AgentError>(trees.catch_up(&trees.get(&Slug::new(&tree.name)?)?)?)
+        })();
+        if let Err(error) = shown {
+            tracing::warn!(%error, "what it has committed is shown later");
+        }
+    }
+
     /// Nobody works in the tree any more: what its agent committed is taken over.
     pub(super) fn leave_tree(&mut self) -> Result<(), AgentError> {
         let (Some(tree), Some(lease)) = (&self.meta.worktree, &mut self.tree) else {
@@ -313,6 +327,9 @@ impl HostServices for RunServices {
     }
 
     fn idle(&mut self, idle: bool) -> Result<(), ServiceError> {
+        if idle {
+            self.show_commits();
+        }
         if self.meta.address() == LEAD {
             // It would be told by itself.
             return Ok(());

@@ -11,6 +11,7 @@ use store::atomic;
 
 use crate::error::TreeError;
 use crate::git::{Head, History, admin, files};
+use crate::private;
 use crate::registry::{Entry, Registry};
 use crate::trees::{Trees, modified_ms};
 
@@ -29,6 +30,8 @@ pub struct Stray {
     pub path: Option<PathBuf>,
     /// The branch, if there is one.
     pub branch: Option<String>,
+    /// The worktree of the agent in whose own `.git` it is, if it is in one.
+    pub kept_with: Option<String>,
     /// How many commits it has that are neither in the result nor on the main tree's branch.
     pub commits: usize,
 }
@@ -76,6 +79,7 @@ impl Trees {
             strays.push(Stray {
                 path: Some(path),
                 branch,
+                kept_with: None,
                 commits,
             });
         }
@@ -89,11 +93,37 @@ impl Trees {
                 strays.push(Stray {
                     path: None,
                     branch: Some(branch),
+                    kept_with: None,
                     commits,
                 });
             }
         }
+        self.add_private(own, &results, &mut strays)?;
         Ok(strays)
+    }
+
+    /// Adds what was made in the `.git` of its own that the agent in the tree at `own` had.
+    fn add_private(
+        &self,
+        own: &Path,
+        results: &[&str],
+        strays: &mut Vec<Stray>,
+    ) -> Result<(), TreeError> {
+        let registry = Registry::load(&self.layout)?;
+        let Some(entry) = registry.there().find(|entry| own.starts_with(entry.path())) else {
+            return Ok(());
+        };
+        let base = entry.base.as_deref();
+        let known: Vec<&str> = results.iter().copied().chain(base).collect();
+        for branch in private::own_branches(&self.layout, entry.path())? {
+            strays.push(Stray {
+                commits: self.count_private(entry.path(), &branch.tip, &known),
+                path: branch.path,
+                branch: Some(branch.name),
+                kept_with: Some(entry.name.clone()),
+            });
+        }
+        Ok(())
     }
 
     /// Whether a tree is in a place of ours, such as one that a check is made in.

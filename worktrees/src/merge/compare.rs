@@ -27,6 +27,7 @@ impl Trees {
     /// The files of a worktree as they are, what is not committed included; not what git
     /// ignores. The worktree and its index stay as they are.
     pub fn files_now(&self, entry: &Entry) -> Result<FilesNow, TreeError> {
+        self.try_to_catch_up(entry);
         let found = changes::of(&self.layout, entry);
         let Some(head) = found.head.clone() else {
             return Err(TreeError::NotOurs {

@@ -206,6 +206,7 @@ impl Trees {
                 why: "only its own version control can merge it",
             });
         }
+        self.end_stay(entry)?;
         let changes = changes::of(&self.layout, entry);
         let unfinished = changes.files + changes.untracked + changes.unmerged > 0;
         if unfinished || changes.in_progress.is_some() {

@@ -158,7 +158,7 @@ impl Trees {
     }
 
     /// A git that reads these objects and may write nothing.
-    fn reader(&self, verb: &str, objects: &Path) -> Git {
+    pub(super) fn reader(&self, verb: &str, objects: &Path) -> Git {
         Git::behind(&self.options.reader, &self.layout.main, verb, READER)
             .env("GIT_DIR", &self.layout.common)
             .env("GIT_OBJECT_DIRECTORY", objects)
