@@ -25,6 +25,7 @@ use crate::error::{BoardError, Refusal};
 use crate::facts::Parked;
 use crate::fault;
 use crate::id::TaskId;
+use crate::own_keys::MetadataTrouble;
 use crate::prepared::Prepared;
 use crate::section::{ListDir, Section, Stop};
 use crate::snapshot::{Entry, Read, read_task};
@@ -111,12 +112,19 @@ enum Compared {
     Differ(Option<String>),
     /// It says that it is done, and shows something that the board has not seen.
     MadeUp,
+    /// The file says something that cannot be read, which may be a check. With what is written down.
+    Unclear(MetadataTrouble, Option<String>),
 }
 
 /// Compares a task's file with what is written down, and writes down what is not.
 fn compare(dir: &Path, task: &Task) -> Result<Compared, StoreError> {
     let found = task.verify_command();
-    match read(dir, task.id)? {
+    let record = read(dir, task.id)?;
+    if let Some(trouble) = task.trouble().filter(|trouble| trouble.unclear) {
+        let recorded = record.and_then(|record| record.verify);
+        return Ok(Compared::Unclear(trouble, recorded));
+    }
+    match record {
         None if found.is_none() => Ok(Compared::Nothing),
         None => {
             write(dir, task.id, &Record::of(task))?;
@@ -139,8 +147,7 @@ impl Loaded {
     /// tool, by hand, or by being created. `was_done` says whether it was completed before.
     pub(crate) fn attend_check(&mut self, dir: &Path, task: &Task, was_done: bool) {
         match compare(dir, task) {
-            Ok(Compared::Nothing) => {}
-            Ok(Compared::Agree) if !task.is_disputed() => {}
+            Ok(Compared::Nothing | Compared::Agree) if !task.is_disputed() => {}
             Ok(_) => {
                 self.disputed.insert(task.id, was_done);
             }
@@ -190,17 +197,17 @@ impl Section<'_> {
         match compare(&self.board.dir, &before.task)? {
             Compared::Nothing | Compared::Agree => task.end_dispute(),
             // It was done before; what it rests on is looked at before it lands.
-            Compared::Differ(_) | Compared::MadeUp
+            Compared::Differ(_) | Compared::MadeUp | Compared::Unclear(..)
                 if was_done && task.status == Status::Completed => {}
             Compared::Differ(recorded) => {
                 self.reopen(&mut task);
                 let reason = self.board.changed_check(&task, recorded.as_deref());
-                if !task.is_disputed() || task.parked() != Some(reason.as_str()) {
-                    task.park(&Parked {
-                        check: Some(recorded),
-                        ..self.parked(reason)
-                    });
-                }
+                self.dispute(&mut task, reason, recorded);
+            }
+            Compared::Unclear(trouble, recorded) => {
+                self.reopen(&mut task);
+                let reason = self.board.unclear(&task, &trouble);
+                self.dispute(&mut task, reason, recorded);
             }
             Compared::MadeUp => {
                 self.reopen(&mut task);
@@ -213,6 +220,16 @@ impl Section<'_> {
             }
         }
         Ok(task)
+    }
+
+    /// Parks a task whose file does not say the check that was written down.
+    fn dispute(&self, task: &mut Task, reason: String, recorded: Option<String>) {
+        if !task.is_disputed() || task.parked() != Some(reason.as_str()) {
+            task.park(&Parked {
+                check: Some(recorded),
+                ..self.parked(reason)
+            });
+        }
     }
 
     /// Takes back a completion that was not the board's.
@@ -279,8 +296,11 @@ impl Board {
             return self.check_in_tables(task, row);
         }
         let (id, found) = (task.id, task.verify_command());
-        let recorded = match read(&self.dir, id)? {
-            Some(record) if !record.allows(found) => record.verify,
+        let reason = match (read(&self.dir, id)?, self.unclear_reason(task)) {
+            (_, Some(reason)) => reason,
+            (Some(record), None) if !record.allows(found) => {
+                self.changed_check(task, record.verify.as_deref())
+            }
             _ => return Ok(found.map(str::to_owned)),
         };
         let was_done = task.status == Status::Completed;
@@ -292,7 +312,6 @@ impl Board {
         if let Err(error) = parked {
             tracing::warn!(%id, %error, "its check was changed, and it is not parked");
         }
-        let reason = self.changed_check(task, recorded.as_deref());
         Err(BoardError::refused(task, Refusal::Parked { reason }))
     }
 
@@ -325,6 +344,9 @@ impl Board {
         task: &Task,
         row: Result<Task, BoardError>,
     ) -> Result<Option<String>, BoardError> {
+        if let Some(reason) = self.unclear_reason(task) {
+            return Err(BoardError::refused(task, Refusal::Parked { reason }));
+        }
         let found = task.verify_command();
         match row {
             Ok(row) if row.verify_command() != found => {
@@ -334,6 +356,17 @@ impl Board {
             Ok(_) | Err(BoardError::NotFound { .. }) => Ok(found.map(str::to_owned)),
             Err(error) => Err(error),
         }
+    }
+
+    /// Why nobody can say what the check of a task is, if its metadata cannot be read.
+    fn unclear_reason(&self, task: &Task) -> Option<String> {
+        let trouble = task.trouble().filter(|trouble| trouble.unclear)?;
+        Some(self.unclear(task, &trouble))
+    }
+
+    fn unclear(&self, task: &Task, trouble: &MetadataTrouble) -> String {
+        let ways_out = trouble.ways_out(self.name.as_str(), task.id);
+        format!("its metadata is unclear: {}. {ways_out}", trouble.words)
     }
 
     /// What there is to say about a task whose file says another check than was written down.
@@ -361,6 +394,11 @@ impl Board {
     /// What is wrong with the check of a task, if something is.
     pub(crate) fn examine_check(&self, task: &Task) -> Result<Option<CheckTrouble>, BoardError> {
         let found = task.verify_command();
+        if let Some(trouble) = task.trouble() {
+            let ways_out = trouble.ways_out(self.name.as_str(), task.id);
+            let words = format!("{}. {ways_out}", trouble.words);
+            return Ok(Some(CheckTrouble::Metadata(words)));
+        }
         Ok(match read(&self.dir, task.id)? {
             None if found.is_some() => Some(CheckTrouble::Unrecorded),
             Some(record) if !record.allows(found) => {
@@ -388,4 +426,6 @@ pub(crate) enum CheckTrouble {
     Unrecorded,
     /// The file says something else; in words.
     Changed(String),
+    /// The metadata has a key or value that ccb cannot read; in words.
+    Metadata(String),
 }

@@ -131,6 +131,10 @@ pub(crate) fn check(index: &Index, task: &Task, caller: &Caller) -> Result<(), B
         let reason = reason.to_owned();
         return Err(BoardError::refused(task, Refusal::Parked { reason }));
     }
+    if let Some(trouble) = task.trouble().filter(|trouble| trouble.unclear) {
+        let reason = format!("its metadata is unclear: {}", trouble.words);
+        return Err(BoardError::refused(task, Refusal::Parked { reason }));
+    }
     let open = index.open_blockers(task.id);
     if !open.is_empty() && !caller.force {
         return Err(BoardError::refused(task, Refusal::Blocked { by: open }));

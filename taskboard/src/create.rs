@@ -10,10 +10,10 @@ use store::atomic::{Staged, stage_many};
 use crate::board::{Board, Hooks};
 use crate::cycles::cycle_with;
 use crate::error::BoardError;
-use crate::facts::check_metadata;
 use crate::format;
 use crate::id::TaskId;
 use crate::index::Index;
+use crate::own_keys;
 use crate::section::{Intent, Section, Step, Stop};
 use crate::task::{Status, Task, check_description, check_line};
 
@@ -32,7 +32,8 @@ pub struct NewTask {
     pub blocked_by: Vec<Reference>,
     /// What waits for it.
     pub blocks: Vec<Reference>,
-    /// Anything else; `ccb` may hold `priority`, `run`, `agent`, `verify`, `paths` and `needs`.
+    /// Anything else; `ccb` may hold `priority`, `run`, `agent`, `verify`, `paths` and `needs`, and
+    /// `ccb.verify` is the same as `verify` there.
     pub metadata: Map<String, Value>,
 }
 
@@ -82,7 +83,8 @@ impl NewTask {
         if let Some(text) = &self.active_form {
             check_line("active form", text)?;
         }
-        Ok(check_metadata(&self.metadata)?)
+        own_keys::checked(&self.metadata, None)?;
+        Ok(())
     }
 }
 

@@ -61,6 +61,9 @@ store::words! {
         CheckChanged = "check_changed",
         /// A task of whose check nothing is written down.
         CheckUnrecorded = "check_unrecorded",
+        /// A task whose metadata has a key of ccb's that cannot be read. Only a person can say what
+        /// it was to mean.
+        Metadata = "metadata",
         /// A number in the database that is not what it counts.
         Miscounted = "miscounted",
     }
@@ -182,6 +185,10 @@ impl Board {
             CheckTrouble::Changed(words) => {
                 let message = format!("task {id}: {words}");
                 (FindingKind::CheckChanged, message, Subject::Nothing)
+            }
+            CheckTrouble::Metadata(words) => {
+                let message = format!("task {id}: {words}");
+                (FindingKind::Metadata, message, Subject::Nothing)
             }
             CheckTrouble::Unrecorded => {
                 let message = format!(

@@ -69,10 +69,14 @@ impl Update {
         if let Some(active_form) = &self.active_form {
             task.active_form.clone_from(active_form);
         }
-        if facts::decide_check(&self.metadata) {
+        let was_unclear = task.is_unclear();
+        task.merge_metadata(&self.metadata)?;
+        if facts::decide_check(&self.metadata) && !task.is_unclear() {
             task.end_dispute();
+        } else if was_unclear {
+            task.end_dispute_if_clear();
         }
-        Ok(task.merge_metadata(&self.metadata)?)
+        Ok(())
     }
 
     /// Adds the new edges to this task's side; says which of the new blockers are open.

@@ -1,8 +1,9 @@
 //! What ccb keeps with a task, under the key `ccb` of its metadata.
 //!
-//! This module alone knows the names of the keys. Whoever makes a task says what is known of it
-//! with [`TaskFacts`]; everything else is read and written by methods of [`Task`]. A value of
-//! another form than expected counts as absent, and keys nobody knows stay where they are.
+//! This module alone knows the names of the keys; [`own_keys`] knows how they can be spelled and
+//! what is wrong with them. Whoever makes a task says what is known of it with [`TaskFacts`];
+//! everything else is read and written by methods of [`Task`]. A value of another form than expected
+//! is not used, [`Task::trouble`] says so, and keys nobody knows stay where they are.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -11,25 +12,32 @@ use store::clock::{parse_rfc3339, rfc3339};
 use store::secret_filter::SecretFilter;
 
 use crate::invalid::Invalid;
-use crate::task::{MAX_TEXT, Status, Task, too_long};
+use crate::own_keys::{self, MetadataTrouble};
+use crate::task::{Status, Task};
 
 /// Where in a task's metadata all of this is.
 pub(crate) const KEY: &str = "ccb";
 
-const PRIORITY: &str = "priority";
+pub(crate) const PRIORITY: &str = "priority";
 const RUN: &str = "run";
 const VERIFY: &str = "verify";
 const AGENT: &str = "agent";
-const PATHS: &str = "paths";
-const NEEDS: &str = "needs";
+pub(crate) const PATHS: &str = "paths";
+pub(crate) const NEEDS: &str = "needs";
 const WORKTREE: &str = "worktree";
 const LEASE: &str = "lease";
 const ATTEMPTS: &str = "attempts";
 const PARKED: &str = "parked";
 const RESULT: &str = "result";
 
-/// The keys a caller may set; the others are kept by the engine.
-const SETTABLE: &[&str] = &[PRIORITY, RUN, AGENT, VERIFY, PATHS, NEEDS];
+/// The keys a caller may set.
+pub(crate) const SETTABLE: &[&str] = &[PRIORITY, RUN, AGENT, VERIFY, PATHS, NEEDS];
+
+/// The keys that the engine keeps.
+pub(crate) const ENGINE_KEYS: &[&str] = &[WORKTREE, LEASE, ATTEMPTS, PARKED, RESULT];
+
+/// The key under which a value is kept that was found in the place of all of them.
+pub(crate) const NOT_AN_OBJECT: &str = "stray";
 
 /// Whether the key holds a command, which is carried out and so is never changed: a command
 /// without its password does something else.
@@ -180,6 +188,11 @@ impl TaskResult {
         check.is_some_and(|check| check.passed == Some(true))
     }
 
+    /// Whether a check passed, wherever that was.
+    pub fn is_proof(&self) -> bool {
+        self.check_passed() || self.verified == Some(true)
+    }
+
     /// Where the engine's check was made.
     pub fn check_place(&self) -> Option<&str> {
         self.check.as_ref()?.place.as_deref()
@@ -315,9 +328,21 @@ impl Task {
         self.ours(RUN).and_then(Value::as_str)
     }
 
-    /// The command that proves it is done.
+    /// The command that proves it is done. None also if the metadata is unclear: see
+    /// [`is_unclear`](Self::is_unclear). A blank command proves nothing, so it is none.
     pub fn verify_command(&self) -> Option<&str> {
-        self.ours(VERIFY).and_then(Value::as_str)
+        let command = self.ours(VERIFY).and_then(Value::as_str);
+        command.filter(|it| !it.trim().is_empty() && !self.is_unclear())
+    }
+
+    /// The first thing in its metadata that ccb cannot read. Only files of other programs have such.
+    pub fn trouble(&self) -> Option<MetadataTrouble> {
+        own_keys::trouble(self.metadata.as_ref()?)
+    }
+
+    /// True if its metadata holds a value that ccb acts on and cannot read. It may have a check.
+    pub(crate) fn is_unclear(&self) -> bool {
+        self.trouble().is_some_and(|trouble| trouble.unclear)
     }
 
     /// The files it is about, if that is said.
@@ -368,10 +393,9 @@ impl Task {
 
     /// Whether somebody only says that it is done: it has a check, and nobody has seen it pass.
     pub fn is_reported(&self) -> bool {
-        let proved = |result: &TaskResult| result.check_passed() || result.verified == Some(true);
         self.status == Status::Completed
             && self.verify_command().is_some()
-            && !self.result().as_ref().is_some_and(proved)
+            && !self.result().as_ref().is_some_and(TaskResult::is_proof)
     }
 
     /// The tries that came to nothing so far, oldest first.
@@ -398,6 +422,7 @@ impl Task {
     /// why it is parked, or a result.
     pub fn is_judged(&self) -> bool {
         self.ours(VERIFY).is_some()
+            || self.is_unclear()
             || self.ours(ATTEMPTS).is_some()
             || self.parked().is_some()
             || self.ours(RESULT).is_some_and(Value::is_object)
@@ -425,8 +450,21 @@ impl Task {
 
     /// Whether it is parked because its file says another check than was written down.
     pub(crate) fn is_disputed(&self) -> bool {
-        let parked = self.ours(PARKED).and_then(Value::as_object);
-        parked.is_some_and(|parked| parked.contains_key("check"))
+        self.recorded_check().is_some()
+    }
+
+    /// The check that was written down, if it is parked because its file says another one.
+    fn recorded_check(&self) -> Option<&Value> {
+        self.ours(PARKED)?.as_object()?.get("check")
+    }
+
+    /// It is no longer parked for what its file said, if that is clear now and says the check that
+    /// was written down.
+    pub(crate) fn end_dispute_if_clear(&mut self) {
+        let found = json!(self.verify_command());
+        if !self.is_unclear() && self.recorded_check() == Some(&found) {
+            self.unpark();
+        }
     }
 
     /// It is no longer parked for that.
@@ -543,11 +581,7 @@ impl Task {
         }
         let meta = self.metadata.get_or_insert_default();
         let ours = meta.entry(KEY).or_insert_with(|| json!({}));
-        if !ours.is_object() {
-            // Not written by us; keep it out of the way rather than lose it.
-            let stray = std::mem::replace(ours, json!({}));
-            ours["stray"] = stray;
-        }
+        make_object(ours);
         if let Some(ours) = ours.as_object_mut() {
             match value {
                 Some(value) => {
@@ -566,80 +600,68 @@ impl Task {
         }
     }
 
-    /// Merges `changes` into the metadata; `null` removes a key. Within `ccb` only the keys
-    /// that are a caller's business may be set.
+    /// Merges `changes` into the metadata; `null` removes a key. Of ccb's keys only those can be set
+    /// that are a caller's business.
     pub(crate) fn merge_metadata(&mut self, changes: &Map<String, Value>) -> Result<(), Invalid> {
-        check_metadata(changes)?;
+        let changes = own_keys::checked(changes, self.metadata.as_ref())?;
+        if changes.contains_key(KEY)
+            && let Some(ours) = self.metadata.as_mut().and_then(|all| all.get_mut(KEY))
+        {
+            make_object(ours);
+        }
         for (key, value) in changes {
-            if let (KEY, Some(ours)) = (key.as_str(), value.as_object()) {
-                for (key, value) in ours {
-                    self.set_ours(key, (!value.is_null()).then(|| value.clone()));
+            match value {
+                Value::Object(ours) if key == KEY => {
+                    for (name, value) in ours {
+                        // What is left of the other spelling could not be read.
+                        self.remove_metadata(&format!("{KEY}.{name}"));
+                        self.set_ours(&name, (!value.is_null()).then_some(value));
+                    }
                 }
-            } else if value.is_null() {
-                let meta = self.metadata.as_mut();
-                if meta.is_some_and(|meta| {
-                    meta.shift_remove(key);
-                    meta.is_empty()
-                }) {
-                    self.metadata = None;
-                }
-            } else {
-                self.metadata
-                    .get_or_insert_default()
-                    .insert(key.clone(), value.clone());
+                Value::Null => self.remove_metadata(&key),
+                value => drop(self.metadata.get_or_insert_default().insert(key, value)),
             }
         }
         Ok(())
+    }
+
+    fn remove_metadata(&mut self, key: &str) {
+        if let Some(meta) = &mut self.metadata {
+            meta.shift_remove(key);
+            if meta.is_empty() {
+                self.metadata = None;
+            }
+        }
+    }
+}
+
+/// What is no object was not written by us; it is kept out of the way rather than lost.
+fn make_object(ours: &mut Value) {
+    if !ours.is_object() {
+        let stray = std::mem::replace(ours, json!({}));
+        ours[NOT_AN_OBJECT] = stray;
     }
 }
 
 /// The name of the first fact about a task that these changes of metadata say, if they say one.
 pub(crate) fn first_fact(changes: &Map<String, Value>) -> Option<String> {
-    let ours = changes.get(KEY)?.as_object();
-    let first = ours.and_then(|ours| ours.keys().next());
-    Some(first.map_or_else(|| "metadata.ccb".to_owned(), |key| format!("`{key}`")))
+    let key = changes.keys().find(|key| own_keys::is_own(key))?;
+    let inside = changes.get(key).and_then(Value::as_object);
+    let first = inside
+        .filter(|_| key == KEY)
+        .and_then(|it| it.keys().next());
+    Some(match first {
+        Some(name) => format!("`{name}`"),
+        None if key == KEY => "metadata.ccb".to_owned(),
+        None => format!("`{key}`"),
+    })
 }
 
 /// Whether these changes of metadata say what the task is proved by.
 pub(crate) fn decide_check(changes: &Map<String, Value>) -> bool {
     let ours = changes.get(KEY);
     ours.is_some_and(|ours| ours.get(VERIFY).is_some())
-}
-
-/// Checks metadata a caller wants to set.
-pub(crate) fn check_metadata(changes: &Map<String, Value>) -> Result<(), Invalid> {
-    if serde_json::to_string(changes).is_ok_and(|text| text.len() > MAX_TEXT) {
-        return Err(too_long("metadata", MAX_TEXT));
-    }
-    let Some(ours) = changes.get(KEY) else {
-        return Ok(());
-    };
-    let Some(ours) = ours.as_object() else {
-        return Err(Invalid::new("metadata.ccb", "it must be an object"));
-    };
-    for (key, value) in ours {
-        let what = format!("metadata.ccb.{key}");
-        if !SETTABLE.contains(&key.as_str()) {
-            let known = SETTABLE.join(", ");
-            return Err(Invalid::new(what, format!("only {known} can be set")));
-        }
-        let texts = |all: &Vec<Value>| all.iter().all(Value::is_string);
-        let (right, expected) = match key.as_str() {
-            PRIORITY => (value.is_i64(), "it must be a whole number"),
-            PATHS | NEEDS => (
-                value.as_array().is_some_and(texts),
-                "it must be a list of strings",
-            ),
-            _ => (
-                value.as_str().is_some_and(|text| !text.contains('\0')),
-                "it must be text without NUL characters",
-            ),
-        };
-        if !right && !value.is_null() {
-            return Err(Invalid::new(what, expected));
-        }
-    }
-    Ok(())
+        || changes.contains_key(&format!("{KEY}.{VERIFY}"))
 }
 
 #[cfg(test)]

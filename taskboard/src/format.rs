@@ -6,6 +6,7 @@
 use serde_json::{Map, Value};
 
 use crate::id::TaskId;
+use crate::own_keys;
 use crate::task::Task;
 
 /// Reads the file of task `id`; the error says what is wrong with it.
@@ -41,7 +42,7 @@ pub(crate) fn parse(id: TaskId, bytes: &[u8]) -> Result<Task, String> {
         blocked_by: fields.ids("blockedBy")?,
         metadata: match fields.take("metadata") {
             None => None,
-            Some(Value::Object(map)) => Some(map),
+            Some(Value::Object(map)) => Some(own_keys::nested(map)),
             Some(_) => return Err("\"metadata\" is not an object".into()),
         },
         extra: fields.0,
@@ -80,7 +81,7 @@ pub(crate) fn to_bytes(task: &Task) -> Vec<u8> {
 }
 
 impl Task {
-    /// The task as JSON, exactly as in its file.
+    /// The task as JSON, as in its file; ccb's own keys are in the object `ccb` of its metadata.
     pub fn to_json(&self) -> Value {
         to_value(self)
     }
