@@ -1,7 +1,6 @@
 //! What ccb keeps with a task, under the key `ccb` of its metadata.
 //!
-//! This module alone knows the names of the keys; [`own_keys`] knows how they can be spelled and
-//! what is wrong with them. Whoever makes a task says what is known of it with [`TaskFacts`];
+//! [`own_keys`] knows the names of the keys, how they can be spelled and what is wrong with them. Whoever makes a task says what is known of it with [`TaskFacts`];
 //! everything else is read and written by methods of [`Task`]. A value of another form than expected
 //! is not used, [`Task::trouble`] says so, and keys nobody knows stay where they are.
 
@@ -12,32 +11,11 @@ use store::clock::{parse_rfc3339, rfc3339};
 use store::secret_filter::SecretFilter;
 
 use crate::invalid::Invalid;
-use crate::own_keys::{self, MetadataTrouble};
+use crate::own_keys::{
+    self, AGENT, ATTEMPTS, KEY, LEASE, MetadataTrouble, NEEDS, NOT_AN_OBJECT, PARKED, PATHS,
+    PRIORITY, RESULT, RUN, VERIFY, WORKTREE,
+};
 use crate::task::{Status, Task};
-
-/// Where in a task's metadata all of this is.
-pub(crate) const KEY: &str = "ccb";
-
-pub(crate) const PRIORITY: &str = "priority";
-const RUN: &str = "run";
-const VERIFY: &str = "verify";
-const AGENT: &str = "agent";
-pub(crate) const PATHS: &str = "paths";
-pub(crate) const NEEDS: &str = "needs";
-const WORKTREE: &str = "worktree";
-const LEASE: &str = "lease";
-const ATTEMPTS: &str = "attempts";
-const PARKED: &str = "parked";
-const RESULT: &str = "result";
-
-/// The keys a caller may set.
-pub(crate) const SETTABLE: &[&str] = &[PRIORITY, RUN, AGENT, VERIFY, PATHS, NEEDS];
-
-/// The keys that the engine keeps.
-pub(crate) const ENGINE_KEYS: &[&str] = &[WORKTREE, LEASE, ATTEMPTS, PARKED, RESULT];
-
-/// The key under which a value is kept that was found in the place of all of them.
-pub(crate) const NOT_AN_OBJECT: &str = "stray";
 
 /// Whether the key holds a command, which is carried out and so is never changed: a command
 /// without its password does something else.

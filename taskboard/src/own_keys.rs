@@ -8,11 +8,33 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::facts::{ENGINE_KEYS, KEY, NOT_AN_OBJECT, SETTABLE};
-use crate::facts::{NEEDS, PATHS, PRIORITY};
 use crate::id::TaskId;
 use crate::invalid::Invalid;
 use crate::task::{MAX_TEXT, too_long};
+
+/// The object in a task's metadata that holds all of them.
+pub(crate) const KEY: &str = "ccb";
+
+pub(crate) const PRIORITY: &str = "priority";
+pub(crate) const RUN: &str = "run";
+pub(crate) const VERIFY: &str = "verify";
+pub(crate) const AGENT: &str = "agent";
+pub(crate) const PATHS: &str = "paths";
+pub(crate) const NEEDS: &str = "needs";
+pub(crate) const WORKTREE: &str = "worktree";
+pub(crate) const LEASE: &str = "lease";
+pub(crate) const ATTEMPTS: &str = "attempts";
+pub(crate) const PARKED: &str = "parked";
+pub(crate) const RESULT: &str = "result";
+
+/// The keys a caller may set.
+pub(crate) const SETTABLE: &[&str] = &[PRIORITY, RUN, AGENT, VERIFY, PATHS, NEEDS];
+
+/// The keys that the engine keeps.
+pub(crate) const ENGINE_KEYS: &[&str] = &[WORKTREE, LEASE, ATTEMPTS, PARKED, RESULT];
+
+/// The key under which a value is kept that was found in the place of all of them.
+pub(crate) const NOT_AN_OBJECT: &str = "stray";
 
 /// Separators that callers have used in place of the dot.
 const SEPARATORS: [char; 5] = ['.', '_', '-', '/', ':'];
