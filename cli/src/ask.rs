@@ -1,4 +1,4 @@
-//! Questions to the person at the terminal, before something is deleted.
+//! Questions to the person at the terminal, before something is deleted or lands unchecked.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
@@ -45,6 +45,14 @@ pub(crate) fn confirm(
         Ok(false) => Err(Failure::refused("not_confirmed", "nothing was changed")),
         Err(error) => Err(Failure::failed("io", format!("the terminal: {error}"))),
     }
+}
+
+/// The person's answer; no where nobody can be asked.
+pub(crate) fn is_yes(question: &str, context: &Context) -> Result<bool, Failure> {
+    if !is_attended(context) {
+        return Ok(false);
+    }
+    asked(question).map_err(|error| Failure::failed("io", format!("the terminal: {error}")))
 }
 
 fn asked(question: &str) -> io::Result<bool> {

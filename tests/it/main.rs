@@ -153,6 +153,8 @@ mod tree_torture;
 /// What a repository wants to run, and the user's word on it.
 mod trust;
 mod tutorial;
+/// No check is dropped, and unchecked work says so everywhere.
+mod unchecked;
 /// What each program is told about its tools.
 mod web;
 /// The same under load and in bad luck.

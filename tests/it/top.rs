@@ -166,7 +166,7 @@ fn a_team_is_taken_from_start_to_end_by_keys_alone() {
     scene.await_status(1, "completed");
     press(&mut terminal, "2", "Done");
     choose(&mut terminal, "write one");
-    terminal.wait_for_text("done: not landed");
+    terminal.wait_for_text("done: ⚠ unchecked, not landed");
     press(
         &mut terminal,
         "r",
@@ -183,7 +183,7 @@ fn a_team_is_taken_from_start_to_end_by_keys_alone() {
     assert!(changed.stdout.contains("more\n"), "{changed:?}");
 
     // It lands, after a question.
-    wait_for_all(&terminal, &["attempt 1", "done: not landed"]);
+    wait_for_all(&terminal, &["attempt 1", "done: ⚠ unchecked, not landed"]);
     press(&mut terminal, "l", "Land #1 write one?");
     terminal.type_keys("y");
     wait_until(LONG, "the landing", || on_main(&scene, "more"));
@@ -305,7 +305,7 @@ fn a_session_goes_on_as_lines_when_only_its_view_is_closed() {
         !screen.is_taken() && screen.text().contains("the session goes on")
     });
     harness::let_go(scene.home.path(), "gate", "");
-    terminal.wait_for_text("Land it on main? [y]es, [n]o (default), [d]iff");
+    terminal.wait_for_text("It is ⚠ unchecked: it has no check. [y]es, [n]o (default), [d]iff");
     terminal.type_keys("y\r");
     let (code, screen) = terminal.end();
     assert_eq!(code, Some(0), "{screen:?}");

@@ -1,17 +1,18 @@
 use std::time::Duration;
 
 use clap::Args;
-use coordinator::landing::{self, LandReport, LandRequest, Landed, Unlanded};
+use coordinator::landing::{self, Everything, LandReport, LandRequest, Landed, Unlanded};
 use serde_json::{Value, json};
 use store::duration::DurationFormat;
 use store::{Category, Failure};
-use taskboard::TaskId;
+use taskboard::{TaskId, Unchecked};
 use worktrees::MergeStrategy;
 
 use crate::args::merge_strategy;
+use crate::ask;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::output::{BOLD, CYAN, DIM, GREEN, RED, clean_line, quoted, short_commit};
+use crate::output::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, clean_line, quoted, short_commit};
 use crate::signals::Signals;
 
 /// How many lines of a failed check are shown.
@@ -26,9 +27,13 @@ pub(crate) struct LandArgs {
         conflicts_with = "all"
     )]
     tasks: Vec<TaskId>,
-    /// Everything on this list that is done and has not landed, except what was undone
+    /// Everything on this list that is done, checked and has not landed, except what was undone.
+    /// At a terminal ccb asks about unchecked work
     #[arg(long)]
     all: bool,
+    /// With --all: also unchecked work, which nothing proves
+    #[arg(long, requires = "all")]
+    unchecked: bool,
     /// The branch to land on [default: the session's, else the one the main worktree is on]
     #[arg(long, value_name = "BRANCH", allow_hyphen_values = true)]
     into: Option<String>,
@@ -50,13 +55,9 @@ pub(crate) struct LandArgs {
 
 pub(crate) fn run(args: &LandArgs, context: &mut Context) -> Result<Exit, Failure> {
     landing::settle(context)?;
-    let tasks = match args.all {
-        false => args.tasks.clone(),
-        true => {
-            let waiting = landing::candidates(context)?;
-            let wanted = waiting.iter().filter(|one| !one.undone);
-            wanted.map(|one| one.task).collect()
-        }
+    let (tasks, left) = match args.all {
+        false => (args.tasks.clone(), Everything::default()),
+        true => chosen(args, context)?,
     };
     let request = LandRequest {
         into: args.into.clone(),
@@ -85,11 +86,52 @@ pub(crate) fn run(args: &LandArgs, context: &mut Context) -> Result<Exit, Failur
     printed?;
     if is_json {
         let rows: Vec<Value> = reports.iter().map(|one| row(one, args.dry_run)).collect();
-        context.out.json(&json!({ "landings": rows }))?;
-    } else if reports.is_empty() {
+        let mut json = json!({ "landings": rows });
+        if !left.unchecked.is_empty() {
+            json["unchecked"] = json!(left.unchecked);
+            json["leftWithThem"] =
+                json!(left.builds_on_it.iter().map(|it| it.0).collect::<Vec<_>>());
+        }
+        context.out.json(&json)?;
+    } else if reports.is_empty() && left.unchecked.is_empty() {
         context.out.text(&nothing(context)?)?;
     }
+    if !left.unchecked.is_empty() && !is_json {
+        context.out.text(&left_words(&left, context))?;
+    }
     Ok(signals.came().unwrap_or_else(|| exit_of(&reports)))
+}
+
+/// What `--all` lands, and what of it is left because nothing proves it and nobody said yes.
+fn chosen(args: &LandArgs, context: &Context) -> Result<(Vec<TaskId>, Everything), Failure> {
+    let all = landing::everything(context)?;
+    let mut tasks = all.checked.clone();
+    if all.unchecked.is_empty() {
+        return Ok((tasks, all));
+    }
+    let question = || {
+        let (mark, words) = (Unchecked::MARK, clean_line(&all.unchecked_words()));
+        format!("{YELLOW}{mark}{YELLOW:#}: {words}\nLand the unchecked work, too?")
+    };
+    if args.unchecked || (!args.dry_run && ask::is_yes(&question(), context)?) {
+        tasks.extend(all.rest());
+        return Ok((tasks, Everything::default()));
+    }
+    Ok((tasks, all))
+}
+
+/// What `--all` left, and the command that lands it.
+fn left_words(left: &Everything, context: &Context) -> String {
+    let (mark, words) = (Unchecked::MARK, clean_line(&left.unchecked_words()));
+    let builds = left.builds_on_it.iter();
+    let builds: String = builds
+        .map(|(task, on)| format!("\n  #{task} is left, too: it builds on #{on}"))
+        .collect();
+    let flag = context.flag_for(context.board().name().as_str());
+    format!(
+        "{YELLOW}{mark}{YELLOW:#}, not landed: {words}{builds}\n  land it with: \
+         {CYAN}ccb {flag}land --all --unchecked{CYAN:#}"
+    )
 }
 
 /// Nothing on this list waits to land; where something does, if anywhere.
@@ -124,6 +166,7 @@ fn row(report: &LandReport, dry_run: bool) -> Value {
     let mut row = json!({
         "task": work.task, "list": work.list, "subject": work.subject,
         "worktree": work.worktree, "into": report.into, "strategy": report.strategy,
+        "checked": work.unchecked.is_none(),
     });
     let (word, more) = match &report.outcome {
         Landed::At(moved) => (
@@ -160,10 +203,18 @@ fn words(report: &LandReport, dry_run: bool, context: &Context) -> String {
     let flag = context.flag_for(&work.list);
     let name = format!("{BOLD}#{id}{BOLD:#} {subject}");
     let failed = format!("{RED}✘{RED:#} {name} did not land");
+    let doubt = match &work.unchecked {
+        None => String::new(),
+        Some(why) => format!(
+            " {YELLOW}{}{YELLOW:#}: {}",
+            Unchecked::MARK,
+            clean_line(why)
+        ),
+    };
     match &report.outcome {
         Landed::At(moved) if dry_run => {
             let commits = store::counted(moved.commits, "commit");
-            format!("{name} would land on {into}: {commits}, no conflict")
+            format!("{name} would land on {into}: {commits}, no conflict{doubt}")
         }
         Landed::At(moved) => {
             let (after, commits) = (
@@ -171,7 +222,7 @@ fn words(report: &LandReport, dry_run: bool, context: &Context) -> String {
                 store::counted(moved.commits, "commit"),
             );
             format!(
-                "{GREEN}⇥{GREEN:#} {name} is on {BOLD}{into}{BOLD:#} {after} {DIM}({commits}){DIM:#}"
+                "{GREEN}⇥{GREEN:#} {name} is on {BOLD}{into}{BOLD:#} {after} {DIM}({commits}){DIM:#}{doubt}"
             )
         }
         Landed::Nothing => format!("{name}: {into} has everything already"),

@@ -23,7 +23,7 @@ pub(crate) fn run(args: &RejectArgs, context: &mut Context) -> Result<Exit, Fail
     let flag = context.flag_for(context.board().name().as_str());
     let json = || {
         json!({
-            "task": rejected.task.to_json(),
+            "task": coordinator::actions::task::to_json(&rejected.task),
             "worktree": rejected.worktree,
             "directed": rejected.directed,
         })

@@ -219,6 +219,7 @@ fn counts_text(counts: &Counts) -> String {
     )];
     let waiting = counts.pending.saturating_sub(counts.ready + counts.parked);
     for (count, word, style) in [
+        (counts.unchecked, "⚠ unchecked", YELLOW),
         (counts.in_progress, "in progress", CYAN),
         (counts.ready, "ready", PLAIN),
         (waiting, "blocked", DIM),

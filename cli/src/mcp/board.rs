@@ -5,7 +5,7 @@ use coordinator::agent::Role;
 use coordinator::workplace::Workplace;
 use serde_json::json;
 use store::Failure;
-use taskboard::{NewTask, Reference, Snapshot, Status, Task, TaskId, Update};
+use taskboard::{NewTask, Reference, Snapshot, Status, Task, TaskId, Unchecked, Update};
 
 use super::answer::Answer;
 use super::arguments::Arguments;
@@ -24,15 +24,18 @@ pub(super) fn create(arguments: &Arguments, context: &Workplace) -> Result<Answe
     };
     let task = task::create(new, context)?;
     let text = format!("Task #{} created: {}", task.id, task.subject);
-    Ok(Answer::new(text, json!({ "task": task.to_json() })))
+    Ok(Answer::new(text, json!({ "task": task::to_json(&task) })))
 }
 
 pub(super) fn get(arguments: &Arguments, context: &Workplace) -> Result<Answer, Failure> {
     let id = id(&arguments.text("taskId"))?;
     let snapshot = task::show(id, context)?;
     let task = snapshot.require(id)?;
-    let json = json!({ "task": task.to_json() });
-    let answer = Answer::new(describe(&snapshot, task), json);
+    let json = json!({ "task": task::to_json(task) });
+    let answer = Answer::new(
+        describe(&snapshot, task, context.board().name().as_str()),
+        json,
+    );
     Ok(answer.printed_by(&format!("ccb task show {id}")))
 }
 
@@ -51,7 +54,7 @@ pub(super) fn update(
     if status.as_deref() == Some("deleted") {
         let task = task::delete(id, &caller, context)?;
         let text = format!("Task #{id} deleted: {}", task.subject);
-        return Ok(Answer::new(text, json!({ "task": task.to_json() })));
+        return Ok(Answer::new(text, json!({ "task": task::to_json(&task) })));
     }
     let given = |text: String| (!text.is_empty()).then_some(text);
     let update = Update {
@@ -85,11 +88,11 @@ pub(super) fn update(
         "Task #{id} updated: {} ({}{owner})",
         task.subject, task.status
     );
-    Ok(Answer::new(text, json!({ "task": task.to_json() })))
+    Ok(Answer::new(text, json!({ "task": task::to_json(task) })))
 }
 
 /// A task with everything about it.
-fn describe(snapshot: &Snapshot, task: &Task) -> String {
+fn describe(snapshot: &Snapshot, task: &Task, list: &str) -> String {
     let mut lines = vec![line(snapshot, task)];
     let mut field = |name: &str, value: String| {
         if !value.is_empty() {
@@ -103,6 +106,10 @@ fn describe(snapshot: &Snapshot, task: &Task) -> String {
         "Check",
         task.verify_command().unwrap_or_default().to_owned(),
     );
+    let unchecked = task.unchecked().map(|why| why.to_string());
+    field(Unchecked::MARK, unchecked.unwrap_or_default());
+    let warning = task::warning(task, list);
+    field("Warning", warning.unwrap_or_default());
     field("Parked", task.parked().unwrap_or_default().to_owned());
     let metadata: Vec<String> = task
         .other_metadata()

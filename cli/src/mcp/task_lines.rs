@@ -3,7 +3,7 @@
 use coordinator::actions::task;
 use coordinator::workplace::Workplace;
 use store::Failure;
-use taskboard::{Snapshot, Status, Task, TaskId};
+use taskboard::{Snapshot, Status, Task, TaskId, Unchecked};
 
 use super::answer::Answer;
 
@@ -71,6 +71,12 @@ fn line_of(snapshot: &Snapshot, task: &Task, subject: usize, blockers: usize) ->
     if task.parked().is_some() {
         text.push_str(" [parked]");
     }
+    if task.unchecked().is_some() {
+        text.push_str(&format!(" [{}]", Unchecked::MARK));
+    }
+    if let Some(trouble) = task.trouble() {
+        text.push_str(&format!(" [{}]", trouble.words));
+    }
     text
 }
 
@@ -99,6 +105,16 @@ fn in_short(snapshot: &Snapshot, tasks: &[&Task], caller: &str, notes: Vec<Strin
     let mut end = Vec::new();
     if !done.is_empty() {
         end.push(format!("{} completed: {}", done.len(), in_ranges(&done)));
+    }
+    let unchecked = tasks.iter().filter(|task| task.unchecked().is_some());
+    let unchecked: Vec<TaskId> = unchecked.map(|task| task.id).collect();
+    if !unchecked.is_empty() {
+        let mark = Unchecked::MARK;
+        end.push(format!(
+            "{} of them {mark}: {}",
+            unchecked.len(),
+            in_ranges(&unchecked)
+        ));
     }
     end.extend(notes);
     // Room for the line that says which ones are left out.

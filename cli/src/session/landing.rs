@@ -4,10 +4,10 @@ use std::process::Command;
 
 use coordinator::session::Offer;
 use store::counted;
-use taskboard::TaskId;
+use taskboard::{TaskId, Unchecked};
 
 use super::typed::Typed;
-use crate::output::{BOLD, DIM, GREEN, RED, clean_line};
+use crate::output::{BOLD, DIM, GREEN, RED, YELLOW, clean_line};
 
 /// An answer to the question about everything.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,8 +44,8 @@ pub(super) fn choose(
         say(&offer_line(offer));
     }
     let (question, choices) = match offers {
-        [_] => (
-            format!("Land it on {into}?"),
+        [one] => (
+            format!("Land it on {into}?{}", doubt(one)),
             "[y]es, [n]o (default), [d]iff",
         ),
         many => (
@@ -53,6 +53,9 @@ pub(super) fn choose(
             "[a]ll, [o]ne by one, [n]one (default), [d]iff",
         ),
     };
+    let (checked, unchecked): (Vec<&Offer>, Vec<&Offer>) =
+        offers.iter().partition(|offer| offer.unchecked.is_none());
+    let separate = !checked.is_empty() && !unchecked.is_empty();
     loop {
         let answer = typed.ask(&format!("{question} {choices}"), give_up);
         // Nobody is there any more.
@@ -60,10 +63,18 @@ pub(super) fn choose(
             return Vec::new();
         };
         match read_all(&answer) {
+            Some(All::Every) if separate => {
+                let mut chosen: Vec<TaskId> = checked.iter().map(|offer| offer.task).collect();
+                chosen.extend(one_by_one(typed, into, &unchecked, give_up));
+                return chosen;
+            }
             Some(All::Every) => return offers.iter().map(|offer| offer.task).collect(),
             Some(All::None) => return Vec::new(),
             Some(All::Diff) => offers.iter().for_each(|offer| show(typed, offer)),
-            Some(All::OneByOne) => return one_by_one(typed, into, offers, give_up),
+            Some(All::OneByOne) => {
+                let all: Vec<&Offer> = offers.iter().collect();
+                return one_by_one(typed, into, &all, give_up);
+            }
             None => say(&format!("Type one of: {choices}")),
         }
     }
@@ -72,7 +83,7 @@ pub(super) fn choose(
 fn one_by_one(
     typed: &Typed,
     into: &str,
-    offers: &[Offer],
+    offers: &[&Offer],
     give_up: &dyn Fn() -> bool,
 ) -> Vec<TaskId> {
     let mut chosen = Vec::new();
@@ -80,8 +91,9 @@ fn one_by_one(
         loop {
             let subject: String = offer.subject.chars().take(40).collect();
             let question = format!(
-                "Land #{} {subject} on {into}? [y]es, [n]o (default), [d]iff",
-                offer.task
+                "Land #{} {subject} on {into}?{} [y]es, [n]o (default), [d]iff",
+                offer.task,
+                doubt(offer)
             );
             let answer = typed.ask(&question, give_up);
             match answer.as_deref().map(read_all) {
@@ -100,6 +112,14 @@ fn one_by_one(
     chosen
 }
 
+/// What speaks against landing it unseen, as a part of the question.
+fn doubt(offer: &Offer) -> String {
+    match &offer.unchecked {
+        None => String::new(),
+        Some(why) => format!(" It is {}: {}.", Unchecked::MARK, clean_line(why)),
+    }
+}
+
 fn offer_line(offer: &Offer) -> String {
     let known = |count: Option<u64>| count.unwrap_or_default();
     let added: u64 = offer.files.iter().map(|file| known(file.added)).sum();
@@ -111,9 +131,13 @@ fn offer_line(offer: &Offer) -> String {
             counted(files, "file")
         ),
     };
-    let check = match offer.checked {
-        true => format!("  {GREEN}✔{GREEN:#} {DIM}check passed{DIM:#}"),
-        false => format!("  {DIM}no check{DIM:#}"),
+    let check = match &offer.unchecked {
+        None => format!("  {GREEN}✔{GREEN:#} {DIM}check passed{DIM:#}"),
+        Some(why) => format!(
+            "  {YELLOW}{}{YELLOW:#} {DIM}{}{DIM:#}",
+            Unchecked::MARK,
+            clean_line(why)
+        ),
     };
     format!(
         "  #{} {}{size}{check}",

@@ -194,7 +194,7 @@ fn land_offer(offer: &Offer) -> LandOffer {
             0 => String::new(),
             files => format!("{} +{added} -{deleted}", counted(files, "file")),
         },
-        checked: offer.checked,
+        unchecked: offer.unchecked.clone(),
     }
 }
 

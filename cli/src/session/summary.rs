@@ -4,6 +4,7 @@ use coordinator::fanout::Verdict;
 use coordinator::session::Summary;
 use serde_json::{Value, json};
 use store::counted;
+use taskboard::{TaskId, Unchecked};
 
 use super::text::NAMED;
 use crate::cost::{saved_line, usage_line};
@@ -17,6 +18,7 @@ pub(super) fn summary_json(summary: &Summary) -> Value {
         "team": summary.team,
         "exit": Exit::from(summary.verdict).code(),
         "tasks": {"total": summary.total, "completed": summary.completed},
+        "unchecked": summary.unchecked,
         "parked": summary.parked,
         "notLanded": summary.unlanded,
         "leftTrees": summary.left,
@@ -100,6 +102,13 @@ fn push_unlanded(summary: &Summary, text: &mut String) {
     if !summary.unlanded.is_empty() {
         let ids: Vec<String> = summary.unlanded.iter().map(|id| format!("#{id}")).collect();
         let (team, first) = (&summary.team, summary.unlanded.first());
+        let is_unchecked = |id: &&TaskId| summary.unchecked.contains(id);
+        let unchecked: Vec<String> = summary
+            .unlanded
+            .iter()
+            .filter(is_unchecked)
+            .map(ToString::to_string)
+            .collect();
         let land = match summary.unlanded.as_slice() {
             [one] => one.to_string(),
             _ => "--all".into(),
@@ -111,6 +120,13 @@ fn push_unlanded(summary: &Summary, text: &mut String) {
         if let Some(first) = first {
             text.push_str(&format!(
                 "\n  {DIM}look: ccb --team {team} diff {first}   land: ccb --team {team} land {land}{DIM:#}"
+            ));
+        }
+        if !unchecked.is_empty() && summary.unlanded.len() > 1 {
+            text.push_str(&format!(
+                "\n  {YELLOW}{}{YELLOW:#}, not part of --all: ccb --team {team} land {}",
+                Unchecked::MARK,
+                unchecked.join(" ")
             ));
         }
     }

@@ -8,7 +8,7 @@ use coordinator::session::{DirectorEvent, Stand, TaskEnd, Why};
 use serde_json::{Value, json};
 use store::counted;
 use swarm::run::{CheckPlace, Checked};
-use taskboard::TaskId;
+use taskboard::{TaskId, Unchecked};
 
 use crate::output::{CYAN, DIM, GREEN, RED, YELLOW, clean_line, failure_lines};
 
@@ -162,9 +162,9 @@ fn ended_text(task: TaskId, end: &TaskEnd, took: Duration, place: &Place) -> Str
             let check = proof.as_ref().and_then(|proof| proof.check.as_ref());
             let check = check.filter(|check: &&Checked| check.passed);
             let checked = match check.map(|check| check.place) {
-                Some(CheckPlace::Commit) => ", checked",
-                Some(CheckPlace::InPlace) => ", checked in place",
-                None => "",
+                Some(CheckPlace::Commit) => ", checked".to_owned(),
+                Some(CheckPlace::InPlace) => ", checked in place".to_owned(),
+                None => format!(", {YELLOW}{}{YELLOW:#}", Unchecked::MARK),
             };
             format!("{GREEN}✔{GREEN:#} #{task} done{checked} {DIM}{seconds:.1} s{DIM:#}")
         }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use store::clock::{Clock, SystemClock, rfc3339};
 use store::{Failure, counted};
 use swarm::Team;
-use taskboard::{Snapshot, Status, TaskId};
+use taskboard::{Snapshot, Status, TaskId, Unchecked};
 
 use super::landing::choose;
 use super::live::LiveView;
@@ -329,6 +329,9 @@ impl View {
     fn tasks(&self, snapshot: &Snapshot) {
         for task in snapshot.tasks().filter(|task| !task.is_internal()) {
             let mark = match task.status {
+                Status::Completed if task.unchecked().is_some() => {
+                    format!("{YELLOW}{}{YELLOW:#}", Unchecked::MARK)
+                }
                 Status::Completed => format!("{GREEN}✔{GREEN:#}"),
                 Status::InProgress => format!("{CYAN}◐{CYAN:#}"),
                 Status::Pending if task.parked().is_some() => format!("{RED}‖{RED:#}"),

@@ -2,6 +2,7 @@
 
 use coordinator::actions::Act;
 use coordinator::live::{LandState, Need, TaskState};
+use taskboard::Unchecked;
 
 use super::dialogs;
 use super::keys::Command;
@@ -257,8 +258,9 @@ fn land(model: &mut Model) {
     let about_all = chosen_need(model).filter(|one| one.need == Need::Unlanded);
     if let (Pane::Needs, Some(one)) = (model.pane, about_all) {
         let (team, what) = (one.team.clone(), one.what.clone());
-        let land = Act::Land { tasks: Vec::new() };
-        confirm_landing(model, &team, land, format!("Land everything? {what}."));
+        let all = Act::Land { tasks: Vec::new() };
+        let land = one.answers.first().cloned().unwrap_or(all);
+        confirm_landing(model, &team, land, format!("Land it? {what}."));
         return;
     }
     let Some((team, task)) = chosen_task(model) else {
@@ -276,7 +278,9 @@ fn land(model: &mut Model) {
         model.say(Tone::Warn, format!("#{id} {why_not}."));
         return;
     }
-    let question = format!("Land #{id} {}?", task.subject);
+    let doubt = task.unchecked.as_ref();
+    let doubt = doubt.map(|why| format!(" It is {}: {why}.", Unchecked::MARK));
+    let question = format!("Land #{id} {}?{}", task.subject, doubt.unwrap_or_default());
     confirm_landing(model, &team, Act::Land { tasks: vec![id] }, question);
 }
 

@@ -121,7 +121,19 @@ type Landing = (LandQuestion, BTreeSet<taskboard::TaskId>, usize);
 fn landing(model: &mut Model, dialog: Landing, command: Command, key: KeyEvent) -> Vec<Effect> {
     let (question, mut chosen, mut cursor) = dialog;
     let last = question.offers.len().saturating_sub(1);
-    let all = || question.offers.iter().map(|offer| offer.task);
+    // Unchecked work is chosen by itself, unless there is nothing else.
+    let checked = question
+        .offers
+        .iter()
+        .filter(|offer| offer.unchecked.is_none());
+    let several = checked.clone().next().is_some();
+    let offered = question.offers.iter();
+    let all = || {
+        offered
+            .clone()
+            .filter(|offer| !several || offer.unchecked.is_none())
+            .map(|offer| offer.task)
+    };
     let at = question.offers.get(cursor).map(|offer| offer.task);
     let answer = match (command, key.code) {
         (_, KeyCode::Char(' ')) => {

@@ -156,7 +156,8 @@ pub(crate) struct LandOffer {
     pub(crate) subject: String,
     /// `2 files +10 -3`; empty if it is not known.
     pub(crate) size: String,
-    pub(crate) checked: bool,
+    /// Why nothing proves it; none if a check passed.
+    pub(crate) unchecked: Option<String>,
 }
 
 /// The question at the end of a session.

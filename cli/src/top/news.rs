@@ -2,6 +2,7 @@
 //! directs.
 
 use coordinator::live::{LandState, Scene, TaskScene, TaskState, TeamLife, TeamScene};
+use taskboard::Unchecked;
 
 use super::model::{LogLine, Tone};
 
@@ -59,6 +60,10 @@ fn changed(was: &TaskScene, task: &TaskScene, add: &mut dyn FnMut(Tone, String))
     if was.state != task.state {
         match task.state {
             TaskState::InProgress => add(Tone::Plain, format!("▶ {owner} #{id} {subject}")),
+            TaskState::Completed if task.unchecked.is_some() => {
+                let mark = Unchecked::MARK;
+                add(Tone::Warn, format!("{mark}: #{id} {subject} is done"));
+            }
             TaskState::Completed => add(Tone::Good, format!("✔ #{id} {subject} is done")),
             TaskState::Parked => {
                 let why = task.why.as_deref().unwrap_or("it failed too often");

@@ -182,6 +182,7 @@ fn task_line(task: &TaskScene) -> Value {
         "owner": task.owner,
         "blockedBy": task.blocked_by,
         "why": task.why,
+        "unchecked": task.unchecked,
         "attempts": task.attempts.len(),
         "stuck": task.stuck,
         "landing": land_word(task.landing),

@@ -26,7 +26,7 @@ pub enum Act {
     Stop { agent: String, why: Option<String> },
     /// Lets an agent that has ended go on.
     Resume { agent: String, text: Option<String> },
-    /// Lands the work on these tasks; on all that are done if none are named.
+    /// Lands the work on these tasks; if none are named, on all that are done and checked.
     Land { tasks: Vec<TaskId> },
     /// Takes the landing of a task off its branch again.
     Undo { task: TaskId },

@@ -42,10 +42,34 @@ pub fn list(workplace: &Workplace) -> Result<Listing, Failure> {
     Ok(Listing { snapshot, cycles })
 }
 
+/// A task as JSON for programs: as in its file, and for a completed one whether something proves it.
+/// `warning` says what ccb cannot read in its metadata.
+pub fn to_json(task: &Task) -> Value {
+    let mut json = task.to_json();
+    if task.status == Status::Completed {
+        let unchecked = task.unchecked();
+        json["checked"] = unchecked.is_none().into();
+        if let Some(why) = unchecked {
+            json["unchecked"] = why.to_string().into();
+        }
+    }
+    if let Some(trouble) = task.trouble() {
+        json["warning"] = trouble.words.into();
+    }
+    json
+}
+
+/// What ccb cannot read in the metadata of a task, and what to do about it.
+pub fn warning(task: &Task, list: &str) -> Option<String> {
+    let trouble = task.trouble()?;
+    let ways_out = trouble.ways_out(list, task.id);
+    Some(format!("task {}: {}. {ways_out}", task.id, trouble.words))
+}
+
 impl Listing {
     /// `{"tasks":[…]}`, with what is wrong where something is.
     pub fn to_json(&self, tasks: &[&Task]) -> Value {
-        let tasks: Vec<Value> = tasks.iter().map(|task| task.to_json()).collect();
+        let tasks: Vec<Value> = tasks.iter().map(|task| to_json(task)).collect();
         let mut answer = json!({ "tasks": tasks });
         let unreadable: Vec<Value> = self
             .snapshot
@@ -139,7 +163,7 @@ pub fn delete(id: TaskId, caller: &Caller, workplace: &Workplace) -> Result<Task
 
 /// What completing a task answers.
 pub fn completed_json(completed: &Completed) -> Value {
-    let mut answer = json!({"task": completed.task.to_json(), "unblocked": completed.unblocked});
+    let mut answer = json!({"task": to_json(&completed.task), "unblocked": completed.unblocked});
     if let Some(nudge) = &completed.nudge {
         answer["nudge"] = nudge.clone().into();
     }

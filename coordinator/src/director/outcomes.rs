@@ -243,7 +243,8 @@ impl Director {
             let Ok(trees) = self.setup.agents.trees() else {
                 return;
             };
-            if let Some(queued) = queued(&task, &trees, true).filter(|_| !self.lands(id)) {
+            let clear = task.trouble().is_none();
+            if let Some(queued) = queued(&task, &trees, true).filter(|_| clear && !self.lands(id)) {
                 self.queue.entry(id).or_insert(queued);
             }
         }
@@ -263,6 +264,8 @@ impl Director {
         let shared = self.setup.agents.shared().is_some();
         let (task, trees) = (self.setup.board().get(id), self.setup.agents.trees());
         match (task, trees) {
+            // Nobody was asked about what its metadata may mean.
+            (Ok(task), _) if landings.only.is_none() && task.trouble().is_some() => {}
             (Ok(task), Ok(trees)) => {
                 if let Some(queued) = queued(&task, &trees, shared) {
                     self.foreign.remove(&id);

@@ -155,7 +155,7 @@ impl Outcome {
         match self {
             Self::Skipped { .. } => "○",
             Self::Killed { .. } => "⊘",
-            Self::Conflict { .. } => "⚠",
+            Self::Conflict { .. } | Self::Unchecked { .. } => "⚠",
             outcome if outcome.is_success() => "✔",
             _ => "✘",
         }
@@ -188,7 +188,7 @@ impl Outcome {
         match self {
             Self::Proven { .. } => "its check passed",
             Self::Cached { .. } => "proven by an earlier run",
-            Self::Unchecked { .. } => "done, without a check",
+            Self::Unchecked { .. } => "done, unchecked: it has no check",
             Self::NoChange { .. } => "nothing was changed",
             Self::Failed { .. } => "the agent failed",
             Self::VerifyFailed { .. } => "the check did not pass",
@@ -209,7 +209,7 @@ impl Outcome {
         match self {
             Self::Proven { .. } => "its check passed".into(),
             Self::Cached { .. } => "proven by an earlier run".into(),
-            Self::Unchecked { .. } => "done; it has no check".into(),
+            Self::Unchecked { .. } => "done; ⚠ unchecked: it has no check".into(),
             Self::NoChange { proven: true } => "nothing changed; its check passes".into(),
             Self::NoChange { proven: false } => "nothing changed".into(),
             Self::Failed { why } => format!("the agent failed: {why}"),

@@ -20,6 +20,7 @@
 
 mod compare;
 mod conflict;
+mod everything;
 mod lander;
 pub(crate) mod message;
 mod put_away;
@@ -40,6 +41,8 @@ use worktrees::MergeStrategy;
 pub use compare::{Changed, Comparison, changed, compare, here};
 pub(crate) use conflict::is_conflict;
 pub use conflict::rivals;
+pub(crate) use everything::builds_on;
+pub use everything::{Everything, everything};
 pub use lander::{Landed, Moved};
 pub(crate) use lander::{Lander, Landings};
 pub use put_away::StayingTree;

@@ -29,8 +29,10 @@ pub struct Unlanded {
     pub base: Option<String>,
     /// All of it.
     pub commit: Option<String>,
-    /// What proved it.
+    /// Its check.
     pub check: Option<String>,
+    /// Why nothing proves it; none if a check passed.
+    pub unchecked: Option<String>,
     /// The files it changes.
     pub files: Vec<String>,
     /// It had landed, and somebody took that back.
@@ -251,6 +253,7 @@ fn waiting(task: &Task, results: Results<'_>) -> Option<Unlanded> {
         base: result.base,
         commit: result.commit,
         check: task.verify_command().map(str::to_owned),
+        unchecked: task.unchecked().map(|why| why.to_string()),
         files,
         undone,
     })

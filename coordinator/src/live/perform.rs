@@ -6,11 +6,11 @@ use store::name::Name;
 use store::text::{clean_cut, clean_line};
 use store::{Failure, counted};
 use swarm::LEAD;
-use taskboard::{Status, TaskId, Update};
+use taskboard::{Status, TaskId, Unchecked, Update};
 
 use crate::actions::{Act, Said, Steer, mail, task, write_to};
 use crate::agent;
-use crate::landing::{self, LandReport, LandRequest, Landed, UndoRequest};
+use crate::landing::{self, Everything, LandReport, LandRequest, Landed, UndoRequest};
 use crate::rights::{self, may_control};
 use crate::session_file::{SessionFile, TeamSession};
 use crate::workplace::{Who, Workplace};
@@ -170,16 +170,16 @@ fn retry(id: TaskId, workplace: &Workplace) -> Result<String, Failure> {
 
 fn land(tasks: &[TaskId], workplace: &Workplace, stop: &AtomicBool) -> Result<String, Failure> {
     landing::settle(workplace)?;
-    let waiting: Vec<TaskId> = match tasks {
-        [] => {
-            let waiting = landing::candidates(workplace)?;
-            let wanted = waiting.iter().filter(|one| !one.undone);
-            wanted.map(|one| one.task).collect()
-        }
-        named => named.to_vec(),
+    let everything = match tasks {
+        [] => landing::everything(workplace)?,
+        named => Everything {
+            checked: named.to_vec(),
+            ..Everything::default()
+        },
     };
+    let waiting = &everything.checked;
     let request = LandRequest::default();
-    let reports = landing::land(&waiting, &request, workplace, stop, &mut |_| {})?;
+    let reports = landing::land(waiting, &request, workplace, stop, &mut |_| {})?;
     let landed = |report: &&LandReport| matches!(report.outcome, Landed::At(_) | Landed::Nothing);
     let on_branch: Vec<&LandReport> = reports.iter().filter(landed).collect();
     let done = match on_branch.first() {
@@ -191,12 +191,31 @@ fn land(tasks: &[TaskId], workplace: &Workplace, stop: &AtomicBool) -> Result<St
         .filter(|one| !landed(one))
         .map(not_landed)
         .collect();
+    let left = left_unchecked(&everything, workplace);
     match (done.is_empty(), not.is_empty()) {
-        (true, true) => Ok("nothing is done that has not landed".to_owned()),
-        (false, true) => Ok(done),
+        (true, true) if left.is_empty() => Ok("nothing is done that has not landed".to_owned()),
+        (true, true) => Ok(left),
+        (false, true) if left.is_empty() => Ok(done),
+        (false, true) => Ok(format!("{done}; {left}")),
         (true, false) => Err(did_not(&not.join("; "), workplace)),
         (false, false) => Err(did_not(&format!("{done}; {}", not.join("; ")), workplace)),
     }
+}
+
+/// What "land all" left because nothing proves it.
+fn left_unchecked(everything: &Everything, workplace: &Workplace) -> String {
+    if everything.unchecked.is_empty() {
+        return String::new();
+    }
+    let land = Act::Land {
+        tasks: everything.rest(),
+    };
+    let team = workplace.named_team().unwrap_or_default();
+    let (mark, words) = (Unchecked::MARK, everything.unchecked_words());
+    format!(
+        "{mark}, not landed: {words}. Land it with: {}",
+        land.command(team)
+    )
 }
 
 fn did_not(what: &str, workplace: &Workplace) -> Failure {

@@ -247,6 +247,8 @@ pub struct TaskScene {
     pub check: Option<String>,
     /// Whether that has failed or passed.
     pub check_state: CheckState,
+    /// Why nothing proves that it is done, if it is completed, on one line.
+    pub unchecked: Option<String>,
     /// The attempts that came to nothing, oldest first, each with what changed since the last.
     pub attempts: Vec<AttemptScene>,
     /// The same failure again and nothing changed in between: how often in a row.

@@ -1,11 +1,13 @@
 //! What needs a person, each with the command that deals with it and what a view can do about it.
 
+use std::collections::BTreeSet;
+
 use mailbox::{Question, Request};
 use serde::Serialize;
 use store::clock::parse_rfc3339;
 use store::{counted, text};
 use swarm::LEAD;
-use taskboard::{Snapshot, Task, TaskId};
+use taskboard::{Snapshot, Task, TaskId, Unchecked};
 
 use super::Kind;
 use crate::actions::Act;
@@ -86,6 +88,8 @@ pub struct Attention {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BoardNeeds {
     needs: Vec<Attention>,
+    /// Completed tasks that nothing proves.
+    unchecked: BTreeSet<TaskId>,
     /// Tasks that a session would begin or go on with.
     open: usize,
 }
@@ -97,8 +101,10 @@ impl BoardNeeds {
         let mut needs = Vec::new();
         of_board(snapshot, &bare, &mut needs);
         let counts = super::Counts::of(snapshot);
+        let unchecked = snapshot.tasks().filter(|task| task.unchecked().is_some());
         Self {
             needs,
+            unchecked: unchecked.map(|task| task.id).collect(),
             open: counts.ready + counts.in_progress,
         }
     }
@@ -159,23 +165,43 @@ pub(crate) fn of_team(team: &Seen<'_>) -> Vec<Attention> {
     all.extend(team.board.into_iter().flat_map(|board| board.needs.clone()));
     // Those that are there for plans are landed by their plan.
     let lands_itself = team.running || team.kind == Kind::Fanout;
-    if !team.unlanded.is_empty() && !lands_itself {
-        let what = format!("{} finished and not landed", tasks(team.unlanded));
-        all.push(Attention {
-            task: team
-                .unlanded
-                .first()
-                .copied()
-                .filter(|_| team.unlanded.len() == 1),
-            answers: vec![Act::Land { tasks: Vec::new() }],
-            ..bare(Need::Unlanded, what, "land --all")
-        });
+    if !lands_itself {
+        all.extend(of_unlanded(team, &bare));
     }
     let open = team.board.map_or(0, |board| board.open);
     if team.cut_short && open > 0 {
         let open = counted(open, "task");
         let what = format!("the session {name} stopped with {open} open");
         all.push(bare(Need::Interrupted, what, ""));
+    }
+    all
+}
+
+/// Finished work that has not landed. Unchecked work is a question of its own, so that nobody lands
+/// it together with the rest unasked.
+fn of_unlanded(team: &Seen<'_>, bare: &dyn Fn(Need, String, &str) -> Attention) -> Vec<Attention> {
+    let is_unchecked = |id: &TaskId| team.board.is_some_and(|it| it.unchecked.contains(id));
+    let (unchecked, checked): (Vec<TaskId>, Vec<TaskId>) =
+        team.unlanded.iter().partition(|id| is_unchecked(id));
+    let only = |ids: &[TaskId]| ids.first().copied().filter(|_| ids.len() == 1);
+    let mut all = Vec::new();
+    if !checked.is_empty() {
+        let what = format!("{} finished and not landed", tasks(&checked));
+        all.push(Attention {
+            task: only(&checked),
+            answers: vec![Act::Land { tasks: Vec::new() }],
+            ..bare(Need::Unlanded, what, "land --all")
+        });
+    }
+    if !unchecked.is_empty() {
+        let mark = Unchecked::MARK;
+        let what = format!("{} finished, {mark} and not landed", tasks(&unchecked));
+        let ids: Vec<String> = unchecked.iter().map(ToString::to_string).collect();
+        all.push(Attention {
+            task: only(&unchecked),
+            answers: vec![Act::Land { tasks: unchecked }],
+            ..bare(Need::Unlanded, what, &format!("land {}", ids.join(" ")))
+        });
     }
     all
 }

@@ -82,6 +82,8 @@ pub struct TeamView {
     pub requests: Vec<Request>,
     /// What is finished and has not landed.
     pub unlanded: Vec<TaskId>,
+    /// Those of them that nothing proves.
+    pub unchecked: Vec<TaskId>,
     /// What is written down of its session.
     #[serde(skip)]
     pub session: Option<TeamSession>,
@@ -113,6 +115,8 @@ pub struct Counts {
     pub in_progress: usize,
     /// Done.
     pub completed: usize,
+    /// Those of the completed ones that nothing proves.
+    pub unchecked: usize,
     /// Its file cannot be read.
     pub unreadable: usize,
 }
@@ -126,7 +130,10 @@ impl Counts {
         };
         for task in snapshot.tasks().filter(|task| !task.is_internal()) {
             match task.status {
-                Status::Completed => counts.completed += 1,
+                Status::Completed => {
+                    counts.completed += 1;
+                    counts.unchecked += usize::from(task.unchecked().is_some());
+                }
                 Status::InProgress => counts.in_progress += 1,
                 Status::Pending => {
                     counts.pending += 1;
@@ -365,6 +372,11 @@ fn look_at(name: &Name, workplace: &Workplace) -> Result<(TeamView, Option<Snaps
         requests: requests
             .into_iter()
             .filter(|request| request.state == RequestState::Pending)
+            .collect(),
+        unchecked: unlanded
+            .iter()
+            .filter(|work| work.unchecked.is_some())
+            .map(|work| work.task)
             .collect(),
         unlanded: unlanded.iter().map(|work| work.task).collect(),
         session,

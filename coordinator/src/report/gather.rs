@@ -7,7 +7,7 @@ use std::path::Path;
 use store::Failure;
 use store::clock::{Clock, SystemClock, parse_rfc3339};
 use swarm::run::{Exit, Meta, RunDir, RunState};
-use taskboard::{Snapshot, Status, Task};
+use taskboard::{Snapshot, Status, Task, Unchecked};
 use worktrees::{Landing, Trees};
 
 use super::model::{
@@ -336,6 +336,7 @@ impl Scene<'_> {
             description: trim::text(&task.description),
             state: state.into(),
             words,
+            unchecked: task.unchecked().map(|why| why.to_string()),
             after: task.blocked_by.iter().map(ToString::to_string).collect(),
             agent: did_it.map(|run| run.meta.agent_id.clone()),
             from_ms: runs.iter().map(|run| run.from_ms).min(),
@@ -444,14 +445,9 @@ fn attempt_part(attempt: &taskboard::Attempt) -> AttemptPart {
 fn state_of(task: &Task, snapshot: &Snapshot) -> (&'static str, String) {
     let owner = || task.owner.clone().unwrap_or_else(|| "somebody".into());
     match task.status {
-        Status::Completed if task.is_reported() => (
-            "done",
-            "reported as done; its check has not been run".into(),
-        ),
-        Status::Completed => match task.result() {
-            Some(result) if result.check_passed() => ("done", "done; its check passed".into()),
-            _ if task.verify_command().is_none() => ("done", "done; it has no check".into()),
-            _ => ("done", "done".into()),
+        Status::Completed => match task.unchecked() {
+            None => ("done", "done; its check passed".into()),
+            Some(why) => ("done", format!("done; {}: {why}", Unchecked::MARK)),
         },
         Status::InProgress => ("running", format!("{} works on it", owner())),
         Status::Pending => match task.parked() {

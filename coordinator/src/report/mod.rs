@@ -15,7 +15,7 @@ use std::collections::HashMap;
 
 use store::clock::{parse_rfc3339, rfc3339};
 use store::{Category, Failure, counted};
-use taskboard::TaskId;
+use taskboard::{TaskId, Unchecked};
 
 use self::gather::{Found, gather, models, totals};
 pub use self::html::{escape, page as html};
@@ -315,7 +315,13 @@ fn left_of(found: &Found, team: &str, running: bool) -> Vec<LeftPart> {
                 command: String::new(),
             }),
             (_, "waiting") => left.push(LeftPart {
-                what: format!("#{id} {subject} is done and has not landed"),
+                what: match &task.unchecked {
+                    None => format!("#{id} {subject} is done and has not landed"),
+                    Some(why) => {
+                        let mark = Unchecked::MARK;
+                        format!("#{id} {subject} is done and has not landed; {mark}: {why}")
+                    }
+                },
                 command: format!("{ccb} land {id}"),
             }),
             _ => {}

@@ -259,6 +259,9 @@ pub struct TaskPart {
     pub state: String,
     /// The same in a sentence.
     pub words: String,
+    /// Why nothing proves that it is done; none if a check passed, or if it is not done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unchecked: Option<String>,
     /// The tasks it waited for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<String>,

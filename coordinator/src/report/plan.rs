@@ -177,6 +177,7 @@ fn task_part(
         subject: task.subject.clone(),
         state: state.into(),
         words: task.words(),
+        unchecked: matches!(outcome, Outcome::Unchecked { .. }).then(|| "it has no check".into()),
         after: task.depends_on.clone(),
         tries: usize::try_from(task.attempts).unwrap_or(usize::MAX),
         check: check.or(read.check),

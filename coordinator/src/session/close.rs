@@ -212,6 +212,10 @@ fn summary(
         completed: shown()
             .filter(|task| task.status == Status::Completed)
             .count(),
+        unchecked: shown()
+            .filter(|task| task.unchecked().is_some())
+            .map(|task| task.id)
+            .collect(),
         parked: parked.collect(),
         unlanded: unlanded(session)?,
         left,

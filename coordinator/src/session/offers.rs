@@ -6,6 +6,8 @@ use store::Failure;
 use taskboard::{Snapshot, Task, TaskId};
 use worktrees::{Trees, patch};
 
+use crate::landing::builds_on;
+
 use super::{Offer, Session, SessionEvent, SessionUi, unlanded};
 
 /// Asks which of the finished work is to land; none if there is nothing to land or nothing is
@@ -36,7 +38,6 @@ pub(super) fn ask(
 
 fn offer(task: &Task, waiting: &[TaskId], snapshot: &Snapshot, trees: &Trees) -> Offer {
     let result = task.result().unwrap_or_default();
-    let checked = result.check.is_some_and(|check| check.passed == Some(true));
     let range = result.base.zip(result.commit);
     let repository = trees.main_tree().to_owned();
     let files = range
@@ -46,24 +47,11 @@ fn offer(task: &Task, waiting: &[TaskId], snapshot: &Snapshot, trees: &Trees) ->
         task: task.id,
         subject: task.subject.clone(),
         files: files.unwrap_or_default(),
-        checked,
+        unchecked: task.unchecked().map(|why| why.to_string()),
         builds_on: builds_on(task.id, waiting, snapshot),
         range,
         repository,
     }
-}
-
-/// The tasks among these that this one waited for, directly or not.
-fn builds_on(id: TaskId, among: &[TaskId], snapshot: &Snapshot) -> Vec<TaskId> {
-    let mut seen = BTreeSet::new();
-    let mut next = vec![id];
-    while let Some(id) = next.pop() {
-        let blockers = snapshot.get(id).map(|task| task.blocked_by.clone());
-        next.extend(blockers.into_iter().flatten().filter(|on| seen.insert(*on)));
-    }
-    let mut found: Vec<TaskId> = seen.into_iter().filter(|on| among.contains(on)).collect();
-    found.retain(|on| *on != id);
-    found
 }
 
 /// Takes out what builds on something that is left out, and says on what.
@@ -98,7 +86,7 @@ mod tests {
             task: id(number),
             subject: String::new(),
             files: Vec::new(),
-            checked: true,
+            unchecked: None,
             builds_on: builds_on.iter().copied().map(id).collect(),
             range: None,
             repository: Default::default(),

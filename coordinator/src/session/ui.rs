@@ -113,8 +113,8 @@ pub struct Offer {
     pub subject: String,
     /// The files that changed; empty if that is not known.
     pub files: Vec<FileStat>,
-    /// Whether it has a check, which has passed.
-    pub checked: bool,
+    /// Why nothing proves it; none if a check passed.
+    pub unchecked: Option<String>,
     /// Finished tasks whose work is part of this.
     pub builds_on: Vec<TaskId>,
     /// What it started from, and what it came to.
@@ -136,6 +136,8 @@ pub struct Summary {
     pub total: usize,
     /// How many of them are completed.
     pub completed: usize,
+    /// The completed ones that nothing proves.
+    pub unchecked: Vec<TaskId>,
     /// Those that failed too often.
     pub parked: Vec<ParkedTask>,
     /// Those whose work is on no other branch than their own.

@@ -192,5 +192,7 @@ pub(crate) fn reset(args: &ResetArgs, context: &mut Context) -> Result<Exit, Fai
 
 fn changed(verb: &str, task: &Task, context: &mut Context) -> Result<Exit, Failure> {
     let text = || format!("{GREEN}✔{GREEN:#} {verb} {}", line(task));
-    context.out.done(|| json!({ "task": task.to_json() }), text)
+    context
+        .out
+        .done(|| json!({ "task": actions::to_json(task) }), text)
 }

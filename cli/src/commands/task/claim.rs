@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use coordinator::actions::task as actions;
 use serde_json::{Value, json};
 use store::StoreError;
 use store::duration::DurationFormat;
@@ -102,7 +103,7 @@ pub(crate) fn next(args: &NextArgs, context: &mut Context) -> Result<Exit, Failu
 
 fn won(claimed: &Claimed, context: &mut Context) -> Result<Exit, Failure> {
     let Claimed { task, token } = claimed;
-    let json = || json!({"claimed": true, "task": task.to_json(), "token": token});
+    let json = || json!({"claimed": true, "task": actions::to_json(task), "token": token});
     let text = || {
         let token = token
             .map(|token| format!(", token {token}"))
@@ -127,7 +128,12 @@ fn refuse(error: BoardError, context: &mut Context) -> Result<Exit, Failure> {
                 Refusal::AgentBusy { with, .. } => (&[], with),
                 _ => (&[], &[]),
             };
-            Some(lost(reason.kind(), &task.to_json(), blocked_by, busy_with))
+            Some(lost(
+                reason.kind(),
+                &actions::to_json(task),
+                blocked_by,
+                busy_with,
+            ))
         }
         _ => None,
     };

@@ -164,7 +164,7 @@ pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, Fail
         let hooks = hooks::before_create(context);
         let tasks = board.create(&batch, hooks::asked(hooks.as_ref()))?;
         let json = || {
-            let tasks: Vec<Value> = tasks.iter().map(taskboard::Task::to_json).collect();
+            let tasks: Vec<Value> = tasks.iter().map(actions::to_json).collect();
             json!({ "tasks": tasks })
         };
         let ids: Vec<_> = tasks.iter().map(|task| task.id).collect();
@@ -194,7 +194,7 @@ pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, Fail
     };
     let task = actions::create(new, context)?;
     let text = || format!("{GREEN}✔{GREEN:#} created {}", line(&task));
-    let json = || json!({ "task": task.to_json() });
+    let json = || json!({ "task": actions::to_json(&task) });
     context.out.done(json, text)
 }
 

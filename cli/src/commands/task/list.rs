@@ -1,12 +1,12 @@
 use clap::Args;
 use coordinator::actions::task as actions;
 use store::Failure;
-use taskboard::{Snapshot, Status, Task};
+use taskboard::{Snapshot, Status, Task, Unchecked};
 
 use super::join;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::output::{CYAN, DIM, GREEN, PLAIN, RED, YELLOW, terminal_width};
+use crate::output::{CYAN, DIM, GREEN, PLAIN, RED, YELLOW, clean_line, terminal_width};
 use crate::table::{self, Cell};
 
 #[derive(Debug, Args)]
@@ -68,6 +68,13 @@ pub(crate) fn run(args: &ListArgs, context: &mut Context) -> Result<Exit, Failur
         let warning = format!("task {id} is unreadable ({detail}); see: {doctor}");
         context.out.warn(warning);
     }
+    let list = context.board().name().to_string();
+    for warning in tasks
+        .iter()
+        .filter_map(|task| actions::warning(task, &list))
+    {
+        context.out.warn(clean_line(&warning));
+    }
     for cycle in &listing.cycles {
         let ids = join(cycle);
         context.out.warn(format!("tasks {ids} wait for each other"));
@@ -78,6 +85,7 @@ pub(crate) fn run(args: &ListArgs, context: &mut Context) -> Result<Exit, Failur
 /// A task's state as people think of it.
 pub(super) fn state(snapshot: &Snapshot, task: &Task) -> (&'static str, anstyle::Style) {
     match task.status {
+        Status::Completed if task.unchecked().is_some() => (Unchecked::MARK, YELLOW),
         Status::Completed => ("✔ done", GREEN),
         Status::InProgress => ("● in progress", YELLOW),
         Status::Pending if task.parked().is_some() => ("‖ parked", RED),

@@ -96,6 +96,7 @@ pub(crate) fn line(task: &Task) -> String {
     let status = match task.status {
         Status::Pending => "pending",
         Status::InProgress => "in progress",
+        Status::Completed if task.unchecked().is_some() => "completed, ⚠ unchecked",
         Status::Completed => "completed",
     };
     let owner = task

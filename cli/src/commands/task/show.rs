@@ -28,8 +28,12 @@ pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, Failur
     let agents = context.agents().ok();
     let log = agents.and_then(|agents| log_of_task(&agents, task));
     let ccb = context.ccb();
+    let warning = actions::warning(task, context.board().name().as_str());
+    if let Some(warning) = warning {
+        context.out.warn(clean_line(&warning));
+    }
     context.out.done(
-        || json!({ "task": task.to_json() }),
+        || json!({ "task": actions::to_json(task) }),
         || describe(&snapshot, task, log.as_deref(), &ccb),
     )
 }
@@ -37,9 +41,11 @@ pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, Failur
 /// `log` has everything that was printed the last time it failed.
 fn describe(snapshot: &Snapshot, task: &Task, log: Option<&Path>, ccb: &str) -> String {
     let (word, style) = state(snapshot, task);
+    let unchecked = task.unchecked();
+    let why = unchecked.map(|why| format!(": {}", clean_line(&why.to_string())));
     let mut lines = vec![
         format!("{BOLD}{} {}{BOLD:#}", task.id, clean_line(&task.subject)),
-        format!("{style}{word}{style:#}"),
+        format!("{style}{word}{style:#}{}", why.unwrap_or_default()),
     ];
     let mut field = |name: &str, value: String| {
         if !value.is_empty() {

@@ -107,7 +107,7 @@ fn landing() {
             task: super::scene::id(number),
             subject: "Write the lexer".into(),
             size: "2 files +10 -3".into(),
-            checked: number == 2,
+            unchecked: (number != 2).then(|| "it has no check".into()),
         };
         let question = LandQuestion {
             team: "fixers".into(),

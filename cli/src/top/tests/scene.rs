@@ -62,6 +62,7 @@ pub(super) fn task(number: u64, subject: &str, state: TaskState) -> TaskScene {
         command: None,
         check: Some("make test".into()),
         check_state: CheckState::NotRun,
+        unchecked: None,
         attempts: Vec::new(),
         stuck: None,
         landing: LandState::NotDone,
@@ -318,6 +319,7 @@ pub(super) fn team() -> TeamScene {
             parked: 1,
             in_progress: 2,
             completed: 2,
+            unchecked: 0,
             unreadable: 0,
         },
         graph: Arc::new(GraphScene {

@@ -1,14 +1,15 @@
 //! The board: what is being done, what is stuck, what can start, what waits, what is done.
 
-use coordinator::live::{CheckState, TaskScene, TaskState};
+use coordinator::live::{TaskScene, TaskState};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
+use taskboard::Unchecked;
 
 use super::list::{beside, first_row, put, row, text as scrolled};
 use super::task;
-use super::theme::{self, BAD, BOLD, DIM, GOOD, PLAIN};
+use super::theme::{self, BAD, BOLD, DIM, GOOD, PLAIN, WARN};
 use crate::top::lists;
 use crate::top::model::{Model, Pane};
 use crate::top::text;
@@ -102,9 +103,9 @@ pub(super) fn aside(task: &TaskScene) -> (String, Style) {
         }
         TaskState::Completed => {
             let (word, style) = theme::landing(task.landing).unwrap_or(("", DIM));
-            match task.check_state {
-                CheckState::Green(_) => (format!("checked, {word}"), style),
-                _ => (word.to_owned(), style),
+            match task.unchecked {
+                None => (format!("checked, {word}"), style),
+                Some(_) => (format!("{}, {word}", Unchecked::MARK), WARN),
             }
         }
         TaskState::Reported => (format!("{owner}, check running"), GOOD),

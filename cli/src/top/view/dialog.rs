@@ -4,9 +4,10 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Widget};
+use taskboard::Unchecked;
 
 use super::list::{first_row, put, row, wrapped};
-use super::theme::{BOLD, DIM, GOOD, KEY, PLAIN};
+use super::theme::{BOLD, GOOD, KEY, PLAIN, WARN};
 use crate::top::model::{Dialog, LandQuestion, Model};
 use crate::top::text;
 
@@ -134,10 +135,9 @@ fn landing(
         } else {
             "[ ] "
         };
-        let checked = if offer.checked {
-            "✔ check passed"
-        } else {
-            "no check"
+        let checked = match offer.unchecked {
+            None => "✔ check passed",
+            Some(_) => Unchecked::MARK,
         };
         let right = match width < 40 {
             true => String::new(),
@@ -145,7 +145,11 @@ fn landing(
         };
         let left = format!("#{} {}", offer.task, text::line(&offer.subject));
         let space = width.saturating_sub(4 + text::width(&right));
-        let style = if offer.checked { GOOD } else { DIM };
+        let style = if offer.unchecked.is_none() {
+            GOOD
+        } else {
+            WARN
+        };
         let cells = vec![
             Span::raw(mark),
             Span::raw(text::pad(&left, space)),
@@ -155,11 +159,24 @@ fn landing(
     }
     let keys = vec![
         keys(&[
-            ("a", "land all"),
+            ("a", all_of(question)),
             ("Space", "choose"),
             ("Enter", "land the chosen"),
         ]),
         keys(&[("d", "diff"), ("n", "land nothing")]),
     ];
     (lines, keys)
+}
+
+/// What the key for all of them lands: unchecked work is chosen by itself.
+fn all_of(question: &LandQuestion) -> &'static str {
+    let unchecked = question
+        .offers
+        .iter()
+        .filter(|offer| offer.unchecked.is_some());
+    match unchecked.count() {
+        0 => "land all",
+        some if some == question.offers.len() => "land all unchecked",
+        _ => "land all checked",
+    }
 }

@@ -56,6 +56,7 @@ pub(super) fn agent(agent: &AgentScene) -> (&'static str, Style) {
 
 pub(super) fn task(task: &TaskScene) -> (&'static str, Style) {
     match task.state {
+        TaskState::Completed if task.unchecked.is_some() => ("⚠", WARN),
         TaskState::Completed => ("✔", GOOD),
         TaskState::InProgress | TaskState::Reported => ("◐", BUSY),
         TaskState::Parked => ("‖", BAD),

@@ -18,9 +18,18 @@ const MARKS = {
   running: "◐", done: "✔", parked: "‖", unreadable: "✘", ready: "○", blocked: "○", assigned: "○", reported: "◐",
 };
 
-/** @param {string} state */
-export function mark(state) {
+/** @param {string} state @param {string | null} [unchecked] why nothing proves it */
+export function mark(state, unchecked) {
+  if (unchecked) return "⚠";
   return MARKS[/** @type {keyof typeof MARKS} */ (state)] ?? "○";
+}
+
+/** What became of its work. @param {any} task @returns {[string, string]} */
+function landing(task) {
+  if (task.landing === "undone") return ["warn", "landed, and undone"];
+  if (task.landing === "waiting") return ["warn", "done, not landed"];
+  if (task.landing === "landed") return ["ok", "landed"];
+  return ["", ""];
 }
 
 /** What to say about a task below its subject. @param {any} task @returns {[string, string]} */
@@ -28,9 +37,9 @@ export function about(task) {
   if (task.state === "parked") return ["bad", task.why ?? "parked"];
   if (task.state === "unreadable") return ["bad", "its file cannot be read"];
   if (task.stuck) return ["warn", `the same failure ${task.stuck} times`];
-  if (task.landing === "undone") return ["warn", "landed, and undone"];
-  if (task.landing === "waiting") return ["warn", "done, not landed"];
-  if (task.landing === "landed") return ["ok", "landed"];
+  const [style, words] = landing(task);
+  if (task.unchecked) return ["warn", `⚠ unchecked: ${task.unchecked}${words ? `; ${words}` : ""}`];
+  if (words) return [style, words];
   if (task.state === "running") return ["run", task.owner ? `${task.owner} works on it` : "in progress"];
   if (task.state === "blocked") return ["", `waits for ${task.blockedBy.map((/** @type {number} */ id) => `#${id}`).join(", ")}`];
   if (task.attempts) return ["warn", `${task.attempts} failed attempt${task.attempts === 1 ? "" : "s"}`];
@@ -48,7 +57,7 @@ function card(task, selected, open) {
   const button = h(
     "button",
     { class: "card", "data-task": id, "aria-pressed": String(selected === id), click: () => open(id) },
-    `${mark(task.state)} `,
+    `${mark(task.state, task.unchecked)} `,
     h("b", {}, `#${id}`),
     ` ${task.subject}`,
     words ? h("small", { class: style }, words) : null,

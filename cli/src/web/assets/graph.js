@@ -98,7 +98,7 @@ export function graph(main, team, page) {
           "svg",
           { x: x + 8, y, width: WIDE - 16, height: HIGH },
           s("text", { y: 18 }, `#${task.id} ${task.subject.slice(0, 60)}`),
-          s("text", { y: 35, class: "state" }, `${mark(task.state)} ${task.state}${task.landing ? `, ${task.landing}` : ""}`),
+          s("text", { y: 35, class: "state" }, `${mark(task.state, task.unchecked)} ${task.unchecked ? "unchecked" : task.state}${task.landing ? `, ${task.landing}` : ""}`),
         ),
       );
     });

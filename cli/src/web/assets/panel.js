@@ -62,7 +62,7 @@ function answers(task) {
   const all = [];
   const id = task.id;
   if (task.landing === "waiting" || task.landing === "undone") {
-    all.push({ act: { do: "land", tasks: [id] }, word: "land" });
+    all.push({ act: { do: "land", tasks: [id] }, word: task.unchecked ? "land unchecked" : "land" });
     all.push({ act: { do: "reject", task: id, feedback: "" }, word: "reject", asksFor: "what should the next attempt do differently" });
   }
   if (task.landing === "landed") all.push({ act: { do: "undo", task: id }, word: "undo" });
@@ -91,10 +91,10 @@ export function showTask(team, id, closed, openAgent) {
       return;
     }
     const [style, text] = about(line);
-    head.textContent = `${mark(line.state)} #${line.id} ${line.subject}`;
+    head.textContent = `${mark(line.state, line.unchecked)} #${line.id} ${line.subject}`;
     words.className = style;
     words.textContent = text || line.state;
-    const state = `${line.state} ${line.landing} ${line.attempts}`;
+    const state = `${line.state} ${line.landing} ${line.attempts} ${line.unchecked}`;
     if (state === last) return;
     last = state;
     buttons.replaceChildren(...answers(line).map((answer) => button(team, answer)));

@@ -50,7 +50,10 @@ fn mark(state: &str) -> (&'static str, &'static str) {
 }
 
 fn task(out: &mut String, task: &TaskPart) {
-    let (mark, class) = mark(&task.state);
+    let (mark, class) = match task.unchecked {
+        Some(_) => ("⚠", "warn"),
+        None => mark(&task.state),
+    };
     let id = escape(&task.id);
     let took = task
         .from_ms
