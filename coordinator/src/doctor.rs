@@ -17,7 +17,7 @@ use worktrees::{Entry, Slug};
 use crate::run::{AgentError, Agents};
 use crate::workplace::Workplace;
 
-pub use models::{KnownRuntime, Probe, known_runtimes, probe_models};
+pub use models::{KnownRuntime, Probe, known_runtimes, probe_models, usable_providers};
 #[cfg(feature = "postgres")]
 pub use server::{SCHEMA as DATABASE_SCHEMA, findings_of as database_findings};
 

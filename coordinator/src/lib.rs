@@ -46,6 +46,7 @@ pub mod workplace;
 pub use doctor::{DATABASE_SCHEMA, database_findings};
 pub use doctor::{
     Finding, KnownRuntime, Probe, doctor, doctor_of_all, known_runtimes, probe_models,
+    usable_providers,
 };
 pub use fault::FAULT_POINTS;
 pub use team_delete::{DeleteError, Deleted, Force, TreeEnd, delete_team};

@@ -65,7 +65,7 @@ const CODEX: &[&str] = &["AZURE_OPENAI_*", "CODEX_*", "OPENAI_*"];
 /// What is behind this protocol, or behind our own loop, may be anybody's.
 #[rustfmt::skip]
 const ACP: &[&str] = &[
-    "ANTHROPIC_*", "AZURE_OPENAI_*", "CODEX_*", "CEREBRAS_*", "COPILOT_*", "DASHSCOPE_*",
+    "ANTHROPIC_*", "AZURE_OPENAI_*", "CODEX_*", "CEREBRAS_*", "CODE_ASSIST_ENDPOINT", "COPILOT_*", "DASHSCOPE_*",
     "DEEPSEEK_*", "GEMINI_*", "GOOGLE_*", "GOOSE_*", "GROQ_*", "KIMI_*", "MISTRAL_*",
     "MOONSHOT_*", "OLLAMA_*", "OPENAI_*", "OPENCODE_*", "OPENROUTER_*", "QWEN_*", "XAI_*",
     "ZAI_*",
@@ -200,6 +200,25 @@ mod tests {
             .into_iter()
             .map(|(name, _)| name.into_string().unwrap());
         names.collect()
+    }
+
+    #[test]
+    fn whoever_gets_a_vendors_key_gets_the_address_of_its_gateway() {
+        for (kind, names) in [
+            (RuntimeKind::Claude, &["ANTHROPIC_BASE_URL"][..]),
+            (RuntimeKind::Codex, &["OPENAI_BASE_URL"]),
+            (
+                RuntimeKind::Acp,
+                &[
+                    "ANTHROPIC_BASE_URL",
+                    "CODE_ASSIST_ENDPOINT",
+                    "GOOGLE_GEMINI_BASE_URL",
+                    "OPENAI_BASE_URL",
+                ],
+            ),
+        ] {
+            assert_eq!(kept(names, kind, &[]), names);
+        }
     }
 
     #[test]

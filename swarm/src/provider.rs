@@ -3,12 +3,14 @@
 //! Settings name services (`providers`); two need no settings, because their variables are known:
 //! `anthropic` and `openai`. A key is never here, only the name of the variable that holds it.
 
+mod address;
 mod service;
 
 use std::collections::BTreeMap;
 
-use store::settings::{ProviderKind, ProviderSettings, wrong_url};
+use store::settings::{ProviderKind, ProviderSettings};
 
+pub use address::{Address, AddressFrom};
 pub use service::{Prices, Provider, Wire};
 
 /// Services that need no settings, in the order in which they are tried.
@@ -208,7 +210,13 @@ impl Providers<'_> {
         }
         // Behind another address than OpenAI's own is rarely a service with its newer language.
         match name {
-            "openai" if self.var("OPENAI_BASE_URL").is_some() => ProviderKind::OpenaiChat,
+            "openai"
+                if self
+                    .var(address::variable(ProviderKind::OpenaiChat))
+                    .is_some() =>
+            {
+                ProviderKind::OpenaiChat
+            }
             "openai" => ProviderKind::OpenaiResponses,
             _ => ProviderKind::Anthropic,
         }
@@ -238,7 +246,7 @@ impl Providers<'_> {
         Ok(Provider {
             name: name.to_owned(),
             wire: wire(kind),
-            base_url: self.base_url(kind, settings)?,
+            base_url: self.address_of(kind, settings)?.url,
             key_env,
             bearer,
             prices: prices(&model),
@@ -285,28 +293,6 @@ impl Providers<'_> {
         }
     }
 
-    fn base_url(
-        &self,
-        kind: ProviderKind,
-        settings: Option<&ProviderSettings>,
-    ) -> Result<String, ProviderError> {
-        if let Some(settings) = settings {
-            let url = settings.base_url.clone();
-            return Ok(url.unwrap_or_else(|| kind.base_url().to_owned()));
-        }
-        let variable = match is_anthropic(kind) {
-            true => "ANTHROPIC_BASE_URL",
-            false => "OPENAI_BASE_URL",
-        };
-        let Some(url) = self.var(variable) else {
-            return Ok(kind.base_url().to_owned());
-        };
-        match wrong_url(&url) {
-            Some(why) => Err(ProviderError::BadUrl { variable, why }),
-            None => Ok(url.trim_end_matches('/').to_owned()),
-        }
-    }
-
     /// The variable with the key of the service `name`, which is set, and whether the key goes as
     /// a bearer token; no variable if the service needs no key.
     fn key(&self, name: &str) -> Result<(Option<String>, bool), ProviderError> {
@@ -328,7 +314,8 @@ impl Providers<'_> {
             return Ok((Some(AUTH_TOKEN.to_owned()), true));
         }
         // A server of one's own rarely wants one.
-        if name == "openai" && settings.is_none() && self.var("OPENAI_BASE_URL").is_some() {
+        let named = settings.is_some_and(|settings| settings.key_env.is_some());
+        if !is_anthropic(kind) && !named && self.var(address::variable(kind)).is_some() {
             return Ok((None, false));
         }
         Err(ProviderError::KeyNotSet {
@@ -461,6 +448,56 @@ mod tests {
         assert_eq!(
             with(&bad, None),
             "ANTHROPIC_BASE_URL must begin with https:// or http://"
+        );
+    }
+
+    #[test]
+    fn the_settings_then_the_vendors_variable_then_the_vendor_say_where_requests_go() {
+        for (kind, wire, variable, vendor) in [
+            (
+                "anthropic",
+                "anthropic",
+                "ANTHROPIC_BASE_URL",
+                "https://api.anthropic.com",
+            ),
+            (
+                "openai-chat",
+                "chat",
+                "OPENAI_BASE_URL",
+                "https://api.openai.com/v1",
+            ),
+            (
+                "openai-responses",
+                "responses",
+                "OPENAI_BASE_URL",
+                "https://api.openai.com/v1",
+            ),
+        ] {
+            for name in ["anthropic", "openai", "mine"] {
+                let at = |base: &str, vars: &[(&str, &str)]| {
+                    let settings = format!(
+                        r#"{{"{name}":{{"kind":"{kind}",{base}"keyEnv":"K","model":"m"}}}}"#
+                    );
+                    let vars = [vars, &[("K", "k"), ("default", name)]].concat();
+                    resolved(&settings, &vars, Some("m"))
+                };
+                let gate = [(variable, "https://gate/v1/")];
+                let own = r#""baseUrl":"https://own/v1","#;
+                let expected = |url| format!("{name} {wire} {url} K m");
+                assert_eq!(at(own, &gate), expected("https://own/v1"));
+                assert_eq!(at("", &gate), expected("https://gate/v1"));
+                assert_eq!(at("", &[]), expected(vendor));
+                assert_eq!(at("", &[(variable, " ")]), expected(vendor));
+                let bad = at("", &[(variable, "gate")]);
+                assert!(bad.starts_with(variable), "{bad}");
+            }
+        }
+        // Where no key is named, a gateway of one's own needs none.
+        let settings = r#"{"mine":{"kind":"openai-chat","model":"m"}}"#;
+        let gate = [("OPENAI_BASE_URL", "http://gate/v1"), ("default", "mine")];
+        assert_eq!(
+            resolved(settings, &gate, None),
+            "mine chat http://gate/v1 - m"
         );
     }
 

@@ -58,6 +58,8 @@ mod fanout_kill;
 mod fanout_run;
 /// `ccb fanout`: what CI has to be able to trust.
 mod fanout_trust;
+/// Where prompts go: through the gateway that the user names.
+mod gateway;
 /// The dependency graph in all its forms, and the stream of changes.
 mod graph_watch;
 /// Guards and hosts that see to one run after another.

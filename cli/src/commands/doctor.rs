@@ -1,7 +1,9 @@
 use clap::Args;
+use coordinator::agent::KnownProvider;
 use coordinator::{Finding, KnownRuntime, Probe};
 use serde_json::{Value, json};
 use store::{Category, Failure};
+use swarm::provider::Address;
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -27,6 +29,7 @@ pub(crate) fn run(args: &DoctorArgs, context: &mut Context) -> Result<Exit, Fail
     let fix = context.out.command("doctor --fix");
     let findings = coordinator::doctor_of_all(context, args.fix)?;
     let runtimes = coordinator::known_runtimes(context);
+    let providers = coordinator::usable_providers(context)?;
     let left = findings
         .iter()
         .filter(|finding| finding.fixed.is_none())
@@ -39,7 +42,7 @@ pub(crate) fn run(args: &DoctorArgs, context: &mut Context) -> Result<Exit, Fail
         let runtimes: Vec<Value> = runtimes.iter().map(runtime_json).collect();
         json!({
             "list": board.name().as_str(), "findings": findings, "left": left,
-            "runtimes": runtimes,
+            "runtimes": runtimes, "providers": providers.iter().map(provider_json).collect::<Vec<_>>(),
         })
     };
     let text = || {
@@ -48,6 +51,7 @@ pub(crate) fn run(args: &DoctorArgs, context: &mut Context) -> Result<Exit, Fail
             lines.push(format!("Repair what can be repaired: {fix}"));
         }
         lines.extend(runtime_lines(&runtimes));
+        lines.extend(providers.iter().map(provider_line));
         lines.join("\n")
     };
     context.out.answer(json, text)?;
@@ -108,6 +112,33 @@ fn runtime_lines(runtimes: &[KnownRuntime]) -> Vec<String> {
         }
     }
     lines
+}
+
+/// Where the prompts of native agents go, and why.
+fn provider_json(provider: &KnownProvider) -> Value {
+    let mut json = json!({"name": provider.name, "ready": provider.found.is_ok()});
+    if let Some(Address { url, from }) = &provider.address {
+        json["address"] = url.as_str().into();
+        json["from"] = from.to_string().into();
+    }
+    if let Err(why) = &provider.found {
+        json["why"] = why.message().into();
+    }
+    json
+}
+
+fn provider_line(provider: &KnownProvider) -> String {
+    let name = clean_line(&provider.name);
+    match (&provider.found, &provider.address) {
+        (Ok(_), Some(Address { url, from })) => {
+            format!(
+                "  native sends the prompts for {name} to {} ({from})",
+                clean_line(url)
+            )
+        }
+        (Err(why), _) => format!("  provider {name}: {}", clean_line(why.message())),
+        (Ok(_), None) => format!("  provider {name}"),
+    }
 }
 
 fn probe(context: &mut Context) -> Result<Exit, Failure> {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use store::Failure;
 use store::settings::ProviderSettings;
 use swarm::native::Provider;
-use swarm::provider::{ProviderError, Providers, Resolved};
+use swarm::provider::{Address, ProviderError, Providers, Resolved};
 use swarm::run::{LaunchPlan, RuntimeSpec};
 use swarm::runtime::RuntimeKind;
 use swarm::trust::{Item, Places};
@@ -126,6 +126,8 @@ pub struct KnownProvider {
     pub found: Result<Provider, Failure>,
     /// The settings name it; the vendors' own are known without.
     pub configured: bool,
+    /// Where requests go, and who named the address; none if it cannot be used.
+    pub address: Option<Address>,
 }
 
 /// All services there are: those of the settings, and the vendors' whose keys may be set.
@@ -139,6 +141,7 @@ pub fn known_providers(workplace: &Workplace) -> Result<Vec<KnownProvider>, Fail
         KnownProvider {
             name: name.to_owned(),
             found: found.map_err(|error| failure(&error, workplace)),
+            address: providers.address(name).ok(),
             configured: choice.trusted.contains_key(name),
         }
     });
@@ -149,6 +152,7 @@ pub fn known_providers(workplace: &Workplace) -> Result<Vec<KnownProvider>, Fail
             name,
             found,
             configured: true,
+            address: None,
         }
     });
     let mut all: Vec<KnownProvider> = usable.chain(held_back).collect();

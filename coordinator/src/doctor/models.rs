@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use store::Failure;
+use swarm::provider::AddressFrom;
 use swarm::runtime::{self, RuntimeKind};
 
 use crate::agent::{KnownProvider, known_providers, session_runtime};
@@ -40,6 +41,19 @@ pub fn known_runtimes(workplace: &Workplace) -> Vec<KnownRuntime> {
         name,
     });
     known.collect()
+}
+
+/// The services that native agents can ask, and those of the settings that they cannot.
+pub fn usable_providers(workplace: &Workplace) -> Result<Vec<KnownProvider>, Failure> {
+    let mut all = known_providers(workplace)?;
+    // A vendor whose key is not set is nobody's business.
+    all.retain(|one| one.configured || one.found.is_ok() || has_gateway(one));
+    Ok(all)
+}
+
+fn has_gateway(one: &KnownProvider) -> bool {
+    let from = one.address.as_ref().map(|address| address.from);
+    from.is_some_and(|from| from != AddressFrom::Vendor)
 }
 
 /// What one service said to one small request.
