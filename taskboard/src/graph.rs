@@ -8,6 +8,7 @@ use petgraph::visit::Topo;
 use serde_json::{Value, json};
 
 use crate::id::TaskId;
+use crate::proof::Unchecked;
 use crate::ready::Dependencies;
 use crate::snapshot::Snapshot;
 use crate::task::Status;
@@ -243,16 +244,19 @@ impl<'s> Graph<'s> {
     }
 
     fn label(&self, id: TaskId) -> String {
-        let subject = self
-            .snapshot
-            .get(id)
-            .map_or("unreadable", |task| task.subject.as_str());
+        let task = self.snapshot.get(id);
+        let subject = task.map_or("unreadable", |task| task.subject.as_str());
+        let unchecked = task.is_some_and(|task| task.unchecked().is_some());
+        let doubt = match unchecked {
+            true => format!(" {}", Unchecked::MARK),
+            false => String::new(),
+        };
         let short: String = subject
             .chars()
             .map(|c| if c.is_control() { ' ' } else { c })
             .take(60)
             .collect();
-        format!("{id}: {short}")
+        format!("{id}: {short}{doubt}")
     }
 
     fn mark(&self, id: TaskId) -> Mark {
