@@ -1,9 +1,10 @@
-//! Ctrl-C and SIGTERM for commands that run until they are told to end.
+//! Ctrl-C and SIGTERM: for commands that run until they are told to end, and for those that are in
+//! the middle of something.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use store::Failure;
 
 use crate::exit::Exit;
@@ -19,6 +20,7 @@ pub(crate) struct Signals {
 impl Signals {
     /// From now on signals are remembered instead of ending the process.
     pub(crate) fn catch() -> Result<Self, Failure> {
+        CAUGHT.store(true, Ordering::SeqCst);
         let signals = Self::default();
         let failed = |error| Failure::failed("io", format!("signals: {error}"));
         for number in [SIGINT, SIGTERM] {
@@ -45,4 +47,41 @@ impl Signals {
             number => Some(Exit::Signal(u8::try_from(number).unwrap_or_default())),
         }
     }
+}
+
+/// The command deals with signals itself.
+static CAUGHT: AtomicBool = AtomicBool::new(false);
+
+/// From now on a signal that ends this process ends the programs first that it has started: git
+/// with its remote helpers, set-ups. A signal that is ignored (`nohup`, a shell's background job)
+/// stays so, and a command that [catches](Signals::catch) signals deals with them alone.
+pub(crate) fn end_programs_first() {
+    let ignored = ignored_signals();
+    let numbers = [SIGHUP, SIGINT, SIGTERM];
+    let wanted = numbers
+        .iter()
+        .filter(|number| ignored & (1 << (**number - 1)) == 0);
+    let mut signals = match signal_hook::iterator::Signals::new(wanted) {
+        Ok(signals) => signals,
+        Err(error) => {
+            tracing::warn!(%error, "a signal would not end the programs that ccb has started");
+            return;
+        }
+    };
+    std::thread::spawn(move || {
+        for number in signals.forever() {
+            if !CAUGHT.load(Ordering::SeqCst) {
+                worktrees::end_running_programs();
+                signal_hook::low_level::emulate_default_handler(number).ok();
+            }
+        }
+    });
+}
+
+/// The signals that this process ignores, as a mask.
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
 }

@@ -150,6 +150,8 @@ mod tree_merge;
 mod tree_pool;
 /// A session enters a tree and leaves it.
 mod tree_session;
+/// Signals end what ccb has started, too.
+mod tree_signals;
 /// Many processes make, use and remove trees at once, and are killed.
 mod tree_torture;
 /// What a repository wants to run, and the user's word on it.

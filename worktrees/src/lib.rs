@@ -75,6 +75,7 @@ pub use merge::{
     TakenBack, Undone, UndoneBy, Wanted, patch,
 };
 pub use pool::{GivenBack, PoolTree, Refilled};
+pub use process::end_running_programs;
 pub use registry::{Entry, EventTask, LandingRecord, Trashed, TreeStatus};
 pub use remote::{branch_of_remote, clone_or_update, plain_address, remote_url, shown_branch};
 pub use remove::{

@@ -11,6 +11,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
+mod running;
+
+pub use running::end_running_programs;
+
 /// How a program ended and what it wrote where that was captured.
 #[derive(Debug)]
 pub(crate) struct Finished {
@@ -124,7 +128,7 @@ fn start(
     most: usize,
 ) -> io::Result<Finished> {
     command.process_group(0);
-    let mut child = command.spawn()?;
+    let (mut child, _running) = running::spawn(command)?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     thread::scope(|scope| {

@@ -37,6 +37,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::session;
 use crate::session::SessionArgs;
+use crate::signals;
 
 /// Run many coding agents on one git repository at once
 #[derive(Debug, Parser)]
@@ -139,19 +140,9 @@ pub(crate) enum Command {
     Man(man::ManArgs),
 }
 
-impl Cli {
-    /// Whether it is about repairs.
-    pub(crate) fn repairs(&self) -> bool {
-        matches!(self.command, Some(Command::Doctor(_) | Command::Board(_)))
-    }
-}
-
-/// Runs what was asked for, which `name` stands for in the table of rights.
-pub(crate) fn run(cli: &Cli, name: &str, context: &mut Context) -> Result<Exit, Failure> {
-    if cli.command.is_some() {
-        coordinator::rights::check(name, context)?;
-    }
-    if matches!(
+/// Whether the command first settles runs that nobody saw to.
+fn looks_at_runs(cli: &Cli) -> bool {
+    matches!(
         &cli.command,
         Some(
             Command::Mcp(_)
@@ -169,7 +160,46 @@ pub(crate) fn run(cli: &Cli, name: &str, context: &mut Context) -> Result<Exit, 
                 | Command::Clean(_)
                 | Command::Report(_)
         )
-    ) {
+    )
+}
+
+/// Whether the command may start git and is ended by a signal in the usual way.
+fn starts_git(cli: &Cli) -> bool {
+    matches!(
+        &cli.command,
+        Some(
+            Command::Worktree(_)
+                | Command::Agent(_)
+                | Command::Team(_)
+                | Command::Mcp(_)
+                | Command::Diff(_)
+                | Command::Land(_)
+                | Command::Reject(_)
+                | Command::Undo(_)
+                | Command::Report(_)
+                | Command::Clean(_)
+                | Command::Doctor(_)
+                | Command::Trust(_)
+        )
+    )
+}
+
+impl Cli {
+    /// Whether it is about repairs.
+    pub(crate) fn repairs(&self) -> bool {
+        matches!(self.command, Some(Command::Doctor(_) | Command::Board(_)))
+    }
+}
+
+/// Runs what was asked for, which `name` stands for in the table of rights.
+pub(crate) fn run(cli: &Cli, name: &str, context: &mut Context) -> Result<Exit, Failure> {
+    if cli.command.is_some() {
+        coordinator::rights::check(name, context)?;
+    }
+    if starts_git(cli) {
+        signals::end_programs_first();
+    }
+    if looks_at_runs(cli) {
         context.settle_dead_runs();
     }
     check_board(cli, context)?;
