@@ -20,8 +20,9 @@ use rustix::process::Pid;
 use store::Failure;
 use store::home::Home;
 use store::name::Name;
+use store::settings::RuntimeKind;
 use swarm::AgentId;
-use swarm::process::{KEEPER, Mark, ProcessId, find_ancestor};
+use swarm::process::{KEEPER, Mark, ProcessId, command_line, find_ancestor, run_in_environment};
 use swarm::run::{Meta, RunDir};
 
 use crate::run::{GUARD, HOST};
@@ -80,9 +81,54 @@ pub(crate) struct Inside {
 
 /// The innermost run above this process.
 pub(crate) fn by_ancestors() -> Option<Inside> {
+    above(rustix::process::getpid())
+}
+
+/// An agent's process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OfAgent {
+    /// By what the agent is addressed; none if nobody knows which agent it is.
+    pub agent: Option<String>,
+    /// True if it is our own loop, which runs no code of the agent's.
+    pub is_loop: bool,
+}
+
+/// Whether another process belongs to an agent, by the same signs as for this one: what is above it,
+/// its environment, its mark. None for a supervisor, which is ccb itself.
+pub(crate) fn of_process(pid: Pid) -> Option<OfAgent> {
+    let above = above(pid);
+    if let Some(supervisor) = Supervisor::named_by(&command_line(pid)) {
+        let confirmed = ProcessId::of(pid).is_some_and(|it| supervisor.run_of(&it).is_some());
+        // A supervisor between two runs has none. An agent's command can call itself anything, but the
+        // agent's own supervisors are above it.
+        let below_a_run = above.as_ref().is_some_and(|it| it.meta.is_some());
+        if confirmed || !below_a_run {
+            return None;
+        }
+    }
+    if let Some(inside) = above {
+        let meta = inside.meta.as_deref();
+        let raw = pid.as_raw_nonzero().get();
+        return Some(OfAgent {
+            agent: meta.map(|meta| meta.address().to_owned()),
+            is_loop: meta.is_some_and(|meta| is_own_loop(meta) && meta.pid == Some(raw)),
+        });
+    }
+    let marked = run_in_environment(pid).is_some() || Mark::of_process(pid).is_some();
+    marked.then_some(OfAgent {
+        agent: None,
+        is_loop: false,
+    })
+}
+
+fn is_own_loop(meta: &Meta) -> bool {
+    meta.runtime.kind == RuntimeKind::Native && meta.runtime.command.is_empty()
+}
+
+fn above(process: Pid) -> Option<Inside> {
     // One whose files do not confirm it may be made up, or have spoilt its files.
     let mut unconfirmed = None;
-    let confirmed = find_ancestor(|pid, command| {
+    let confirmed = find_ancestor(process, |pid, command| {
         let supervisor = Supervisor::named_by(command)?;
         let process = ProcessId::of(pid)?;
         let home = supervisor.home.clone();

@@ -26,6 +26,7 @@ mod identity;
 pub mod landing;
 pub mod live;
 pub mod overview;
+pub mod peer;
 pub mod plans;
 mod progress;
 pub mod report;

@@ -14,13 +14,16 @@ const TRIES: usize = 16;
 /// Deeper than any real family.
 const DEEPEST: usize = 512;
 
-/// Walks up from the parent of this process until `wanted` says something about one of its
+/// Walks up from the parent of `process` until `wanted` says something about one of its
 /// ancestors. It is shown each one's id and its command line.
 ///
 /// What a command line says is the process's own word; whoever relies on it has to check it.
-pub fn find_ancestor<T>(mut wanted: impl FnMut(Pid, &[OsString]) -> Option<T>) -> Option<T> {
+pub fn find_ancestor<T>(
+    process: Pid,
+    mut wanted: impl FnMut(Pid, &[OsString]) -> Option<T>,
+) -> Option<T> {
     for _ in 0..TRIES {
-        match walk(&mut wanted) {
+        match walk(process, &mut wanted) {
             Walk::Found(answer) => return Some(answer),
             Walk::Top => return None,
             Walk::Broken => {}
@@ -36,8 +39,8 @@ enum Walk<T> {
     Broken,
 }
 
-fn walk<T>(wanted: &mut impl FnMut(Pid, &[OsString]) -> Option<T>) -> Walk<T> {
-    let mut current = rustix::process::getpid();
+fn walk<T>(process: Pid, wanted: &mut impl FnMut(Pid, &[OsString]) -> Option<T>) -> Walk<T> {
+    let mut current = process;
     for _ in 0..DEEPEST {
         let Some(fields) = stat_fields(current) else {
             return Walk::Broken;
@@ -54,8 +57,8 @@ fn walk<T>(wanted: &mut impl FnMut(Pid, &[OsString]) -> Option<T>) -> Walk<T> {
     Walk::Top
 }
 
-/// Empty for a process that is gone, or that belongs to the kernel.
-fn command_line(pid: Pid) -> Vec<OsString> {
+/// The words a process was started with; empty for one that is gone, or that belongs to the kernel.
+pub fn command_line(pid: Pid) -> Vec<OsString> {
     let bytes = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
     let bytes = bytes.strip_suffix(&[0]).unwrap_or(&bytes);
     if bytes.is_empty() {
@@ -74,7 +77,7 @@ mod tests {
     #[test]
     fn the_first_process_is_the_parent_and_the_last_one_has_none() {
         let mut seen = Vec::new();
-        let found: Option<()> = find_ancestor(|pid, _| {
+        let found: Option<()> = find_ancestor(rustix::process::getpid(), |pid, _| {
             seen.push(pid);
             None
         });

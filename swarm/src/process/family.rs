@@ -135,7 +135,7 @@ fn children_by_scan(parent: Pid) -> Vec<Pid> {
 }
 
 /// Every process there is.
-pub(super) fn all_processes() -> Vec<Pid> {
+pub fn all_processes() -> Vec<Pid> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
     };

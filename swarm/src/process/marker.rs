@@ -109,9 +109,23 @@ fn runs(pid: Pid) -> bool {
 
 /// Whether a process has this in its environment. One that has ended has none any more.
 fn has_variable(pid: Pid, wanted: &[u8]) -> bool {
-    fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).is_ok_and(|environ| {
-        environ
-            .split(|byte| *byte == 0)
-            .any(|entry| entry == wanted)
-    })
+    environ(pid)
+        .split(|byte| *byte == 0)
+        .any(|entry| entry == wanted)
+}
+
+/// The run that a process's environment names. None also if the process does not show its environment.
+pub fn run_in_environment(pid: Pid) -> Option<String> {
+    let environ = environ(pid);
+    let mut entries = environ.split(|byte| *byte == 0);
+    let id = entries.find_map(|entry| {
+        let value = entry.strip_prefix(MARKER.as_bytes())?;
+        value.strip_prefix(b"=").filter(|id| !id.is_empty())
+    })?;
+    Some(String::from_utf8_lossy(id).into_owned())
+}
+
+/// What a process was started with; empty if it has ended or does not show it.
+fn environ(pid: Pid) -> Vec<u8> {
+    fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default()
 }
