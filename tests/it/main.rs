@@ -206,6 +206,8 @@ mod mail_write_errors;
 
 /// Agents that share one process: they go on when it is killed, and none takes others along.
 mod mates;
+/// Who hands runs to the process that mates share.
+mod mates_guard;
 mod mates_sleep;
 /// The MCP server: agents that run commands.
 mod mcp_agents;
@@ -282,3 +284,5 @@ pub const MAIL_WORKER: &str = env!("CARGO_BIN_EXE_mail-worker");
 pub const FAKE_MCP: &str = env!("CARGO_BIN_EXE_fake-mcp");
 /// An agent that does what its script says.
 pub const FAKE_AGENT: &str = env!("CARGO_BIN_EXE_fake-agent");
+/// Somebody at the other end of a connection.
+pub const PEER_PROBE: &str = env!("CARGO_BIN_EXE_peer-probe");

@@ -24,6 +24,7 @@ use super::{
     FINISHED, GIVEN_UP, LOG, MATES, RESULT_WRITTEN, RETIRES, TAKEN, address, named, socket_path,
 };
 use crate::env::OWN_PROGRAM;
+use crate::peer::Peer;
 
 /// How long those that are killed may take to die.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -93,6 +94,17 @@ fn listen(dir: &Path) -> io::Result<OwnedFd> {
     rustix::net::bind(&socket, &address)?;
     rustix::net::listen(&socket, 128)?;
     Ok(socket)
+}
+
+/// False for an agent's process: the guard starts without a confinement what it is given, and agents
+/// that start others do that below their own supervisors (`may_share`).
+fn is_welcome(caller: &OwnedFd) -> bool {
+    let peer = Peer::of_unix(caller);
+    let welcome = matches!(peer, Peer::Outside(_));
+    if !welcome {
+        tracing::warn!("{} may not hand over runs", peer.in_words());
+    }
+    welcome
 }
 
 /// Says that the guard is up, and lets go of the pipe.
@@ -171,13 +183,12 @@ impl MatesGuard {
             self.hear()?;
         }
         if listener && let Some(listener) = &self.listener {
-            let flags = SocketFlags::CLOEXEC;
-            self.callers
-                .extend(rustix::net::accept_with(listener, flags));
+            let came = rustix::net::accept_with(listener, SocketFlags::CLOEXEC);
+            self.callers.extend(came.into_iter().filter(is_welcome));
         }
         let mut at = 0;
         for ready in callers {
-            match ready && !self.serve(at)? {
+            match ready && !self.serve(at) {
                 true => drop(self.callers.remove(at)),
                 false => at += 1,
             }
@@ -186,10 +197,15 @@ impl MatesGuard {
         Ok(())
     }
 
-    /// Takes in a run of the caller at `at`; false if the caller is gone.
-    fn serve(&mut self, at: usize) -> io::Result<bool> {
-        let Some(asked) = HandedRun::receive(&self.callers[at])? else {
-            return Ok(false);
+    /// Takes in a run of the caller at `at`; false if the caller is gone, or says what no caller says.
+    fn serve(&mut self, at: usize) -> bool {
+        let asked = match HandedRun::receive(&self.callers[at]) {
+            Ok(Some(asked)) => asked,
+            Ok(None) => return false,
+            Err(error) => {
+                tracing::warn!(%error, "a caller is not understood");
+                return false;
+            }
         };
         let taken = self.take_in(asked);
         let answer: &[u8] = match taken {
@@ -199,7 +215,7 @@ impl MatesGuard {
                 b"no"
             }
         };
-        Ok(send(&self.callers[at], answer, &[]).is_ok())
+        send(&self.callers[at], answer, &[]).is_ok()
     }
 
     fn take_in(&mut self, handed: HandedRun) -> io::Result<()> {
@@ -207,6 +223,13 @@ impl MatesGuard {
             return Err(io::Error::other("nobody more is taken in"));
         }
         let path = handed.dir.clone();
+        // <home>/teams/<team>/runs/<id> beside <home>/teams/<team>/.ccb
+        let real = |dir: &Path| dir.canonicalize().ok();
+        let runs = self.dir.parent().and_then(|team| real(&team.join("runs")));
+        if runs.is_none() || path.parent().and_then(real) != runs {
+            let path = path.display();
+            return Err(io::Error::other(format!("{path}: no run of this team")));
+        }
         let (run, _) = open(&path).map_err(io::Error::other)?;
         let result = run.hold_result().map_err(io::Error::other)?;
         let guarded = Guarded {
