@@ -25,9 +25,12 @@ use swarm::AgentId;
 use swarm::process::{KEEPER, Mark, ProcessId, command_line, find_ancestor, run_in_environment};
 use swarm::run::{Meta, RunDir};
 
-use crate::run::{GUARD, HOST};
-
 pub(crate) use swarm::run::Standing;
+
+/// The first argument of a guard; the second is the directory its runs are in.
+pub const GUARD: &str = "__guard";
+/// The same of a host.
+pub const HOST: &str = "__host";
 
 /// The run of one of whom nobody knows which it is.
 pub(crate) const UNKNOWN: &str = "unknown";

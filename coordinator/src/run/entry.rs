@@ -26,8 +26,8 @@ use super::finish;
 use super::guards::{FREE, TAKEN};
 use super::run_hooks::{self, RunHooks};
 use super::services::{HeldWhileParked, RunServices};
-use super::start::HOST;
 use crate::env::OWN_PROGRAM;
+use crate::identity::HOST;
 
 /// Is a guard of runs in the directory `runs`, one after another, until nobody gives it any. Standard
 /// input leads to whoever does.

@@ -20,8 +20,8 @@ use swarm::process::{pair, receive};
 use swarm::run::{HandedRun, RunDir};
 use swarm::starter;
 
-use super::start::GUARD;
 use crate::env::OWN_PROGRAM;
+use crate::identity::GUARD;
 
 /// What a guard says when it has taken a run.
 pub(super) const TAKEN: &[u8] = b"taken";

@@ -35,6 +35,7 @@ mod usual_work;
 mod wait;
 
 pub use crate::hooks::WORKER as HOOKS;
+pub use crate::identity::{GUARD, HOST};
 pub use agents::{Agents, Listed, Surroundings};
 pub(crate) use agents::{mail_options, tree_options};
 pub use entry::{guard_main, host_main, keeper_main};
@@ -46,7 +47,7 @@ pub use outside::Outside;
 pub use reconcile::Settled;
 pub use resume::Sent;
 pub use spawn::{MadeBy, Spawn, WorksIn};
-pub use start::{GUARD, HOST, Launched};
+pub use start::Launched;
 pub(crate) use stop::stop_all;
 pub use swarm::process::KEEPER;
 pub(crate) use swarm::run::{DefinedHooks, Grants, LaunchPlan, Prove};

@@ -12,11 +12,6 @@ use super::guards::start_guard;
 use super::mates;
 use crate::fault;
 
-/// The first argument of a guard; the second is the directory its runs are in.
-pub const GUARD: &str = "__guard";
-/// The same of a host.
-pub const HOST: &str = "__host";
-
 /// A run that is under way.
 #[derive(Debug)]
 pub struct Launched {
