@@ -396,6 +396,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
                 "ccb web --no-open --listen 127.0.0.1:0",
                 "only print its address, on any free port",
             ),
+            (
+                "ccb web --token-file token --new-token",
+                "make a token for other machines and for programs",
+            ),
         ],
     ),
     (

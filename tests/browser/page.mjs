@@ -71,7 +71,7 @@ async function main() {
 
     await page.goto(url);
     await page.waitForSelector("[data-task='1']");
-    check("the token is not in the address", !page.url().includes("token"), page.url());
+    check("the code is not in the address", !page.url().includes("code"), page.url());
     check("a task is ready", await page.locator("section[aria-label='Ready'] [data-task='1']").isVisible());
 
     // A session runs: the task moves.

@@ -163,6 +163,8 @@ mod unchecked;
 mod web;
 /// The same under load and in bad luck.
 mod web_bad_luck;
+/// Who comes in, and that no agent does.
+mod web_entrance;
 /// The same over HTTPS.
 mod web_tls;
 mod withheld;

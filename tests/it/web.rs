@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use harness::script::Script;
@@ -20,7 +21,17 @@ pub(crate) struct Page {
     pub(crate) child: Child,
     pub(crate) address: String,
     pub(crate) url: String,
-    pub(crate) token: String,
+    /// What lets in one browser.
+    pub(crate) code: String,
+    cookie: OnceLock<String>,
+}
+
+/// The header in which a browser sends back the cookie that it got with these headers.
+pub(crate) fn cookie_of(head: &str) -> String {
+    let set = head.to_ascii_lowercase();
+    let set = set.split("set-cookie: ").nth(1).expect("a cookie");
+    let pair = set.split(';').next().expect("a cookie");
+    format!("Cookie: {pair}")
 }
 
 impl Page {
@@ -47,11 +58,12 @@ impl Page {
         BufReader::new(stdout).read_line(&mut line).expect("a line");
         let said: Value = serde_json::from_str(&line).expect(&line);
         let url = said["web"]["url"].as_str().expect("an address");
-        let (_, token) = url.split_once("?token=").expect("a token");
+        let (_, code) = url.split_once("?code=").expect("a code");
         Self {
             address: said["web"]["address"].as_str().unwrap().to_owned(),
             url: url.to_owned(),
-            token: token.to_owned(),
+            code: code.to_owned(),
+            cookie: OnceLock::new(),
             child,
         }
     }
@@ -68,7 +80,7 @@ impl Page {
     }
 
     /// The whole answer: status, headers, body.
-    fn ask(&self, lines: &[&str], body: &str) -> (u16, String, String) {
+    pub(crate) fn ask(&self, lines: &[&str], body: &str) -> (u16, String, String) {
         let mut text = String::new();
         self.send(lines, body).read_to_string(&mut text).ok();
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
@@ -87,14 +99,27 @@ impl Page {
         format!("Host: {}", self.address)
     }
 
-    pub(crate) fn bearer(&self) -> String {
-        format!("Authorization: Bearer {}", self.token)
+    /// Comes in with the code; the whole answer.
+    pub(crate) fn enter(&self) -> (u16, String, String) {
+        let first = format!("GET /?code={} HTTP/1.1", self.code);
+        self.ask(&[&first, &self.host()], "")
     }
 
-    /// A request of a program that has the token.
+    /// The header of a browser that came in.
+    pub(crate) fn signed_in(&self) -> String {
+        let enter = || cookie_of(&self.enter().1);
+        self.cookie.get_or_init(enter).clone()
+    }
+
+    /// The header with which a browser says that our page asks.
+    pub(crate) fn origin(&self) -> String {
+        format!("Origin: http://{}", self.address)
+    }
+
+    /// A request of a browser that came in.
     pub(crate) fn get(&self, path: &str) -> (u16, String) {
         let first = format!("GET {path} HTTP/1.1");
-        let (status, _, body) = self.ask(&[&first, &self.host(), &self.bearer()], "");
+        let (status, _, body) = self.ask(&[&first, &self.host(), &self.signed_in()], "");
         (status, body)
     }
 
@@ -103,7 +128,8 @@ impl Page {
         let lines = [
             "POST /api/act HTTP/1.1",
             &self.host(),
-            &self.bearer(),
+            &self.signed_in(),
+            &self.origin(),
             "Content-Type: application/json",
         ];
         let (status, _, body) = self.ask(&lines, &body);
@@ -114,8 +140,8 @@ impl Page {
     pub(crate) fn update(&self, seen: Option<&str>) -> (String, Value) {
         let seen = seen.map(|seen| format!("Last-Event-ID: {seen}"));
         let host = self.host();
-        let bearer = self.bearer();
-        let mut lines = vec!["GET /events HTTP/1.1", &host, &bearer];
+        let cookie = self.signed_in();
+        let mut lines = vec!["GET /events HTTP/1.1", &host, &cookie];
         lines.extend(seen.as_deref());
         let mut id = String::new();
         for line in BufReader::new(self.send(&lines, "")).lines() {
@@ -171,7 +197,7 @@ fn scene() -> SessionScene {
 }
 
 #[test]
-fn the_token_becomes_a_cookie_and_nothing_is_answered_without_one() {
+fn a_code_becomes_a_cookie_and_nothing_is_answered_without_one() {
     let scene = scene();
     let page = Page::of(&scene, &[]);
     let host = page.host();
@@ -187,24 +213,19 @@ fn the_token_becomes_a_cookie_and_nothing_is_answered_without_one() {
         let (status, head, _) = page.ask(&[&first, &host], "");
         assert_eq!(status, 401, "{path}: {head}");
     }
-    let (status, _, _) = page.ask(&["GET /?token=wrong HTTP/1.1", &host], "");
+    let (status, _, _) = page.ask(&["GET /?code=wrong HTTP/1.1", &host], "");
     assert_eq!(status, 401);
-    let first = format!("GET /?token={} HTTP/1.1", page.token);
-    let (status, head, body) = page.ask(&[&first, &host], "");
+    let (status, head, body) = page.enter();
     assert_eq!(status, 200, "{head}");
-    // The page that follows has no token in its address, and says nobody where it comes from.
-    assert!(!body.contains(&page.token), "{body}");
+    // The page that follows has no code in its address, and says nobody where it comes from.
+    assert!(!body.contains(&page.code), "{body}");
     assert!(head.contains("referrer-policy: no-referrer"), "{head}");
     assert!(
         head.contains("samesite=strict") && head.contains("httponly"),
         "{head}"
     );
-    let cookie = head
-        .split("set-cookie: ")
-        .nth(1)
-        .and_then(|rest| rest.split(';').next());
-    let cookie = format!("Cookie: {}", cookie.expect("a cookie"));
-    assert!(!cookie.contains(&page.token));
+    let cookie = cookie_of(&head);
+    assert!(!cookie.contains(&page.code));
     let (status, head, body) = page.ask(&["GET / HTTP/1.1", &host, &cookie], "");
     assert_eq!(status, 200, "{head}");
     assert!(body.contains("<!doctype html>"), "{body}");
@@ -225,7 +246,7 @@ fn the_token_becomes_a_cookie_and_nothing_is_answered_without_one() {
         "Content-Type: application/json",
     ];
     assert_eq!(page.ask(&post, &act).0, 403);
-    let ours = format!("Origin: http://{}", page.address);
+    let ours = page.origin();
     let (status, _, body) = page.ask(&[&post[..], &[&ours]].concat(), &act);
     assert_eq!(status, 200, "{body}");
     // A form of another page can send text, and nothing else.
@@ -240,10 +261,10 @@ fn the_token_becomes_a_cookie_and_nothing_is_answered_without_one() {
 }
 
 #[test]
-fn other_origins_and_rebound_names_are_refused_even_with_the_token() {
+fn other_origins_and_rebound_names_are_refused_even_with_the_cookie() {
     let scene = scene();
     let page = Page::of(&scene, &[]);
-    let (host, bearer) = (page.host(), page.bearer());
+    let (host, cookie) = (page.host(), page.signed_in());
     let port = page.address.rsplit(':').next().unwrap();
     for name in [
         "evil.example",
@@ -251,20 +272,20 @@ fn other_origins_and_rebound_names_are_refused_even_with_the_token() {
         "localhost.evil.example",
     ] {
         let rebound = format!("Host: {name}:{port}");
-        let (status, _, body) = page.ask(&["GET / HTTP/1.1", &rebound, &bearer], "");
+        let (status, _, body) = page.ask(&["GET / HTTP/1.1", &rebound, &cookie], "");
         assert_eq!(status, 403, "{name}: {body}");
     }
     assert_eq!(
-        page.ask(&["GET / HTTP/1.1", "Host: 127.0.0.1:1", &bearer], "")
+        page.ask(&["GET / HTTP/1.1", "Host: 127.0.0.1:1", &cookie], "")
             .0,
         403
     );
     let local = format!("Host: localhost:{port}");
-    assert_eq!(page.ask(&["GET / HTTP/1.1", &local, &bearer], "").0, 200);
+    assert_eq!(page.ask(&["GET / HTTP/1.1", &local, &cookie], "").0, 200);
     for origin in ["https://evil.example", "null", "http://127.0.0.1:1"] {
         let from = format!("Origin: {origin}");
         for first in ["GET /events HTTP/1.1", "POST /api/act HTTP/1.1"] {
-            let (status, head, _) = page.ask(&[first, &host, &bearer, &from], "{}");
+            let (status, head, _) = page.ask(&[first, &host, &cookie, &from], "{}");
             assert_eq!(status, 403, "{origin}: {head}");
             assert!(!head.contains("access-control-allow"), "{head}");
         }
@@ -277,38 +298,6 @@ fn other_origins_and_rebound_names_are_refused_even_with_the_token() {
         "Access-Control-Request-Method: POST",
     ];
     assert_eq!(page.ask(&lines, "").0, 403);
-}
-
-#[test]
-fn other_addresses_need_a_token_that_nobody_else_reads() {
-    use std::os::unix::fs::PermissionsExt;
-    let scene = scene();
-    let wide = |more: &[&str]| {
-        let args = [&["--json", "web", "--listen", "0.0.0.0:0"], more].concat();
-        scene.run(&args)
-    };
-    let answer = wide(&[]);
-    assert_eq!(answer.code, Some(2), "{answer:?}");
-    assert!(answer.stdout.contains("--token-file"), "{answer:?}");
-    let file = scene.home.path().join("token");
-    let name = file.to_str().unwrap().to_owned();
-    let write = |text: &str, mode: u32| {
-        harness::write(&file, text);
-        let mode = std::fs::Permissions::from_mode(mode);
-        std::fs::set_permissions(&file, mode).unwrap();
-    };
-    write(&"a".repeat(40), 0o644);
-    let answer = wide(&["--token-file", &name]);
-    assert!(
-        answer.code == Some(2) && answer.stdout.contains("chmod 600"),
-        "{answer:?}"
-    );
-    write("short", 0o600);
-    assert_eq!(wide(&["--token-file", &name]).code, Some(2));
-    write(&format!("{}\n", "a".repeat(40)), 0o600);
-    let page = Page::of(&scene, &["--token-file", &name]);
-    assert_eq!(page.token, "a".repeat(40));
-    assert_eq!(page.get("/api/runs").0, 200);
 }
 
 #[test]
@@ -438,7 +427,7 @@ fn a_transcript_is_followed() {
     let name = format!("agent/board/{agent}");
     page.until("it is shown", |all| all["set"][&name].is_object());
     let path = format!("GET /api/transcript?team=board&agent={agent} HTTP/1.1");
-    let stream = page.send(&[&path, &page.host(), &page.bearer()], "");
+    let stream = page.send(&[&path, &page.host(), &page.signed_in()], "");
     let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
     let first = lines.find_map(|line| Some(line.strip_prefix("data: ")?.to_owned()));
     let first: Value = serde_json::from_str(&first.expect("an event")).unwrap();

@@ -93,7 +93,7 @@ fn of_a_transcript_of_500_mb_only_the_end_is_read() {
     let page = Page::of(&scene, &[]);
     page.update(None);
     let path = format!("GET /api/transcript?team=board&agent={agent} HTTP/1.1");
-    let stream = page.send(&[&path, &page.host(), &page.bearer()], "");
+    let stream = page.send(&[&path, &page.host(), &page.signed_in()], "");
     let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
     let first = lines.find_map(|line| Some(line.strip_prefix("data: ")?.to_owned()));
     let first = first.expect("an event");
@@ -115,7 +115,10 @@ fn a_browser_that_sleeps_is_not_remembered_and_misses_nothing() {
     let page = Page::of(&scene, &[]);
     let (seen, _) = page.update(None);
     // It listens, and takes in nothing.
-    let asleep = page.send(&["GET /events HTTP/1.1", &page.host(), &page.bearer()], "");
+    let asleep = page.send(
+        &["GET /events HTTP/1.1", &page.host(), &page.signed_in()],
+        "",
+    );
     for round in 0..8 {
         let word = format!("round {round} {}", "of long words ".repeat(16));
         create(&scene, 300, &word);

@@ -12,7 +12,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use crate::CCB;
-use crate::web::{LIMIT, Page};
+use crate::web::{LIMIT, Page, cookie_of};
 
 /// A certificate that tests know, and its key, as files of one's own.
 struct Certificate {
@@ -101,10 +101,15 @@ fn the_page_is_served_over_tls_under_the_names_of_its_certificate() {
             page.url
         );
         let port = page.address.rsplit(':').next().unwrap();
-        let bearer = format!("Authorization: Bearer {}", page.token);
+        // The cookie never goes over a line without TLS.
+        let first = format!("GET /?code={} HTTP/1.1", page.code);
+        let entered = [first, format!("Host: {own}:{port}")];
+        let answer = ask(&page, &certificate, host, &entered).expect("an answer");
+        assert!(answer.to_ascii_lowercase().contains("; secure"), "{answer}");
+        let cookie = cookie_of(&answer);
         let get = |path: &str, at: &str, more: &[String]| {
             let first = format!("GET {path} HTTP/1.1");
-            let lines = [&[first, format!("Host: {at}:{port}"), bearer.clone()], more].concat();
+            let lines = [&[first, format!("Host: {at}:{port}"), cookie.clone()], more].concat();
             ask(&page, &certificate, host, &lines).expect("an answer")
         };
         for at in ["127.0.0.1", "localhost", host] {
@@ -118,10 +123,6 @@ fn the_page_is_served_over_tls_under_the_names_of_its_certificate() {
         assert_eq!(status(&get("/api/runs", host, &ours)), "200");
         let plain = [format!("Origin: http://{host}:{port}")];
         assert_eq!(status(&get("/api/runs", host, &plain)), "403");
-        // The cookie never goes over a line without TLS.
-        let token = format!("/?token={}", page.token);
-        let answer = get(&token, host, &[]).to_ascii_lowercase();
-        assert!(answer.contains("; secure"), "{answer}");
         // A browser that expects another name is not served, and neither is plain HTTP.
         assert!(ask(&page, &certificate, "evil.example", &[]).is_err());
         let mut plain = TcpStream::connect(&page.address).unwrap();
@@ -171,14 +172,9 @@ fn a_certificate_that_cannot_be_used_is_said_before_anything_listens() {
     // Over TLS there is nothing to warn of; without, the risk is said.
     allow(Path::new(&key), 0o600);
     let token = dir.join("token");
-    harness::write(&token, &"t".repeat(40));
-    allow(&token, 0o600);
-    let wide = [
-        "--listen",
-        "0.0.0.0:0",
-        "--token-file",
-        token.to_str().unwrap(),
-    ];
+    let token = token.to_str().unwrap();
+    scene.ok(&["web", "--token-file", token, "--new-token"]);
+    let wide = ["--listen", "0.0.0.0:0", "--token-file", token];
     let plain = Page::heard(&scene, &wide);
     assert!(plain.1.contains("plain HTTP"), "{}", plain.1);
     let safe = Page::heard(&scene, &[&wide[..], &good.args()].concat());

@@ -16,9 +16,12 @@ pub(crate) struct WebArgs {
     /// The certificate's private key (PEM), readable by you alone
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
-    /// A file with the token, readable by you alone; otherwise each start makes a new one
+    /// A file that proves a token, for programs and other machines; --new-token writes it
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
+    /// Make a new token: print it, write what proves it to --token-file, and serve nothing
+    #[arg(long, requires = "token_file")]
+    pub(crate) new_token: bool,
     /// Do not open a browser
     #[arg(long)]
     pub(crate) no_open: bool,

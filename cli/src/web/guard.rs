@@ -1,27 +1,28 @@
-//! Who may ask: the address bar's token once, then a cookie; and only pages of our own.
+//! Who may ask: a browser that came in with a one-time code or a token; and only pages of our own.
 //!
 //! A page of another origin can send requests here, and a name it owns can be made to mean this
 //! machine. So every request must name us by an address, not by a name somebody else owns; what a
 //! browser says about where a request comes from must be this page; and nothing is answered without a secret.
 
 use std::net::{IpAddr, SocketAddr};
+use std::time::Instant;
 
+use hyper::header::{AUTHORIZATION, COOKIE, HOST, HeaderName, ORIGIN, TRANSFER_ENCODING};
+use hyper::{HeaderMap, Uri};
+
+use super::entrance::{Entrance, Entry};
+use super::secret::TokenProof;
 use super::tls::Names;
-use hyper::HeaderMap;
-use hyper::header::{AUTHORIZATION, COOKIE, HOST, HeaderName, ORIGIN};
 
 /// How a browser says where a request comes from.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-/// How long a token must be at least, in characters.
-pub(super) const LEAST: usize = 32;
 
 /// What decides who may ask.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Guard {
-    /// The secret in the address that is printed, and of programs.
-    token: String,
-    /// The secret in the cookie.
-    cookie: String,
+    entrance: Entrance,
+    /// Proves the token of programs and of browsers on other machines; none without a file of it.
+    token: Option<TokenProof>,
     /// Where requests are taken.
     at: SocketAddr,
     /// The names of the certificate; none over plain HTTP.
@@ -29,38 +30,64 @@ pub(super) struct Guard {
 }
 
 /// Why a request is refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Refused {
+    /// Two readers of it could understand two requests.
+    Ambiguous,
     /// It is for another name: a page may have made that name mean this machine.
     Host,
     /// It comes from a page of somebody else.
     Origin,
     /// It has no secret, or a wrong one.
     Secret,
+    /// Its code is too old.
+    Old,
+    /// Somebody else, in words, came with its code.
+    Taken(String),
+    /// An agent, in words, sent it, or may have.
+    Agent(String),
+    /// Another user's program, in words, sent it.
+    Stranger(String),
 }
 
 impl Refused {
     /// In words, for whoever made the request.
-    pub(super) fn words(self) -> &'static str {
+    pub(super) fn words(&self) -> String {
+        const ANOTHER: &str = "Press Enter where `ccb web` runs: it prints a new address.";
         match self {
+            Self::Ambiguous => {
+                "A request needs one Host header and a Content-Length, and no Transfer-Encoding.".into()
+            }
             Self::Host => {
                 "This server answers only under an IP address, localhost or a name of its certificate, with \
                  its own port. Open the address that `ccb web` printed."
+                    .into()
             }
-            Self::Origin => "This request comes from another page. ccb answers only its own.",
+            Self::Origin => "This request comes from another page. ccb answers only its own.".into(),
             Self::Secret => {
-                "Not signed in. Open the address that `ccb web` printed: it has the token. A new \
-                 `ccb web` makes a new one."
+                format!("Not signed in. An address of `ccb web` lets in one browser. {ANOTHER}")
             }
+            Self::Old => format!("This address is too old: it works for a minute. {ANOTHER}"),
+            Self::Taken(by) => format!(
+                "This address was used by another process: {by}. That process is signed out now. {ANOTHER}"
+            ),
+            Self::Agent(who) => format!(
+                "Refused: this request comes from {who}. Agents decide nothing in the page. If you sent it, \
+                 use a browser that no agent has started."
+            ),
+            Self::Stranger(who) => format!(
+                "Refused: this request comes from {who}. The address is for the user who started \
+                 `ccb web`; `--token-file` lets in others."
+            ),
         }
     }
 }
 
 impl Guard {
-    pub(super) fn new(token: String, at: SocketAddr, names: Option<Names>) -> Self {
+    pub(super) fn new(token: Option<TokenProof>, at: SocketAddr, names: Option<Names>) -> Self {
         Self {
+            entrance: Entrance::default(),
             token,
-            cookie: secret(),
             at,
             names,
         }
@@ -73,13 +100,13 @@ impl Guard {
         }
     }
 
-    /// Where to go first.
+    /// A new address, which lets in one browser within a minute.
     pub(super) fn url(&self) -> String {
         let ip = match self.at.ip() {
             ip if ip.is_unspecified() => IpAddr::from([127, 0, 0, 1]),
             ip => ip,
         };
-        let (scheme, token) = (self.scheme(), &self.token);
+        let (scheme, code) = (self.scheme(), self.entrance.new_code(Instant::now()));
         let port = self.at.port();
         // A browser compares the certificate with the address.
         let name = self
@@ -87,9 +114,39 @@ impl Guard {
             .as_ref()
             .filter(|names| !names.hold(&ip.to_string()));
         match name.and_then(Names::first) {
-            Some(name) => format!("{scheme}://{name}:{port}/?token={token}"),
-            None => format!("{scheme}://{}/?token={token}", SocketAddr::new(ip, port)),
+            Some(name) => format!("{scheme}://{name}:{port}/?code={code}"),
+            None => format!("{scheme}://{}/?code={code}", SocketAddr::new(ip, port)),
         }
+    }
+
+    /// Lets in a browser that comes with `code`; `by` says in words which. The header that it is to
+    /// keep, or none if it has that already.
+    pub(super) fn enter(
+        &self,
+        code: &str,
+        by: &str,
+        headers: &HeaderMap,
+    ) -> Result<Option<String>, Refused> {
+        let cookies: Vec<&str> = self.cookies(headers).collect();
+        match self.entrance.enter(code, by, &cookies, Instant::now()) {
+            Entry::In(cookie) => Ok(Some(self.set_cookie(&cookie))),
+            Entry::Again => Ok(None),
+            Entry::Old => Err(Refused::Old),
+            Entry::Taken(by) => Err(Refused::Taken(by)),
+        }
+    }
+
+    /// Lets in a browser that sends the token; the header that it is to keep.
+    pub(super) fn enter_with_token(&self, token: &str) -> Result<String, Refused> {
+        match self.is_token(token) {
+            true => Ok(self.set_cookie(&self.entrance.new_cookie())),
+            false => Err(Refused::Secret),
+        }
+    }
+
+    /// True if a browser can be asked for a token.
+    pub(super) fn has_token(&self) -> bool {
+        self.token.is_some()
     }
 
     /// What a browser keeps. Others on the same address have other names for theirs: cookies know no ports.
@@ -98,23 +155,35 @@ impl Guard {
     }
 
     /// The header that lets a browser in.
-    pub(super) fn set_cookie(&self) -> String {
-        let (name, value) = (self.name(), &self.cookie);
+    fn set_cookie(&self, value: &str) -> String {
+        let name = self.name();
         let secure = if self.names.is_some() { "; Secure" } else { "" };
         format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict{secure}")
     }
 
-    /// Whether this is the token of the address.
-    pub(super) fn is_token(&self, given: &str) -> bool {
-        same(given, &self.token)
+    fn is_token(&self, given: &str) -> bool {
+        self.token.as_ref().is_some_and(|token| token.proves(given))
     }
 
     /// Whether a request is for us and from nobody else's page.
-    pub(super) fn is_ours(&self, headers: &HeaderMap) -> Result<(), Refused> {
-        let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    pub(super) fn is_ours(&self, headers: &HeaderMap, uri: &Uri) -> Result<(), Refused> {
+        let mut hosts = headers.get_all(HOST).iter();
+        let (Some(host), None) = (hosts.next(), hosts.next()) else {
+            return Err(Refused::Ambiguous);
+        };
+        // Browsers know the length of what they send. hyper refuses two lengths, and drops one beside
+        // an encoding.
+        if headers.contains_key(TRANSFER_ENCODING) {
+            return Err(Refused::Ambiguous);
+        }
+        let host = host.to_str().ok();
         let host = host
             .filter(|host| self.names_us(host))
             .ok_or(Refused::Host)?;
+        // The first line can name a host, too, and counts more than the header.
+        if uri.authority().is_some_and(|named| named.as_str() != host) {
+            return Err(Refused::Ambiguous);
+        }
         if let Some(origin) = headers.get(ORIGIN) {
             let ours = format!("{}://{host}", self.scheme());
             if origin.as_bytes() != ours.as_bytes() {
@@ -134,7 +203,8 @@ impl Guard {
         if matches!(site, Some("cross-site" | "same-site")) {
             return Err(Refused::Origin);
         }
-        if !self.has_cookie(headers) {
+        let mut cookies = self.cookies(headers);
+        if !cookies.any(|cookie| self.entrance.knows(cookie)) {
             return Err(Refused::Secret);
         }
         match changes && !headers.contains_key(ORIGIN) {
@@ -169,46 +239,39 @@ impl Guard {
         given.is_some_and(|given| self.is_token(given))
     }
 
-    fn has_cookie(&self, headers: &HeaderMap) -> bool {
+    /// The values of our cookie that a browser sent.
+    fn cookies<'a>(&self, headers: &'a HeaderMap) -> impl Iterator<Item = &'a str> {
         let name = self.name();
         let given = headers.get_all(COOKIE).iter();
-        let mut pairs = given
+        let pairs = given
             .filter_map(|all| all.to_str().ok())
             .flat_map(|all| all.split(';'));
-        pairs.any(|pair| match pair.trim().split_once('=') {
-            Some((key, value)) => key == name && same(value, &self.cookie),
-            None => false,
+        pairs.filter_map(move |pair| {
+            let (key, value) = pair.trim().split_once('=')?;
+            (key == name).then_some(value)
         })
     }
-}
-
-/// A new secret: 244 random bits.
-pub(super) fn secret() -> String {
-    let half = || uuid::Uuid::new_v4().simple().to_string();
-    format!("{}{}", half(), half())
-}
-
-/// Compares in a time that says nothing about where the two differ.
-fn same(one: &str, other: &str) -> bool {
-    let (one, other) = (one.as_bytes(), other.as_bytes());
-    let differ = |(a, b): (&u8, &u8)| a ^ b;
-    one.len() == other.len()
-        && one
-            .iter()
-            .zip(other)
-            .map(differ)
-            .fold(0, |sum, bit| sum | bit)
-            == 0
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const TOKEN: &str = "0123456789abcdef0123456789abcdef";
-
     fn guard() -> Guard {
-        Guard::new(TOKEN.into(), SocketAddr::from(([127, 0, 0, 1], 7317)), None)
+        Guard::new(None, SocketAddr::from(([127, 0, 0, 1], 7317)), None)
+    }
+
+    fn is_ours(guard: &Guard, headers: &HeaderMap) -> Result<(), Refused> {
+        guard.is_ours(headers, &Uri::from_static("/"))
+    }
+
+    /// The cookie of a browser that came in with a new address.
+    fn cookie(guard: &Guard) -> String {
+        let url = guard.url();
+        let (_, code) = url.split_once("?code=").unwrap();
+        let header = guard.enter(code, "firefox", &headers(&[])).unwrap();
+        let header = header.expect("a cookie");
+        header.split(';').next().unwrap().to_owned()
     }
 
     fn headers(of: &[(&str, &str)]) -> HeaderMap {
@@ -228,7 +291,11 @@ mod tests {
             "LOCALHOST:7317",
             "[::1]:7317",
         ] {
-            assert_eq!(guard.is_ours(&headers(&[("host", host)])), Ok(()), "{host}");
+            assert_eq!(
+                is_ours(&guard, &headers(&[("host", host)])),
+                Ok(()),
+                "{host}"
+            );
         }
         for host in [
             "evil.example:7317",
@@ -240,17 +307,40 @@ mod tests {
             "",
             "127.0.0.1:7317@evil.example",
         ] {
-            let said = guard.is_ours(&headers(&[("host", host)]));
+            let said = is_ours(&guard, &headers(&[("host", host)]));
             assert_eq!(said, Err(Refused::Host), "{host}");
         }
-        assert_eq!(guard.is_ours(&headers(&[])), Err(Refused::Host));
+    }
+
+    #[test]
+    fn a_request_that_can_be_understood_in_two_ways_is_refused() {
+        let guard = guard();
+        let (host, other) = (("host", "127.0.0.1:7317"), ("host", "evil.example:7317"));
+        assert_eq!(is_ours(&guard, &headers(&[host])), Ok(()));
+        for given in [
+            vec![],
+            vec![host, host],
+            vec![host, other],
+            vec![other, host],
+            vec![host, ("transfer-encoding", "chunked")],
+        ] {
+            let mut all = HeaderMap::new();
+            for (name, value) in &given {
+                all.append(*name, value.parse().unwrap());
+            }
+            let said = is_ours(&guard, &all);
+            assert_eq!(said, Err(Refused::Ambiguous), "{given:?}");
+        }
+        let named = |uri| guard.is_ours(&headers(&[host]), &Uri::from_static(uri));
+        assert_eq!(named("http://127.0.0.1:7317/"), Ok(()));
+        assert_eq!(named("http://evil.example:7317/"), Err(Refused::Ambiguous));
     }
 
     #[test]
     fn a_page_of_another_origin_is_refused() {
         let guard = guard();
         let from = |origin| headers(&[("host", "127.0.0.1:7317"), ("origin", origin)]);
-        assert_eq!(guard.is_ours(&from("http://127.0.0.1:7317")), Ok(()));
+        assert_eq!(is_ours(&guard, &from("http://127.0.0.1:7317")), Ok(()));
         for origin in [
             "https://evil.example",
             "null",
@@ -259,7 +349,7 @@ mod tests {
             "https://127.0.0.1:7317",
             "http://127.0.0.1:7317.evil.example",
         ] {
-            let said = guard.is_ours(&from(origin));
+            let said = is_ours(&guard, &from(origin));
             assert_eq!(said, Err(Refused::Origin), "{origin}");
         }
     }
@@ -267,8 +357,7 @@ mod tests {
     #[test]
     fn without_a_secret_nothing_is_answered() {
         let guard = guard();
-        let cookie = guard.set_cookie();
-        let cookie = cookie.split(';').next().unwrap();
+        let cookie = cookie(&guard);
         let ours = ("origin", "http://127.0.0.1:7317");
         assert_eq!(guard.may(&headers(&[]), false), Err(Refused::Secret));
         assert_eq!(
@@ -286,15 +375,26 @@ mod tests {
         );
         let elsewhere = headers(&[("cookie", &good), ("sec-fetch-site", "cross-site")]);
         assert_eq!(guard.may(&elsewhere, false), Err(Refused::Origin));
-        let bearer = format!("Bearer {TOKEN}");
-        assert_eq!(
-            guard.may(&headers(&[("authorization", &bearer)]), true),
-            Ok(())
-        );
+    }
+
+    #[test]
+    fn a_token_counts_where_a_file_proves_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("token");
+        let token = TokenProof::make(&path).unwrap();
+        let mut guard = guard();
+        let bearer = format!("Bearer {token}");
+        let good = headers(&[("authorization", &bearer)]);
+        assert_eq!(guard.may(&good, true), Err(Refused::Secret));
+        assert!(!guard.has_token() && guard.enter_with_token(&token).is_err());
+        guard.token = Some(TokenProof::read(&path).unwrap());
+        assert_eq!(guard.may(&good, true), Ok(()));
         let wrong = headers(&[("authorization", "Bearer 0123")]);
         assert_eq!(guard.may(&wrong, true), Err(Refused::Secret));
-        assert!(!guard.is_token("") && guard.is_token(TOKEN));
-        assert_ne!(secret(), secret());
-        assert!(secret().len() >= LEAST);
+        assert!(guard.enter_with_token("").is_err());
+        let header = guard.enter_with_token(&token).unwrap();
+        assert!(!header.contains(&token), "{header}");
+        let signed_in = headers(&[("cookie", header.split(';').next().unwrap())]);
+        assert_eq!(guard.may(&signed_in, false), Ok(()));
     }
 }

@@ -1,14 +1,19 @@
 //! `ccb web`: everything that runs in a repository, in a browser.
 //!
 //! The page is another reader of [`coordinator::live`] and does nothing the command line cannot do. It is
-//! served to this machine alone unless somebody says otherwise, needs a token, and loads nothing from
+//! served to this machine alone unless somebody says otherwise, needs a secret, and loads nothing from
 //! anywhere.
 //!
 //! | file | what it does |
 //! |---|---|
 //! | `server.rs` | listens and announces |
 //! | `tls.rs` | HTTPS, where a certificate is given |
-//! | `guard.rs` | who may ask: token, cookie, host, origin |
+//! | `guard.rs` | who may ask: cookie, token, host, origin |
+//! | `entrance.rs` | one-time codes, and the browsers that came in with one |
+//! | `secret.rs` | secrets, and the file that proves a token |
+//! | `connection.rs` | which program is at the other end |
+//! | `sign_in.rs` | how a browser comes in |
+//! | `console.rs` | the terminal: Enter, and what a person is told |
 //! | `routes.rs` | what can be asked |
 //! | `watcher.rs`, `pieces.rs`, `state.rs` | looks, cuts into pieces, and knows which browser lacks which |
 //! | `transcript.rs` | follows one agent |
@@ -18,6 +23,12 @@ mod args;
 #[cfg(feature = "page")]
 mod assets;
 #[cfg(feature = "page")]
+mod connection;
+#[cfg(feature = "page")]
+mod console;
+#[cfg(feature = "page")]
+mod entrance;
+#[cfg(feature = "page")]
 mod guard;
 #[cfg(feature = "page")]
 mod http;
@@ -26,7 +37,11 @@ mod pieces;
 #[cfg(feature = "page")]
 mod routes;
 #[cfg(feature = "page")]
+mod secret;
+#[cfg(feature = "page")]
 mod server;
+#[cfg(feature = "page")]
+mod sign_in;
 #[cfg(feature = "page")]
 mod state;
 #[cfg(feature = "page")]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use coordinator::live::{self, Act, Live};
@@ -9,7 +10,7 @@ use coordinator::report::{self, history};
 use coordinator::workplace::Workplace;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{CONTENT_TYPE, HeaderValue, SET_COOKIE};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -18,9 +19,12 @@ use store::{Category, Failure};
 use tokio::sync::{Semaphore, mpsc};
 
 use super::assets;
+use super::connection::Connection;
+use super::console::Notice;
 use super::guard::{Guard, Refused};
 use super::http::{self, Out, event, failure, parameter};
 use super::pieces;
+use super::sign_in::ask_for_token;
 use super::state::{Seen, State};
 use super::transcript;
 use super::watcher::Watcher;
@@ -41,6 +45,7 @@ pub(super) struct Server {
     pub(super) state: Arc<State>,
     pub(super) watcher: Watcher,
     pub(super) workplace: Workplace,
+    notices: SyncSender<Notice>,
     slow: Semaphore,
 }
 
@@ -52,33 +57,64 @@ struct Wish {
 }
 
 impl Server {
-    pub(super) fn new(guard: Guard, state: Arc<State>, watcher: Watcher, at: &Workplace) -> Self {
+    pub(super) fn new(
+        guard: Guard,
+        state: Arc<State>,
+        watcher: Watcher,
+        at: &Workplace,
+        notices: SyncSender<Notice>,
+    ) -> Self {
         Self {
             guard,
             state,
             watcher,
             workplace: at.clone(),
+            notices,
             slow: Semaphore::new(AT_ONCE),
         }
     }
 
-    /// Answers one request.
-    pub(super) async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<Out> {
-        if let Err(refused) = self.guard.is_ours(request.headers()) {
-            return refuse(refused);
+    /// Tells the person at the terminal, unless too much waits to be told.
+    pub(super) fn tell(&self, notice: Notice) {
+        self.notices.try_send(notice).ok();
+    }
+
+    /// Answers one request, if whoever sent it may send it.
+    pub(super) async fn answer(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        connection: &Connection,
+    ) -> Response<Out> {
+        if let Err(refused) = self.guard.is_ours(request.headers(), request.uri()) {
+            return refuse(&refused);
         }
+        let first = (request.method(), request.uri().path());
+        let code = parameter(request.uri().query(), "code");
+        if let ((&Method::GET, "/"), Some(code)) = (first, code) {
+            let headers = request.headers();
+            return self.enter_with_code(&code, headers, connection).await;
+        }
+        if first == (&Method::POST, "/sign-in") {
+            return self.enter_with_token(request, connection).await;
+        }
+        let changes = first.0 != Method::GET;
+        if let Err(refused) = self.guard.may(request.headers(), changes) {
+            let asks = refused == Refused::Secret && first == (&Method::GET, "/");
+            return match asks && self.guard.has_token() {
+                true => ask_for_token(),
+                false => refuse(&refused),
+            };
+        }
+        if changes && let Err(refused) = self.may_decide(connection.peer().await) {
+            return refuse(&refused);
+        }
+        self.answer_to_one_of_ours(request).await
+    }
+
+    async fn answer_to_one_of_ours(&self, request: Request<Incoming>) -> Response<Out> {
         let path = request.uri().path().to_owned();
         let query = request.uri().query().map(str::to_owned);
         let query = query.as_deref();
-        if let (&Method::GET, "/", Some(token)) =
-            (request.method(), path.as_str(), parameter(query, "token"))
-        {
-            return self.sign_in(&token);
-        }
-        let changes = request.method() != Method::GET;
-        if let Err(refused) = self.guard.may(request.headers(), changes) {
-            return refuse(refused);
-        }
         match (request.method(), path.as_str()) {
             (&Method::GET, "/events") => self.events(&request),
             (&Method::GET, "/api/task") => self.task(query),
@@ -101,21 +137,6 @@ impl Server {
                 http::text(StatusCode::METHOD_NOT_ALLOWED, "text/plain", words)
             }
         }
-    }
-
-    /// Gives the browser its cookie and takes the token out of the address. Our own page goes on to the
-    /// next one, because a browser keeps strict cookies from what another site's link has led to.
-    fn sign_in(&self, token: &str) -> Response<Out> {
-        if !self.guard.is_token(token) {
-            return refuse(Refused::Secret);
-        }
-        let page = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>ccb</title>\
-                    <meta http-equiv=\"refresh\" content=\"0;url=/\"><a href=\"/\">Go on</a></html>";
-        let mut response = http::text(StatusCode::OK, "text/html; charset=utf-8", page);
-        if let Ok(cookie) = HeaderValue::from_str(&self.guard.set_cookie()) {
-            response.headers_mut().insert(SET_COOKIE, cookie);
-        }
-        response
     }
 
     /// Everything that changes, from where the browser left off.
@@ -303,10 +324,13 @@ fn gone(what: &str) -> Failure {
     Failure::new(Category::NotFound, "not_found", message)
 }
 
-fn refuse(refused: Refused) -> Response<Out> {
+pub(super) fn refuse(refused: &Refused) -> Response<Out> {
     let status = match refused {
-        Refused::Secret => StatusCode::UNAUTHORIZED,
-        Refused::Host | Refused::Origin => StatusCode::FORBIDDEN,
+        Refused::Ambiguous => StatusCode::BAD_REQUEST,
+        Refused::Secret | Refused::Old | Refused::Taken(_) => StatusCode::UNAUTHORIZED,
+        Refused::Host | Refused::Origin | Refused::Agent(_) | Refused::Stranger(_) => {
+            StatusCode::FORBIDDEN
+        }
     };
     http::text(status, "text/plain; charset=utf-8", refused.words())
 }

@@ -2,8 +2,6 @@
 
 use std::io::IsTerminal;
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -12,16 +10,19 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rustix::process::DumpableBehavior;
 use serde_json::json;
-use store::atomic::{self, Durability};
-use store::{Failure, home};
+use store::{Failure, atomic};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::args::WebArgs;
-use super::guard::{self, Guard, secret};
+use super::connection::Connection;
+use super::console::Console;
+use super::guard::Guard;
 use super::routes::Server;
+use super::secret::{TokenProof, secret};
 use super::state::State;
 use super::tls::Tls;
 use super::watcher::Watcher;
@@ -39,6 +40,16 @@ const SLICE: Duration = Duration::from_millis(100);
 
 /// Serves the page until Ctrl-C.
 pub(crate) fn run(args: &WebArgs, context: &mut Context) -> Result<Exit, Failure> {
+    if let (true, Some(path)) = (args.new_token, &args.token_file) {
+        let token = TokenProof::make(path)?;
+        return context
+            .out
+            .done(|| json!({ "token": token }), || token.clone());
+    }
+    // What lets somebody in is in our memory alone; other processes of this user must not look there.
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).ok();
+    // Where earlier versions left an address that never expired.
+    atomic::remove(&context.home().ours().join("web.html"))?;
     let (token, tls) = (token(args)?, Tls::of(args)?);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -51,46 +62,27 @@ pub(crate) fn run(args: &WebArgs, context: &mut Context) -> Result<Exit, Failure
     exit
 }
 
-/// The token: of the file that was named, or a new one.
-fn token(args: &WebArgs) -> Result<String, Failure> {
-    let Some(path) = &args.token_file else {
-        if args.listen.ip().is_loopback() {
-            return Ok(secret());
+/// The proof of the token, if a file of it was named.
+fn token(args: &WebArgs) -> Result<Option<TokenProof>, Failure> {
+    match &args.token_file {
+        Some(path) => Ok(Some(TokenProof::read(path)?)),
+        None if args.listen.ip().is_loopback() => Ok(None),
+        None => {
+            let message = format!(
+                "{} is more than this machine: it needs a token of its own",
+                args.listen
+            );
+            Err(Failure::usage("needs_token", message).with_hint(
+                "make one: `ccb web --token-file FILE --new-token`, then `--token-file FILE`; or stay on \
+                 loopback and use `ssh -L`",
+            ))
         }
-        let message = format!(
-            "{} is more than this machine: it needs a token of its own",
-            args.listen
-        );
-        return Err(Failure::usage("needs_token", message).with_hint(
-            "write one: `(umask 077; openssl rand -hex 32 > token)`, then `--token-file token`; or stay on \
-             loopback and use `ssh -L`",
-        ));
-    };
-    let shown = path.display();
-    let bad = |why: String| Failure::usage("bad_token", format!("{shown}: {why}"));
-    let found = std::fs::metadata(path).map_err(|error| bad(error.to_string()))?;
-    if found.permissions().mode() & 0o077 != 0 {
-        let error = bad("others can read it".into());
-        return Err(error.with_hint(format!("chmod 600 {shown}")));
     }
-    let text = std::fs::read_to_string(path).map_err(|error| bad(error.to_string()))?;
-    let token = text.trim().to_owned();
-    let plain = token
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-    if token.len() < guard::LEAST || !plain {
-        let why = format!(
-            "a token has at least {} letters, digits, `-` or `_`",
-            guard::LEAST
-        );
-        return Err(bad(why).with_hint(format!("openssl rand -hex 32 > {shown}")));
-    }
-    Ok(token)
 }
 
 async fn serve(
     args: &WebArgs,
-    (token, tls): (String, Option<Tls>),
+    (token, tls): (Option<TokenProof>, Option<Tls>),
     context: &mut Context,
     signals: &Signals,
 ) -> Result<Exit, Failure> {
@@ -103,47 +95,68 @@ async fn serve(
     let state = Arc::new(State::new(&secret()[..12]));
     let stop = Arc::new(AtomicBool::new(false));
     let watcher = Watcher::start(&context.workplace, &state, &stop)?;
-    let server = Arc::new(Server::new(guard, state, watcher, &context.workplace));
-    announce(args, at, &url, context)?;
+    let attended = std::io::stdout().is_terminal() && !context.out.is_json();
+    let (mut console, notices) = Console::new(attended);
+    let at_work = Server::new(guard, state, watcher, &context.workplace, notices);
+    let server = Arc::new(at_work);
+    warn(args, at, context);
+    announce(&url, at, &console, context)?;
+    if attended && !args.no_open {
+        open(&url);
+    }
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     let exit = loop {
         if let Some(exit) = signals.came() {
             break exit;
+        }
+        console.show(&mut context.out);
+        if console.entered() {
+            announce(&server.guard.url(), at, &console, context)?;
         }
         let accepted = tokio::time::timeout(SLICE, listener.accept()).await;
         let Ok(Ok((stream, _))) = accepted else {
             continue;
         };
         // One too many is closed; a browser tries again.
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            continue;
-        };
-        let (server, tls) = (Arc::clone(&server), tls.clone());
-        tokio::spawn(async move {
-            match tls {
-                None => answer(server, stream).await,
-                Some(tls) => {
-                    let agreed = tokio::time::timeout(ARRIVES, tls.acceptor.accept(stream)).await;
-                    match agreed {
-                        Ok(Ok(stream)) => answer(server, stream).await,
-                        Ok(Err(error)) => tracing::debug!(%error, "no TLS"),
-                        Err(_) => tracing::debug!("TLS took too long"),
-                    }
-                }
-            }
-            drop(place);
-        });
+        if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
+            tokio::spawn(welcome(Arc::clone(&server), tls.clone(), stream, place));
+        }
     };
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
     server.watcher.wake();
     Ok(exit)
 }
 
+/// Answers what comes over a connection, which keeps its place until it ends.
+async fn welcome(
+    server: Arc<Server>,
+    tls: Option<Tls>,
+    stream: TcpStream,
+    _place: OwnedSemaphorePermit,
+) {
+    let Ok(connection) = Connection::of(&stream) else {
+        return;
+    };
+    let Some(tls) = tls else {
+        return answer(server, connection, stream).await;
+    };
+    match tokio::time::timeout(ARRIVES, tls.acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => answer(server, connection, stream).await,
+        Ok(Err(error)) => tracing::debug!(%error, "no TLS"),
+        Err(_) => tracing::debug!("TLS took too long"),
+    }
+}
+
 /// Answers the requests of one connection.
-async fn answer(server: Arc<Server>, stream: impl AsyncRead + AsyncWrite + Unpin) {
+async fn answer(
+    server: Arc<Server>,
+    connection: Connection,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+) {
+    let connection = Arc::new(connection);
     let answer = service_fn(move |request| {
-        let server = Arc::clone(&server);
-        async move { Ok::<_, std::convert::Infallible>(server.answer(request).await) }
+        let (server, connection) = (Arc::clone(&server), Arc::clone(&connection));
+        async move { Ok::<_, std::convert::Infallible>(server.answer(request, &connection).await) }
     });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -174,12 +187,7 @@ fn cannot(at: SocketAddr, error: &std::io::Error) -> Failure {
         .with_hint("name another address: `--listen 127.0.0.1:0` takes any free port")
 }
 
-fn announce(
-    args: &WebArgs,
-    at: SocketAddr,
-    url: &str,
-    context: &mut Context,
-) -> Result<(), Failure> {
+fn warn(args: &WebArgs, at: SocketAddr, context: &mut Context) {
     if !at.ip().is_loopback() && args.tls_cert.is_none() {
         context.out.note(&format!(
             "{YELLOW}⚠{YELLOW:#} {at} is plain HTTP: whoever can listen on the way reads the token and everything else, and \
@@ -187,29 +195,34 @@ fn announce(
              `ssh -L 7317:127.0.0.1:7317`."
         ));
     }
-    context.out.answer(
-        || json!({ "web": {"url": url, "address": at.to_string()} }),
-        || format!("{BOLD}{CYAN}{url}{CYAN:#}{BOLD:#}\n{DIM}The address has the token: keep it to yourself. Ctrl-C ends the page, and nothing else.{DIM:#}"),
-    )?;
-    let attended = std::io::stdout().is_terminal() && !context.out.is_json();
-    if attended && !args.no_open {
-        open(url, context.home().ours().as_path());
-    }
-    Ok(())
 }
 
-/// Opens the page in the user's browser, if there is one. The address goes by way of a file, because
-/// others on this machine can see the arguments of programs.
-fn open(url: &str, dir: &Path) {
-    let page = format!(
-        "<!doctype html><meta charset=\"utf-8\"><title>ccb</title><meta http-equiv=\"refresh\" content=\"0;url={url}\">"
-    );
-    let path = dir.join("web.html");
-    let written = home::create_private_dir(dir)
-        .and_then(|()| atomic::replace(dir, &path, page.as_bytes(), Durability::Relaxed));
-    if written.is_err() {
-        return;
-    }
+/// Prints an address.
+fn announce(
+    url: &str,
+    at: SocketAddr,
+    console: &Console,
+    context: &mut Context,
+) -> Result<(), Failure> {
+    let another = match console.has_keys() {
+        true => " Press Enter for another one.",
+        false => "",
+    };
+    context.out.answer(
+        || json!({ "web": {"url": url, "address": at.to_string()} }),
+        || {
+            format!(
+                "{BOLD}{CYAN}{url}{CYAN:#}{BOLD:#}\n{DIM}The address lets in one browser, within a minute.{another} Ctrl-C ends \
+                 the page, and nothing else.{DIM:#}"
+            )
+        },
+    )
+}
+
+/// Opens the page in the user's browser, if there is one. Others can see the arguments of programs:
+/// the address lets in one browser, agents and other users are refused, and a person is told if somebody
+/// was faster. A file would tell no fewer, because agents read what their user reads.
+fn open(url: &str) {
     let program = if cfg!(target_os = "macos") {
         "open"
     } else {
@@ -217,7 +230,7 @@ fn open(url: &str, dir: &Path) {
     };
     // Without a browser the address is on the screen.
     Command::new(program)
-        .arg(&path)
+        .arg(url)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

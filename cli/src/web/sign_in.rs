@@ -1,0 +1,137 @@
+//! How a browser comes in: with the code of an address, or with the token.
+
+use coordinator::peer::Peer;
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use hyper::header::{
+    CONTENT_SECURITY_POLICY, HeaderMap, HeaderValue, ORIGIN, REFERRER_POLICY, SET_COOKIE,
+};
+use hyper::{Request, Response, StatusCode};
+
+use super::connection::Connection;
+use super::console::Notice;
+use super::guard::Refused;
+use super::http::{self, Out, parameter};
+use super::routes::{Server, refuse};
+
+const HTML: &str = "text/html; charset=utf-8";
+/// The most that a form with a token holds, in bytes.
+const LARGEST: usize = 4096;
+/// Leads on to the page. A browser keeps strict cookies from what another site's link has led to, so our
+/// own page goes on to the next one.
+const NEXT: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>ccb</title>\
+                    <meta http-equiv=\"refresh\" content=\"0;url=/\"><a href=\"/\">Go on</a></html>";
+const FORM: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>ccb</title>\
+                    <form method=\"post\" action=\"/sign-in\"><p>Not signed in. Open a new address of \
+                    <code>ccb web</code>, or give the token:</p>\
+                    <label>Token <input name=\"token\" type=\"password\" autocomplete=\"off\" required autofocus></label> \
+                    <button>Sign in</button></form></html>";
+
+impl Server {
+    /// Lets in whoever comes with the code of an address, and takes the code out of the address. An
+    /// agent's program is refused, and the code stays good for the person.
+    pub(super) async fn enter_with_code(
+        &self,
+        code: &str,
+        headers: &HeaderMap,
+        connection: &Connection,
+    ) -> Response<Out> {
+        let peer = connection.peer().await;
+        if let Peer::Stranger(_) = peer {
+            return refuse(&Refused::Stranger(peer.in_words()));
+        }
+        if let Err(refused) = self.may_decide(peer) {
+            return refuse(&refused);
+        }
+        let who = peer.in_words();
+        match self.guard.enter(code, &who, headers) {
+            Ok(cookie) => {
+                if cookie.is_some() {
+                    self.notice(format!("Signed in: {who}"), false);
+                }
+                go_on(cookie.as_deref())
+            }
+            Err(refused) => {
+                if let Refused::Taken(first) = &refused {
+                    self.notice(
+                        format!(
+                            "Two programs came with the same address: first {first}, then {who}. Both are \
+                             signed out. Press Enter for a new address"
+                        ),
+                        true,
+                    );
+                }
+                refuse(&refused)
+            }
+        }
+    }
+
+    /// Lets in whoever sends the form with the token.
+    pub(super) async fn enter_with_token(
+        &self,
+        request: Request<Incoming>,
+        connection: &Connection,
+    ) -> Response<Out> {
+        if !request.headers().contains_key(ORIGIN) {
+            return refuse(&Refused::Origin);
+        }
+        let peer = connection.peer().await;
+        if let Err(refused) = self.may_decide(peer) {
+            return refuse(&refused);
+        }
+        let body = Limited::new(request.into_body(), LARGEST).collect().await;
+        let body = body.map(|body| body.to_bytes().to_vec());
+        let form = body.ok().and_then(|body| String::from_utf8(body).ok());
+        let token = parameter(form.as_deref(), "token").unwrap_or_default();
+        match self.guard.enter_with_token(token.trim()) {
+            Ok(cookie) => {
+                self.notice(
+                    format!("Signed in with the token: {}", peer.in_words()),
+                    false,
+                );
+                go_on(Some(&cookie))
+            }
+            Err(_) => ask_for_token(),
+        }
+    }
+
+    /// Refuses agents, whatever secret they have found.
+    pub(super) fn may_decide(&self, peer: &Peer) -> Result<(), Refused> {
+        if peer.may_decide() {
+            return Ok(());
+        }
+        let who = peer.in_words();
+        let about = match peer {
+            Peer::Agent(agent, _) => format!("agent {}", agent.as_deref().unwrap_or_default()),
+            _ => who.clone(),
+        };
+        let text = format!("Refused a request to the page of {who}");
+        let bad = true;
+        self.tell(Notice { about, text, bad });
+        Err(Refused::Agent(who))
+    }
+
+    fn notice(&self, text: String, bad: bool) {
+        let about = text.clone();
+        self.tell(Notice { about, text, bad });
+    }
+}
+
+/// Asks for the token. The form of the page itself goes nowhere, so this one has a policy of its own;
+/// without a referrer a browser would not say that the form is ours.
+pub(super) fn ask_for_token() -> Response<Out> {
+    let mut response = http::text(StatusCode::UNAUTHORIZED, HTML, FORM);
+    let headers = response.headers_mut();
+    let policy = "default-src 'none'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    response
+}
+
+fn go_on(cookie: Option<&str>) -> Response<Out> {
+    let mut response = http::text(StatusCode::OK, HTML, NEXT);
+    if let Some(cookie) = cookie.and_then(|cookie| HeaderValue::from_str(cookie).ok()) {
+        response.headers_mut().insert(SET_COOKIE, cookie);
+    }
+    response
+}
