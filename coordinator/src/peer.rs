@@ -209,6 +209,31 @@ mod tests {
     }
 
     #[test]
+    fn a_socket_that_nobody_shows_is_nobody_s_while_agents_run() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (served, _) = listener.accept().unwrap();
+        // On its way from this process to this process.
+        let (from, to) = swarm::process::pair().unwrap();
+        swarm::process::send(&from, b"x", &[client.as_fd()]).unwrap();
+        drop(client);
+        let child = Command::new("sleep")
+            .arg("60")
+            .env(swarm::process::MARKER, "a0123456789abcdef")
+            .spawn()
+            .unwrap();
+        let peer = other_end(&served);
+        let (own, other) = (served.local_addr().unwrap(), served.peer_addr().unwrap());
+        let found = owners_of(tcp_socket(other, own).unwrap());
+        end(child);
+        drop((from, to));
+        // Elsewhere something that shows nothing can have it.
+        if found.owners.is_empty() && found.closed.is_empty() {
+            assert_eq!(peer, Peer::Unseen);
+        }
+    }
+
+    #[test]
     fn whoever_connected_a_unix_socket_is_known() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
         let peer = Peer::of_unix(&ours);

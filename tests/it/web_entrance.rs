@@ -4,6 +4,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use harness::team_session::SessionScene;
 use harness::terminal::{Screen, Terminal};
@@ -75,8 +76,11 @@ fn tasks(scene: &SessionScene) -> usize {
 
 /// An agent whose program is a shell runs `lines`, to its end.
 fn agent(scene: &SessionScene, lines: &[&str]) {
+    static COUNT: AtomicUsize = AtomicUsize::new(1);
+    // The one before may not be done with its end, and keeps its name until then.
+    let name = format!("mallory-{}", COUNT.fetch_add(1, Ordering::Relaxed));
     let script = lines.join("\n");
-    let spawn = ["agent", "spawn", "--runtime", "shell", "--name", "mallory"];
+    let spawn = ["agent", "spawn", "--runtime", "shell", "--name", &name];
     let answer = scene.ok(&[&spawn[..], &["--wait", &script]].concat());
     assert_eq!(answer["agent"]["status"], "completed", "{answer}");
 }
@@ -128,6 +132,11 @@ fn agents_are_refused(scene: &SessionScene, dir: &Path) {
         let answer = say.answered();
         assert!(is(&answer, 403) && answer.contains("mallory"), "{answer}");
     }
+    // One that shows nobody but root what it has open.
+    let hidden = format!("PEER_PROBE_HIDES=1 {}", say.command);
+    agent(scene, &[&hidden]);
+    let answer = say.answered();
+    assert!(is(&answer, 403), "{answer}");
     let waits = format!(
         "while ! test -s {}; do sleep 0.02; done",
         say.answer.display()

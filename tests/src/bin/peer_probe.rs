@@ -4,6 +4,8 @@
 //! peer-probe http ADDRESS REQUEST ANSWER   sends what is in one file, and writes the answer to another
 //! peer-probe knock SOCKET                  says whether a Unix socket (SEQPACKET) is closed to it
 //! ```
+//!
+//! With `PEER_PROBE_HIDES` it shows nobody but root what it has open.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -13,11 +15,15 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{AddressFamily, RecvFlags, SocketAddrUnix, SocketType};
+use rustix::process::DumpableBehavior;
 
 /// Longer than anything here takes, unless it hangs.
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn main() -> io::Result<()> {
+    if std::env::var_os("PEER_PROBE_HIDES").is_some() {
+        rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    }
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args[..] {
