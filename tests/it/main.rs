@@ -268,6 +268,9 @@ mod shells;
 /// What people type wrong, and what they are told.
 mod wrong_usage;
 
+/// What root may do beyond files, taken from confined programs.
+mod confined_root;
+
 /// The binary the tests run.
 pub const CCB: &str = env!("CARGO_BIN_EXE_ccb-under-test");
 /// Runs a program as the leader of a terminal's session.

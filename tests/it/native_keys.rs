@@ -56,8 +56,8 @@ fn a_confined_command_cannot_look_into_the_loop_not_even_as_root() {
         return;
     }
     let world = NativeWorld::new(CCB, Wire::Anthropic);
-    // Its environment root may read, by the right to watch processes; there is no key in it.
     let steps = [
+        bash("head -c 1 /proc/$PPID/environ"),
         bash("head -c 1 /proc/$PPID/mem"),
         bash("cat /proc/$PPID/fd/0"),
         bash("cat /proc/self/environ > /dev/null && echo mine"),

@@ -12,6 +12,7 @@ use landlock::{
 };
 use rustix::fs::{Mode, OFlags};
 
+use super::capabilities::drop_those_of_root;
 use super::{Confinement, DEVICES};
 
 /// The argument that makes ccb the helper.
@@ -74,6 +75,7 @@ fn descriptor_of_own_program() -> rustix::io::Result<OwnedFd> {
 
 fn confine(confinement: &Confinement) -> Result<(), String> {
     let why = |error: &dyn Display| format!("the command was not started: {error}");
+    drop_those_of_root().map_err(|error| why(&error))?;
     let access = AccessFs::from_write(BEST);
     let confined = ruleset(confinement.network)
         .and_then(|ruleset| ruleset.add_rules(path_beneath_rules(&confinement.write, access)))

@@ -5,6 +5,7 @@
 //! program. What a confined program may write is a list of directories; it reads and runs
 //! whatever the user can. What that does not cover is in docs/sandbox.md.
 
+mod capabilities;
 mod enter;
 mod git;
 mod network;

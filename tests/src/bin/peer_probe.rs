@@ -3,10 +3,12 @@
 //! ```text
 //! peer-probe http ADDRESS REQUEST ANSWER   sends what is in one file, and writes the answer to another
 //! peer-probe knock SOCKET                  says whether a Unix socket (SEQPACKET) is closed to it
+//! peer-probe type TERMINAL TEXT            types into somebody else's terminal, as root can
 //! ```
 //!
 //! With `PEER_PROBE_HIDES` it shows nobody but root what it has open.
 
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::OwnedFd;
@@ -14,6 +16,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::ioctl::Setter;
 use rustix::net::{AddressFamily, RecvFlags, SocketAddrUnix, SocketType};
 use rustix::process::DumpableBehavior;
 
@@ -40,8 +43,21 @@ fn main() -> io::Result<()> {
             let said = knock(Path::new(socket))?;
             writeln!(io::stdout(), "{said}")
         }
+        ["type", terminal, text] => {
+            let terminal = File::options().read(true).write(true).open(terminal)?;
+            text.bytes().try_for_each(|key| type_key(&terminal, key))
+        }
         _ => Err(io::Error::other(format!("what is {args:?}?"))),
     }
+}
+
+/// `TIOCSTI`: the terminal gets a key as if a person had pressed it.
+#[expect(unsafe_code, reason = "no library has a safe call for this")]
+fn type_key(terminal: &File, key: u8) -> io::Result<()> {
+    const TIOCSTI: rustix::ioctl::Opcode = 0x5412;
+    // SAFETY: the kernel reads one byte and writes nothing.
+    let typed = unsafe { rustix::ioctl::ioctl(terminal, Setter::<TIOCSTI, u8>::new(key)) };
+    Ok(typed?)
 }
 
 /// `closed` if the other side hangs up, `open` if it waits for what we have to say for a second.
