@@ -79,6 +79,8 @@ pub(crate) enum Part {
     Worktrees,
     /// Sealing, landing and removing worktrees, on the disk or not
     Landing,
+    /// What an agent's own .git costs
+    PrivateGit,
     /// Runs of agents beside plain commands
     Agents,
     /// The MCP server: its start, a thousand calls, its memory

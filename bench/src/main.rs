@@ -49,7 +49,7 @@
 //!
 //! [`designs`] are the boards; [`claims`], [`scaling`] and [`startup`] the three parts about
 //! them, [`mail`] the one about messages, [`worktrees`] the one about trees of a generated
-//! [`repository`], [`landing`] the one about getting their commits onto a branch, [`agents`] the one about runs, [`mcp`] the one about the MCP server, [`sessions`]
+//! [`repository`], [`landing`] the one about getting their commits onto a branch, [`private_git`] the one about an agent's own `.git`, [`agents`] the one about runs, [`mcp`] the one about the MCP server, [`sessions`]
 //! the one about whole team sessions, [`fanout`] the one about plans, [`view`] the one about watching, [`native`] the one about our own agent loop, [`forks`] the one about its forks, [`mates`] the one about agents that share a process, [`postgres`] the one about the board in a database, [`machines`] the one about many machines that share it; [`fleet`] and [`probe`] are
 //! the processes they start (this binary again).
 
@@ -70,6 +70,7 @@ mod mcp;
 mod native;
 mod plot;
 mod postgres;
+mod private_git;
 mod probe;
 mod repository;
 mod scaling;
@@ -154,6 +155,11 @@ fn run(options: &Options) -> Result<(), Failure> {
         let samples = landing::run(options)?;
         landing::print(options, &samples);
         options.save("landing.json", || json(options, &samples))?;
+    }
+    if options.wants(Part::PrivateGit) {
+        let samples = private_git::run(options)?;
+        private_git::print(options, &samples);
+        options.save("private-git.json", || json(options, &samples))?;
     }
     if options.wants(Part::Agents) {
         let samples = agents::run(options)?;

@@ -10,6 +10,7 @@ use coordinator::run::{
     AgentError, GUARD, HOOKS, HOST, KEEPER, MATES, MATES_GUARD, guard_main, hooks_main, host_main,
     keeper_main, mates_guard_main, mates_main,
 };
+use swarm::run::{RELAY, relay_main};
 use swarm::sandbox;
 
 /// Runs a guard, a host, an agent or a confined command if that is what this process was started as.
@@ -28,6 +29,22 @@ pub(crate) fn main(args: &[OsString]) -> Option<ExitCode> {
         let why = sandbox::main(rest);
         writeln!(std::io::stderr(), "ccb: {why}").ok();
         return Some(ExitCode::from(sandbox::EXIT_NOT_CONFINED));
+    }
+    if let [_, role, socket] = args
+        && role == RELAY
+    {
+        return Some(match relay_main(Path::new(socket)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                let socket = Path::new(socket).display();
+                writeln!(
+                    std::io::stderr(),
+                    "ccb: the agent's tools at {socket}: {error}"
+                )
+                .ok();
+                ExitCode::FAILURE
+            }
+        });
     }
     let [_, role, dir] = args else {
         return None;

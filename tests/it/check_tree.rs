@@ -118,7 +118,11 @@ fn a_failed_check_says_what_the_agent_hid_from_git() {
     let hides = "git update-index --assume-unchanged readme; echo fixed > readme
         echo 1 > key.ignored; mkdir -p build; echo 1 > build/out; echo x > changed";
     let verify = "mkdir -p build; grep -q fixed readme && test -e key.ignored";
-    let (_, files) = session(&json!({}), &[(hides, verify)], &[]);
+    let (_, files) = session(
+        &json!({"worktree": {"privateGit": false}}),
+        &[(hides, verify)],
+        &[],
+    );
     let why = files[0]["metadata"]["ccb"]["parked"]["reason"].as_str();
     let why = why.unwrap_or_else(|| panic!("{}", files[0]));
     let words = "2 files of the worktree are hidden from git, so the commit that was checked \

@@ -2,6 +2,8 @@
 
 /// Agents: the types there are, and what is wrong with the others.
 mod agent_types;
+/// Attacks from an agent's own `.git`, in whole runs.
+mod attacked_runs;
 /// Bad input: a clear error and nothing changed.
 mod bad_input;
 /// Bad settings, a bad home, a held lock: the same.

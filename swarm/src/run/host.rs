@@ -25,6 +25,7 @@ use super::life::park::Woken;
 use super::meta::RunState;
 use super::parked::{Hosted, Parked};
 use super::prove::prove;
+use super::relay::Relay;
 use super::required;
 use super::run_dir::{RunDir, RunError};
 use super::services::{HostServices, ServiceError};
@@ -178,6 +179,8 @@ pub fn host_in(
         let abilities = runtime.abilities();
         let mut life = Life::begin(run.clone(), abilities, services, options, hooking, rest)?;
         let mut inputs = HostInputs::new(&life)?;
+        let kind = life.meta.runtime.kind;
+        let relay = Relay::start(&mut launch, kind, &processes)?;
         let may = match slept {
             None => {
                 take_up(&mut life, &mut launch);
@@ -207,6 +210,9 @@ pub fn host_in(
         }
         reached(fault::RUN_OVER);
         life.children_have_ended(options.grace).await;
+        if let Some(relay) = relay {
+            relay.end().await;
+        }
         let left = processes.end_all(KILL_TIMEOUT);
         life.swept(&left);
         let mut exit = life.exit();

@@ -47,6 +47,7 @@ mod parked;
 mod partial;
 mod prove;
 mod recorder;
+mod relay;
 mod required;
 mod run_dir;
 mod services;
@@ -68,6 +69,7 @@ pub use meta::{Meta, RunState, RuntimeSpec, Told, TreeOf, TreeOutcome};
 pub use options::{FleetOptions, RunOptions, SharedPlace};
 pub use output::tail_of_output;
 pub use parked::{Hosted, Parked, Waiting};
+pub use relay::{RELAY, relay_main};
 pub use run_dir::{Held, RunDir, RunError, Waiter};
 pub use services::{
     Asked, CheckDir, Child, HookCall, HostServices, Mail, MailMessage, MayBegin, ModeOrder,

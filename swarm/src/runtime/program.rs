@@ -29,7 +29,7 @@ pub(super) fn command(words: &[String], launch: &Launch) -> Result<Command, Laun
 }
 
 /// What comes before a program that is confined to the agent's tree. Besides that it may write
-/// what it keeps itself, and what our own server, which it starts, keeps of the team.
+/// what it keeps itself. Board and mail it may not: the server of our own tools runs outside.
 fn confined(program: &str, launch: &Launch, sandbox: &Sandbox) -> Result<Vec<OsString>, String> {
     let var = |name: &str| {
         let found = launch.env.iter().find(|(known, _)| known == name);
@@ -54,19 +54,6 @@ fn confined(program: &str, launch: &Launch, sandbox: &Sandbox) -> Result<Vec<OsS
         also.push(var(variable).unwrap_or_else(|| user.join(usual)).join(name));
     }
     also.extend(sandbox.write.iter().cloned());
-    // Our own server, which it starts, keeps board and mail there; a program without it has no business
-    // with them.
-    let home = var("CCB_HOME").filter(|_| launch.has_own_tools());
-    if let Some(home) = home {
-        let dirs = ["teams", "tasks"].map(|dir| home.join(dir));
-        for dir in &dirs {
-            // One that is not there cannot be allowed, and our tools could not make it later.
-            if let Err(error) = store::home::create_private_dir(dir) {
-                tracing::debug!(%error, "a directory of ccb cannot be made");
-            }
-        }
-        also.extend(dirs);
-    }
     let tree = tree_around(&launch.cwd);
     let confinement = match launch.reach {
         Reach::Reads => Confinement::writing(also, sandbox.network),

@@ -145,7 +145,7 @@ pub const ATTACKS: &[Attack] = &[
     attack("`.git` is gone", Files, "rm -r .git"),
     attack("`.git` is a FIFO", Files, "rm -r .git; mkfifo .git"),
     attack("`.git` is a directory of nothing", Files, "rm -r .git; mkdir -p .git/refs"),
-    attack("commondir", Whole, "g init -q ../../../.evil-common 2>/dev/null || g init -q /tmp/none; echo $COMMON > .git/commondir"),
+    attack("commondir", Whole, "echo $COMMON > .git/commondir"),
     attack(
         "alternates lead into the worktree",
         Whole,
