@@ -2,12 +2,15 @@
 //! the files of one that only reads. And work that an agent hides from its result is found.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use harness::script::Script;
-use harness::{Answer, McpClient, Workplace, write};
+use harness::{Answer, McpClient, Workplace, git_command, wait_until, write};
 use serde_json::{Value, json};
 
 use crate::{CCB, FAKE_AGENT};
+
+const LONG: Duration = Duration::from_secs(60);
 
 /// A repository, a home, and agents that follow scripts.
 fn place() -> Workplace {
@@ -383,6 +386,29 @@ fn work_on_a_branch_of_its_own_making_is_not_done() {
         "{answer:?}"
     );
     assert!(said.contains("branch astray"), "{answer:?}");
+}
+
+#[test]
+fn what_an_agent_has_committed_is_on_its_branch_as_soon_as_it_waits() {
+    let place = place();
+    let commit = "echo 1 > f && git add f && git -c user.name=a -c user.email=a@b commit -qm mine";
+    let script = Script::new().run(&["sh", "-c", commit]).serve();
+    let prompt = script.to_prompt();
+    let more = ["--isolation", "worktree", "--background", &prompt];
+    let started = place.ok(&args("general-purpose", &more));
+    let id = started["agent"]["agentId"].as_str().unwrap().to_owned();
+    let branch = format!("worktree/agent-{id}");
+    wait_until(LONG, "its commit", || {
+        let mut log = git_command(place.repo.main(), &["log", "-1", "--format=%s", &branch]);
+        log.output().unwrap().stdout == b"mine\n"
+    });
+    // It still has a `.git` of its own, and looking at it changes nothing there.
+    let tree = place.repo.tree(&format!("agent-{id}"));
+    assert!(tree.join(".git").is_dir());
+    place.ok(&["worktree", "status", &format!("agent-{id}")]);
+    place.ok(&["diff", &id]);
+    place.ok(&["agent", "stop", &id]);
+    wait_until(LONG, "the ordinary .git", || tree.join(".git").is_file());
 }
 
 #[test]
