@@ -62,6 +62,8 @@ mod fanout_run;
 mod fanout_trust;
 /// Where prompts go: through the gateway that the user names.
 mod gateway;
+/// What git runs for ccb is what `ccb trust --show` says.
+mod git_code;
 /// The dependency graph in all its forms, and the stream of changes.
 mod graph_watch;
 /// Guards and hosts that see to one run after another.

@@ -122,7 +122,10 @@ fn revoke(trust: &Trust, context: &mut Context) -> Result<Exit, Failure> {
 }
 
 fn git_json(entry: &ConfigCode) -> Value {
-    json!({"key": entry.key, "value": entry.value, "runsForCcb": entry.by_ccb})
+    json!({
+        "key": entry.key, "value": entry.value, "file": entry.file.to_string_lossy(),
+        "runsForCcb": entry.by_ccb,
+    })
 }
 
 /// What git itself runs, which no word of ours permits or forbids.
@@ -131,19 +134,20 @@ fn git_lines(entries: &[ConfigCode]) -> Vec<String> {
         .iter()
         .map(|entry| {
             let (key, value) = (clean_line(&entry.key), clean_line(&entry.value));
+            let file = clean_line(&entry.file.to_string_lossy());
             let for_whom = match entry.by_ccb {
                 true => "git runs it, also when ccb calls git",
                 false => "git runs it, but not when ccb calls git",
             };
             format!(
-                "{YELLOW}!{YELLOW:#} {BOLD}git{BOLD:#} {key}: {value}\n    {DIM}{for_whom}{DIM:#}"
+                "{YELLOW}!{YELLOW:#} {BOLD}git{BOLD:#} {key}: {value}\n    {DIM}{for_whom}; in {file}{DIM:#}"
             )
         })
         .collect();
     if !entries.is_empty() {
         lines.push(
-            "git's own configuration (.git/config) is not covered by `ccb trust`; change it with \
-             `git config --local --edit`"
+            "git's own configuration (.git/config) and hooks (.git/hooks) are not covered by \
+             `ccb trust`; change the configuration with `git config --local --edit`"
                 .into(),
         );
     }

@@ -1,13 +1,15 @@
-//! The entries of a repository's own git configuration that make git run programs.
+//! The entries of a repository's own git configuration that make git run programs, and its hooks.
 //!
 //! `.git/config` is no file of the repository, so nobody reviews it, and whoever worked in the
 //! repository may have changed it. Git runs what it names whenever it does the thing the entry is
 //! about, for ccb as for anybody else; only some of it is switched off in our own calls.
 
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 use crate::error::TreeError;
-use crate::git::{Git, zero_split};
+use crate::git::{Git, path_from, zero_split};
+use crate::repository::Repository;
 
 /// An entry that makes git run a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +18,8 @@ pub struct ConfigCode {
     pub key: String,
     /// The entry's value.
     pub value: String,
+    /// The file that has it.
+    pub file: PathBuf,
     /// It also runs when ccb calls git; if not, ccb switches it off or never does what needs it.
     pub by_ccb: bool,
 }
@@ -65,29 +69,67 @@ const KEYS_WITH_NAME: &[(&str, &str, Runs)] = &[
 ];
 
 /// The entries of the configuration of the repository around `dir`, and of its working tree's
-/// own, that make git run programs. The user's and the system's are not looked at.
+/// own, that make git run programs, and the repository's hooks. The user's and the system's are not looked at.
 pub fn config_code(dir: &Path) -> Result<Vec<ConfigCode>, TreeError> {
     let listed = Git::at(dir, "config")
-        .args(["--list", "-z", "--includes", "--show-scope"])
+        .args([
+            "--list",
+            "-z",
+            "--includes",
+            "--show-scope",
+            "--show-origin",
+        ])
         .run()?;
     let mut pieces = zero_split(&listed);
     let mut found = Vec::new();
-    while let (Some(scope), Some(entry)) = (pieces.next(), pieces.next()) {
-        if !matches!(scope, b"local" | b"worktree") {
-            continue;
-        }
+    // The last one counts; the user's own hooks are not the repository's.
+    let mut hooks_dir = Repository::discover(dir).map(|found| found.common_dir.join("hooks"));
+    while let (Some(scope), Some(origin), Some(entry)) =
+        (pieces.next(), pieces.next(), pieces.next())
+    {
         let text = String::from_utf8_lossy(entry);
         // An entry without a value means "true".
         let (key, value) = text.split_once('\n').unwrap_or((&text, "true"));
+        let own = matches!(scope, b"local" | b"worktree");
+        if key == "core.hookspath" && scope != b"command" {
+            hooks_dir = own.then(|| dir.join(value));
+        }
+        if !own {
+            continue;
+        }
+        let file = path_from(origin.strip_prefix(b"file:").unwrap_or(origin));
         if let Some(runs) = runs(key, value) {
             found.push(ConfigCode {
                 key: key.to_owned(),
                 value: value.to_owned(),
+                file: dir.join(file),
                 by_ccb: runs == Runs::Always,
             });
         }
     }
+    found.extend(hooks_dir.into_iter().flat_map(|dir| hooks(&dir)));
     Ok(found)
+}
+
+/// The hooks in a directory that git runs: files that can be executed. None run when ccb calls
+/// git.
+fn hooks(dir: &Path) -> Vec<ConfigCode> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let runs = std::fs::metadata(entry.path())
+            .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0);
+        if runs && !name.ends_with(".sample") {
+            found.push(ConfigCode {
+                key: format!("hook {name}"),
+                value: entry.path().to_string_lossy().into_owned(),
+                file: entry.path(),
+                by_ccb: false,
+            });
+        }
+    }
+    found.sort_by(|a, b| a.key.cmp(&b.key));
+    found
 }
 
 /// The first entry of a worktree's own configuration, in git's directory for it, that makes git run
