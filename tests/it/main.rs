@@ -272,6 +272,8 @@ mod shells;
 /// What people type wrong, and what they are told.
 mod wrong_usage;
 
+/// A confined command answers nobody's question.
+mod confined_answers;
 /// What root may do beyond files, taken from confined programs.
 mod confined_root;
 
