@@ -68,6 +68,14 @@ impl Entrance {
         text
     }
 
+    /// True if this is one of the codes that are remembered.
+    pub(super) fn has_made(&self, code: &str) -> bool {
+        self.inner()
+            .codes
+            .iter()
+            .any(|known| same(&known.text, code))
+    }
+
     /// Lets in whoever comes with `code`: `by`, in words, with these cookies.
     pub(super) fn enter(&self, code: &str, by: &str, cookies: &[&str], now: Instant) -> Entry {
         let mut inner = self.inner();
@@ -141,6 +149,7 @@ mod tests {
         let (entrance, now) = (Entrance::default(), Instant::now());
         let (one, other) = (entrance.new_code(now), entrance.new_code(now));
         assert_ne!(one, other);
+        assert!(entrance.has_made(&one) && !entrance.has_made(""));
         let last = now + GOOD_FOR - Duration::from_millis(1);
         let cookie = enter(&entrance, &one, last);
         assert!(entrance.knows(&cookie) && !entrance.knows(&one));

@@ -11,6 +11,7 @@ use hyper::header::{AUTHORIZATION, COOKIE, HOST, HeaderName, ORIGIN, TRANSFER_EN
 use hyper::{HeaderMap, Uri};
 
 use super::entrance::{Entrance, Entry};
+use super::refused::Refused;
 use super::secret::TokenProof;
 use super::tls::Names;
 
@@ -27,60 +28,6 @@ pub(super) struct Guard {
     at: SocketAddr,
     /// The names of the certificate; none over plain HTTP.
     names: Option<Names>,
-}
-
-/// Why a request is refused.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Refused {
-    /// Two readers of it could understand two requests.
-    Ambiguous,
-    /// It is for another name: a page may have made that name mean this machine.
-    Host,
-    /// It comes from a page of somebody else.
-    Origin,
-    /// It has no secret, or a wrong one.
-    Secret,
-    /// Its code is too old.
-    Old,
-    /// Somebody else, in words, came with its code.
-    Taken(String),
-    /// An agent, in words, sent it, or may have.
-    Agent(String),
-    /// Another user's program, in words, sent it.
-    Stranger(String),
-}
-
-impl Refused {
-    /// In words, for whoever made the request.
-    pub(super) fn words(&self) -> String {
-        const ANOTHER: &str = "Press Enter where `ccb web` runs: it prints a new address.";
-        match self {
-            Self::Ambiguous => {
-                "A request needs one Host header and a Content-Length, and no Transfer-Encoding.".into()
-            }
-            Self::Host => {
-                "This server answers only under an IP address, localhost or a name of its certificate, with \
-                 its own port. Open the address that `ccb web` printed."
-                    .into()
-            }
-            Self::Origin => "This request comes from another page. ccb answers only its own.".into(),
-            Self::Secret => {
-                format!("Not signed in. An address of `ccb web` lets in one browser. {ANOTHER}")
-            }
-            Self::Old => format!("This address is too old: it works for a minute. {ANOTHER}"),
-            Self::Taken(by) => format!(
-                "This address was used by another process: {by}. That process is signed out now. {ANOTHER}"
-            ),
-            Self::Agent(who) => format!(
-                "Refused: this request comes from {who}. Agents decide nothing in the page. If you sent it, \
-                 use a browser that no agent has started."
-            ),
-            Self::Stranger(who) => format!(
-                "Refused: this request comes from {who}. The address is for the user who started \
-                 `ccb web`; `--token-file` lets in others."
-            ),
-        }
-    }
 }
 
 impl Guard {
@@ -119,6 +66,11 @@ impl Guard {
         }
     }
 
+    /// True if ccb has made this code, used or not.
+    pub(super) fn has_made(&self, code: &str) -> bool {
+        self.entrance.has_made(code)
+    }
+
     /// Lets in a browser that comes with `code`; `by` says in words which. The header that it is to
     /// keep, or none if it has that already.
     pub(super) fn enter(
@@ -136,12 +88,9 @@ impl Guard {
         }
     }
 
-    /// Lets in a browser that sends the token; the header that it is to keep.
-    pub(super) fn enter_with_token(&self, token: &str) -> Result<String, Refused> {
-        match self.is_token(token) {
-            true => Ok(self.set_cookie(&self.entrance.new_cookie())),
-            false => Err(Refused::Secret),
-        }
+    /// Lets in a browser that has sent the token; the header that it is to keep.
+    pub(super) fn enter_with_token(&self) -> String {
+        self.set_cookie(&self.entrance.new_cookie())
     }
 
     /// True if a browser can be asked for a token.
@@ -161,7 +110,8 @@ impl Guard {
         format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict{secure}")
     }
 
-    fn is_token(&self, given: &str) -> bool {
+    /// True if this is the token that a file proves.
+    pub(super) fn is_token(&self, given: &str) -> bool {
         self.token.as_ref().is_some_and(|token| token.proves(given))
     }
 
@@ -386,13 +336,13 @@ mod tests {
         let bearer = format!("Bearer {token}");
         let good = headers(&[("authorization", &bearer)]);
         assert_eq!(guard.may(&good, true), Err(Refused::Secret));
-        assert!(!guard.has_token() && guard.enter_with_token(&token).is_err());
+        assert!(!guard.has_token() && !guard.is_token(&token));
         guard.token = Some(TokenProof::read(&path).unwrap());
         assert_eq!(guard.may(&good, true), Ok(()));
         let wrong = headers(&[("authorization", "Bearer 0123")]);
         assert_eq!(guard.may(&wrong, true), Err(Refused::Secret));
-        assert!(guard.enter_with_token("").is_err());
-        let header = guard.enter_with_token(&token).unwrap();
+        assert!(guard.is_token(&token) && !guard.is_token(""));
+        let header = guard.enter_with_token();
         assert!(!header.contains(&token), "{header}");
         let signed_in = headers(&[("cookie", header.split(';').next().unwrap())]);
         assert_eq!(guard.may(&signed_in, false), Ok(()));

@@ -9,6 +9,7 @@
 //! | `server.rs` | listens and announces |
 //! | `tls.rs` | HTTPS, where a certificate is given |
 //! | `guard.rs` | who may ask: cookie, token, host, origin |
+//! | `refused.rs` | why a request is refused |
 //! | `entrance.rs` | one-time codes, and the browsers that came in with one |
 //! | `secret.rs` | secrets, and the file that proves a token |
 //! | `connection.rs` | which program is at the other end |
@@ -34,6 +35,8 @@ mod guard;
 mod http;
 #[cfg(feature = "page")]
 mod pieces;
+#[cfg(feature = "page")]
+mod refused;
 #[cfg(feature = "page")]
 mod routes;
 #[cfg(feature = "page")]

@@ -21,9 +21,10 @@ use tokio::sync::{Semaphore, mpsc};
 use super::assets;
 use super::connection::Connection;
 use super::console::Notice;
-use super::guard::{Guard, Refused};
+use super::guard::Guard;
 use super::http::{self, Out, event, failure, parameter};
 use super::pieces;
+use super::refused::{Refused, refuse};
 use super::sign_in::ask_for_token;
 use super::state::{Seen, State};
 use super::transcript;
@@ -322,15 +323,4 @@ impl Server {
 fn gone(what: &str) -> Failure {
     let message = format!("there is no such {what} any more");
     Failure::new(Category::NotFound, "not_found", message)
-}
-
-pub(super) fn refuse(refused: &Refused) -> Response<Out> {
-    let status = match refused {
-        Refused::Ambiguous => StatusCode::BAD_REQUEST,
-        Refused::Secret | Refused::Old | Refused::Taken(_) => StatusCode::UNAUTHORIZED,
-        Refused::Host | Refused::Origin | Refused::Agent(_) | Refused::Stranger(_) => {
-            StatusCode::FORBIDDEN
-        }
-    };
-    http::text(status, "text/plain; charset=utf-8", refused.words())
 }

@@ -10,9 +10,9 @@ use hyper::{Request, Response, StatusCode};
 
 use super::connection::Connection;
 use super::console::Notice;
-use super::guard::Refused;
 use super::http::{self, Out, parameter};
-use super::routes::{Server, refuse};
+use super::refused::{Refused, refuse};
+use super::routes::Server;
 
 const HTML: &str = "text/html; charset=utf-8";
 /// The most that a form with a token holds, in bytes.
@@ -36,6 +36,10 @@ impl Server {
         headers: &HeaderMap,
         connection: &Connection,
     ) -> Response<Out> {
+        // Whoever knows no secret costs us no look at all processes.
+        if !self.guard.has_made(code) {
+            return refuse(&Refused::Old);
+        }
         let peer = connection.peer().await;
         if let Peer::Stranger(_) = peer {
             return refuse(&Refused::Stranger(peer.in_words()));
@@ -75,24 +79,20 @@ impl Server {
         if !request.headers().contains_key(ORIGIN) {
             return refuse(&Refused::Origin);
         }
-        let peer = connection.peer().await;
-        if let Err(refused) = self.may_decide(peer) {
-            return refuse(&refused);
-        }
         let body = Limited::new(request.into_body(), LARGEST).collect().await;
         let body = body.map(|body| body.to_bytes().to_vec());
         let form = body.ok().and_then(|body| String::from_utf8(body).ok());
         let token = parameter(form.as_deref(), "token").unwrap_or_default();
-        match self.guard.enter_with_token(token.trim()) {
-            Ok(cookie) => {
-                self.notice(
-                    format!("Signed in with the token: {}", peer.in_words()),
-                    false,
-                );
-                go_on(Some(&cookie))
-            }
-            Err(_) => ask_for_token(),
+        if !self.guard.is_token(token.trim()) {
+            return ask_for_token();
         }
+        let peer = connection.peer().await;
+        if let Err(refused) = self.may_decide(peer) {
+            return refuse(&refused);
+        }
+        let who = peer.in_words();
+        self.notice(format!("Signed in with the token: {who}"), false);
+        go_on(Some(&self.guard.enter_with_token()))
     }
 
     /// Refuses agents, whatever secret they have found.
