@@ -10,6 +10,8 @@ mod context;
 mod cost;
 mod examples;
 mod exit;
+#[doc(hidden)]
+pub mod fuzz;
 mod line;
 mod manual;
 mod mcp;

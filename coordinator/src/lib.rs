@@ -21,6 +21,8 @@ pub mod fanout;
 mod fault;
 mod file_rules;
 pub mod fleet;
+#[doc(hidden)]
+pub mod fuzz;
 mod hooks;
 mod identity;
 pub mod landing;

@@ -59,6 +59,8 @@ mod error;
 mod fault;
 mod file_source;
 mod files;
+#[doc(hidden)]
+pub mod fuzz;
 mod inbox;
 mod line;
 mod mailbox;

@@ -54,6 +54,8 @@ pub mod fault;
 pub mod fields;
 pub mod fifo;
 pub mod follow;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod home;
 pub mod lock;
 pub mod lockdir;

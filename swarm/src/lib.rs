@@ -34,6 +34,8 @@ pub mod definitions;
 pub mod environment;
 mod fault;
 pub mod fork;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod hooks;
 pub mod memory;
 pub mod model;

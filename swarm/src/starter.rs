@@ -188,7 +188,7 @@ pub fn received(mut file: File) -> Option<Environment> {
     parse(&bytes)
 }
 
-fn parse(bytes: &[u8]) -> Option<Environment> {
+pub(crate) fn parse(bytes: &[u8]) -> Option<Environment> {
     let entries = bytes.strip_prefix(MAGIC)?.split(|byte| *byte == 0);
     let entries = entries.filter_map(|entry| {
         // A name may begin with the sign that ends names.

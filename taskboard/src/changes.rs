@@ -139,7 +139,7 @@ pub(crate) fn head(line: &[u8]) -> Option<Head> {
 }
 
 /// The same for lines with anything unusual in them.
-fn any_head(line: &[u8]) -> Option<Head> {
+pub(crate) fn any_head(line: &[u8]) -> Option<Head> {
     let end = memchr::memmem::find(line, TASK);
     let head = end.map(|end| [&line[..end], b"}"].concat());
     let line: Line<'_> = serde_json::from_slice(head.as_deref().unwrap_or(line)).ok()?;

@@ -36,7 +36,7 @@ const VERSION: u64 = 1;
 
 /// What is written down about a task's check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Record {
+pub(crate) struct Record {
     v: u64,
     /// The check; none if the task has none any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -44,11 +44,16 @@ pub(crate) fn encode(index: &Index, at: Position) -> Vec<u8> {
         body.number(id.get());
         body.stamp(*stamp);
     }
-    let mut file = Writer(Vec::with_capacity(body.0.len() + 24));
+    sealed(&body.0)
+}
+
+/// The file with this body: what tells an index file from another, and damage, comes first.
+pub(crate) fn sealed(body: &[u8]) -> Vec<u8> {
+    let mut file = Writer(Vec::with_capacity(body.len() + 24));
     file.0.extend_from_slice(MAGIC);
     file.fixed(VERSION);
-    file.fixed(checksum(&body.0));
-    file.0.extend_from_slice(&body.0);
+    file.fixed(checksum(body));
+    file.0.extend_from_slice(body);
     file.0
 }
 

@@ -60,6 +60,8 @@ mod error;
 mod facts;
 mod fault;
 mod format;
+#[doc(hidden)]
+pub mod fuzz;
 mod glance;
 mod graph;
 mod id;

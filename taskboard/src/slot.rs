@@ -95,8 +95,13 @@ pub(crate) fn encode(slot: &Slot) -> Option<String> {
         Slot::Done(t) => taken('d', t),
         Slot::StartOver => "o".to_owned(),
     };
-    let line = format!("{text} {:016x}", store::fingerprint(text.as_bytes()));
+    let line = sealed(&text);
     (line.len() < LONG).then_some(line)
+}
+
+/// The line with this text, and its checksum.
+pub(crate) fn sealed(text: &str) -> String {
+    format!("{text} {:016x}", store::fingerprint(text.as_bytes()))
 }
 
 pub(crate) fn decode(line: &[u8]) -> Option<Slot> {

@@ -64,6 +64,8 @@ mod fanout_trust;
 mod gateway;
 /// What git runs for ccb is what `ccb trust --show` says.
 mod git_code;
+/// The corpora of the fuzz targets, replayed.
+mod fuzz_corpus;
 /// The dependency graph in all its forms, and the stream of changes.
 mod graph_watch;
 /// Guards and hosts that see to one run after another.

@@ -46,6 +46,8 @@ mod create;
 mod doctor;
 mod error;
 mod fault;
+#[doc(hidden)]
+pub mod fuzz;
 mod git;
 mod layout;
 mod lease;

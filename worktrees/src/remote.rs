@@ -302,7 +302,7 @@ fn fetch(layout: &Layout, remote: &str, theirs: &str, ours: &str) -> Result<bool
 }
 
 /// The words of the remote's refusal, from what `git push --porcelain` prints.
-fn refusal(said: &[u8]) -> Option<String> {
+pub(crate) fn refusal(said: &[u8]) -> Option<String> {
     let said = String::from_utf8_lossy(said);
     let mut lines = said.lines().filter_map(|line| line.strip_prefix("!\t"));
     let words = lines.next()?.rsplit('\t').next()?;

@@ -9,7 +9,7 @@ mod completions;
 mod demo;
 mod diff;
 mod doctor;
-mod fanout;
+pub(crate) mod fanout;
 mod land;
 mod mail;
 mod man;

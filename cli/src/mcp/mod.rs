@@ -14,6 +14,7 @@ mod arguments;
 mod audience;
 mod board;
 mod fault;
+pub(crate) mod fuzz;
 mod lines;
 mod membership;
 mod messages;

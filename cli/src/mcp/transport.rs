@@ -226,60 +226,68 @@ impl Stdio {
 
     /// What a line means, if the server is to know.
     fn understand(&self, line: &[u8]) -> Option<RxJsonRpcMessage<RoleServer>> {
-        let value: Value = match serde_json::from_slice(line) {
-            Ok(value) => value,
-            Err(error) => {
-                self.refuse(&Value::Null, PARSE_ERROR, &format!("not JSON: {error}"));
-                return None;
+        match meaning(line) {
+            Ok(message) => Some(message),
+            Err(refusal) => {
+                if let Some(Refusal { id, code, why }) = refusal {
+                    self.refuse(&id, code, &why);
+                }
+                None
             }
-        };
-        if !value.is_object() {
-            let text = "a message is one JSON object; batches are not supported";
-            self.refuse(&Value::Null, INVALID_REQUEST, text);
-            return None;
         }
-        let id = value.get("id").cloned();
-        let method = value
-            .get("method")
-            .and_then(Value::as_str)
-            .map(str::to_owned);
-        if id.as_ref().is_some_and(|id| !is_id(id)) {
-            self.refuse(
-                &Value::Null,
-                INVALID_REQUEST,
-                "an id is a string or a whole number",
-            );
-            return None;
+    }
+}
+
+/// Why the server does not get to see a line.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    /// Of the request; null if that is not known.
+    pub(crate) id: Value,
+    code: i64,
+    pub(crate) why: String,
+}
+
+/// What a line means; what is answered if it means nothing the server is to know, or none if
+/// nobody waits for an answer.
+pub(crate) fn meaning(line: &[u8]) -> Result<RxJsonRpcMessage<RoleServer>, Option<Refusal>> {
+    let refused = |id: &Value, code: i64, why: &str| {
+        let (id, why) = (id.clone(), why.to_owned());
+        Err(Some(Refusal { id, code, why }))
+    };
+    let value: Value = match serde_json::from_slice(line) {
+        Ok(value) => value,
+        Err(error) => return refused(&Value::Null, PARSE_ERROR, &format!("not JSON: {error}")),
+    };
+    if !value.is_object() {
+        let text = "a message is one JSON object; batches are not supported";
+        return refused(&Value::Null, INVALID_REQUEST, text);
+    }
+    let id = value.get("id").cloned();
+    let method = value.get("method").and_then(Value::as_str);
+    let method = method.map(str::to_owned);
+    if id.as_ref().is_some_and(|id| !is_id(id)) {
+        let text = "an id is a string or a whole number";
+        return refused(&Value::Null, INVALID_REQUEST, text);
+    }
+    if let (Some(id), Some(method)) = (&id, method.as_deref())
+        && !METHODS.contains(&method)
+    {
+        return refused(id, METHOD_NOT_FOUND, &format!("method not found: {method}"));
+    }
+    match (serde_json::from_value(value), id, method) {
+        (Ok(message), ..) => Ok(message),
+        (Err(_), Some(id), Some(method)) => {
+            let text = format!("wrong parameters for {method}");
+            refused(&id, INVALID_PARAMS, &text)
         }
-        if let (Some(id), Some(method)) = (&id, method.as_deref())
-            && !METHODS.contains(&method)
-        {
-            self.refuse(id, METHOD_NOT_FOUND, &format!("method not found: {method}"));
-            return None;
+        (Err(_), Some(id), None) => refused(&id, INVALID_REQUEST, "not a JSON-RPC 2.0 request"),
+        // Nobody waits for an answer to a notification.
+        (Err(error), None, Some(method)) => {
+            tracing::debug!(method, %error, "not understood");
+            Err(None)
         }
-        match (serde_json::from_value(value), id, method) {
-            (Ok(message), ..) => Some(message),
-            (Err(_), Some(id), Some(method)) => {
-                self.refuse(
-                    &id,
-                    INVALID_PARAMS,
-                    &format!("wrong parameters for {method}"),
-                );
-                None
-            }
-            (Err(_), Some(id), None) => {
-                self.refuse(&id, INVALID_REQUEST, "not a JSON-RPC 2.0 request");
-                None
-            }
-            // Nobody waits for an answer to a notification.
-            (Err(error), None, Some(method)) => {
-                tracing::debug!(method, %error, "not understood");
-                None
-            }
-            (Err(_), None, None) => {
-                self.refuse(&Value::Null, INVALID_REQUEST, "not a JSON-RPC 2.0 message");
-                None
-            }
+        (Err(_), None, None) => {
+            refused(&Value::Null, INVALID_REQUEST, "not a JSON-RPC 2.0 message")
         }
     }
 }

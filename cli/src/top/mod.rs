@@ -8,6 +8,7 @@ mod dialogs;
 mod effects;
 mod events;
 mod fault;
+pub(crate) mod fuzz;
 mod input;
 mod keys;
 mod lists;

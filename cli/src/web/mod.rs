@@ -30,6 +30,8 @@ mod console;
 #[cfg(feature = "page")]
 mod entrance;
 #[cfg(feature = "page")]
+pub(crate) mod fuzz;
+#[cfg(feature = "page")]
 mod guard;
 #[cfg(feature = "page")]
 mod http;

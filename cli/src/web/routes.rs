@@ -52,7 +52,7 @@ pub(super) struct Server {
 
 /// Something a person does in the page.
 #[derive(Debug, Deserialize)]
-struct Wish {
+pub(super) struct Wish {
     team: String,
     act: Act,
 }

@@ -22,6 +22,7 @@ mod event;
 mod expand;
 mod findings;
 mod follow;
+pub(crate) mod fuzz;
 mod graph;
 mod items;
 mod junit;

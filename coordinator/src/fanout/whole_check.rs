@@ -82,7 +82,12 @@ pub(super) fn failures(report: &Path) -> Result<BTreeSet<String>, String> {
     let bytes = bytes.ok_or(
         "it wrote no JUnit report; write it to \"$CCB_JUNIT\", or say where with `report`",
     )?;
-    let text = String::from_utf8_lossy(&bytes);
+    failures_in(&bytes)
+}
+
+/// The same in a report with this content.
+pub(super) fn failures_in(bytes: &[u8]) -> Result<BTreeSet<String>, String> {
+    let text = String::from_utf8_lossy(bytes);
     let options = ParsingOptions {
         allow_dtd: true,
         ..ParsingOptions::default()

@@ -32,8 +32,9 @@ use swarm::runtime::Usage;
 
 use crate::fault;
 
+pub(crate) use state::FleetState;
 pub use state::Gate;
-use state::{FleetState, VERSION};
+use state::VERSION;
 pub use swarm::run::FleetOptions;
 
 /// Why the governor cannot be asked.

@@ -104,7 +104,7 @@ struct Calm {
 /// What the governor remembers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct FleetState {
+pub(crate) struct FleetState {
     v: u64,
     /// What was used before the account was opened.
     before: Usage,

@@ -10,7 +10,7 @@ use crate::workplace::Workplace;
 /// How much of a diff is kept, in bytes.
 const MOST: usize = 512 * 1024;
 /// How long one line of it can get, in bytes.
-const LINE: usize = 2_000;
+pub(crate) const LINE: usize = 2_000;
 
 /// What was changed against what the work started from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub fn changes(given: &str, workplace: &Workplace) -> Result<Changes, Failure> {
     })
 }
 
-fn lines(bytes: &[u8]) -> Vec<String> {
+pub(crate) fn lines(bytes: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(bytes);
     let line = |line: &str| {
         let (kept, cut) = cut_bytes(line, LINE);

@@ -21,7 +21,7 @@
 //! ```
 
 mod board;
-mod changes;
+pub(crate) mod changes;
 mod elsewhere;
 mod habits;
 mod outage;

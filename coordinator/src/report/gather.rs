@@ -199,7 +199,7 @@ fn skip_line(reader: &mut impl BufRead) -> bool {
 
 /// Time and kind from the beginning of a line, which may be cut: both are written before anything
 /// an agent says.
-fn moment(line: &[u8]) -> Option<Moment> {
+pub(crate) fn moment(line: &[u8]) -> Option<Moment> {
     let text = String::from_utf8_lossy(line);
     let value = |key: &str| {
         let at = text.find(&format!("\"{key}\":\""))? + key.len() + 4;

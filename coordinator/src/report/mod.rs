@@ -17,6 +17,7 @@ use store::clock::{parse_rfc3339, rfc3339};
 use store::{Category, Failure, counted};
 use taskboard::{TaskId, Unchecked};
 
+pub(crate) use self::gather::moment;
 use self::gather::{Found, gather, models, totals};
 pub use self::html::{escape, page as html};
 pub use self::model::*;

@@ -9,12 +9,12 @@ use super::model::{CriticalStep, Span, SpanKind, TaskPart};
 
 /// An entry of a transcript, as far as the timeline needs it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
-pub(super) struct Moment {
+pub(crate) struct Moment {
     /// When, RFC 3339.
-    pub(super) ts: String,
+    pub(crate) ts: String,
     /// Which entry.
     #[serde(rename = "type")]
-    pub(super) kind: String,
+    pub(crate) kind: String,
 }
 
 /// What is known of an agent besides its transcript.

@@ -13,21 +13,21 @@ const HEAD: usize = 160;
 
 /// A call to a model.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Call {
+pub(crate) struct Call {
     /// In which life of the run.
-    pub(super) life: u32,
+    pub(crate) life: u32,
     /// Counts the calls of a run, from 1.
-    pub(super) number: u64,
-    pub(super) from_ms: i64,
-    pub(super) to_ms: i64,
-    pub(super) usage: Usage,
+    pub(crate) number: u64,
+    pub(crate) from_ms: i64,
+    pub(crate) to_ms: i64,
+    pub(crate) usage: Usage,
     /// The model that answered, if it was said.
-    pub(super) model: Option<String>,
+    pub(crate) model: Option<String>,
 }
 
 /// Reads a transcript line by line.
 #[derive(Debug, Default)]
-pub(super) struct Calls {
+pub(crate) struct Calls {
     number: u64,
     asked_ms: Option<i64>,
     model: Option<String>,
@@ -44,12 +44,12 @@ struct Line {
 
 impl Calls {
     /// The model it was last said to use.
-    pub(super) fn model(&self) -> Option<&str> {
+    pub(crate) fn model(&self) -> Option<&str> {
         self.model.as_deref()
     }
 
     /// Takes in a line; says which call has ended with it.
-    pub(super) fn take(&mut self, line: &[u8]) -> Option<Call> {
+    pub(crate) fn take(&mut self, line: &[u8]) -> Option<Call> {
         let head = Head::of(line)?;
         match head.kind {
             "started" => {

@@ -24,6 +24,7 @@ mod model;
 mod recorder;
 mod runs;
 
+pub(crate) use self::calls::Calls;
 pub use self::model::{
     Attribute, Data, Histogram, Metric, Point, Span, SpanId, SpanKind, TraceId, Value,
 };

@@ -116,7 +116,7 @@ impl Settings {
         Ok(settings)
     }
 
-    fn apply(&mut self, bytes: &[u8], path: &Path) -> Result<()> {
+    pub(crate) fn apply(&mut self, bytes: &[u8], path: &Path) -> Result<()> {
         let wrong = |why: String| StoreError::Settings {
             path: path.to_owned(),
             why,

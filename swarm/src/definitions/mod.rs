@@ -10,6 +10,7 @@ mod builtin;
 mod definition;
 mod error;
 mod front_matter;
+pub(crate) mod fuzz;
 mod json;
 mod read;
 mod scan;

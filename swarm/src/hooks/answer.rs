@@ -10,7 +10,7 @@ use super::event::HookEvent;
 use crate::process::Ending;
 
 /// The longest reason, context or message that is passed on, in characters.
-const MAX_WORDS: usize = 12 * 1024;
+pub(super) const MAX_WORDS: usize = 12 * 1024;
 
 /// How a hook's process ended.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -155,7 +155,7 @@ pub(super) fn read_agent(
     read_events(&events, origin, hooks, problems);
 }
 
-fn read_events(
+pub(super) fn read_events(
     events: &Map<String, Value>,
     origin: &Origin,
     hooks: &mut Vec<Hook>,

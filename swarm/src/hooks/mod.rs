@@ -16,6 +16,7 @@
 mod answer;
 mod config;
 mod event;
+pub(crate) mod fuzz;
 mod job;
 mod loop_guard;
 mod matcher;

@@ -65,6 +65,13 @@ impl Conversation {
         Ok(conversation)
     }
 
+    /// One that says this, and is kept nowhere.
+    pub(super) fn of_entries(entries: Vec<Entry>, format: Format) -> Self {
+        let mut conversation = Self::with(Journal::nowhere(), format);
+        conversation.replay(entries);
+        conversation
+    }
+
     fn with(journal: Journal, format: Format) -> Self {
         Self {
             format,

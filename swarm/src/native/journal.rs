@@ -132,6 +132,17 @@ impl Journal {
         Ok(Self { path, log, last })
     }
 
+    /// One that was never written to, at a place where nothing is.
+    pub(super) fn nowhere() -> Self {
+        let path = PathBuf::new();
+        let log = LogTail::new(path.clone(), 0);
+        Self {
+            path,
+            log,
+            last: None,
+        }
+    }
+
     /// The one that is known as `session`, and all it says. `dir` is where it is looked for if it
     /// was moved together with everything else.
     pub(super) fn open(session: &str, dir: &Path) -> Result<(Self, Vec<Entry>), JournalError> {
@@ -243,7 +254,7 @@ pub(super) struct Named {
 }
 
 /// All whole lines, and the id of the last.
-fn read(bytes: &[u8], path: &Path) -> Result<(Vec<Entry>, Option<Uuid>), JournalError> {
+pub(super) fn read(bytes: &[u8], path: &Path) -> Result<(Vec<Entry>, Option<Uuid>), JournalError> {
     let (mut entries, mut last) = (Vec::new(), None);
     let lines = bytes.split(|byte| *byte == b'\n').enumerate();
     for (at, line) in lines.filter(|(_, line)| !line.is_empty()) {

@@ -13,6 +13,7 @@ mod early;
 mod fork;
 #[cfg(test)]
 mod fork_tests;
+pub(crate) mod fuzz;
 mod journal;
 mod link;
 pub mod mcp;

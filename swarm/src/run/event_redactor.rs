@@ -9,14 +9,14 @@ use crate::runtime::{Event, Stream};
 
 /// The streams of one agent.
 #[derive(Debug)]
-pub(super) struct EventRedactor {
+pub(crate) struct EventRedactor {
     secrets: Arc<Secrets>,
     stdout: Redactor,
     stderr: Redactor,
 }
 
 impl EventRedactor {
-    pub(super) fn new(secrets: &Arc<Secrets>) -> Self {
+    pub(crate) fn new(secrets: &Arc<Secrets>) -> Self {
         Self {
             secrets: Arc::clone(secrets),
             stdout: Redactor::new(Arc::clone(secrets)),
@@ -25,7 +25,7 @@ impl EventRedactor {
     }
 
     /// The event as it may be seen.
-    pub(super) fn redact(&mut self, mut event: Event) -> Event {
+    pub(crate) fn redact(&mut self, mut event: Event) -> Event {
         match &mut event {
             Event::Output { stream, bytes } => {
                 let mut shown = Vec::with_capacity(bytes.len());
@@ -46,7 +46,7 @@ impl EventRedactor {
     }
 
     /// What was held back to see how it goes on.
-    pub(super) fn rest(&mut self) -> Vec<(Stream, Vec<u8>)> {
+    pub(crate) fn rest(&mut self) -> Vec<(Stream, Vec<u8>)> {
         let mut rest = Vec::new();
         for stream in [Stream::Stdout, Stream::Stderr] {
             let mut shown = Vec::new();
@@ -59,7 +59,7 @@ impl EventRedactor {
     }
 
     /// `text` as it may be seen.
-    pub(super) fn text(&self, text: &str) -> String {
+    pub(crate) fn text(&self, text: &str) -> String {
         self.secrets.redact(text)
     }
 

@@ -57,6 +57,7 @@ mod transcript;
 mod verdict;
 
 pub use control::StopRequest;
+pub(crate) use event_redactor::EventRedactor;
 pub use exit::{By, CheckEnd, CheckPlace, Checked, Exit, ExitReason, ExitStatus, Proof};
 pub use guard::{Guard, GuardEnd, bear_mark, exit_of_dead};
 pub use handed_run::HandedRun;

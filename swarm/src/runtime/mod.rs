@@ -26,6 +26,7 @@ mod after_end;
 mod claude;
 mod codex;
 mod find;
+pub(crate) mod fuzz;
 mod launch;
 mod line_reader;
 mod lines;

@@ -106,11 +106,11 @@ impl Member {
 
 /// The file's content, to be changed and written back.
 #[derive(Debug, Clone)]
-pub(super) struct Document(Map<String, Value>);
+pub(crate) struct Document(Map<String, Value>);
 
 impl Document {
     /// A roster that says nothing more yet.
-    pub(super) fn new(team: &Name, created_at: i64) -> Self {
+    pub(crate) fn new(team: &Name, created_at: i64) -> Self {
         let mut map = Map::new();
         map.insert("name".into(), team.as_str().into());
         map.insert("createdAt".into(), created_at.into());
@@ -118,7 +118,7 @@ impl Document {
     }
 
     /// Reads the roster of `team`; the error says what is wrong with it.
-    pub(super) fn parse(team: &Name, bytes: &[u8]) -> Result<Self, String> {
+    pub(crate) fn parse(team: &Name, bytes: &[u8]) -> Result<Self, String> {
         if bytes.is_empty() {
             return Err("the file is empty".into());
         }
@@ -133,7 +133,7 @@ impl Document {
 
     /// What it says. Fails only where a key has the wrong type, which [`Self::parse`] has
     /// made sure of.
-    pub(super) fn read(&self, team: &Name) -> Read<Roster> {
+    pub(crate) fn read(&self, team: &Name) -> Read<Roster> {
         let root = Fields::new(&self.0);
         let ours = root.section("ccb")?;
         let ours_text = |key| ours.as_ref().map_or(Ok(None), |ours| text(ours, key));
@@ -155,24 +155,24 @@ impl Document {
     }
 
     /// The format it was written in; files of other tools have none.
-    pub(super) fn version(&self) -> Read<u64> {
+    pub(crate) fn version(&self) -> Read<u64> {
         let ours = Fields::new(&self.0).section("ccb")?;
         let v = ours.map_or(Ok(None), |ours| ours.read("v", "a number", Value::as_u64));
         Ok(v?.unwrap_or(VERSION))
     }
 
-    pub(super) fn to_bytes(&self) -> Vec<u8> {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
         // `{:#}` on a JSON value is its pretty form and cannot fail.
         format!("{:#}\n", Value::Object(self.0.clone())).into_bytes()
     }
 
     /// Sets a key of the roster, or removes it.
-    pub(super) fn set(&mut self, key: &str, value: Option<Value>) {
+    pub(crate) fn set(&mut self, key: &str, value: Option<Value>) {
         set(&mut self.0, key, value);
     }
 
     /// Sets a key that is ours alone, or removes it.
-    pub(super) fn set_ours(&mut self, key: &str, value: Option<Value>) {
+    pub(crate) fn set_ours(&mut self, key: &str, value: Option<Value>) {
         let ours = self.0.entry("ccb").or_insert(Value::Null);
         if ours.is_null() {
             *ours = json!({ "v": VERSION });
@@ -183,7 +183,7 @@ impl Document {
         }
     }
 
-    pub(super) fn add_member(&mut self, member: Value) {
+    pub(crate) fn add_member(&mut self, member: Value) {
         let members = self.0.entry("members").or_insert(Value::Null);
         if members.is_null() {
             *members = json!([]);
@@ -194,13 +194,13 @@ impl Document {
     }
 
     /// The member of exactly this name.
-    pub(super) fn member_mut(&mut self, name: &str) -> Option<&mut Map<String, Value>> {
+    pub(crate) fn member_mut(&mut self, name: &str) -> Option<&mut Map<String, Value>> {
         let members = self.0.get_mut("members")?.as_array_mut()?;
         let mut objects = members.iter_mut().filter_map(Value::as_object_mut);
         objects.find(|member| is_named(member, name))
     }
 
-    pub(super) fn remove_member(&mut self, name: &str) {
+    pub(crate) fn remove_member(&mut self, name: &str) {
         if let Some(Value::Array(members)) = self.0.get_mut("members") {
             members.retain(|member| !member.as_object().is_some_and(|m| is_named(m, name)));
         }
@@ -208,7 +208,7 @@ impl Document {
 
     /// The colour after the one given out last, so that those who leave do not make others
     /// look alike.
-    pub(super) fn take_color(&mut self) -> &'static str {
+    pub(crate) fn take_color(&mut self) -> &'static str {
         let given = match self.0.get("ccb") {
             Some(ours) => ours["colorsGiven"].as_u64().unwrap_or(0),
             None => 0,

@@ -29,7 +29,7 @@ pub use life::{Life, Living};
 #[cfg(feature = "postgres")]
 pub use rows::MIGRATIONS;
 
-use format::Document;
+pub(crate) use format::Document;
 
 /// How long a roster that does not parse is read again: other tools write it in place.
 const REREAD_FOR: Duration = Duration::from_secs(1);

@@ -88,7 +88,18 @@ fn read_status(entry: &Entry, changes: &mut Changes) -> Result<(), TreeError> {
         .args(["--porcelain=v2", "-z", "--branch", "--no-renames"])
         .args(["--untracked-files=all"])
         .run()?;
-    for record in zero_split(&bytes) {
+    let is_placed = |path: &[u8]| {
+        let mut placed = entry.placed.iter();
+        placed.any(|placed| is_untouched(entry.path(), placed, path))
+    };
+    read_records(&bytes, is_placed, changes);
+    Ok(())
+}
+
+/// Takes in what `git status --porcelain=v2 -z --branch` printed. Files the set-up placed there,
+/// as `is_placed` says, are no changes.
+pub(crate) fn read_records(bytes: &[u8], is_placed: impl Fn(&[u8]) -> bool, changes: &mut Changes) {
+    for record in zero_split(bytes) {
         let text = String::from_utf8_lossy(record);
         match record[0] {
             b'#' => match text.split_once(' ').map(|(_, rest)| rest) {
@@ -110,11 +121,7 @@ fn read_status(entry: &Entry, changes: &mut Changes) -> Result<(), TreeError> {
                 let path = record.get(2..).unwrap_or_default();
                 if path.ends_with(b"/") {
                     changes.nested += 1;
-                } else if !entry
-                    .placed
-                    .iter()
-                    .any(|placed| is_untouched(entry.path(), placed, path))
-                {
+                } else if !is_placed(path) {
                     changes.untracked += 1;
                     changes.paths.push(path.to_owned());
                 }
@@ -128,7 +135,6 @@ fn read_status(entry: &Entry, changes: &mut Changes) -> Result<(), TreeError> {
             }
         }
     }
-    Ok(())
 }
 
 /// Whether `path` is this thing the set-up put there, and still the same.

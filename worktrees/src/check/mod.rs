@@ -11,5 +11,6 @@ mod take;
 mod tree;
 
 pub(crate) use record::CheckState;
+pub(crate) use repository::Traits;
 pub use run::Check;
 pub use tree::{AfterCheck, CheckTree};

@@ -67,12 +67,23 @@ impl Traits {
             .git("config")
             .args(["-z", "--get-regexp", COPIED_SETTINGS])
             .ask()?;
+        let (mut traits, sparse) = Self::of_settings(&listed, commit.len() == 64);
+        if sparse {
+            let patterns = atomic::read(&layout.common.join("info/sparse-checkout"))?;
+            let patterns = patterns.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+            traits.main_sparse = patterns;
+        }
+        Ok(traits)
+    }
+
+    /// Those that follow from what `git config -z` lists, and whether the main tree is sparse.
+    pub(crate) fn of_settings(listed: &[u8], sha256: bool) -> (Self, bool) {
         let mut traits = Self::default();
         let (mut extensions, mut taken, mut sparse) = (String::new(), String::new(), false);
-        if commit.len() == 64 {
+        if sha256 {
             extensions.push_str("\tobjectFormat = sha256\n");
         }
-        for record in zero_split(&listed) {
+        for record in zero_split(listed) {
             let record = String::from_utf8_lossy(record);
             // A key without a value means yes.
             let (name, value) = record.split_once('\n').unwrap_or((&record, "true"));
@@ -96,12 +107,7 @@ impl Traits {
             traits.config.push_str(&extensions);
         }
         traits.config.push_str(&taken);
-        if sparse {
-            let patterns = atomic::read(&layout.common.join("info/sparse-checkout"))?;
-            let patterns = patterns.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-            traits.main_sparse = patterns;
-        }
-        Ok(traits)
+        (traits, sparse)
     }
 }
 

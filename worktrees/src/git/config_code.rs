@@ -160,6 +160,11 @@ pub(super) fn of_tree(admin: &Path) -> Option<String> {
     None
 }
 
+/// Whether an entry of this name and value makes git run a program.
+pub(crate) fn runs_code(key: &str, value: &str) -> bool {
+    runs(key, value).is_some()
+}
+
 fn runs(key: &str, value: &str) -> Option<Runs> {
     let is_switch = matches!(
         value,

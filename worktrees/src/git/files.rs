@@ -99,15 +99,24 @@ pub(crate) fn head(layout: &Layout, admin: &Path) -> Head {
     let Some(text) = text_file(&admin.join("HEAD")) else {
         return Head::Elsewhere;
     };
-    let text = text.trim();
     if layout.common.join("reftable").exists() {
         // The HEAD file is a stub there.
         return Head::Elsewhere;
     }
-    match text.strip_prefix("ref: ") {
-        Some(name) if name.starts_with("refs/heads/") => {
-            Head::Branch(name.to_owned(), loose_ref(&layout.common, name))
+    match parse_head(&text) {
+        Head::Branch(name, _) => {
+            let tip = loose_ref(&layout.common, &name);
+            Head::Branch(name, tip)
         }
+        head => head,
+    }
+}
+
+/// Where a HEAD file with this text points; a branch's commit is in another file.
+pub(crate) fn parse_head(text: &str) -> Head {
+    let text = text.trim();
+    match text.strip_prefix("ref: ") {
+        Some(name) if name.starts_with("refs/heads/") => Head::Branch(name.to_owned(), None),
         Some(_) => Head::Elsewhere,
         None if is_oid(text) => Head::Detached(text.to_owned()),
         None => Head::Elsewhere,
@@ -120,7 +129,11 @@ fn loose_ref(common: &Path, name: &str) -> Option<String> {
         let text = text.trim();
         return is_oid(text).then(|| text.to_owned());
     }
-    let packed = text_file(&common.join("packed-refs"))?;
+    packed_ref(&text_file(&common.join("packed-refs"))?, name)
+}
+
+/// The commit a ref stands at in a file of packed refs.
+pub(crate) fn packed_ref(packed: &str, name: &str) -> Option<String> {
     packed.lines().find_map(|line| {
         let (oid, found) = line.split_once(' ')?;
         (found == name && is_oid(oid)).then(|| oid.to_owned())
@@ -172,6 +185,11 @@ pub(crate) fn locked(admin: &Path) -> Option<String> {
 /// such file.
 pub(crate) fn reflog(dir: &Path, name: &str) -> Option<Vec<String>> {
     let bytes = atomic::read(&dir.join("logs").join(name)).ok()??;
+    Some(logged_commits(&bytes))
+}
+
+/// The names of all commits in a reflog with this content, each once.
+pub(crate) fn logged_commits(bytes: &[u8]) -> Vec<String> {
     let mut oids = Vec::new();
     for line in bytes.split(|byte| *byte == b'\n') {
         let line = String::from_utf8_lossy(line);
@@ -182,7 +200,7 @@ pub(crate) fn reflog(dir: &Path, name: &str) -> Option<Vec<String>> {
             }
         }
     }
-    Some(oids)
+    oids
 }
 
 /// How many stashes the shared list has that were made on `branch`.
@@ -190,7 +208,12 @@ pub(crate) fn stashes_on(common: &Path, branch: &str) -> usize {
     let Ok(Some(bytes)) = atomic::read(&common.join("logs/refs/stash")) else {
         return 0;
     };
-    let text = String::from_utf8_lossy(&bytes);
+    stashes_in(&bytes, branch)
+}
+
+/// The same in a list with this content.
+pub(crate) fn stashes_in(bytes: &[u8], branch: &str) -> usize {
+    let text = String::from_utf8_lossy(bytes);
     // "WIP on <branch>: …", or "On <branch>: <message>".
     let marks = [format!("WIP on {branch}:"), format!("On {branch}:")];
     let message = |line: &str| line.split_once('\t').map(|(_, message)| message.to_owned());

@@ -185,7 +185,7 @@ pub struct ConflictPlace {
 }
 
 /// The lines of our side that stand between the marks of conflicts.
-fn marked_lines(merged: &[u8]) -> Vec<(usize, usize)> {
+pub(crate) fn marked_lines(merged: &[u8]) -> Vec<(usize, usize)> {
     let (mut found, mut line, mut start) = (Vec::new(), 0, 0);
     let mut theirs = false;
     for text in merged.split(|byte| *byte == b'\n') {

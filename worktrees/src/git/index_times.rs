@@ -103,20 +103,20 @@ pub(crate) fn assumes_unchanged(bytes: &[u8]) -> Option<bool> {
 
 /// An index of the plain form.
 #[derive(Debug)]
-pub(super) struct PlainIndex {
+pub(crate) struct PlainIndex {
     bytes: Vec<u8>,
     entries: Vec<std::ops::Range<usize>>,
 }
 
 impl PlainIndex {
     /// `None` if it is of another form, or damaged.
-    pub(super) fn parse(bytes: Vec<u8>) -> Option<Self> {
+    pub(crate) fn parse(bytes: Vec<u8>) -> Option<Self> {
         let entries = entries(&bytes)?;
         Some(Self { bytes, entries })
     }
 
     /// What it says of each file.
-    pub(super) fn files(&self) -> impl Iterator<Item = IndexEntry<'_>> {
+    pub(crate) fn files(&self) -> impl Iterator<Item = IndexEntry<'_>> {
         let entries = self.entries.iter();
         entries.map(|range| IndexEntry(&self.bytes[range.clone()]))
     }
@@ -124,17 +124,17 @@ impl PlainIndex {
 
 /// What an index says of one file.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct IndexEntry<'a>(&'a [u8]);
+pub(crate) struct IndexEntry<'a>(&'a [u8]);
 
 impl<'a> IndexEntry<'a> {
     /// From the top of the working tree.
-    pub(super) fn name(self) -> &'a [u8] {
+    pub(crate) fn name(self) -> &'a [u8] {
         &self.0[NAME..]
     }
 
     /// Whether the file is still the one git saw. Not if git was told not to look at it, or if it is
     /// neither a file nor a link.
-    pub(super) fn is_as_in(self, now: &Stat) -> bool {
+    pub(crate) fn is_as_in(self, now: &Stat) -> bool {
         let same = |at: usize, value: [u8; 4]| self.0[at..at + 4] == value;
         let mode = match now.st_mode & 0o170_000 {
             0o100_000 if now.st_mode & 0o100 != 0 => 0o100_755_u32,

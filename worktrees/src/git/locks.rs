@@ -34,7 +34,7 @@ pub(crate) fn in_the_way(finished: &Finished) -> Option<PathBuf> {
     named_in(&String::from_utf8_lossy(&finished.stderr))
 }
 
-fn named_in(stderr: &str) -> Option<PathBuf> {
+pub(crate) fn named_in(stderr: &str) -> Option<PathBuf> {
     let (_, rest) = stderr.split_once("Unable to create '")?;
     let (path, _) = rest.split_once("': File exists")?;
     let path = PathBuf::from(path);

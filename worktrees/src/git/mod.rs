@@ -20,6 +20,7 @@ mod places;
 pub(crate) mod untouched;
 
 pub(crate) use command::{Git, SKIP_NESTED, line, path_from, zero_split};
+pub(crate) use config_code::runs_code;
 pub use config_code::{ConfigCode, config_code};
 pub(crate) use files::Head;
 pub use history::FileStat;

@@ -183,7 +183,7 @@ impl Target {
 }
 
 /// Why git does not move a branch, in one line with the files.
-fn in_a_line(said: &str) -> String {
+pub(crate) fn in_a_line(said: &str) -> String {
     // The files stand below, each after a tab.
     let files = said.lines().filter_map(|line| line.strip_prefix('\t'));
     let files: Vec<&str> = files.map(str::trim).collect();

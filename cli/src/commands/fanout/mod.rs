@@ -4,7 +4,7 @@ mod apply;
 mod init;
 mod merge_reports;
 mod run;
-mod view;
+pub(crate) mod view;
 
 use std::fs::OpenOptions;
 use std::io::Write;

@@ -8,6 +8,7 @@ mod anthropic;
 mod chat;
 mod client;
 mod error;
+pub(super) mod fuzz;
 mod http;
 mod prices;
 mod provider;

@@ -35,6 +35,7 @@ pub use files::FoundBelow;
 pub(super) use places::plain;
 pub use seen::Seen;
 pub use toolbox::{Toolbox, ToolboxOptions};
+pub(super) use web_fetch::plain_text;
 
 /// What a call returns while it runs.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

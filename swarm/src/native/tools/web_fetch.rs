@@ -134,7 +134,7 @@ fn is_text(kind: &str) -> bool {
 }
 
 /// The words of a page, without scripts, styles and tags.
-fn plain_text(page: &str) -> String {
+pub(in crate::native) fn plain_text(page: &str) -> String {
     let mut text = String::new();
     let mut rest = page;
     while let Some((before, after)) = rest.split_once('<') {

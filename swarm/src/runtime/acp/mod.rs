@@ -15,7 +15,7 @@ mod withhold;
 mod tests;
 
 use super::program;
-use super::translator::drive;
+use super::translator::{Translator, drive};
 use super::{Abilities, Agent, Launch, LaunchError, Runtime, Start};
 use crate::process::Processes;
 use quirks::Quirks;
@@ -35,6 +35,11 @@ impl AcpRuntime {
         let quirks = Quirks::of_command(&command);
         Self { command, quirks }
     }
+}
+
+/// The protocol for an agent with a new conversation, as `program` speaks it.
+pub(super) fn translator(launch: Launch, program: &str) -> impl Translator + use<> {
+    Acp::new(launch, Quirks::of_command(&[program.to_owned()]))
 }
 
 impl Runtime for AcpRuntime {

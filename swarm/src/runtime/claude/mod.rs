@@ -22,7 +22,7 @@ mod tests;
 use uuid::Uuid;
 
 use super::program;
-use super::translator::drive;
+use super::translator::{Translator, drive};
 use super::{Abilities, Agent, Launch, LaunchError, Messages, Runtime, Start};
 use crate::process::Processes;
 use translate::Claude;
@@ -39,6 +39,11 @@ impl ClaudeRuntime {
     pub fn new(command: Vec<String>) -> Self {
         Self { command }
     }
+}
+
+/// The protocol for an agent with a new conversation.
+pub(super) fn translator(launch: &Launch) -> impl Translator + use<> {
+    Claude::new(launch, "s".to_owned())
 }
 
 impl Runtime for ClaudeRuntime {

@@ -19,7 +19,7 @@ mod translate;
 mod tests;
 
 use super::program;
-use super::translator::drive;
+use super::translator::{Translator, drive};
 use super::{Abilities, Agent, Launch, LaunchError, Messages, Runtime};
 use crate::process::Processes;
 use translate::Codex;
@@ -36,6 +36,11 @@ impl CodexRuntime {
     pub fn new(command: Vec<String>) -> Self {
         Self { command }
     }
+}
+
+/// The protocol for an agent with a new conversation.
+pub(super) fn translator(launch: Launch) -> impl Translator {
+    Codex::new(launch)
 }
 
 impl Runtime for CodexRuntime {

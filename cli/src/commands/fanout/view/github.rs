@@ -45,6 +45,12 @@ pub(super) fn not_run(message: &str) -> String {
     format!("::error {place}title=ccb fanout::{}", data(message))
 }
 
+/// An annotation about a file and an event with these texts, for the fuzz target.
+pub(crate) fn annotated(text: &str) -> String {
+    let place = not_run(&format!("{text}:1: {text}"));
+    format!("{place}\n::error file={}::{}", property(text), data(text))
+}
+
 /// Text that cannot end the line it stands on.
 fn data(text: &str) -> String {
     text.replace('%', "%25")

@@ -3,7 +3,7 @@
 //! The terminal view is a page of own code rather than a crate of progress bars: the frame is a
 //! pure function of the events, which tests can look at, and it is written in one piece.
 
-mod github;
+pub(crate) mod github;
 mod json;
 mod plain;
 mod terminal;
