@@ -116,11 +116,17 @@ pub(crate) fn head(layout: &Layout, admin: &Path) -> Head {
 pub(crate) fn parse_head(text: &str) -> Head {
     let text = text.trim();
     match text.strip_prefix("ref: ") {
-        Some(name) if name.starts_with("refs/heads/") => Head::Branch(name.to_owned(), None),
+        Some(name) if is_branch(name) => Head::Branch(name.to_owned(), None),
         Some(_) => Head::Elsewhere,
         None if is_oid(text) => Head::Detached(text.to_owned()),
         None => Head::Elsewhere,
     }
+}
+
+/// Whether it is a branch's full name. An agent can write anything there, and the name becomes a
+/// path: with `..` in it another file would be read.
+fn is_branch(name: &str) -> bool {
+    name.starts_with("refs/heads/") && git2::Reference::is_valid_name(name)
 }
 
 /// The commit a ref of the shared directory stands at, as the plain and packed refs say.
@@ -241,5 +247,32 @@ pub(crate) fn has_no_text(path: &Path) -> bool {
     match atomic::read(path) {
         Ok(Some(bytes)) => bytes.is_empty() || bytes.contains(&0),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_names_a_branch_and_no_other_file() {
+        let branch = |name: &str| Head::Branch(name.to_owned(), None);
+        let plain = "refs/heads/feature/x";
+        assert_eq!(parse_head(&format!("ref: {plain}\n")), branch(plain));
+        for name in [
+            "refs/heads/../../../../etc/passwd",
+            "refs/heads/..",
+            "refs/heads/a\nrefs/heads/b",
+            "refs/heads/a\u{1b}[2J",
+            "refs/heads//a",
+            "refs/heads/",
+            "refs/heads/a.lock",
+        ] {
+            assert_eq!(
+                parse_head(&format!("ref: {name}\n")),
+                Head::Elsewhere,
+                "{name:?}"
+            );
+        }
     }
 }
