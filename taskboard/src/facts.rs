@@ -17,6 +17,10 @@ use crate::own_keys::{
 };
 use crate::task::{Status, Task};
 
+/// Higher tokens are damage: counting never gets there, and there is no next one after the highest
+/// number.
+const MAX_TOKEN: u64 = 1 << 53;
+
 /// Whether the key holds a command, which is carried out and so is never changed: a command
 /// without its password does something else.
 pub(crate) fn is_command(key: &str) -> bool {
@@ -479,6 +483,7 @@ impl Task {
     pub(crate) fn last_token(&self) -> u64 {
         self.ours(LEASE)
             .and_then(|lease| lease.get("token")?.as_u64())
+            .filter(|token| *token <= MAX_TOKEN)
             .unwrap_or(0)
     }
 
@@ -674,6 +679,20 @@ mod tests {
         };
         assert_eq!(odd.result(), Some(expected));
         assert_eq!(task(&json!({"result": "done"})).result(), None);
+    }
+
+    #[test]
+    fn a_lease_with_the_highest_number_there_is_has_a_next_one() {
+        let mut task = task(&json!({"lease": {"token": u64::MAX}}));
+        task.make_pending();
+        let request = crate::ClaimRequest {
+            lease: Some(LeaseTerm::Milliseconds(1000)),
+            ..crate::ClaimRequest::new("a")
+        };
+        crate::claim::start(&mut task, &request, 5);
+        assert_eq!(task.lease().unwrap().token, 5);
+        crate::claim::start(&mut task, &request, 5);
+        assert_eq!(task.lease().unwrap().token, 6);
     }
 
     #[test]
