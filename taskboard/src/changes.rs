@@ -24,6 +24,9 @@ use crate::task::{Status, Task};
 /// The format of the log's lines.
 pub(crate) const LOG_VERSION: u64 = 1;
 
+/// Higher numbers are damage: counting never gets there, and JSON readers round them.
+const MAX_SEQ: u64 = 1 << 53;
+
 /// One numbered change of one task.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Change {
@@ -135,7 +138,8 @@ const TASK: &[u8] = b",\"task\":";
 
 /// Reads the part of a line that the index needs, without parsing the task.
 pub(crate) fn head(line: &[u8]) -> Option<Head> {
-    quick::head(line).or_else(|| any_head(line))
+    let head = quick::head(line).or_else(|| any_head(line));
+    head.filter(|head| head.seq <= MAX_SEQ)
 }
 
 /// The same for lines with anything unusual in them.
@@ -279,7 +283,7 @@ impl ChangeReader {
             let Ok(change) = serde_json::from_slice::<Change>(&line) else {
                 continue;
             };
-            if change.seq <= self.last {
+            if change.seq <= self.last || change.seq > MAX_SEQ {
                 continue;
             }
             if change.seq > self.last + 1 && changes.is_empty() && !self.from_the_first {
@@ -347,6 +351,20 @@ mod tests {
     use super::*;
     use crate::index_file::tests::slim;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_change_with_the_highest_number_there_is_counts_as_damage() {
+        let line = |seq: u64| format!(r#"{{"v":1,"seq":{seq},"ts":"t","op":"delete","id":"1"}}"#);
+        assert_eq!(head(line(5).as_bytes()).unwrap().seq, 5);
+        assert!(head(line(u64::MAX).as_bytes()).is_none());
+        let dir = tempfile::tempdir().unwrap();
+        let paths = Paths::new(dir.path());
+        let text = format!("{}\n{}\n", line(u64::MAX), line(1));
+        std::fs::write(&paths.log, text).unwrap();
+        let mut reader = ChangeReader::new(paths, 0);
+        let seqs: Vec<u64> = reader.read().unwrap().iter().map(|one| one.seq).collect();
+        assert_eq!(seqs, [1]);
+    }
 
     proptest! {
         #[test]
