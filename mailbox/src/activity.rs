@@ -39,7 +39,7 @@ impl Activity {
     pub(crate) fn started(self) -> Option<Self> {
         (!self.busy).then_some(Self {
             busy: true,
-            times: self.times + 1,
+            times: self.times.saturating_add(1),
             ..self
         })
     }
@@ -123,5 +123,18 @@ impl FileMail {
             Ok(())
         })?;
         Ok((!posted.already).then_some(posted))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_that_was_busy_as_often_as_can_be_counted_becomes_busy_again() {
+        let idle: Activity =
+            serde_json::from_str(r#"{"v":1,"busy":false,"times":18446744073709551615}"#).unwrap();
+        let next = idle.started().unwrap();
+        assert!(next.busy && next.times == u64::MAX);
     }
 }
