@@ -388,6 +388,10 @@ pub fn read(path: &Path) -> Result<Option<Vec<u8>>> {
     Ok(read_stamped(path)?.map(|(bytes, _)| bytes))
 }
 
+/// The largest file that is read whole, in bytes. Others can write files that ccb reads, and one that
+/// is as long as they like takes no room on the disk.
+const LARGEST: u64 = 1 << 30;
+
 /// [`read`]s a file together with its stamp.
 pub fn read_stamped(path: &Path) -> Result<Option<(Vec<u8>, Stamp)>> {
     Ok(read_open(path)?.map(|(_, bytes, stamp)| (bytes, stamp)))
@@ -408,6 +412,10 @@ fn read_open(path: &Path) -> Result<Option<(File, Vec<u8>, Stamp)>> {
     let meta = file.metadata().context("read", path)?;
     if !meta.is_file() {
         let error = io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
+        return Err(error).context("read", path);
+    }
+    if meta.len() > LARGEST {
+        let error = io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 1 GiB");
         return Err(error).context("read", path);
     }
     // One byte more than there should be, so that a short read proves the end.
@@ -431,6 +439,18 @@ fn read_open(path: &Path) -> Result<Option<(File, Vec<u8>, Stamp)>> {
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_file_that_is_said_to_be_endless_is_refused_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.json");
+        let file = std::fs::File::create_new(&path).unwrap();
+        file.set_len(1 << 42).unwrap();
+        let error = read(&path).unwrap_err().to_string();
+        assert!(error.contains("larger than 1 GiB"), "{error}");
+        file.set_len(3).unwrap();
+        assert_eq!(read(&path).unwrap().unwrap(), [0; 3]);
+    }
 
     #[test]
     fn replace_leaves_one_private_file_and_no_temporary() {
