@@ -220,7 +220,7 @@ impl Document {
             !name.is_some_and(|name| name.eq_ignore_ascii_case(LEAD))
         });
         let given = given.max(mates.count() as u64);
-        self.set_ours("colorsGiven", Some((given + 1).into()));
+        self.set_ours("colorsGiven", Some(given.saturating_add(1).into()));
         COLORS[(given % COLORS.len() as u64) as usize]
     }
 }
@@ -370,4 +370,21 @@ fn milliseconds(fields: &Fields<'_>, key: &str) -> Read<Option<i64>> {
     // JavaScript may write a fraction.
     let whole = |value: &Value| value.as_i64().or(value.as_f64().map(|ms| ms as i64));
     fields.read(key, "a number", whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_gets_a_color_whatever_the_count_of_them_says() {
+        let team = Name::new("team", "t").unwrap();
+        let text = format!(
+            r#"{{"name":"t","ccb":{{"v":1,"colorsGiven":{}}}}}"#,
+            u64::MAX
+        );
+        let mut document = Document::parse(&team, text.as_bytes()).unwrap();
+        assert!(COLORS.contains(&document.take_color()));
+        assert!(COLORS.contains(&document.take_color()));
+    }
 }
