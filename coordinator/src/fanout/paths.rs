@@ -210,7 +210,9 @@ fn decoded(uri: &str) -> String {
     while at < bytes.len() {
         let hex = (bytes[at] == b'%')
             .then(|| uri.get(at + 1..at + 3))
-            .flatten();
+            .flatten()
+            // A number can have a sign, a code cannot.
+            .filter(|hex| !hex.starts_with('+'));
         match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
             Some(byte) => {
                 out.push(byte);
@@ -223,4 +225,15 @@ fn decoded(uri: &str) -> String {
         }
     }
     String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decoded;
+
+    #[test]
+    fn a_percent_sign_before_a_signed_number_is_no_code() {
+        assert_eq!(decoded("a%20b%2Fc"), "a b/c");
+        assert_eq!(decoded("a%+1b%+Fc%"), "a%+1b%+Fc%");
+    }
 }
