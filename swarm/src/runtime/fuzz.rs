@@ -140,6 +140,9 @@ impl Heard {
                 let costs = [usage.cost_usd, usage.saved_usd];
                 assert!(costs.iter().all(|cost| *cost >= 0.0), "{usage:?}");
                 self.usage.add(usage);
+                let written = serde_json::to_value(self.usage).unwrap_or_default();
+                let read = serde_json::from_value::<Usage>(written).ok();
+                assert_eq!(read, Some(self.usage), "cannot be written down");
             }
             Event::Permission { id, .. } => self.questions.push(id.clone()),
             _ => {}

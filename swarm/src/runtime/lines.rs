@@ -258,7 +258,7 @@ fn event(said: Said) -> Event {
             is_error: error,
         },
         Said::Accepted { id } => Event::Accepted { message: id },
-        Said::Usage(usage) => Event::Usage(usage),
+        Said::Usage(usage) => Event::Usage(usage.plausible()),
         Said::Permission { id, tool, input } => Event::Permission { id, tool, input },
         Said::Mode { mode, error } => Event::Mode {
             mode,

@@ -279,7 +279,20 @@ fn is_free(usd: &f64) -> bool {
     *usd <= 0.0
 }
 
+/// The most money that is counted; sums of it stay numbers that JSON can write.
+const MOST_USD: f64 = 1e12;
+
 impl Usage {
+    /// The same as far as it can be true. Programs say what they like: a cost below zero would make
+    /// room under a limit, and one without bound could not be written down.
+    #[must_use]
+    pub(crate) fn plausible(mut self) -> Self {
+        for cost in [&mut self.cost_usd, &mut self.saved_usd] {
+            *cost = cost.clamp(0.0, MOST_USD);
+        }
+        self
+    }
+
     /// Tokens read that were not in the cache and were not put there.
     pub fn uncached_tokens(&self) -> u64 {
         let cached = self
@@ -341,10 +354,10 @@ impl Usage {
         add(&mut self.cache_read_tokens, more.cache_read_tokens);
         add(&mut self.cache_write_tokens, more.cache_write_tokens);
         add(&mut self.forked_tokens, more.forked_tokens);
-        self.saved_usd += more.saved_usd;
+        self.saved_usd = (self.saved_usd + more.saved_usd).min(MOST_USD);
         self.input_tokens = self.input_tokens.saturating_add(more.input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(more.output_tokens);
-        self.cost_usd += more.cost_usd;
+        self.cost_usd = (self.cost_usd + more.cost_usd).min(MOST_USD);
         self.unpriced_tokens = self.unpriced_tokens.saturating_add(more.unpriced_tokens);
         self.tool_uses = self.tool_uses.saturating_add(more.tool_uses);
     }

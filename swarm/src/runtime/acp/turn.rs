@@ -193,8 +193,8 @@ fn output(update: &Value) -> String {
 pub(super) fn usage(value: &Value) -> Usage {
     let number = |key: &str| value[key].as_u64().unwrap_or(0);
     Usage {
-        input_tokens: number("inputTokens") + number("input_tokens"),
-        output_tokens: number("outputTokens") + number("output_tokens"),
+        input_tokens: number("inputTokens").saturating_add(number("input_tokens")),
+        output_tokens: number("outputTokens").saturating_add(number("output_tokens")),
         ..Usage::default()
     }
 }

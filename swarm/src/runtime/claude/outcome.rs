@@ -117,25 +117,36 @@ impl Costs {
         if let Some(Value::Object(models)) = result.get("model_usage_since_last_result") {
             let mut usage = Usage::default();
             for model in models.values() {
-                usage.add(&Usage {
-                    input_tokens: number(model, "inputTokens")
-                        + number(model, "cacheReadInputTokens")
-                        + number(model, "cacheCreationInputTokens"),
+                let read = Usage {
+                    input_tokens: sum(
+                        model,
+                        [
+                            "inputTokens",
+                            "cacheReadInputTokens",
+                            "cacheCreationInputTokens",
+                        ],
+                    ),
                     cache_read_tokens: number(model, "cacheReadInputTokens"),
                     cache_write_tokens: number(model, "cacheCreationInputTokens"),
                     output_tokens: number(model, "outputTokens"),
                     cost_usd: model.get("costUSD").and_then(Value::as_f64).unwrap_or(0.0),
                     ..Usage::default()
-                });
+                };
+                usage.add(&read.plausible());
             }
             return usage;
         }
         let none = Value::Null;
         let usage = result.get("usage").unwrap_or(&none);
         Usage {
-            input_tokens: number(usage, "input_tokens")
-                + number(usage, "cache_read_input_tokens")
-                + number(usage, "cache_creation_input_tokens"),
+            input_tokens: sum(
+                usage,
+                [
+                    "input_tokens",
+                    "cache_read_input_tokens",
+                    "cache_creation_input_tokens",
+                ],
+            ),
             cache_read_tokens: number(usage, "cache_read_input_tokens"),
             cache_write_tokens: number(usage, "cache_creation_input_tokens"),
             output_tokens: number(usage, "output_tokens"),
@@ -145,7 +156,14 @@ impl Costs {
             },
             ..Usage::default()
         }
+        .plausible()
     }
+}
+
+/// What these fields come to together.
+fn sum(value: &Value, keys: [&str; 3]) -> u64 {
+    let numbers = keys.iter().map(|key| number(value, key));
+    numbers.fold(0, u64::saturating_add)
 }
 
 fn number(value: &Value, key: &str) -> u64 {
@@ -154,4 +172,40 @@ fn number(value: &Value, key: &str) -> u64 {
 
 fn string<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
     object.get(key).and_then(Value::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(result: Value) -> Usage {
+        let Value::Object(result) = result else {
+            unreachable!();
+        };
+        Costs::new(true).usage(&result)
+    }
+
+    #[test]
+    fn numbers_beyond_all_bounds_are_added_up() {
+        let all = usage(serde_json::json!({"usage": {
+            "input_tokens": u64::MAX, "cache_read_input_tokens": 5, "output_tokens": 7,
+        }}));
+        assert_eq!((all.input_tokens, all.output_tokens), (u64::MAX, 7));
+        let one = serde_json::json!({"inputTokens": u64::MAX, "cacheReadInputTokens": 1, "costUSD": 1e308});
+        let models = serde_json::json!({"model_usage_since_last_result": {"a": one, "b": one}});
+        let mut both = usage(models);
+        assert_eq!(both.input_tokens, u64::MAX);
+        both.add(&both.clone());
+        let written = serde_json::to_string(&both).unwrap();
+        assert_eq!(serde_json::from_str::<Usage>(&written).unwrap(), both);
+    }
+
+    #[test]
+    fn a_cost_below_zero_makes_no_room_under_a_limit() {
+        let models = |usd: f64| {
+            usage(serde_json::json!({"model_usage_since_last_result": {"a": {"costUSD": usd}}}))
+        };
+        assert_eq!(models(-5.0).cost_usd, 0.0);
+        assert_eq!(models(5.0).cost_usd, 5.0);
+    }
 }
