@@ -8,11 +8,12 @@ use store::fuzz::Target;
 use crate::changes::{Change, any_head, head};
 use crate::checks::Record;
 use crate::claim::{self, ClaimRequest};
-use crate::facts::{LeaseTerm, check_metadata, decide_check};
+use crate::facts::{LeaseTerm, decide_check};
 use crate::format::{parse, to_bytes};
 use crate::id::TaskId;
 use crate::index::{Index, Slim};
 use crate::index_file::{decode, encode, sealed};
+use crate::own_keys;
 use crate::quick;
 use crate::section::Intent;
 use crate::slot::{LONG, decode as decode_slot, encode as encode_slot, sealed as sealed_slot};
@@ -41,7 +42,7 @@ fn task_file(data: &[u8]) {
     change(&task, id);
     if let Some(said) = &task.metadata {
         let mut merged = task.clone();
-        let allowed = check_metadata(said).is_ok();
+        let allowed = own_keys::checked(said, task.metadata.as_ref()).is_ok();
         decide_check(said);
         assert_eq!(merged.merge_metadata(said).is_ok(), allowed);
     }

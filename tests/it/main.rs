@@ -60,12 +60,12 @@ mod fanout_kill;
 mod fanout_run;
 /// `ccb fanout`: what CI has to be able to trust.
 mod fanout_trust;
+/// The corpora of the fuzz targets, replayed.
+mod fuzz_corpus;
 /// Where prompts go: through the gateway that the user names.
 mod gateway;
 /// What git runs for ccb is what `ccb trust --show` says.
 mod git_code;
-/// The corpora of the fuzz targets, replayed.
-mod fuzz_corpus;
 /// The dependency graph in all its forms, and the stream of changes.
 mod graph_watch;
 /// Guards and hosts that see to one run after another.

@@ -14,6 +14,7 @@ use tokio::io::AsyncWriteExt;
 use super::guard::Guard;
 use super::http::{self, parameter};
 use super::routes::Wish;
+use super::secret::TokenProof;
 use super::state::Seen;
 
 /// No input has it, unless somebody wrote it there.
@@ -31,7 +32,7 @@ pub(crate) fn page_request(data: &[u8]) {
     let event: Bytes = http::event(Some("e.1"), &clean);
     assert_eq!(event.iter().filter(|byte| **byte == b'\n').count(), 3);
     let at = SocketAddr::from(([127, 0, 0, 1], 7317));
-    let guard = Guard::new(TOKEN.to_owned(), at, None);
+    let guard = Guard::new(Some(TokenProof::of(TOKEN)), at, None);
     if memchr_free(data) {
         assert!(!lets_through(&guard, data), "{text:?}");
     }
@@ -55,11 +56,13 @@ fn lets_through(guard: &Guard, data: &[u8]) -> bool {
             return;
         }
         let answer = service_fn(|request: Request<Incoming>| {
-            let ours = guard.is_ours(request.headers()).is_ok();
-            let may = guard.may(request.headers(), request.method() != hyper::Method::GET);
-            let token = parameter(request.uri().query(), "token");
-            let token = token.is_some_and(|token| guard.is_token(&token));
-            through.set(through.get() || ours && (may.is_ok() || token));
+            let headers = request.headers();
+            let ours = guard.is_ours(headers, request.uri()).is_ok();
+            let may = guard.may(headers, request.method() != hyper::Method::GET);
+            let query = |name| parameter(request.uri().query(), name);
+            let token = query("token").is_some_and(|token| guard.is_token(&token));
+            let code = query("code").is_some_and(|code| guard.enter(&code, "who", headers).is_ok());
+            through.set(through.get() || ours && (may.is_ok() || token || code));
             async move {
                 drop(request.into_body().collect().await);
                 let refused = http::text(StatusCode::FORBIDDEN, "text/plain", "no");

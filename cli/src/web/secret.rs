@@ -34,7 +34,7 @@ pub(super) fn same(one: &str, other: &str) -> bool {
 pub(super) struct TokenProof(String);
 
 impl TokenProof {
-    fn of(token: &str) -> Self {
+    pub(super) fn of(token: &str) -> Self {
         let digest = Sha256::digest(token.as_bytes());
         let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         Self(hex)
