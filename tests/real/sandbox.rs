@@ -21,7 +21,9 @@ fn attempts(outside: &Path) -> Vec<String> {
         format!("echo gone > /proc/self/root{outside}/secret"),
         format!("mkdir {outside}/dir"),
         format!("git init -q {outside}/repo"),
-        "git -C \"$(git rev-parse --git-common-dir)/..\" config core.fsmonitor gone".to_owned(),
+        "git config -f \"$(cat .git/objects/info/alternates)/../config\" core.fsmonitor gone"
+            .to_owned(),
+        "echo gone > \"$(cat .git/objects/info/alternates)/gone\"".to_owned(),
     ]
     .iter()
     .map(|line| format!("if {line}; then echo ESCAPED; else echo held; fi"))
