@@ -100,8 +100,7 @@ fn build(features: &[&str]) -> Result<PathBuf, Failure> {
     let status = Command::new(cargo)
         .args([
             "build",
-            "--profile",
-            "dist",
+            "--release",
             "--quiet",
             "-p",
             "ccb-cli",
@@ -117,7 +116,7 @@ fn build(features: &[&str]) -> Result<PathBuf, Failure> {
     if !status.success() {
         return Err("ccb could not be built; name a binary with --ccb".into());
     }
-    Ok(target.join("dist/ccb"))
+    Ok(target.join("release/ccb"))
 }
 
 /// Both boards of a cell; made anew when they run dry.

@@ -1,7 +1,7 @@
 // What many agents and many tasks cost: the page's long tasks, the server's share of a core, and how soon
 // a board is seen. Prints a table; the aims are 100 ms, 10 % and 1 s.
 //
-//   tests/browser/run.sh load [SECONDS]      10 by default; CCB=target/dist/ccb for figures that count
+//   tests/browser/run.sh load [SECONDS]      10 by default; CCB=target/release/ccb for figures that count
 import { spawn } from "node:child_process";
 import { readFileSync, readdirSync } from "node:fs";
 import { Scene, browser } from "./scene.mjs";

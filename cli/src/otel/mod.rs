@@ -46,7 +46,7 @@ mod without {
         if let Some(name) = asked.filter(|_| !env::is_set("OTEL_SDK_DISABLED")) {
             out.clone().note(&format!(
                 "{name} is set, but this ccb was built without OpenTelemetry; build it with: \
-                 cargo install --profile dist --path cli --features otel"
+                 cargo install --path cli --features otel"
             ));
         }
     }
