@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::git::pin;
+use crate::git::stay::is_stay;
 use crate::layout::Layout;
-use crate::private;
 
 /// Leads from a check tree to the repository it belongs to.
 pub(crate) const MARKER: &str = "ccb-check";
@@ -67,7 +67,7 @@ impl Repository {
     fn around_private(tree: &Path) -> Option<Self> {
         let (main, common) = pin::repository_of(tree)?;
         let layout = Layout::new(&common, &main);
-        private::is_stay(&layout, tree).then_some(Self {
+        is_stay(&layout, tree).then_some(Self {
             common_dir: common,
             main_tree: Some(main),
         })

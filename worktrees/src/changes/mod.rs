@@ -10,6 +10,6 @@ mod strays;
 mod whereabouts;
 
 pub use snapshot::{TreeSnapshot, fingerprint_of};
-pub(crate) use status::{head_commit, ignored, of, read_records, reflog_commits};
+pub(crate) use status::{ignored, of, read_records, reflog_commits};
 pub use strays::Stray;
 pub use whereabouts::Whereabouts;

@@ -11,9 +11,10 @@ use crate::change_report::Changes;
 use crate::changes::nested;
 use crate::error::TreeError;
 use crate::git::files::{self, is_oid};
-use crate::git::{Git, Head, History, path_from, zero_split};
+use crate::git::stay::Left;
+use crate::git::{Git, path_from, zero_split};
 use crate::layout::Layout;
-use crate::private::{self, Left};
+use crate::private;
 use crate::registry::{Entry, Placed};
 use crate::slug::Slug;
 use crate::trees::Trees;
@@ -232,12 +233,4 @@ pub(crate) fn ignored(tree: &Path) -> Result<Vec<PathBuf>, TreeError> {
         ])
         .run()?;
     Ok(zero_split(&bytes).map(path_from).collect())
-}
-
-/// The commit HEAD of the tree is at, without a process where that is possible.
-pub(crate) fn head_commit(layout: &Layout, tree: &Path, admin: &Path) -> Option<String> {
-    match files::head(layout, admin) {
-        Head::Elsewhere => History::open(tree).resolve("HEAD").ok(),
-        head => head.commit(),
-    }
 }

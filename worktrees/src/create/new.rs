@@ -17,10 +17,10 @@ use store::fault::{pass, reached};
 use store::lock::FileLock;
 use store::tree::touch;
 
-use crate::changes::head_commit;
 use crate::create::{CreateMode, CreateRequest, Created, SetUp, setup};
 use crate::error::TreeError;
 use crate::fault;
+use crate::git::head_commit;
 use crate::git::{Git, index_times};
 use crate::lease::Lease;
 use crate::registry::{Entry, Event, Op, Registry, Section, not_found};

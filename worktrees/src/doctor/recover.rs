@@ -2,13 +2,15 @@
 //!
 //! An entry with an `op` whose tree lock is free has lost its maker.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use store::lock::FileLock;
 
 use crate::error::TreeError;
-use crate::git::{admin, files};
-use crate::private;
+use crate::git::stay::is_stay;
+use crate::git::{admin, files, locks};
 use crate::registry::{Entry, Event, Op, Registry, Section};
 use crate::remove::{MOVING, RemoveRequest};
 use crate::slug::Slug;
@@ -17,6 +19,7 @@ use crate::trees::Trees;
 impl Trees {
     /// Looks after every tree but `except`; what fails is left to whoever needs that tree.
     pub(crate) fn recover_others(&self, except: &Slug) {
+        self.clear_own_locks_once();
         if let Err(error) = self.drop_check_trees(false) {
             tracing::warn!(%error, "a check tree is left to the next check");
         }
@@ -24,7 +27,7 @@ impl Trees {
             return;
         };
         for entry in registry.worktrees.iter().filter(|it| it.is_live()) {
-            if private::is_stay(&self.layout, entry.path())
+            if is_stay(&self.layout, entry.path())
                 && entry
                     .slug()
                     .is_ok_and(|slug| self.is_held(&slug).is_ok_and(|held| !held))
@@ -43,6 +46,16 @@ impl Trees {
             {
                 tracing::warn!(worktree = %slug, %error, "cannot be recovered yet");
             }
+        }
+    }
+
+    /// Removes locks of ccb's refs that a killed git left. The walk over all refs takes time, so
+    /// each process does it once per repository.
+    fn clear_own_locks_once(&self) {
+        static CLEARED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+        let mut cleared = CLEARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if cleared.insert(self.layout.common.clone()) {
+            locks::clear_own(&self.layout);
         }
     }
 

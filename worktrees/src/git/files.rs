@@ -5,8 +5,8 @@ use std::path::{Component, Path, PathBuf};
 
 use store::atomic;
 
+use crate::git::stay;
 use crate::layout::Layout;
-use crate::private;
 
 /// Where a working tree's HEAD is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(crate) fn admin_of(layout: &Layout, tree: &Path) -> Result<PathBuf, String> 
     // While an agent has a `.git` of its own there, that is not asked.
     linked(layout, tree).or_else(|why| {
         let there = std::fs::symlink_metadata(tree).is_ok_and(|meta| meta.is_dir());
-        let private = there.then(|| private::admin_of(layout, tree)).flatten();
+        let private = there.then(|| stay::admin_of(layout, tree)).flatten();
         private.unwrap_or(Err(why))
     })
 }

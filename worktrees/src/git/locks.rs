@@ -76,6 +76,28 @@ pub(crate) fn clear(path: &Path, killed: bool) -> bool {
     }
 }
 
+/// Removes the locks below `refs/ccb` that no process has. Only ccb's own git makes them.
+pub(crate) fn clear_own(layout: &Layout) {
+    for lock in named_lock(&layout.common.join("refs/ccb")) {
+        clear(&lock, true);
+    }
+}
+
+/// Files below `dir` that are named as git names its locks.
+fn named_lock(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let walked = store::tree::walk(dir, &mut |path, meta| {
+        if meta.is_file() && path.extension().is_some_and(|end| end == "lock") {
+            found.push(path.to_owned());
+        }
+        Ok(true)
+    });
+    if let Err(error) = walked {
+        tracing::debug!(%error, dir = %dir.display(), "not all of its locks are known");
+    }
+    found
+}
+
 /// Locks in this repository that nobody seems to have.
 pub(crate) fn left(layout: &Layout) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
@@ -87,13 +109,7 @@ pub(crate) fn left(layout: &Layout) -> Vec<PathBuf> {
         }
     }
     // Refs are files in directories named after them.
-    store::tree::walk(&layout.common.join("refs"), &mut |path, meta| {
-        if meta.is_file() && path.extension().is_some_and(|end| end == "lock") {
-            found.push(path.to_owned());
-        }
-        Ok(true)
-    })
-    .ok();
+    found.extend(named_lock(&layout.common.join("refs")));
     found.retain(|path| {
         let Some(first) = FileId::of(path) else {
             return false;

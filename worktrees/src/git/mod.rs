@@ -1,7 +1,7 @@
 //! Everything that talks to git: starting it (`command`), reading its small files (`files`) and
 //! commits (`history`), writing commits and refs without a process (`in_process`, with what `opened` keeps open), its records of linked worktrees and refs (`admin`), links in the place of refs (`links`), locks that a killed
 //! git left (`locks`), the times in a new index (`index_times`), trees in which nothing was touched
-//! (`untouched`), what in a configuration runs programs (`config_code`), how one is written (`config_text`), and git in a
+//! (`untouched`), what in a configuration runs programs (`config_code`), how one is written (`config_text`), which worktrees have a private `.git` (`stay`), and git in a
 //! repository's places (`places`).
 
 pub(crate) mod admin;
@@ -17,6 +17,7 @@ pub(crate) mod locks;
 mod opened;
 pub(crate) mod pin;
 mod places;
+pub(crate) mod stay;
 pub(crate) mod untouched;
 
 pub(crate) use command::{Git, SKIP_NESTED, line, path_from, zero_split};
@@ -26,4 +27,4 @@ pub(crate) use files::Head;
 pub use history::FileStat;
 pub(crate) use history::History;
 pub use in_process::ConflictPlace;
-pub(crate) use places::{REMOTES, reference_of};
+pub(crate) use places::{REMOTES, head_commit, reference_of};

@@ -6,9 +6,9 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::git::stay::is_stay;
 use crate::git::{config_code, files};
 use crate::layout::{Layout, is_check_name};
-use crate::private;
 
 /// Where git works.
 #[derive(Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub(crate) fn of(dir: &Path) -> Pin {
     };
     let inside = dir.ancestors().take_while(|dir| *dir != tree);
     let has_git = |dir: &&Path| std::fs::symlink_metadata(dir.join(".git")).is_ok();
-    if !has_git(&tree) && !private::is_stay(&layout, tree) {
+    if !has_git(&tree) && !is_stay(&layout, tree) {
         // Nobody's any more, or not made by git.
         return Pin::Free;
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::TreeError;
-use crate::git::{Git, History, files};
+use crate::git::{Git, Head, History, files};
 use crate::layout::Layout;
 
 impl Layout {
@@ -29,6 +29,14 @@ impl Layout {
     /// One of a remote stands where it was last seen.
     pub(crate) fn tip_of(&self, branch: &str) -> Result<Option<String>, TreeError> {
         self.history().tip(&reference_of(branch))
+    }
+}
+
+/// The commit HEAD of the worktree is at, without a process where that is possible.
+pub(crate) fn head_commit(layout: &Layout, tree: &Path, admin: &Path) -> Option<String> {
+    match files::head(layout, admin) {
+        Head::Elsewhere => History::open(tree).resolve("HEAD").ok(),
+        head => head.commit(),
     }
 }
 

@@ -8,14 +8,14 @@ use store::fault::reached;
 use store::lock::FileLock;
 use store::tree::device;
 
-use crate::changes::head_commit;
 use crate::error::TreeError;
 use crate::fault;
-use crate::git::files;
+use crate::git::stay::{Left, Stay, is_stay};
+use crate::git::{files, head_commit};
 use crate::layout::{Layout, name_of};
 use crate::lease::Lease;
 use crate::private::make::Wanted;
-use crate::private::{Left, Stay, is_stay, modules};
+use crate::private::modules;
 use crate::registry::Entry;
 use crate::slug::Slug;
 use crate::trees::Trees;

@@ -12,8 +12,9 @@ use store::fault::reached;
 
 use crate::error::TreeError;
 use crate::fault;
+use crate::git::stay::Stay;
 use crate::git::{Git, in_process, line};
-use crate::private::{Claims, Stay};
+use crate::private::Claims;
 use crate::registry::Entry;
 use crate::trees::Trees;
 

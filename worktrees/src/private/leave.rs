@@ -9,8 +9,9 @@ use store::fault::reached;
 use crate::error::TreeError;
 use crate::fault;
 use crate::git::files;
+use crate::git::stay::{Left, Stay};
 use crate::layout::Layout;
-use crate::private::{Claims, Left, Stay, lfs, modules};
+use crate::private::{Claims, lfs, modules};
 use crate::registry::Entry;
 use crate::trees::Trees;
 

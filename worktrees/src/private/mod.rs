@@ -31,11 +31,9 @@ mod lfs;
 mod make;
 mod modules;
 mod own_making;
-mod stay;
 mod stream;
 
 pub(crate) use claims::Claims;
 
 pub(crate) use leave::what_is_left;
 pub(crate) use own_making::own_branches;
-pub(crate) use stay::{Left, Stay, admin_of, is_stay};

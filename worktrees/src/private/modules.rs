@@ -8,8 +8,9 @@ use store::atomic;
 use store::beneath::Root;
 
 use crate::error::TreeError;
+use crate::git::stay::Left;
 use crate::git::{Git, zero_split};
-use crate::private::{Claims, Left};
+use crate::private::Claims;
 
 /// Takes the `.git` files out of the submodules in `tree` that lead into the private repository, which
 /// is at `git_dir` by now: git could do nothing in the worktree as long as they lead nowhere. Their

@@ -21,6 +21,8 @@ const MOST_BYTES: usize = 256 << 20;
 /// The longest commit or tag, and the longest list of files in one directory.
 const MOST_TEXT: u64 = 1 << 20;
 const MOST_TREE: u64 = 32 << 20;
+/// The most memory that git takes for one object: it believes the size that an object says it has.
+const MOST_MEMORY: &str = "256m";
 /// Objects of more than this in one file are not taken over: `git add` of ccb itself has them.
 const LARGE_FILE: &str = "blob:limit=50m";
 /// With fewer objects than this each becomes a file, as with a push; else they stay a pack.
@@ -94,6 +96,7 @@ impl Trees {
         let taken = git
             .env("GIT_DIR", &self.layout.common)
             .env("GIT_OBJECT_DIRECTORY", &aside)
+            .env("GIT_ALLOC_LIMIT", MOST_MEMORY)
             .env(
                 "GIT_ALTERNATE_OBJECT_DIRECTORIES",
                 self.layout.common.join("objects"),
@@ -162,6 +165,7 @@ impl Trees {
         Git::behind(&self.options.reader, &self.layout.main, verb, READER)
             .env("GIT_DIR", &self.layout.common)
             .env("GIT_OBJECT_DIRECTORY", objects)
+            .env("GIT_ALLOC_LIMIT", MOST_MEMORY)
             .env("GIT_NO_LAZY_FETCH", "1")
             .env("GIT_NO_REPLACE_OBJECTS", "1")
             .timeout(TIME_LIMIT)

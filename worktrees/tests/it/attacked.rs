@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use worktrees::{Lease, Trees};
 
@@ -10,6 +11,8 @@ use crate::attacks::{ATTACKS, Attack, Ends, PRELUDE};
 use crate::repo::{TestRepo, git, slug, write};
 
 const VICTIM: &str = "a file of the user's\n";
+/// Time limit for a process to begin.
+const START_LIMIT: Duration = Duration::from_secs(60);
 
 struct Scene {
     repo: TestRepo,
@@ -45,23 +48,26 @@ impl Scene {
     }
 
     fn sh(&self, script: &str) {
-        let script = format!("{PRELUDE}\n{script}");
+        let done = self.shell(script).output().unwrap();
+        assert!(done.status.success(), "{script}\n{done:?}");
+    }
+
+    /// A shell in the worktree, as an agent starts one.
+    fn shell(&self, script: &str) -> Command {
         let mut command = Command::new("sh");
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("GIT_") {
                 command.env_remove(name);
             }
         }
-        let done = command
-            .args(["-c", &script])
+        command
+            .args(["-c", &format!("{PRELUDE}\n{script}")])
             .current_dir(&self.tree)
             .env("COMMON", self.repo.main().join(".git"))
             .env("VICTIM", &self.victim)
             .env("CODE", format!("touch {}", self.ran.display()))
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .output()
-            .unwrap();
-        assert!(done.status.success(), "{script}\n{done:?}");
+            .env("GIT_CONFIG_GLOBAL", "/dev/null");
+        command
     }
 
     fn assert_unharmed(&self, about: &str) {
@@ -173,4 +179,69 @@ fn attacks_from_a_private_git_come_to_nothing() {
 #[ignore = "takes a minute and 2 GB: tests/attacks.sh runs it"]
 fn heavy_attacks_from_a_private_git_come_to_nothing() {
     strike_all(ATTACKS.iter().filter(|attack| attack.heavy));
+}
+
+/// What a process does that goes on after its run has ended: it changes files, makes links to places outside and
+/// puts a repository of its own in the place of `.git`. It ends by itself after a while.
+const OUTLIVES: &str = r#"
+git init -q "$STOP.git"; git -C "$STOP.git" config core.fsmonitor "$CODE"; git -C "$STOP.git" config filter.t.clean "$CODE"
+echo '* filter=t' > "$STOP.git/.git/info/attributes"
+echo "gitdir: $COMMON" > "$STOP.link"
+set +e
+i=0
+while [ $i -lt 5000 ] && [ ! -e "$STOP" ]; do
+    i=$((i+1))
+    echo $i > work
+    rm -rf d; ln -s "$(dirname "$VICTIM")" d; rm -f d; mkdir -p d; echo $i > "d/f"
+    rm -f readme; ln -s "$VICTIM" readme; rm -f readme; echo $i > readme
+    case $((i % 7)) in
+        0) rm -rf .git; cp -r "$STOP.git/.git" .git ;;
+        3) rm -rf .git; ln -sn "$COMMON" .git ;;
+        5) rm -rf .git; cp "$STOP.link" .git ;;
+    esac
+done 2> /dev/null
+rm -rf d; mkdir d; echo last > d/f; echo last > work
+rm -f readme; echo last > readme"#;
+
+#[test]
+fn a_process_that_outlives_its_run_changes_nothing_outside() {
+    for _ in 0..3 {
+        let mut scene = Scene::new();
+        let stop = scene.repo.beside("stop");
+        let mut outlives = scene.shell(OUTLIVES).env("STOP", &stop).spawn().unwrap();
+        let began = Instant::now();
+        while !scene.tree.join("d/f").exists() {
+            assert!(began.elapsed() < START_LIMIT, "the process never began");
+            std::thread::yield_now();
+        }
+        // While files change under it, a seal may fail; it must not do harm.
+        for _ in 0..5 {
+            scene.trees.leave(&slug("x"), Some(&mut scene.lease)).ok();
+            scene.trees.seal(&slug("x"), "while files change").ok();
+            scene.trees.changes(&slug("x")).ok();
+            scene.assert_unharmed("outlived");
+        }
+        write(&stop, "");
+        assert!(outlives.wait().unwrap().success());
+        scene.assert_unharmed("outlived, at its end");
+        scene
+            .trees
+            .leave(&slug("x"), Some(&mut scene.lease))
+            .unwrap();
+        let sealed = scene.trees.seal(&slug("x"), "sealed").unwrap();
+        let last = |path: &str| {
+            scene
+                .repo
+                .git(&["show", &format!("{}:{path}", sealed.commit)])
+        };
+        for path in ["work", "readme", "d/f"] {
+            assert_eq!(last(path), "last\n", "{path}");
+        }
+        let mut lease = scene.trees.hold(&slug("x")).unwrap();
+        scene.trees.enter(&slug("x"), &mut lease).unwrap();
+        scene.trees.leave(&slug("x"), Some(&mut lease)).unwrap();
+        assert!(scene.tree.join(".git").is_file());
+        scene.repo.git(&["fsck", "--strict", "--no-dangling"]);
+        scene.assert_unharmed("outlived, and the next one");
+    }
 }

@@ -246,6 +246,16 @@ pub const ATTACKS: &[Attack] = &[
     )
     .heavy(),
     attack(
+        "a directory that is far too large, as a small delta",
+        Files,
+        "b=$(echo x | git hash-object -w --stdin); \
+         awk -v b=$b 'BEGIN { for (i = 0; i < 25000; i++) printf \"100644 blob %s\\tf%06d\\n\", b, i }' | git mktree > .git/t; \
+         git cat-file tree $(cat .git/t) > .git/one; \
+         i=0; while [ $i -lt 40 ]; do i=$((i+1)); cat .git/one; done | raw_tree > .git/many; \
+         cat .git/t .git/many | git pack-objects -q .git/objects/pack/pack > .git/pack; git prune-packed -q; \
+         test $(du -k .git/objects/pack/*.pack | cut -f1) -lt 2000; g update-ref HEAD $(on_tree $(cat .git/many))",
+    ),
+    attack(
         "a file of a gigabyte of nothing",
         Files,
         "head -c 1000000000 /dev/zero > .git/z; b=$(git hash-object -w .git/z); rm .git/z; \

@@ -1,4 +1,4 @@
-//! What is written down about a private repository.
+//! What is written down about a private repository: while it is there, it tells git's own directory for the worktree.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -22,13 +22,13 @@ pub(crate) struct Stay {
     /// The name of git's own directory for the worktree.
     admin: String,
     /// The commit of the agent's HEAD that was given to it or taken over last.
-    pub(super) tip: String,
+    pub(crate) tip: String,
     /// Why the last commits were not taken over.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) refused: Option<String>,
+    pub(crate) refused: Option<String>,
     /// The HEAD that was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) refused_tip: Option<String>,
+    pub(crate) refused_tip: Option<String>,
 }
 
 /// What a stay left that is neither a commit of the branch nor a file. It is in the directory that
@@ -36,7 +36,7 @@ pub(crate) struct Stay {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Left {
-    pub(super) v: u64,
+    pub(crate) v: u64,
     /// Where the branch stood.
     pub(crate) tip: String,
     /// Commits that the repository does not have: stashes, other branches, what was amended.
@@ -48,7 +48,7 @@ pub(crate) struct Left {
     pub(crate) nested: usize,
     /// Where each was checked out, and where its repository is in the private one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) modules: Vec<(String, String)>,
+    pub(crate) modules: Vec<(String, String)>,
     /// One whose commit is another than the worktree names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) moved_module: Option<String>,
@@ -102,7 +102,7 @@ pub(crate) fn admin_of(layout: &Layout, tree: &Path) -> Option<Result<PathBuf, S
 }
 
 impl Stay {
-    pub(super) fn new(admin: &Path, tip: &str) -> Self {
+    pub(crate) fn new(admin: &Path, tip: &str) -> Self {
         Self {
             v: VERSION,
             admin: name_of(admin),
@@ -123,12 +123,12 @@ impl Stay {
         Ok(Some(stay))
     }
 
-    pub(super) fn write(&self, layout: &Layout, tree: &Path) -> Result<(), TreeError> {
+    pub(crate) fn write(&self, layout: &Layout, tree: &Path) -> Result<(), TreeError> {
         write(layout, &layout.stay_file(tree), self)
     }
 
     /// From here on the worktree is an ordinary one.
-    pub(super) fn end(layout: &Layout, tree: &Path) -> Result<(), TreeError> {
+    pub(crate) fn end(layout: &Layout, tree: &Path) -> Result<(), TreeError> {
         atomic::remove(&layout.stay_file(tree))?;
         Ok(())
     }
@@ -168,7 +168,7 @@ impl Left {
     }
 
     /// Writes down what there is, or that there is nothing.
-    pub(super) fn save(&mut self, layout: &Layout, tree: &Path) -> Result<(), TreeError> {
+    pub(crate) fn save(&mut self, layout: &Layout, tree: &Path) -> Result<(), TreeError> {
         let path = layout.left_file(tree);
         if self.is_nothing() {
             atomic::remove(&path)?;
