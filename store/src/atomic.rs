@@ -438,6 +438,7 @@ fn read_open(path: &Path) -> Result<Option<(File, Vec<u8>, Stamp)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::StoreError;
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
@@ -446,8 +447,10 @@ mod tests {
         let path = dir.path().join("x.json");
         let file = std::fs::File::create_new(&path).unwrap();
         file.set_len(1 << 42).unwrap();
-        let error = read(&path).unwrap_err().to_string();
-        assert!(error.contains("larger than 1 GiB"), "{error}");
+        let StoreError::Io { source, .. } = read(&path).unwrap_err() else {
+            panic!("not an I/O error");
+        };
+        assert_eq!(source.to_string(), "it is larger than 1 GiB");
         file.set_len(3).unwrap();
         assert_eq!(read(&path).unwrap().unwrap(), [0; 3]);
     }

@@ -30,9 +30,6 @@ impl Scene {
     fn new(settings: &str) -> Self {
         let fan = Fan::new(CCB);
         fan.0.home.settings(settings);
-        fan.write("src/lib", "code\n");
-        fan.write("readme", "one\n");
-        fan.commit();
         fan.git(&["branch", "feature/x"]);
         let (ran, victim) = (fan.0.repo.beside("ran"), fan.0.repo.beside("victim"));
         std::fs::write(&victim, VICTIM).unwrap();
@@ -198,7 +195,7 @@ fn a_program_that_is_confined_has_ccbs_tools_and_cannot_write_the_board_itself()
         return;
     }
     let place = Workplace::new(CCB);
-    let tree = r#","agents":{"sandbox":"tree"}"#;
+    let tree = r#""agents":{"sandbox":"tree"}"#;
     place.home.with_fake_runtime(FAKE_AGENT, tree);
     let home = place.home.path().display();
     let tries = format!(

@@ -303,9 +303,12 @@ fn bad_metadata() {
         ("ccb=null", "must be an object"),
         (
             "ccb={\"lease\":{\"agent\":\"bob\",\"token\":1}}",
-            "metadata.ccb.lease: only",
+            "metadata.ccb.lease: ccb itself keeps it; only",
         ),
-        ("ccb={\"lease\":null}", "metadata.ccb.lease: only"),
+        (
+            "ccb={\"lease\":null}",
+            "metadata.ccb.lease: ccb itself keeps it; only",
+        ),
         ("ccb={\"parked\":false}", "metadata.ccb.parked: only"),
         (
             "ccb={\"result\":{\"verified\":true}}",

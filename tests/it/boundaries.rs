@@ -392,7 +392,10 @@ fn work_on_a_branch_of_its_own_making_is_not_done() {
 fn what_an_agent_has_committed_is_on_its_branch_as_soon_as_it_waits() {
     let place = place();
     let commit = "echo 1 > f && git add f && git -c user.name=a -c user.email=a@b commit -qm mine";
-    let script = Script::new().run(&["sh", "-c", commit]).serve();
+    let script = Script::new()
+        .run(&["sh", "-c", commit])
+        .done("committed")
+        .serve();
     let prompt = script.to_prompt();
     let more = ["--isolation", "worktree", "--background", &prompt];
     let started = place.ok(&args("general-purpose", &more));

@@ -25,6 +25,21 @@ fn scene() -> SessionScene {
 }
 
 #[test]
+fn the_next_start_removes_locks_of_rescue_refs_that_a_killed_git_left() {
+    let scene = SessionScene::new(CCB);
+    let common = scene.repo.main().join(".git");
+    let ours = common.join("refs/ccb/rescue/x-1/head.lock");
+    let theirs = common.join("refs/heads/feature.lock");
+    for lock in [&ours, &theirs] {
+        write(lock, "");
+    }
+    scene.ok(&["worktree", "create", "next"]);
+    assert!(!ours.exists());
+    // A person's git may have made it, which is waited for if it is in the way.
+    assert!(theirs.exists());
+}
+
+#[test]
 fn work_that_has_not_landed_stays_unless_told_and_everything_else_goes() {
     let scene = scene();
     scene.ok(&["worktree", "create", "unchanged"]);

@@ -54,7 +54,7 @@ fn the_graph_as_json() {
 fn the_graph_as_a_tree() {
     let text = board().run(&["task", "graph"]).stdout;
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines[0], "✔ 1 one");
+    assert_eq!(lines[0], "⚠ 1 one", "no check proved it");
     assert_eq!(lines[1], "├─ ○ 2 two \"quoted\"");
     assert_eq!(lines[2], "│  └─ ◌ 4 four");
     assert_eq!(lines[3], "└─ ● 3 three @ann");

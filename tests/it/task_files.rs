@@ -38,7 +38,10 @@ fn another_tools_owner_voids_a_lease() {
 fn doctor_is_content_with_a_sound_board() {
     let home = TestHome::new(CCB);
     let sound = home.ok(&["doctor"]);
-    assert_eq!(keys(&sound), ["list", "findings", "left", "runtimes"]);
+    assert_eq!(
+        keys(&sound),
+        ["list", "findings", "left", "runtimes", "providers"]
+    );
     assert_eq!(
         (&sound["list"], &sound["findings"], &sound["left"]),
         (&json!("board"), &json!([]), &json!(0))
