@@ -7,7 +7,7 @@
 //! cargo run --release --manifest-path bench/Cargo.toml -- --quick
 //! sudo bench/ext4-loop.sh                     # prints a directory on a journaled ext4
 //! cargo run --release --manifest-path bench/Cargo.toml -- \
-//!     --dir /dev/shm --dir DIRECTORY --out docs/benchmarks > tables.md
+//!     --dir /dev/shm --dir DIRECTORY --out docs/dev/benchmarks > tables.md
 //! sudo bench/ext4-loop.sh --umount
 //! ```
 //!

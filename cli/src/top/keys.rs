@@ -1,4 +1,4 @@
-//! Which key does what: one table for the view, its help, and docs/watching.md.
+//! Which key does what: one table for the view, its help, and docs/watch.md.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -161,14 +161,14 @@ mod tests {
 
     #[test]
     fn the_guide_shows_this_table() {
-        let page = include_str!("../../../docs/watching.md");
+        let page = include_str!("../../../docs/watch.md");
         for (keys, does) in HELP {
             let keys: Vec<String> = keys
                 .split_whitespace()
                 .map(|key| format!("`{key}`"))
                 .collect();
             let row = format!("| {} | {does} |", keys.join(" "));
-            assert!(page.contains(&row), "docs/watching.md lacks: {row}");
+            assert!(page.contains(&row), "docs/watch.md lacks: {row}");
         }
     }
 }
