@@ -4,7 +4,7 @@ use clap::Command;
 
 use crate::examples;
 
-/// What each exit code means. docs/exit-codes.md shows the same.
+/// What each exit code means. docs/commands.md shows the same.
 pub(crate) const EXIT_STATUS: &[(&str, &str)] = &[
     ("0", "done"),
     ("1", "it ran and failed: a check, a task, the disk"),
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn the_documentation_says_the_same() {
-        let codes = include_str!("../../docs/exit-codes.md");
+        let codes = include_str!("../../docs/commands.md");
         let settings = include_str!("../../docs/settings.md");
         let rows = |page: &str, rows: &[(&str, &str)], name: fn(&str) -> String| {
             for (one, about) in rows {

@@ -6,13 +6,21 @@ use clap::{Arg, ArgAction, Command, CommandFactory};
 
 use crate::commands::Cli;
 use crate::examples;
+use crate::manual::EXIT_STATUS;
 
 const TOP: &str = "# Commands
 
 Every command with every flag. This page is made from `ccb --help`; to change it, change the help and run
 `CCB_WRITE_DOCS=1 cargo test --workspace --lib reference`.
 
-For exit codes see [exit-codes.md](exit-codes.md), for settings and variables [settings.md](settings.md).
+For settings and variables see [settings.md](settings.md).
+";
+
+const EXIT: &str = "
+The limits of code 6 are in [agents.md](agents.md#limits). [sessions.md](sessions.md#when-it-ends) and [fanout.md](fanout.md#results) say what the codes mean for sessions and plans.
+`ccb worktree run` exits with the code of the command it ran.
+
+With `--json`, an error is `{\"error\": {\"kind\": …, \"message\": …, \"hint\": …}}` on standard output. `kind` is stable; `message` and `hint` are for people.
 ";
 
 fn page() -> String {
@@ -22,6 +30,11 @@ fn page() -> String {
     page.push_str("\n## Flags of every command\n\n");
     let global: Vec<&Arg> = shown(&command).filter(|arg| arg.is_global_set()).collect();
     page.push_str(&table(&global));
+    page.push_str("\n## Exit codes\n\n| code | meaning |\n|---|---|\n");
+    for (code, meaning) in EXIT_STATUS {
+        page.push_str(&format!("| {code} | {meaning} |\n"));
+    }
+    page.push_str(EXIT);
     section(&command, "", 2, &mut page);
     page
 }

@@ -22,6 +22,15 @@ fn blocks(text: &str, language: &str) -> Vec<String> {
         .collect()
 }
 
+/// What stands below this heading, up to the next one of its level or above.
+fn part<'a>(text: &'a str, heading: &str) -> &'a str {
+    let start = text.find(&format!("{heading}\n")).expect("the heading");
+    let level = heading.bytes().take_while(|byte| *byte == b'#').count();
+    let rest = &text[start + heading.len()..];
+    let next = (1..=level).filter_map(|level| rest.find(&format!("\n{} ", "#".repeat(level))));
+    next.min().map_or(rest, |end| &rest[..end])
+}
+
 /// A shell in an empty repository, with `ccb` in its `PATH`.
 struct Shell {
     place: Workplace,
@@ -104,15 +113,16 @@ fn type_in(shell: &Shell, dir: &Path, block: &str) {
 
 #[test]
 fn the_guides_show_what_happens() {
-    for (name, count) in [
-        ("docs/board-and-mail.md", 1),
-        ("docs/worktrees.md", 1),
-        ("docs/teams.md", 1),
-        ("docs/mail.md", 1),
-        ("docs/agents.md", 1),
+    for (name, section) in [
+        ("docs/board-and-mail.md", "## The board"),
+        ("docs/board-and-mail.md", "## Mail"),
+        ("docs/worktrees.md", "# Worktrees"),
+        ("docs/sessions.md", "## Teams"),
+        ("docs/agents.md", "# Agents"),
     ] {
-        let found = blocks(&document(name), "console");
-        assert_eq!(found.len(), count, "{name}");
+        let text = document(name);
+        let found = blocks(part(&text, section), "console");
+        assert_eq!(found.len(), 1, "{name}: {section}");
         let shell = Shell::new();
         let dir = shell.place.repo.main().to_owned();
         for block in found {

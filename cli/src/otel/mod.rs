@@ -1,7 +1,7 @@
 //! OpenTelemetry: sessions and plans as spans and metrics, sent to a collector.
 //!
 //! Off unless `OTEL_EXPORTER_OTLP_ENDPOINT` (or that of one signal) is set. What is sent is decided
-//! in [`coordinator::telemetry`]; how it is sent, here. See `docs/telemetry.md`.
+//! in [`coordinator::telemetry`]; how it is sent, here. See `docs/reports.md`.
 //!
 //! | file | what it does |
 //! |---|---|

@@ -3,7 +3,7 @@
 //! Everything is derived from what is on disk, by a reader that takes no part in the work: nothing
 //! here can slow a session or make it fail. Ids follow from the session and the runs, so the spans
 //! of a director that was killed and those of the one that goes on belong to one trace.
-//! `docs/telemetry.md` has the names.
+//! `docs/reports.md` has the names.
 //!
 //! | file | what it does |
 //! |---|---|

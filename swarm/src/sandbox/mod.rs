@@ -3,7 +3,7 @@
 //! Landlock binds the thread that asks for it and everything it starts, for good. So it is asked
 //! for by a process of its own: `ccb __confined JSON PROGRAM …` confines itself and becomes the
 //! program. What a confined program may write is a list of directories; it reads and runs
-//! whatever the user can. What that does not cover is in docs/sandbox.md.
+//! whatever the user can. What that does not cover is in docs/security.md.
 
 mod capabilities;
 mod enter;

@@ -19,7 +19,7 @@ use crate::private::Claims;
 /// Tells people, and programs that look around, what the directory is.
 const NOTE: &str = "ccb-private";
 const NOTE_TEXT: &str = "This .git directory is an agent's own, for as long as it works here. Its \
-                         commits are taken over when it ends; see docs/sandbox.md of ccb.\n";
+                         commits are taken over when it ends; see docs/security.md of ccb.\n";
 
 /// What is never used again: all of it decides what git does.
 const DROPPED: &[&str] = &[
