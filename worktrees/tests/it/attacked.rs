@@ -228,6 +228,16 @@ fn a_process_that_outlives_its_run_changes_nothing_outside() {
             .trees
             .leave(&slug("x"), Some(&mut scene.lease))
             .unwrap();
+        // What it put in the place of `.git` is refused by name. A person puts the ordinary one back.
+        let git_file = scene.tree.join(".git");
+        let ordinary = scene.repo.main().join(".git/worktrees/x");
+        let ordinary = format!("gitdir: {}\n", ordinary.display());
+        if std::fs::read_to_string(&git_file).ok() != Some(ordinary.clone()) {
+            let error = scene.trees.seal(&slug("x"), "refused").unwrap_err();
+            assert!(error.to_string().contains(".git"), "{error}");
+            scene.sh("rm -rf .git");
+            write(&git_file, &ordinary);
+        }
         let sealed = scene.trees.seal(&slug("x"), "sealed").unwrap();
         let last = |path: &str| {
             scene

@@ -253,7 +253,7 @@ pub const ATTACKS: &[Attack] = &[
          git cat-file tree $(cat .git/t) > .git/one; \
          i=0; while [ $i -lt 40 ]; do i=$((i+1)); cat .git/one; done | raw_tree > .git/many; \
          cat .git/t .git/many | git pack-objects -q .git/objects/pack/pack > .git/pack; git prune-packed -q; \
-         test $(du -k .git/objects/pack/*.pack | cut -f1) -lt 2000; g update-ref HEAD $(on_tree $(cat .git/many))",
+         test $(du -k .git/objects/pack/*.pack | cut -f1) -lt 4000; g update-ref HEAD $(on_tree $(cat .git/many))",
     ),
     attack(
         "a file of a gigabyte of nothing",
