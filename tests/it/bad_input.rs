@@ -303,18 +303,24 @@ fn bad_metadata() {
         ("ccb=null", "must be an object"),
         (
             "ccb={\"lease\":{\"agent\":\"bob\",\"token\":1}}",
-            "metadata.ccb.lease: ccb itself keeps it; only",
+            "metadata.ccb.lease: ccb itself keeps it",
         ),
         (
             "ccb={\"lease\":null}",
-            "metadata.ccb.lease: ccb itself keeps it; only",
+            "metadata.ccb.lease: ccb itself keeps it",
         ),
-        ("ccb={\"parked\":false}", "metadata.ccb.parked: only"),
+        (
+            "ccb={\"parked\":false}",
+            "metadata.ccb.parked: ccb itself keeps it",
+        ),
         (
             "ccb={\"result\":{\"verified\":true}}",
-            "metadata.ccb.result: only",
+            "metadata.ccb.result: ccb itself keeps it",
         ),
-        ("ccb={\"attempts\":0}", "metadata.ccb.attempts: only"),
+        (
+            "ccb={\"attempts\":0}",
+            "metadata.ccb.attempts: ccb itself keeps it",
+        ),
         (
             "ccb={\"priority\":\"high\"}",
             "metadata.ccb.priority: it must be a whole number",

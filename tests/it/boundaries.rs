@@ -397,8 +397,11 @@ fn what_an_agent_has_committed_is_on_its_branch_as_soon_as_it_waits() {
         .done("committed")
         .serve();
     let prompt = script.to_prompt();
-    let more = ["--isolation", "worktree", "--background", &prompt];
-    let started = place.ok(&args("general-purpose", &more));
+    place.ok(&["team", "create", "board"]);
+    let named = ["--name", "ann", "--isolation", "worktree", "--background"];
+    let more = [&named[..], &[&prompt]].concat();
+    let in_team = [&["--team", "board"], &args("general-purpose", &more)[..]].concat();
+    let started = place.ok(&in_team);
     let id = started["agent"]["agentId"].as_str().unwrap().to_owned();
     let branch = format!("worktree/agent-{id}");
     wait_until(LONG, "its commit", || {
@@ -409,8 +412,9 @@ fn what_an_agent_has_committed_is_on_its_branch_as_soon_as_it_waits() {
     let tree = place.repo.tree(&format!("agent-{id}"));
     assert!(tree.join(".git").is_dir());
     place.ok(&["worktree", "status", &format!("agent-{id}")]);
-    place.ok(&["diff", &id]);
-    place.ok(&["agent", "stop", &id]);
+    let shown = place.ok(&["--team", "board", "diff", &id]);
+    assert_eq!(shown["files"][0]["path"], "f", "{shown}");
+    place.ok(&["--team", "board", "agent", "stop", &id]);
     wait_until(LONG, "the ordinary .git", || tree.join(".git").is_file());
 }
 
