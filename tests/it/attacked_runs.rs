@@ -1,9 +1,9 @@
 //! Every attack from an agent's own `.git`, in whole runs: a confined agent and one that is not do it,
-//! and a plan goes on. The default run takes a sample; `tests/attacks.sh` takes all.
+//! and a plan goes on. The default run takes a sample; `tests/torture.sh attacks` takes all.
 
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
+use harness::sample::{Sample, is_full};
 use harness::script::Script;
 use harness::{Fan, Workplace, kinds};
 use serde_json::json;
@@ -16,8 +16,8 @@ mod attacks;
 use attacks::{ATTACKS, Attack, Ends, PRELUDE};
 
 const VICTIM: &str = "a file of the user's\n";
-/// So many are in a sample.
-const SAMPLE: usize = 6;
+/// One attack of this many is in a sample.
+const SAMPLE: u64 = 9;
 
 struct Scene {
     fan: Fan,
@@ -115,27 +115,12 @@ fn strike(attack: &Attack, settings: &str) {
     scene.assert_unharmed(&about);
 }
 
-/// The attacks of this run: all if `CCB_ATTACKS` is `all`, else some.
+/// The attacks of this run: all if `CCB_FULL` is set, else some.
 fn chosen() -> Vec<&'static Attack> {
-    if std::env::var("CCB_ATTACKS").is_ok_and(|which| which == "all") {
-        return ATTACKS.iter().collect();
-    }
-    let seed = std::env::var("CCB_SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok());
-    let seed: u64 = seed.unwrap_or_else(|| {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        now.unwrap().as_secs()
-    });
-    println!("CCB_SEED={seed} takes the same attacks again");
-    let light: Vec<&Attack> = ATTACKS.iter().filter(|attack| !attack.heavy).collect();
-    let mut at = usize::try_from(seed % 1_000_003).unwrap();
-    (0..SAMPLE)
-        .map(|_| {
-            at = (at * 31 + 17) % 1_000_003;
-            light[at % light.len()]
-        })
-        .collect()
+    let sample = Sample::one_in(SAMPLE);
+    let light = |attack: &&Attack| !attack.heavy && sample.takes(attack.name);
+    let chosen = ATTACKS.iter().filter(|attack| is_full() || light(attack));
+    chosen.collect()
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::process::ExitStatusExt;
 use std::sync::Mutex;
 
+use harness::sample::Sample;
 use harness::{MailScenario, TestHome, mail_command, mail_state, message_numbers};
 
 use crate::{CCB, MAIL_WORKER};
@@ -247,6 +248,9 @@ fn every_crash_point_recovers() {
     assert!(missed.is_empty(), "no scenario passes {missed:?}");
 }
 
+/// One recovery of this many is crashed in its turn (`tests/torture.sh crashes`: each).
+const TWICE_CRASHED: u64 = 4;
+
 /// Crashes one scenario everywhere; returns the points it passed and how often it crashed.
 fn sweep(
     scenario: &MailScenario,
@@ -265,6 +269,7 @@ fn sweep(
 
     let mut visited: BTreeSet<String> = passes.iter().map(|(point, _)| point.clone()).collect();
     let mut crashes = 0;
+    let sample = Sample::one_in(TWICE_CRASHED);
     let check = |home: &TestHome, at: &str| {
         let found = mail_state(home);
         assert!(
@@ -291,7 +296,8 @@ fn sweep(
         if recovery.len() <= usual {
             continue;
         }
-        for again in &recovery {
+        let chosen = |again: &&(String, usize)| sample.takes((scenario.name, pass, again));
+        for again in recovery.iter().filter(chosen) {
             let home = template.copy();
             crash(&home, &command, pass);
             crash(&home, RECOVERY, again);

@@ -39,10 +39,7 @@ fn script(random: &mut Random, pids: &std::path::Path) -> Script {
 
 #[test]
 fn two_hundred_runs() {
-    let given = std::env::var("CCB_SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok());
-    let seed: u64 = given.unwrap_or_else(|| u64::from(std::process::id()) ^ 0x5eed);
+    let seed = harness::sample::seed();
     println!("seed: CCB_SEED={seed}");
     let home = TestHome::in_memory(CCB);
     home.with_fake_runtime(

@@ -17,7 +17,7 @@ use rustix::process::Signal;
 
 use crate::{CCB, FAKE_AGENT};
 
-/// The size of a run: `CCB_CHAOS=full` is what the product promises, the default what a test
+/// The size of a run: `CCB_FULL=1` is what the product promises, the default what a test
 /// run has time for.
 struct Size {
     mates: usize,
@@ -33,7 +33,7 @@ fn size() -> Size {
         let given = std::env::var(name).ok();
         given.map_or(usual, |text| text.parse().expect("a number"))
     };
-    if std::env::var("CCB_CHAOS").is_ok_and(|size| size == "full") {
+    if harness::sample::is_full() {
         return Size {
             mates: 8,
             tasks: number("CCB_CHAOS_TASKS", 100),
@@ -51,8 +51,7 @@ fn size() -> Size {
 
 #[test]
 fn every_task_is_done_once_whoever_is_killed_and_nothing_stays_behind() {
-    let given = std::env::var("CCB_SEED").ok().and_then(|s| s.parse().ok());
-    let seed: u64 = given.unwrap_or_else(|| u64::from(std::process::id()) ^ 0xc4a05);
+    let seed = harness::sample::seed();
     println!("seed: CCB_SEED={seed}");
     let mut random = Random::new(seed);
     let size = size();

@@ -111,13 +111,7 @@ struct Place {
 /// and are killed at random moments. No piece of work may be lost.
 #[test]
 fn no_work_is_lost_whatever_happens() {
-    let given = std::env::var("CCB_SEED")
-        .ok()
-        .and_then(|text| text.parse().ok());
-    let seed: u64 = given.unwrap_or_else(|| {
-        let now = std::time::UNIX_EPOCH.elapsed().unwrap();
-        u64::try_from(now.as_nanos() & 0xffff_ffff).unwrap()
-    });
+    let seed = harness::sample::seed();
     println!("seed: CCB_SEED={seed}");
     let places: Vec<Place> = (0..PLACES).map(|n| Place::new(n == 0)).collect();
     let rounds = AtomicUsize::new(0);

@@ -34,6 +34,8 @@ mod real_team;
 mod repo;
 /// Agents in tests.
 pub mod runs;
+/// The part of a long list of cases that one run tries.
+pub mod sample;
 pub mod sample_project;
 pub mod scene_processes;
 mod schema;

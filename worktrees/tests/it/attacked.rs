@@ -176,7 +176,7 @@ fn attacks_from_a_private_git_come_to_nothing() {
 }
 
 #[test]
-#[ignore = "takes a minute and 2 GB: tests/attacks.sh runs it"]
+#[ignore = "takes a minute and 2 GB: tests/torture.sh runs it"]
 fn heavy_attacks_from_a_private_git_come_to_nothing() {
     strike_all(ATTACKS.iter().filter(|attack| attack.heavy));
 }
