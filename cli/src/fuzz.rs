@@ -30,6 +30,8 @@ pub fn all() -> Vec<Target> {
         mailbox::fuzz::TARGETS,
         worktrees::fuzz::TARGETS,
         swarm::fuzz::TARGETS,
+        native::fuzz::TARGETS,
+        team::fuzz::TARGETS,
         coordinator::fuzz::TARGETS,
         TARGETS,
     ]

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use clap::Parser;
 use coordinator::env;
+use native::{McpServer, Options, Ports};
 use rustix::process::DumpableBehavior;
 use store::Failure;
-use swarm::native::{McpServer, Options, Ports};
 
 use crate::commands::{Cli, Command, mcp};
 use crate::context::Context;
@@ -23,7 +23,7 @@ pub(crate) fn main() -> u8 {
         processes: None,
         together: None,
     };
-    swarm::native::main(options)
+    native::main(options)
 }
 
 /// What an agent needs of this program.

@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn every_colour_of_a_team_looks_different() {
-        let styles = swarm::COLORS.map(|color| colored(Some(color), BOLD));
+        let styles = team::COLORS.map(|color| colored(Some(color), BOLD));
         for (n, style) in styles.iter().enumerate() {
             assert!(*style != BOLD && !styles[..n].contains(style), "{n}");
         }

@@ -17,7 +17,7 @@ use swarm::sandbox;
 pub(crate) fn main(args: &[OsString]) -> Option<ExitCode> {
     sandbox::this_is_ccb();
     if let [_, role] = args
-        && role == swarm::native::ROLE
+        && role == ::native::ROLE
     {
         log_to_stderr();
         return Some(ExitCode::from(native::main()));

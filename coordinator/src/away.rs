@@ -1,9 +1,10 @@
 //! Agents of other machines, as a team's roster, the readers of its mail and the leases on its
 //! tasks tell of them.
 
+use store::agent_id::LEAD;
 use store::text::clean_line;
-use swarm::{LEAD, Life, Member, Team, TeamError};
 use taskboard::{Snapshot, Status, Task, TaskId};
+use team::{Life, Member, Team, TeamError};
 
 /// What a machine is called that nobody has named.
 const UNNAMED: &str = "another machine";

@@ -161,8 +161,14 @@ pub fn members(workplace: &Workplace) -> Vec<Candidate> {
             Candidate::new(member.name.clone(), about)
         })
         .collect();
-    if found.iter().all(|known| known.value != swarm::LEAD) {
-        found.insert(0, Candidate::new(swarm::LEAD, "the lead of the team"));
+    if found
+        .iter()
+        .all(|known| known.value != store::agent_id::LEAD)
+    {
+        found.insert(
+            0,
+            Candidate::new(store::agent_id::LEAD, "the lead of the team"),
+        );
     }
     plain(found)
 }

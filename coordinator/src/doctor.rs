@@ -9,7 +9,7 @@ mod server;
 use std::collections::BTreeMap;
 
 use store::Failure;
-use swarm::LEAD;
+use store::agent_id::LEAD;
 use swarm::run::RunError;
 use taskboard::{Status, Task};
 use worktrees::{Entry, Slug};

@@ -47,7 +47,7 @@ impl FailureText {
 pub fn log_of_run(agents: &Agents, run: &str) -> Option<PathBuf> {
     // A run that was resumed is known by its id and a number.
     let id = run.split('#').next().unwrap_or(run);
-    let id = swarm::AgentId::parse(id)?;
+    let id = store::agent_id::AgentId::parse(id)?;
     let run = agents.run(id.as_str());
     [run.check_path(), run.output_path()]
         .into_iter()

@@ -18,10 +18,10 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::Pid;
 use store::Failure;
+use store::agent_id::AgentId;
 use store::home::Home;
 use store::name::Name;
 use store::settings::RuntimeKind;
-use swarm::AgentId;
 use swarm::process::{KEEPER, Mark, ProcessId, command_line, find_ancestor, run_in_environment};
 use swarm::run::{Meta, RunDir};
 

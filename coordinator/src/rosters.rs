@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use swarm::TeamOptions;
+use team::TeamOptions;
 use worktrees::Repository;
 
 /// How teams behave whose rosters are files.
@@ -28,8 +28,8 @@ mod in_database {
     use store::home::Home;
     use store::machine::Machine;
     use store::name::Name;
-    use swarm::{Beside, TeamError, TeamOptions};
     use taskboard::BoardError;
+    use team::{Beside, TeamError, TeamOptions};
     use worktrees::Repository;
 
     /// The repository as it is called on every machine: the address of its remote `origin`. One

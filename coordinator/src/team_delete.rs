@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use store::{Explain, Facts};
 use swarm::run::RunDir;
-use swarm::{Living, Roster, Team, TeamError};
 use taskboard::{Board, BoardError, Status};
+use team::{Living, Roster, Team, TeamError};
 use worktrees::{AgentEnd, Slug, Trees};
 
 use crate::run::{AgentError, stop_all};

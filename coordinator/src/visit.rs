@@ -9,9 +9,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use store::agent_id::AgentId;
 use store::name::Name;
 use store::{Category, Explain, Facts};
-use swarm::AgentId;
 use worktrees::{CreateRequest, Created, Entry, RemoveRequest, Removed, Slug, TreeError, Trees};
 
 use crate::session_file::{SessionFile, SessionFileError};

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use store::Failure;
+use store::agent_id::LEAD;
 use store::name::Name;
-use swarm::LEAD;
 use worktrees::branch_of_remote;
 
 use crate::agent::{self, Role, TaskCrew, definitions};

@@ -14,6 +14,7 @@
 //! | [`follow`] | a log that others write is read as it grows, within bounds |
 //! | [`fifo`] | waking a reader without waiting for it |
 //! | [`name`] | one rule for the names of lists, teams and agents |
+//! | [`agent_id`] | one form for the ids of agents |
 //! | [`home`] | every path under the home directory, named once |
 //! | [`clock`] | time that tests can set |
 //! | [`fields`] | fields of an object, read with errors that name the key |
@@ -44,6 +45,7 @@ compile_error!(
      On Windows use it inside WSL 2, on macOS inside a Linux container or virtual machine."
 );
 
+pub mod agent_id;
 pub mod atomic;
 pub mod beneath;
 pub mod clock;

@@ -1,16 +1,6 @@
-//! The write points of teams; those of single files are the store's.
+//! The write points of runs; those of single files are the store's.
 
 store::fault_points! {
-    /// A team's directory is there, its roster is not.
-    TEAM_DIR_MADE = "team.dir-made";
-    /// The roster says that the team is being deleted.
-    TEAM_MARKED = "team.marked";
-    /// Something of the team is about to be set aside.
-    TEAM_SET_ASIDE = "team.set-aside";
-    /// Everything is set aside, nothing of it is deleted.
-    TEAM_ASIDE = "team.aside";
-    /// Only the roster is left.
-    TEAM_EMPTIED = "team.emptied";
     /// A run's directory is there; it says nothing yet.
     RUN_MARKED = "run.marked";
     /// A run is written down; it has no process.
@@ -31,8 +21,6 @@ store::fault_points! {
     RUN_ENDING = "run.ending";
     /// It is written down how a run ended.
     RUN_ENDED = "run.ended";
-    /// An agent of ours is about to ask its model.
-    MATE_STEP = "mate.step";
     /// A run has a new life; the end of the one before is still in its place.
     RUN_NEXT_LIFE = "run.next-life";
 }

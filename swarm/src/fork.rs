@@ -54,7 +54,7 @@ pub fn has_tag(text: &str) -> bool {
 }
 
 /// Whether `text` is what a fork was told. Others may speak of the tag; only this begins with it.
-pub(crate) fn begins_with_tag(text: &str) -> bool {
+pub fn begins_with_tag(text: &str) -> bool {
     let end = text.find('>').map_or(0, |end| end + 1);
     text.trim_start().starts_with('<') && has_tag(&text[..end])
 }

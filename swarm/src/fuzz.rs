@@ -4,16 +4,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use store::fuzz::Target;
-use store::name::Name;
 
 use crate::definitions::fuzz as definitions;
 use crate::hooks::fuzz as hooks;
-use crate::native::fuzz as native;
 use crate::redact::{Redactor, Secrets};
 use crate::run::{Exit, Meta, Record};
 use crate::runtime::fuzz as runtime;
 use crate::starter;
-use crate::team::Document;
 
 /// The targets of this crate.
 pub const TARGETS: &[Target] = &[
@@ -22,17 +19,10 @@ pub const TARGETS: &[Target] = &[
     ("acp_lines", runtime::acp_lines),
     ("agent_lines", runtime::agent_lines),
     ("pipe_lines", runtime::pipe_lines),
-    ("host_lines", native::host_lines),
-    ("model_stream", native::model_stream),
-    ("model_error", native::model_error),
-    ("conversation", native::conversation),
-    ("permission", native::permission),
-    ("web_page", native::web_page),
     ("definition", definitions::definition),
     ("hook_settings", hooks::hook_settings),
     ("hook_answer", hooks::hook_answer),
     ("redaction", redaction),
-    ("roster", roster),
     ("run_records", run_records),
 ];
 
@@ -68,32 +58,6 @@ fn redaction(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let shown = secrets.redacted(&text);
     assert!(shown.is_none_or(|shown| shown == secrets.redact(&text)));
-}
-
-/// The roster of a team, which other tools write, too.
-fn roster(data: &[u8]) {
-    let Ok(team) = Name::new("team", "t") else {
-        return;
-    };
-    let Ok(mut document) = Document::parse(&team, data) else {
-        return;
-    };
-    let bytes = document.to_bytes();
-    let again = Document::parse(&team, &bytes).map(|again| again.to_bytes());
-    assert_eq!(again.as_ref(), Ok(&bytes), "changed by a rewrite");
-    let read = document.read(&team);
-    let members = read.as_ref().map_or(0, |roster| roster.members.len());
-    assert!(read.is_ok_and(|roster| roster.to_json().is_object()));
-    document.take_color();
-    document.add_member(serde_json::json!({ "name": "new" }));
-    let read = document.read(&team).map(|roster| roster.members.len());
-    assert_eq!(read.ok(), Some(members + 1));
-    document.remove_member("new");
-    assert!(
-        document
-            .read(&team)
-            .is_ok_and(|roster| roster.members.len() <= members)
-    );
 }
 
 /// What is kept of a run: its description, end and transcript; and what its guard is handed.

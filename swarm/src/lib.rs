@@ -4,14 +4,12 @@
 //! |---|---|
 //! | [`definitions`] | the types of agents there are, and which definition counts |
 //! | [`model`], [`tools`], [`memory`] | what an agent of a type runs on, may use, remembers |
-//! | [`native`] | our own loop: an agent that needs no other program |
 //! | [`environment`] | what of the caller's environment an agent sees |
 //! | [`sandbox`] | confining commands to a worktree |
 //! | [`hooks`] | commands that run at certain moments, and what they say |
 //! | [`trust`] | which of the things a repository would run the user trusts |
 //! | [`redact`] | taking secrets out of what an agent prints |
 //! | [`starter`] | the environment of whoever starts an agent, and what of it is secret |
-//! | [`Team`] | who is a member, and what is left of one when it is gone |
 //!
 //! # Files
 //!
@@ -29,7 +27,6 @@
 //!
 //! No tasks, no messages, no git: what needs several of them is the coordinator's.
 
-mod agent_id;
 pub mod definitions;
 pub mod environment;
 mod fault;
@@ -39,7 +36,6 @@ pub mod fuzz;
 pub mod hooks;
 pub mod memory;
 pub mod model;
-pub mod native;
 pub mod process;
 pub mod provider;
 pub mod redact;
@@ -48,15 +44,7 @@ pub mod runtime;
 pub mod sandbox;
 pub mod scope;
 pub mod starter;
-mod team;
 pub mod tools;
 pub mod trust;
 
-pub use agent_id::AgentId;
 pub use fault::FAULT_POINTS;
-#[cfg(feature = "postgres")]
-pub use team::MIGRATIONS;
-pub use team::{
-    Beside, COLORS, LEAD, Life, Listed, Living, Member, MemberUpdate, NewMember, NewTeam, Roster,
-    Team, TeamError, TeamOptions, list,
-};

@@ -7,9 +7,10 @@ use std::ffi::OsString;
 use harness::contract::{ASKED, Act, OnModel, Session, ShellTool, Subject};
 use harness::model::{MARK, ModelServer};
 use harness::script::{Do, Grandchild, Script, To};
+use native::{Ports, SharedNative, Together};
 use serde_json::json;
-use swarm::native::{Ports, Provider, SharedNative, Together, Wire};
 use swarm::process::Processes;
+use swarm::provider::{Provider, Wire};
 use swarm::runtime::{Abilities, Agent, Launch, LaunchError, NativeRuntime, Runtime};
 
 use crate::{CCB, FAKE_AGENT};

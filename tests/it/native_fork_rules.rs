@@ -8,7 +8,7 @@ use harness::native_fan::{
 use harness::runs::LONG;
 use harness::wait_until;
 use serde_json::{Value, json};
-use swarm::native::Wire;
+use swarm::provider::Wire;
 
 use crate::CCB;
 

@@ -9,7 +9,7 @@ use harness::native_world::{NativeWorld, WIRES, results};
 use harness::runs::LONG;
 use harness::{NativeTeam, wait_until};
 use serde_json::{Value, json};
-use swarm::native::Wire;
+use swarm::provider::Wire;
 use swarm::runtime::{Launch, Start, TurnStatus};
 
 use crate::{CCB, FAKE_MCP};

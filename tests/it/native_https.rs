@@ -8,8 +8,8 @@ use harness::native_world::{KEY, NativeWorld, WIRES, error, results, stalls};
 use harness::tls::{Proxy, TlsFront, authority};
 use harness::{Talk, runs};
 use serde_json::json;
-use swarm::native::Wire;
 use swarm::process::Ending;
+use swarm::provider::Wire;
 use swarm::runtime::{Event, Order, TurnStatus};
 
 use crate::CCB;

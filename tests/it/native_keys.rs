@@ -5,7 +5,7 @@ use harness::model::{Step, prompt};
 use harness::native_world::{KEY, NativeWorld, results};
 use harness::{NATIVE_KEY, NativeTeam};
 use serde_json::{Value, json};
-use swarm::native::Wire;
+use swarm::provider::Wire;
 use swarm::sandbox::Sandbox;
 
 use crate::CCB;

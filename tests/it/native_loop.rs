@@ -5,8 +5,8 @@ use std::path::Path;
 use harness::model::{Step, prompt};
 use harness::native_world::{NativeWorld, WIRES, error as reason, goes_on, results, stalls};
 use serde_json::{Value, json};
-use swarm::native::{Prices, Wire};
 use swarm::process::Ending;
+use swarm::provider::{Prices, Wire};
 use swarm::runtime::{Event, Order, Start, TurnStatus, Usage};
 
 use crate::CCB;

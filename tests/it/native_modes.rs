@@ -4,7 +4,7 @@ use harness::Talk;
 use harness::model::{Step, prompt};
 use harness::native_world::NativeWorld;
 use serde_json::json;
-use swarm::native::Wire;
+use swarm::provider::Wire;
 use swarm::runtime::{Event, Order};
 use swarm::sandbox::Sandbox;
 

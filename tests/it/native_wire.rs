@@ -5,8 +5,8 @@ use std::path::Path;
 use harness::model::{Outcome, Recorded, Step, prompt};
 use harness::native_world::{KEY, NativeWorld, WIRES, error, goes_on, results, send, stalls};
 use serde_json::json;
-use swarm::native::Wire;
 use swarm::process::Ending;
+use swarm::provider::Wire;
 use swarm::runtime::{Event, Order, TurnStatus};
 
 use crate::CCB;

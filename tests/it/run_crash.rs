@@ -278,12 +278,13 @@ fn every_point_of_a_run_is_visited_by_some_scenario() {
     }
     let declared = swarm::FAULT_POINTS
         .iter()
+        .chain(native::FAULT_POINTS)
         .chain(coordinator::FAULT_POINTS)
         .map(|point| point.name())
         // Where an agent of ours is at work, not where something is written: `mates.rs`. And what
         // is about landing is no part of a run: `tests/postgres/workers.rs`.
         .filter(|name| {
-            let others = ["team.", "mate.", "land."];
+            let others = ["mate.", "land."];
             !others.iter().any(|start| name.starts_with(start))
         });
     let missed: Vec<&str> = declared.filter(|name| !visited.contains(*name)).collect();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use harness::{Answer, TestHome};
-use swarm::COLORS;
+use team::COLORS;
 
 use crate::CCB;
 

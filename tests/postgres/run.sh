@@ -40,8 +40,8 @@ if ! find_server; then
 fi
 
 # Everything is built as the rest of the workspace is, so that little has to be compiled again.
-features=ccb-database/throw-away-server,ccb-taskboard/server-tests,ccb-mailbox/server-tests,ccb-swarm/server-tests,ccb-tests/postgres
+features=ccb-database/throw-away-server,ccb-taskboard/server-tests,ccb-mailbox/server-tests,ccb-team/server-tests,ccb-tests/postgres
 code=0
 cargo test --workspace --no-fail-fast --features $features --test link --test database --test model --test postgres "$@" || code=1
-cargo test -p ccb-swarm --features server-tests --lib team::tests "$@" || code=1
+cargo test -p ccb-team --features server-tests --lib tests "$@" || code=1
 exit $code

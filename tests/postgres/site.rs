@@ -125,7 +125,7 @@ impl Site {
             &COMMON,
             &taskboard::MIGRATIONS,
             &mailbox::MIGRATIONS,
-            &swarm::MIGRATIONS,
+            &team::MIGRATIONS,
         ];
         migrate(&database, &all, false).unwrap();
         let memory = Path::new("/dev/shm");

@@ -1,7 +1,7 @@
 //! Native agents that fork, and what their requests have in common.
 
 use serde_json::{Value, json};
-use swarm::native::Wire;
+use swarm::provider::Wire;
 
 use crate::NativeTeam;
 use crate::model::{Recorded, Step, prompt};

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
-use swarm::native::{Provider, Wire};
 use swarm::process::Ending;
+use swarm::provider::{Provider, Wire};
 use swarm::runtime::{Event, Launch, Message, NativeRuntime, Order, TurnEnd, TurnStatus};
 use tempfile::TempDir;
 use uuid::Uuid;

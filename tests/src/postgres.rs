@@ -32,7 +32,7 @@ impl InDatabase {
             &COMMON,
             &taskboard::MIGRATIONS,
             &mailbox::MIGRATIONS,
-            &swarm::MIGRATIONS,
+            &team::MIGRATIONS,
         ];
         migrate(&database, &all, false).expect("a schema");
         Self {

@@ -9,8 +9,8 @@ use coordinator::env;
 use coordinator::run::Listed;
 use coordinator::workplace::Workplace;
 use serde_json::{Value, json};
+use store::agent_id::AgentId;
 use store::{Category, Failure};
-use swarm::AgentId;
 use taskboard::TaskId;
 
 use super::answer::Answer;

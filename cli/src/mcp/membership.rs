@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use store::Failure;
 use store::name::Name;
 use swarm::run::RunError;
-use swarm::{NewMember, TeamError};
+use team::{NewMember, TeamError};
 
 use coordinator::actions::plan_mode::plans;
 use coordinator::actions::team::directory;
@@ -35,7 +35,7 @@ impl Membership {
                         error.with_hint("give its name: `ccb mcp --role teammate --as NAME`")
                     );
                 }
-                _ if role.leads() => context.act_as(Name::new("agent", swarm::LEAD)?),
+                _ if role.leads() => context.act_as(Name::new("agent", store::agent_id::LEAD)?),
                 _ => {}
             }
         }

@@ -6,7 +6,7 @@ use coordinator::workplace::Workplace;
 use mailbox::{Mode, Question, Shutdown};
 use serde_json::{Map, Value, json};
 use store::Failure;
-use swarm::AgentId;
+use store::agent_id::AgentId;
 
 use super::answer::Answer;
 use super::arguments::Arguments;

@@ -15,8 +15,8 @@ use mailbox::{Message, Request};
 use serde_json::{Value, json};
 use store::clock::{Clock, SystemClock, rfc3339};
 use store::{Failure, counted};
-use swarm::Team;
 use taskboard::{Snapshot, Status, TaskId, Unchecked};
+use team::Team;
 
 use super::landing::choose;
 use super::live::LiveView;

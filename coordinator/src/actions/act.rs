@@ -1,7 +1,7 @@
 //! What a person can do about a team from any view, each the same as a command.
 
 use serde::{Deserialize, Serialize};
-use swarm::LEAD;
+use store::agent_id::LEAD;
 use swarm::runtime::quoted;
 use taskboard::TaskId;
 

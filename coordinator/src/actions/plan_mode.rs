@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use mailbox::{AllowedPrompt, DEFAULT_DEADLINE, Mode, Plan, Question, Request};
 use store::Failure;
+use store::agent_id::LEAD;
 use store::atomic::{self, Durability, Staged};
 use store::home::create_private_dir;
 use swarm::definitions::PermissionMode;
-use swarm::{LEAD, Member, TeamError};
+use team::{Member, TeamError};
 
 use super::mail;
 use crate::workplace::Workplace;

@@ -1,8 +1,9 @@
 //! Who can be written to.
 
+use store::agent_id::{AgentId, LEAD};
 use store::name::Name;
 use store::{Category, Failure};
-use swarm::{AgentId, LEAD, TeamError};
+use team::TeamError;
 
 use crate::workplace::Workplace;
 

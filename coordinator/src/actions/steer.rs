@@ -2,8 +2,8 @@
 
 use mailbox::Priority;
 use store::Failure;
+use store::agent_id::LEAD;
 use store::name::Name;
-use swarm::LEAD;
 use taskboard::{NewTask, Task, TaskFacts};
 
 use super::task;

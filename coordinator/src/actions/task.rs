@@ -3,12 +3,13 @@
 use mailbox::{Body, Draft, Protocol, TaskAssignment};
 use serde_json::{Value, json};
 use store::Failure;
+use store::agent_id::LEAD;
 use store::name::Name;
 use swarm::run::RunError;
-use swarm::{LEAD, TeamError};
 use taskboard::{
     Caller, Completed, Graph, LeaseTerm, NewTask, Refusal, Snapshot, Status, Task, TaskId, Update,
 };
+use team::TeamError;
 
 use super::task_rights::{may_delete, may_update};
 use crate::identity::Standing;

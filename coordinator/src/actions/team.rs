@@ -4,7 +4,7 @@ use crate::{Deleted, Force, delete_team};
 use serde_json::{Value, json};
 use store::Failure;
 use store::name::Name;
-use swarm::{NewTeam, Roster, Team};
+use team::{NewTeam, Roster, Team};
 
 use crate::env;
 use crate::fanout;

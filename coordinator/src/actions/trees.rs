@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use store::agent_id::LEAD;
 use store::{Category, Failure};
-use swarm::LEAD;
 use taskboard::{Begin, Board, Completed, Hooks, Task, TaskId};
 use worktrees::{
     Changes, CreateRequest, Created, Entry, RemoveRequest, Removed, Slug, TreeError, TreeStatus,

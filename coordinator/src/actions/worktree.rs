@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use store::Failure;
+use store::agent_id::LEAD;
 use store::name::Name;
-use swarm::LEAD;
 use taskboard::TaskId;
 use worktrees::{CreateRequest, Created, Entry, RemoveRequest, Slug, TreeError, Trees};
 

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use native::{ForkPoint, fork_point};
 use store::Failure;
 use swarm::fork::may_fork;
-use swarm::native::{ForkPoint, fork_point};
 use swarm::run::Meta;
 use swarm::runtime::RuntimeKind;
 use uuid::Uuid;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use store::Failure;
-use swarm::AgentId;
+use store::agent_id::AgentId;
 use swarm::run::{Entry, tail_of_output};
 use swarm::tools::SHELL;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use store::Failure;
 use store::settings::ProviderSettings;
-use swarm::native::Provider;
+use swarm::provider::Provider;
 use swarm::provider::{Address, ProviderError, Providers, Resolved};
 use swarm::run::{LaunchPlan, RuntimeSpec};
 use swarm::runtime::RuntimeKind;

@@ -11,7 +11,7 @@ use crate::run::{Agents, Spawn};
 use crate::session_file::{SessionFile, TeamSession};
 use crate::workplace::Workplace;
 use store::Failure;
-use swarm::LEAD;
+use store::agent_id::LEAD;
 use swarm::run::Meta;
 use taskboard::{Caller, Task};
 use worktrees::Base;

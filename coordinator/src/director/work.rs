@@ -6,8 +6,8 @@
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
+use store::agent_id::AgentId;
 use store::name::Name;
-use swarm::AgentId;
 use swarm::run::{ExitReason, ExitStatus, FileRules, Meta};
 use swarm::runtime::Usage;
 use taskboard::{Attempt, BoardError, Caller, Status, Task, TaskId};

@@ -5,10 +5,11 @@
 
 use std::path::Path;
 
+use store::agent_id::LEAD;
 use store::atomic;
 use store::name::Name;
 use swarm::run::RunError;
-use swarm::{LEAD, NewMember, NewTeam, Team, TeamError};
+use team::{NewMember, NewTeam, Team, TeamError};
 use worktrees::HealScope;
 
 use super::Finding;

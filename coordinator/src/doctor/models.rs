@@ -89,7 +89,7 @@ pub fn probe_models(
                 begin(&format!("asking {} for {}", provider.name, provider.model));
                 let env = swarm::starter::own_environment();
                 let begun = Instant::now();
-                let answer = swarm::native::probe(&provider, &env, LIMIT);
+                let answer = native::probe(&provider, &env, LIMIT);
                 let answer = answer.map(|()| begun.elapsed());
                 Probe {
                     provider: one.name,

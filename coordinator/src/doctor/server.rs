@@ -10,7 +10,7 @@ pub const SCHEMA: [&Component; 4] = [
     &COMMON,
     &taskboard::MIGRATIONS,
     &mailbox::MIGRATIONS,
-    &swarm::MIGRATIONS,
+    &team::MIGRATIONS,
 ];
 /// The oldest server ccb works with.
 const OLDEST: i32 = 140_000;

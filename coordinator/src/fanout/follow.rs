@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use store::agent_id::LEAD;
 use store::name::Name;
-use swarm::LEAD;
 use swarm::run::{CheckEnd, ExitReason, Proof};
 use swarm::runtime::Usage;
 use taskboard::{Status, Task, TaskId};

@@ -384,13 +384,13 @@ fn whole(
 
 /// Makes the team known, so that its board is listed and can be deleted like any other team's.
 fn name_team(agents: &Agents, options: &RunOptions) -> Result<(), FanoutError> {
-    let new = swarm::NewTeam {
+    let new = team::NewTeam {
         description: Some(format!("fan-out {}", options.name)),
         cwd: agents.directory().to_str().map(str::to_owned),
         lead_session_id: None,
     };
     match agents.roster().create(&new) {
-        Ok(_) | Err(swarm::TeamError::Exists { .. }) => Ok(()),
+        Ok(_) | Err(team::TeamError::Exists { .. }) => Ok(()),
         Err(error) => Err(AgentError::from(error).into()),
     }
 }

@@ -1,9 +1,9 @@
 //! The agents of other machines, as a view shows them.
 
 use store::text::clean_cut;
-use swarm::Team;
 use swarm::run::RunState;
 use taskboard::Snapshot;
+use team::Team;
 
 use super::scene::AgentScene;
 use crate::away::{Away, Whereabouts};

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::AtomicBool;
 
+use store::agent_id::LEAD;
 use store::name::Name;
 use store::text::{clean_cut, clean_line};
 use store::{Failure, counted};
-use swarm::LEAD;
 use taskboard::{Status, TaskId, Unchecked, Update};
 
 use crate::actions::{Act, Said, Steer, mail, task, write_to};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use store::atomic::Stamp;
-use swarm::Team;
+use team::Team;
 
 /// A database is asked once in so many ms.
 #[cfg(feature = "postgres")]
@@ -58,7 +58,7 @@ impl Presence {
 
     /// Whether the team is there, as a database says. Fails if that does not answer.
     #[cfg(feature = "postgres")]
-    pub(super) fn in_database(&mut self, now_ms: i64) -> Result<Present, swarm::TeamError> {
+    pub(super) fn in_database(&mut self, now_ms: i64) -> Result<Present, team::TeamError> {
         let due = |at: i64| now_ms - at >= EVERY || now_ms < at;
         if self.asked.is_none_or(due) {
             let version = self.team.version()?;

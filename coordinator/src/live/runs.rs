@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
+use store::agent_id::LEAD;
 use store::atomic::Stamp;
 use store::clock::parse_rfc3339;
 use store::follow::Follower;
 use store::text::{clean_cut, clean_line, first_line};
-use swarm::LEAD;
 use swarm::run::{Entry, Meta, Record, RunDir, RunState};
 use taskboard::{Snapshot, TaskId};
 

@@ -185,7 +185,7 @@ pub struct AgentScene {
     pub stalled: Option<String>,
     /// It repeats itself, or changes nothing; each with the reason in words.
     pub marks: Vec<Mark>,
-    /// The colour its definition asks for: one of [`swarm::COLORS`].
+    /// The colour its definition asks for: one of [`team::COLORS`].
     pub color: Option<String>,
     /// Who started it and is told of its end.
     pub parent: String,

@@ -142,7 +142,7 @@ fn run_of(attempt: &str, runs: &Path) -> Option<(RunDir, u32)> {
         Some((id, life)) => (id, life.parse().ok()?),
         None => (attempt, 1),
     };
-    let id = swarm::AgentId::parse(id)?;
+    let id = store::agent_id::AgentId::parse(id)?;
     Some((RunDir::new(runs, id.as_str()), life))
 }
 

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use mailbox::{Question, Request};
 use serde::Serialize;
+use store::agent_id::LEAD;
 use store::clock::parse_rfc3339;
 use store::{counted, text};
-use swarm::LEAD;
 use taskboard::{Snapshot, Task, TaskId, Unchecked};
 
 use super::Kind;

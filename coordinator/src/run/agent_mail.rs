@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use mailbox::{
     AllowedPrompt, Body, Consumer, Mailbox, Message, Priority, Protocol, Question, RequestState,
 };
+use store::agent_id::LEAD;
 use store::name::Name;
-use swarm::LEAD;
 use swarm::definitions::PermissionMode;
 use swarm::run::{Mail, MailMessage, ModeOrder, PermissionAnswer, ServiceError};
 

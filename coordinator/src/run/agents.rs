@@ -10,11 +10,11 @@ use store::atomic::Durability;
 use store::home::Home;
 use store::name::Name;
 use store::settings::{LockMode, Settings};
-use swarm::Team;
 use swarm::run::{self, Child, Exit, Meta, RunDir, RunError, RunOptions, RunState, SharedPlace};
 use swarm::sandbox::{self, Confinement};
 use swarm::starter::Starter;
 use taskboard::{Board, BoardOptions, LeaseTerm};
+use team::Team;
 use worktrees::{Repository, TreeOptions, Trees};
 
 use super::error::AgentError;
@@ -299,7 +299,7 @@ impl Agents {
 
     /// Of several with one name the one that runs, else the latest.
     fn named(&self, given: &str, all: &[Listed]) -> Option<Meta> {
-        let name = swarm::AgentId::name_in(given, self.at.team.as_str());
+        let name = store::agent_id::AgentId::name_in(given, self.at.team.as_str());
         let meant = |listed: &&Listed| {
             let own = listed.meta.name.as_deref();
             listed.meta.agent_id == given || own.is_some_and(|own| own.eq_ignore_ascii_case(name))
@@ -312,7 +312,7 @@ impl Agents {
     /// The agent `given` means: its id, the beginning of one, its name, or `name@team`. Of
     /// several with one name the one that runs, else the latest.
     pub fn find(&self, given: &str) -> Result<Meta, AgentError> {
-        if swarm::AgentId::parse(given).is_some_and(|id| id.as_str() == given)
+        if store::agent_id::AgentId::parse(given).is_some_and(|id| id.as_str() == given)
             && let Ok(meta) = self.run(given).meta()
         {
             return Ok(meta);

@@ -1,7 +1,7 @@
 //! What whoever starts or waits for an agent is told, in the words Claude Code users know.
 
 use serde_json::{Value, json};
-use swarm::AgentId;
+use store::agent_id::AgentId;
 use swarm::run::ExitStatus;
 
 use super::agents::Listed;

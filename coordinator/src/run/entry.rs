@@ -7,9 +7,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use native::{SharedNative, Together};
 use rustix::process::DumpableBehavior;
 use store::home::Home;
-use swarm::native::{SharedNative, Together};
 use swarm::process::{has_descendants, keep, send, take_stdin};
 use swarm::run::{
     By, CONFIG_HOMES, Exit, ExitReason, ExitStatus, Guard, GuardEnd, HandedRun, HostOptions,

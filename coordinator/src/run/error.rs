@@ -2,8 +2,8 @@
 
 use store::clock::rfc3339;
 use store::{Category, Explain, Facts};
-use swarm::TeamError;
 use swarm::run::{RunError, ServiceError};
+use team::TeamError;
 
 use mailbox::MailError;
 use taskboard::BoardError;

@@ -12,10 +12,10 @@
 //! again.
 
 use mailbox::{RunStatus, TaskNotification, TeammateTerminated, WorktreeLeft};
+use store::agent_id::LEAD;
 use store::atomic::{self, Durability};
 use store::fault::reached;
 use store::name::Name;
-use swarm::LEAD;
 use swarm::run::{By, Exit, ExitStatus, Meta, Proof, RunDir, Told, TreeOf, TreeOutcome};
 use taskboard::{Status, TaskId};
 use worktrees::{AgentEnd, Changes, GivenBack, SetUp, Slug, TreeError};
@@ -292,10 +292,10 @@ fn leave_team(agents: &Agents, meta: &Meta, exit: &Exit, settled: &Settled) {
     };
     let tree = meta.worktree.as_ref();
     let outcome = tree.and_then(|tree| tree.outcome.as_ref());
-    let update = swarm::MemberUpdate {
+    let update = team::MemberUpdate {
         is_active: Some(false),
         worktree_path: outcome.is_some_and(|outcome| !outcome.kept).then_some(None),
-        ..swarm::MemberUpdate::default()
+        ..team::MemberUpdate::default()
     };
     if let Err(error) = agents.roster().update(name, &update) {
         tracing::warn!(%error, "the roster is not up to date");

@@ -1,9 +1,9 @@
 //! What hooks say that nobody waited for: told by mail.
 
 use mailbox::{Body, Draft, MailOptions, Mailbox, Priority};
+use store::agent_id::LEAD;
 use store::home::Home;
 use store::name::Name;
-use swarm::LEAD;
 use swarm::hooks::{Late, work};
 use swarm::run::RunDir;
 use swarm::starter::Starter;

@@ -6,11 +6,11 @@
 use std::path::PathBuf;
 
 use mailbox::TeammateTerminated;
+use store::agent_id::LEAD;
 use store::atomic::{self, Durability};
 use store::home::create_private_dir;
 use store::lock::{FileLock, is_held};
 use store::name::Name;
-use swarm::LEAD;
 
 use super::agents::Agents;
 use super::error::AgentError;

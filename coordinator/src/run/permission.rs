@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use mailbox::{Mailbox, Question};
 use serde_json::Value;
+use store::agent_id::LEAD;
 use store::name::Name;
-use swarm::LEAD;
 use swarm::run::{Asked, ServiceError};
 use swarm::tools::Reach;
 

@@ -24,10 +24,10 @@ impl Agents {
         if let (true, Some(name)) = (meta.teammate, &meta.name) {
             // Whoever deletes the team sees to the trees of its members.
             let path = meta.cwd.to_string_lossy().into_owned();
-            let update = swarm::MemberUpdate {
+            let update = team::MemberUpdate {
                 cwd: Some(path.clone()),
                 worktree_path: Some(Some(path)),
-                ..swarm::MemberUpdate::default()
+                ..team::MemberUpdate::default()
             };
             self.roster().update(name, &update)?;
         }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use mailbox::{Draft, Question, RequestState};
 use serde_json::Value;
+use store::agent_id::LEAD;
 use store::clock::{Clock, SystemClock};
 use store::name::Name;
-use swarm::LEAD;
 use swarm::hooks::HookEvent;
 use swarm::run::{
     Asked, Child, Exit, HookCall, HostServices, Mail, MayBegin, Meta, ModeOrder, Proof, RunDir,

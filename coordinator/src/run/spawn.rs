@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use store::agent_id::AgentId;
 use store::clock::{Clock, SystemClock, rfc3339};
 use store::fault::reached;
 use store::home::create_private_dir;
 use store::name::Name;
 use swarm::run::{LaunchPlan, Meta, RunDir, RunState, RuntimeSpec, TreeOf, tmp_dir};
-use swarm::{AgentId, NewMember};
 use taskboard::{BoardError, ClaimRequest, Claimed, TaskId};
+use team::NewMember;
 use worktrees::{Base, CreateMode, SetUp, Slug};
 
 use super::agents::Agents;
@@ -265,13 +266,13 @@ impl Agents {
         match team.roster() {
             Ok(roster) if roster.member(name.as_str()).is_some() => {
                 // It was a member before and has ended: the same place, a new run.
-                let update = swarm::MemberUpdate {
+                let update = team::MemberUpdate {
                     is_active: Some(true),
                     cwd: Some(meta.cwd.to_string_lossy().into_owned()),
                     mode: spawn.permission_mode.clone(),
                     mode_before_plan: spawn.plan.mode_before_plan.clone(),
                     run,
-                    ..swarm::MemberUpdate::default()
+                    ..team::MemberUpdate::default()
                 };
                 team.update(name.as_str(), &update)?;
             }

@@ -1,8 +1,8 @@
 //! What is looked at before an agent is started.
 
+use store::agent_id::{AgentId, LEAD};
 use store::name::Name;
 use swarm::run::{RunDir, RunError};
-use swarm::{AgentId, LEAD};
 
 use super::agents::Agents;
 use super::error::AgentError;

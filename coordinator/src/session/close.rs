@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use mailbox::{Question, RequestState, Shutdown};
 use store::Failure;
+use store::agent_id::LEAD;
 use store::clock::{Clock, SystemClock, rfc3339};
 use store::name::Name;
-use swarm::LEAD;
 use swarm::run::Meta;
 use swarm::runtime::Usage;
 use taskboard::Status;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use mailbox::{Consumer, Mailbox, RequestState};
 use store::Failure;
+use store::agent_id::LEAD;
 use store::name::Name;
-use swarm::LEAD;
 use taskboard::Task;
 
 use super::{Decision, Session, SessionEvent, SessionUi};

@@ -5,8 +5,8 @@ use crate::director::{DirectorEvent, is_workers};
 use crate::run::Agents;
 use mailbox::{Body, Draft};
 use store::Failure;
+use store::agent_id::LEAD;
 use store::name::Name;
-use swarm::LEAD;
 use swarm::run::{Entry, ExitStatus, Meta, RunState};
 
 use super::{Session, coordinator_prompt};
@@ -43,7 +43,7 @@ impl Lead {
         // It may have been started since the session was looked at.
         let file = session.file();
         let known = file.session()?.and_then(|now| now.lead_run);
-        let lead = swarm::AgentId::parse(known.as_deref().unwrap_or_default())
+        let lead = store::agent_id::AgentId::parse(known.as_deref().unwrap_or_default())
             .and_then(|id| agents.run(id.as_str()).meta().ok());
         // What it said before this session went on was shown then.
         let heard = match &lead {

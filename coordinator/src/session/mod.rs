@@ -21,9 +21,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use store::Failure;
+use store::agent_id::LEAD;
 use store::name::Name;
-use swarm::{LEAD, NewMember, TeamError};
 use taskboard::TaskId;
+use team::{NewMember, TeamError};
 
 use self::oversee::Overseer;
 pub use self::record::{Mates, Merge, Request};

@@ -173,8 +173,8 @@ impl Activity {
             },
             failure_reason: failure.map(str::to_owned),
         };
-        let names =
-            Name::new("agent", mate).and_then(|m| Ok((m, Name::new("agent", swarm::LEAD)?)));
+        let names = Name::new("agent", mate)
+            .and_then(|m| Ok((m, Name::new("agent", store::agent_id::LEAD)?)));
         let noted = names.map(|(mate, lead)| self.0.note_idle(&mate, &lead, notification));
         if let Ok(Err(error)) = noted {
             tracing::warn!(%error, "nobody is told that {mate} is idle");
@@ -190,7 +190,7 @@ fn anybody_at_work(agents: &crate::run::Agents) -> bool {
         let Ok(meta) = run.meta() else {
             return false;
         };
-        let leads = meta.address() == swarm::LEAD;
+        let leads = meta.address() == store::agent_id::LEAD;
         let idle = meta.state == swarm::run::RunState::Idle || meta.state.is_terminal();
         !leads && !idle && run.is_alive().unwrap_or(false)
     })

@@ -10,9 +10,9 @@ use crate::run::Prove;
 use store::Failure;
 use store::clock::{Clock, SystemClock, rfc3339};
 use store::settings::{MatesIn, RuntimeKind};
-use swarm::TeamError;
 use swarm::definitions::PermissionMode;
 use swarm::run::RuntimeSpec;
+use team::TeamError;
 use worktrees::MergeStrategy;
 
 use super::Session;

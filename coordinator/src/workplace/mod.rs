@@ -25,8 +25,8 @@ use swarm::run::RunOptions;
 use swarm::run::SharedPlace;
 use swarm::starter::Starter;
 use swarm::trust::{Item, Places, Trust};
-use swarm::{Team, TeamError, TeamOptions};
 use taskboard::{Board, BoardOptions, Caller, LeaseTerm};
+use team::{Team, TeamError, TeamOptions};
 use worktrees::{Repository, Trees};
 
 use self::names::{Here, agent_name, home_path, led_team, list_name, own_name, working_directory};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use store::Failure;
 use store::home::Home;
 use store::name::Name;
-use swarm::TeamOptions;
+use team::TeamOptions;
 use uuid::Uuid;
 use worktrees::Repository;
 
@@ -86,8 +86,8 @@ pub(super) struct Here<'w> {
 /// The team that the session this is part of made and leads.
 pub(super) fn led_team(home: &Home, teams: &TeamOptions) -> Option<String> {
     let session = env::var(env::SESSION)?;
-    let teams = swarm::list(home, teams).ok()?;
-    let leads = |team: &swarm::Listed| {
+    let teams = team::list(home, teams).ok()?;
+    let leads = |team: &team::Listed| {
         let roster = team.roster.as_ref().ok();
         roster.is_some_and(|roster| roster.lead_session_id.as_ref() == Some(&session))
     };

@@ -1,7 +1,7 @@
 //! The teams of a workplace: where their rosters are, and which repository they are of.
 
 use store::name::Name;
-use swarm::{Listed, Team, TeamError, TeamOptions};
+use team::{Listed, Team, TeamError, TeamOptions};
 
 use super::Workplace;
 use super::names::Here;
@@ -19,7 +19,7 @@ impl Workplace {
 
     /// All teams there are, of every repository.
     pub fn all_teams(&self) -> Result<Vec<Listed>, TeamError> {
-        swarm::list(&self.home, &self.teams)
+        team::list(&self.home, &self.teams)
     }
 
     /// What teams record as their repository: its [common directory](Self::common_dir), or where

@@ -29,7 +29,7 @@ pub use error::DefinitionError;
 pub use source::{Source, Sources};
 
 /// The front matter of a Markdown file and what follows it; `None` if there is none to be read.
-pub(crate) fn front_matter(text: &str) -> Option<(serde_json::Map<String, Value>, &str)> {
+pub fn front_matter(text: &str) -> Option<(serde_json::Map<String, Value>, &str)> {
     let document = front_matter::split(text).ok()??;
     Some((document.fields, document.body))
 }

@@ -58,6 +58,14 @@ pub struct Provider {
     pub idle_timeout_ms: Option<u64>,
 }
 
+impl Provider {
+    /// The variables whose values are secret.
+    pub fn secret_variables(&self) -> impl Iterator<Item = &str> {
+        let key = self.key_env.iter().map(String::as_str);
+        key.chain(self.header_env.values().map(String::as_str))
+    }
+}
+
 /// What a million tokens cost, in US dollars.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use store::agent_id::LEAD;
 use store::home::Home;
 use store::settings::AgentLimits;
 use uuid::Uuid;
 
 use super::meta::Meta;
-use crate::LEAD;
 use crate::definitions::Source;
 use crate::fork::Moved;
 use crate::process::MARKER;

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use store::agent_id::AgentId;
+
 use super::meta::Meta;
 use super::run_dir::{RunDir, RunError};
-use crate::AgentId;
 
 /// Names those runs for which there is something left to do.
 pub(super) const ACTIVE: &str = ".active";

@@ -31,7 +31,6 @@
 //! aside first. Notifications are per life.
 
 mod control;
-mod event_redactor;
 mod exit;
 mod guard;
 mod handed_run;
@@ -57,7 +56,6 @@ mod transcript;
 mod verdict;
 
 pub use control::StopRequest;
-pub(crate) use event_redactor::EventRedactor;
 pub use exit::{By, CheckEnd, CheckPlace, Checked, Exit, ExitReason, ExitStatus, Proof};
 pub use guard::{Guard, GuardEnd, bear_mark, exit_of_dead};
 pub use handed_run::HandedRun;

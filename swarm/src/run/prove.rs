@@ -16,7 +16,6 @@ use tokio::net::unix::pipe;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
-use super::event_redactor::EventRedactor;
 use super::exit::{CheckEnd, CheckPlace, Checked, Exit, ExitStatus};
 use super::guard::stop_words;
 use super::host::{HostError, HostOptions, KILL_TIMEOUT, at, rung};
@@ -24,7 +23,7 @@ use super::output::Output;
 use super::run_dir::RunDir;
 use super::services::{HostServices, Seal};
 use crate::process::{Ending, Processes};
-use crate::runtime::{Event, Launch, Runtime, ShellRuntime};
+use crate::runtime::{Event, EventRedactor, Launch, Runtime, ShellRuntime};
 
 /// Where the output of the set-up is.
 const SET_UP_LOG: &str = "check-setup";

@@ -9,9 +9,10 @@ use uuid::Uuid;
 use super::line_reader::{Line, LineReader};
 use super::lines::LinesTranslator;
 use super::translator::{OPEN_QUESTIONS, Step, Steps, Translator};
-use super::{Event, Launch, McpServer, Message, Order, Usage, acp, claude, codex, retry_after};
+use super::{
+    Event, EventRedactor, Launch, McpServer, Message, Order, Usage, acp, claude, codex, retry_after,
+};
 use crate::redact::Secrets;
-use crate::run::EventRedactor;
 use crate::tools::OWN_SERVER;
 
 /// The most steps that one line or order may lead to, besides one for each byte of the line.

@@ -39,7 +39,7 @@ use super::{
     Abilities, Agent, Event, Launch, LaunchError, Messages, Order, Runtime, Start, TurnEnd,
     TurnStatus, Usage, program,
 };
-use crate::process::Processes;
+use crate::process::{Child, Processes};
 
 /// Runs programs that speak the protocol.
 #[derive(Debug, Clone)]
@@ -78,6 +78,12 @@ impl Runtime for LinesRuntime {
         let child = program::start(command, true, processes)?;
         Ok(drive(child, LinesTranslator::new(launch, session)))
     }
+}
+
+/// Lets the host talk to a program of ours that was started with a pipe for its input, and whose first
+/// line is `opening`. Called within a tokio runtime.
+pub fn drive_lines(child: Child, opening: Value) -> Agent {
+    drive(child, LinesTranslator::opening(opening))
 }
 
 /// The protocol as a state machine.

@@ -25,6 +25,7 @@ mod acp;
 mod after_end;
 mod claude;
 mod codex;
+mod event_redactor;
 mod find;
 pub(crate) mod fuzz;
 mod launch;
@@ -33,7 +34,7 @@ mod lines;
 mod native;
 mod opening;
 mod program;
-pub(crate) mod pulse;
+mod pulse;
 mod queue;
 mod refusal;
 mod rpc;
@@ -62,7 +63,7 @@ pub use store::settings::RuntimeKind;
 pub use find::{RuntimeError, built_in, from_spec, kind_of};
 pub use launch::{Launch, LaunchError, McpServer, Start};
 pub use line_reader::{Line, LineReader};
-pub use lines::LinesRuntime;
+pub use lines::{LinesRuntime, drive_lines};
 pub use native::NativeRuntime;
 pub use opening::{Keys, Opening};
 pub use program::quoted;
@@ -71,8 +72,7 @@ pub use queue::{agent, post};
 pub use refusal::retry_after;
 pub use shell::ShellRuntime;
 
-pub(crate) use lines::LinesTranslator;
-pub(crate) use translator::drive;
+pub(crate) use event_redactor::EventRedactor;
 
 /// A way to run agents.
 pub trait Runtime: fmt::Debug + Send + Sync {

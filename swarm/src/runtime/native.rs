@@ -5,9 +5,8 @@
 
 use serde_json::json;
 
-use super::lines::LinesTranslator;
+use super::lines::drive_lines;
 use super::opening::Keys;
-use super::translator::drive;
 use super::{Abilities, Agent, Launch, LaunchError, Messages, Opening, Runtime, program};
 use crate::process::Processes;
 
@@ -54,6 +53,6 @@ impl Runtime for NativeRuntime {
         launch.sandbox = sandbox;
         let child = program::start(command, true, processes)?;
         let opening = json!(Opening::of(launch, keys));
-        Ok(drive(child, LinesTranslator::opening(opening)))
+        Ok(drive_lines(child, opening))
     }
 }

@@ -5,9 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often it is felt.
-pub(crate) const BEAT: Duration = Duration::from_secs(1);
-
 /// What an agent knows that its conversation does not say, for one that goes on with it. Only its
 /// runtime can look into it; whoever takes it first has it.
 #[derive(Debug, Clone)]
@@ -15,7 +12,7 @@ pub struct Known(Arc<Mutex<Option<Box<dyn Any + Send>>>>);
 
 impl Known {
     /// Somebody knows this.
-    pub(crate) fn new(known: Box<dyn Any + Send>) -> Self {
+    pub fn new(known: Box<dyn Any + Send>) -> Self {
         Self(Arc::new(Mutex::new(Some(known))))
     }
 
@@ -25,7 +22,7 @@ impl Known {
     }
 
     /// What is known, for the one who asks first.
-    pub(crate) fn take(&self) -> Option<Box<dyn Any + Send>> {
+    pub fn take(&self) -> Option<Box<dyn Any + Send>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
@@ -55,19 +52,22 @@ impl Default for Pulse {
 }
 
 impl Pulse {
+    /// The time between two beats.
+    pub const BEAT: Duration = Duration::from_secs(1);
+
     /// It moves.
-    pub(crate) fn beat(&self) {
+    pub fn beat(&self) {
         self.last.store(self.now(), Ordering::Relaxed);
     }
 
     /// It has no thread until it is woken, so nothing can block it; it goes on with `known`.
-    pub(crate) fn rest(&self, known: Box<dyn Any + Send>) {
+    pub fn rest(&self, known: Box<dyn Any + Send>) {
         self.asleep.put(known);
         self.last.store(u64::MAX, Ordering::Relaxed);
     }
 
     /// What an agent goes on with that is woken; none if somebody else goes on with it.
-    pub(crate) fn wake(&self) -> Option<Box<dyn Any + Send>> {
+    pub fn wake(&self) -> Option<Box<dyn Any + Send>> {
         let known = self.asleep.take()?;
         self.beat();
         Some(known)
@@ -80,7 +80,7 @@ impl Pulse {
     }
 
     /// Whether it has no thread at the moment.
-    pub(crate) fn is_at_rest(&self) -> bool {
+    pub fn is_at_rest(&self) -> bool {
         self.last.load(Ordering::Relaxed) == u64::MAX
     }
 

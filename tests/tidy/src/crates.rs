@@ -3,10 +3,11 @@
 use serde_json::Value;
 
 /// The crates from the bottom to the top. Those of one level do not know each other.
-pub const LEVELS: [&[&str]; 5] = [
+pub const LEVELS: [&[&str]; 6] = [
     &["ccb-store"],
     &["ccb-database"],
     &["ccb-taskboard", "ccb-mailbox", "ccb-worktrees", "ccb-swarm"],
+    &["ccb-native", "ccb-team"],
     &["ccb-coordinator"],
     &["ccb-cli"],
 ];

@@ -6,13 +6,15 @@ use std::process::Command;
 use tidy::{crates, cycles, paths, sources, thin};
 
 /// Every crate of the product.
-const CRATES: [&str; 8] = [
+const CRATES: [&str; 10] = [
     "store",
     "store/database",
     "taskboard",
     "mailbox",
     "worktrees",
     "swarm",
+    "swarm/native",
+    "swarm/team",
     "coordinator",
     "cli",
 ];

@@ -2,8 +2,8 @@ use clap::Args;
 use coordinator::run::Listed;
 use serde_json::json;
 use store::Failure;
-use swarm::Roster;
 use swarm::run::Meta;
+use team::Roster;
 
 use crate::context::Context;
 use crate::cost::short_count;

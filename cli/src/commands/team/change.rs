@@ -3,7 +3,7 @@ use coordinator::actions::team::{self as actions, team};
 use serde_json::{Value, json};
 use store::Failure;
 use store::name::Name;
-use swarm::{Member, NewMember, Roster};
+use team::{Member, NewMember, Roster};
 
 use crate::context::Context;
 use crate::exit::Exit;

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 use store::Failure;
-use swarm::{Listed, Roster};
+use team::{Listed, Roster};
 
 use crate::context::Context;
 use crate::exit::Exit;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use store::Failure;
 use store::clock::rfc3339;
 use store::name::Name;
-use swarm::{Life, Living, Member, Roster};
+use team::{Life, Living, Member, Roster};
 
 use crate::context::Context;
 use crate::exit::Exit;

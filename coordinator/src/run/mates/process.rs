@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use native::{Ports, Together};
 use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
-use swarm::native::{Ports, Together};
 use swarm::process::{KEEPER, Keeper, MARKER, send};
 use swarm::run::{HandedRun, Premises, RunDir, Waiting};
 

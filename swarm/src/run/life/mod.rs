@@ -24,7 +24,6 @@ use limits::{Failure, Hold};
 use mail_queue::MailQueue;
 use park::Rest;
 
-use super::event_redactor::EventRedactor;
 use super::guard::stop_words;
 use super::host::{HostError, HostOptions};
 use super::meta::{Meta, RunState};
@@ -38,7 +37,7 @@ use super::stuck::Stuck;
 use super::transcript::Entry;
 use crate::hooks::HookEvent;
 use crate::process::{Ending, ProcessId, Processes};
-use crate::runtime::{Abilities, Event, Messages, Order, Pulse, TurnEnd, Usage};
+use crate::runtime::{Abilities, Event, EventRedactor, Messages, Order, Pulse, TurnEnd, Usage};
 
 /// How often what was used is written down.
 const USAGE_EVERY: Duration = Duration::from_secs(2);

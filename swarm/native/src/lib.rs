@@ -1,0 +1,228 @@
+//! Our own loop: an agent that talks to a model itself, as `ccb __native`.
+//!
+//! It is a program like every other agent: a host starts it, tells it things in lines on its
+//! standard input, and hears of everything on its standard output. Nothing in here is global: one
+//! process can be several agents (`together.rs`).
+
+mod agent;
+mod calls;
+mod compact;
+pub mod context;
+mod conversation;
+mod early;
+mod fault;
+mod fork;
+#[cfg(test)]
+mod fork_tests;
+#[doc(hidden)]
+pub mod fuzz;
+mod journal;
+mod limits;
+mod link;
+pub mod mcp;
+mod model;
+mod path;
+pub mod permission;
+mod probe;
+mod protocol;
+mod repeats;
+mod set_up;
+mod shared;
+mod sleep;
+mod system;
+#[cfg(test)]
+mod tests;
+mod together;
+pub mod tools;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use tokio::task::JoinHandle;
+
+pub use fault::FAULT_POINTS;
+pub use fork::{ForkPoint, fork_point};
+pub use probe::probe;
+pub use shared::Together;
+pub use together::SharedNative;
+
+use agent::{Halt, Kept};
+use link::{Inbox, Outbox};
+use protocol::Say;
+use set_up::set_up;
+use sleep::Sleeper;
+use swarm::process::Processes;
+use swarm::runtime::Opening;
+
+pub use swarm::runtime::McpServer;
+
+/// The argument that makes ccb an agent.
+pub const ROLE: &str = swarm::runtime::NativeRuntime::ROLE;
+
+/// What the loop needs of the process it runs in.
+#[derive(Debug, Default)]
+pub struct Options {
+    /// The environment of the process. Keys come with the first line.
+    pub env: Vec<(OsString, OsString)>,
+    /// What others do for it.
+    pub ports: Ports,
+    /// Who starts its commands; without one, this process.
+    pub processes: Option<Processes>,
+    /// What it shares with other agents of this process.
+    pub together: Option<Together>,
+}
+
+/// Connects to the server of our own tools within this process; none if it has to be a process
+/// of its own. The other end is served by threads, so this one is a socket and not a pipe of
+/// tokio's.
+pub type ConnectOwn = Arc<dyn Fn(&McpServer) -> Option<UnixStream> + Send + Sync>;
+
+/// What others do for the loop.
+#[derive(Clone, Default)]
+pub struct Ports {
+    /// Our own tools.
+    pub connect_own: Option<ConnectOwn>,
+}
+
+impl fmt::Debug for Ports {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ports").finish_non_exhaustive()
+    }
+}
+
+/// Runs an agent on standard input and output to its end; returns the exit code.
+pub fn main(options: Options) -> u8 {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    match runtime {
+        Ok(runtime) => {
+            let code = runtime.block_on(run_on_standard_streams(options));
+            // Nothing that is left over is worth waiting for.
+            runtime.shutdown_background();
+            code
+        }
+        Err(error) => {
+            tracing::error!(%error, "the agent cannot begin");
+            1
+        }
+    }
+}
+
+async fn run_on_standard_streams(options: Options) -> u8 {
+    let streams = || {
+        let input = io::stdin().as_fd().try_clone_to_owned()?;
+        io::Result::Ok((input, io::stdout().as_fd().try_clone_to_owned()?))
+    };
+    let lived = match streams() {
+        Ok((input, output)) => run(options, input, output, true, None).await,
+        Err(error) => not_with_pipes(&error),
+    };
+    match lived {
+        Lived::Over(code) => code,
+        Lived::Asleep(_) => 0,
+    }
+}
+
+fn not_with_pipes(error: &io::Error) -> Lived {
+    tracing::error!(%error, "ccb __native is started by ccb, with pipes");
+    Lived::Over(1)
+}
+
+/// How it went with a loop.
+#[derive(Debug)]
+enum Lived {
+    /// It is over, with this exit code.
+    Over(u8),
+    /// It goes on when it is spoken to.
+    Asleep(Box<Sleeper>),
+}
+
+/// A loop that is about to begin, or to go on.
+struct Awake {
+    opening: Opening,
+    options: Options,
+    out: Outbox,
+    /// What is said has arrived when this ends.
+    written: JoinHandle<Option<OwnedFd>>,
+    inbox: Inbox,
+    /// What it knew before it slept.
+    kept: Option<Kept>,
+}
+
+/// Runs an agent on these pipes. `alone`: signals to this process are for it. `kept`: it goes on with
+/// a conversation, and knows this.
+async fn run(
+    mut options: Options,
+    input: OwnedFd,
+    output: OwnedFd,
+    alone: bool,
+    kept: Option<Kept>,
+) -> Lived {
+    let (out, written) = match Outbox::new(output) {
+        Ok(opened) => opened,
+        Err(error) => return not_with_pipes(&error),
+    };
+    let (mut opening, inbox) = match Inbox::new(input, alone).await {
+        Ok(opened) => opened,
+        Err(error) => return not_with_pipes(&error),
+    };
+    let keys = std::mem::take(&mut opening.keys).into_environment();
+    options.env.extend(keys.iter().cloned());
+    if alone {
+        // Agents that our own tools start from this process need them as well.
+        swarm::starter::give_to_this_process(keys);
+    }
+    let awake = Awake {
+        opening,
+        options,
+        out,
+        written,
+        inbox,
+        kept,
+    };
+    live(awake).await
+}
+
+async fn live(awake: Awake) -> Lived {
+    let Awake {
+        opening,
+        options,
+        out,
+        written,
+        inbox,
+        kept,
+    } = awake;
+    let failed = |error: String| Say::Result {
+        status: "failed",
+        text: String::new(),
+        error: Some(error),
+    };
+    let code = match set_up(&opening, &options, out.clone(), inbox, kept).await {
+        Err(why) => {
+            out.say(&failed(why)).await.ok();
+            1
+        }
+        Ok(mut agent) => match agent.run().await {
+            Ok(()) | Err(Halt::Stop) => 0,
+            Err(Halt::Gone) => 1,
+            Err(Halt::Asleep) => {
+                drop(out);
+                return sleep::fall_asleep(agent, opening, options, written).await;
+            }
+            Err(Halt::Journal(error)) => {
+                let why = format!("the conversation cannot be kept: {error}");
+                out.say(&failed(why)).await.ok();
+                1
+            }
+        },
+    };
+    drop(out);
+    // What was said arrives before the end does.
+    written.await.ok();
+    Lived::Over(code)
+}

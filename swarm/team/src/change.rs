@@ -1,0 +1,409 @@
+//! Changes of a roster: each is one locked read, change and atomic replace, or one transaction.
+
+use serde_json::{Map, Value, json};
+use store::agent_id::{AgentId, LEAD};
+use store::atomic::{self, Staged, Stamp};
+use store::fault::reached;
+use store::home::create_private_dir;
+use store::lock::FileLock;
+use store::machine::Machine;
+use store::name::Name;
+use store::tree::names_in;
+use store::{IoContext, StoreError};
+use swarm::definitions::PermissionMode;
+
+use super::error::TeamError;
+use super::format::{COLORS, Document, VERSION, set};
+use super::{Member, NewMember, Roster, Team, nearest};
+use crate::fault;
+
+/// How often a change is begun anew because another tool wrote the file meanwhile.
+const TRIES: usize = 20;
+
+/// What is to be known about a team when it is created.
+#[derive(Debug, Clone, Default)]
+pub struct NewTeam {
+    /// What it is for.
+    pub description: Option<String>,
+    /// Where its lead works.
+    pub cwd: Option<String>,
+    /// The session that leads it.
+    pub lead_session_id: Option<String>,
+}
+
+/// What can change about a member; `None` leaves it as it is. Not its name: others write to it.
+#[derive(Debug, Clone, Default)]
+pub struct MemberUpdate {
+    /// Whether it is at work.
+    pub is_active: Option<bool>,
+    /// Its permission mode.
+    pub mode: Option<String>,
+    /// The mode it gets when its plan is approved, if that is not the one it has now.
+    pub mode_before_plan: Option<String>,
+    /// The model it runs on.
+    pub model: Option<String>,
+    /// Where it works.
+    pub cwd: Option<String>,
+    /// Its own working tree; `Some(None)` if it has none any more.
+    pub worktree_path: Option<Option<String>>,
+    /// The directory of its run.
+    pub run: Option<AgentId>,
+}
+
+impl Team {
+    /// Makes the team, with its lead as the only member, which is not at work.
+    pub fn create(&self, new: &NewTeam) -> Result<Roster, TeamError> {
+        #[cfg(feature = "postgres")]
+        if let Some(database) = self.database()? {
+            return self.create_row(database, |now| self.first_document(new, now));
+        }
+        self.make_dir()?;
+        let _lock = self.lock()?;
+        self.sweep()?;
+        match self.read() {
+            Ok((document, _)) => return Err(self.is_there(&document)),
+            Err(TeamError::NotFound { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        let document = self.first_document(new, self.options.clock.now_ms())?;
+        self.stage(&document)?.replace(&self.config_path())?;
+        self.sync()?;
+        self.understood(&document)
+    }
+
+    /// Why a team with this roster cannot be made.
+    pub(super) fn is_there(&self, document: &Document) -> TeamError {
+        match self.understood(document) {
+            Ok(roster) if roster.deleting_since.is_some() => self.deleting(),
+            Ok(_) => TeamError::Exists {
+                name: self.name.to_string(),
+            },
+            Err(error) => error,
+        }
+    }
+
+    /// A roster with the lead alone.
+    fn first_document(&self, new: &NewTeam, now: i64) -> Result<Document, TeamError> {
+        let mut document = Document::new(&self.name, now);
+        document.set("description", new.description.clone().map(Value::from));
+        let lead = NewMember {
+            agent_type: LEAD.into(),
+            cwd: new.cwd.clone(),
+            ..NewMember::new(Name::new("agent", LEAD)?)
+        };
+        let lead_id = AgentId::member(&lead.name, &self.name);
+        document.set("leadAgentId", Some(lead_id.as_str().into()));
+        let session = new.lead_session_id.clone().map(Value::from);
+        document.set("leadSessionId", session);
+        document.add_member(self.member_value(&lead, None, now));
+        let repository = self.options.repository.clone().map(Value::from);
+        document.set_ours("repository", repository);
+        Ok(document)
+    }
+
+    /// What the roster says about a new member.
+    fn member_value(&self, new: &NewMember, color: Option<&str>, now: i64) -> Value {
+        let mut value = new.to_value(&self.name, color, now);
+        if let (Some(machine), Some(member)) = (&self.options.machine, value.as_object_mut()) {
+            note_machine(member, machine);
+        }
+        value
+    }
+
+    /// Records a member, before it starts, and gives it a colour.
+    pub fn join(&self, new: &NewMember) -> Result<(Roster, Member), TeamError> {
+        check_free_for_members(new.name.as_str())?;
+        let roster = self.change(|document, roster, now| {
+            self.check_stays(roster)?;
+            if let Some(existing) = roster.member(new.name.as_str()) {
+                return Err(self.taken(&new.name, existing));
+            }
+            let known = |color: &&str| COLORS.contains(color);
+            let color = new.color.as_deref().filter(known);
+            let color = color.unwrap_or_else(|| document.take_color());
+            document.add_member(self.member_value(new, Some(color), now));
+            Ok(())
+        })?;
+        let member = self.require(&roster, new.name.as_str())?;
+        Ok((roster, member))
+    }
+
+    /// Takes a member off the roster; returns what it was.
+    pub fn leave(&self, name: &str) -> Result<(Roster, Member), TeamError> {
+        let mut left = None;
+        let roster = self.change(|document, roster, _| {
+            let member = self.require(roster, name)?;
+            if member.name.eq_ignore_ascii_case(LEAD) {
+                return Err(TeamError::LeadStays {
+                    team: self.name.to_string(),
+                });
+            }
+            document.remove_member(&member.name);
+            left = Some(member);
+            Ok(())
+        })?;
+        match left {
+            Some(member) => Ok((roster, member)),
+            None => Err(self.no_such_member(&roster, name)),
+        }
+    }
+
+    /// Says whether a member is at work.
+    pub fn set_active(&self, name: &str, is_active: bool) -> Result<Member, TeamError> {
+        let update = MemberUpdate {
+            is_active: Some(is_active),
+            ..MemberUpdate::default()
+        };
+        self.update(name, &update)
+    }
+
+    /// Sets a member's permission mode. One that begins to plan gets its mode of before back
+    /// when its plan is approved.
+    pub fn set_mode(&self, name: &str, mode: &str) -> Result<Member, TeamError> {
+        let update = MemberUpdate {
+            mode: Some(mode.to_owned()),
+            ..MemberUpdate::default()
+        };
+        self.update(name, &update)
+    }
+
+    /// Changes what is recorded about a member.
+    pub fn update(&self, name: &str, update: &MemberUpdate) -> Result<Member, TeamError> {
+        let roster = self.change(|document, roster, _| {
+            self.check_stays(roster)?;
+            let member = self.require(roster, name)?;
+            match document.member_mut(&member.name) {
+                Some(fields) => {
+                    update.apply(fields);
+                    // Whoever starts it, or says that it is at work, is where it is.
+                    let starts = update.run.is_some() || update.is_active == Some(true);
+                    if let (true, Some(machine)) = (starts, &self.options.machine) {
+                        note_machine(fields, machine);
+                    }
+                    Ok(())
+                }
+                None => Err(self.no_such_member(roster, name)),
+            }
+        })?;
+        self.require(&roster, name)
+    }
+
+    /// Does one change under the lock; all of it or nothing is kept. `apply`
+    /// may be called again if it was for nothing, and is told the time.
+    pub(super) fn change(
+        &self,
+        mut apply: impl FnMut(&mut Document, &Roster, i64) -> Result<(), TeamError>,
+    ) -> Result<Roster, TeamError> {
+        #[cfg(feature = "postgres")]
+        if let Some(database) = self.database()? {
+            return self.change_row(database, apply);
+        }
+        let now = self.options.clock.now_ms();
+        let _lock = self.locked()?;
+        for _ in 0..TRIES {
+            let (mut document, stamp) = self.read()?;
+            let roster = self.understood(&document)?;
+            self.check_writable(&document, &roster)?;
+            apply(&mut document, &roster, now)?;
+            let changed = self.understood(&document)?;
+            let staged = self.stage(&document)?;
+            // Other tools know nothing of our lock; do not undo what they have just written.
+            if self.stamp()? == Some(stamp) {
+                staged.replace(&self.config_path())?;
+                self.sync()?;
+                return Ok(changed);
+            }
+        }
+        Err(self.keeps_changing())
+    }
+
+    pub(super) fn keeps_changing(&self) -> TeamError {
+        TeamError::ChangedMeanwhile {
+            team: self.name.to_string(),
+            path: self.roster_path(),
+        }
+    }
+
+    /// The lock of a team that exists, with everything a change needs around it.
+    pub(super) fn locked(&self) -> Result<FileLock, TeamError> {
+        if self.stamp()?.is_none() {
+            return Err(self.not_found());
+        }
+        // A team another tool made has no directory of ours.
+        create_private_dir(&self.tmp_dir())?;
+        let lock = self.lock()?;
+        self.sweep()?;
+        Ok(lock)
+    }
+
+    pub(super) fn check_writable(
+        &self,
+        document: &Document,
+        roster: &Roster,
+    ) -> Result<(), TeamError> {
+        let found = document
+            .version()
+            .map_err(|error| self.corrupt(error.why))?;
+        StoreError::check_version(&self.roster_path(), found, VERSION)?;
+        self.check_repository(roster)
+    }
+
+    fn check_stays(&self, roster: &Roster) -> Result<(), TeamError> {
+        match roster.deleting_since {
+            Some(_) => Err(self.deleting()),
+            None => Ok(()),
+        }
+    }
+
+    /// The member `name`, or an error that names those there are.
+    fn require(&self, roster: &Roster, name: &str) -> Result<Member, TeamError> {
+        let member = roster.member(name).cloned();
+        member.ok_or_else(|| self.no_such_member(roster, name))
+    }
+
+    fn no_such_member(&self, roster: &Roster, name: &str) -> TeamError {
+        let members = roster.members.iter().map(|member| member.name.clone());
+        TeamError::NoSuchMember {
+            team: self.name.to_string(),
+            name: name.to_owned(),
+            nearest: nearest(name, members.collect()),
+        }
+    }
+
+    fn taken(&self, name: &Name, existing: &Member) -> TeamError {
+        if existing.name == name.as_str() {
+            return TeamError::AlreadyMember {
+                team: self.name.to_string(),
+                name: name.to_string(),
+            };
+        }
+        TeamError::Store(StoreError::NameClash {
+            what: "agent",
+            given: name.to_string(),
+            existing: existing.name.clone(),
+        })
+    }
+
+    pub(super) fn deleting(&self) -> TeamError {
+        TeamError::Deleting {
+            team: self.name.to_string(),
+        }
+    }
+
+    /// Makes the team's directory; a lock over all teams keeps two names apart that differ
+    /// only in case.
+    fn make_dir(&self) -> Result<(), TeamError> {
+        let teams = self.home.teams();
+        create_private_dir(&teams)?;
+        let timeout = self.options.lock_timeout;
+        let _lock = FileLock::exclusive(&teams.join(".lock"), "the directory of teams", timeout)?;
+        self.name.check_no_clash("team", &teams)?;
+        // The team's tasks will be in a list of the same name.
+        self.name.check_no_clash("team", &self.home.lists())?;
+        create_private_dir(&self.tmp_dir())?;
+        reached(fault::TEAM_DIR_MADE);
+        atomic::sync_dir(&teams, self.options.durability)?;
+        Ok(atomic::sync_parent(&teams, self.options.durability)?)
+    }
+
+    /// Removes what writers that died have left. We hold the lock, so nobody else is writing.
+    fn sweep(&self) -> Result<(), TeamError> {
+        for name in names_in(&self.tmp_dir())? {
+            atomic::remove(&self.tmp_dir().join(name))?;
+        }
+        Ok(())
+    }
+
+    fn stage(&self, document: &Document) -> Result<Staged, TeamError> {
+        let bytes = document.to_bytes();
+        Ok(Staged::write(
+            &self.tmp_dir(),
+            &bytes,
+            self.options.durability,
+        )?)
+    }
+
+    pub(super) fn sync(&self) -> Result<(), TeamError> {
+        atomic::sync_dir(&self.dir, self.options.durability)
+            .map_err(|source| TeamError::NotDurable { source })
+    }
+
+    /// The stamp of the roster's file, if there is one.
+    fn stamp(&self) -> Result<Option<Stamp>, TeamError> {
+        let path = self.config_path();
+        let meta = std::fs::symlink_metadata(&path).if_there("read", &path)?;
+        Ok(meta.as_ref().map(Stamp::of))
+    }
+}
+
+impl MemberUpdate {
+    fn apply(&self, member: &mut Map<String, Value>) {
+        let mut put = |key: &str, value: Option<Value>| {
+            if value.is_some() {
+                set(member, key, value);
+            }
+        };
+        put("isActive", self.is_active.map(Value::from));
+        put("model", self.model.clone().map(Value::from));
+        put("cwd", self.cwd.clone().map(Value::from));
+        if let Some(path) = &self.worktree_path {
+            set(member, "worktreePath", path.clone().map(Value::from));
+        }
+        if let Some(mode) = &self.mode {
+            self.change_mode(mode, member);
+        }
+        if let Some(run) = &self.run {
+            set_ours(member, "run", Some(run.as_str().into()));
+        }
+    }
+
+    fn change_mode(&self, mode: &str, member: &mut Map<String, Value>) {
+        let plan = PermissionMode::Plan.as_str();
+        let now = member.get("mode").and_then(Value::as_str);
+        let before = match (mode == plan, now == Some(plan)) {
+            (true, true) => member
+                .get("ccb")
+                .and_then(|ours| ours["modeBeforePlan"].as_str()),
+            // Of a client from outside nobody knows its mode.
+            (true, false) => Some(now.unwrap_or(PermissionMode::Ask.as_str())),
+            (false, _) => None,
+        };
+        let before = self.mode_before_plan.as_deref().or(before);
+        let before = before.map(Value::from);
+        set(member, "mode", Some(mode.into()));
+        if before.is_some() || member.get("ccb").is_some_and(Value::is_object) {
+            set_ours(member, "modeBeforePlan", before);
+        }
+    }
+}
+
+/// Says where a member is.
+fn note_machine(member: &mut Map<String, Value>, machine: &Machine) {
+    set_ours(member, "host", Some(machine.host.clone().into()));
+    set_ours(member, "machine", Some(machine.id.clone().into()));
+}
+
+/// Sets or removes something that only we say about a member.
+fn set_ours(member: &mut Map<String, Value>, key: &str, value: Option<Value>) {
+    let ours = member.entry("ccb").or_insert(Value::Null);
+    if !ours.is_object() {
+        *ours = json!({});
+    }
+    if let Value::Object(ours) = ours {
+        set(ours, key, value);
+    }
+}
+
+/// Some names mean something where a member's name can stand.
+fn check_free_for_members(name: &str) -> Result<(), TeamError> {
+    let why = match name.to_ascii_lowercase().as_str() {
+        LEAD => "it is the lead's",
+        "user" => "it stands for whoever uses ccb without giving a name",
+        name if name.ends_with(".json") => "its inbox would look like another tool's file",
+        _ => return Ok(()),
+    };
+    Err(TeamError::Reserved {
+        name: name.to_owned(),
+        why,
+    })
+}

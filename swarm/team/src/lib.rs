@@ -1,0 +1,276 @@
+//! Teams: who belongs together, recorded before anybody starts.
+
+mod beside;
+mod change;
+mod delete;
+mod error;
+mod fault;
+mod format;
+#[doc(hidden)]
+pub mod fuzz;
+mod life;
+mod living;
+#[cfg(feature = "postgres")]
+mod rows;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use store::atomic::{self, Durability, Stamp};
+use store::clock::{Clock, SystemClock};
+use store::home::Home;
+use store::lock::{DEFAULT_TIMEOUT, FileLock};
+use store::machine::Machine;
+use store::name::Name;
+use store::tree::names_in;
+
+pub use beside::Beside;
+pub use change::{MemberUpdate, NewTeam};
+pub use error::TeamError;
+pub use fault::FAULT_POINTS;
+pub use format::{COLORS, Member, NewMember, Roster};
+pub use life::{Life, Living};
+#[cfg(feature = "postgres")]
+pub use rows::MIGRATIONS;
+
+use format::Document;
+
+/// How long a roster that does not parse is read again: other tools write it in place.
+const REREAD_FOR: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// One team, which need not exist yet.
+#[derive(Debug)]
+pub struct Team {
+    name: Name,
+    home: Home,
+    dir: PathBuf,
+    options: TeamOptions,
+    /// What its row is found by: the name in lower case, and as it is written.
+    #[cfg(feature = "postgres")]
+    key: [String; 2],
+}
+
+/// How a team behaves.
+#[derive(Debug, Clone)]
+pub struct TeamOptions {
+    /// The repository the caller is in: its shared git directory, or for rosters in a database a
+    /// name that is the same on every machine. A team of another one is not changed; from outside
+    /// every repository, and for teams of none, everything goes.
+    pub repository: Option<String>,
+    /// Where rosters are, if not in files.
+    #[cfg(feature = "postgres")]
+    pub database: Option<database::Database>,
+    /// The machine the caller is on, where a team may be on several; members record theirs.
+    pub machine: Option<Machine>,
+    /// What is beside a roster in a database.
+    pub beside: Option<Arc<dyn Beside>>,
+    /// Whether a change survives a power cut before it is acknowledged.
+    pub durability: Durability,
+    /// How long to wait for the roster's lock.
+    pub lock_timeout: Duration,
+    /// Where the time comes from.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Default for TeamOptions {
+    fn default() -> Self {
+        Self {
+            repository: None,
+            #[cfg(feature = "postgres")]
+            database: None,
+            machine: None,
+            beside: None,
+            durability: Durability::Full,
+            lock_timeout: DEFAULT_TIMEOUT,
+            clock: Arc::new(SystemClock),
+        }
+    }
+}
+
+/// A team that was found, readable or not.
+#[derive(Debug)]
+pub struct Listed {
+    /// Its name.
+    pub name: String,
+    /// Its roster, or why that cannot be read.
+    pub roster: Result<Roster, TeamError>,
+}
+
+/// All teams of `home`, or of the database that `options` name, by name.
+pub fn list(home: &Home, options: &TeamOptions) -> Result<Vec<Listed>, TeamError> {
+    #[cfg(feature = "postgres")]
+    if let Some(database) = &options.database {
+        return rows::list(database, home, options);
+    }
+    let mut teams = Vec::new();
+    for name in names_in(&home.teams())? {
+        // Other tools may have names we would not give; those directories are not ours.
+        let Ok(name) = Name::new("team", &name) else {
+            continue;
+        };
+        let team = Team::new(home, name, options.clone());
+        match team.roster() {
+            Err(TeamError::NotFound { .. }) => {}
+            roster => teams.push(Listed {
+                name: team.name.to_string(),
+                roster,
+            }),
+        }
+    }
+    Ok(teams)
+}
+
+impl Team {
+    /// The team `name` in `home`.
+    pub fn new(home: &Home, name: Name, options: TeamOptions) -> Self {
+        Self {
+            dir: home.team(&name),
+            home: home.clone(),
+            #[cfg(feature = "postgres")]
+            key: [name.as_str().to_ascii_lowercase(), name.to_string()],
+            name,
+            options,
+        }
+    }
+
+    /// The team's name.
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// The team's directory on this machine.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Who is in it now, read without a lock and from any repository.
+    pub fn roster(&self) -> Result<Roster, TeamError> {
+        #[cfg(feature = "postgres")]
+        if let Some(database) = self.database()? {
+            return self.understood(&self.read_row(database)?);
+        }
+        let (document, _) = self.read()?;
+        self.understood(&document)
+    }
+
+    /// The same for somebody who is going to act in the team's name: refused from another
+    /// repository.
+    pub fn enter(&self) -> Result<Roster, TeamError> {
+        let roster = self.roster()?;
+        self.check_repository(&roster)?;
+        Ok(roster)
+    }
+
+    fn check_repository(&self, roster: &Roster) -> Result<(), TeamError> {
+        match (&roster.repository, &self.options.repository) {
+            (Some(theirs), Some(ours)) if theirs != ours => Err(TeamError::OtherRepository {
+                team: self.name.to_string(),
+                theirs: theirs.clone(),
+                ours: ours.clone(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The roster's file, read again for a while if it does not parse.
+    fn read(&self) -> Result<(Document, Stamp), TeamError> {
+        let started = Instant::now();
+        loop {
+            let Some((bytes, stamp)) = atomic::read_stamped(&self.config_path())? else {
+                return Err(self.not_found());
+            };
+            match Document::parse(&self.name, &bytes) {
+                Ok(document) => return Ok((document, stamp)),
+                Err(detail) if started.elapsed() > REREAD_FOR => return Err(self.corrupt(detail)),
+                Err(_) => std::thread::sleep(PAUSE),
+            }
+        }
+    }
+
+    fn understood(&self, document: &Document) -> Result<Roster, TeamError> {
+        document
+            .read(&self.name)
+            .map_err(|error| self.corrupt(error.why))
+    }
+
+    fn corrupt(&self, detail: String) -> TeamError {
+        TeamError::Corrupt {
+            team: self.name.to_string(),
+            path: self.roster_path(),
+            detail,
+        }
+    }
+
+    fn not_found(&self) -> TeamError {
+        TeamError::NotFound {
+            name: self.name.to_string(),
+            nearest: nearest(self.name.as_str(), self.all_names()),
+        }
+    }
+
+    fn all_names(&self) -> Vec<String> {
+        #[cfg(feature = "postgres")]
+        if let Some(database) = &self.options.database {
+            return self.names_of_rows(database);
+        }
+        let known = names_in(&self.home.teams()).unwrap_or_default();
+        let teams = known.into_iter().filter(|name| {
+            let config = self.home.teams().join(name).join("config.json");
+            config.is_file()
+        });
+        teams.collect()
+    }
+
+    /// Where the roster is, for messages.
+    fn roster_path(&self) -> PathBuf {
+        #[cfg(feature = "postgres")]
+        if let Some(database) = &self.options.database {
+            return self.row_path(database);
+        }
+        self.config_path()
+    }
+
+    fn lock(&self) -> Result<FileLock, TeamError> {
+        let what = format!("the roster of team {:?}", self.name.as_str());
+        let path = self.ours().join("lock");
+        Ok(FileLock::exclusive(
+            &path,
+            &what,
+            self.options.lock_timeout,
+        )?)
+    }
+
+    fn config_path(&self) -> PathBuf {
+        self.dir.join("config.json")
+    }
+
+    fn ours(&self) -> PathBuf {
+        self.dir.join(".ccb")
+    }
+
+    fn tmp_dir(&self) -> PathBuf {
+        self.ours().join("tmp")
+    }
+
+    fn trash_dir(&self) -> PathBuf {
+        self.ours().join("trash")
+    }
+}
+
+/// Up to three of `candidates` that may have been meant, the most similar first.
+fn nearest(given: &str, mut candidates: Vec<String>) -> Vec<String> {
+    let mut found = Vec::new();
+    while found.len() < 3
+        && let Some(name) = store::nearest(given, candidates.iter().map(String::as_str))
+    {
+        let name = name.to_owned();
+        candidates.retain(|candidate| *candidate != name);
+        found.push(name);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;

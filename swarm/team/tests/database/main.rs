@@ -1,0 +1,14 @@
+//! Rosters in a real database: links that break, and machines that act at once.
+
+#![cfg(feature = "server-tests")]
+
+#[cfg(test)]
+mod cuts;
+#[cfg(test)]
+mod machines;
+/// The same link that is cut under the board.
+#[cfg(test)]
+#[path = "../../../../taskboard/tests/database/proxy.rs"]
+mod proxy;
+#[cfg(test)]
+mod site;
