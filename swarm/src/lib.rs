@@ -1,31 +1,46 @@
-//! Agents: definitions, runtimes, supervision, teams, transcripts.
+//! Agents as processes: how ccb defines, starts, supervises, checks and records one.
 //!
-//! | module | what it knows |
+//! # What this room knows
+//!
+//! | module | contents |
 //! |---|---|
-//! | [`definitions`] | the types of agents there are, and which definition counts |
-//! | [`model`], [`tools`], [`memory`] | what an agent of a type runs on, may use, remembers |
-//! | [`environment`] | what of the caller's environment an agent sees |
-//! | [`sandbox`] | confining commands to a worktree |
-//! | [`hooks`] | commands that run at certain moments, and what they say |
-//! | [`trust`] | which of the things a repository would run the user trusts |
-//! | [`redact`] | taking secrets out of what an agent prints |
-//! | [`starter`] | the environment of whoever starts an agent, and what of it is secret |
+//! | [`run`] | one run of an agent: its directory, guard, host, messages, limits, check and end |
+//! | [`runtime`] | the contract of a runtime, and one translator for each program that ccb drives |
+//! | [`process`] | processes: starting, finding and ending an agent's descendants |
+//! | [`definitions`] | the types of agents, and which of several definitions counts |
+//! | [`model`], [`tools`], [`memory`], [`provider`], [`fork`] | what an agent is given: its model, tools, memory, service, and a copied conversation |
+//! | [`environment`], [`starter`], [`scope`] | which variables an agent sees, which of the starter's are secret, and for whom a thread acts |
+//! | [`sandbox`] | confinement of commands to a worktree |
+//! | [`hooks`], [`trust`] | commands that run at certain moments, and which of a repository's commands the user trusts |
+//! | [`redact`] | removing secrets from what an agent prints |
 //!
-//! # Files
+//! # What it must not know (and where to go instead)
+//!
+//! * Tasks, messages and git history: `taskboard`, `mailbox`, `worktrees`. A host asks for them
+//!   through [`run::HostServices`], which the coordinator implements.
+//! * Who belongs to a team and who of them is alive: `swarm/team`.
+//! * How ccb's own agent loop works, and HTTP: `swarm/native`. This crate only starts `ccb __native`
+//!   as one more program ([`runtime::NativeRuntime`]).
+//! * Which agents run next: `coordinator`. PostgreSQL: `swarm/team` and the boards. Output and exit
+//!   codes: `cli`.
+//!
+//! # The way through
 //!
 //! ```text
-//! <home>/teams/.lock                    held while a team's directory is made
-//! <home>/teams/<team>/config.json       the roster; the same format Claude Code reads
-//! <home>/teams/<team>/.ccb/lock         held while the roster changes; never deleted
-//! <home>/teams/<team>/.ccb/tmp/         rosters on their way
-//! <home>/teams/<team>/.ccb/trash/       what a deletion has set aside and not yet deleted
-//! <home>/teams/<team>/runs/<agent>/alive.lock         held while that agent runs
-//! <home>/teams/<team>/inboxes/<agent>/consumer.lock   held while somebody reads its mail
+//! starter:  run directory + alive.lock ── socket ──▶ guard ── starts ──▶ host
+//! launch:   meta.json ─▶ LaunchPlan ─▶ Launch ─▶ Runtime::launch ── Processes ──▶ the agent's program
+//! upwards:  lines of the program ─▶ translator ─▶ Event ─▶ redaction ─▶ transcript.jsonl, output.log, usage
+//! downwards: mail, control, limits, hooks ─▶ run::life ─▶ Order ─▶ translator ─▶ lines to the program
+//! end:      program and descendants ended ─▶ check (run::prove) ─▶ HostServices::finish ─▶ exit.json
 //! ```
 //!
-//! # What is not here
+//! # Crash points
 //!
-//! No tasks, no messages, no git: what needs several of them is the coordinator's.
+//! [`FAULT_POINTS`], all `run.*`, in the order of a run: `marked` and `registered` (its directory),
+//! `guarded`, `hosted`, `launched`, `handing` and `handed` (a message), `over`, `ending`, `ended`, and
+//! `next-life` (a resume). If the host dies, the guard ends the agent's processes and writes the end.
+//! If both die, the kernel frees `alive.lock`, and the next command that finds it free finishes the
+//! run. `tests/it/run_crash.rs` stops a run at every point.
 
 pub mod definitions;
 pub mod environment;

@@ -1,8 +1,47 @@
-//! Our own loop: an agent that talks to a model itself, as `ccb __native`.
+//! ccb's own agent loop: an agent that calls a model itself, as `ccb __native`.
 //!
-//! It is a program like every other agent: a host starts it, tells it things in lines on its
-//! standard input, and hears of everything on its standard output. Nothing in here is global: one
-//! process can be several agents (`together.rs`).
+//! A host starts the loop like any other agent, writes lines to its input and reads lines from its
+//! output. Nothing in this crate is global, so one process can run several agents (`together.rs`).
+//!
+//! # What this room knows
+//!
+//! | module | contents |
+//! |---|---|
+//! | `set_up`, `system`, [`context`] | building an agent from the host's first line: instructions, skills, system prompt |
+//! | `agent`, `calls`, `compact`, `repeats`, `limits` | a turn: requests, tool calls, a full context, a model that repeats itself |
+//! | `model` | a request in the form of each service, its stream, retries, TLS and prices |
+//! | [`tools`], [`permission`] | the built-in tools, and which calls are allowed without a question |
+//! | [`mcp`] | tools of MCP servers |
+//! | `conversation`, `journal`, `fork` | the conversation in memory, on disk, and as a copy |
+//! | `link`, `protocol` | the lines between the loop and its host |
+//! | `shared`, `together`, `sleep` | several agents in one process, and idle agents without a thread |
+//!
+//! # What it must not know (and where to go instead)
+//!
+//! * Runs, guards and hosts: `swarm::run`. The loop knows only two pipes and the first line
+//!   ([`swarm::runtime::Opening`]).
+//! * Tasks, messages, worktrees and teams: the agent reaches them with ccb's own MCP tools, which the
+//!   `cli` serves ([`Ports::connect_own`]).
+//! * Which provider, model, tools and rules an agent gets: `coordinator::agent` decides, and the
+//!   first line says so.
+//! * Confinement: the loop asks [`swarm::sandbox`] and does not enforce it itself.
+//!
+//! # The way through
+//!
+//! ```text
+//! host ── first line ──▶ link ─▶ set_up ─▶ Agent { conversation, model, tools, permissions }
+//! message ─▶ conversation ─▶ journal (disk) ─▶ request ─▶ model::Client ── HTTP ──▶ service
+//! service ── stream ──▶ Answer ─▶ journal ─▶ calls ─▶ permission ─▶ tools or mcp ─▶ result ─▶ journal ─▶ next request
+//! permission "ask" ─▶ link ─▶ host ─▶ the director or the user ─▶ answer ─▶ calls
+//! no calls left ─▶ turn ends ─▶ link ─▶ host; an idle agent of a shared process sleeps until the next line
+//! ```
+//!
+//! # Crash points
+//!
+//! [`FAULT_POINTS`]: `mate.step`, before each request to the model; `tests/it/mates.rs` makes the loop
+//! panic and hang there. There are no write points: `conversation.jsonl` gets one line per event, and every
+//! prefix of that file is a conversation that can be resumed. A tool call without a result in the file may
+//! have had its effect, and the model is told so.
 
 mod agent;
 mod calls;
@@ -42,12 +81,15 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
+use swarm::process::Processes;
+use swarm::runtime::Opening;
 use tokio::task::JoinHandle;
 
 pub use fault::FAULT_POINTS;
 pub use fork::{ForkPoint, fork_point};
 pub use probe::probe;
 pub use shared::Together;
+pub use swarm::runtime::McpServer;
 pub use together::SharedNative;
 
 use agent::{Halt, Kept};
@@ -55,10 +97,6 @@ use link::{Inbox, Outbox};
 use protocol::Say;
 use set_up::set_up;
 use sleep::Sleeper;
-use swarm::process::Processes;
-use swarm::runtime::Opening;
-
-pub use swarm::runtime::McpServer;
 
 /// The argument that makes ccb an agent.
 pub const ROLE: &str = swarm::runtime::NativeRuntime::ROLE;

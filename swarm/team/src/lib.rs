@@ -1,4 +1,45 @@
-//! Teams: who belongs together, recorded before anybody starts.
+//! Rosters: who belongs to a team, recorded before any member starts.
+//!
+//! # What this room knows
+//!
+//! * The roster ([`Roster`], [`Member`]), in the format that Claude Code reads, and every change of it.
+//! * Who of a team is alive ([`Team::living`]), by locks and by the roster.
+//! * Deleting a team in steps that can be repeated ([`Team::begin_delete`], [`Team::finish_delete`]).
+//! * The same rosters in PostgreSQL (`rows`, feature `postgres`).
+//!
+//! ```text
+//! <home>/teams/.lock                    held while a team's directory is made
+//! <home>/teams/<team>/config.json       the roster
+//! <home>/teams/<team>/.ccb/lock         held while the roster changes; never deleted
+//! <home>/teams/<team>/.ccb/tmp/         rosters that are being written
+//! <home>/teams/<team>/.ccb/trash/       what a deletion has set aside and not yet deleted
+//! <home>/teams/<team>/runs/<agent>/alive.lock         held while that agent runs
+//! <home>/teams/<team>/inboxes/<agent>/consumer.lock   held while a reader takes its mail
+//! ```
+//!
+//! # What it must not know (and where to go instead)
+//!
+//! * How an agent runs: `swarm::run`. This crate asks only whether a lock is held.
+//! * Mail and task lists: `mailbox`, `taskboard`. Rosters in a database ask for them through
+//!   [`Beside`], which the coordinator implements.
+//! * Worktrees and tasks of a team that is deleted: `coordinator` removes them between the two steps.
+//! * Who may change a roster, and on whose behalf: `coordinator`.
+//!
+//! # The way through
+//!
+//! ```text
+//! read:    config.json (read again while it does not parse) or a row ─▶ Document ─▶ Roster
+//! change:  .ccb/lock ─▶ Document ─▶ change ─▶ .ccb/tmp ─▶ rename over config.json, or one transaction
+//! living:  locks of runs/ and inboxes/ + Roster ─▶ Living
+//! delete:  begin (roster says so) ─▶ coordinator deletes the rest ─▶ finish: set aside, delete, roster last
+//! ```
+//!
+//! # Crash points
+//!
+//! [`FAULT_POINTS`], all `team.*`: `dir-made` (a directory without a roster), `marked` (the roster says that
+//! the team is being deleted), `set-aside`, `aside` and `emptied` (between the steps of the deletion). After
+//! each of them the same command completes what it began. `tests/it/team_crash.rs` stops every change at
+//! every point; `swarm/team/tests/` cuts the link to the database.
 
 mod beside;
 mod change;
