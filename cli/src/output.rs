@@ -225,11 +225,6 @@ pub(crate) fn age(since: &str) -> String {
     }
 }
 
-/// A commit, as much of its name as people need.
-pub(crate) fn short_commit(commit: &str) -> &str {
-    commit.get(..12).unwrap_or(commit)
-}
-
 /// How wide the terminal is, if stderr is one.
 fn stderr_width() -> Option<usize> {
     let stderr = io::stderr();

@@ -28,7 +28,7 @@ pub(crate) fn colored(color: Option<&str>, usual: Style) -> Style {
 
 // Text alone may have several lines; beside lines of ours use [`clean_line`], [`hanging`] or
 // [`quoted`].
-pub(crate) use store::text::{clean, clean_line};
+pub(crate) use store::text::{clean, clean_line, short_commit};
 
 /// What stands before lines of unknown origin; no line of ours begins like this.
 pub(crate) const QUOTE: &str = "  │ ";

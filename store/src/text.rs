@@ -57,6 +57,11 @@ pub fn cut_bytes(text: &str, most: usize) -> (&str, bool) {
     (&text[..end], true)
 }
 
+/// The first twelve characters of a commit's name, as ccb shows it to people.
+pub fn short_commit(commit: &str) -> &str {
+    commit.get(..12).unwrap_or(commit)
+}
+
 fn harmless(c: char) -> char {
     let steers = c.is_control() && c != '\n' && c != '\t';
     let reorders = matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

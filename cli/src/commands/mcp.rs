@@ -20,7 +20,8 @@ pub(crate) struct McpArgs {
 
 pub(crate) fn run(args: &McpArgs, context: &mut Context) -> Result<Exit, Failure> {
     check(args.role, context)?;
-    mcp::serve(args.role, context.workplace.clone())
+    mcp::serve(args.role, context.workplace.clone())?;
+    Ok(Exit::Done)
 }
 
 /// Serves our own tools to an agent in this process, as the process `server` would.

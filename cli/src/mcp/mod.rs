@@ -48,7 +48,6 @@ use self::post::{Lookout, Post};
 use self::receipts::Receipts;
 use self::server::Server;
 use self::transport::{Client, Mailroom};
-use crate::exit::Exit;
 use coordinator::agent::service::AgentService;
 use coordinator::agent::{OwnAgents, Role};
 use coordinator::workplace::Workplace;
@@ -59,13 +58,12 @@ use swarm::scope;
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Serves one client on standard input and output until it goes.
-pub(crate) fn serve(role: Role, context: Workplace) -> Result<Exit, Failure> {
+pub(crate) fn serve(role: Role, context: Workplace) -> Result<(), Failure> {
     let member = admit(role, context)?;
     let agents = Arc::new(OwnAgents::new(role));
     let served = serve_on(&member, agents, std::io::stdin(), std::io::stdout());
     member.leave();
-    served?;
-    Ok(Exit::Done)
+    served
 }
 
 /// Serves a client in this very process: threads of ours are at the other end of the socket until

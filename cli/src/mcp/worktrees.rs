@@ -6,12 +6,12 @@ use coordinator::rights;
 use coordinator::workplace::{TreeWish, Workplace};
 use serde_json::json;
 use store::Failure;
+use store::text::short_commit;
 use taskboard::{Begin, Task, TaskId};
 use worktrees::{ChangeState, Changes, Slug};
 
 use super::answer::Answer;
 use super::arguments::Arguments;
-use crate::output::short_commit;
 
 /// What each action needs, and what it takes besides.
 const ACTIONS: [(&str, &[&str], &[&str]); 7] = [
