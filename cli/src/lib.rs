@@ -121,7 +121,7 @@ fn start_logging(cli: &Cli) {
         .with_target(false)
         .without_time();
     // A second call in one process (tests) keeps the first logger.
-    log.with_writer(output::log_writer)
+    log.with_writer(|| output::log_writer(top::hold_back))
         .log_internal_errors(false)
         .with_ansi(false)
         .try_init()

@@ -13,7 +13,6 @@ use crate::exit::{Exit, not_printed};
 use crate::prompt;
 use crate::said::Said;
 pub(crate) use crate::style::*;
-use crate::top;
 use crate::wrap::wrap;
 
 /// Writes what a command has to say, for people or as JSON.
@@ -189,15 +188,18 @@ fn in_words(text: &str) -> String {
     }
 }
 
-/// Where messages for maintainers go. They quote what others said, so they are cleaned, too.
-pub(crate) fn log_writer() -> impl Write {
-    struct Log;
+/// Takes a message for later while a view has the screen; gives it back if none has.
+pub(crate) type HoldBack = fn(String) -> Option<String>;
+
+/// Writes messages for maintainers to stderr. They quote text of others, so they are cleaned, too.
+pub(crate) fn log_writer(hold_back: HoldBack) -> impl Write {
+    struct Log(HoldBack);
     impl Write for Log {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             // One call is one message.
             let text = String::from_utf8_lossy(bytes);
             let text = hanging(text.trim_end());
-            if let Some(text) = top::hold_back(text) {
+            if let Some(text) = (self.0)(text) {
                 prompt::above(|| writeln!(io::stderr().lock(), "{text}"))?;
             }
             Ok(bytes.len())
@@ -207,7 +209,7 @@ pub(crate) fn log_writer() -> impl Write {
             io::stderr().flush()
         }
     }
-    Log
+    Log(hold_back)
 }
 
 /// How long ago that was, in a few characters.
